@@ -1,0 +1,1 @@
+"""Variant columns in Delta Lake tables."""

@@ -1,0 +1,111 @@
+"""The exceptions of `delta_variant`: one class for each thing a caller can do differently."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CastError",
+    "CommitConflictError",
+    "ConflictingValueError",
+    "DataFileError",
+    "DeltaVariantError",
+    "ExpressionError",
+    "InvalidJsonError",
+    "InvalidStatisticsError",
+    "InvalidZ85Error",
+    "MalformedLogError",
+    "MalformedVariantError",
+    "ProtocolError",
+    "SchemaError",
+    "ShreddingError",
+    "ShreddingNotEnabledError",
+    "StoreError",
+    "TableExistsError",
+    "TableNotFoundError",
+    "UnsupportedFeatureError",
+    "VersionExistsError",
+    "VersionNotFoundError",
+]
+
+
+class DeltaVariantError(Exception):
+    """The root of every error that `delta_variant` raises on purpose."""
+
+
+class MalformedVariantError(DeltaVariantError):
+    """Bytes that are not a Variant by the Parquet Variant encoding."""
+
+
+class InvalidJsonError(DeltaVariantError):
+    """JSON text that cannot become a Variant; the message names file, line and column where they are known."""
+
+
+class CastError(DeltaVariantError):
+    """A Variant value that cannot be cast to the type asked for; the `try_` functions give null instead."""
+
+
+class ShreddingError(DeltaVariantError):
+    """A shredding schema that the specification does not allow, or data that cannot be shredded by it."""
+
+
+class ConflictingValueError(ShreddingError):
+    """`value` and `typed_value` contradict each other; `on_conflict="typed"` reads the typed side."""
+
+
+class ShreddingNotEnabledError(DeltaVariantError):
+    """A shredded write into a table that does not enable `variantShredding`."""
+
+
+class DataFileError(DeltaVariantError):
+    """A Parquet file that cannot be read or written; the message names it."""
+
+
+class ExpressionError(DeltaVariantError):
+    """SQL text in `columns=` or `where=` that is not understood, or names what the table does not have."""
+
+
+class SchemaError(DeltaVariantError):
+    """Data whose schema does not fit the table, or a schema that Delta does not allow."""
+
+
+class ProtocolError(DeltaVariantError):
+    """A table whose protocol, metadata and schema contradict each other."""
+
+
+class UnsupportedFeatureError(DeltaVariantError):
+    """A table feature, property or constraint that this version cannot honour, refused by name."""
+
+
+class MalformedLogError(DeltaVariantError):
+    """A commit, checkpoint or action of `_delta_log` that cannot be understood; the message names file and line."""
+
+
+class InvalidZ85Error(DeltaVariantError):
+    """Text that is not z85 as Variant statistics use it."""
+
+
+class InvalidStatisticsError(DeltaVariantError):
+    """Statistics text of an AddFile that cannot be decoded."""
+
+
+class StoreError(DeltaVariantError):
+    """The store refused or failed an operation."""
+
+
+class TableNotFoundError(DeltaVariantError):
+    """No Delta table at this location."""
+
+
+class VersionNotFoundError(DeltaVariantError):
+    """The table has no such version, or its log no longer reaches back to it."""
+
+
+class TableExistsError(DeltaVariantError):
+    """`mode="error"` and there is a table already."""
+
+
+class VersionExistsError(DeltaVariantError):
+    """Another writer committed this version first."""
+
+
+class CommitConflictError(DeltaVariantError):
+    """A concurrent commit changed what this one relies on; load the table again and retry."""
