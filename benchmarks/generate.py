@@ -2,8 +2,8 @@
 
     python benchmarks/generate.py OUT ROWS [--seed 20260101] [--clean] [--shuffle]
 
-The same seed gives the same events, byte for byte. `--clean` leaves the odd-typed values out, and `--shuffle` changes
-only the order of the keys of every object.
+The same seed gives the same events, byte for byte. `--clean` leaves the odd-typed values out, and `--shuffle`
+changes only the order of the keys of every object.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _event(values: Random, dirt: Random | None, clock: int, join: Join) -> str:
         f'"device":{odd.get("device") or _device(chance, join)}',
         f'"geo":{_geo(chance, odd.get("lat"), join)}',
     ]
-    if chance() < 0.5:
+    if chance() < 0.3:
         members.append(f'"tags":{_tags(values)}')
     if chance() < 0.22:
         members.append(f'"cart":{_cart(chance, join)}')
@@ -157,7 +157,7 @@ def _device(chance: Callable[[], float], join: Join) -> str:
     return join(
         [
             f'"os":"{SYSTEMS[int(chance() * 5)]}"',
-            f'"version":"{10 + int(chance() * 8)}.{int(chance() * 10)}"',
+            f'"ver":"{10 + int(chance() * 8)}.{int(chance() * 10)}"',
             f'"model":"{MODELS[int(chance() * 8)]}"',
             f'"screen":{screen}',
         ]
