@@ -1,5 +1,9 @@
 //! The native kernel of `delta_variant`: Variant bytes, Arrow columns and one Parquet file.
 
+pub mod error;
+pub mod shred;
+pub mod value;
+
 use pyo3::prelude::*;
 
 #[pymodule]

@@ -1,0 +1,202 @@
+//! A check of footer bytes before the decoder sees them.
+//!
+//! The decoder builds the schema by recursion and reserves memory by the counts a footer claims; both would
+//! end the process, not the read. This walk over the Thrift structure reads no meaning but the schema's shape:
+//! every list has as many elements as it says, nothing nests too deeply, and no group claims children it lacks.
+
+use super::MAX_SCHEMA_DEPTH;
+use crate::error::{Error, Result};
+
+/// Nesting of Thrift structures; a Parquet footer needs fewer than ten.
+const MAX_THRIFT_DEPTH: usize = 32;
+
+const STOP: u8 = 0;
+const BOOLEAN_TRUE: u8 = 1;
+const BOOLEAN_FALSE: u8 = 2;
+const BYTE: u8 = 3;
+const I16: u8 = 4;
+const I32: u8 = 5;
+const I64: u8 = 6;
+const DOUBLE: u8 = 7;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const SET: u8 = 10;
+const MAP: u8 = 11;
+const STRUCT: u8 = 12;
+const UUID: u8 = 13;
+
+/// Field id of `FileMetaData.schema`, and of `SchemaElement.num_children`.
+const FILE_SCHEMA: i64 = 2;
+const ELEMENT_NUM_CHILDREN: i64 = 5;
+
+/// Check that `bytes` are a footer which can be decoded within bounds.
+pub(super) fn check(bytes: &[u8]) -> Result<()> {
+    let mut walk = Walk { rest: bytes };
+    let mut id = 0;
+    while let Some((kind, next)) = walk.field(id)? {
+        id = next;
+        match (id, kind) {
+            (FILE_SCHEMA, LIST) => walk.schema()?,
+            _ => walk.value(kind, MAX_THRIFT_DEPTH)?,
+        }
+    }
+    Ok(())
+}
+
+struct Walk<'a> {
+    rest: &'a [u8],
+}
+
+impl Walk<'_> {
+    fn byte(&mut self) -> Result<u8> {
+        let (byte, rest) = self.rest.split_first().ok_or_else(|| bad("ends early"))?;
+        self.rest = rest;
+        Ok(*byte)
+    }
+
+    fn skip(&mut self, length: u64) -> Result<()> {
+        let length = usize::try_from(length).map_err(|_| bad("ends early"))?;
+        self.rest = self.rest.get(length..).ok_or_else(|| bad("ends early"))?;
+        Ok(())
+    }
+
+    fn varint(&mut self) -> Result<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(bad("has an integer of more than ten bytes"))
+    }
+
+    fn zigzag(&mut self) -> Result<i64> {
+        let value = self.varint()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// Type and id of the next field of a structure, or none at its end.
+    fn field(&mut self, last_id: i64) -> Result<Option<(u8, i64)>> {
+        let header = self.byte()?;
+        match (header & 0x0f, header >> 4) {
+            (STOP, _) => Ok(None),
+            (kind, 0) => Ok(Some((kind, self.zigzag()?))),
+            (kind, delta) => Ok(Some((kind, last_id.saturating_add(delta.into())))),
+        }
+    }
+
+    /// Element type and count of a list; each element takes a byte or more.
+    fn list(&mut self) -> Result<(u8, u64)> {
+        let header = self.byte()?;
+        let count = match header >> 4 {
+            15 => self.varint()?,
+            count => u64::from(count),
+        };
+        match count <= self.rest.len() as u64 {
+            true => Ok((header & 0x0f, count)),
+            false => Err(bad("has a list that is longer than the footer")),
+        }
+    }
+
+    fn value(&mut self, kind: u8, depth: usize) -> Result<()> {
+        if depth == 0 {
+            return Err(bad("nests too deeply"));
+        }
+        match kind {
+            BOOLEAN_TRUE | BOOLEAN_FALSE => Ok(()),
+            BYTE => self.skip(1),
+            I16 | I32 | I64 => self.varint().map(drop),
+            DOUBLE => self.skip(8),
+            UUID => self.skip(16),
+            BINARY => {
+                let length = self.varint()?;
+                self.skip(length)
+            }
+            LIST | SET => {
+                let (element, count) = self.list()?;
+                (0..count).try_for_each(|_| self.element(element, depth - 1))
+            }
+            MAP => self.map(depth - 1),
+            STRUCT => {
+                let mut id = 0;
+                while let Some((kind, next)) = self.field(id)? {
+                    id = next;
+                    self.value(kind, depth - 1)?;
+                }
+                Ok(())
+            }
+            _ => Err(bad("has a field of no known type")),
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Result<()> {
+        let count = self.varint()?;
+        if count == 0 {
+            return Ok(());
+        }
+        let kinds = self.byte()?;
+        for _ in 0..count {
+            self.element(kinds >> 4, depth)?;
+            self.element(kinds & 0x0f, depth)?;
+        }
+        Ok(())
+    }
+
+    /// Inside a collection a boolean is a byte, where a field holds it in its header.
+    fn element(&mut self, kind: u8, depth: usize) -> Result<()> {
+        match kind {
+            BOOLEAN_TRUE | BOOLEAN_FALSE => self.skip(1),
+            _ => self.value(kind, depth),
+        }
+    }
+
+    /// The schema: elements in depth-first order, each with the count of its children.
+    fn schema(&mut self) -> Result<()> {
+        let (element, count) = self.list()?;
+        if element != STRUCT || count == 0 {
+            return Err(bad("has no schema"));
+        }
+        let mut open: Vec<u64> = Vec::new();
+        for index in 0..count {
+            let children = self.schema_element()?;
+            if children > count - index {
+                return Err(bad("has a group with more children than the schema has elements"));
+            }
+            while open.last() == Some(&0) {
+                open.pop();
+            }
+            match open.last_mut() {
+                Some(waiting) => *waiting -= 1,
+                None if index > 0 => return Err(bad("has a schema of more than one tree")),
+                None => {}
+            }
+            open.push(children);
+            if open.len() > MAX_SCHEMA_DEPTH + 1 {
+                return Err(bad(&format!("has a schema of more than {MAX_SCHEMA_DEPTH} levels")));
+            }
+        }
+        match open.iter().sum::<u64>() {
+            0 => Ok(()),
+            _ => Err(bad("has a group with fewer children than it says")),
+        }
+    }
+
+    fn schema_element(&mut self) -> Result<u64> {
+        let (mut id, mut children) = (0, 0);
+        while let Some((kind, next)) = self.field(id)? {
+            id = next;
+            if id == ELEMENT_NUM_CHILDREN && kind == I32 {
+                children = u64::try_from(self.zigzag()?).map_err(|_| bad("has a negative count of children"))?;
+            } else {
+                self.value(kind, MAX_THRIFT_DEPTH)?;
+            }
+        }
+        Ok(children)
+    }
+}
+
+fn bad(what: &str) -> Error {
+    Error::DataFile(format!("the Parquet footer {what}"))
+}

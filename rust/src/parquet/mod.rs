@@ -1,0 +1,20 @@
+//! One Parquet file: its schema, writing it, reading it, and what its footer says.
+//!
+//! A Variant column is an Arrow struct whose field carries the extension name
+//! [`VARIANT_EXTENSION`]; the group it becomes is annotated `VARIANT(1)`.
+
+mod footer;
+pub mod inspect;
+pub mod read;
+pub mod schema;
+pub mod write;
+
+pub use inspect::{FileReport, GroupReport, LeafReport, inspect};
+pub use read::{ParquetFile, RangeReader, Scan, Source};
+pub use schema::{UUID_EXTENSION, VARIANT_EXTENSION, to_parquet};
+pub use write::{FileSummary, FileWriter, LeafSummary, WriteOptions};
+
+/// How deeply the groups of a schema may nest, in a file read or written.
+///
+/// The decoder recurses once per level, so a deeper footer could exhaust the stack.
+pub const MAX_SCHEMA_DEPTH: usize = 200;

@@ -1,0 +1,382 @@
+//! Record batches → one Parquet file, the leaf columns of a batch encoded in parallel.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray};
+use arrow_schema::{DataType, Field, SchemaRef};
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
+};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::file::statistics::Statistics;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, SchemaDescPtr};
+use rayon::prelude::*;
+
+use super::schema::{is_variant, to_parquet};
+use crate::error::{Error, Result};
+
+/// Rows encoded at once: bounds the level arrays of a batch, however large the batch is.
+const PIECE_ROWS: usize = 32_768;
+/// Non-null values of a leaf looked at to choose its encoding.
+const SAMPLE_VALUES: usize = 4096;
+/// Statistics up to this length are exact.
+const STATISTICS_BYTES: usize = 64;
+
+/// How a file is written.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// Put `VARIANT(1)` on Variant columns (not for Spark 4.0 and older).
+    pub annotate: bool,
+    pub compression: Compression,
+    /// A row group ends when its encoded columns reach this size …
+    pub row_group_bytes: usize,
+    /// … or this many rows, whichever comes first.
+    pub row_group_rows: usize,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        WriteOptions {
+            annotate: true,
+            compression: Compression::ZSTD(ZstdLevel::default()),
+            row_group_bytes: 64 << 20,
+            row_group_rows: 1 << 18,
+        }
+    }
+}
+
+/// What was written, as the closed footer has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSummary {
+    pub rows: u64,
+    pub bytes: u64,
+    /// In the order of the file's leaf columns.
+    pub leaves: Vec<LeafSummary>,
+}
+
+/// One leaf column over all row groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeafSummary {
+    pub path: Vec<String>,
+    pub compressed_bytes: u64,
+    /// Level entries: values and nulls, and one for each empty list.
+    pub num_values: u64,
+    /// Absent where a row group does not say.
+    pub null_count: Option<u64>,
+}
+
+/// Writes one Parquet file to `sink`, batch after batch.
+pub struct FileWriter<W: Write + Send> {
+    schema: SchemaRef,
+    parquet_schema: SchemaDescPtr,
+    options: WriteOptions,
+    roles: Vec<Role>,
+    state: State<W>,
+    rows: u64,
+}
+
+/// The file is opened by its first batch, which decides the encodings.
+enum State<W: Write + Send> {
+    Unopened(W),
+    Open(Box<OpenFile<W>>),
+    /// A failed write; the file cannot be completed.
+    Broken,
+}
+
+struct OpenFile<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+    factory: ArrowRowGroupWriterFactory,
+    /// One writer a leaf of the row group in progress; empty between row groups.
+    columns: Vec<ArrowColumnWriter>,
+    group_rows: usize,
+}
+
+/// What a leaf holds, as far as statistics care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Ordinary,
+    /// The `metadata` of a Variant.
+    Metadata,
+    /// A `value` of a Variant, at any depth of its shredding.
+    Value,
+}
+
+impl<W: Write + Send> FileWriter<W> {
+    /// A writer of batches of `schema`. Nothing is written to `sink` before the first batch.
+    ///
+    /// A schema that a Parquet file of a Delta table cannot hold is `Error::Unsupported`.
+    pub fn new(sink: W, schema: SchemaRef, options: WriteOptions) -> Result<Self> {
+        let parquet_schema = to_parquet(&schema, options.annotate)?;
+        let mut roles = Vec::with_capacity(parquet_schema.num_columns());
+        for field in schema.fields() {
+            leaf_roles(field, Role::Ordinary, &mut roles);
+        }
+        Ok(FileWriter { schema, parquet_schema, options, roles, state: State::Unopened(sink), rows: 0 })
+    }
+
+    /// Encode `batch`, whose schema is the one given to `new`.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.check_types(batch)?;
+        self.rows += batch.num_rows() as u64;
+        let mut offset = 0;
+        while offset < batch.num_rows() {
+            let file = self.opened(batch)?;
+            let room = self.options.row_group_rows.max(1) - file.group_rows;
+            let length = PIECE_ROWS.min(room).min(batch.num_rows() - offset);
+            let written = file.write(&batch.slice(offset, length), &self.options, &self.roles);
+            self.restore(file, written)?;
+            offset += length;
+        }
+        Ok(())
+    }
+
+    /// Bytes handed to the sink, and an estimate of those of the row group in progress.
+    pub fn bytes_written(&self) -> usize {
+        match &self.state {
+            State::Open(file) => file.writer.bytes_written() + file.group_bytes(),
+            _ => 0,
+        }
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Write what is buffered and the footer.
+    pub fn close(mut self) -> Result<FileSummary> {
+        let empty = RecordBatch::new_empty(self.schema.clone());
+        let mut file = self.opened(&empty)?;
+        file.end_row_group(&self.roles)?;
+        let metadata = file.writer.finish()?;
+        Ok(summary(&metadata, file.writer.bytes_written() as u64))
+    }
+
+    fn check_types(&self, batch: &RecordBatch) -> Result<()> {
+        let expected = self.schema.fields();
+        let schema = batch.schema_ref();
+        let same = schema.fields().len() == expected.len()
+            && schema.fields().iter().zip(expected).all(|(field, expected)| {
+                field.is_nullable() == expected.is_nullable()
+                    && field.data_type().equals_datatype(expected.data_type())
+            });
+        match same {
+            true => Ok(()),
+            false => Err(Error::DataFile("a batch has other column types than the file it is written to".into())),
+        }
+    }
+
+    /// Take the open file out, opening it with encodings chosen for `batch` when this is the first.
+    fn opened(&mut self, batch: &RecordBatch) -> Result<Box<OpenFile<W>>> {
+        match std::mem::replace(&mut self.state, State::Broken) {
+            State::Open(file) => Ok(file),
+            State::Unopened(sink) => {
+                let properties = Arc::new(self.properties(batch));
+                let root = self.parquet_schema.root_schema_ptr();
+                let writer = SerializedFileWriter::new(sink, root, properties)?;
+                let factory = ArrowRowGroupWriterFactory::new(&writer, self.schema.clone());
+                Ok(Box::new(OpenFile { writer, factory, columns: Vec::new(), group_rows: 0 }))
+            }
+            State::Broken => Err(Error::DataFile("the file cannot be continued after a failed write".into())),
+        }
+    }
+
+    fn restore(&mut self, file: Box<OpenFile<W>>, written: Result<()>) -> Result<()> {
+        if written.is_ok() {
+            self.state = State::Open(file);
+        }
+        written
+    }
+
+    fn properties(&self, batch: &RecordBatch) -> WriterProperties {
+        let mut leaves = Vec::with_capacity(self.roles.len());
+        for column in batch.columns() {
+            leaf_arrays(column, &mut leaves);
+        }
+        let mut properties = WriterProperties::builder()
+            .set_created_by(format!("delta-variant version {}", env!("CARGO_PKG_VERSION")))
+            .set_compression(self.options.compression)
+            .set_statistics_enabled(EnabledStatistics::Page)
+            .set_statistics_truncate_length(Some(STATISTICS_BYTES))
+            .set_column_index_truncate_length(Some(STATISTICS_BYTES));
+        let descriptors = self.parquet_schema.columns();
+        for ((descriptor, role), leaf) in descriptors.iter().zip(&self.roles).zip(&leaves) {
+            properties = leaf_properties(properties, descriptor.path(), *role, leaf);
+        }
+        properties.build()
+    }
+}
+
+impl<W: Write + Send> OpenFile<W> {
+    fn write(&mut self, batch: &RecordBatch, options: &WriteOptions, roles: &[Role]) -> Result<()> {
+        if self.columns.is_empty() {
+            self.columns = self.factory.create_column_writers(self.writer.flushed_row_groups().len())?;
+        }
+        let fields = batch.schema_ref().fields();
+        let mut leaves = Vec::with_capacity(self.columns.len());
+        for (field, column) in fields.iter().zip(batch.columns()) {
+            leaves.extend(compute_leaves(field, column)?);
+        }
+        // One leaf a task: some take a hundred times as long as others.
+        self.columns
+            .par_iter_mut()
+            .zip(leaves)
+            .with_max_len(1)
+            .try_for_each(|(column, leaf)| column.write(&leaf))?;
+        self.group_rows += batch.num_rows();
+        let full = self.group_rows >= options.row_group_rows || self.group_bytes() >= options.row_group_bytes;
+        if full { self.end_row_group(roles) } else { Ok(()) }
+    }
+
+    fn group_bytes(&self) -> usize {
+        self.columns.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
+    }
+
+    fn end_row_group(&mut self, roles: &[Role]) -> Result<()> {
+        let columns = std::mem::take(&mut self.columns);
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let chunks: Vec<ArrowColumnChunk> =
+            columns.into_par_iter().with_max_len(1).map(ArrowColumnWriter::close).collect::<Result<_, _>>()?;
+        let mut group = self.writer.next_row_group()?;
+        for (mut chunk, role) in chunks.into_iter().zip(roles) {
+            if *role == Role::Value {
+                keep_null_count_only(&mut chunk)?;
+            }
+            chunk.append_to_row_group(&mut group)?;
+        }
+        group.close()?;
+        self.group_rows = 0;
+        Ok(())
+    }
+}
+
+/// Variant bytes have no order worth a bound; skipping needs only to know where `value` is null.
+fn keep_null_count_only(chunk: &mut ArrowColumnChunk) -> Result<()> {
+    let close = chunk.close_mut();
+    let null_count = close.metadata.statistics().and_then(Statistics::null_count_opt);
+    let statistics = Statistics::byte_array(None, None, None, null_count, false);
+    close.metadata = close.metadata.clone().into_builder().set_statistics(statistics).build()?;
+    Ok(())
+}
+
+fn leaf_properties(
+    properties: WriterPropertiesBuilder,
+    path: &ColumnPath,
+    role: Role,
+    leaf: &ArrayRef,
+) -> WriterPropertiesBuilder {
+    match role {
+        // Always the dictionary of its shapes; a bound over it would cost a comparison of long bytes a row.
+        Role::Metadata => properties.set_column_statistics_enabled(path.clone(), EnabledStatistics::None),
+        Role::Value => properties
+            .set_column_statistics_enabled(path.clone(), EnabledStatistics::Chunk)
+            .set_column_dictionary_enabled(path.clone(), !mostly_distinct(leaf)),
+        Role::Ordinary => properties.set_column_dictionary_enabled(path.clone(), !mostly_distinct(leaf)),
+    }
+}
+
+/// Whether more than half of a sample of the non-null values occur once: a dictionary would not pay.
+fn mostly_distinct(leaf: &ArrayRef) -> bool {
+    let present = leaf.len() - leaf.null_count();
+    let step = present.div_ceil(SAMPLE_VALUES).max(1);
+    let rows = (0..leaf.len()).filter(|row| leaf.is_valid(*row)).step_by(step);
+    let sampled = present.div_ceil(step);
+    distinct(leaf, rows).is_some_and(|distinct| distinct * 2 > sampled)
+}
+
+/// How many different values `leaf` has at `rows`, none for a type that has no dictionary of its own.
+fn distinct(leaf: &ArrayRef, rows: impl Iterator<Item = usize>) -> Option<usize> {
+    fn count<'a, T: ?Sized + std::hash::Hash + Eq + 'a>(values: impl Iterator<Item = &'a T>) -> usize {
+        values.collect::<HashSet<_>>().len()
+    }
+    Some(match leaf.data_type() {
+        DataType::Utf8 => count(rows.map(|row| leaf.as_string::<i32>().value(row))),
+        DataType::LargeUtf8 => count(rows.map(|row| leaf.as_string::<i64>().value(row))),
+        DataType::Utf8View => count(rows.map(|row| leaf.as_string_view().value(row))),
+        DataType::Binary => count(rows.map(|row| leaf.as_binary::<i32>().value(row))),
+        DataType::LargeBinary => count(rows.map(|row| leaf.as_binary::<i64>().value(row))),
+        DataType::BinaryView => count(rows.map(|row| leaf.as_binary_view().value(row))),
+        DataType::FixedSizeBinary(_) => count(rows.map(|row| leaf.as_fixed_size_binary().value(row))),
+        other => {
+            let width = other.primitive_width()?;
+            let data = leaf.to_data();
+            let bytes = data.buffers().first()?.get(data.offset() * width..)?;
+            count(rows.filter_map(|row| bytes.get(row * width..(row + 1) * width)))
+        }
+    })
+}
+
+/// The leaf arrays below `array`, in the order of the file's leaf columns.
+fn leaf_arrays(array: &ArrayRef, leaves: &mut Vec<ArrayRef>) {
+    match array.data_type() {
+        DataType::Struct(_) => array.as_struct().columns().iter().for_each(|child| leaf_arrays(child, leaves)),
+        DataType::List(_) => leaf_arrays(array.as_list::<i32>().values(), leaves),
+        DataType::LargeList(_) => leaf_arrays(array.as_list::<i64>().values(), leaves),
+        DataType::Map(_, _) => {
+            let entries = array.as_map().entries();
+            entries.columns().iter().for_each(|child| leaf_arrays(child, leaves));
+        }
+        _ => leaves.push(array.clone()),
+    }
+}
+
+/// The role of each leaf below `field`. `role` is that of a leaf which is this very field.
+fn leaf_roles(field: &Field, role: Role, roles: &mut Vec<Role>) {
+    match field.data_type() {
+        DataType::Struct(children) if is_variant(field) => {
+            children.iter().for_each(|child| shredded_roles(child, roles));
+        }
+        DataType::Struct(children) => children.iter().for_each(|child| leaf_roles(child, role, roles)),
+        DataType::List(child) | DataType::LargeList(child) | DataType::Map(child, _) => {
+            leaf_roles(child, role, roles);
+        }
+        _ => roles.push(role),
+    }
+}
+
+/// The roles below one member of a Variant group: `metadata`, `value` or `typed_value`.
+fn shredded_roles(member: &Field, roles: &mut Vec<Role>) {
+    match (member.name().as_str(), member.data_type()) {
+        ("metadata", _) => leaf_roles(member, Role::Metadata, roles),
+        ("value", _) => leaf_roles(member, Role::Value, roles),
+        (_, DataType::Struct(fields)) => fields.iter().for_each(|field| shredded_field_roles(field, roles)),
+        (_, DataType::List(element) | DataType::LargeList(element)) => shredded_field_roles(element, roles),
+        _ => leaf_roles(member, Role::Ordinary, roles),
+    }
+}
+
+/// The roles below a field of a shredded object, or an element: a group of `value` and `typed_value`.
+fn shredded_field_roles(field: &Field, roles: &mut Vec<Role>) {
+    match field.data_type() {
+        DataType::Struct(members) => members.iter().for_each(|member| shredded_roles(member, roles)),
+        _ => leaf_roles(field, Role::Ordinary, roles),
+    }
+}
+
+fn summary(metadata: &ParquetMetaData, bytes: u64) -> FileSummary {
+    let descriptors = metadata.file_metadata().schema_descr().columns();
+    let leaves = descriptors
+        .iter()
+        .enumerate()
+        .map(|(leaf, descriptor)| {
+            let chunks = || metadata.row_groups().iter().map(move |group| group.column(leaf));
+            LeafSummary {
+                path: descriptor.path().parts().to_vec(),
+                compressed_bytes: chunks().map(|chunk| chunk.compressed_size().unsigned_abs()).sum(),
+                num_values: chunks().map(|chunk| chunk.num_values().unsigned_abs()).sum(),
+                null_count: chunks().map(null_count).sum(),
+            }
+        })
+        .collect();
+    FileSummary { rows: metadata.file_metadata().num_rows().unsigned_abs(), bytes, leaves }
+}
+
+pub(super) fn null_count(chunk: &ColumnChunkMetaData) -> Option<u64> {
+    chunk.statistics().and_then(Statistics::null_count_opt)
+}

@@ -1,0 +1,135 @@
+//! Appending Variant values to a buffer.
+
+use super::metadata::{unsigned_size, write_unsigned};
+use super::{Decimal, Value};
+
+/// Append a scalar; an object or an array is copied as it is by [`raw`] instead.
+pub fn scalar(out: &mut Vec<u8>, value: &Value<'_>) {
+    match *value {
+        Value::Null => out.push(0x00),
+        Value::Boolean(true) => out.push(0x04),
+        Value::Boolean(false) => out.push(0x08),
+        Value::Int8(v) => primitive(out, 3, &v.to_le_bytes()),
+        Value::Int16(v) => primitive(out, 4, &v.to_le_bytes()),
+        Value::Int32(v) => primitive(out, 5, &v.to_le_bytes()),
+        Value::Int64(v) => primitive(out, 6, &v.to_le_bytes()),
+        Value::Double(v) => primitive(out, 7, &v.to_le_bytes()),
+        Value::Decimal(v) => decimal(out, v),
+        Value::Date(v) => primitive(out, 11, &v.to_le_bytes()),
+        Value::Timestamp(v) => primitive(out, 12, &v.to_le_bytes()),
+        Value::TimestampNtz(v) => primitive(out, 13, &v.to_le_bytes()),
+        Value::Float(v) => primitive(out, 14, &v.to_le_bytes()),
+        Value::Binary(v) => {
+            primitive(out, 15, &(v.len() as u32).to_le_bytes());
+            out.extend_from_slice(v);
+        }
+        Value::String(v) => string(out, v.as_bytes()),
+        Value::Time(v) => primitive(out, 17, &v.to_le_bytes()),
+        Value::TimestampNanos(v) => primitive(out, 18, &v.to_le_bytes()),
+        Value::TimestampNtzNanos(v) => primitive(out, 19, &v.to_le_bytes()),
+        Value::Uuid(v) => primitive(out, 20, &v),
+        Value::Object(v) => out.extend_from_slice(v.as_bytes()),
+        Value::Array(v) => out.extend_from_slice(v.as_bytes()),
+        // Its payload is not known here; `raw` copies such a value whole.
+        Value::Unknown(id) => out.push(id << 2),
+    }
+}
+
+fn primitive(out: &mut Vec<u8>, id: u8, data: &[u8]) {
+    out.push(id << 2);
+    out.extend_from_slice(data);
+}
+
+/// Append an integer in the narrowest of int8, int16, int32 and int64.
+pub fn int(out: &mut Vec<u8>, value: i64) {
+    if let Ok(v) = i8::try_from(value) {
+        primitive(out, 3, &v.to_le_bytes());
+    } else if let Ok(v) = i16::try_from(value) {
+        primitive(out, 4, &v.to_le_bytes());
+    } else if let Ok(v) = i32::try_from(value) {
+        primitive(out, 5, &v.to_le_bytes());
+    } else {
+        primitive(out, 6, &value.to_le_bytes());
+    }
+}
+
+/// Append a decimal in the narrowest of decimal4, decimal8 and decimal16 that holds its digits and scale.
+pub fn decimal(out: &mut Vec<u8>, Decimal { unscaled, scale }: Decimal) {
+    const DIGITS_9: u128 = 999_999_999;
+    const DIGITS_18: u128 = 999_999_999_999_999_999;
+    let magnitude = unscaled.unsigned_abs();
+    if magnitude <= DIGITS_9 && scale <= 9 {
+        out.extend_from_slice(&[8 << 2, scale]);
+        out.extend_from_slice(&(unscaled as i32).to_le_bytes());
+    } else if magnitude <= DIGITS_18 && scale <= 18 {
+        out.extend_from_slice(&[9 << 2, scale]);
+        out.extend_from_slice(&(unscaled as i64).to_le_bytes());
+    } else {
+        out.extend_from_slice(&[10 << 2, scale]);
+        out.extend_from_slice(&unscaled.to_le_bytes());
+    }
+}
+
+/// Append UTF-8 text: as a short string when it has at most 63 bytes.
+pub fn string(out: &mut Vec<u8>, text: &[u8]) {
+    if text.len() < 64 {
+        out.push((text.len() as u8) << 2 | 1);
+    } else {
+        primitive(out, 16, &(text.len() as u32).to_le_bytes());
+    }
+    out.extend_from_slice(text);
+}
+
+/// The header of an object or array of `length` values that take `size` bytes in all.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    pub length: usize,
+    pub offset_size: usize,
+    /// 0 in an array.
+    pub id_size: usize,
+    size: usize,
+}
+
+impl Layout {
+    pub fn object(length: usize, size: usize, id_size: usize) -> Self {
+        Layout { length, offset_size: unsigned_size(size), id_size, size }
+    }
+
+    pub fn array(length: usize, size: usize) -> Self {
+        Layout { length, offset_size: unsigned_size(size), id_size: 0, size }
+    }
+
+    fn is_large(&self) -> bool {
+        self.length > 255
+    }
+
+    /// The number of bytes in front of the values.
+    pub fn header_size(&self) -> usize {
+        let length_size = if self.is_large() { 4 } else { 1 };
+        1 + length_size + self.length * self.id_size + (self.length + 1) * self.offset_size
+    }
+
+    /// Append the header of an object whose fields, as (name id, offset), are in the order of their names.
+    pub fn write_object(&self, out: &mut Vec<u8>, fields: impl Iterator<Item = (usize, usize)> + Clone) {
+        let flags =
+            u8::from(self.is_large()) << 4 | ((self.id_size - 1) as u8) << 2 | (self.offset_size - 1) as u8;
+        out.push(flags << 2 | 2);
+        self.write_length(out);
+        fields.clone().for_each(|(id, _)| write_unsigned(out, id, self.id_size));
+        fields.for_each(|(_, offset)| write_unsigned(out, offset, self.offset_size));
+        write_unsigned(out, self.size, self.offset_size);
+    }
+
+    /// Append the header of an array whose elements begin at `offsets`.
+    pub fn write_array(&self, out: &mut Vec<u8>, offsets: impl Iterator<Item = usize>) {
+        let flags = u8::from(self.is_large()) << 2 | (self.offset_size - 1) as u8;
+        out.push(flags << 2 | 3);
+        self.write_length(out);
+        offsets.for_each(|offset| write_unsigned(out, offset, self.offset_size));
+        write_unsigned(out, self.size, self.offset_size);
+    }
+
+    fn write_length(&self, out: &mut Vec<u8>) {
+        write_unsigned(out, self.length, if self.is_large() { 4 } else { 1 });
+    }
+}

@@ -1,0 +1,247 @@
+//! The Parquet Variant binary encoding: metadata, values, and how they are built (VariantEncoding.md).
+
+pub mod container;
+pub mod encode;
+pub mod metadata;
+
+pub use container::{Array, Object};
+pub use metadata::Metadata;
+
+use crate::error::{Error, Result};
+
+/// How deep values may nest: readers and writers refuse more, so recursion is bounded.
+pub const MAX_DEPTH: usize = 1000;
+
+/// The largest Variant value or metadata, in bytes.
+pub const MAX_SIZE: usize = 128 * 1024 * 1024;
+
+/// The bytes of Variant null.
+pub const NULL: &[u8] = &[0x00];
+
+/// One Variant value, decoded one level deep; nested values stay bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    Null,
+    Boolean(bool),
+    Int8(i8),
+    Int16(i16),
+    Int32(i32),
+    Int64(i64),
+    Float(f32),
+    Double(f64),
+    /// decimal4, decimal8 or decimal16: which one does not change the value.
+    Decimal(Decimal),
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Microseconds since midnight.
+    Time(i64),
+    /// Microseconds since the epoch, UTC.
+    Timestamp(i64),
+    /// Microseconds since the epoch, without time zone.
+    TimestampNtz(i64),
+    /// Nanoseconds since the epoch, UTC.
+    TimestampNanos(i64),
+    /// Nanoseconds since the epoch, without time zone.
+    TimestampNtzNanos(i64),
+    Binary(&'a [u8]),
+    String(&'a str),
+    /// Big-endian.
+    Uuid([u8; 16]),
+    Object(Object<'a>),
+    Array(Array<'a>),
+    /// A primitive type that this version of the specification does not define.
+    Unknown(u8),
+}
+
+/// An exact number: `unscaled / 10^scale`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decimal {
+    pub unscaled: i128,
+    pub scale: u8,
+}
+
+/// The largest number of digits and the largest scale of a decimal.
+pub const MAX_DECIMAL_DIGITS: u8 = 38;
+
+impl<'a> Value<'a> {
+    /// Decode the value at the start of `bytes`; what follows it is ignored.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self> {
+        let (&header, data) = bytes.split_first().ok_or_else(|| malformed("it is empty"))?;
+        match header & 0b11 {
+            0 => Self::decode_primitive(header >> 2, data),
+            1 => string(take(data, usize::from(header >> 2))?),
+            2 => Object::parse(bytes).map(Value::Object),
+            _ => Array::parse(bytes).map(Value::Array),
+        }
+    }
+
+    fn decode_primitive(id: u8, data: &'a [u8]) -> Result<Self> {
+        Ok(match id {
+            0 => Value::Null,
+            1 => Value::Boolean(true),
+            2 => Value::Boolean(false),
+            3 => Value::Int8(i8::from_le_bytes(fixed(data)?)),
+            4 => Value::Int16(i16::from_le_bytes(fixed(data)?)),
+            5 => Value::Int32(i32::from_le_bytes(fixed(data)?)),
+            6 => Value::Int64(i64::from_le_bytes(fixed(data)?)),
+            7 => Value::Double(f64::from_le_bytes(fixed(data)?)),
+            8 => decimal(data, |d| Ok(i32::from_le_bytes(fixed(d)?).into()))?,
+            9 => decimal(data, |d| Ok(i64::from_le_bytes(fixed(d)?).into()))?,
+            10 => decimal(data, |d| Ok(i128::from_le_bytes(fixed(d)?)))?,
+            11 => Value::Date(i32::from_le_bytes(fixed(data)?)),
+            12 => Value::Timestamp(i64::from_le_bytes(fixed(data)?)),
+            13 => Value::TimestampNtz(i64::from_le_bytes(fixed(data)?)),
+            14 => Value::Float(f32::from_le_bytes(fixed(data)?)),
+            15 => Value::Binary(sized(data)?),
+            16 => string(sized(data)?)?,
+            17 => time(i64::from_le_bytes(fixed(data)?))?,
+            18 => Value::TimestampNanos(i64::from_le_bytes(fixed(data)?)),
+            19 => Value::TimestampNtzNanos(i64::from_le_bytes(fixed(data)?)),
+            20 => Value::Uuid(fixed(data)?),
+            _ => Value::Unknown(id),
+        })
+    }
+
+    /// The specification's name of this value's type, for messages.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Null => "null",
+            Value::Boolean(_) => "boolean",
+            Value::Int8(_) => "int8",
+            Value::Int16(_) => "int16",
+            Value::Int32(_) => "int32",
+            Value::Int64(_) => "int64",
+            Value::Float(_) => "float",
+            Value::Double(_) => "double",
+            Value::Decimal(_) => "decimal",
+            Value::Date(_) => "date",
+            Value::Time(_) => "time",
+            Value::Timestamp(_) => "timestamp",
+            Value::TimestampNtz(_) => "timestamp_ntz",
+            Value::TimestampNanos(_) => "timestamp_nanos",
+            Value::TimestampNtzNanos(_) => "timestamp_ntz_nanos",
+            Value::Binary(_) => "binary",
+            Value::String(_) => "string",
+            Value::Uuid(_) => "uuid",
+            Value::Object(_) => "object",
+            Value::Array(_) => "array",
+            Value::Unknown(_) => "a primitive type unknown to this version",
+        }
+    }
+}
+
+/// The number of bytes that the value at the start of `bytes` takes; `None` when its type is unknown.
+pub fn size(bytes: &[u8]) -> Result<Option<usize>> {
+    let (&header, data) = bytes.split_first().ok_or_else(|| malformed("it is empty"))?;
+    let length = match header & 0b11 {
+        0 => match header >> 2 {
+            0..=2 => 1,
+            3 => 2,
+            4 => 3,
+            5 | 11 | 14 => 5,
+            6 | 7 | 12 | 13 | 17 | 18 | 19 => 9,
+            8 => 6,
+            9 => 10,
+            10 => 18,
+            15 | 16 => 5 + sized(data)?.len(),
+            20 => 17,
+            _ => return Ok(None),
+        },
+        1 => 1 + usize::from(header >> 2),
+        2 => Object::parse(bytes)?.size(),
+        _ => Array::parse(bytes)?.size(),
+    };
+    if length > bytes.len() {
+        return Err(malformed("it is cut short"));
+    }
+    Ok(Some(length))
+}
+
+/// Check `bytes` whole: every header, offset, name and string, to the last nested value.
+///
+/// Object fields must be in the order of their names and unique (requirements E-O3, E-O5).
+pub fn validate(metadata: &Metadata<'_>, bytes: &[u8]) -> Result<()> {
+    validate_at(metadata, bytes, 0)
+}
+
+fn validate_at(metadata: &Metadata<'_>, bytes: &[u8], depth: usize) -> Result<()> {
+    if depth > MAX_DEPTH {
+        return Err(too_deep());
+    }
+    match Value::decode(bytes)? {
+        Value::Object(object) => {
+            for index in 0..object.len() {
+                let (id, value) = object.field(index)?;
+                metadata.get(id)?;
+                validate_at(metadata, value, depth + 1)?;
+            }
+            object.check_unique(metadata)
+        }
+        Value::Array(array) => {
+            (0..array.len()).try_for_each(|i| validate_at(metadata, array.element(i)?, depth + 1))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Split `metadata‖value`, as statistics strings and parquet-testing hold them, into its two parts.
+///
+/// Up to three bytes may follow the value: the zero padding of z85 (requirements Z3).
+pub fn split_concatenated(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
+    let metadata_size = Metadata::parse_prefix(bytes)?.as_bytes().len();
+    let (metadata, rest) = bytes.split_at(metadata_size);
+    let size = size(rest)?.ok_or_else(|| malformed("its type is unknown"))?;
+    Ok((metadata, &rest[..size]))
+}
+
+pub(crate) fn malformed(why: &str) -> Error {
+    Error::Variant(format!("malformed Variant value: {why}"))
+}
+
+pub(crate) fn too_deep() -> Error {
+    Error::Variant(format!("the Variant nests deeper than {MAX_DEPTH} levels"))
+}
+
+fn take(data: &[u8], length: usize) -> Result<&[u8]> {
+    data.get(..length).ok_or_else(|| malformed("it is cut short"))
+}
+
+fn fixed<const N: usize>(data: &[u8]) -> Result<[u8; N]> {
+    data.first_chunk().copied().ok_or_else(|| malformed("it is cut short"))
+}
+
+fn sized(data: &[u8]) -> Result<&[u8]> {
+    let length = u32::from_le_bytes(fixed(data)?) as usize;
+    take(&data[4..], length)
+}
+
+fn string(bytes: &[u8]) -> Result<Value<'_>> {
+    utf8(bytes).map(Value::String).ok_or_else(|| malformed("a string is not UTF-8"))
+}
+
+/// `bytes` as text; short ones by the standard library, which is faster there.
+pub(crate) fn utf8(bytes: &[u8]) -> Option<&str> {
+    if bytes.len() < 64 { std::str::from_utf8(bytes).ok() } else { simdutf8::basic::from_utf8(bytes).ok() }
+}
+
+fn decimal<'a>(data: &[u8], unscaled: impl FnOnce(&[u8]) -> Result<i128>) -> Result<Value<'a>> {
+    let (&scale, digits) = data.split_first().ok_or_else(|| malformed("it is cut short"))?;
+    if scale > MAX_DECIMAL_DIGITS {
+        return Err(malformed(&format!("a decimal has scale {scale}, and {MAX_DECIMAL_DIGITS} is the most")));
+    }
+    let unscaled = unscaled(digits)?;
+    if unscaled.unsigned_abs() >= 10u128.pow(u32::from(MAX_DECIMAL_DIGITS)) {
+        return Err(malformed("a decimal has more than 38 digits"));
+    }
+    Ok(Value::Decimal(Decimal { unscaled, scale }))
+}
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
+fn time<'a>(micros: i64) -> Result<Value<'a>> {
+    if (0..MICROS_PER_DAY).contains(&micros) {
+        Ok(Value::Time(micros))
+    } else {
+        Err(malformed("a time is outside of the day"))
+    }
+}
