@@ -1,6 +1,7 @@
 //! The native kernel of `delta_variant`: Variant bytes, Arrow columns and one Parquet file.
 
 pub mod error;
+pub mod parquet;
 pub mod shred;
 pub mod value;
 

@@ -188,7 +188,8 @@ impl Walk<'_> {
         while let Some((kind, next)) = self.field(id)? {
             id = next;
             if id == ELEMENT_NUM_CHILDREN && kind == I32 {
-                children = u64::try_from(self.zigzag()?).map_err(|_| bad("has a negative count of children"))?;
+                children =
+                    u64::try_from(self.zigzag()?).map_err(|_| bad("has a negative count of children"))?;
             } else {
                 self.value(kind, MAX_THRIFT_DEPTH)?;
             }

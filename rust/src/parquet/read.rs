@@ -1,7 +1,6 @@
 //! One Parquet file → record batches of chosen leaf columns.
 
 use std::fs::File;
-use std::io::Read;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -124,7 +123,9 @@ impl ParquetFile {
         }
         let groups = self.row_groups().len();
         let Some(group) = self.row_groups().get(row_group) else {
-            return Err(Error::DataFile(format!("the file has {groups} row groups, and no row group {row_group}")));
+            return Err(Error::DataFile(format!(
+                "the file has {groups} row groups, and no row group {row_group}"
+            )));
         };
         let ranges = scan.leaves.iter().map(|leaf| byte_range(group, *leaf)).collect::<Result<_>>()?;
         let chunks = Chunks::fetch(&self.store, ranges)?;
@@ -141,9 +142,12 @@ impl ParquetFile {
 
     /// The batches of a scan, one after another, on this thread.
     pub fn read(&self, scan: &Scan) -> impl Iterator<Item = Result<RecordBatch>> {
-        scan.row_groups.iter().flat_map(|row_group| match self.read_row_group(scan, *row_group) {
-            Ok(batches) => batches,
-            Err(error) => RowGroupBatches::failed(error),
+        scan.row_groups.iter().flat_map(|row_group| {
+            let (batches, error) = match self.read_row_group(scan, *row_group) {
+                Ok(batches) => (Some(batches), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            batches.into_iter().flatten().chain(error)
         })
     }
 
@@ -151,7 +155,11 @@ impl ParquetFile {
     ///
     /// As many row groups as rayon has threads are decoded and worked on at a time, so the outcomes of that
     /// many row groups are in memory, whatever the size of the file.
-    pub fn read_parallel<'a, T, F>(&'a self, scan: &'a Scan, work: F) -> impl Iterator<Item = Result<Vec<T>>> + 'a
+    pub fn read_parallel<'a, T, F>(
+        &'a self,
+        scan: &'a Scan,
+        work: F,
+    ) -> impl Iterator<Item = Result<Vec<T>>> + 'a
     where
         T: Send + 'a,
         F: Fn(RecordBatch) -> Result<T> + Sync + 'a,
@@ -171,4 +179,282 @@ pub struct RowGroupBatches {
     reader: Option<ParquetRecordBatchReader>,
     /// Rows that the footer promises and that have not come yet.
     missing: u64,
+}
+
+impl Iterator for RowGroupBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let reader = self.reader.as_mut()?;
+        let outcome = match guarded(|| Ok(reader.next().transpose()?)) {
+            Ok(Some(batch)) => self.counted(batch),
+            Ok(None) if self.missing > 0 => Err(broken(&format!("ends {} rows early", self.missing))),
+            Ok(None) => {
+                self.reader = None;
+                return None;
+            }
+            Err(error) => Err(Error::DataFile(error.to_string())),
+        };
+        if outcome.is_err() {
+            self.reader = None;
+        }
+        Some(outcome)
+    }
+}
+
+impl RowGroupBatches {
+    fn counted(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+        match self.missing.checked_sub(batch.num_rows() as u64) {
+            Some(missing) => self.missing = missing,
+            None => return Err(broken("has more rows than its footer says")),
+        }
+        Ok(batch)
+    }
+}
+
+/// Run the decoder, which panics on some broken files where it should return an error.
+fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| Err(broken("cannot be decoded")))
+}
+
+fn broken(what: &str) -> Error {
+    Error::DataFile(format!("the Parquet file {what}"))
+}
+
+/// A source that is open and whose length is known.
+struct Store {
+    source: OpenSource,
+    length: u64,
+}
+
+enum OpenSource {
+    File(File),
+    Bytes(Bytes),
+    Ranges(Arc<dyn RangeReader>),
+}
+
+impl Store {
+    fn open(source: Source) -> Result<Self> {
+        Ok(match source {
+            Source::Path(path) => {
+                let file = File::open(path)?;
+                Store { length: file.metadata()?.len(), source: OpenSource::File(file) }
+            }
+            Source::Bytes(bytes) => Store { length: bytes.len() as u64, source: OpenSource::Bytes(bytes) },
+            Source::Ranges(reader) => Store { length: reader.length()?, source: OpenSource::Ranges(reader) },
+        })
+    }
+
+    /// The bytes of each of `ranges`, all of which lie within the file.
+    fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let read = match &self.source {
+            OpenSource::File(file) => {
+                ranges.iter().map(|range| read_at(file, range)).collect::<Result<_>>()?
+            }
+            OpenSource::Bytes(bytes) => ranges
+                .iter()
+                .map(|range| bytes.slice(range.start as usize..range.end as usize))
+                .collect::<Vec<_>>(),
+            OpenSource::Ranges(reader) => reader.read(ranges)?,
+        };
+        let asked = ranges.iter().map(|range| range.end - range.start);
+        match read.iter().map(|bytes| bytes.len() as u64).eq(asked) {
+            true => Ok(read),
+            false => Err(broken("was read in ranges of other lengths than asked for")),
+        }
+    }
+
+    fn fetch_one(&self, range: Range<u64>) -> Result<Bytes> {
+        let mut read = self.fetch(std::slice::from_ref(&range))?;
+        read.pop().ok_or_else(|| broken("could not be read"))
+    }
+}
+
+/// Read without moving the file's own position, which all threads share.
+fn read_at(file: &File, range: &Range<u64>) -> Result<Bytes> {
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    #[cfg(unix)]
+    std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, range.start)?;
+    #[cfg(windows)]
+    {
+        let mut done = 0;
+        while done < bytes.len() {
+            let offset = range.start + done as u64;
+            match std::os::windows::fs::FileExt::seek_read(file, &mut bytes[done..], offset)? {
+                0 => return Err(broken("became shorter while it was read")),
+                read => done += read,
+            }
+        }
+    }
+    Ok(bytes.into())
+}
+
+fn footer_bytes(store: &Store) -> Result<Bytes> {
+    let length = store.length;
+    if length < TAIL_BYTES + MAGIC.len() as u64 {
+        return Err(broken(&format!("has only {length} bytes")));
+    }
+    let end = store.fetch_one(length.saturating_sub(FOOTER_GUESS)..length)?;
+    let (rest, tail) = end.split_at(end.len() - TAIL_BYTES as usize);
+    let (mut size, magic) = tail.split_at(4);
+    match magic {
+        MAGIC => {}
+        ENCRYPTED_MAGIC => return Err(Error::Unsupported("the Parquet file has an encrypted footer".into())),
+        _ => return Err(broken("does not end with the magic bytes PAR1")),
+    }
+    let size = u64::from(size.get_u32_le());
+    if size > length - TAIL_BYTES - MAGIC.len() as u64 {
+        return Err(broken(&format!("has {length} bytes, and says that its footer has {size}")));
+    }
+    match rest.len().checked_sub(size as usize) {
+        Some(start) => Ok(end.slice(start..rest.len())),
+        None => store.fetch_one(length - TAIL_BYTES - size..length - TAIL_BYTES),
+    }
+}
+
+fn check_row_groups(metadata: &ParquetMetaData, length: u64) -> Result<()> {
+    let mut rows = 0_i64;
+    for group in metadata.row_groups() {
+        if group.num_rows() < 0 || group.columns().iter().any(|chunk| chunk.num_values() < 0) {
+            return Err(broken("has a negative count of rows or values"));
+        }
+        rows =
+            rows.checked_add(group.num_rows()).ok_or_else(|| broken("has an impossible number of rows"))?;
+        for leaf in 0..group.num_columns() {
+            if byte_range(group, leaf)?.end > length {
+                return Err(broken("has a column chunk that ends after the file"));
+            }
+        }
+    }
+    let stated = metadata.file_metadata().num_rows();
+    match rows == stated {
+        true => Ok(()),
+        false => Err(broken(&format!("has {rows} rows in its row groups, and {stated} in its footer"))),
+    }
+}
+
+fn byte_range(group: &RowGroupMetaData, leaf: usize) -> Result<Range<u64>> {
+    let chunk = group.columns().get(leaf).ok_or_else(|| broken("has a row group that lacks columns"))?;
+    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let end = start.checked_add(chunk.compressed_size());
+    match (u64::try_from(start), end.and_then(|end| u64::try_from(end).ok())) {
+        (Ok(start), Some(end)) if start <= end => Ok(start..end),
+        _ => Err(broken("has a column chunk at an impossible place")),
+    }
+}
+
+/// The compressed column chunks of one row group, as the decoder asks for them.
+struct Chunks {
+    /// Sorted and disjoint: where each piece begins in the file, and its bytes.
+    pieces: Vec<(u64, Bytes)>,
+    length: u64,
+}
+
+impl Chunks {
+    fn fetch(store: &Store, mut ranges: Vec<Range<u64>>) -> Result<Self> {
+        ranges.sort_by_key(|range| range.start);
+        let mut merged: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            match merged.last_mut() {
+                Some(last) if range.start <= last.end.saturating_add(COALESCE_GAP) => {
+                    last.end = last.end.max(range.end);
+                }
+                _ => merged.push(range),
+            }
+        }
+        let bytes = store.fetch(&merged)?;
+        let pieces = merged.iter().map(|range| range.start).zip(bytes).collect();
+        Ok(Chunks { pieces, length: store.length })
+    }
+
+    /// What was fetched from `start` on, to the end of its piece.
+    fn from(&self, start: u64) -> Option<Bytes> {
+        let index = self.pieces.partition_point(|(begin, _)| *begin <= start).checked_sub(1)?;
+        let (begin, bytes) = self.pieces.get(index)?;
+        let skip = usize::try_from(start - begin).ok()?;
+        (skip <= bytes.len()).then(|| bytes.slice(skip..))
+    }
+}
+
+impl Length for Chunks {
+    fn len(&self) -> u64 {
+        self.length
+    }
+}
+
+impl ChunkReader for Chunks {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        self.from(start).map(Buf::reader).ok_or_else(|| outside(start))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let bytes = self.from(start).filter(|bytes| length <= bytes.len()).ok_or_else(|| outside(start))?;
+        Ok(bytes.slice(..length))
+    }
+}
+
+fn outside(start: u64) -> ParquetError {
+    ParquetError::General(format!("a page at byte {start} lies outside its column chunk"))
+}
+
+/// The Arrow schema of a file, with the `metadata` of Variants as dictionaries.
+fn shared_shapes(metadata: &ParquetMetaData) -> Result<Schema> {
+    let descriptor = metadata.file_metadata().schema_descr();
+    let schema = parquet_to_arrow_schema(descriptor, None)?;
+    let columns = descriptor.root_schema().get_fields();
+    let fields = schema.fields().iter().zip(columns).map(|(field, column)| share(field, column));
+    Ok(Schema::new(fields.collect::<Fields>()))
+}
+
+fn share(field: &FieldRef, column: &TypePtr) -> FieldRef {
+    let children: &[TypePtr] = if column.is_group() { column.get_fields() } else { &[] };
+    let data_type = match field.data_type() {
+        DataType::Struct(fields) if fields.len() == children.len() => {
+            let variant = is_variant_group(column);
+            let fields = fields.iter().zip(children).map(|(field, child)| match variant {
+                true if child.name() == "metadata" => shared(field),
+                _ => share(field, child),
+            });
+            DataType::Struct(fields.collect())
+        }
+        DataType::List(element) => match children {
+            // Three levels: the list, the repeated group, the element.
+            [repeated] if repeated.is_group() && repeated.get_fields().len() == 1 => {
+                DataType::List(share(element, &repeated.get_fields()[0]))
+            }
+            _ => return field.clone(),
+        },
+        DataType::Map(entries, sorted) => match children {
+            [repeated] => DataType::Map(share(entries, repeated), *sorted),
+            _ => return field.clone(),
+        },
+        _ => return field.clone(),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(data_type))
+}
+
+fn shared(metadata: &Field) -> FieldRef {
+    let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Binary));
+    Arc::new(metadata.clone().with_data_type(dictionary))
+}
+
+/// Whether a group is annotated VARIANT, or is made as an unannotated Variant is: a required binary `metadata`
+/// and no other member than `value` and `typed_value`.
+fn is_variant_group(group: &Type) -> bool {
+    let members = group.get_fields();
+    let binary =
+        |member: &Type| member.is_primitive() && member.get_physical_type() == PhysicalType::BYTE_ARRAY;
+    let Some(metadata) = members.iter().find(|member| member.name() == "metadata") else {
+        return false;
+    };
+    let plain = binary(metadata) && metadata.get_basic_info().logical_type_ref().is_none();
+    if matches!(group.get_basic_info().logical_type_ref(), Some(LogicalType::Variant(_))) {
+        return plain;
+    }
+    let info = metadata.get_basic_info();
+    let required = info.has_repetition() && info.repetition() == Repetition::REQUIRED;
+    let named = |member: &TypePtr| matches!(member.name(), "metadata" | "value" | "typed_value");
+    plain && required && members.len() > 1 && members.iter().all(named)
 }

@@ -164,7 +164,9 @@ fn storage(field: &Field, data_type: &DataType) -> Result<(PhysicalType, i32, Op
         }
         DataType::FixedSizeBinary(length) => (FIXED_LEN_BYTE_ARRAY, *length, None),
         DataType::Dictionary(_, value) => storage(field, value)?,
-        other => return Err(unsupported(field, &format!("has type {other}, which a Delta table cannot hold"))),
+        other => {
+            return Err(unsupported(field, &format!("has type {other}, which a Delta table cannot hold")));
+        }
     })
 }
 
@@ -198,7 +200,9 @@ fn field_id(field: &Field) -> Result<Option<i32>> {
     let Some(text) = field.metadata().get(PARQUET_FIELD_ID_META_KEY) else {
         return Ok(None);
     };
-    let id = text.parse().map_err(|_| unsupported(field, &format!("has the field id {text:?}, not an integer")))?;
+    let id = text
+        .parse()
+        .map_err(|_| unsupported(field, &format!("has the field id {text:?}, not an integer")))?;
     Ok(Some(id))
 }
 

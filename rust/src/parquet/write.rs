@@ -125,7 +125,7 @@ impl<W: Write + Send> FileWriter<W> {
         self.rows += batch.num_rows() as u64;
         let mut offset = 0;
         while offset < batch.num_rows() {
-            let file = self.opened(batch)?;
+            let mut file = self.opened(batch)?;
             let room = self.options.row_group_rows.max(1) - file.group_rows;
             let length = PIECE_ROWS.min(room).min(batch.num_rows() - offset);
             let written = file.write(&batch.slice(offset, length), &self.options, &self.roles);
@@ -166,7 +166,9 @@ impl<W: Write + Send> FileWriter<W> {
             });
         match same {
             true => Ok(()),
-            false => Err(Error::DataFile("a batch has other column types than the file it is written to".into())),
+            false => {
+                Err(Error::DataFile("a batch has other column types than the file it is written to".into()))
+            }
         }
     }
 
@@ -241,8 +243,11 @@ impl<W: Write + Send> OpenFile<W> {
         if columns.is_empty() {
             return Ok(());
         }
-        let chunks: Vec<ArrowColumnChunk> =
-            columns.into_par_iter().with_max_len(1).map(ArrowColumnWriter::close).collect::<Result<_, _>>()?;
+        let chunks: Vec<ArrowColumnChunk> = columns
+            .into_par_iter()
+            .with_max_len(1)
+            .map(ArrowColumnWriter::close)
+            .collect::<Result<_, _>>()?;
         let mut group = self.writer.next_row_group()?;
         for (mut chunk, role) in chunks.into_iter().zip(roles) {
             if *role == Role::Value {
@@ -315,7 +320,9 @@ fn distinct(leaf: &ArrayRef, rows: impl Iterator<Item = usize>) -> Option<usize>
 /// The leaf arrays below `array`, in the order of the file's leaf columns.
 fn leaf_arrays(array: &ArrayRef, leaves: &mut Vec<ArrayRef>) {
     match array.data_type() {
-        DataType::Struct(_) => array.as_struct().columns().iter().for_each(|child| leaf_arrays(child, leaves)),
+        DataType::Struct(_) => {
+            array.as_struct().columns().iter().for_each(|child| leaf_arrays(child, leaves))
+        }
         DataType::List(_) => leaf_arrays(array.as_list::<i32>().values(), leaves),
         DataType::LargeList(_) => leaf_arrays(array.as_list::<i64>().values(), leaves),
         DataType::Map(_, _) => {
