@@ -1,0 +1,181 @@
+"""Casts of ordinary Arrow values by Spark's ANSI rules.
+
+Where Arrow's own cast prints, rounds or parses otherwise than Spark, a rule here corrects it; a pair of types without
+a rule is refused rather than guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .types import INTEGER_DIGITS, Kind, kind_of
+
+Rule: TypeAlias = Callable[[pa.Array, pa.DataType], pa.Array]
+
+# Spark trims blanks and control characters around text that it casts.
+BLANKS = "".join(map(chr, range(0x21)))
+DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+TIME = r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+ZONE = r"(Z|[+-][0-9]{2}:[0-9]{2})"
+NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+
+# The text that each kind is read from, whole and after trimming.
+TEXT_PATTERNS: dict[Kind, str] = {
+    "integer": r"[+-]?[0-9]+",
+    "decimal": NUMBER,
+    "floating": rf"{NUMBER}|(?i:[+-]?inf(inity)?|nan)",
+    "boolean": r"(?i:t|true|y|yes|1|f|false|n|no|0)",
+    "date": DATE,
+    "timestamp": rf"{DATE}({TIME}{ZONE}?)?",
+    "timestamp_ntz": rf"{DATE}({TIME})?",
+}
+
+
+def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether `cast_values` has a rule from `source` to `target`."""
+    if source == target or pa.types.is_null(source):
+        return True
+    kinds = (kind_of(source), kind_of(target))
+    # Arrow prints decimals below 1e-6 with an exponent; Spark never does.
+    return kinds in RULES and not (kinds == ("decimal", "string") and source.scale > 6)
+
+
+def cast_values(values: pa.Array, target: pa.DataType, *, strict: bool) -> pa.Array:
+    """Return `values` as `target`; `pa.ArrowInvalid` for the first value that does not fit, or NULL unless `strict`."""
+    if values.type == target:
+        return values
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), target)
+    rule = RULES[kind_of(values.type), kind_of(target)]
+    if kind_of(values.type) == "string" and kind_of(target) in TEXT_PATTERNS:
+        values = _readable_text(values, kind_of(target), strict=strict)
+    return rule(values, target) if strict else _cast_or_null(values, target, rule)
+
+
+def cast_scalar(value: pa.Scalar, target: pa.DataType, *, strict: bool) -> pa.Scalar:
+    """Return one value as `target`, as `cast_values` does."""
+    if value.type == target:
+        return value
+    return cast_values(pa.repeat(value, 1), target, strict=strict)[0]
+
+
+def _readable_text(values: pa.Array, kind: Kind, *, strict: bool) -> pa.Array:
+    text = pc.utf8_trim(values, characters=BLANKS)
+    readable = pc.match_substring_regex(text, pattern=f"^({TEXT_PATTERNS[kind]})$")
+    if strict and pc.all(readable).as_py() is False:
+        first = values.filter(pc.invert(readable))[0].as_py()
+        raise pa.ArrowInvalid(f"{first!r} is no {kind}")
+    return pc.if_else(readable, text, pa.scalar(None, text.type))
+
+
+def _cast_or_null(values: pa.Array, target: pa.DataType, rule: Rule) -> pa.Array:
+    """Halve what does not cast until the values at fault stand alone: values that fit are cast in bulk."""
+    try:
+        return rule(values, target)
+    except pa.ArrowInvalid:
+        if len(values) == 1:
+            return pa.nulls(1, target)
+    middle = len(values) // 2
+    halves = (values.slice(0, middle), values.slice(middle))
+    return pa.concat_arrays([_cast_or_null(half, target, rule) for half in halves])
+
+
+def _plain(values: pa.Array, target: pa.DataType) -> pa.Array:
+    return pc.cast(values, target)
+
+
+def _rounded(values: pa.Array, target: pa.DataType) -> pa.Array:
+    return pc.cast(values, target, safe=False)
+
+
+def _truncated(values: pa.Array, target: pa.DataType) -> pa.Array:
+    return pc.cast(pc.trunc(values), target)
+
+
+def _integer_to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
+    wide = pa.decimal256(INTEGER_DIGITS[values.type.bit_width] + target.scale, target.scale)
+    return pc.cast(pc.cast(values, wide), target)
+
+
+def _decimal_to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
+    source = values.type
+    if target.scale >= source.scale:
+        return pc.cast(values, target)
+    # One digit more than the source has: rounding 9.99 up to 10.0 needs it.
+    wide = pc.cast(values, pa.decimal256(min(76, source.precision + 1), source.scale))
+    return pc.cast(pc.round(wide, ndigits=target.scale, round_mode="half_towards_infinity"), target)
+
+
+def _decimal_to_floating(values: pa.Array, target: pa.DataType) -> pa.Array:
+    # Arrow multiplies by a rounded power of ten, which misses the nearest double; parsing does not.
+    return pc.cast(pc.cast(values, pa.string()), target)
+
+
+def _timestamp_to_string(values: pa.Array, target: pa.DataType) -> pa.Array:
+    local = pc.cast(pc.cast(values, pa.timestamp("us")), target)
+    return pc.utf8_rtrim(pc.utf8_rtrim(local, characters="0"), characters=".")
+
+
+def _string_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
+    return pc.cast(pc.utf8_ltrim(values, characters="+"), target)
+
+
+def _string_to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
+    return _decimal_to_decimal(pc.cast(values, pa.decimal256(76, 38)), target)
+
+
+def _string_to_boolean(values: pa.Array, target: pa.DataType) -> pa.Array:
+    true = pc.is_in(pc.utf8_lower(values), value_set=pa.array(["t", "true", "y", "yes", "1"], values.type))
+    return pc.if_else(pc.is_valid(values), true, pa.scalar(None, target))
+
+
+def _string_to_timestamp(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Read text as UTC unless it names its zone."""
+    dated = pc.if_else(pc.equal(pc.utf8_length(values), 10), _append(values, " 00:00"), values)
+    zoned = pc.match_substring_regex(dated, pattern=f"{ZONE}$")
+    return pc.cast(pc.if_else(zoned, dated, _append(dated, "Z")), target)
+
+
+def _append(values: pa.Array, suffix: str) -> pa.Array:
+    return pc.binary_join_element_wise(values, pa.scalar(suffix, values.type), pa.scalar("", values.type))
+
+
+RULES: dict[tuple[Kind, Kind], Rule] = {
+    ("integer", "integer"): _plain,
+    ("integer", "decimal"): _integer_to_decimal,
+    ("integer", "floating"): _rounded,
+    ("integer", "string"): _plain,
+    ("integer", "boolean"): _plain,
+    ("decimal", "integer"): _truncated,
+    ("decimal", "decimal"): _decimal_to_decimal,
+    ("decimal", "floating"): _decimal_to_floating,
+    ("decimal", "string"): _plain,
+    ("floating", "integer"): _truncated,
+    ("floating", "floating"): _rounded,
+    ("boolean", "integer"): _plain,
+    ("boolean", "string"): _plain,
+    ("date", "timestamp"): _plain,
+    ("date", "timestamp_ntz"): _plain,
+    ("date", "string"): _plain,
+    ("timestamp", "date"): _plain,
+    ("timestamp", "timestamp_ntz"): _plain,
+    ("timestamp", "string"): _timestamp_to_string,
+    ("timestamp_ntz", "date"): _plain,
+    ("timestamp_ntz", "timestamp"): _plain,
+    ("timestamp_ntz", "string"): _timestamp_to_string,
+    ("binary", "string"): _plain,
+    ("binary", "binary"): _plain,
+    ("string", "string"): _plain,
+    ("string", "binary"): _plain,
+    ("string", "integer"): _string_to_integer,
+    ("string", "decimal"): _string_to_decimal,
+    ("string", "floating"): _plain,
+    ("string", "boolean"): _string_to_boolean,
+    ("string", "date"): _plain,
+    ("string", "timestamp"): _string_to_timestamp,
+    ("string", "timestamp_ntz"): _plain,
+}

@@ -1,0 +1,104 @@
+"""SQL types and Arrow types."""
+
+from __future__ import annotations
+
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+import pyarrow as pa
+
+Kind: TypeAlias = OneOf[
+    "integer",
+    "decimal",
+    "floating",
+    "string",
+    "boolean",
+    "binary",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "null",
+    "nested",
+]
+
+NUMERIC: frozenset[Kind] = frozenset({"integer", "decimal", "floating"})
+MAX_PRECISION = 38
+
+SIMPLE_TYPES: dict[str, pa.DataType] = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+NAMES = {arrow_type: name for name, arrow_type in SIMPLE_TYPES.items()}
+
+# The decimal digits that Spark reserves for each integer type.
+INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+
+
+def kind_of(arrow_type: pa.DataType) -> Kind:
+    """Return the family whose members share their rules of coercion."""
+    if pa.types.is_timestamp(arrow_type):
+        return "timestamp" if arrow_type.tz else "timestamp_ntz"
+    for kind, belongs in KINDS.items():
+        if belongs(arrow_type):
+            return kind
+    return "nested"
+
+
+def _is_string(arrow_type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(arrow_type)
+        or pa.types.is_large_string(arrow_type)
+        or pa.types.is_string_view(arrow_type)
+    )
+
+
+def _is_binary(arrow_type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(arrow_type)
+        or pa.types.is_large_binary(arrow_type)
+        or pa.types.is_binary_view(arrow_type)
+    )
+
+
+KINDS = {
+    "integer": pa.types.is_signed_integer,
+    "decimal": pa.types.is_decimal,
+    "floating": pa.types.is_floating,
+    "string": _is_string,
+    "boolean": pa.types.is_boolean,
+    "binary": _is_binary,
+    "date": pa.types.is_date,
+    "null": pa.types.is_null,
+}
+
+
+def as_decimal(arrow_type: pa.DataType) -> pa.DataType:
+    """Return the decimal type that holds every value of an integer type; a decimal type is itself."""
+    if pa.types.is_decimal(arrow_type):
+        return arrow_type
+    return pa.decimal128(INTEGER_DIGITS[arrow_type.bit_width], 0)
+
+
+def type_name(arrow_type: pa.DataType | None) -> str:
+    """Return the SQL name of a type, `variant` for None."""
+    if arrow_type is None:
+        return "variant"
+    if pa.types.is_decimal(arrow_type):
+        return f"decimal({arrow_type.precision},{arrow_type.scale})"
+    if pa.types.is_map(arrow_type):
+        return f"map<{type_name(arrow_type.key_type)},{type_name(arrow_type.item_type)}>"
+    if pa.types.is_list(arrow_type):
+        return f"array<{type_name(arrow_type.value_type)}>"
+    if pa.types.is_struct(arrow_type):
+        return f"struct<{','.join(f'`{field.name}`:{type_name(field.type)}' for field in arrow_type)}>"
+    return NAMES.get(arrow_type, str(arrow_type))
