@@ -1,6 +1,8 @@
 //! The native kernel of `delta_variant`: Variant bytes, Arrow columns and one Parquet file.
 
 pub mod error;
+pub mod infer;
+pub mod json;
 pub mod parquet;
 pub mod shred;
 pub mod value;

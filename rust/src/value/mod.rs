@@ -3,6 +3,8 @@
 pub mod container;
 pub mod encode;
 pub mod metadata;
+pub mod path;
+pub mod text;
 
 pub use container::{Array, Object};
 pub use metadata::Metadata;

@@ -1,0 +1,686 @@
+//! JSON text straight into shredded columns: no tree of values in between.
+//!
+//! Each key is guessed to be the one that followed the last key the last time, which one comparison of eight
+//! bytes confirms. What has no column of its own is encoded at the end of the `value` column it belongs to;
+//! the name ids of its objects are filled in at the end of the row, when the row's `metadata` is known.
+
+use arrow_array::StructArray;
+
+use super::scan::{self, JsonError, Number, Scan, Text, error, skip_space};
+use crate::error::Result;
+use crate::shred::columns::{LeafValues, Slots};
+use crate::shred::names::{NO_NAME, NameId, Names};
+use crate::shred::schema::{LeafType, ShreddingSchema};
+use crate::shred::tree::{NodeId, ROOT, Tree, Typed, metadata_dictionary};
+use crate::value::encode::{self, Layout};
+use crate::value::metadata::unsigned_size;
+use crate::value::{self, MAX_DEPTH, MAX_SIZE, Value};
+
+/// How JSON text that leaves a choice is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ParseOptions {
+    /// Every number that is not an integer becomes a double, instead of a decimal where it is in plain notation.
+    pub doubles: bool,
+    /// The last of two fields of one name counts, instead of an error.
+    pub last_duplicate: bool,
+}
+
+/// Parses rows of JSON text into the columns of one shredding schema.
+#[derive(Debug)]
+pub struct JsonShredder {
+    options: ParseOptions,
+    tree: Tree,
+    names: Names,
+    /// For each node that is a shredded object: its fields by name, and which key follows which.
+    sites: Vec<Site>,
+    residual: Residual,
+    rows: Slots,
+    keys: Vec<i32>,
+    id_size: usize,
+    scratch: Vec<u8>,
+}
+
+/// Where the keys of one shredded object lead.
+#[derive(Debug, Default)]
+struct Site {
+    /// By name: the field's node, or [`ROOT`], which is nobody's field.
+    targets: Vec<NodeId>,
+    guesses: Guesses,
+}
+
+impl Site {
+    #[inline(always)]
+    fn target(&self, name: NameId) -> NodeId {
+        self.targets.get(name as usize).copied().unwrap_or(ROOT)
+    }
+}
+
+/// The key that came after a key the last time.
+#[derive(Debug, Default)]
+struct Guesses {
+    next: Vec<NameId>,
+}
+
+impl Guesses {
+    #[inline(always)]
+    fn after(&self, name: NameId) -> NameId {
+        self.next.get(name as usize).copied().unwrap_or(NO_NAME)
+    }
+
+    fn learn(&mut self, name: NameId, next: NameId) {
+        let name = name as usize;
+        if name >= self.next.len() {
+            self.next.resize(name + 1, NO_NAME);
+        }
+        self.next[name] = next;
+    }
+}
+
+/// The objects and arrays that are encoded into `value` columns in this row.
+#[derive(Debug, Default)]
+struct Residual {
+    /// By the key of the object that they are in.
+    first: Guesses,
+    guesses: Guesses,
+    /// Fields of the objects that are not closed yet, innermost last.
+    open: Vec<Field>,
+    /// Offsets of the elements of the arrays that are not closed yet.
+    elements: Vec<usize>,
+    /// Fields of the closed ones.
+    fields: Vec<Field>,
+    objects: Vec<ResidualObject>,
+    header: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Field {
+    name: NameId,
+    /// In the values of its object.
+    offset: usize,
+    /// Where its key stands in the text.
+    key: usize,
+}
+
+/// An encoded object whose header is still blank.
+#[derive(Debug)]
+struct ResidualObject {
+    node: NodeId,
+    /// In the data of the node's `value`.
+    position: usize,
+    layout: Layout,
+    /// The first of its fields.
+    fields: usize,
+}
+
+impl JsonShredder {
+    pub fn new(schema: ShreddingSchema, options: ParseOptions) -> Self {
+        let mut shredder = JsonShredder {
+            options,
+            tree: Tree::new(schema),
+            names: Names::new(),
+            sites: Vec::new(),
+            residual: Residual::default(),
+            rows: Slots::default(),
+            keys: Vec::new(),
+            id_size: 1,
+            scratch: Vec::new(),
+        };
+        shredder.learn_fields();
+        shredder
+    }
+
+    /// Intern the names of the shredded fields, from nothing.
+    fn learn_fields(&mut self) {
+        self.names = self.names.restart();
+        self.residual = Residual::default();
+        self.sites = Vec::with_capacity(self.tree.nodes.len());
+        for node in &self.tree.nodes {
+            let mut site = Site::default();
+            if let Typed::Object(object) = &node.typed {
+                for (name, field) in &object.fields {
+                    let name = self.names.intern(name.as_bytes()) as usize;
+                    site.targets.resize(site.targets.len().max(name + 1), ROOT);
+                    site.targets[name] = *field;
+                }
+            }
+            self.sites.push(site);
+        }
+    }
+
+    /// The number of rows that were added.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Add a row that is SQL NULL.
+    pub fn push_null(&mut self) {
+        self.keys.push(0);
+    }
+
+    /// Add the row of `text`, which must be UTF-8; after an error it is as if the row had not been tried.
+    pub fn push(&mut self, text: &[u8]) -> Scan<()> {
+        if text.len() > MAX_SIZE {
+            return error(0, format!("the value has {} bytes, and {MAX_SIZE} are the most", text.len()));
+        }
+        if self.names.is_full() {
+            self.learn_fields();
+        }
+        self.id_size = 1;
+        loop {
+            let row = self.keys.len();
+            if let Err(error) = self.row(text, row) {
+                self.forget_row(row);
+                return Err(error);
+            }
+            let id_size = unsigned_size(self.names.row_count().saturating_sub(1));
+            if id_size <= self.id_size || self.residual.objects.is_empty() {
+                self.end_row(row)?;
+                return Ok(());
+            }
+            // Name ids turned out to need more bytes than was left for them.
+            self.forget_row(row);
+            self.id_size = id_size;
+        }
+    }
+
+    fn forget_row(&mut self, row: usize) {
+        self.tree.truncate(ROOT, row);
+        self.names.clear_row();
+        self.residual.clear();
+    }
+
+    fn row(&mut self, text: &[u8], row: usize) -> Scan<()> {
+        let mut at = skip_space(text, 0);
+        self.value(text, &mut at, ROOT, row, NO_NAME, 0)?;
+        match skip_space(text, at) {
+            end if end == text.len() => Ok(()),
+            end => error(end, "something follows the value"),
+        }
+    }
+
+    /// Read the value at `*at` into the columns of `node`.
+    fn value(
+        &mut self,
+        text: &[u8],
+        at: &mut usize,
+        node: NodeId,
+        slot: usize,
+        parent: NameId,
+        depth: usize,
+    ) -> Scan<()> {
+        let Some(&byte) = text.get(*at) else {
+            return error(*at, "the text ends where a value should be");
+        };
+        match (byte, &mut self.tree.nodes[node].typed) {
+            (b'{', Typed::Object(_)) => return self.object(text, at, node, slot, depth),
+            (b'[', Typed::List(_)) => return self.list(text, at, node, slot, parent, depth),
+            (b'"', Typed::Leaf(leaf)) if leaf.leaf == LeafType::String => {
+                *at += 1;
+                let string = scan::string(text, at, &mut self.scratch)?;
+                if let LeafValues::Bytes(column) = &mut leaf.values {
+                    column.push(slot, string.bytes(&self.scratch));
+                }
+                return Ok(());
+            }
+            (b'-' | b'0'..=b'9', Typed::Leaf(leaf)) => {
+                let number = scan::number(text, at, self.options.doubles)?;
+                let stored = match (number, &mut leaf.values) {
+                    (Number::Int(v), _) => leaf.push(slot, &Value::Int64(v)),
+                    (Number::Decimal(v), _) => leaf.push(slot, &Value::Decimal(v)),
+                    (Number::Double(v), _) => leaf.push(slot, &Value::Double(v)),
+                };
+                if !stored {
+                    let value = &mut self.tree.nodes[node].value;
+                    push_number(&mut value.data, number);
+                    value.end_value(slot);
+                }
+                return Ok(());
+            }
+            (b't' | b'f', Typed::Leaf(leaf)) if leaf.leaf == LeafType::Boolean => {
+                let boolean = byte == b't';
+                literal(text, at, if boolean { b"true" } else { b"false" })?;
+                leaf.push(slot, &Value::Boolean(boolean));
+                return Ok(());
+            }
+            _ => {}
+        }
+        let mut out = std::mem::take(&mut self.tree.nodes[node].value.data);
+        let encoded = self.encode(text, at, &mut out, node, parent, depth);
+        let value = &mut self.tree.nodes[node].value;
+        value.data = out;
+        encoded?;
+        value.end_value(slot);
+        Ok(())
+    }
+
+    /// Read an object whose fields have columns; what has none is left in the node's `value`.
+    fn object(&mut self, text: &[u8], at: &mut usize, node: NodeId, slot: usize, depth: usize) -> Scan<()> {
+        check_depth(depth, *at)?;
+        if let Typed::Object(object) = &mut self.tree.nodes[node].typed {
+            object.slots.set(slot);
+        }
+        let frame = self.residual.frame();
+        let start = self.tree.nodes[node].value.start();
+        let mut previous = NO_NAME;
+        let mut more = open(text, at, b'}')?;
+        while more {
+            let key = *at;
+            let name = self.key(text, at, self.sites[node].guesses.after(previous))?;
+            self.sites[node].guesses.learn(previous, name);
+            previous = name;
+            match self.sites[node].target(name) {
+                ROOT => self.leftover(text, at, node, Field { name, offset: start, key }, depth)?,
+                field => {
+                    if self.tree.is_filled(field, slot) {
+                        self.check_duplicate(name, key)?;
+                        self.tree.truncate(field, slot);
+                    }
+                    self.value(text, at, field, slot, name, depth + 1)?;
+                }
+            }
+            more = next(text, at, b'}')?;
+        }
+        if self.residual.open.len() > frame.open {
+            let mut out = std::mem::take(&mut self.tree.nodes[node].value.data);
+            let closed = self.close_object(&mut out, node, start, frame);
+            let value = &mut self.tree.nodes[node].value;
+            value.data = out;
+            closed?;
+            value.end_value(slot);
+        }
+        Ok(())
+    }
+
+    /// Encode a field without a column; `field.offset` is where the leftovers of its object start.
+    fn leftover(
+        &mut self,
+        text: &[u8],
+        at: &mut usize,
+        node: NodeId,
+        field: Field,
+        depth: usize,
+    ) -> Scan<()> {
+        let mut out = std::mem::take(&mut self.tree.nodes[node].value.data);
+        self.residual.open.push(Field { offset: out.len() - field.offset, ..field });
+        let encoded = self.encode(text, at, &mut out, node, field.name, depth + 1);
+        self.tree.nodes[node].value.data = out;
+        encoded
+    }
+
+    fn list(
+        &mut self,
+        text: &[u8],
+        at: &mut usize,
+        node: NodeId,
+        slot: usize,
+        parent: NameId,
+        depth: usize,
+    ) -> Scan<()> {
+        check_depth(depth, *at)?;
+        let Typed::List(list) = &self.tree.nodes[node].typed else { return Ok(()) };
+        let (element, mut end) = (list.element, list.next_element());
+        let mut more = open(text, at, b']')?;
+        while more {
+            self.value(text, at, element, end, parent, depth + 1)?;
+            end += 1;
+            more = next(text, at, b']')?;
+        }
+        if let Typed::List(list) = &mut self.tree.nodes[node].typed {
+            list.end_list(slot, end);
+        }
+        Ok(())
+    }
+
+    /// Encode the value at `*at` to the end of `out`, which is the data of the `value` of `node`.
+    fn encode(
+        &mut self,
+        text: &[u8],
+        at: &mut usize,
+        out: &mut Vec<u8>,
+        node: NodeId,
+        parent: NameId,
+        depth: usize,
+    ) -> Scan<()> {
+        match text.get(*at) {
+            Some(b'"') => {
+                *at += 1;
+                let string = scan::string(text, at, &mut self.scratch)?;
+                encode::string(out, string.bytes(&self.scratch));
+                Ok(())
+            }
+            Some(b'-' | b'0'..=b'9') => {
+                push_number(out, scan::number(text, at, self.options.doubles)?);
+                Ok(())
+            }
+            Some(b'{') => self.encode_object(text, at, out, node, parent, depth),
+            Some(b'[') => self.encode_array(text, at, out, node, parent, depth),
+            Some(b't') => {
+                encode::scalar(out, &Value::Boolean(true));
+                literal(text, at, b"true")
+            }
+            Some(b'f') => {
+                encode::scalar(out, &Value::Boolean(false));
+                literal(text, at, b"false")
+            }
+            Some(b'n') => {
+                out.extend_from_slice(value::NULL);
+                literal(text, at, b"null")
+            }
+            Some(_) => error(*at, "no JSON value begins like this"),
+            None => error(*at, "the text ends where a value should be"),
+        }
+    }
+
+    fn encode_object(
+        &mut self,
+        text: &[u8],
+        at: &mut usize,
+        out: &mut Vec<u8>,
+        node: NodeId,
+        parent: NameId,
+        depth: usize,
+    ) -> Scan<()> {
+        check_depth(depth, *at)?;
+        let frame = self.residual.frame();
+        let start = out.len();
+        let mut previous = NO_NAME;
+        let mut more = open(text, at, b'}')?;
+        while more {
+            let key = *at;
+            let name = match previous {
+                NO_NAME => {
+                    let name = self.key(text, at, self.residual.first.after(parent))?;
+                    self.residual.first.learn(parent, name);
+                    name
+                }
+                _ => {
+                    let name = self.key(text, at, self.residual.guesses.after(previous))?;
+                    self.residual.guesses.learn(previous, name);
+                    name
+                }
+            };
+            previous = name;
+            self.residual.open.push(Field { name, offset: out.len() - start, key });
+            self.encode(text, at, out, node, name, depth + 1)?;
+            more = next(text, at, b'}')?;
+        }
+        self.close_object(out, node, start, frame)
+    }
+
+    fn encode_array(
+        &mut self,
+        text: &[u8],
+        at: &mut usize,
+        out: &mut Vec<u8>,
+        node: NodeId,
+        parent: NameId,
+        depth: usize,
+    ) -> Scan<()> {
+        check_depth(depth, *at)?;
+        let frame = self.residual.frame();
+        let start = out.len();
+        let mut more = open(text, at, b']')?;
+        while more {
+            self.residual.elements.push(out.len() - start);
+            self.encode(text, at, out, node, parent, depth + 1)?;
+            more = next(text, at, b']')?;
+        }
+        self.residual.close_array(out, node, start, frame);
+        Ok(())
+    }
+
+    /// Read the key whose opening quote is at `*at`, and its colon; `*at` is then at the value.
+    #[inline(always)]
+    fn key(&mut self, text: &[u8], at: &mut usize, guess: NameId) -> Scan<NameId> {
+        let quote = *at;
+        let name = match self.names.starts(guess, text.get(quote + 1..).unwrap_or_default()) {
+            Some(length) if text[quote] == b'"' => {
+                *at = quote + length + 2;
+                guess
+            }
+            _ => self.other_key(text, at)?,
+        };
+        self.names.note(name);
+        if text.get(*at) != Some(&b':') {
+            *at = skip_space(text, *at);
+            if text.get(*at) != Some(&b':') {
+                return error(*at, "a key needs a colon after it");
+            }
+        }
+        *at = skip_space(text, *at + 1);
+        Ok(name)
+    }
+
+    #[inline(never)]
+    fn other_key(&mut self, text: &[u8], at: &mut usize) -> Scan<NameId> {
+        if text.get(*at) != Some(&b'"') {
+            return error(*at, "an object needs a key in quotes here");
+        }
+        *at += 1;
+        let key = scan::string(text, at, &mut self.scratch)?;
+        Ok(self.names.intern(key.bytes(&self.scratch)))
+    }
+
+    fn check_duplicate(&self, name: NameId, key: usize) -> Scan<()> {
+        if self.options.last_duplicate {
+            return Ok(());
+        }
+        error(
+            key,
+            format!("an object has two fields called {:?}", String::from_utf8_lossy(self.names.text(name))),
+        )
+    }
+
+    /// Put a blank header in front of the fields of `frame`, whose values start at `start`.
+    fn close_object(&mut self, out: &mut Vec<u8>, node: NodeId, start: usize, frame: Frame) -> Scan<()> {
+        if self.options.last_duplicate {
+            self.residual.keep_last(frame.open);
+        }
+        if out.len() - start > MAX_SIZE {
+            return error(0, format!("the value takes more than {MAX_SIZE} bytes as a Variant"));
+        }
+        self.residual.close_object(out, node, start, frame, self.id_size);
+        Ok(())
+    }
+
+    /// Give the row its `metadata`, and its objects their headers.
+    fn end_row(&mut self, row: usize) -> Scan<()> {
+        if !self.residual.objects.is_empty()
+            && !self.options.last_duplicate
+            && let Err(error) = self.check_duplicates()
+        {
+            self.forget_row(row);
+            return Err(error);
+        }
+        let key = self.names.end_row();
+        self.keys.push(key);
+        self.rows.set(row);
+        let Residual { fields, objects, header, .. } = &mut self.residual;
+        for object in objects.iter() {
+            let fields = &mut fields[object.fields..object.fields + object.layout.length];
+            fields.sort_unstable_by_key(|field| self.names.local_id(field.name));
+            header.clear();
+            let fields = fields.iter().map(|field| (self.names.local_id(field.name), field.offset));
+            object.layout.write_object(header, fields);
+            let data = &mut self.tree.nodes[object.node].value.data;
+            data[object.position..object.position + header.len()].copy_from_slice(header);
+        }
+        self.residual.clear();
+        Ok(())
+    }
+
+    fn check_duplicates(&mut self) -> Scan<()> {
+        let Residual { fields, objects, .. } = &mut self.residual;
+        for object in objects.iter() {
+            let fields = &mut fields[object.fields..object.fields + object.layout.length];
+            fields.sort_unstable_by_key(|field| (field.name, field.offset));
+            if let Some(pair) = fields.windows(2).find(|pair| pair[0].name == pair[1].name) {
+                let Field { name, key, .. } = pair[1];
+                return self.check_duplicate(name, key);
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows added so far as one shredded group; the shredder is empty afterwards.
+    pub fn take(&mut self) -> Result<StructArray> {
+        let length = self.keys.len();
+        let metadata = metadata_dictionary(std::mem::take(&mut self.keys), self.names.take_dictionary())?;
+        let nulls = match self.rows.count() {
+            count if count == length => {
+                self.rows = Slots::default();
+                None
+            }
+            _ => Some(self.rows.take(length)),
+        };
+        self.tree.take(length, metadata, nulls)
+    }
+}
+
+/// What of the residual belonged to outer objects when a new one was begun.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    open: usize,
+    elements: usize,
+    objects: usize,
+}
+
+impl Residual {
+    fn frame(&self) -> Frame {
+        Frame { open: self.open.len(), elements: self.elements.len(), objects: self.objects.len() }
+    }
+
+    fn clear(&mut self) {
+        self.open.clear();
+        self.elements.clear();
+        self.fields.clear();
+        self.objects.clear();
+    }
+
+    fn close_object(&mut self, out: &mut Vec<u8>, node: NodeId, start: usize, frame: Frame, id_size: usize) {
+        let layout = Layout::object(self.open.len() - frame.open, out.len() - start, id_size);
+        self.make_room(out, node, start, layout.header_size(), frame);
+        let fields = self.fields.len();
+        self.fields.extend(self.open.drain(frame.open..));
+        self.objects.push(ResidualObject { node, position: start, layout, fields });
+    }
+
+    fn close_array(&mut self, out: &mut Vec<u8>, node: NodeId, start: usize, frame: Frame) {
+        let offsets = &self.elements[frame.elements..];
+        let layout = Layout::array(offsets.len(), out.len() - start);
+        self.header.clear();
+        layout.write_array(&mut self.header, offsets.iter().copied());
+        self.elements.truncate(frame.elements);
+        self.make_room(out, node, start, layout.header_size(), frame);
+        out[start..start + self.header.len()].copy_from_slice(&self.header);
+    }
+
+    /// Move what stands at `start` back by `size`, and the objects in it with it.
+    fn make_room(&mut self, out: &mut Vec<u8>, node: NodeId, start: usize, size: usize, frame: Frame) {
+        let end = out.len();
+        out.resize(end + size, 0);
+        out.copy_within(start..end, start + size);
+        for object in &mut self.objects[frame.objects..] {
+            if object.node == node {
+                object.position += size;
+            }
+        }
+    }
+
+    /// Of open fields with one name keep the last; the bytes of the others stay, which the encoding allows.
+    fn keep_last(&mut self, frame: usize) {
+        let fields = &mut self.open[frame..];
+        fields.sort_unstable_by_key(|field| (field.name, std::cmp::Reverse(field.offset)));
+        let mut kept = frame;
+        for index in frame..self.open.len() {
+            if index == frame || self.open[index].name != self.open[kept - 1].name {
+                self.open[kept] = self.open[index];
+                kept += 1;
+            }
+        }
+        self.open.truncate(kept);
+    }
+}
+
+impl<'t> Text<'t> {
+    #[inline(always)]
+    fn bytes(&self, scratch: &'t [u8]) -> &'t [u8] {
+        match self {
+            Text::Plain(bytes) => bytes,
+            Text::Unescaped => scratch,
+        }
+    }
+}
+
+fn push_number(out: &mut Vec<u8>, number: Number) {
+    match number {
+        Number::Int(v) => encode::int(out, v),
+        Number::Decimal(v) => encode::decimal(out, v),
+        Number::Double(v) => encode::scalar(out, &Value::Double(v)),
+    }
+}
+
+fn literal(text: &[u8], at: &mut usize, word: &'static [u8]) -> Scan<()> {
+    if text[*at..].starts_with(word) {
+        *at += word.len();
+        return Ok(());
+    }
+    error(*at, "no JSON value begins like this")
+}
+
+fn check_depth(depth: usize, at: usize) -> Scan<()> {
+    if depth >= MAX_DEPTH {
+        return error(at, format!("the value nests deeper than {MAX_DEPTH} levels"));
+    }
+    Ok(())
+}
+
+/// Step over an opening bracket; whether something comes before the closing one.
+#[inline(always)]
+fn open(text: &[u8], at: &mut usize, close: u8) -> Scan<bool> {
+    *at = skip_space(text, *at + 1);
+    if text.get(*at) == Some(&close) {
+        *at += 1;
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// Step over the comma or the closing bracket after a value; whether there is another value.
+#[inline(always)]
+fn next(text: &[u8], at: &mut usize, close: u8) -> Scan<bool> {
+    let mut byte = text.get(*at);
+    if byte.is_some_and(u8::is_ascii_whitespace) {
+        *at = skip_space(text, *at);
+        byte = text.get(*at);
+    }
+    match byte {
+        Some(b',') => {
+            *at = skip_space(text, *at + 1);
+            Ok(true)
+        }
+        Some(&end) if end == close => {
+            *at += 1;
+            Ok(false)
+        }
+        Some(_) => error(
+            *at,
+            if close == b'}' {
+                "a field needs a comma or } after it"
+            } else {
+                "an element needs a comma or ] after it"
+            },
+        ),
+        None => error(*at, if close == b'}' { "an object is not closed" } else { "an array is not closed" }),
+    }
+}
+
+impl From<JsonError> for crate::error::Error {
+    fn from(error: JsonError) -> Self {
+        crate::error::Error::Json(format!("column {}: {}", error.offset + 1, error.message))
+    }
+}

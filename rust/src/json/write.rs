@@ -1,0 +1,196 @@
+//! Variant values to JSON text, as Spark's `to_json` prints them.
+//!
+//! What JSON has no form for becomes a string: NaN and the infinities by Java's names, binary in base64, dates,
+//! times and timestamps in SQL's form (UTC with `+00:00`), UUIDs in hexadecimal. Spark prints no times and no
+//! nanoseconds; they follow the same form.
+
+use crate::error::{Error, Result};
+use crate::value::{MAX_DEPTH, Metadata, Value, text, too_deep};
+
+const MICROS: i64 = 1_000_000;
+const NANOS: i64 = 1_000_000_000;
+
+/// The names of one metadata as JSON keys, `"name":`, escaped once.
+#[derive(Debug, Default)]
+pub struct Keys {
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    pub fn new(metadata: &Metadata<'_>) -> Self {
+        let mut keys = Keys::default();
+        for name in metadata.names() {
+            key(&mut keys.text, name);
+            keys.ends.push(keys.text.len());
+        }
+        keys
+    }
+
+    /// The key of the name with this id.
+    pub fn get(&self, id: usize) -> Option<&[u8]> {
+        let start = match id.checked_sub(1) {
+            Some(previous) => *self.ends.get(previous)?,
+            None => 0,
+        };
+        self.text.get(start..*self.ends.get(id)?)
+    }
+}
+
+/// Append `name` as the key of an object: `"name":`.
+pub fn key(out: &mut Vec<u8>, name: &str) {
+    string(out, name);
+    out.push(b':');
+}
+
+/// Append the value at the start of `bytes` as JSON.
+pub fn value(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8]) -> Result<()> {
+    value_at(out, keys, bytes, 0)
+}
+
+/// Append a value that lies `depth` levels deep.
+pub(crate) fn value_at(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], depth: usize) -> Result<()> {
+    if depth > MAX_DEPTH {
+        return Err(too_deep());
+    }
+    match Value::decode(bytes)? {
+        Value::Object(object) => {
+            out.push(b'{');
+            for index in 0..object.len() {
+                let (id, field) = object.field(index)?;
+                if index > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(keys.get(id).ok_or_else(|| no_such_name(id))?);
+                value_at(out, keys, field, depth + 1)?;
+            }
+            out.push(b'}');
+        }
+        Value::Array(array) => {
+            out.push(b'[');
+            for index in 0..array.len() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                value_at(out, keys, array.element(index)?, depth + 1)?;
+            }
+            out.push(b']');
+        }
+        value => scalar(out, &value)?,
+    }
+    Ok(())
+}
+
+fn no_such_name(id: usize) -> Error {
+    Error::Variant(format!(
+        "malformed Variant value: a field has name id {id}, and the metadata has no such name"
+    ))
+}
+
+/// Append a scalar as JSON.
+pub fn scalar(out: &mut Vec<u8>, value: &Value<'_>) -> Result<()> {
+    match *value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Boolean(v) => out.extend_from_slice(if v { b"true" } else { b"false" }),
+        Value::Int8(v) => text::integer(out, v.into()),
+        Value::Int16(v) => text::integer(out, v.into()),
+        Value::Int32(v) => text::integer(out, v.into()),
+        Value::Int64(v) => text::integer(out, v),
+        Value::Decimal(v) => text::decimal(out, v),
+        Value::Float(v) if v.is_finite() => text::float(out, v),
+        Value::Double(v) if v.is_finite() => text::double(out, v),
+        Value::String(v) => string(out, v),
+        Value::Object(_) | Value::Array(_) => {
+            return Err(Error::Variant("an object or array is no scalar".into()));
+        }
+        _ => {
+            out.push(b'"');
+            plain(out, value)?;
+            out.push(b'"');
+        }
+    }
+    Ok(())
+}
+
+/// Append a scalar as text without quotes, as in a cast to string; binary in base64.
+pub fn plain(out: &mut Vec<u8>, value: &Value<'_>) -> Result<()> {
+    match *value {
+        Value::String(v) => out.extend_from_slice(v.as_bytes()),
+        Value::Float(v) => text::float(out, v),
+        Value::Double(v) => text::double(out, v),
+        Value::Date(v) => text::date(out, v.into()),
+        Value::Time(v) => text::time(out, v),
+        Value::Timestamp(v) => {
+            text::timestamp(out, v, MICROS);
+            out.extend_from_slice(b"+00:00");
+        }
+        Value::TimestampNtz(v) => text::timestamp(out, v, MICROS),
+        Value::TimestampNanos(v) => {
+            text::timestamp(out, v, NANOS);
+            out.extend_from_slice(b"+00:00");
+        }
+        Value::TimestampNtzNanos(v) => text::timestamp(out, v, NANOS),
+        Value::Binary(v) => text::base64(out, v),
+        Value::Uuid(v) => text::uuid(out, &v),
+        Value::Unknown(id) => {
+            return Err(Error::Variant(format!(
+                "a Variant value has primitive type {id}, which this version does not know and cannot print"
+            )));
+        }
+        _ => return scalar(out, value),
+    }
+    Ok(())
+}
+
+/// Append a JSON string, quotes included; only what JSON must escape is escaped.
+pub fn string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let mut rest = text.as_bytes();
+    while let Some(at) = first_to_escape(rest) {
+        out.extend_from_slice(&rest[..at]);
+        escape(out, rest[at]);
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}
+
+fn escape(out: &mut Vec<u8>, byte: u8) {
+    let short = match byte {
+        0x08 => b'b',
+        b'\t' => b't',
+        b'\n' => b'n',
+        0x0C => b'f',
+        b'\r' => b'r',
+        b'"' | b'\\' => byte,
+        _ => {
+            let digits = [byte >> 4, byte & 0xF].map(|nibble| b"0123456789ABCDEF"[usize::from(nibble)]);
+            out.extend_from_slice(b"\\u00");
+            return out.extend_from_slice(&digits);
+        }
+    };
+    out.extend_from_slice(&[b'\\', short]);
+}
+
+/// The position of the first quote, backslash or control character, looking at eight bytes at a time.
+fn first_to_escape(bytes: &[u8]) -> Option<usize> {
+    let (words, tail) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let found = must_escape(u64::from_le_bytes(*word));
+        if found != 0 {
+            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let position = tail.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\')?;
+    Some(words.len() * 8 + position)
+}
+
+/// The high bit of each byte that must be escaped; a byte above the first found may be marked wrongly.
+fn must_escape(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let is_below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+    let quote = is_below(word ^ (ONES * u64::from(b'"')), 1);
+    let backslash = is_below(word ^ (ONES * u64::from(b'\\')), 1);
+    (is_below(word, 0x20) | quote | backslash) & HIGH
+}
