@@ -230,8 +230,8 @@ _ENCODER = msgspec.json.Encoder()
 def decode_commit(data: bytes, name: str) -> list[Action]:
     """Return the actions of the commit file `name`, in its order; actions of unknown kinds are left out.
 
-    Raises MalformedLogError naming file and line for text that is not an action, and for what a commit may hold
-    only once: `metaData`, `protocol`, `commitInfo`, `add` or `remove` of one logical file, `txn` of one
+    Raises MalformedLogError naming file and line for text that is not an action, and for what a commit may
+    hold only once: `metaData`, `protocol`, `commitInfo`, `add` or `remove` of one logical file, `txn` of one
     application, `domainMetadata` of one domain.
     """
     actions: list[Action] = []

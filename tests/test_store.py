@@ -1,0 +1,160 @@
+"""The store: local files through the same door as object stores."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from delta_variant import store
+from delta_variant.errors import StoreError, VersionExistsError
+
+ODD_NAMES = ["a b", "100%", "a%20b", "a#b?c", "größe-東京-🎈", "k=v/part, 1'.parquet", "[x]{y}&z"]
+
+
+@dataclass(frozen=True)
+class FakeDeltaTable:
+    table_uri: str
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_file_of_any_name_is_written_listed_sized_read_and_deleted(tmp_path, name):
+    root = store.open_store(tmp_path / "tab le%25#ü")
+    store.put(root, f"data/{name}", b"0123456789")
+    assert store.list_files(root, "data") == [f"data/{name}"]
+    assert store.read(root, f"data/{name}") == b"0123456789"
+    assert store.size(root, f"data/{name}") == 10
+    assert store.get_ranges(root, f"data/{name}", [(0, 2), (7, 10)]) == [b"01", b"789"]
+    local = store.local_path(root, f"data/{name}")
+    assert local == tmp_path / "tab le%25#ü" / "data" / name
+    assert local.read_bytes() == b"0123456789"
+    store.delete(root, f"data/{name}")
+    assert store.read_if_present(root, f"data/{name}") is None
+
+
+def test_a_table_is_text_a_path_a_file_uri_or_anything_with_a_table_uri(tmp_path):
+    folder = tmp_path / "a b%"
+    for table in (str(folder), folder, folder.as_uri(), FakeDeltaTable(folder.as_uri()), f"{folder}/"):
+        assert store.open_store(table).uri == str(folder)
+
+
+def test_a_relative_path_is_below_the_working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert store.open_store("t").local_root == tmp_path / "t"
+
+
+def test_opening_a_store_creates_nothing(tmp_path):
+    root = store.open_store(tmp_path / "t")
+    assert store.list_files(root, "_delta_log") == []
+    assert not (tmp_path / "t").exists()
+
+
+def test_list_files_is_sorted_and_starts_behind_after(tmp_path):
+    root = store.open_store(tmp_path)
+    for name in ("c", "a", "b"):
+        store.put(root, f"log/{name}", b"")
+    store.put(root, "logs/d", b"")
+    assert store.list_files(root, "log") == ["log/a", "log/b", "log/c"]
+    assert store.list_files(root, "log", after="log/a") == ["log/b", "log/c"]
+
+
+def test_put_if_absent_refuses_a_file_that_is_there_and_leaves_it(tmp_path):
+    root = store.open_store(tmp_path)
+    store.put_if_absent(root, "n.json", b"first")
+    with pytest.raises(VersionExistsError, match=r"n\.json exists already"):
+        store.put_if_absent(root, "n.json", b"second")
+    assert store.read(root, "n.json") == b"first"
+
+
+def test_put_replaces_a_file(tmp_path):
+    root = store.open_store(tmp_path)
+    store.put(root, "x", b"first")
+    store.put(root, "x", b"second")
+    assert store.read(root, "x") == b"second"
+
+
+def test_an_absent_file_is_named(tmp_path):
+    root = store.open_store(tmp_path)
+    with pytest.raises(StoreError, match=r"there is no file .*/nope\.json"):
+        store.read(root, "nope.json")
+    store.delete(root, "nope.json")
+
+
+def test_a_path_that_no_store_can_hold_is_a_store_error(tmp_path):
+    with pytest.raises(StoreError, match="a//b"):
+        store.read(store.open_store("memory:///"), "a//b")
+
+
+def test_an_unknown_storage_option_is_refused_by_name():
+    with pytest.raises(StoreError, match="bogus_option"):
+        store.open_store("s3://bucket/table", {"bogus_option": "1"})
+
+
+def test_an_unknown_scheme_is_refused_by_name():
+    with pytest.raises(StoreError, match="dbfs://table"):
+        store.open_store("dbfs://table")
+
+
+def test_a_remote_store_has_no_local_path_and_reads_nothing_outside_itself():
+    root = store.open_store("memory:///")
+    assert store.local_path(root, "a.parquet") is None
+    with pytest.raises(StoreError, match="outside the table"):
+        store.read(root, "s3://other/a.parquet")
+
+
+def test_an_absolute_path_stands_for_itself_on_a_local_disk(tmp_path):
+    (tmp_path / "elsewhere").write_bytes(b"x")
+    root = store.open_store(tmp_path / "t")
+    assert store.read(root, str(tmp_path / "elsewhere")) == b"x"
+    assert store.read(root, (tmp_path / "elsewhere").as_uri()) == b"x"
+    assert store.local_path(root, "s3://bucket/x") is None
+
+
+def _race(folder: str, mark: int, barrier, wins) -> None:
+    root = store.open_store(folder)
+    for version in range(50):
+        barrier.wait()
+        try:
+            store.put_if_absent(root, f"{version}.json", bytes([mark]) * 300_000)
+        except VersionExistsError:
+            continue
+        wins.put((version, mark))
+
+
+def test_of_writers_that_race_for_a_name_one_wins_and_its_bytes_are_whole(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    barrier, wins = context.Barrier(3), context.Queue()
+    racers = [context.Process(target=_race, args=(str(tmp_path), mark, barrier, wins)) for mark in range(3)]
+    for racer in racers:
+        racer.start()
+    won = dict(wins.get(timeout=60) for _ in range(50))
+    for racer in racers:
+        racer.join(timeout=60)
+    assert sorted(won) == list(range(50))
+    assert wins.empty()
+    for version, mark in won.items():
+        assert (tmp_path / f"{version}.json").read_bytes() == bytes([mark]) * 300_000
+    assert sorted(os.listdir(tmp_path)) == sorted(f"{version}.json" for version in range(50))
+
+
+def _watch(path: str, size: int, torn) -> None:
+    seen = 0
+    while seen < size:
+        if Path(path).exists():
+            seen = len(Path(path).read_bytes())
+            torn.put(seen)
+            return
+
+
+def test_a_reader_never_sees_a_part_of_a_file_that_is_put_if_absent(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    torn = context.Queue()
+    size = 20_000_000
+    watcher = context.Process(target=_watch, args=(str(tmp_path / "0.json"), size, torn))
+    watcher.start()
+    store.put_if_absent(store.open_store(tmp_path), "0.json", b"x" * size)
+    assert torn.get(timeout=60) == size
+    watcher.join(timeout=60)
