@@ -1,8 +1,8 @@
-"""SQL text of `columns=` and `where=` as expressions: parsed, bound to a schema, evaluated over Arrow batches.
+"""SQL text of `columns=` and `where=` as expressions: parse, bind to a schema, evaluate over Arrow batches.
 
-`parse` reads the Databricks dialect. `bind` resolves names against a table and settles every type. `inputs` says what
-a reader has to provide: ordinary columns, and extractions from Variant columns, each under its `input_name`.
-`evaluate` and `filter_mask` then work on batches that hold those inputs.
+`parse` reads the Databricks dialect. `bind` resolves names against a table and settles every type. `inputs`
+says what a reader has to provide: ordinary columns, and extractions from Variant columns, each under its
+`input_name`. `evaluate` and `filter_mask` then work on batches that hold those inputs.
 """
 
 from __future__ import annotations
@@ -54,11 +54,14 @@ __all__ = [
     "parse_type",
 ]
 
-# `sql` is imported where it is used: sqlglot alone would take most of the time that `import delta_variant` may take.
+# `sql` is imported where it is used: sqlglot takes most of the time that `import delta_variant` may take.
 
 
 def parse(text: str) -> Expression:
-    """Return the expression that `text` writes in the Databricks dialect; `ExpressionError` quotes what is not understood."""
+    """Return the expression that `text` writes in the Databricks dialect.
+
+    `ExpressionError` quotes the piece that is not understood and says what is.
+    """
     from .sql import parse_expression
 
     return parse_expression(text)
@@ -76,7 +79,7 @@ def parse_columns(columns: Mapping[str, str] | Sequence[str] | None) -> dict[str
 
 
 def parse_type(text: str) -> pa.DataType | None:
-    """Return the Arrow type of a SQL type, None for `variant`; `ExpressionError` when there is no such type."""
+    """Return the Arrow type of a SQL type, None for `variant`; `ExpressionError` when it is no type."""
     from .sql import parse_sql_type
 
     return parse_sql_type(text)

@@ -54,8 +54,8 @@ class Table:
 def bind(expression: Expression, schema: pa.Schema, variant_columns: Collection[str]) -> Expression:
     """Return `expression` over the columns of `schema`, of which `variant_columns` are Variant.
 
-    Names match without regard to case; the steps of a Variant path match exactly. A Variant inside a struct is known
-    by its field's extension name. `ExpressionError` names the piece that does not fit, and the cast that would make it.
+    Names match without regard to case, the steps of a Variant path exactly. A Variant inside a struct is
+    known by its field's extension name. `ExpressionError` names the piece that does not fit, and a cast that would.
     """
     return _bind(expression, Table(schema, frozenset(variant_columns)))
 
@@ -187,6 +187,12 @@ def _refuse_variant(bound: Expression, proposal: str = "string") -> NoReturn:
     )
 
 
+def _proposal(others: list[pa.DataType]) -> str:
+    if not others:
+        return "string"
+    return "bigint" if kind_of(others[0]) == "integer" else type_name(others[0])
+
+
 def _connect(function: str, arguments: list[Expression]) -> Expression:
     for argument in arguments:
         _require(argument, {"boolean", "null"}, f"`{function}` takes conditions")
@@ -207,13 +213,13 @@ def _like(function: str, arguments: list[Expression]) -> Expression:
     text = pattern.value.as_py() if isinstance(pattern, Literal) else None
     if not isinstance(text, str) or not LIKE_PATTERN.fullmatch(text):
         raise ExpressionError(
-            rf"`like` takes a string literal, in which \ stands before %, _ or \ only, not `{describe(pattern)}`"
+            rf"`like` takes a string literal whose \ stand before %, _ or \, not `{describe(pattern)}`"
         )
-    value = _cast(value, pa.string()) if kind_of_output(value) == "null" else value
+    value = _cast(value, pa.string()) if _kind(value) == "null" else value
     return Call(function, (value, pattern), pa.bool_())
 
 
-def kind_of_output(bound: Expression) -> Kind:
+def _kind(bound: Expression) -> Kind:
     """Return the kind of a bound expression that is no Variant."""
     arrow_type = output_type(bound)
     if arrow_type is None:
@@ -251,7 +257,7 @@ def _negate(function: str, arguments: list[Expression]) -> Expression:
 def _calculate(function: str, arguments: list[Expression]) -> Expression:
     for argument in arguments:
         _require(argument, NUMERIC | {"null"}, f"`{function}` takes numbers")
-    kinds = {kind_of_output(argument) for argument in arguments} - {"null"}
+    kinds = {_kind(argument) for argument in arguments} - {"null"}
     if "decimal" in kinds and "floating" not in kinds:
         return _calculate_decimals(function, arguments)
     if function == "%" and "floating" in kinds:
@@ -281,7 +287,7 @@ def _calculate_decimals(function: str, arguments: list[Expression]) -> Expressio
 
 
 def _exact_operand(operand: Expression) -> Expression:
-    """`operand` as a decimal: an integer literal with its own digits, an integer column with those of its type."""
+    """Return `operand` as a decimal: a whole literal with its own digits, a column with those of its type."""
     arrow_type = output_type(operand)
     if isinstance(operand, Literal) and isinstance(operand.value.as_py(), int):
         return _cast(operand, pa.decimal128(len(str(abs(operand.value.as_py()))), 0))
@@ -300,8 +306,8 @@ def _unify(function: str, arguments: list[Expression]) -> list[Expression]:
     for argument in arguments:
         if output_type(argument) is None:
             known = _known_types(arguments)
-            _refuse_variant(argument, proposal=type_name(known[0]) if known else "string")
-        if kind_of_output(argument) == "nested" and function != "coalesce":
+            _refuse_variant(argument, proposal=_proposal(known))
+        if _kind(argument) == "nested" and function != "coalesce":
             raise ExpressionError(
                 f"`{describe(argument)}` is {type_name(output_type(argument))}, which is not compared"
             )

@@ -1,7 +1,7 @@
 """Casts of ordinary Arrow values by Spark's ANSI rules.
 
-Where Arrow's own cast prints, rounds or parses otherwise than Spark, a rule here corrects it; a pair of types without
-a rule is refused rather than guessed.
+Where Arrow's own cast prints, rounds or parses otherwise than Spark, a rule here corrects it; a pair of types
+without a rule is refused rather than guessed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def cast_values(values: pa.Array, target: pa.DataType, *, strict: bool) -> pa.Array:
-    """Return `values` as `target`; `pa.ArrowInvalid` for the first value that does not fit, or NULL unless `strict`."""
+    """Return `values` as `target`; what does not fit is `pa.ArrowInvalid` when `strict`, else NULL."""
     if values.type == target:
         return values
     if pa.types.is_null(values.type):

@@ -1,4 +1,4 @@
-"""Evaluate bound expressions over Arrow batches, with Arrow's compute kernels and SQL's three-valued logic."""
+"""Evaluate bound expressions over Arrow batches by Arrow's compute kernels, in SQL's three-valued logic."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Values: TypeAlias = pa.Array | pa.Scalar
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
     """Return a bound `expression` for each row of `batch`, which holds its inputs under their `input_name`.
 
-    `CastError` names the piece when a value cannot be cast, overflows or is divided by zero, as in Spark's ANSI mode.
-    Every operand is evaluated for every row: `and` does not guard what stands to its right.
+    `CastError` names the piece when a value cannot be cast, overflows or is divided by zero, as in Spark's
+    ANSI mode. Every operand is evaluated for every row: `and` does not guard what stands to its right.
     """
     values = _evaluate(expression, batch)
     return pa.repeat(values, batch.num_rows) if isinstance(values, pa.Scalar) else values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.databricks import Databricks
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from delta_variant.errors import ExpressionError
 from delta_variant.jsonpath import parse_path
@@ -22,8 +23,9 @@ from .types import MAX_PRECISION, SIMPLE_TYPES
 MAX_DEPTH = 100
 MAX_SHOWN = 80
 SUPPORTED = (
-    "supported are columns, Variant paths (event:user.id), literals, casts (::, cast, try_cast), comparisons, between, in, "
-    "like, is null, and/or/not, + - * / %, coalesce, variant_get, try_variant_get, to_json and is_variant_null"
+    "supported are columns, Variant paths (event:user.id), literals, casts (::, cast, try_cast), "
+    "comparisons, between, in, like, is null, and/or/not, + - * / %, coalesce, variant_get, try_variant_get, to_json "
+    "and is_variant_null"
 )
 
 
@@ -78,15 +80,20 @@ def _parse(text: str, into: Any) -> Any:
     except RecursionError as error:
         raise ExpressionError(f"{_shorten(text)!r} is nested too deep") from error
     except SqlglotError as error:
-        raise ExpressionError(f"{_shorten(text)!r} is not understood: {SUPPORTED}") from error
+        raise ExpressionError(f"{_shorten(text)!r} is not understood{_place(error)}: {SUPPORTED}") from error
     _check_depth(node, text)
     return node
+
+
+def _place(error: SqlglotError) -> str:
+    pieces = [fault.get("highlight") for fault in getattr(error, "errors", ())]
+    return f" at {pieces[0]!r}" if pieces and pieces[0] else ""
 
 
 def _check_dots(text: str) -> None:
     # sqlglot reads `event:a..b` as `event:a.b`.
     kinds = [token.token_type for token in Dialect().tokenize(text)]
-    if any(pair == (TokenType.DOT, TokenType.DOT) for pair in zip(kinds, kinds[1:], strict=False)):
+    if any(pair == (TokenType.DOT, TokenType.DOT) for pair in pairwise(kinds)):
         raise ExpressionError(
             f"{_shorten(text)!r} has an empty step between two dots: write [''] for an empty name"
         )
@@ -164,7 +171,7 @@ def _extend(operand: Expression, steps: tuple[str | int, ...], node: Any) -> Exp
 def _bracket(node: Any) -> NoReturn:
     _refuse(
         node,
-        "brackets are steps of a Variant path after `:`, each a quoted name or an index: event:items[0]['a b']",
+        "brackets are steps of a Variant path, a quoted name or an index: event:items[0]['a b']",
     )
 
 
@@ -175,7 +182,7 @@ def _number(node: Any) -> Expression:
 
 
 def _number_literal(text: str, node: Any) -> Expression:
-    """Type a number as Spark does: int, else bigint, else decimal; a decimal point is decimal; an exponent is double."""
+    """Type a number as Spark does: a point makes a decimal, an exponent a double, and size an int or a bigint."""
     if "e" in text.lower():
         return Literal(pa.scalar(float(text), pa.float64()))
     value = Decimal(text)
@@ -348,7 +355,21 @@ TYPE_NAMES: dict[Any, str] = {
     exp.DataType.Type.VARIANT: "variant",
 }
 KNOWN_PARTS = frozenset(
-    "this expression expressions to safe _type negate variant_extract low high is_string table db catalog quoted alias".split()
+    {
+        *(
+            "this",
+            "expression",
+            "expressions",
+            "to",
+            "safe",
+            "_type",
+            "negate",
+            "variant_extract",
+            "low",
+            "high",
+        ),
+        *("is_string", "json_access", "table", "db", "catalog", "quoted", "alias"),
+    }
 )
 OPERATORS: dict[type[Any], str] = {
     exp.EQ: "=",

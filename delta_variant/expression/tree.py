@@ -1,14 +1,14 @@
 """The expression tree, and what it needs to read.
 
-`parse` gives trees that may hold `Name` and `Path`. `bind` replaces them by inputs (`Column`, `Extraction`) and gives
-every `Call` a type, after which `output_type` and `evaluate` apply.
+`parse` gives trees that may hold `Name` and `Path`. `bind` replaces them by inputs (`Column`, `Extraction`)
+and gives every `Call` a type, after which `output_type` and `evaluate` apply.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from delta_variant.errors import ExpressionError
 
 from .types import type_name
 
-Expression: TypeAlias = Union["Name", "Path", "Literal", "Column", "Extraction", "Field", "Cast", "Call"]
+Expression: TypeAlias = "Name | Path | Literal | Column | Extraction | Field | Cast | Call"
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,10 @@ class Column:
 class Extraction:
     """An input: what lies at `path` in a Variant column.
 
-    `type` is the Arrow type it is cast to, and None means the Variant itself (struct<metadata, value>); a missing path
-    and a Variant null cast to a type are SQL NULL. A value that cannot be cast is an error when `strict`, otherwise
-    NULL. `as_json` asks for JSON text as `to_json` writes it. `fields` lead from a struct column to the Variant in it.
+    `type` is the Arrow type it is cast to, None the Variant itself (struct<metadata, value>). A missing path,
+    and a Variant null cast to a type, are SQL NULL. A value that cannot be cast is an error when `strict`,
+    else NULL. `as_json` asks for JSON text as `to_json` writes it; a Variant null is then the text `null`.
+    `fields` lead from a struct column to the Variant in it.
     """
 
     column: str
@@ -77,7 +78,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Cast:
-    """`operand` in another type, None for Variant; a value that does not fit is an error when `strict`, else NULL."""
+    """`operand` in another type, None for Variant; what does not fit is an error when `strict`, else NULL."""
 
     operand: Expression
     type: pa.DataType | None
@@ -88,8 +89,9 @@ class Cast:
 class Call:
     """An operator or function by its SQL name; `type` is None until it is bound.
 
-    Functions: `and` `or` (of two or more) `not` `=` `<>` `<` `<=` `>` `>=` `<=>` `in` (the value, then the options)
-    `like` `is null` `+` `-` `*` `/` `%` `negate` `coalesce`, and, before binding, `to_json` and `is_variant_null`.
+    Functions: `and` and `or` (of two or more), `not`, `=` `<>` `<` `<=` `>` `>=` `<=>`, `in` (the value, then
+    the options), `like`, `is null`, `+` `-` `*` `/` `%`, `negate`, `coalesce`; before binding also `to_json`
+    and `is_variant_null`.
     """
 
     function: str
@@ -97,7 +99,7 @@ class Call:
     type: pa.DataType | None = None
 
 
-Input: TypeAlias = Union[Column, Extraction]
+Input: TypeAlias = Column | Extraction
 
 
 def inputs(expressions: Iterable[Expression]) -> tuple[Input, ...]:
@@ -113,12 +115,12 @@ def inputs(expressions: Iterable[Expression]) -> tuple[Input, ...]:
 
 
 def input_name(source: Input) -> str:
-    """Return the name under which a batch carries `source`: a column's own name, or the extraction as SQL text."""
+    """Return the name under which a batch carries `source`: a column's own, or the extraction as SQL text."""
     return source.name if isinstance(source, Column) else _extraction_text(source)
 
 
 def output_type(expression: Expression) -> pa.DataType | None:
-    """Return the Arrow type that a bound expression evaluates to; None for Variant (struct<metadata, value>)."""
+    """Return the Arrow type of a bound expression's values; None for Variant (struct<metadata, value>)."""
     if isinstance(expression, Literal):
         return expression.value.type
     if isinstance(expression, Name | Path):

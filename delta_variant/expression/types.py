@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -70,7 +71,7 @@ def _is_binary(arrow_type: pa.DataType) -> bool:
     )
 
 
-KINDS = {
+KINDS: dict[Kind, Callable[[pa.DataType], bool]] = {
     "integer": pa.types.is_signed_integer,
     "decimal": pa.types.is_decimal,
     "floating": pa.types.is_floating,

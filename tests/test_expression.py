@@ -1,0 +1,811 @@
+"""`delta_variant.expression`: SQL text to inputs and to values (design.md, the read flow)."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import operator
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_variant.errors import CastError, ExpressionError
+from delta_variant.expression import (
+    Column,
+    Extraction,
+    bind,
+    bind_predicate,
+    describe,
+    evaluate,
+    filter_mask,
+    input_name,
+    inputs,
+    output_type,
+    parse,
+    parse_columns,
+    parse_type,
+)
+
+VARIANT = pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binary())])
+MARK = {b"ARROW:extension:name": b"arrow.parquet.variant"}
+SCHEMA = pa.schema(
+    [
+        ("a", pa.int64()),
+        ("b", pa.int64()),
+        ("small", pa.int16()),
+        ("amount", pa.decimal128(10, 2)),
+        ("fine", pa.decimal128(38, 10)),
+        ("f", pa.float64()),
+        ("f32", pa.float32()),
+        ("s", pa.string()),
+        ("flag", pa.bool_()),
+        ("raw", pa.binary()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("local", pa.timestamp("us")),
+        ("tags", pa.list_(pa.string())),
+        ("st", pa.struct([("X.y", pa.int64()), pa.field("v", VARIANT, metadata=MARK)])),
+        ("Odd Name", pa.int64()),
+        ("event", VARIANT),
+    ]
+)
+UTC = datetime.timezone.utc
+
+
+def bound(text):
+    return bind(parse(text), SCHEMA, ["event"])
+
+
+def only_input(text):
+    (source,) = inputs([bound(text)])
+    return source
+
+
+def values(text, **columns):
+    """The values of `text` over a batch of the named columns of SCHEMA; one row when there are none."""
+    columns = columns or {"a": [None]}
+    arrays = [pa.array(content, SCHEMA.field(name).type) for name, content in columns.items()]
+    return evaluate(bound(text), pa.record_batch(arrays, names=list(columns))).to_pylist()
+
+
+def value(text):
+    return values(text)[0]
+
+
+# Variant paths
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("event:user.id", ("user", "id")),
+        ("EVENT:User.ID", ("User", "ID")),
+        ("`event`:a", ("a",)),
+        ("event:items[0].price", ("items", 0, "price")),
+        ("event:[3]", (3,)),
+        ("event:['odd key']", ("odd key",)),
+        ('event:["odd key"]', ("odd key",)),
+        ("event:['a.b[0]']", ("a.b[0]",)),
+        ("event:a['']", ("a", "")),
+        ("event:['🎉'].x", ("🎉", "x")),
+        ("event:🎉", ("🎉",)),
+        (r"event:['it\'s']", ("it's",)),
+        ("event:['it''s']", ("it's",)),
+        ("""event:["it's"]""", ("it's",)),
+        ("""event:['say "hi"']""", ('say "hi"',)),
+        (r"event:['back\\slash']", ("back\\slash",)),
+        (r"event:['new\nline']", ("new\nline",)),
+        (r"event:['\u00e9']", ("é",)),
+        ("event:['*'].`x``y`", ("*", "x`y")),
+        ("event:['$.a']", ("$.a",)),
+        ("event:['0'][0]", ("0", 0)),
+        ("event:select.from.case", ("select", "from", "case")),
+        ("event:a:b[1]:c", ("a", "b", 1, "c")),
+        ("variant_get(event, '$.a[2].B')", ("a", 2, "B")),
+        ("variant_get(event:a, '$.b')", ("a", "b")),
+        ("event", ()),
+    ],
+)
+def test_a_variant_path_keeps_every_name_as_written(text, path):
+    assert only_input(text) == Extraction("event", path, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "extraction"),
+    [
+        ("event:a::bigint", Extraction("event", ("a",), pa.int64())),
+        ("event::bigint", Extraction("event", (), pa.int64())),
+        ("cast(event:a as date)", Extraction("event", ("a",), pa.date32())),
+        ("date(event:a)", Extraction("event", ("a",), pa.date32())),
+        ("try_cast(event:a as date)", Extraction("event", ("a",), pa.date32(), strict=False)),
+        ("event?::date", Extraction("event", (), pa.date32(), strict=False)),
+        ("variant_get(event, '$.a', 'bigint')", Extraction("event", ("a",), pa.int64())),
+        ("TRY_VARIANT_GET(event, '$.a', 'bigint')", Extraction("event", ("a",), pa.int64(), strict=False)),
+        ("try_variant_get(event, '$.a')", Extraction("event", ("a",), None)),
+        ("event:a::variant", Extraction("event", ("a",), None)),
+        ("event:a::decimal(10,2)", Extraction("event", ("a",), pa.decimal128(10, 2))),
+        ("to_json(event)", Extraction("event", (), pa.string(), as_json=True)),
+        ("to_json(event:a)", Extraction("event", ("a",), pa.string(), as_json=True)),
+        ("st.v:a::int", Extraction("st", ("a",), pa.int32(), fields=("v",))),
+    ],
+)
+def test_a_cast_of_a_path_is_one_typed_extraction(text, extraction):
+    expression = bound(text)
+    assert inputs([expression]) == (extraction,)
+    assert output_type(expression) == extraction.type
+
+
+def test_a_second_cast_applies_to_the_extracted_value():
+    expression = bound("event:a::int::string")
+    assert inputs([expression]) == (Extraction("event", ("a",), pa.int32()),)
+    assert output_type(expression) == pa.string()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("event:a[*]", r"a step of a Variant path"),
+        ("event:a[-1]", r"a step of a Variant path"),
+        ("event:a[b]", r"brackets are steps"),
+        ("event:a..b", r"empty step between two dots"),
+        ("event:a.*", r"not understood"),
+        ("event:$.a", r"not understood"),
+        ("a -> 'b'", r"not supported"),
+        ("(a + 1):b", r"a Variant path starts at a column"),
+        ("a:b", r"`:` and variant_get read a Variant, and `a` is bigint"),
+        ("to_json(s)", r"to_json reads a Variant, and `s` is string"),
+        ("event.user.id", r"`event` is a Variant: write its path after a colon, `event:user.id`"),
+        ("st.v.a", r"`st.v` is a Variant: write its path after a colon, `st.v:a`"),
+        ("variant_get(event, 'a')", r"\$"),
+        ("variant_get(event, '$.a', s)", r"are string literals"),
+        ("variant_get(event, '$.a', 'foo')", r"'foo' is not understood"),
+    ],
+)
+def test_what_is_no_variant_path_is_refused(text, message):
+    with pytest.raises(ExpressionError, match=message):
+        bound(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "proposal"),
+    [
+        ("event:a > 1", "`event:a::bigint`"),
+        ("event:a = 'x'", "`event:a::string`"),
+        ("event:a < day", "`event:a::date`"),
+        ("event:a + 1 > 2", "`event:a::double`"),
+        ("event:a and flag", "`event:a::boolean`"),
+        ("event:a like 'x%'", "`event:a::string`"),
+        ("event:a in (1, 2)", "`event:a::bigint`"),
+        ("-event:a", "`event:a::double`"),
+        ("coalesce(event:a, 1)", "`event:a::bigint`"),
+    ],
+)
+def test_a_variant_without_a_cast_has_no_order_and_a_cast_is_proposed(text, proposal):
+    with pytest.raises(ExpressionError, match=f"is a Variant, .* cast it, as in {proposal}"):
+        bound(text)
+
+
+def test_is_null_of_a_path_needs_no_cast():
+    expression = bound("event:a is null")
+    (source,) = inputs([expression])
+    column = pa.array([None, {"metadata": b"\x01\x00\x00", "value": b"\x00"}], VARIANT)
+    assert evaluate(expression, pa.record_batch([column], names=[input_name(source)])).to_pylist() == [
+        True,
+        False,
+    ]
+
+
+def test_is_variant_null_is_false_for_sql_null_and_for_the_string_null():
+    expression = bound("is_variant_null(event:a)")
+    (source,) = inputs([expression])
+    batch = pa.record_batch([pa.array(["null", None, '"null"', "{}"])], names=[input_name(source)])
+    assert evaluate(expression, batch).to_pylist() == [True, False, False, False]
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("A", "a"), ("`odd name`", "Odd Name"), ("DAY", "day"), ("st.`x.Y`", "st")]
+)
+def test_a_column_is_found_without_regard_to_case(text, name):
+    assert only_input(text) == Column(name, SCHEMA.field(name).type)
+
+
+def test_a_struct_field_is_null_where_its_struct_is():
+    content = [{"X.y": 1, "v": None}, None]
+    assert values("st.`X.y`", st=content) == [1, None]
+
+
+def test_an_unknown_column_is_refused_with_the_columns_that_are_there():
+    with pytest.raises(ExpressionError, match=r"`zz` is not there; the columns are a, b, small, .*…"):
+        bound("zz = 1")
+    with pytest.raises(ExpressionError, match=r"`zz` is not there; the columns are X.y, v"):
+        bound("st.zz = 1")
+    with pytest.raises(ExpressionError, match=r"`a` is bigint and has no fields"):
+        bound("a.b = 1")
+
+
+def test_columns_that_differ_in_case_alone_need_their_own_spelling():
+    schema = pa.schema([("x", pa.int64()), ("X", pa.string())])
+    assert bind(parse("X"), schema, []) == Column("X", pa.string())
+    schema = pa.schema([("xY", pa.int64()), ("Xy", pa.string())])
+    with pytest.raises(ExpressionError, match="matches 2 columns"):
+        bind(parse("xy"), schema, [])
+
+
+# Inputs
+
+
+def test_an_input_is_asked_for_once_in_order_of_first_use():
+    expressions = [bound("event:b::int + a"), bound("event:a::int > event:b::int and a = 1")]
+    assert [describe(source) for source in inputs(expressions)] == ["event:b::int", "a", "event:a::int"]
+
+
+def test_different_extractions_have_different_names():
+    texts = [
+        "event:a",
+        "event:['a']['b']",
+        "event:['a.b']",
+        "event:[0]",
+        "event:['0']",
+        "event:a::bigint",
+        "event:a::int",
+        "try_cast(event:a as int)",
+        "to_json(event:a)",
+        "event:a::string",
+        "st.v:a",
+        r"event:['a\'][\'b']",
+    ]
+    names = [input_name(only_input(text)) for text in texts]
+    assert len(set(names)) == len(texts)
+    assert names == [input_name(only_input(text)) for text in texts]
+
+
+def test_a_column_named_like_an_extraction_is_refused():
+    name = input_name(only_input("event:a::int"))
+    schema = pa.schema([("event", VARIANT), (name, pa.int64())])
+    with pytest.raises(ExpressionError, match="rename it"):
+        inputs([bind(parse("event:a::int"), schema, ["event"]), bind(parse(f"`{name}`"), schema, ["event"])])
+
+
+# Output columns
+
+
+def test_columns_are_named_by_mapping_by_alias_or_by_their_text():
+    assert list(parse_columns({"user": "event:user.id::bigint", "day": "day"})) == ["user", "day"]
+    assert list(parse_columns(["event:user.id::bigint", "a + 1 as Next", "`Odd Name`"])) == [
+        "event:user.id::bigint",
+        "Next",
+        "Odd Name",
+    ]
+    assert parse_columns(None) == {}
+
+
+def test_columns_refuse_a_plain_string_and_a_repeated_name():
+    with pytest.raises(ExpressionError, match="give a list"):
+        parse_columns("day")
+    with pytest.raises(ExpressionError, match="two columns are named 'day'"):
+        parse_columns(["day", "a as day"])
+
+
+# Literals
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "arrow_type"),
+    [
+        ("1", 1, pa.int32()),
+        ("-2147483648", -(2**31), pa.int32()),
+        ("2147483648", 2**31, pa.int64()),
+        ("-9223372036854775808", -(2**63), pa.int64()),
+        ("9223372036854775808", Decimal(2**63), pa.decimal128(19, 0)),
+        ("1.50", Decimal("1.50"), pa.decimal128(3, 2)),
+        (".5", Decimal("0.5"), pa.decimal128(1, 1)),
+        ("0.001", Decimal("0.001"), pa.decimal128(3, 3)),
+        ("1e3", 1000.0, pa.float64()),
+        ("1.5e-1", 0.15, pa.float64()),
+        ("1.5BD", Decimal("1.5"), pa.decimal128(2, 1)),
+        ("0.3D", 0.3, pa.float64()),
+        ("10L", 10, pa.int64()),
+        ("'x'", "x", pa.string()),
+        ('"x"', "x", pa.string()),
+        ("'it''s'", "it's", pa.string()),
+        (r"'tab\t\\'", "tab\t\\", pa.string()),
+        (r"r'raw\t'", r"raw\t", pa.string()),
+        ("'🎉'", "🎉", pa.string()),
+        ("true", True, pa.bool_()),
+        ("null", None, pa.null()),
+        ("null::int", None, pa.int32()),
+        ("X'00Ff'", b"\x00\xff", pa.binary()),
+        ("date '2026-01-31'", datetime.date(2026, 1, 31), pa.date32()),
+        ("timestamp '2026-01-01'", datetime.datetime(2026, 1, 1, tzinfo=UTC), pa.timestamp("us", "UTC")),
+        (
+            "timestamp '2026-01-01T10:00:00.5+02:00'",
+            datetime.datetime(2026, 1, 1, 8, 0, 0, 500000, tzinfo=UTC),
+            pa.timestamp("us", "UTC"),
+        ),
+        ("timestamp_ntz '2026-01-01 10:00'", datetime.datetime(2026, 1, 1, 10), pa.timestamp("us")),
+    ],
+)
+def test_a_literal_has_its_exact_value_and_type(text, expected, arrow_type):
+    array = evaluate(bound(text), pa.record_batch([pa.array([1, 2])], names=["a"]))
+    assert array.to_pylist() == [expected, expected]
+    assert array.type == arrow_type
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "date '2026-02-30'",
+        "date '2026-1-1'",
+        "timestamp 'noon'",
+        "X'0'",
+        "1" * 39,
+        "'a' 'b'",
+        "interval 1 day",
+    ],
+)
+def test_a_literal_out_of_range_is_refused(text):
+    with pytest.raises(ExpressionError):
+        bound(text)
+
+
+# What is not SQL of ours
+
+
+@pytest.mark.parametrize(
+    ("text", "piece"),
+    [
+        ("", "''"),
+        ("select 1", "select 1"),
+        ("a; b", "BEGIN|a"),
+        ("a b", "a b"),
+        ("a ilike 'x'", "ILIKE"),
+        ("a like 'x!%' escape '!'", "ESCAPE"),
+        ("a in (select 1)", "SELECT 1"),
+        ("a in ()", "IN"),
+        ("case when flag then 1 end", "CASE"),
+        ("length(s)", "LENGTH"),
+        ("count(*)", "COUNT"),
+        ("cast(s as date format 'x')", "TO_DATE"),
+        ("tags[0]", "tags"),
+        ("x.*", r"x\.\*"),
+        (":param", "param"),
+        ("current_date", "CURRENT_DATE"),
+    ],
+)
+def test_other_sql_is_refused_and_quoted(text, piece):
+    with pytest.raises(ExpressionError, match=piece):
+        bound(text)
+
+
+@pytest.mark.parametrize("opening", ["(", "not ", "a + ", "coalesce(a, "])
+def test_deep_nesting_is_an_error_of_ours(opening):
+    with pytest.raises(ExpressionError, match="nested too deep"):
+        parse(opening * 2000 + "a" + ")" * (2000 * opening.count("(")))
+
+
+def test_a_long_chain_of_conditions_is_not_deep():
+    text = " or ".join(f"a = {number}" for number in range(2000))
+    assert values(text, a=[1999, 2000, None]) == [True, False, None]
+
+
+# Comparisons and logic
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = 2", [False, True, False, None]),
+        ("a == 2", [False, True, False, None]),
+        ("a <> 2", [True, False, True, None]),
+        ("a != 2", [True, False, True, None]),
+        ("a < 2", [True, False, False, None]),
+        ("a <= 2", [True, True, False, None]),
+        ("2 < a", [False, False, True, None]),
+        ("a >= 2", [False, True, True, None]),
+        ("a <=> 2", [False, True, False, False]),
+        ("a <=> null", [False, False, False, True]),
+        ("a = null", [None, None, None, None]),
+        ("a between 2 and 3", [False, True, True, None]),
+        ("a not between 2 and 3", [True, False, False, None]),
+        ("a in (1, 3)", [True, False, True, None]),
+        ("a not in (1, 3)", [False, True, False, None]),
+        ("a in (1, null)", [True, None, None, None]),
+        ("a not in (1, null)", [False, None, None, None]),
+        ("a in (1, a)", [True, True, True, None]),
+        ("a is null", [False, False, False, True]),
+        ("a is not null", [True, True, True, False]),
+        ("(a > 1) is true", [False, True, True, False]),
+        ("(a > 1) is not true", [True, False, False, True]),
+        ("not a > 1", [True, False, False, None]),
+        ("a > 1 or null", [None, True, True, None]),
+        ("a > 1 and null", [False, None, None, None]),
+        ("coalesce(a, 9) = 9", [False, False, False, True]),
+        ("true", [True, True, True, True]),
+        ("1 < 2 and 'a' < 'b'", [True, True, True, True]),
+    ],
+)
+def test_a_condition_has_the_truth_of_sql(text, expected):
+    assert values(text, a=[1, 2, 3, None]) == expected
+
+
+def test_where_keeps_the_rows_where_it_is_true():
+    batch = pa.record_batch([pa.array([1, 2, None], pa.int64())], names=["a"])
+    assert filter_mask(bound("a > 1"), batch).to_pylist() == [False, True, False]
+    assert filter_mask(bound("null"), batch).to_pylist() == [False, False, False]
+    assert filter_mask(bound("true"), batch).to_pylist() == [True, True, True]
+
+
+def test_where_is_a_condition():
+    assert bind_predicate(parse("a > 1"), SCHEMA, ["event"]) == bound("a > 1")
+    with pytest.raises(ExpressionError, match="where takes a condition, and `a` is bigint"):
+        bind_predicate(parse("a"), SCHEMA, ["event"])
+    with pytest.raises(ExpressionError, match="`event:ok::boolean`"):
+        bind_predicate(parse("event:ok"), SCHEMA, ["event"])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("s like 'a%'", [True, True, False, None]),
+        ("s not like 'a%'", [False, False, True, None]),
+        ("s like 'a_c'", [True, True, False, None]),
+        (r"s like 'a\_c'", [False, True, False, None]),
+        (r"s like 'a\\_c'", [False, True, False, None]),
+        (r"s like 'a\\\\_'", [False, False, False, None]),
+        ("s like '%.c'", [False, False, False, None]),
+    ],
+)
+def test_like_knows_its_wildcards_and_its_escape(text, expected):
+    assert values(text, s=["a🎉c", "a_c", "xac", None]) == expected
+
+
+@pytest.mark.parametrize("text", ["s like s", r"s like 'a\\'", r"s like r'\x'", "a like '1%'", "s like null"])
+def test_like_takes_a_string_and_a_literal_pattern(text):
+    with pytest.raises(ExpressionError, match="like"):
+        bound(text)
+
+
+def test_nan_equals_itself_and_is_above_every_number_as_in_spark():
+    nan, inf = float("nan"), float("inf")
+    rows = {"f": [nan, 1.0, inf, None]}
+    assert values("f > 1e0", **rows) == [True, False, True, None]
+    assert values("f <= 1e0", **rows) == [False, True, False, None]
+    assert values("f < 'NaN'::double", **rows) == [False, True, True, None]
+    assert values("f = 'NaN'::double", **rows) == [True, False, False, None]
+    assert values("f <> f", **rows) == [False, False, False, None]
+    assert values("f >= f", **rows) == [True, True, True, None]
+    assert values("f in ('NaN'::double, 0e0)", f=[nan, -0.0, 1.0]) == [True, True, False]
+
+
+# Coercion
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "expected"),
+    [
+        ("amount > 20", {"amount": [Decimal("20.00"), Decimal("20.01")]}, [False, True]),
+        ("amount = 20.005", {"amount": [Decimal("20.00")]}, [False]),
+        ("a < 10.5", {"a": [10, 11, 2**63 - 1]}, [True, False, False]),
+        ("a = 10.0", {"a": [10, 11]}, [True, False]),
+        ("fine > a", {"fine": [Decimal("1.0000000001")], "a": [1]}, [True]),
+        ("f = 0.3", {"f": [0.3, 0.1 + 0.2]}, [True, False]),
+        ("amount = f", {"amount": [Decimal("0.30")], "f": [0.3]}, [True]),
+        ("f32 = 0.1", {"f32": [0.1]}, [False]),
+        ("small = 100000", {"small": [1]}, [False]),
+        ("a = f", {"a": [2**53 + 1], "f": [2.0**53]}, [True]),
+        ("s = 1", {"s": [" 1 ", "01", "+1", "2", None]}, [True, True, True, False, None]),
+        ("a > '5'", {"a": [6, 5]}, [True, False]),
+        ("amount > '20.5'", {"amount": [Decimal("20.51")]}, [True]),
+        (
+            "day >= '2026-01-02'",
+            {"day": [datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)]},
+            [False, True],
+        ),
+        ("at > '2026-01-01 10:00'", {"at": [datetime.datetime(2026, 1, 1, 10, 0, 1, tzinfo=UTC)]}, [True]),
+        (
+            "at > day",
+            {"at": [datetime.datetime(2026, 1, 1, tzinfo=UTC)], "day": [datetime.date(2026, 1, 1)]},
+            [False],
+        ),
+        ("raw = X'01'", {"raw": [b"\x01", b"\x02"]}, [True, False]),
+        ("flag = false", {"flag": [True, False]}, [False, True]),
+    ],
+)
+def test_operands_of_a_comparison_meet_in_the_type_of_spark(text, columns, expected):
+    assert values(text, **columns) == expected
+
+
+def test_a_literal_takes_the_type_of_its_column_where_it_fits_exactly():
+    comparison = bound("event:n::bigint > 20 and event:d::decimal(10,2) <= 7.5")
+    assert [str(output_type(argument)) for call in comparison.arguments for argument in call.arguments] == [
+        "int64",
+        "int64",
+        "decimal128(10, 2)",
+        "decimal128(10, 2)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = true",
+        "day = 1",
+        "raw = 's'",
+        "flag = 'true'",
+        "tags = tags",
+        "at > 5",
+        "s + 1",
+        "day + 1",
+        "a and flag",
+    ],
+)
+def test_operands_that_do_not_meet_are_refused(text):
+    with pytest.raises(ExpressionError):
+        bound(text)
+
+
+def test_text_that_is_no_number_breaks_a_comparison_with_a_number():
+    with pytest.raises(CastError, match="'x' is no integer; try_cast gives null instead"):
+        values("s = 1", s=["1", "x"])
+
+
+# Arithmetic
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "arrow_type"),
+    [
+        ("a + b", 10, pa.int64()),
+        ("a - b * 2", 1, pa.int64()),
+        ("-a", -7, pa.int64()),
+        ("a / b", 7 / 3, pa.float64()),
+        ("a % b", 1, pa.int64()),
+        ("-a % b", -1, pa.int64()),
+        ("a % -b", 1, pa.int64()),
+        ("(a + b) * 2", 20, pa.int64()),
+        ("a + 0.5", Decimal("7.5"), pa.decimal128(22, 1)),
+        ("a * 1e0", 7.0, pa.float64()),
+        ("1 + 1", 2, pa.int32()),
+        ("1 / 4", 0.25, pa.float64()),
+        ("0.5 * 0.5", Decimal("0.25"), pa.decimal128(3, 2)),
+        ("a + null", None, pa.int64()),
+    ],
+)
+def test_arithmetic_has_the_result_and_type_of_spark(text, expected, arrow_type):
+    batch = pa.record_batch([pa.array([7], pa.int64()), pa.array([3], pa.int64())], names=["a", "b"])
+    array = evaluate(bound(text), batch)
+    assert (array.to_pylist(), array.type) == ([expected], arrow_type)
+
+
+@pytest.mark.parametrize(
+    "text", ["a + 9223372036854775807", "a / 0", "a % 0", "1e0 / (a - a)", "a * 9223372036854775807"]
+)
+def test_overflow_and_division_by_zero_are_errors_as_in_ansi_mode(text):
+    with pytest.raises(CastError, match=r"overflow|divide by zero"):
+        values(text, a=[2])
+
+
+def test_decimal_arithmetic_beyond_38_digits_is_refused():
+    with pytest.raises(ExpressionError, match="needs more than 38 digits"):
+        bound("fine * fine")
+    with pytest.raises(ExpressionError, match="`/` of decimals"):
+        bound("amount / 2")
+
+
+# Casts of ordinary columns
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "expected"),
+    [
+        ("f::int", {"f": [1.9, -1.9, None]}, [1, -1, None]),
+        ("amount::bigint", {"amount": [Decimal("-1.99")]}, [-1]),
+        (
+            "amount::decimal(9,1)",
+            {"amount": [Decimal("1.25"), Decimal("-1.25")]},
+            [Decimal("1.3"), Decimal("-1.3")],
+        ),
+        ("amount::double", {"amount": [Decimal("0.30"), Decimal("1.10")]}, [0.3, 1.1]),
+        ("amount::string", {"amount": [Decimal("1.50")]}, ["1.50"]),
+        ("a::smallint", {"a": [32767]}, [32767]),
+        ("a::decimal(5,2)", {"a": [123]}, [Decimal("123.00")]),
+        ("a::string", {"a": [-5]}, ["-5"]),
+        ("a::boolean", {"a": [0, 2]}, [False, True]),
+        ("flag::int", {"flag": [True, False]}, [1, 0]),
+        ("flag::string", {"flag": [True]}, ["true"]),
+        ("s::boolean", {"s": ["YES", "f", " 1 ", None]}, [True, False, True, None]),
+        ("s::bigint", {"s": ["\t+07\n"]}, [7]),
+        ("s::double", {"s": ["1e3", "-Infinity", ".5"]}, [1000.0, float("-inf"), 0.5]),
+        ("s::decimal(4,1)", {"s": ["1.25", "1e2"]}, [Decimal("1.3"), Decimal("100.0")]),
+        ("s::date", {"s": ["2026-01-31"]}, [datetime.date(2026, 1, 31)]),
+        (
+            "s::timestamp",
+            {"s": ["2026-01-01", "2026-01-01T10:00:00-01:00"]},
+            [datetime.datetime(2026, 1, 1, tzinfo=UTC), datetime.datetime(2026, 1, 1, 11, tzinfo=UTC)],
+        ),
+        ("s::binary", {"s": ["é"]}, [b"\xc3\xa9"]),
+        (
+            "at::date",
+            {"at": [datetime.datetime(1969, 12, 31, 23, tzinfo=UTC)]},
+            [datetime.date(1969, 12, 31)],
+        ),
+        (
+            "at::string",
+            {"at": [datetime.datetime(2026, 1, 1, 10, 0, 20, 500000, tzinfo=UTC)]},
+            ["2026-01-01 10:00:20.5"],
+        ),
+        ("local::string", {"local": [datetime.datetime(2026, 1, 1, 10)]}, ["2026-01-01 10:00:00"]),
+        ("day::timestamp", {"day": [datetime.date(2026, 1, 1)]}, [datetime.datetime(2026, 1, 1, tzinfo=UTC)]),
+    ],
+)
+def test_a_cast_gives_what_spark_gives(text, columns, expected):
+    assert values(text, **columns) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "content", "expected"),
+    [
+        (
+            "s",
+            "bigint",
+            ["1", "x", "1.0", "0x10", "9223372036854775808", ""],
+            [1, None, None, None, None, None],
+        ),
+        ("s", "date", ["2026-02-28", "2026-02-30", "today"], [datetime.date(2026, 2, 28), None, None]),
+        ("s", "boolean", ["true", "si"], [True, None]),
+        ("a", "tinyint", [127, 128, None, -129], [127, None, None, None]),
+        ("a", "decimal(3,1)", [99, 100], [Decimal("99.0"), None]),
+        ("f", "int", [1.5, 3e9, float("nan")], [1, None, None]),
+        ("amount", "decimal(3,1)", [Decimal("99.94"), Decimal("99.95")], [Decimal("99.9"), None]),
+        ("raw", "string", [b"ok", b"\xff"], ["ok", None]),
+    ],
+)
+def test_a_value_that_does_not_fit_breaks_a_cast_and_is_null_in_try_cast(name, target, content, expected):
+    assert values(f"try_cast({name} as {target})", **{name: content}) == expected
+    with pytest.raises(CastError, match=rf"`cast\({name} as "):
+        values(f"{name}::{target}", **{name: content})
+
+
+@pytest.mark.parametrize(
+    "text", ["f::string", "f::decimal(10,2)", "tags::string", "at::bigint", "a::variant", "fine::string"]
+)
+def test_a_cast_without_an_exact_rule_is_refused(text):
+    with pytest.raises(ExpressionError, match="cast to"):
+        bound(text)
+
+
+def test_coalesce_takes_the_first_value_in_the_common_type():
+    assert values("coalesce(a, amount, 0)", a=[None, 1], amount=[Decimal("2.50"), None]) == [
+        Decimal("2.50"),
+        Decimal("1.00"),
+    ]
+    assert values("coalesce(s, 'none')", s=[None, "x"]) == ["none", "x"]
+
+
+# Types
+
+
+@pytest.mark.parametrize(
+    ("text", "arrow_type"),
+    [
+        ("bigint", pa.int64()),
+        ("LONG", pa.int64()),
+        ("int", pa.int32()),
+        ("smallint", pa.int16()),
+        ("tinyint", pa.int8()),
+        ("float", pa.float32()),
+        ("double", pa.float64()),
+        ("string", pa.string()),
+        ("boolean", pa.bool_()),
+        ("binary", pa.binary()),
+        ("date", pa.date32()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("timestamp_ntz", pa.timestamp("us")),
+        ("decimal", pa.decimal128(10, 0)),
+        ("decimal(5)", pa.decimal128(5, 0)),
+        ("decimal(38, 10)", pa.decimal128(38, 10)),
+        ("array<int>", pa.list_(pa.int32())),
+        ("map<string,array<date>>", pa.map_(pa.string(), pa.list_(pa.date32()))),
+        ("struct<Id:bigint,`odd name`:string>", pa.struct([("Id", pa.int64()), ("odd name", pa.string())])),
+        ("variant", None),
+    ],
+)
+def test_a_sql_type_has_its_arrow_type(text, arrow_type):
+    assert parse_type(text) == arrow_type
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "foo",
+        "int(5)",
+        "timestamp(3)",
+        "decimal(39,0)",
+        "decimal(2,3)",
+        "array<variant>",
+        "interval",
+        "void",
+        "datetime",
+        "struct<a:int not null>",
+        "array<" * 500 + "int" + ">" * 500,
+        "varchar(3)",
+    ],
+)
+def test_what_is_no_type_here_is_refused(text):
+    with pytest.raises(ExpressionError):
+        parse_type(text)
+
+
+# Properties
+
+TRUTHS = {
+    "and": lambda x, y: False if x is False or y is False else None if x is None or y is None else True,
+    "or": lambda x, y: True if x is True or y is True else None if x is None or y is None else False,
+}
+COMPARISONS = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def compare(symbol):
+    return lambda x, y: None if x is None or y is None else COMPARISONS[symbol](x, y)
+
+
+operands = st.sampled_from([("a", lambda a, b: a), ("b", lambda a, b: b)]) | st.one_of(
+    st.integers(-3, 3), st.none()
+).map(lambda n: ("null" if n is None else str(n), lambda a, b: n))
+comparisons = st.tuples(operands, st.sampled_from(sorted(COMPARISONS)), operands).map(
+    lambda part: (
+        f"{part[0][0]} {part[1]} {part[2][0]}",
+        lambda a, b: compare(part[1])(part[0][1](a, b), part[2][1](a, b)),
+    )
+)
+null_tests = operands.map(lambda part: (f"{part[0]} is null", lambda a, b: part[1](a, b) is None))
+
+
+def combined(conditions):
+    negated = conditions.map(
+        lambda part: (f"not ({part[0]})", lambda a, b: None if (x := part[1](a, b)) is None else not x)
+    )
+    joined = st.tuples(conditions, st.sampled_from(["and", "or"]), conditions).map(
+        lambda part: (
+            f"({part[0][0]}) {part[1]} ({part[2][0]})",
+            lambda a, b: TRUTHS[part[1]](part[0][1](a, b), part[2][1](a, b)),
+        )
+    )
+    return negated | joined
+
+
+conditions = st.recursive(comparisons | null_tests, combined, max_leaves=8)
+nullable = st.none() | st.integers(-3, 3)
+
+
+@given(conditions, st.lists(st.tuples(nullable, nullable), min_size=1, max_size=8))
+def test_any_condition_agrees_with_a_row_by_row_evaluation(condition, rows):
+    text, reference = condition
+    left, right = (list(column) for column in zip(*rows, strict=True))
+    assert values(text, a=left, b=right) == [reference(a, b) for a, b in rows]
+
+
+@given(st.lists(st.text(max_size=6), min_size=1, max_size=3))
+def test_any_name_can_be_written_between_quotes(names):
+    quoted = "".join("['{}']".format(name.replace("\\", "\\\\").replace("'", "\\'")) for name in names)
+    assert only_input(f"event:{quoted}") == Extraction("event", tuple(names), None)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_an_expression_or_an_expression_error(text):
+    with contextlib.suppress(ExpressionError):
+        bound(text)
