@@ -207,7 +207,7 @@ impl LeafType {
         }
     }
 
-    fn to_arrow(self, name: &str) -> Field {
+    pub fn to_arrow(self, name: &str) -> Field {
         let field = Field::new(name, self.data_type(), true);
         match self {
             Self::Uuid => {

@@ -1,0 +1,249 @@
+//! The names of a row: interned, and turned into the row's `metadata`.
+
+use std::collections::HashMap;
+
+use ahash::RandomState;
+use hashbrown::HashTable;
+
+use crate::value::metadata;
+
+/// A name known to [`Names`]; 0 is no name.
+pub type NameId = u32;
+
+pub const NO_NAME: NameId = 0;
+
+/// Past this many names the table starts again at the next row, so that objects used as maps with
+/// ever-new keys cannot fill the memory.
+const MAX_NAMES: usize = 16 * 1024;
+
+/// Past this many sets of names a row's `metadata` is written without being remembered.
+const MAX_SHAPES: usize = 4096;
+
+/// One interned name, laid out so that a guess is checked by one comparison of eight bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Name {
+    prefix: u64,
+    mask: u64,
+    start: usize,
+    length: usize,
+    /// Whether JSON text can hold the name without escapes; only then may raw text be compared with it.
+    plain: bool,
+}
+
+/// All names seen, and the set of those in the current row.
+#[derive(Debug, Default)]
+pub struct Names {
+    text: Vec<u8>,
+    names: Vec<Name>,
+    by_text: HashTable<NameId>,
+    hasher: RandomState,
+    row: Vec<u64>,
+    shapes: Shapes,
+}
+
+impl Names {
+    pub fn new() -> Self {
+        Names { names: vec![Name::default()], ..Default::default() }
+    }
+
+    /// A table without names, for the same chunk.
+    pub fn restart(&mut self) -> Self {
+        let mut names = Self::new();
+        names.shapes.dictionary = std::mem::take(&mut self.shapes.dictionary);
+        names
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.names.len() > MAX_NAMES
+    }
+
+    pub fn text(&self, id: NameId) -> &[u8] {
+        let name = self.names[id as usize];
+        &self.text[name.start..name.start + name.length]
+    }
+
+    /// Whether `text` begins with this name and a closing quote; the length of the name if so.
+    #[inline(always)]
+    pub fn starts(&self, id: NameId, text: &[u8]) -> Option<usize> {
+        let name = self.names.get(id as usize)?;
+        let head = u64::from_le_bytes(*text.first_chunk()?);
+        if head & name.mask != name.prefix || text.get(name.length) != Some(&b'"') || !name.plain {
+            return None;
+        }
+        let matches =
+            name.length <= 8 || text[8..name.length] == self.text[name.start + 8..][..name.length - 8];
+        matches.then_some(name.length)
+    }
+
+    /// The id of `text`, which is UTF-8.
+    pub fn intern(&mut self, text: &[u8]) -> NameId {
+        let hash = self.hasher.hash_one(text);
+        if let Some(&id) = self.by_text.find(hash, |&id| self.text(id) == text) {
+            return id;
+        }
+        let id = self.names.len() as NameId;
+        let mut prefix = [0; 8];
+        let head = text.len().min(8);
+        prefix[..head].copy_from_slice(&text[..head]);
+        self.names.push(Name {
+            prefix: u64::from_le_bytes(prefix),
+            mask: if head == 8 { u64::MAX } else { (1 << (8 * head)) - 1 },
+            start: self.text.len(),
+            length: text.len(),
+            plain: !text.iter().any(|&b| b == b'"' || b == b'\\' || b < 0x20),
+        });
+        self.text.extend_from_slice(text);
+        let Names { names, text, hasher, by_text, .. } = self;
+        by_text.insert_unique(hash, id, |&id| {
+            let name = names[id as usize];
+            hasher.hash_one(&text[name.start..name.start + name.length])
+        });
+        id
+    }
+
+    /// Note that the current row has this name.
+    #[inline(always)]
+    pub fn note(&mut self, id: NameId) {
+        let word = id as usize / 64;
+        if word >= self.row.len() {
+            self.row.resize(word + 1, 0);
+        }
+        self.row[word] |= 1 << (id % 64);
+    }
+
+    /// How many names the current row has.
+    pub fn row_count(&self) -> usize {
+        self.row.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    pub fn clear_row(&mut self) {
+        self.row.fill(0);
+    }
+
+    /// End the row: the key of its `metadata` in the dictionary of the chunk.
+    pub fn end_row(&mut self) -> i32 {
+        let key = self.row_key();
+        self.row.fill(0);
+        key
+    }
+
+    fn row_key(&mut self) -> i32 {
+        if let Some(shape) = self.shapes.find(&self.row) {
+            return self.shapes.use_shape(shape);
+        }
+        let mut ids: Vec<NameId> = set_bits(&self.row).collect();
+        ids.sort_unstable_by(|&a, &b| self.text(a).cmp(self.text(b)));
+        let mut bytes = Vec::new();
+        // The text of every name was checked to be UTF-8 before it was interned.
+        let names = ids.iter().map(|&id| std::str::from_utf8(self.text(id)).unwrap_or_default());
+        metadata::write(&mut bytes, names, !ids.is_empty());
+        self.shapes.add(&self.row, ids, bytes)
+    }
+
+    /// The position of each name in the metadata of the row that [`Names::end_row`] just ended.
+    pub fn local_id(&self, id: NameId) -> usize {
+        self.shapes.ranks[id as usize] as usize
+    }
+
+    /// Hand over the distinct `metadata` of the rows since the last call, in the order of their keys.
+    pub fn take_dictionary(&mut self) -> Vec<Vec<u8>> {
+        self.shapes.take_dictionary()
+    }
+}
+
+fn set_bits(words: &[u64]) -> impl Iterator<Item = u32> + '_ {
+    words.iter().enumerate().flat_map(|(index, &word)| {
+        let mut rest = word;
+        std::iter::from_fn(move || {
+            let bit = (rest != 0).then(|| rest.trailing_zeros())?;
+            rest &= rest - 1;
+            Some(index as u32 * 64 + bit)
+        })
+    })
+}
+
+/// The sets of names that rows have had; each is one `metadata`.
+#[derive(Debug, Default)]
+struct Shapes {
+    by_set: HashMap<Box<[u64]>, usize, RandomState>,
+    shapes: Vec<Shape>,
+    last: Option<usize>,
+    last_set: Vec<u64>,
+    /// The position of each name in the metadata of the shape in `ranked`.
+    ranks: Vec<u32>,
+    ranked: Option<usize>,
+    dictionary: Vec<Vec<u8>>,
+    chunk: u64,
+}
+
+#[derive(Debug)]
+struct Shape {
+    sorted: Vec<NameId>,
+    metadata: Vec<u8>,
+    /// The key in the dictionary of this chunk.
+    key: Option<(u64, i32)>,
+}
+
+impl Shapes {
+    fn find(&mut self, row: &[u64]) -> Option<usize> {
+        let row = trimmed(row);
+        if self.last.is_some() && self.last_set == row {
+            return self.last;
+        }
+        let shape = *self.by_set.get(row)?;
+        self.last = Some(shape);
+        self.last_set.clear();
+        self.last_set.extend_from_slice(row);
+        Some(shape)
+    }
+
+    fn use_shape(&mut self, index: usize) -> i32 {
+        if self.ranked != Some(index) {
+            rank(&mut self.ranks, &self.shapes[index].sorted);
+            self.ranked = Some(index);
+        }
+        let shape = &mut self.shapes[index];
+        match shape.key {
+            Some((chunk, key)) if chunk == self.chunk => key,
+            _ => {
+                let key = self.dictionary.len() as i32;
+                self.dictionary.push(shape.metadata.clone());
+                shape.key = Some((self.chunk, key));
+                key
+            }
+        }
+    }
+
+    fn add(&mut self, row: &[u64], sorted: Vec<NameId>, metadata: Vec<u8>) -> i32 {
+        if self.shapes.len() < MAX_SHAPES {
+            let index = self.shapes.len();
+            self.by_set.insert(trimmed(row).into(), index);
+            self.shapes.push(Shape { sorted, metadata, key: None });
+            return self.use_shape(index);
+        }
+        rank(&mut self.ranks, &sorted);
+        self.ranked = None;
+        self.dictionary.push(metadata);
+        self.dictionary.len() as i32 - 1
+    }
+
+    fn take_dictionary(&mut self) -> Vec<Vec<u8>> {
+        self.chunk += 1;
+        std::mem::take(&mut self.dictionary)
+    }
+}
+
+fn rank(ranks: &mut Vec<u32>, sorted: &[NameId]) {
+    for (position, &id) in sorted.iter().enumerate() {
+        let id = id as usize;
+        if id >= ranks.len() {
+            ranks.resize(id + 1, 0);
+        }
+        ranks[id] = position as u32;
+    }
+}
+
+fn trimmed(words: &[u64]) -> &[u64] {
+    let length = words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
+    &words[..length]
+}

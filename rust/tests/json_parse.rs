@@ -1,0 +1,188 @@
+//! JSON text into Variant bytes and shredded columns.
+
+use _native::json::parse::{JsonShredder, ParseOptions};
+use _native::shred::schema::{LeafType, ShreddingSchema};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Int32Type, Int64Type};
+use arrow_array::{Array, StructArray};
+
+fn parse(text: &str, options: ParseOptions) -> Result<(Vec<u8>, Vec<u8>), String> {
+    let mut shredder = JsonShredder::new(ShreddingSchema::Untyped, options);
+    shredder.push(text.as_bytes()).map_err(|e| format!("{}@{}", e.message, e.offset))?;
+    Ok(row(&shredder.take().unwrap(), 0))
+}
+
+fn row(group: &StructArray, row: usize) -> (Vec<u8>, Vec<u8>) {
+    let metadata = group.column_by_name("metadata").unwrap().as_dictionary::<Int32Type>();
+    let key = metadata.keys().value(row) as usize;
+    let metadata = metadata.values().as_binary::<i32>().value(key).to_vec();
+    (metadata, group.column_by_name("value").unwrap().as_binary::<i32>().value(row).to_vec())
+}
+
+fn value(text: &str) -> Vec<u8> {
+    parse(text, ParseOptions::default()).unwrap().1
+}
+
+fn refusal(text: &str) -> String {
+    parse(text, ParseOptions::default()).unwrap_err()
+}
+
+#[test]
+fn scalars_take_the_narrowest_type() {
+    assert_eq!(value("null"), [0x00]);
+    assert_eq!(value("true"), [0x04]);
+    assert_eq!(value(" false "), [0x08]);
+    assert_eq!(value("1"), [0x0C, 1]);
+    assert_eq!(value("-129"), [0x10, 0x7F, 0xFF]);
+    assert_eq!(value("32768"), [0x14, 0, 0x80, 0, 0]);
+    assert_eq!(value("9223372036854775807"), [0x18, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]);
+    assert_eq!(value("\"n/a\""), [0x0D, b'n', b'/', b'a']);
+}
+
+#[test]
+fn plain_numbers_are_decimals_and_exponents_doubles() {
+    assert_eq!(value("1.10"), [0x20, 2, 110, 0, 0, 0]);
+    assert_eq!(value("-0.0"), [0x20, 1, 0, 0, 0, 0]);
+    assert_eq!(value("9223372036854775808")[..2], [0x28, 0]);
+    assert_eq!(value("1e3"), [&[0x1C][..], &1000f64.to_le_bytes()].concat());
+    assert_eq!(value(&format!("0.{}", "1".repeat(38)))[..2], [0x28, 38]);
+    assert_eq!(value(&format!("0.{}", "1".repeat(39)))[0], 0x1C);
+    assert_eq!(value(&"9".repeat(39))[0], 0x1C);
+    let doubles = ParseOptions { doubles: true, ..Default::default() };
+    assert_eq!(parse("1.5", doubles).unwrap().1, [&[0x1C][..], &1.5f64.to_le_bytes()].concat());
+}
+
+#[test]
+fn objects_are_sorted_by_name_over_values_in_document_order() {
+    let (metadata, value) = parse(r#"{"b":1,"a":{"c":true},"é":[]}"#, ParseOptions::default()).unwrap();
+    assert_eq!(metadata, b"\x11\x04\x00\x01\x02\x03\x05abc\xC3\xA9");
+    assert_eq!(
+        value,
+        [
+            0x02, 3, 0, 1, 3, 2, 0, 8, 11, // a at 2, b at 0, é at 8
+            0x0C, 1, 0x02, 1, 2, 0, 1, 0x04, 0x03, 0, 0
+        ]
+    );
+}
+
+#[test]
+fn empty_containers_have_three_bytes() {
+    assert_eq!(parse("{}", ParseOptions::default()).unwrap(), (vec![1, 0, 0], vec![2, 0, 0]));
+    assert_eq!(value("[]"), [3, 0, 0]);
+}
+
+#[test]
+fn more_than_256_names_take_two_byte_ids() {
+    let fields: Vec<String> = (0..300).map(|i| format!("\"k{i:03}\":{i}")).collect();
+    let value = value(&format!("{{{}}}", fields.join(",")));
+    assert_eq!(value[0], (0b1_0101 << 2) | 2);
+    assert_eq!(value[1..5], 300u32.to_le_bytes());
+    assert_eq!(value[5..9], [0, 0, 1, 0]);
+}
+
+#[test]
+fn escapes_and_surrogate_pairs_become_utf8() {
+    assert_eq!(value(r#""\u00e9\n\ud83d\ude00""#)[1..], *"é\n😀".as_bytes());
+    assert_eq!(refusal(r#""\ud83d""#), "a surrogate in a string has no partner@1");
+    assert_eq!(refusal(r#""\udc00""#), "a surrogate in a string has no partner@1");
+}
+
+#[test]
+fn duplicate_keys_are_refused_with_their_place_or_the_last_counts() {
+    assert_eq!(refusal(r#"{"a":1,"a":2}"#), "an object has two fields called \"a\"@7");
+    let last = ParseOptions { last_duplicate: true, ..Default::default() };
+    let (_, value) = parse(r#"{"a":1,"a":2}"#, last).unwrap();
+    assert_eq!(value, [2, 1, 0, 2, 4, 0x0C, 1, 0x0C, 2]);
+}
+
+#[test]
+fn text_that_is_not_json_is_refused_with_its_place() {
+    for (text, place) in [
+        ("", 0), ("{", 1), ("[1", 2), ("[1,]", 3), ("{\"a\" 1}", 5), ("1 2", 2), ("01", 0), ("1.", 2), ("-", 1),
+        ("\"\t\"", 1), ("\"a", 2), ("nul", 0), ("{,}", 1), ("[,]", 1), ("1e", 2), ("{\"a\":1,}", 7),
+    ] {
+        let refusal = refusal(text);
+        assert!(refusal.ends_with(&format!("@{place}")), "{text:?}: {refusal}");
+    }
+}
+
+#[test]
+fn nesting_is_refused_past_the_limit() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    std::thread::Builder::new()
+        .stack_size(16 << 20)
+        .spawn(move || {
+            assert!(parse(&nested(1000), ParseOptions::default()).is_ok());
+            assert_eq!(refusal(&nested(1001)), "the value nests deeper than 1000 levels@1000");
+        })
+        .unwrap()
+        .join()
+        .unwrap();
+}
+
+fn event_schema() -> ShreddingSchema {
+    ShreddingSchema::Object(vec![
+        ("amount".into(), ShreddingSchema::Leaf(LeafType::Decimal { precision: 18, scale: 2 })),
+        ("tags".into(), ShreddingSchema::List(Box::new(ShreddingSchema::Leaf(LeafType::String)))),
+        ("user".into(), ShreddingSchema::Object(vec![("id".into(), ShreddingSchema::Leaf(LeafType::Int64))])),
+    ])
+}
+
+fn shred(rows: &[Option<&str>]) -> StructArray {
+    let mut shredder = JsonShredder::new(event_schema(), ParseOptions::default());
+    for row in rows {
+        match row {
+            Some(text) => shredder.push(text.as_bytes()).unwrap(),
+            None => shredder.push_null(),
+        }
+    }
+    shredder.take().unwrap()
+}
+
+fn field<'a>(group: &'a StructArray, name: &str) -> &'a StructArray {
+    group.column_by_name("typed_value").unwrap().as_struct().column_by_name(name).unwrap().as_struct()
+}
+
+#[test]
+fn fitting_values_go_to_typed_value_and_the_rest_to_value() {
+    let group = shred(&[
+        Some(r#"{"user":{"id":7,"x":[1]},"amount":1.5,"tags":["a",null,"b"],"more":true}"#),
+        None,
+        Some(r#"{"user":"bob","amount":1.555,"tags":{}}"#),
+        Some("\"text\""),
+    ]);
+    assert_eq!(group.nulls().unwrap().iter().collect::<Vec<_>>(), [true, false, true, true]);
+    let value = group.column_by_name("value").unwrap().as_binary::<i32>();
+    assert_eq!(value.value(0)[..2], [2, 1]);
+    assert!(value.is_null(1) && value.is_null(2));
+    assert_eq!(value.value(3)[1..], *b"text");
+    assert_eq!(group.column_by_name("typed_value").unwrap().null_count(), 2);
+
+    let amount = field(&group, "amount");
+    let typed = amount.column_by_name("typed_value").unwrap().as_primitive::<Decimal128Type>();
+    assert_eq!((typed.value(0), typed.is_null(2)), (150, true));
+    assert_eq!(amount.column_by_name("value").unwrap().as_binary::<i32>().value(2)[..2], [0x20, 3]);
+
+    let user = field(&group, "user");
+    let id = field(user, "id").column_by_name("typed_value").unwrap().as_primitive::<Int64Type>();
+    assert_eq!((id.value(0), id.null_count()), (7, 3));
+    let user_value = user.column_by_name("value").unwrap().as_binary::<i32>();
+    assert_eq!(user_value.value(0)[0], 2);
+    assert_eq!(user_value.value(2)[1..], *b"bob");
+
+    let tags = field(&group, "tags").column_by_name("typed_value").unwrap().as_list::<i32>();
+    assert_eq!((tags.value_length(0), tags.is_null(2)), (3, true));
+    let element = tags.values().as_struct();
+    assert_eq!(element.column_by_name("value").unwrap().as_binary::<i32>().value(1), [0]);
+}
+
+#[test]
+fn a_refused_row_leaves_no_trace() {
+    let mut shredder = JsonShredder::new(event_schema(), ParseOptions::default());
+    shredder.push(br#"{"tags":["a"],"z":{"q":1}}"#).unwrap();
+    shredder.push(br#"{"tags":["b","c"],"user":{"id":1},"z":{"q":[1,2"#).unwrap_err();
+    shredder.push(br#"{"user":{"id":2},"user":1}"#).unwrap_err();
+    shredder.push(br#"{"tags":["d"]}"#).unwrap();
+    let group = shredder.take().unwrap();
+    assert_eq!(group, shred(&[Some(r#"{"tags":["a"],"z":{"q":1}}"#), Some(r#"{"tags":["d"]}"#)]));
+}
