@@ -5,7 +5,7 @@
 
 use arrow_array::BinaryArray;
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
-use memchr::{memchr_iter, memchr2};
+use memchr::{memchr_iter, memchr2, memrchr};
 
 use crate::error::{Error, Result};
 
@@ -34,6 +34,19 @@ pub struct Position {
     pub column: u64,
 }
 
+impl Position {
+    /// The place behind `bytes`, which begin here.
+    fn after(self, bytes: &[u8]) -> Self {
+        match memrchr(b'\n', bytes) {
+            None => Position { column: self.column + bytes.len() as u64, ..self },
+            Some(last) => Position {
+                line: self.line + memchr_iter(b'\n', bytes).count() as u64,
+                column: (bytes.len() - last) as u64,
+            },
+        }
+    }
+}
+
 /// Where the values of a batch are.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Positions {
@@ -46,12 +59,7 @@ pub struct Positions {
 impl Positions {
     /// The place in the file of the byte that follows `before`, the first bytes of the text of value `index`.
     pub fn locate(&self, index: usize, before: &[u8]) -> Option<Position> {
-        let start = self.starts.get(index)?;
-        let last_line = before.rsplit(|&byte| byte == b'\n').next().unwrap_or_default().len() as u64;
-        Some(match memchr_iter(b'\n', before).count() as u64 {
-            0 => Position { line: start.line, column: start.column + last_line },
-            lines => Position { line: start.line + lines, column: last_line + 1 },
-        })
+        self.starts.get(index).map(|start| start.after(before))
     }
 }
 
@@ -93,7 +101,10 @@ impl Lines {
 
     fn push(&mut self, text: &[u8], start: Position) -> Result<()> {
         let end = i32::try_from(self.text.len() + text.len()).map_err(|_| {
-            Error::Json(format!("line {}: a batch of lines is larger than 2 GiB; feed smaller pieces", start.line))
+            Error::Json(format!(
+                "line {}: a batch of lines is larger than 2 GiB; feed smaller pieces",
+                start.line
+            ))
         })?;
         self.text.extend_from_slice(text);
         self.offsets.push(end);
@@ -107,10 +118,11 @@ impl Lines {
     }
 }
 
-/// Splits one file, fed piece by piece.
+/// Splits one file, fed piece by piece. After an error it is of no more use.
 #[derive(Debug)]
 pub struct LineSplitter {
     format: Format,
+    max_bytes: usize,
     stage: Stage,
 }
 
@@ -123,8 +135,339 @@ enum Stage {
 }
 
 impl LineSplitter {
-    /// A value of more than `max_bytes` bytes is passed over, and reported in [`Positions::oversized`].
+    /// A value of more than `max_bytes` bytes is passed over, and named in [`Positions::oversized`].
     pub fn new(format: Format, max_bytes: usize) -> Self {
-        todo!()
+        LineSplitter { format, max_bytes, stage: Stage::Head(Vec::new()) }
+    }
+
+    /// Append to `out` the values that end in `piece`, the next bytes of the file.
+    ///
+    /// Fails where the commas and brackets around the elements of an array are wrong.
+    pub fn feed(&mut self, piece: &[u8], out: &mut Lines) -> Result<()> {
+        match &mut self.stage {
+            Stage::Lines(lines) => lines.feed(piece, out),
+            Stage::Array(array) => array.feed(piece, out),
+            Stage::Head(head) if head.is_empty() => self.begin(piece, false, out),
+            Stage::Head(head) => {
+                let mut head = std::mem::take(head);
+                head.extend_from_slice(piece);
+                self.begin(&head, false, out)
+            }
+        }
+    }
+
+    /// Append to `out` the value that the end of the file ends.
+    pub fn finish(&mut self, out: &mut Lines) -> Result<()> {
+        if let Stage::Head(head) = &mut self.stage {
+            let head = std::mem::take(head);
+            self.begin(&head, true, out)?;
+        }
+        match &mut self.stage {
+            Stage::Head(_) => Ok(()),
+            Stage::Lines(lines) => lines.finish(out),
+            Stage::Array(array) => array.finish(),
+        }
+    }
+
+    /// Go on from the head of the file, or keep it until it tells how.
+    fn begin(&mut self, head: &[u8], at_end: bool, out: &mut Lines) -> Result<()> {
+        if !at_end && head.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(head) {
+            self.stage = Stage::Head(head.to_vec());
+            return Ok(());
+        }
+        let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+        let format = match self.format {
+            Format::Auto => detect(text, at_end),
+            known => Some(known),
+        };
+        self.stage = match format {
+            None | Some(Format::Auto) => Stage::Head(head.to_vec()),
+            Some(Format::Lines) => Stage::Lines(LineStage::new(self.max_bytes)),
+            Some(Format::Array) => Stage::Array(ArrayStage::new(self.max_bytes)),
+        };
+        match &mut self.stage {
+            Stage::Head(_) => Ok(()),
+            Stage::Lines(lines) => lines.feed(text, out),
+            Stage::Array(array) => array.feed(text, out),
+        }
+    }
+}
+
+/// The format of a file that begins with `head`; `None` when more of it is needed.
+///
+/// A file that begins with `[` is one array, unless that bracket closes at the end of its line and another value
+/// follows on a later line: then its lines are arrays. A first line that is not closed within `MAX_HEAD` bytes
+/// is taken for one array.
+fn detect(head: &[u8], at_end: bool) -> Option<Format> {
+    let undecided = |otherwise| (at_end || head.len() >= MAX_HEAD).then_some(otherwise);
+    let Some(start) = head.iter().position(|&byte| !is_space(byte)) else {
+        return undecided(Format::Lines);
+    };
+    if head[start] != b'[' {
+        return Some(Format::Lines);
+    }
+    let first_line =
+        start + head[start..].iter().position(|&byte| byte == b'\n').unwrap_or(head.len() - start);
+    match find_close(head, start) {
+        Some(close) if close < first_line => {
+            let rest = &head[close + 1..];
+            match rest.iter().position(|&byte| !is_space(byte)) {
+                Some(next) if rest[..next].contains(&b'\n') => Some(Format::Lines),
+                Some(_) => Some(Format::Array),
+                None => undecided(Format::Array),
+            }
+        }
+        None if first_line == head.len() => undecided(Format::Array),
+        _ => Some(Format::Array),
+    }
+}
+
+/// The place of the bracket that closes the one at `open`.
+fn find_close(head: &[u8], open: usize) -> Option<usize> {
+    let mut structure = Structure::default();
+    let mut at = open + 1;
+    loop {
+        at += structure.find_separator(head.get(at..)?)?;
+        if head.get(at) == Some(&b']') {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+/// JSON's white space.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+/// The beginning of a value whose end is in a later piece.
+#[derive(Debug, Default)]
+struct Pending {
+    bytes: Vec<u8>,
+    is_oversized: bool,
+}
+
+impl Pending {
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && !self.is_oversized
+    }
+
+    fn hold(&mut self, bytes: &[u8], max_bytes: usize) {
+        // One byte more than a value may have: it may be a carriage return.
+        if self.is_oversized || self.bytes.len() + bytes.len() > max_bytes.saturating_add(1) {
+            *self = Pending { bytes: Vec::new(), is_oversized: true };
+        } else {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct LineStage {
+    max_bytes: usize,
+    line: u64,
+    pending: Pending,
+}
+
+impl LineStage {
+    fn new(max_bytes: usize) -> Self {
+        LineStage { max_bytes, line: 1, pending: Pending::default() }
+    }
+
+    fn feed(&mut self, piece: &[u8], out: &mut Lines) -> Result<()> {
+        let mut start = 0;
+        for end in memchr_iter(b'\n', piece) {
+            self.end_line(&piece[start..end], out)?;
+            start = end + 1;
+        }
+        self.pending.hold(&piece[start..], self.max_bytes);
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Lines) -> Result<()> {
+        if self.pending.is_empty() { Ok(()) } else { self.end_line(&[], out) }
+    }
+
+    fn end_line(&mut self, rest: &[u8], out: &mut Lines) -> Result<()> {
+        let start = Position { line: self.line, column: 1 };
+        self.line += 1;
+        if self.pending.is_empty() {
+            return self.push(rest, start, out);
+        }
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.hold(rest, self.max_bytes);
+        if pending.is_oversized { out.push_oversized(start) } else { self.push(&pending.bytes, start, out) }
+    }
+
+    fn push(&self, line: &[u8], start: Position, out: &mut Lines) -> Result<()> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.len() > self.max_bytes {
+            return out.push_oversized(start);
+        }
+        if line.iter().all(|&byte| is_space(byte)) {
+            return Ok(());
+        }
+        out.push(line, start)
+    }
+}
+
+/// What the next bytes between the elements of the array may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Expected {
+    Open,
+    FirstOrClose,
+    Element,
+    /// The rest of an element that has begun.
+    Rest,
+    CommaOrClose,
+    End,
+}
+
+#[derive(Debug)]
+struct ArrayStage {
+    max_bytes: usize,
+    expected: Expected,
+    structure: Structure,
+    pending: Pending,
+    /// Where the element that has begun begins.
+    start: Position,
+    place: Position,
+}
+
+impl ArrayStage {
+    fn new(max_bytes: usize) -> Self {
+        let place = Position { line: 1, column: 1 };
+        ArrayStage {
+            max_bytes,
+            expected: Expected::Open,
+            structure: Structure::default(),
+            pending: Pending::default(),
+            start: place,
+            place,
+        }
+    }
+
+    fn feed(&mut self, mut piece: &[u8], out: &mut Lines) -> Result<()> {
+        while let Some(&byte) = piece.first() {
+            let taken = match self.expected {
+                Expected::Rest => self.take_element(piece, out)?,
+                _ => self.take_between(byte)?,
+            };
+            let (passed, rest) = piece.split_at(taken);
+            self.place = self.place.after(passed);
+            piece = rest;
+        }
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<()> {
+        match self.expected {
+            Expected::End => Ok(()),
+            Expected::Open => Err(self.error("the file holds no array of values")),
+            _ => Err(self.error("the file ends before the ] of its array")),
+        }
+    }
+
+    /// Take `byte`, which is outside of the elements; take none where an element begins.
+    fn take_between(&mut self, byte: u8) -> Result<usize> {
+        if is_space(byte) {
+            return Ok(1);
+        }
+        self.expected = match (self.expected, byte) {
+            (Expected::Open, b'[') => Expected::FirstOrClose,
+            (Expected::Open, _) => return Err(self.error("the array of values must begin with [")),
+            (Expected::FirstOrClose | Expected::CommaOrClose, b']') => Expected::End,
+            (Expected::CommaOrClose, b',') => Expected::Element,
+            (Expected::FirstOrClose | Expected::Element, b',' | b']') => {
+                return Err(self.error("a value of the array is missing"));
+            }
+            (Expected::End, _) => return Err(self.error("something follows the array of values")),
+            _ => {
+                self.start = self.place;
+                self.expected = Expected::Rest;
+                return Ok(0);
+            }
+        };
+        Ok(1)
+    }
+
+    /// Take the bytes of the element that has begun, up to its end or all.
+    fn take_element(&mut self, piece: &[u8], out: &mut Lines) -> Result<usize> {
+        let Some(end) = self.structure.find_separator(piece) else {
+            self.pending.hold(piece, self.max_bytes);
+            return Ok(piece.len());
+        };
+        let rest = &piece[..end];
+        if self.pending.is_empty() {
+            self.push(rest, out)?;
+        } else {
+            let mut pending = std::mem::take(&mut self.pending);
+            pending.hold(rest, self.max_bytes);
+            if pending.is_oversized {
+                out.push_oversized(self.start)
+            } else {
+                self.push(&pending.bytes, out)
+            }?;
+        }
+        self.expected = Expected::CommaOrClose;
+        Ok(end)
+    }
+
+    fn push(&self, element: &[u8], out: &mut Lines) -> Result<()> {
+        if element.len() > self.max_bytes {
+            return out.push_oversized(self.start);
+        }
+        let length = element.iter().rposition(|&byte| !is_space(byte)).map_or(0, |last| last + 1);
+        out.push(&element[..length], self.start)
+    }
+
+    fn error(&self, what: &str) -> Error {
+        Error::Json(format!("line {}, column {}: {what}", self.place.line, self.place.column))
+    }
+}
+
+/// Where the bytes of an array stand: in how many brackets and braces, and whether in a string.
+#[derive(Debug, Default)]
+struct Structure {
+    depth: usize,
+    in_string: bool,
+    is_escaped: bool,
+}
+
+impl Structure {
+    /// Go on over `bytes` to the comma or bracket that ends the element; `None` when it goes on behind them.
+    ///
+    /// Brackets are counted and not matched with braces: the parser refuses such an element.
+    fn find_separator(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            if self.in_string {
+                at += self.take_string(&bytes[at..]);
+                continue;
+            }
+            match byte {
+                b',' | b']' if self.depth == 0 => return Some(at),
+                b'"' => self.in_string = true,
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Go on in a string up to its next quotation mark or backslash, and say how many bytes that were.
+    fn take_string(&mut self, bytes: &[u8]) -> usize {
+        if std::mem::take(&mut self.is_escaped) {
+            return 1;
+        }
+        let Some(at) = memchr2(b'"', b'\\', bytes) else { return bytes.len() };
+        if bytes.get(at) == Some(&b'"') {
+            self.in_string = false;
+        } else {
+            self.is_escaped = true;
+        }
+        at + 1
     }
 }

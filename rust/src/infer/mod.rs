@@ -1,0 +1,296 @@
+//! Inferring a shredding schema: which paths earn a `typed_value` column, and of which type (requirements W12).
+//!
+//! Values are counted per path and kind. At each path the kind with the most values wins, so that a value of
+//! another kind costs only itself: it stays in `value`. [`Counts::typed`] says how a type is chosen, and
+//! [`is_worth_a_column`] which paths are kept.
+
+mod counts;
+mod digits;
+
+use std::collections::HashMap;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, BinaryArray, DictionaryArray, StructArray};
+
+use self::counts::{Counts, Majority, Typed};
+use crate::error::{Error, Result};
+use crate::shred::{LeafType, ShreddingSchema};
+use crate::value::{Metadata, Object, Value};
+
+/// What bounds an inferred schema.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct InferOptions {
+    /// The most leaf columns; the most filled paths are kept.
+    pub max_leaves: usize,
+    /// How deep objects and lists may nest: pyarrow refuses files of more than about 100 Parquet levels, and
+    /// one level here takes up to three there.
+    pub max_depth: usize,
+    /// Leave out the types that make Spark refuse the whole column.
+    pub spark_compatible: bool,
+}
+
+impl Default for InferOptions {
+    fn default() -> Self {
+        InferOptions { max_leaves: 300, max_depth: 32, spark_compatible: true }
+    }
+}
+
+/// The most paths that are counted: past it new ones are not added, so memory stays flat.
+const MAX_PATHS: usize = 20_000;
+/// The most fields that are counted in one object: one with more is a map, and must not use up `MAX_PATHS`.
+const MAX_FIELDS: usize = 1_000;
+
+/// About what a `typed_value` and its `value` companion cost in a file: their pages' headers and their part of
+/// the footer.
+const COLUMN_BYTES: u64 = 200;
+
+/// Running counts over values; [`finish`](Self::finish) may be asked at any time.
+#[derive(Debug, Clone)]
+pub struct Inference {
+    options: InferOptions,
+    rows: u64,
+    nodes: Vec<Node>,
+}
+
+/// What was seen at one path.
+#[derive(Debug, Clone, Default)]
+struct Node {
+    counts: Counts,
+    name: Box<str>,
+    fields: HashMap<Box<str>, usize>,
+    element: Option<usize>,
+    /// Guesses that save the hash, from the last object seen: its first field, and what followed this field.
+    first: Option<usize>,
+    next: Option<usize>,
+}
+
+const ROOT: usize = 0;
+
+/// A path that is worth a column.
+struct Leaf {
+    node: usize,
+    leaf_type: LeafType,
+    rows: u64,
+    bytes: u64,
+}
+
+impl Inference {
+    pub fn new(options: InferOptions) -> Self {
+        Inference { options, rows: 0, nodes: vec![Node::default()] }
+    }
+
+    /// Count one value.
+    pub fn add(&mut self, metadata: &Metadata<'_>, value: &[u8]) -> Result<()> {
+        self.rows += 1;
+        self.count(ROOT, 0, metadata, value)
+    }
+
+    /// Count the rows of `variants`, a struct of `metadata` (binary, or a dictionary of binary) and `value`
+    /// (binary); a null row is an SQL NULL and counts for nothing.
+    pub fn add_array(&mut self, variants: &StructArray) -> Result<()> {
+        let values = column(variants, "value")?;
+        let values = values.as_binary_opt::<i32>().ok_or_else(|| unsupported("value", "binary", values))?;
+        let metadata = MetadataColumn::new(column(variants, "metadata")?)?;
+        let mut last: Option<Metadata<'_>> = None;
+        for row in (0..variants.len()).filter(|&row| variants.is_valid(row)) {
+            let bytes = metadata.value(row);
+            let parsed = match last {
+                Some(parsed) if parsed.as_bytes() == bytes => parsed,
+                _ => Metadata::parse(bytes).map_err(|error| error.at_row(row))?,
+            };
+            last = Some(parsed);
+            self.add(&parsed, values.value(row)).map_err(|error| error.at_row(row))?;
+        }
+        Ok(())
+    }
+
+    /// The schema that suits the values counted so far.
+    pub fn finish(&self) -> ShreddingSchema {
+        let mut leaves = Vec::new();
+        self.collect(ROOT, &mut leaves);
+        // Stable: of paths filled alike, those first in the order of names are kept.
+        leaves.sort_by_key(|leaf| std::cmp::Reverse((leaf.rows, leaf.bytes)));
+        leaves.truncate(self.options.max_leaves);
+        let kept = leaves.into_iter().map(|leaf| (leaf.node, leaf.leaf_type)).collect();
+        self.schema(ROOT, &kept)
+    }
+
+    /// The leaves below `node` that are worth a column, in the order of their paths.
+    fn collect(&self, node: usize, leaves: &mut Vec<Leaf>) {
+        let Some(typed) = self.nodes[node].counts.typed(self.options.spark_compatible) else { return };
+        if !self.is_worth_a_column(&typed) {
+            return;
+        }
+        match typed.kind {
+            Typed::Leaf(leaf_type) => {
+                leaves.push(Leaf { node, leaf_type, rows: typed.rows, bytes: typed.bytes });
+            }
+            Typed::Object => {
+                self.sorted_fields(node).into_iter().for_each(|(_, field)| self.collect(field, leaves))
+            }
+            Typed::List => {
+                self.nodes[node].element.into_iter().for_each(|element| self.collect(element, leaves))
+            }
+        }
+    }
+
+    /// Whether so many typed values pay for the column: they are in a tenth of the rows, or in a hundredth and
+    /// large enough in all.
+    fn is_worth_a_column(&self, typed: &Majority) -> bool {
+        typed.rows * 10 >= self.rows || (typed.rows * 100 >= self.rows && typed.bytes >= COLUMN_BYTES)
+    }
+
+    /// The schema of `node` with the leaves `kept`; what holds no leaf stays in `value`.
+    fn schema(&self, node: usize, kept: &HashMap<usize, LeafType>) -> ShreddingSchema {
+        if let Some(&leaf_type) = kept.get(&node) {
+            return ShreddingSchema::Leaf(leaf_type);
+        }
+        match self.nodes[node].counts.typed(self.options.spark_compatible) {
+            Some(Majority { kind: Typed::Object, .. }) => self.object_schema(node, kept),
+            Some(Majority { kind: Typed::List, .. }) => {
+                let element = self.nodes[node].element.map(|element| self.schema(element, kept));
+                match element {
+                    None | Some(ShreddingSchema::Untyped) => ShreddingSchema::Untyped,
+                    Some(element) => ShreddingSchema::List(Box::new(element)),
+                }
+            }
+            _ => ShreddingSchema::Untyped,
+        }
+    }
+
+    fn object_schema(&self, node: usize, kept: &HashMap<usize, LeafType>) -> ShreddingSchema {
+        let fields: Vec<_> = self
+            .sorted_fields(node)
+            .into_iter()
+            .map(|(name, field)| (name.to_owned(), self.schema(field, kept)))
+            .filter(|(_, schema)| *schema != ShreddingSchema::Untyped)
+            .collect();
+        if fields.is_empty() { ShreddingSchema::Untyped } else { ShreddingSchema::Object(fields) }
+    }
+
+    fn sorted_fields(&self, node: usize) -> Vec<(&str, usize)> {
+        let mut fields: Vec<_> =
+            self.nodes[node].fields.iter().map(|(name, &field)| (&**name, field)).collect();
+        fields.sort_unstable();
+        fields
+    }
+
+    fn count(&mut self, node: usize, depth: usize, metadata: &Metadata<'_>, bytes: &[u8]) -> Result<()> {
+        let value = Value::decode(bytes)?;
+        self.nodes[node].counts.add(&value, bytes.len());
+        if depth >= self.options.max_depth {
+            return Ok(());
+        }
+        match value {
+            Value::Object(object) => self.count_fields(node, depth, metadata, &object),
+            Value::Array(array) if !array.is_empty() => {
+                let Some(element) = self.element(node) else { return Ok(()) };
+                (0..array.len()).try_for_each(|i| self.count(element, depth + 1, metadata, array.element(i)?))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn count_fields(
+        &mut self,
+        node: usize,
+        depth: usize,
+        metadata: &Metadata<'_>,
+        object: &Object<'_>,
+    ) -> Result<()> {
+        let mut previous = node;
+        for index in 0..object.len() {
+            let (id, value) = object.field(index)?;
+            let Some(field) = self.field(node, previous, metadata.get(id)?) else { continue };
+            previous = field;
+            self.count(field, depth + 1, metadata, value)?;
+        }
+        Ok(())
+    }
+
+    /// The node of the field called `name`, which follows `previous` (the object itself for its first field).
+    fn field(&mut self, object: usize, previous: usize, name: &str) -> Option<usize> {
+        let is_first = previous == object;
+        let guess = if is_first { self.nodes[object].first } else { self.nodes[previous].next };
+        if let Some(guess) = guess.filter(|&guess| *self.nodes[guess].name == *name) {
+            return Some(guess);
+        }
+        let field = match self.nodes[object].fields.get(name) {
+            Some(&field) => field,
+            None => self.add_field(object, name)?,
+        };
+        if is_first {
+            self.nodes[object].first = Some(field);
+        } else {
+            self.nodes[previous].next = Some(field);
+        }
+        Some(field)
+    }
+
+    fn add_field(&mut self, object: usize, name: &str) -> Option<usize> {
+        if self.nodes[object].fields.len() >= MAX_FIELDS {
+            return None;
+        }
+        let field = self.add_node(name)?;
+        self.nodes[object].fields.insert(name.into(), field);
+        Some(field)
+    }
+
+    fn element(&mut self, list: usize) -> Option<usize> {
+        if self.nodes[list].element.is_none() {
+            self.nodes[list].element = self.add_node("");
+        }
+        self.nodes[list].element
+    }
+
+    fn add_node(&mut self, name: &str) -> Option<usize> {
+        if self.nodes.len() >= MAX_PATHS {
+            return None;
+        }
+        self.nodes.push(Node { name: name.into(), ..Node::default() });
+        Some(self.nodes.len() - 1)
+    }
+}
+
+/// The `metadata` column in either of its forms.
+enum MetadataColumn<'a> {
+    Plain(&'a BinaryArray),
+    Dictionary(&'a DictionaryArray<Int32Type>, &'a BinaryArray),
+}
+
+impl<'a> MetadataColumn<'a> {
+    fn new(array: &'a ArrayRef) -> Result<Self> {
+        if let Some(plain) = array.as_binary_opt::<i32>() {
+            return Ok(Self::Plain(plain));
+        }
+        let dictionary = array.as_dictionary_opt::<Int32Type>();
+        dictionary
+            .and_then(|d| Some(Self::Dictionary(d, d.values().as_binary_opt::<i32>()?)))
+            .ok_or_else(|| unsupported("metadata", "binary or a dictionary of binary", array))
+    }
+
+    /// The bytes of a row; none, which is no metadata, where the column is null.
+    fn value(&self, row: usize) -> &'a [u8] {
+        match self {
+            Self::Plain(array) if array.is_valid(row) => array.value(row),
+            Self::Dictionary(array, values) => array.key(row).map_or(&[], |key| values.value(key)),
+            Self::Plain(_) => &[],
+        }
+    }
+}
+
+fn column<'a>(variants: &'a StructArray, name: &str) -> Result<&'a ArrayRef> {
+    variants.column_by_name(name).ok_or_else(|| {
+        Error::Unsupported(format!(
+            "a variant column is a struct of metadata and value; this one has no {name}"
+        ))
+    })
+}
+
+fn unsupported(name: &str, wanted: &str, array: &ArrayRef) -> Error {
+    Error::Unsupported(format!(
+        "the {name} of a variant column must be {wanted}, and is {}",
+        array.data_type()
+    ))
+}

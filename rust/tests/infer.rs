@@ -1,0 +1,322 @@
+//! Inference by majority, and what bounds it (requirements W12, P-T1, P-T3).
+
+use std::sync::Arc;
+
+use _native::infer::{InferOptions, Inference};
+use _native::shred::{LeafType, ShreddingSchema};
+use _native::value::{Decimal, Metadata, Value, encode, metadata};
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, BinaryArray, DictionaryArray, Int32Array, StructArray};
+use arrow_schema::{DataType, Field, Fields};
+use proptest::prelude::*;
+
+/// A value to encode; object fields must be given in the order of their names.
+#[derive(Debug, Clone)]
+enum V {
+    Int(i64),
+    Dec(i128, u8),
+    Scalar(Value<'static>),
+    Str(&'static str),
+    Obj(Vec<(String, V)>),
+    Arr(Vec<V>),
+}
+
+fn names(value: &V, out: &mut Vec<String>) {
+    match value {
+        V::Obj(fields) => fields.iter().for_each(|(name, value)| {
+            out.push(name.clone());
+            names(value, out);
+        }),
+        V::Arr(elements) => elements.iter().for_each(|element| names(element, out)),
+        _ => {}
+    }
+}
+
+fn encode_value(value: &V, ids: &[String]) -> Vec<u8> {
+    let mut out = Vec::new();
+    match value {
+        V::Int(v) => encode::int(&mut out, *v),
+        V::Dec(unscaled, scale) => encode::decimal(&mut out, Decimal { unscaled: *unscaled, scale: *scale }),
+        V::Scalar(v) => encode::scalar(&mut out, v),
+        V::Str(v) => encode::string(&mut out, v.as_bytes()),
+        V::Obj(fields) => {
+            let values: Vec<_> = fields.iter().map(|(_, value)| encode_value(value, ids)).collect();
+            let mut offset = 0;
+            let mut entries = Vec::new();
+            for ((name, _), value) in fields.iter().zip(&values) {
+                entries.push((ids.iter().position(|id| id == name).unwrap(), offset));
+                offset += value.len();
+            }
+            encode::Layout::object(fields.len(), offset, 2).write_object(&mut out, entries.into_iter());
+            values.iter().for_each(|value| out.extend_from_slice(value));
+        }
+        V::Arr(elements) => {
+            let values: Vec<_> = elements.iter().map(|value| encode_value(value, ids)).collect();
+            let mut offset = 0;
+            let mut offsets = Vec::new();
+            for value in &values {
+                offsets.push(offset);
+                offset += value.len();
+            }
+            encode::Layout::array(elements.len(), offset).write_array(&mut out, offsets.into_iter());
+            values.iter().for_each(|value| out.extend_from_slice(value));
+        }
+    }
+    out
+}
+
+fn encode_row(value: &V) -> (Vec<u8>, Vec<u8>) {
+    let mut ids = Vec::new();
+    names(value, &mut ids);
+    ids.sort();
+    ids.dedup();
+    let mut bytes = Vec::new();
+    metadata::write(&mut bytes, ids.iter().map(String::as_str), true);
+    (bytes, encode_value(value, &ids))
+}
+
+fn infer_with(options: InferOptions, rows: &[V]) -> ShreddingSchema {
+    let mut inference = Inference::new(options);
+    for row in rows {
+        let (metadata, value) = encode_row(row);
+        inference.add(&Metadata::parse(&metadata).unwrap(), &value).unwrap();
+    }
+    inference.finish()
+}
+
+fn infer(rows: &[V]) -> ShreddingSchema {
+    infer_with(InferOptions::default(), rows)
+}
+
+fn obj<const N: usize>(fields: [(&str, V); N]) -> V {
+    V::Obj(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+fn object<const N: usize>(fields: [(&str, ShreddingSchema); N]) -> ShreddingSchema {
+    ShreddingSchema::Object(fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect())
+}
+
+fn leaf(leaf: LeafType) -> ShreddingSchema {
+    ShreddingSchema::Leaf(leaf)
+}
+
+fn decimal(precision: u8, scale: u8) -> ShreddingSchema {
+    leaf(LeafType::Decimal { precision, scale })
+}
+
+fn repeat(count: usize, value: V) -> Vec<V> {
+    vec![value; count]
+}
+
+#[test]
+fn small_integers_become_int64() {
+    assert_eq!(infer(&[V::Int(1), V::Int(-300)]), leaf(LeafType::Int64));
+}
+
+#[test]
+fn one_decimal_among_integers_makes_a_decimal_of_its_scale() {
+    assert_eq!(infer(&[V::Int(3), V::Int(17), V::Dec(150, 2)]), decimal(18, 2));
+}
+
+#[test]
+fn digits_that_need_more_than_18_make_a_decimal_of_38() {
+    assert_eq!(infer(&[V::Dec(15, 1), V::Int(i64::MAX)]), decimal(38, 1));
+    assert_eq!(infer(&[V::Dec(10i128.pow(20), 0)]), decimal(38, 0));
+}
+
+#[test]
+fn eighteen_digits_still_fit() {
+    assert_eq!(infer(&[V::Dec(15, 1), V::Int(99_999_999_999_999_999)]), decimal(18, 1));
+    assert_eq!(infer(&[V::Dec(15, 1), V::Int(999_999_999_999_999_999)]), decimal(38, 1));
+}
+
+#[test]
+fn leading_zeros_behind_the_point_take_no_integer_digits() {
+    assert_eq!(infer(&[V::Dec(-5, 18)]), decimal(18, 18));
+}
+
+#[test]
+fn digits_that_fit_no_type_leave_the_fewest_in_value() {
+    let mut rows = repeat(3, V::Dec(10i128.pow(37), 0));
+    rows.push(V::Dec(1, 38));
+    assert_eq!(infer(&rows), decimal(38, 0));
+}
+
+#[test]
+fn doubles_and_decimals_do_not_mix() {
+    let double = || V::Scalar(Value::Double(0.5));
+    assert_eq!(infer(&[double(), double(), V::Dec(15, 1)]), leaf(LeafType::Double));
+    assert_eq!(infer(&[double(), V::Int(3), V::Dec(15, 1)]), decimal(18, 1));
+}
+
+#[test]
+fn dirty_rows_do_not_cost_the_others_their_type() {
+    let mut rows = repeat(995, obj([("device", obj([("os", V::Str("ios"))])), ("x", V::Int(7))]));
+    rows.extend(repeat(5, obj([("device", V::Str("ios")), ("x", V::Str("unknown"))])));
+    assert_eq!(
+        infer(&rows),
+        object([("device", object([("os", leaf(LeafType::String))])), ("x", leaf(LeafType::Int64))])
+    );
+}
+
+#[test]
+fn variant_nulls_count_for_no_type() {
+    let rows = [obj([("a", V::Scalar(Value::Null)), ("b", V::Int(1))]), obj([("a", V::Scalar(Value::Null))])];
+    assert_eq!(infer(&rows), object([("b", leaf(LeafType::Int64))]));
+    assert_eq!(infer(&[V::Scalar(Value::Null)]), ShreddingSchema::Untyped);
+}
+
+#[test]
+fn arrays_become_lists_of_their_elements_type() {
+    let rows = [obj([("tags", V::Arr(vec![V::Str("a"), V::Str("b"), V::Int(1)]))])];
+    let list = ShreddingSchema::List(Box::new(leaf(LeafType::String)));
+    assert_eq!(infer(&rows), object([("tags", list)]));
+}
+
+#[test]
+fn empty_objects_and_arrays_become_nothing() {
+    assert_eq!(infer(&[obj([("a", V::Arr(vec![])), ("o", obj([]))])]), ShreddingSchema::Untyped);
+}
+
+#[test]
+fn each_scalar_type_that_spark_reads_is_kept() {
+    for (value, expected) in [
+        (Value::Boolean(true), LeafType::Boolean),
+        (Value::Float(1.5), LeafType::Float),
+        (Value::Date(1), LeafType::Date),
+        (Value::Timestamp(1), LeafType::Timestamp),
+        (Value::TimestampNtz(1), LeafType::TimestampNtz),
+        (Value::Binary(b"x"), LeafType::Binary),
+    ] {
+        assert_eq!(infer(&[V::Scalar(value)]), leaf(expected));
+    }
+}
+
+#[test]
+fn types_that_spark_refuses_need_the_option() {
+    let any = InferOptions { spark_compatible: false, ..InferOptions::default() };
+    for (value, expected) in [
+        (Value::Time(1), LeafType::Time),
+        (Value::TimestampNanos(1), LeafType::TimestampNanos),
+        (Value::TimestampNtzNanos(1), LeafType::TimestampNtzNanos),
+        (Value::Uuid([7; 16]), LeafType::Uuid),
+    ] {
+        assert_eq!(infer(&[V::Scalar(value)]), ShreddingSchema::Untyped);
+        assert_eq!(infer_with(any, &[V::Scalar(value)]), leaf(expected));
+    }
+}
+
+#[test]
+fn a_field_in_a_tenth_of_the_rows_is_kept_and_a_rare_small_one_is_not() {
+    let mut rows = repeat(90, obj([("a", V::Int(1))]));
+    rows.extend(repeat(10, obj([("a", V::Int(1)), ("b", V::Int(2))])));
+    assert_eq!(infer(&rows), object([("a", leaf(LeafType::Int64)), ("b", leaf(LeafType::Int64))]));
+    rows.push(obj([("a", V::Int(1))]));
+    assert_eq!(infer(&rows), object([("a", leaf(LeafType::Int64))]));
+}
+
+#[test]
+fn a_field_in_a_hundredth_of_the_rows_is_kept_when_it_is_large() {
+    let text = "a text of fifty-one bytes, as descriptions often are";
+    let mut rows = repeat(396, obj([("a", V::Int(1))]));
+    rows.extend(repeat(4, obj([("a", V::Int(1)), ("b", V::Str(text))])));
+    assert_eq!(infer(&rows), object([("a", leaf(LeafType::Int64)), ("b", leaf(LeafType::String))]));
+    rows.push(obj([("a", V::Int(1))]));
+    assert_eq!(infer(&rows), object([("a", leaf(LeafType::Int64))]));
+}
+
+#[test]
+fn the_most_filled_paths_survive_the_limit_of_leaves() {
+    let mut rows = repeat(2, obj([("a", V::Int(1)), ("b", V::Int(1)), ("z", V::Int(1))]));
+    rows.push(obj([("z", V::Int(1))]));
+    let two = InferOptions { max_leaves: 2, ..InferOptions::default() };
+    assert_eq!(infer_with(two, &rows), object([("a", leaf(LeafType::Int64)), ("z", leaf(LeafType::Int64))]));
+}
+
+#[test]
+fn an_object_that_loses_all_its_leaves_stays_in_value() {
+    let rows = [obj([("a", obj([("b", V::Int(1))])), ("z", V::Int(1))]), obj([("z", V::Int(1))])];
+    let one = InferOptions { max_leaves: 1, ..InferOptions::default() };
+    assert_eq!(infer_with(one, &rows), object([("z", leaf(LeafType::Int64))]));
+}
+
+#[test]
+fn what_nests_too_deep_stays_in_value() {
+    let two = InferOptions { max_depth: 2, ..InferOptions::default() };
+    let row = obj([("a", obj([("b", V::Int(1)), ("c", obj([("d", V::Int(1))]))]))]);
+    assert_eq!(infer_with(two, &[row]), object([("a", object([("b", leaf(LeafType::Int64))]))]));
+}
+
+#[test]
+fn a_map_of_ever_new_keys_hides_no_other_field() {
+    let row = |i: usize| {
+        let map = V::Obj(vec![(format!("key{i:06}"), obj([("v", V::Int(1))]))]);
+        let mut fields = vec![("map", map)];
+        if i > 20_000 {
+            fields.push(("z", V::Int(1)));
+        }
+        V::Obj(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    };
+    let rows: Vec<_> = (0..30_000).map(row).collect();
+    assert_eq!(infer(&rows), object([("z", leaf(LeafType::Int64))]));
+}
+
+#[test]
+fn fields_are_found_whatever_their_order_was_before() {
+    let rows = [
+        obj([("a", V::Int(1)), ("b", V::Int(1)), ("c", V::Int(1))]),
+        obj([("b", V::Int(1)), ("c", V::Int(1))]),
+        obj([("a", V::Int(1)), ("c", V::Int(1))]),
+    ];
+    let int = || leaf(LeafType::Int64);
+    assert_eq!(infer(&rows), object([("a", int()), ("b", int()), ("c", int())]));
+}
+
+fn variants(rows: &[(Vec<u8>, Vec<u8>)], dictionary: bool, valid: &[bool]) -> StructArray {
+    let plain: ArrayRef = Arc::new(rows.iter().map(|(metadata, _)| Some(metadata)).collect::<BinaryArray>());
+    let metadata: ArrayRef = if dictionary {
+        let keys: Int32Array = (0..rows.len() as i32).collect();
+        Arc::new(DictionaryArray::<Int32Type>::try_new(keys, plain).unwrap())
+    } else {
+        plain
+    };
+    let value: ArrayRef = Arc::new(rows.iter().map(|(_, value)| Some(value)).collect::<BinaryArray>());
+    let fields = Fields::from(vec![
+        Field::new("metadata", metadata.data_type().clone(), false),
+        Field::new("value", DataType::Binary, false),
+    ]);
+    StructArray::new(fields, vec![metadata, value], Some(valid.to_vec().into()))
+}
+
+#[test]
+fn arrays_count_like_single_values_and_sql_nulls_for_nothing() {
+    let rows =
+        [obj([("a", V::Int(1))]), V::Str("not an object"), V::Str("nor this")].map(|row| encode_row(&row));
+    for dictionary in [false, true] {
+        let mut inference = Inference::new(InferOptions::default());
+        inference.add_array(&variants(&rows, dictionary, &[true, false, false])).unwrap();
+        assert_eq!(inference.finish(), object([("a", leaf(LeafType::Int64))]));
+    }
+}
+
+#[test]
+fn malformed_bytes_are_an_error_that_names_the_row() {
+    let rows = [(metadata::EMPTY.to_vec(), vec![0x00]), (metadata::EMPTY.to_vec(), vec![0x02, 0x09])];
+    let error = Inference::new(InferOptions::default()).add_array(&variants(&rows, false, &[true, true]));
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "row 1: malformed Variant value: an object or array is cut short"
+    );
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_crash(metadata: Vec<u8>, value: Vec<u8>) {
+        let mut inference = Inference::new(InferOptions::default());
+        if let Ok(metadata) = Metadata::parse(&metadata) {
+            let _ = inference.add(&metadata, &value);
+        }
+        let _ = inference.add(&Metadata::parse(metadata::EMPTY).unwrap(), &value);
+        inference.finish();
+    }
+}
