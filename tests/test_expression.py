@@ -71,10 +71,6 @@ def values(text, **columns):
     return evaluate(bound(text), pa.record_batch(arrays, names=list(columns))).to_pylist()
 
 
-def value(text):
-    return values(text)[0]
-
-
 # Variant paths
 
 
@@ -349,9 +345,15 @@ def test_a_literal_has_its_exact_value_and_type(text, expected, arrow_type):
         "interval 1 day",
     ],
 )
-def test_a_literal_out_of_range_is_refused(text):
+def test_what_is_no_literal_is_refused(text):
     with pytest.raises(ExpressionError):
         bound(text)
+
+
+def test_a_cast_of_a_typed_literal_needs_parentheses():
+    assert values("(date '2026-01-31')::string") == ["2026-01-31"]
+    with pytest.raises(ExpressionError, match="put parentheses around the literal"):
+        bound("date '2026-01-31'::string")
 
 
 # What is not SQL of ours

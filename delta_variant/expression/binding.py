@@ -55,7 +55,8 @@ def bind(expression: Expression, schema: pa.Schema, variant_columns: Collection[
     """Return `expression` over the columns of `schema`, of which `variant_columns` are Variant.
 
     Names match without regard to case, the steps of a Variant path exactly. A Variant inside a struct is
-    known by its field's extension name. `ExpressionError` names the piece that does not fit, and a cast that would.
+    known by its field's extension name. `ExpressionError` names the piece that does not fit, and where it can
+    the cast that would.
     """
     return _bind(expression, Table(schema, frozenset(variant_columns)))
 

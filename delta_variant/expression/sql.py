@@ -22,10 +22,12 @@ from .types import MAX_PRECISION, SIMPLE_TYPES
 
 MAX_DEPTH = 100
 MAX_SHOWN = 80
+TYPE_TOKENS = Databricks.Parser.TYPE_TOKENS
+CAST_TOKENS = (TokenType.DCOLON, TokenType.QDCOLON)
 SUPPORTED = (
     "supported are columns, Variant paths (event:user.id), literals, casts (::, cast, try_cast), "
-    "comparisons, between, in, like, is null, and/or/not, + - * / %, coalesce, variant_get, try_variant_get, to_json "
-    "and is_variant_null"
+    "comparisons, between, in, like, is null, and/or/not, + - * / %, coalesce, variant_get, "
+    "try_variant_get, to_json and is_variant_null"
 )
 
 
@@ -76,7 +78,7 @@ def _parse(text: str, into: Any) -> Any:
         raise ExpressionError(f"an expression is SQL text, not {type(text).__name__}: {text!r}")
     try:
         node = sqlglot.parse_one(text, read=Dialect, into=into)
-        _check_dots(text)
+        _check_tokens(text)
     except RecursionError as error:
         raise ExpressionError(f"{_shorten(text)!r} is nested too deep") from error
     except SqlglotError as error:
@@ -90,13 +92,21 @@ def _place(error: SqlglotError) -> str:
     return f" at {pieces[0]!r}" if pieces and pieces[0] else ""
 
 
-def _check_dots(text: str) -> None:
-    # sqlglot reads `event:a..b` as `event:a.b`.
-    kinds = [token.token_type for token in Dialect().tokenize(text)]
-    if any(pair == (TokenType.DOT, TokenType.DOT) for pair in pairwise(kinds)):
+def _check_tokens(text: str) -> None:
+    """Refuse what sqlglot reads, but otherwise than Spark."""
+    tokens = Dialect().tokenize(text)
+    kinds = [token.token_type for token in tokens]
+    # `event:a..b` is read as `event:a.b`.
+    if (TokenType.DOT, TokenType.DOT) in pairwise(kinds):
         raise ExpressionError(
             f"{_shorten(text)!r} has an empty step between two dots: write [''] for an empty name"
         )
+    # `date '2026-01-01'::string` is read as a date.
+    for before, literal, after in zip(kinds, kinds[1:], kinds[2:], strict=False):
+        if before in TYPE_TOKENS and literal is TokenType.STRING and after in CAST_TOKENS:
+            raise ExpressionError(
+                f"{_shorten(text)!r} casts a typed literal: put parentheses around the literal"
+            )
 
 
 def _check_depth(root: Any, text: str) -> None:
@@ -182,7 +192,7 @@ def _number(node: Any) -> Expression:
 
 
 def _number_literal(text: str, node: Any) -> Expression:
-    """Type a number as Spark does: a point makes a decimal, an exponent a double, and size an int or a bigint."""
+    """Type a number as Spark does: int, bigint or decimal by size; 1.0 is decimal, 1e0 double."""
     if "e" in text.lower():
         return Literal(pa.scalar(float(text), pa.float64()))
     value = Decimal(text)
