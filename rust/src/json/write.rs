@@ -19,8 +19,13 @@ pub struct Keys {
 
 impl Keys {
     pub fn new(metadata: &Metadata<'_>) -> Self {
+        Self::of(metadata.names())
+    }
+
+    /// The keys of `names`, which get their ids from 0.
+    pub fn of<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         let mut keys = Keys::default();
-        for name in metadata.names() {
+        for name in names {
             key(&mut keys.text, name);
             keys.ends.push(keys.text.len());
         }
@@ -34,6 +39,16 @@ impl Keys {
             None => 0,
         };
         self.text.get(start..*self.ends.get(id)?)
+    }
+
+    /// The key of the name with this id, or the error that there is none.
+    pub(crate) fn checked(&self, id: usize) -> Result<&[u8]> {
+        self.get(id).ok_or_else(|| {
+            Error::Variant(format!(
+                "malformed Variant value: a field has name id {id}, and the metadata has {} names",
+                self.ends.len()
+            ))
+        })
     }
 }
 
@@ -61,7 +76,7 @@ pub(crate) fn value_at(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], depth: usiz
                 if index > 0 {
                     out.push(b',');
                 }
-                out.extend_from_slice(keys.get(id).ok_or_else(|| no_such_name(id))?);
+                out.extend_from_slice(keys.checked(id)?);
                 value_at(out, keys, field, depth + 1)?;
             }
             out.push(b'}');
@@ -79,12 +94,6 @@ pub(crate) fn value_at(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], depth: usiz
         value => scalar(out, &value)?,
     }
     Ok(())
-}
-
-fn no_such_name(id: usize) -> Error {
-    Error::Variant(format!(
-        "malformed Variant value: a field has name id {id}, and the metadata has no such name"
-    ))
 }
 
 /// Append a scalar as JSON.

@@ -1,8 +1,14 @@
 //! Shredding: Variant values as typed Arrow columns, and back (VariantShredding.md).
 
 pub mod columns;
+pub mod layout;
 pub mod names;
+mod reader;
 pub mod schema;
+mod shapes;
 pub mod tree;
+pub mod unshred;
+pub mod variants;
 
+pub use reader::OnConflict;
 pub use schema::{LeafType, ShreddingSchema};

@@ -3,7 +3,7 @@
 use super::metadata::{unsigned_size, write_unsigned};
 use super::{Decimal, Value};
 
-/// Append a scalar; an object or an array is copied as it is by [`raw`] instead.
+/// Append a scalar; an object or an array is copied as it is.
 pub fn scalar(out: &mut Vec<u8>, value: &Value<'_>) {
     match *value {
         Value::Null => out.push(0x00),
@@ -30,7 +30,7 @@ pub fn scalar(out: &mut Vec<u8>, value: &Value<'_>) {
         Value::Uuid(v) => primitive(out, 20, &v),
         Value::Object(v) => out.extend_from_slice(v.as_bytes()),
         Value::Array(v) => out.extend_from_slice(v.as_bytes()),
-        // Its payload is not known here; `raw` copies such a value whole.
+        // Its payload is not known here: copy the bytes of such a value instead.
         Value::Unknown(id) => out.push(id << 2),
     }
 }
@@ -67,6 +67,24 @@ pub fn decimal(out: &mut Vec<u8>, Decimal { unscaled, scale }: Decimal) {
     } else {
         out.extend_from_slice(&[10 << 2, scale]);
         out.extend_from_slice(&unscaled.to_le_bytes());
+    }
+}
+
+/// Append a decimal in the width of a `typed_value` column of that precision (requirements X14).
+pub fn decimal_of_precision(out: &mut Vec<u8>, Decimal { unscaled, scale }: Decimal, precision: u8) {
+    match precision {
+        0..=9 => {
+            out.extend_from_slice(&[8 << 2, scale]);
+            out.extend_from_slice(&(unscaled as i32).to_le_bytes());
+        }
+        10..=18 => {
+            out.extend_from_slice(&[9 << 2, scale]);
+            out.extend_from_slice(&(unscaled as i64).to_le_bytes());
+        }
+        _ => {
+            out.extend_from_slice(&[10 << 2, scale]);
+            out.extend_from_slice(&unscaled.to_le_bytes());
+        }
     }
 }
 

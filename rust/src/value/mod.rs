@@ -1,5 +1,6 @@
 //! The Parquet Variant binary encoding: metadata, values, and how they are built (VariantEncoding.md).
 
+pub mod column;
 pub mod container;
 pub mod encode;
 pub mod metadata;

@@ -1,0 +1,166 @@
+//! The layout of a shredded Variant column: where `metadata`, `value` and `typed_value` are, to every level.
+//!
+//! It is read from the Arrow type of the column's group and checked against the schema rules of
+//! VariantShredding.md (requirements 2.2); columns are found by name, level by level.
+
+use std::collections::HashSet;
+
+use arrow_schema::{DataType, Field, Fields};
+
+use super::schema::{EXTENSION_NAME, LeafType, MAX_SCHEMA_DEPTH, ShreddingSchema, VARIANT_EXTENSION};
+use crate::error::{Error, Result};
+use crate::value::path::push_field;
+
+/// The layout of one Variant column; numbers are positions of children in their struct.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layout {
+    /// `None` in a column that was read without its `metadata`.
+    pub metadata: Option<usize>,
+    pub group: Group,
+}
+
+/// `value` and `typed_value` of one Variant value; both are missing where a file or a reader left them out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// The normalized path of the value; `[*]` stands for the elements of a list.
+    pub path: String,
+    pub value: Option<usize>,
+    pub typed_value: Option<(usize, Typed)>,
+}
+
+/// The type of a `typed_value`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Typed {
+    Leaf(LeafType),
+    /// In the order of the names' UTF-8 bytes.
+    Object(Vec<ShreddedField>),
+    List(Box<Group>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShreddedField {
+    pub name: String,
+    pub position: usize,
+    pub group: Group,
+}
+
+impl Layout {
+    /// Check and read the layout of a whole group, whose `metadata` must be there (requirements P-S1).
+    pub fn parse(fields: &Fields) -> Result<Self> {
+        let layout = Self::parse_projected(fields)?;
+        if layout.metadata.is_none() {
+            return Err(Error::Shredding("a Variant column has no `metadata`: it is no Variant".into()));
+        }
+        Ok(layout)
+    }
+
+    /// Check and read the layout of a group from which any columns may be left out.
+    pub fn parse_projected(fields: &Fields) -> Result<Self> {
+        let group = Group::parse(fields, "$".into(), true, 0)?;
+        let metadata = position(fields, "metadata");
+        if let Some(position) = metadata {
+            check_bytes(&fields[position], "$", true)?;
+        }
+        Ok(Layout { metadata, group })
+    }
+}
+
+impl Group {
+    fn parse(fields: &Fields, path: String, is_root: bool, depth: usize) -> Result<Self> {
+        if depth > MAX_SCHEMA_DEPTH {
+            return Err(refused(&path, &format!("it nests deeper than {MAX_SCHEMA_DEPTH} levels")));
+        }
+        check_names(fields, &path, is_root)?;
+        let value = position(fields, "value");
+        if let Some(position) = value {
+            check_bytes(&fields[position], &path, false)?;
+        }
+        let typed_value = match position(fields, "typed_value") {
+            Some(position) => Some((position, Typed::parse(&fields[position], &path, depth)?)),
+            None => None,
+        };
+        Ok(Group { path, value, typed_value })
+    }
+}
+
+impl Typed {
+    fn parse(field: &Field, path: &str, depth: usize) -> Result<Self> {
+        if field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == VARIANT_EXTENSION) {
+            return Err(refused(path, "its `typed_value` is itself a Variant"));
+        }
+        match field.data_type() {
+            DataType::Struct(fields) => Self::object(fields, path, depth),
+            DataType::List(element) | DataType::LargeList(element) => Self::list(element, path, depth),
+            // Arrow readers give a UUID as its bytes, with or without the name of the extension.
+            DataType::FixedSizeBinary(16) => Ok(Self::Leaf(LeafType::Uuid)),
+            _ => match ShreddingSchema::from_arrow(field) {
+                Ok(ShreddingSchema::Leaf(leaf)) => Ok(Self::Leaf(leaf)),
+                Ok(_) => Err(refused(path, "its `typed_value` has no type")),
+                Err(error) => Err(error.map_message(|message| format!("{message} (at {path})"))),
+            },
+        }
+    }
+
+    fn object(fields: &Fields, path: &str, depth: usize) -> Result<Self> {
+        let mut seen = HashSet::new();
+        let mut shredded = Vec::with_capacity(fields.len());
+        for (position, field) in fields.iter().enumerate() {
+            if !seen.insert(field.name()) {
+                return Err(refused(path, &format!("it has two shredded fields called {:?}", field.name())));
+            }
+            let mut field_path = path.to_owned();
+            push_field(&mut field_path, field.name());
+            let group = group_of(field, field_path, depth)?;
+            shredded.push(ShreddedField { name: field.name().clone(), position, group });
+        }
+        shredded.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Self::Object(shredded))
+    }
+
+    fn list(element: &Field, path: &str, depth: usize) -> Result<Self> {
+        group_of(element, format!("{path}[*]"), depth).map(|group| Self::List(Box::new(group)))
+    }
+}
+
+fn group_of(field: &Field, path: String, depth: usize) -> Result<Group> {
+    match field.data_type() {
+        DataType::Struct(fields) => Group::parse(fields, path, false, depth + 1),
+        other => Err(refused(&path, &format!("it is {other}, not a group of `value` and `typed_value`"))),
+    }
+}
+
+/// Refuse names that no Variant group has; those that begin with `_` are ignored (requirements P-X1, P-X2).
+fn check_names(fields: &Fields, path: &str, is_root: bool) -> Result<()> {
+    let mut seen = HashSet::new();
+    for field in fields {
+        let name = field.name().as_str();
+        let is_known = matches!(name, "value" | "typed_value") || is_root && name == "metadata";
+        if !is_known && !name.starts_with('_') {
+            return Err(refused(path, &format!("it has a column {name:?} beside `value` and `typed_value`")));
+        }
+        if !seen.insert(name) {
+            return Err(refused(path, &format!("it has two columns called {name:?}")));
+        }
+    }
+    Ok(())
+}
+
+fn check_bytes(field: &Field, path: &str, may_be_dictionary: bool) -> Result<()> {
+    match field.data_type() {
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Ok(()),
+        DataType::Dictionary(key, value)
+            if may_be_dictionary && **key == DataType::Int32 && **value == DataType::Binary =>
+        {
+            Ok(())
+        }
+        other => Err(refused(path, &format!("its `{}` is {other}, not binary", field.name()))),
+    }
+}
+
+fn position(fields: &Fields, name: &str) -> Option<usize> {
+    fields.iter().position(|field| field.name() == name)
+}
+
+fn refused(path: &str, why: &str) -> Error {
+    Error::Shredding(format!("invalid shredded Variant column at {path}: {why}"))
+}

@@ -1,0 +1,324 @@
+//! The columns of a shredded Variant column, and the walk over one row that puts its value together.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, StructArray};
+use arrow_buffer::NullBuffer;
+use arrow_schema::DataType;
+
+use super::layout::{Group, Typed};
+use crate::error::{Error, Result};
+use crate::value::column::{Bytes, Scalars};
+use crate::value::{Object, Value, malformed};
+
+/// What a contradiction between `value` and `typed_value` leads to (requirements R5 to R7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnConflict {
+    /// An error that names the row and the path.
+    #[default]
+    Error,
+    /// `typed_value` is read, and what contradicts it in `value` is not.
+    Typed,
+}
+
+/// The columns of one [`Group`].
+#[derive(Debug)]
+pub(super) struct GroupReader<'a> {
+    path: &'a str,
+    /// `None` when every row is null, too.
+    value: Option<Bytes<'a>>,
+    /// With its nulls; `None` when every row is null, too.
+    typed_value: Option<(TypedColumn<'a>, Option<&'a NullBuffer>)>,
+    /// The group's own nulls: another way of a file to say that a field is missing (requirements R14).
+    nulls: Option<&'a NullBuffer>,
+    on_conflict: OnConflict,
+}
+
+#[derive(Debug)]
+enum TypedColumn<'a> {
+    Leaf(Scalars<'a>),
+    Object(Vec<FieldReader<'a>>),
+    List(Offsets<'a>, Box<GroupReader<'a>>),
+}
+
+/// A shredded field; `slot` numbers the fields of a whole column.
+#[derive(Debug)]
+pub(super) struct FieldReader<'a> {
+    pub name: &'a str,
+    pub slot: usize,
+    group: GroupReader<'a>,
+}
+
+#[derive(Debug)]
+enum Offsets<'a> {
+    Small(&'a [i32]),
+    Large(&'a [i64]),
+}
+
+/// Takes the parts of one value in order; the fields of an object come in the order of their names.
+pub(super) trait Sink {
+    fn null(&mut self);
+    fn scalar(&mut self, column: &Scalars<'_>, index: usize) -> Result<()>;
+    /// A value as it is in a `value` column, so many levels deep.
+    fn value(&mut self, bytes: &[u8], depth: usize) -> Result<()>;
+    fn begin_object(&mut self);
+    fn shredded_key(&mut self, field: &FieldReader<'_>);
+    /// The key of a field that is not shredded, by its name id.
+    fn key(&mut self, id: usize) -> Result<()>;
+    fn end_object(&mut self) -> Result<()>;
+    fn begin_array(&mut self);
+    fn element(&mut self);
+    fn end_array(&mut self) -> Result<()>;
+}
+
+impl<'a> GroupReader<'a> {
+    /// Downcast the columns of `group`, which `layout` describes; the names of all fields go to `names` by slot.
+    pub fn new(
+        group: &'a StructArray,
+        layout: &'a Group,
+        on_conflict: OnConflict,
+        names: &mut Vec<&'a str>,
+    ) -> Result<Self> {
+        let value = match layout.value.map(|position| group.column(position)) {
+            Some(column) if column.null_count() < column.len() => Some(Bytes::new(column)?),
+            _ => None,
+        };
+        let typed_value = match &layout.typed_value {
+            Some((position, typed)) if group.column(*position).null_count() < group.len() => {
+                let column = group.column(*position);
+                Some((TypedColumn::new(column.as_ref(), typed, on_conflict, names)?, column.nulls()))
+            }
+            _ => None,
+        };
+        Ok(GroupReader { path: &layout.path, value, typed_value, nulls: group.nulls(), on_conflict })
+    }
+
+    /// Whether there is a value at `index`: `value`, `typed_value` or both.
+    #[inline]
+    pub fn is_present(&self, index: usize) -> bool {
+        is_valid(self.nulls, index)
+            && (self.typed_at(index).is_some() || self.value.is_some_and(|value| value.get(index).is_some()))
+    }
+
+    #[inline]
+    fn typed_at(&self, index: usize) -> Option<&TypedColumn<'a>> {
+        let (column, nulls) = self.typed_value.as_ref()?;
+        (is_valid(*nulls, index) && is_valid(self.nulls, index)).then_some(column)
+    }
+
+    fn value_at(&self, index: usize) -> Option<&'a [u8]> {
+        self.value.and_then(|value| value.get(index)).filter(|_| is_valid(self.nulls, index))
+    }
+
+    /// Hand the value at `index` to `sink`; one that is missing is Variant null (requirements R2, R3).
+    ///
+    /// `names` are those of the row's metadata, by id.
+    pub fn read(&self, index: usize, names: &[&str], sink: &mut impl Sink, depth: usize) -> Result<()> {
+        let value = self.value_at(index);
+        match self.typed_at(index) {
+            None => match value {
+                Some([]) => Err(malformed(&format!("`value` is empty at {}", self.path))),
+                Some(bytes) => sink.value(bytes, depth),
+                None => {
+                    sink.null();
+                    Ok(())
+                }
+            },
+            Some(TypedColumn::Leaf(column)) => {
+                self.check_no_value(value)?;
+                sink.scalar(column, index)
+            }
+            Some(TypedColumn::Object(fields)) => self.read_object(fields, index, names, sink, depth),
+            Some(TypedColumn::List(offsets, element)) => {
+                self.check_no_value(value)?;
+                sink.begin_array();
+                for index in offsets.range(index) {
+                    sink.element();
+                    element.read(index, names, sink, depth + 1)?;
+                }
+                sink.end_array()
+            }
+        }
+    }
+
+    fn read_object(
+        &self,
+        fields: &[FieldReader<'_>],
+        index: usize,
+        names: &[&str],
+        sink: &mut impl Sink,
+        depth: usize,
+    ) -> Result<()> {
+        sink.begin_object();
+        let mut rest = self.unshredded_fields(index, names)?;
+        for field in fields {
+            if let Some(rest) = &mut rest {
+                while rest.peek(names)?.is_some_and(|name| name < field.name) {
+                    rest.read_next(sink, depth)?;
+                }
+                if rest.peek(names)? == Some(field.name) {
+                    self.conflict(|| format!("the shredded field {:?} is in `value`, too", field.name))?;
+                    rest.next += 1;
+                }
+            }
+            if field.group.is_present(index) {
+                sink.shredded_key(field);
+                field.group.read(index, names, sink, depth + 1)?;
+            }
+        }
+        if let Some(rest) = &mut rest {
+            while rest.peek(names)?.is_some() {
+                rest.read_next(sink, depth)?;
+            }
+        }
+        sink.end_object()
+    }
+
+    /// The fields of a partially shredded object that are in `value`.
+    fn unshredded_fields(&self, index: usize, names: &[&str]) -> Result<Option<Fields<'a>>> {
+        match self.value_at(index).map(Value::decode).transpose()? {
+            None => Ok(None),
+            Some(Value::Object(object)) => Fields::new(object, names).map(Some),
+            Some(other) => {
+                let kind = other.type_name();
+                self.conflict(|| {
+                    format!("`typed_value` holds an object, and `value` a value of type {kind}")
+                })?;
+                Ok(None)
+            }
+        }
+    }
+
+    #[inline]
+    fn check_no_value(&self, value: Option<&[u8]>) -> Result<()> {
+        match value {
+            Some(_) => self.conflict(|| "`value` and `typed_value` are both set".into()),
+            None => Ok(()),
+        }
+    }
+
+    fn conflict(&self, what: impl FnOnce() -> String) -> Result<()> {
+        match self.on_conflict {
+            OnConflict::Typed => Ok(()),
+            OnConflict::Error => Err(Error::Conflict(format!(
+                "conflicting `value` and `typed_value` at {}: {}; on_conflict=\"typed\" reads `typed_value`",
+                self.path,
+                what()
+            ))),
+        }
+    }
+}
+
+impl<'a> TypedColumn<'a> {
+    fn new(
+        array: &'a dyn Array,
+        typed: &'a Typed,
+        on_conflict: OnConflict,
+        names: &mut Vec<&'a str>,
+    ) -> Result<Self> {
+        match typed {
+            Typed::Leaf(_) => Scalars::new(array).map(TypedColumn::Leaf),
+            Typed::Object(fields) => {
+                let group = array.as_struct();
+                let mut readers = Vec::with_capacity(fields.len());
+                for field in fields {
+                    let slot = names.len();
+                    names.push(&field.name);
+                    let column = group.column(field.position).as_struct();
+                    let group = GroupReader::new(column, &field.group, on_conflict, names)?;
+                    readers.push(FieldReader { name: &field.name, slot, group });
+                }
+                Ok(TypedColumn::Object(readers))
+            }
+            Typed::List(element) => {
+                let (offsets, elements) = Offsets::of(array);
+                let element = GroupReader::new(elements, element, on_conflict, names)?;
+                Ok(TypedColumn::List(offsets, Box::new(element)))
+            }
+        }
+    }
+}
+
+impl<'a> Offsets<'a> {
+    /// The offsets and the elements of a list.
+    fn of(array: &'a dyn Array) -> (Self, &'a StructArray) {
+        if let DataType::LargeList(_) = array.data_type() {
+            let list = array.as_list::<i64>();
+            return (Offsets::Large(list.value_offsets()), list.values().as_struct());
+        }
+        let list = array.as_list::<i32>();
+        (Offsets::Small(list.value_offsets()), list.values().as_struct())
+    }
+
+    fn range(&self, index: usize) -> std::ops::Range<usize> {
+        match self {
+            Offsets::Small(offsets) => offsets[index] as usize..offsets[index + 1] as usize,
+            Offsets::Large(offsets) => offsets[index] as usize..offsets[index + 1] as usize,
+        }
+    }
+}
+
+#[inline]
+fn is_valid(nulls: Option<&NullBuffer>, index: usize) -> bool {
+    nulls.is_none_or(|nulls| nulls.is_valid(index))
+}
+
+/// The fields of an object in the order of their names, read one after the other.
+struct Fields<'a> {
+    object: Object<'a>,
+    /// Where the object has another order.
+    order: Option<Vec<usize>>,
+    next: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn new(object: Object<'a>, names: &[&str]) -> Result<Self> {
+        let mut fields = Fields { object, order: None, next: 0 };
+        let mut previous = None;
+        for index in 0..object.len() {
+            let name = fields.name(index, names)?;
+            if previous.is_some_and(|previous| previous >= name) {
+                fields.sort(names)?;
+                break;
+            }
+            previous = Some(name);
+        }
+        Ok(fields)
+    }
+
+    fn sort(&mut self, names: &[&str]) -> Result<()> {
+        let mut sorted =
+            (0..self.object.len()).map(|i| Ok((self.name(i, names)?, i))).collect::<Result<Vec<_>>>()?;
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(malformed(&format!("an object has two fields called {:?}", pair[0].0)));
+        }
+        self.order = Some(sorted.into_iter().map(|(_, index)| index).collect());
+        Ok(())
+    }
+
+    fn name<'n>(&self, index: usize, names: &[&'n str]) -> Result<&'n str> {
+        let id = self.object.field_id(index)?;
+        let count = names.len();
+        names.get(id).copied().ok_or_else(|| {
+            malformed(&format!("a field has name id {id}, and the metadata has {count} names"))
+        })
+    }
+
+    fn next_index(&self) -> usize {
+        self.order.as_ref().and_then(|order| order.get(self.next).copied()).unwrap_or(self.next)
+    }
+
+    fn peek<'n>(&self, names: &[&'n str]) -> Result<Option<&'n str>> {
+        if self.next >= self.object.len() {
+            return Ok(None);
+        }
+        self.name(self.next_index(), names).map(Some)
+    }
+
+    fn read_next(&mut self, sink: &mut impl Sink, depth: usize) -> Result<()> {
+        let (id, bytes) = self.object.field(self.next_index())?;
+        self.next += 1;
+        sink.key(id)?;
+        sink.value(bytes, depth + 1)
+    }
+}

@@ -1,0 +1,100 @@
+//! The `metadata` column: each distinct metadata is read once, and what a reader derives from it is kept.
+
+use std::collections::HashMap;
+
+use arrow_array::builder::BinaryBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, BinaryArray, Int32Array};
+use arrow_schema::DataType;
+
+use crate::error::{Error, Result};
+use crate::value::Metadata;
+use crate::value::column::Bytes;
+
+/// How many distinct metadata are kept before all are let go.
+const MAX_SHAPES: usize = 4096;
+
+/// One metadata, and what is derived from it.
+#[derive(Debug)]
+pub(super) struct Shape<'a, T> {
+    /// By id.
+    pub names: Vec<&'a str>,
+    pub derived: T,
+}
+
+/// The distinct metadata of a column.
+pub(super) struct Shapes<'a, T> {
+    bytes: Bytes<'a>,
+    /// Positions in `bytes`, where the column is a dictionary.
+    keys: Option<&'a Int32Array>,
+    derive: Box<dyn Fn(&Metadata<'a>) -> T + 'a>,
+    shapes: Vec<Shape<'a, T>>,
+    by_bytes: HashMap<&'a [u8], usize, ahash::RandomState>,
+    /// The metadata of the row before, and its shape.
+    last: (&'a [u8], usize),
+}
+
+impl<'a, T> Shapes<'a, T> {
+    pub fn new(column: &'a dyn Array, derive: impl Fn(&Metadata<'a>) -> T + 'a) -> Result<Self> {
+        let (bytes, keys) = match column.data_type() {
+            DataType::Dictionary(_, _) => {
+                let dictionary = column.as_any_dictionary_opt().map(|d| d.values());
+                let keys = column.as_dictionary_opt::<Int32Type>().map(|d| d.keys());
+                match (dictionary, keys) {
+                    (Some(values), Some(keys)) => (Bytes::new(values)?, Some(keys)),
+                    _ => return Err(Error::Unsupported("the keys of a dictionary are int32".into())),
+                }
+            }
+            _ => (Bytes::new(column)?, None),
+        };
+        let (derive, by_bytes) = (Box::new(derive), HashMap::default());
+        Ok(Shapes { bytes, keys, derive, shapes: Vec::new(), by_bytes, last: (&[], usize::MAX) })
+    }
+
+    /// The metadata of the row at `index`.
+    pub fn at(&mut self, index: usize) -> Result<&mut Shape<'a, T>> {
+        let bytes = match self.keys {
+            Some(keys) if keys.is_null(index) => None,
+            Some(keys) => self.bytes.get(keys.value(index) as usize),
+            None => self.bytes.get(index),
+        };
+        let bytes = bytes.ok_or_else(|| Error::Variant("malformed Variant: `metadata` is null".into()))?;
+        let known = if bytes == self.last.0 { Some(self.last.1) } else { self.by_bytes.get(bytes).copied() };
+        let shape = match known.filter(|&shape| shape < self.shapes.len()) {
+            Some(shape) => shape,
+            None => self.add(bytes)?,
+        };
+        self.last = (bytes, shape);
+        Ok(&mut self.shapes[shape])
+    }
+
+    fn add(&mut self, bytes: &'a [u8]) -> Result<usize> {
+        if self.shapes.len() == MAX_SHAPES {
+            self.shapes.clear();
+            self.by_bytes.clear();
+        }
+        let metadata = Metadata::parse(bytes)?;
+        let derived = (self.derive)(&metadata);
+        self.by_bytes.insert(bytes, self.shapes.len());
+        self.shapes.push(Shape { names: metadata.names().collect(), derived });
+        Ok(self.shapes.len() - 1)
+    }
+}
+
+/// A column of bytes as plain binary, its nulls kept.
+pub(super) fn to_binary(column: &ArrayRef) -> Result<BinaryArray> {
+    match column.data_type() {
+        DataType::Binary => Ok(column.as_binary::<i32>().clone()),
+        DataType::Dictionary(_, _) => {
+            let dictionary = column.as_dictionary::<Int32Type>();
+            to_binary(&arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?)
+        }
+        _ => {
+            let bytes = Bytes::new(column)?;
+            let mut builder = BinaryBuilder::with_capacity(column.len(), 0);
+            (0..column.len()).for_each(|index| builder.append_option(bytes.get(index)));
+            Ok(builder.finish())
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Arrow columns of scalars and of bytes, read value by value.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, Time64MicrosecondType, TimestampMicrosecondType, TimestampNanosecondType,
+};
+use arrow_array::{
+    Array, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray,
+    LargeStringArray, PrimitiveArray, StringArray, StringViewArray,
+};
+use arrow_schema::{DataType, TimeUnit};
+
+use super::{Decimal, Value, malformed};
+use crate::error::{Error, Result};
+
+/// A column of bytes.
+#[derive(Debug, Clone, Copy)]
+pub enum Bytes<'a> {
+    Small(&'a BinaryArray),
+    Large(&'a LargeBinaryArray),
+    View(&'a BinaryViewArray),
+}
+
+impl<'a> Bytes<'a> {
+    pub fn new(array: &'a dyn Array) -> Result<Self> {
+        Ok(match array.data_type() {
+            DataType::Binary => Self::Small(array.as_binary()),
+            DataType::LargeBinary => Self::Large(array.as_binary()),
+            DataType::BinaryView => Self::View(array.as_binary_view()),
+            other => return Err(Error::Unsupported(format!("a column of bytes is binary, not {other}"))),
+        })
+    }
+
+    /// The bytes at `index`, `None` where they are null.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&'a [u8]> {
+        match self {
+            Self::Small(array) => array.is_valid(index).then(|| array.value(index)),
+            Self::Large(array) => array.is_valid(index).then(|| array.value(index)),
+            Self::View(array) => array.is_valid(index).then(|| array.value(index)),
+        }
+    }
+}
+
+/// A column of one scalar type of the type table in VariantShredding.md.
+#[derive(Debug, Clone, Copy)]
+pub enum Scalars<'a> {
+    Boolean(&'a BooleanArray),
+    Int8(&'a PrimitiveArray<Int8Type>),
+    Int16(&'a PrimitiveArray<Int16Type>),
+    Int32(&'a PrimitiveArray<Int32Type>),
+    Int64(&'a PrimitiveArray<Int64Type>),
+    Float(&'a PrimitiveArray<Float32Type>),
+    Double(&'a PrimitiveArray<Float64Type>),
+    Decimal32(&'a PrimitiveArray<Decimal32Type>, DecimalType),
+    Decimal64(&'a PrimitiveArray<Decimal64Type>, DecimalType),
+    Decimal128(&'a PrimitiveArray<Decimal128Type>, DecimalType),
+    Date(&'a PrimitiveArray<Date32Type>),
+    Time(&'a PrimitiveArray<Time64MicrosecondType>),
+    Timestamp(&'a PrimitiveArray<TimestampMicrosecondType>),
+    TimestampNtz(&'a PrimitiveArray<TimestampMicrosecondType>),
+    TimestampNanos(&'a PrimitiveArray<TimestampNanosecondType>),
+    TimestampNtzNanos(&'a PrimitiveArray<TimestampNanosecondType>),
+    Binary(Bytes<'a>),
+    String(&'a StringArray),
+    LargeString(&'a LargeStringArray),
+    StringView(&'a StringViewArray),
+    Uuid(&'a FixedSizeBinaryArray),
+}
+
+/// The precision and the scale of a column of decimals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecimalType {
+    pub precision: u8,
+    pub scale: u8,
+}
+
+impl DecimalType {
+    fn new(precision: u8, scale: i8) -> Result<Self> {
+        match u8::try_from(scale) {
+            Ok(scale) => Ok(DecimalType { precision, scale }),
+            Err(_) => Err(Error::Unsupported(format!("decimal({precision}, {scale}) has a negative scale"))),
+        }
+    }
+
+    /// `unscaled` as a value, checked to have no more digits than the column's type.
+    fn value<'a>(self, unscaled: i128) -> Result<Value<'a>> {
+        if unscaled.unsigned_abs() >= 10u128.pow(self.precision.into()) {
+            return Err(malformed(&format!(
+                "{unscaled} has more digits than its column's type decimal({}, {})",
+                self.precision, self.scale
+            )));
+        }
+        Ok(Value::Decimal(Decimal { unscaled, scale: self.scale }))
+    }
+}
+
+impl<'a> Scalars<'a> {
+    pub fn new(array: &'a dyn Array) -> Result<Self> {
+        Ok(match array.data_type() {
+            DataType::Boolean => Self::Boolean(array.as_boolean()),
+            DataType::Int8 => Self::Int8(array.as_primitive()),
+            DataType::Int16 => Self::Int16(array.as_primitive()),
+            DataType::Int32 => Self::Int32(array.as_primitive()),
+            DataType::Int64 => Self::Int64(array.as_primitive()),
+            DataType::Float32 => Self::Float(array.as_primitive()),
+            DataType::Float64 => Self::Double(array.as_primitive()),
+            DataType::Decimal32(p, s) => Self::Decimal32(array.as_primitive(), DecimalType::new(*p, *s)?),
+            DataType::Decimal64(p, s) => Self::Decimal64(array.as_primitive(), DecimalType::new(*p, *s)?),
+            DataType::Decimal128(p, s) => Self::Decimal128(array.as_primitive(), DecimalType::new(*p, *s)?),
+            DataType::Date32 => Self::Date(array.as_primitive()),
+            DataType::Time64(TimeUnit::Microsecond) => Self::Time(array.as_primitive()),
+            DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => Self::Timestamp(array.as_primitive()),
+            DataType::Timestamp(TimeUnit::Microsecond, None) => Self::TimestampNtz(array.as_primitive()),
+            DataType::Timestamp(TimeUnit::Nanosecond, Some(_)) => Self::TimestampNanos(array.as_primitive()),
+            DataType::Timestamp(TimeUnit::Nanosecond, None) => Self::TimestampNtzNanos(array.as_primitive()),
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+                Self::Binary(Bytes::new(array)?)
+            }
+            DataType::Utf8 => Self::String(array.as_string()),
+            DataType::LargeUtf8 => Self::LargeString(array.as_string()),
+            DataType::Utf8View => Self::StringView(array.as_string_view()),
+            DataType::FixedSizeBinary(16) => Self::Uuid(array.as_fixed_size_binary()),
+            other => return Err(Error::Unsupported(format!("no Variant scalar has the type {other}"))),
+        })
+    }
+
+    /// The value at `index`, which must not be null.
+    #[inline]
+    pub fn value(&self, index: usize) -> Result<Value<'a>> {
+        Ok(match self {
+            Self::Boolean(array) => Value::Boolean(array.value(index)),
+            Self::Int8(array) => Value::Int8(array.value(index)),
+            Self::Int16(array) => Value::Int16(array.value(index)),
+            Self::Int32(array) => Value::Int32(array.value(index)),
+            Self::Int64(array) => Value::Int64(array.value(index)),
+            Self::Float(array) => Value::Float(array.value(index)),
+            Self::Double(array) => Value::Double(array.value(index)),
+            Self::Decimal32(array, of) => of.value(array.value(index).into())?,
+            Self::Decimal64(array, of) => of.value(array.value(index).into())?,
+            Self::Decimal128(array, of) => of.value(array.value(index))?,
+            Self::Date(array) => Value::Date(array.value(index)),
+            Self::Time(array) => super::time(array.value(index))?,
+            Self::Timestamp(array) => Value::Timestamp(array.value(index)),
+            Self::TimestampNtz(array) => Value::TimestampNtz(array.value(index)),
+            Self::TimestampNanos(array) => Value::TimestampNanos(array.value(index)),
+            Self::TimestampNtzNanos(array) => Value::TimestampNtzNanos(array.value(index)),
+            Self::Binary(array) => Value::Binary(array.get(index).unwrap_or_default()),
+            Self::String(array) => Value::String(array.value(index)),
+            Self::LargeString(array) => Value::String(array.value(index)),
+            Self::StringView(array) => Value::String(array.value(index)),
+            Self::Uuid(array) => Value::Uuid(super::fixed(array.value(index))?),
+        })
+    }
+
+    /// The precision of a column of decimals.
+    pub fn precision(&self) -> Option<u8> {
+        match self {
+            Self::Decimal32(_, of) | Self::Decimal64(_, of) | Self::Decimal128(_, of) => Some(of.precision),
+            _ => None,
+        }
+    }
+}
