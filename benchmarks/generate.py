@@ -117,7 +117,7 @@ def _odd_types(dirt: Random) -> dict[str, str]:
     x, duration, device, latitude = dirt.random(), dirt.random(), dirt.random(), dirt.random()
     odd = {}
     if x < 0.005:
-        odd["x"] = f'"{int(dirt.random() * 1_000_001)}"' if x < 0.0025 else '"unknown"'
+        odd["x"] = f'"{int(dirt.random() * 1_000_001)}"'
     if duration < 0.01:
         odd["dur"] = '"n/a"'
     if device < 0.005:

@@ -1,0 +1,61 @@
+"""Start each peer with two threads, as a person who follows its manual would."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+THREADS = 2
+
+# The classes of sessions are known only where their engine is installed.
+Session = Any
+
+
+def duckdb_connection() -> Session:
+    import duckdb
+
+    return duckdb.connect(config={"threads": THREADS})
+
+
+def clickhouse_session(folder: Path) -> Session:
+    from chdb import session
+
+    engine: Session = session.Session(str(folder))  # type: ignore[no-untyped-call]
+    engine.query(f"SET max_threads = {THREADS}")
+    return engine
+
+
+def spark_session() -> Session:
+    """Start Spark with its own shredding on, and let it run one small job."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(f"local[{THREADS}]")
+    settings = {
+        "spark.driver.memory": "6g",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": str(THREADS),
+        "spark.sql.variant.writeShredding.enabled": "true",
+        "spark.sql.variant.inferShreddingSchema": "true",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.range(1000).selectExpr("parse_json(cast(id as string)) as v").selectExpr("sum(v::int)").collect()
+    return spark
+
+
+def sail_session() -> Session:
+    """Start Sail's server in this process and return a session of it."""
+    from pysail.spark import SparkConnectServer
+    from pyspark.sql import SparkSession
+
+    server = SparkConnectServer()
+    server.start(background=True)
+    # A server that nobody holds is stopped.
+    atexit.register(server.stop)
+    _, port = server.listening_address
+    return SparkSession.builder.remote(f"sc://localhost:{port}").getOrCreate()

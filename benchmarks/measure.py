@@ -1,0 +1,124 @@
+"""Measure one piece of work: its CPU seconds, wall time and peak memory, child processes included."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one piece of work took, start of its process (and of a JVM) excluded."""
+
+    cpu_seconds: float
+    wall_seconds: float
+    peak_megabytes: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one engine reported for one flow: its facts by name, or why it failed."""
+
+    engine: str
+    facts: Mapping[str, Any]
+    failure: str | None = None
+
+
+def measure(work: Callable[[], Result]) -> tuple[Cost, Result]:
+    """Run `work` and return its cost and its result.
+
+    CPU is user and system time of this process and its descendants. The peak is the sum of the peaks of these
+    processes, so it is exact where one process does the work.
+    """
+    cpu, start = _cpu_seconds(), time.perf_counter()
+    result = work()
+    wall = time.perf_counter() - start
+    return Cost(round(_cpu_seconds() - cpu, 3), round(wall, 4), round(_peak_megabytes(), 1)), result
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file, or of all files below a folder."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def report(cost: Cost, **facts: object) -> None:
+    """Print what a worker found, as the last line of its output."""
+    # Some engines print while they stop, or never stop: the line has to be out before.
+    print(json.dumps({**asdict(cost), **facts}), flush=True)
+
+
+def run_worker(script: Path, engine: str, *arguments: str, timeout: float = 3600) -> Outcome:
+    """Run `script engine arguments…` in a process of its own and return what it reported."""
+    command = [sys.executable, str(script), engine, *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        return Outcome(engine, {}, f"did not end within {timeout:.0f} s")
+    lines = done.stdout.splitlines()
+    if done.returncode == 0 and lines and lines[-1].startswith("{"):
+        return Outcome(engine, json.loads(lines[-1]))
+    return Outcome(engine, {}, _last_words(done.stderr) or f"exit status {done.returncode}")
+
+
+def _last_words(text: str) -> str:
+    """Return the line of a failed worker's output that most likely says why, cut to a table's width."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next(
+        (line for line in reversed(lines) if "Error" in line or "Exception" in line), "".join(lines[-1:])
+    )[:160]
+
+
+def _cpu_seconds() -> float:
+    # Fields 14 to 17 of /proc/PID/stat: own user and system time, and that of children waited for.
+    return sum(sum(map(int, _stat(process)[11:15])) for process in _processes()) / TICKS_PER_SECOND
+
+
+def _peak_megabytes() -> float:
+    peaks = (_status_kilobytes(process, "VmHWM") for process in _processes())
+    return sum(peaks) / 1024
+
+
+def _processes() -> Iterator[int]:
+    """Yield this process and all its descendants."""
+    parents = {
+        int(entry.name): _parent(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()
+    }
+    family = [os.getpid()]
+    for process in family:
+        family.extend(child for child, parent in parents.items() if parent == process)
+    yield from family
+
+
+def _parent(process: int) -> int:
+    stat = _stat(process)
+    return int(stat[1]) if stat else 0
+
+
+def _stat(process: int) -> list[str]:
+    """Return the fields of /proc/PID/stat from the state on, none where the process has ended."""
+    try:
+        # The name of the program, in brackets, may hold spaces.
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _status_kilobytes(process: int, field: str) -> int:
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith(f"{field}:")), 0)

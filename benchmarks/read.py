@@ -1,0 +1,123 @@
+"""Queries over what `write.py` wrote, one engine and one query a process.
+
+    python benchmarks/read.py ENGINE QUERY TARGET
+
+`count` counts the events with x > 900000, warm: the median of five runs after one that is not timed.
+`json` turns every event to JSON text, once, and counts the rows.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import engines
+from measure import measure, report
+
+# One query, ready to run; it returns a number of rows, so that engines can be compared.
+Query = Callable[[], int]
+
+
+def ours(target: Path) -> dict[str, Query]:
+    import delta_variant as dv
+
+    def count() -> int:
+        batches = dv.read_table(str(target), columns=[], where="event:x::bigint > 900000")
+        return sum(batch.num_rows for batch in batches)
+
+    def json() -> int:
+        return sum(batch.num_rows for batch in dv.read_table(str(target), columns={"text": "to_json(event)"}))
+
+    return {"count": count, "json": json}
+
+
+def duckdb(target: Path) -> dict[str, Query]:
+    connection = engines.duckdb_connection()
+    events = f"FROM '{target}/*.parquet'"
+
+    def number(sql: str) -> int:
+        row = connection.execute(sql).fetchone()
+        return int(row[0])
+
+    return {
+        "count": lambda: number(f"SELECT count(*) {events} WHERE event.x::BIGINT > 900000"),
+        # A sum of lengths makes every text, and keeps none.
+        "json": lambda: number(f"SELECT count(length(event::JSON::VARCHAR)) {events}"),
+    }
+
+
+def spark(target: Path) -> dict[str, Query]:
+    session = engines.spark_session()
+    session.read.parquet(str(target)).createOrReplaceTempView("events")
+    return _spark_sql(session)
+
+
+def sail(target: Path) -> dict[str, Query]:
+    session = engines.sail_session()
+    session.read.format("delta").load(str(target)).createOrReplaceTempView("events")
+    return _spark_sql(session)
+
+
+def _spark_sql(session: engines.Session) -> dict[str, Query]:
+    def number(sql: str) -> int:
+        return int(session.sql(sql).collect()[0][0])
+
+    return {
+        "count": lambda: number(
+            "SELECT count(*) FROM events WHERE try_variant_get(event, '$.x', 'bigint') > 900000"
+        ),
+        "json": lambda: number("SELECT count(nullif(length(to_json(event)), 0)) FROM events"),
+    }
+
+
+def clickhouse(target: Path) -> dict[str, Query]:
+    session = engines.clickhouse_session(target)
+
+    def number(sql: str) -> int:
+        return int(str(session.query(sql)))
+
+    return {
+        "count": lambda: number("SELECT count() FROM bench.events WHERE event.x.:Int64 > 900000"),
+        "json": lambda: number("SELECT countIf(length(toJSONString(event)) > 0) FROM bench.events"),
+    }
+
+
+def pyarrow(target: Path) -> dict[str, Query]:
+    """Read typed columns: they hold no Variant, so there is no text of whole events to compare."""
+    import pyarrow.dataset
+
+    events = pyarrow.dataset.dataset(target)
+    return {"count": lambda: int(events.count_rows(filter=pyarrow.dataset.field("x") > 900_000))}
+
+
+ENGINES: dict[str, Callable[[Path], dict[str, Query]]] = {
+    "ours": ours,
+    "ours-unshredded": ours,
+    "duckdb": duckdb,
+    "spark": spark,
+    "sail": sail,
+    "clickhouse": clickhouse,
+    "pyarrow": pyarrow,
+}
+
+
+def main(engine: str, query: str, target: str) -> None:
+    run = ENGINES[engine](Path(target))[query]
+    if query == "count":
+        run()
+        runs = [measure(run) for _ in range(5)]
+        cost, rows = runs[-1]
+        cost = replace(cost, wall_seconds=statistics.median(run.wall_seconds for run, _ in runs))
+    else:
+        cost, rows = measure(run)
+    report(cost, rows=rows)
+    # Sail's server keeps a process from ending.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,124 @@
+"""JSON lines to a shredded table, one engine a process.
+
+python benchmarks/write.py ENGINE SOURCE TARGET
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import engines
+from measure import measure, report, size_of
+
+# The work of one engine, ready to start: its imports and its server are already there. It returns the bytes
+# written where the size of the folder is not the answer.
+Work = Callable[[], int | None]
+
+
+def ours(source: Path, target: Path) -> Work:
+    return _ours(source, target, "infer")
+
+
+def ours_unshredded(source: Path, target: Path) -> Work:
+    return _ours(source, target, None)
+
+
+def _ours(source: Path, target: Path, shredding: Literal["infer"] | None) -> Work:
+    import delta_variant as dv
+
+    def work() -> None:
+        dv.write_table(str(target), dv.read_json_lines(str(source), column="event"), shredding=shredding)
+
+    return work
+
+
+def duckdb(source: Path, target: Path) -> Work:
+    connection = engines.duckdb_connection()
+    target.mkdir()
+
+    def work() -> None:
+        connection.execute(
+            f"COPY (SELECT json::VARIANT AS event FROM read_ndjson_objects('{source}')) "
+            f"TO '{target}/events.parquet' (FORMAT parquet)"
+        )
+
+    return work
+
+
+def spark(source: Path, target: Path) -> Work:
+    session = engines.spark_session()
+    events = session.read.text(str(source)).selectExpr("parse_json(value) AS event")
+    return lambda: events.write.parquet(str(target))
+
+
+def sail(source: Path, target: Path) -> Work:
+    session = engines.sail_session()
+    session.sql(
+        f"CREATE TABLE events (event VARIANT) USING delta LOCATION '{target}' "
+        "TBLPROPERTIES ('delta.enableVariantShredding' = 'true')"
+    )
+    session.read.text(str(source)).createOrReplaceTempView("lines")
+
+    def work() -> None:
+        session.sql("INSERT INTO events SELECT parse_json(value) AS event FROM lines").collect()
+
+    return work
+
+
+def clickhouse(source: Path, target: Path) -> Work:
+    session = engines.clickhouse_session(target)
+    session.query("CREATE DATABASE bench")
+    session.query("CREATE TABLE bench.events (event JSON) ENGINE = MergeTree ORDER BY tuple()")
+
+    def work() -> int:
+        session.query(
+            "INSERT INTO bench.events SELECT json AS event "
+            f"FROM file('{source}', 'JSONAsObject', 'json JSON')"
+        )
+        # The folder keeps merged parts for some minutes more, and the engine's own logs.
+        active = session.query(
+            "SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = 'bench'"
+        )
+        return int(str(active))
+
+    return work
+
+
+def pyarrow(source: Path, target: Path) -> Work:
+    """Write typed columns: not the same work, as it takes clean events only and keeps no Variant."""
+    import pyarrow.json
+    import pyarrow.parquet
+
+    target.mkdir()
+
+    def work() -> None:
+        table = pyarrow.json.read_json(source)
+        pyarrow.parquet.write_table(table, target / "events.parquet", compression="zstd", compression_level=1)
+
+    return work
+
+
+ENGINES: dict[str, Callable[[Path, Path], Work]] = {
+    "ours": ours,
+    "ours-unshredded": ours_unshredded,
+    "duckdb": duckdb,
+    "spark": spark,
+    "sail": sail,
+    "clickhouse": clickhouse,
+    "pyarrow": pyarrow,
+}
+
+
+def main(engine: str, source: str, target: str) -> None:
+    cost, bytes_out = measure(ENGINES[engine](Path(source), Path(target)))
+    report(cost, bytes_out=bytes_out or size_of(Path(target)))
+    # Sail's server keeps a process from ending.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
