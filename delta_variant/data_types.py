@@ -1,0 +1,119 @@
+"""The data types of a Delta schema as values (PROTOCOL.md, "Schema Serialization Format")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+__all__ = [
+    "VARIANT",
+    "VOID",
+    "ArrayType",
+    "DataType",
+    "MapType",
+    "PrimitiveType",
+    "StructField",
+    "StructType",
+    "decimal_of",
+    "describe",
+    "fields_of",
+    "primitives_of",
+]
+
+DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType:
+    """A type without parts, by its name in the schema JSON: `long`, `decimal(10,2)`, `variant`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """A list of one type."""
+
+    element_type: DataType
+    contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """A map; keys are never null."""
+
+    key_type: DataType
+    value_type: DataType
+    value_contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StructField:
+    """A named column or part of a struct; `metadata` holds what Delta knows of it besides its type."""
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """The schema of a table, or a struct within it."""
+
+    fields: tuple[StructField, ...] = ()
+
+
+DataType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType
+
+VARIANT = PrimitiveType("variant")
+VOID = PrimitiveType("void")
+
+
+def decimal_of(data_type: DataType) -> tuple[int, int] | None:
+    """Return precision and scale of a decimal type, None for any other."""
+    if not isinstance(data_type, PrimitiveType):
+        return None
+    found = DECIMAL.fullmatch(data_type.name)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def fields_of(
+    data_type: DataType, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], StructField]]:
+    """Yield every field at any depth with its path; `element`, `key` and `value` are steps of a path too."""
+    for step, child, child_field in _children(data_type):
+        child_path = (*path, step)
+        if child_field is not None:
+            yield child_path, child_field
+        yield from fields_of(child, child_path)
+
+
+def primitives_of(data_type: DataType) -> frozenset[str]:
+    """Return the names of the primitive types at any depth."""
+    if isinstance(data_type, PrimitiveType):
+        return frozenset({data_type.name})
+    return frozenset().union(*(primitives_of(child) for _, child, _ in _children(data_type)))
+
+
+def describe(data_type: DataType) -> str:
+    """Return the type as SQL would spell it, for messages: `struct<a: long, b: array<string>>`."""
+    if isinstance(data_type, PrimitiveType):
+        return data_type.name
+    if isinstance(data_type, ArrayType):
+        return f"array<{describe(data_type.element_type)}>"
+    if isinstance(data_type, MapType):
+        return f"map<{describe(data_type.key_type)}, {describe(data_type.value_type)}>"
+    return f"struct<{', '.join(f'{child.name}: {describe(child.type)}' for child in data_type.fields)}>"
+
+
+def _children(data_type: DataType) -> Iterator[tuple[str, DataType, StructField | None]]:
+    if isinstance(data_type, StructType):
+        yield from ((child.name, child.type, child) for child in data_type.fields)
+    elif isinstance(data_type, ArrayType):
+        yield "element", data_type.element_type, None
+    elif isinstance(data_type, MapType):
+        yield "key", data_type.key_type, None
+        yield "value", data_type.value_type, None

@@ -1,0 +1,220 @@
+"""The table properties that this library honours, one row each (PROTOCOL.md, "Table Properties")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from .errors import ProtocolError
+
+__all__ = [
+    "APPEND_ONLY",
+    "CHECKPOINT_INTERVAL",
+    "CHECKPOINT_POLICY",
+    "COLUMN_MAPPING_MAX_COLUMN_ID",
+    "COLUMN_MAPPING_MODE",
+    "DATA_SKIPPING_NUM_INDEXED_COLS",
+    "DATA_SKIPPING_STATS_COLUMNS",
+    "ENABLE_CHANGE_DATA_FEED",
+    "ENABLE_DELETION_VECTORS",
+    "ENABLE_ICEBERG_COMPAT_V1",
+    "ENABLE_ICEBERG_COMPAT_V2",
+    "ENABLE_IN_COMMIT_TIMESTAMPS",
+    "ENABLE_ROW_TRACKING",
+    "ENABLE_TYPE_WIDENING",
+    "ENABLE_VARIANT_SHREDDING",
+    "IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP",
+    "IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION",
+    "MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME",
+    "MATERIALIZED_ROW_ID_COLUMN_NAME",
+    "PROPERTIES",
+    "RANDOMIZE_FILE_PREFIXES",
+    "RANDOM_PREFIX_LENGTH",
+    "WRITE_STATS_AS_JSON",
+    "WRITE_STATS_AS_STRUCT",
+    "TableProperty",
+    "check_new",
+    "get",
+]
+
+T = TypeVar("T")
+
+ColumnNames = tuple[tuple[str, ...], ...]
+
+NAME_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`,.](?:[^`,.]*[^\s`,.])?))\s*([.,]|$)")
+
+
+@dataclass(frozen=True)
+class TableProperty(Generic[T]):
+    """A table property: `parse` reads any table's text or raises ValueError, `is_allowed` judges new text."""
+
+    name: str
+    parse: Callable[[str], T]
+    default: T
+    is_allowed: Callable[[str], bool]
+    allowed: str
+
+
+def get(configuration: Mapping[str, str], prop: TableProperty[T]) -> T:
+    """Return the value of `prop` or its default; `ProtocolError` when its text cannot be understood."""
+    text = configuration.get(prop.name)
+    if text is None:
+        return prop.default
+    try:
+        return prop.parse(text)
+    except ValueError as error:
+        raise ProtocolError(
+            f"the table property {prop.name} is {text!r}: it must be {prop.allowed}"
+        ) from error
+
+
+def check_new(configuration: Mapping[str, str]) -> None:
+    """Raise `ProtocolError` for a property that a new table must not have, naming key and value.
+
+    Properties of other programs pass: a table may carry any.
+    """
+    for name, text in configuration.items():
+        if name.startswith("delta.feature.") or name in ("delta.minReaderVersion", "delta.minWriterVersion"):
+            raise ProtocolError(
+                f"{name}={text!r} is not a table property: leave it out, "
+                "the protocol follows from the schema and the other properties"
+            )
+        prop = PROPERTIES.get(name)
+        if prop is not None and not prop.is_allowed(text):
+            raise ProtocolError(f"the table property {name} cannot be {text!r}: it must be {prop.allowed}")
+
+
+def _boolean(name: str, default: bool) -> TableProperty[bool]:
+    # The protocol takes any other text than "true" for off; only new values are held to the two words.
+    return TableProperty(
+        name=name,
+        parse=lambda text: text.lower() == "true",
+        default=default,
+        is_allowed=lambda text: text.lower() in ("true", "false"),
+        allowed="true or false",
+    )
+
+
+def _number(name: str, default: T, least: int, allowed: str) -> TableProperty[int | T]:
+    def parse(text: str) -> int:
+        if re.fullmatch(r"[+-]?[0-9]{1,19}", text) is None or int(text) < least:
+            raise ValueError(text)
+        return int(text)
+
+    return TableProperty(name, parse, default, _parses(parse), allowed)
+
+
+def _word(name: str, default: str, *others: str) -> TableProperty[str]:
+    words = (default, *others)
+
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(text)
+        return text
+
+    return TableProperty(name, parse, default, _parses(parse), f"one of {', '.join(words)}")
+
+
+def _text(name: str) -> TableProperty[str | None]:
+    return TableProperty(name, str, None, bool, "a name")
+
+
+def _column_names(text: str) -> ColumnNames:
+    names: list[tuple[str, ...]] = []
+    parts: list[str] = []
+    position, separator = 0, ","
+    while separator:
+        part = NAME_PART.match(text, position)
+        if part is None:
+            raise ValueError(text)
+        parts.append(part[1].replace("``", "`") if part[1] else part[2])
+        position, separator = part.end(), part[3]
+        if separator != ".":
+            names.append(tuple(parts))
+            parts = []
+    return tuple(names)
+
+
+def _optional_column_names(text: str) -> ColumnNames | None:
+    return _column_names(text) if text.strip() else ()
+
+
+def _parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    def parses(text: str) -> bool:
+        try:
+            parse(text)
+        except ValueError:
+            return False
+        return True
+
+    return parses
+
+
+APPEND_ONLY = _boolean("delta.appendOnly", False)
+CHECKPOINT_INTERVAL = _number("delta.checkpointInterval", 10, 1, "a whole number from 1")
+CHECKPOINT_POLICY = _word("delta.checkpointPolicy", "classic", "v2")
+COLUMN_MAPPING_MAX_COLUMN_ID = _number("delta.columnMapping.maxColumnId", 0, 0, "a whole number from 0")
+COLUMN_MAPPING_MODE = _word("delta.columnMapping.mode", "none", "name", "id")
+DATA_SKIPPING_NUM_INDEXED_COLS = _number(
+    "delta.dataSkippingNumIndexedCols", 32, -1, "a whole number from 0, or -1 for all columns"
+)
+DATA_SKIPPING_STATS_COLUMNS: TableProperty[ColumnNames | None] = TableProperty(
+    "delta.dataSkippingStatsColumns",
+    _optional_column_names,
+    None,
+    _parses(_optional_column_names),
+    "column names with commas between them, backticks around a name with a dot or a comma",
+)
+ENABLE_CHANGE_DATA_FEED = _boolean("delta.enableChangeDataFeed", False)
+ENABLE_DELETION_VECTORS = _boolean("delta.enableDeletionVectors", False)
+ENABLE_ICEBERG_COMPAT_V1 = _boolean("delta.enableIcebergCompatV1", False)
+ENABLE_ICEBERG_COMPAT_V2 = _boolean("delta.enableIcebergCompatV2", False)
+ENABLE_IN_COMMIT_TIMESTAMPS = _boolean("delta.enableInCommitTimestamps", False)
+ENABLE_ROW_TRACKING = _boolean("delta.enableRowTracking", False)
+ENABLE_TYPE_WIDENING = _boolean("delta.enableTypeWidening", False)
+ENABLE_VARIANT_SHREDDING = _boolean("delta.enableVariantShredding", False)
+IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP = _number(
+    "delta.inCommitTimestampEnablementTimestamp", None, 0, "milliseconds since 1970"
+)
+IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION = _number(
+    "delta.inCommitTimestampEnablementVersion", None, 0, "a version of the table"
+)
+MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME = _text(
+    "delta.rowTracking.materializedRowCommitVersionColumnName"
+)
+MATERIALIZED_ROW_ID_COLUMN_NAME = _text("delta.rowTracking.materializedRowIdColumnName")
+RANDOMIZE_FILE_PREFIXES = _boolean("delta.randomizeFilePrefixes", False)
+RANDOM_PREFIX_LENGTH = _number("delta.randomPrefixLength", 2, 1, "a whole number from 1")
+WRITE_STATS_AS_JSON = _boolean("delta.checkpoint.writeStatsAsJson", True)
+WRITE_STATS_AS_STRUCT = _boolean("delta.checkpoint.writeStatsAsStruct", False)
+
+PROPERTIES: Mapping[str, TableProperty[Any]] = {
+    prop.name: prop
+    for prop in (
+        APPEND_ONLY,
+        CHECKPOINT_INTERVAL,
+        CHECKPOINT_POLICY,
+        COLUMN_MAPPING_MAX_COLUMN_ID,
+        COLUMN_MAPPING_MODE,
+        DATA_SKIPPING_NUM_INDEXED_COLS,
+        DATA_SKIPPING_STATS_COLUMNS,
+        ENABLE_CHANGE_DATA_FEED,
+        ENABLE_DELETION_VECTORS,
+        ENABLE_ICEBERG_COMPAT_V1,
+        ENABLE_ICEBERG_COMPAT_V2,
+        ENABLE_IN_COMMIT_TIMESTAMPS,
+        ENABLE_ROW_TRACKING,
+        ENABLE_TYPE_WIDENING,
+        ENABLE_VARIANT_SHREDDING,
+        IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
+        IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
+        MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME,
+        MATERIALIZED_ROW_ID_COLUMN_NAME,
+        RANDOMIZE_FILE_PREFIXES,
+        RANDOM_PREFIX_LENGTH,
+        WRITE_STATS_AS_JSON,
+        WRITE_STATS_AS_STRUCT,
+    )
+}

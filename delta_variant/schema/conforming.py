@@ -1,0 +1,95 @@
+"""Arrow data in the columns, the order and the types of a table."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as arrow_types
+
+from ..data_types import VARIANT, ArrayType, DataType, StructField, StructType
+from ..errors import SchemaError
+from .arrow import to_arrow_type
+
+__all__ = ["conform"]
+
+# The stubs of pyarrow do not narrow an array by the predicates of pyarrow.types.
+Array: TypeAlias = Any
+
+
+def conform(batch: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
+    """Return `batch` with the columns of `schema`: its names, order and Arrow types, absent columns null.
+
+    Casts never lose anything. Variant columns pass as they are, bytes or JSON text. `SchemaError` names the
+    column of a value that does not fit its type, or of a null where the table allows none.
+    """
+    by_name = {name.lower(): index for index, name in enumerate(batch.schema.names)}
+    arrays, fields = [], []
+    for field in schema.fields:
+        index = by_name.get(field.name.lower())
+        source = pa.nulls(batch.num_rows) if index is None else batch.column(index)
+        array = _conform_field(source, field, (field.name,))
+        metadata = batch.schema.field(index).metadata if index is not None and field.type == VARIANT else None
+        arrays.append(array)
+        fields.append(pa.field(field.name, array.type, field.nullable, metadata))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _conform_field(array: Array, field: StructField, path: tuple[str, ...]) -> Array:
+    conformed = _conform(array, field.type, path)
+    if not field.nullable and conformed.null_count:
+        raise SchemaError(f"the column {'.'.join(path)} has {conformed.null_count} nulls, but it is NOT NULL")
+    return conformed
+
+
+def _conform(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
+    if data_type == VARIANT and not arrow_types.is_null(array.type):
+        return array
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if arrow_types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if isinstance(data_type, StructType) and arrow_types.is_struct(array.type):
+        return _conform_struct(array, data_type, path)
+    if isinstance(data_type, ArrayType) and (
+        arrow_types.is_list(array.type) or arrow_types.is_large_list(array.type)
+    ):
+        return _conform_list(array, data_type, path)
+    return _cast(array, to_arrow_type(data_type), path)
+
+
+def _conform_struct(array: Array, struct: StructType, path: tuple[str, ...]) -> Array:
+    by_name = {part.name.lower(): index for index, part in enumerate(array.type)}
+    parts, fields = [], []
+    for field in struct.fields:
+        index = by_name.get(field.name.lower())
+        source = pa.nulls(len(array)) if index is None else pc.struct_field(array, [index])
+        part = _conform(source, field.type, (*path, field.name))
+        nulls = part.null_count if array.null_count == 0 else len(part.filter(array.is_valid()).drop_null())
+        if not field.nullable and _missing(array, part, nulls):
+            raise SchemaError(f"the column {'.'.join((*path, field.name))} has nulls, but it is NOT NULL")
+        parts.append(part)
+        fields.append(pa.field(field.name, part.type, field.nullable))
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
+
+
+def _missing(array: Array, part: Array, counted: int) -> bool:
+    return counted > 0 if array.null_count == 0 else counted < len(array) - array.null_count
+
+
+def _conform_list(array: Array, data_type: ArrayType, path: tuple[str, ...]) -> Array:
+    element = StructField("element", data_type.element_type, data_type.contains_null)
+    values = _conform_field(array.flatten(), element, (*path, "element"))
+    lengths: Array = pc.list_value_length(array)
+    ends = pc.cumulative_sum(pc.fill_null(lengths, 0).cast(pa.int32()))
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    field = pa.field("element", values.type, data_type.contains_null)
+    return pa.ListArray.from_arrays(offsets, values, type=pa.list_(field), mask=array.is_null())
+
+
+def _cast(array: Array, target: pa.DataType, path: tuple[str, ...]) -> Array:
+    try:
+        return array.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(f"the column {'.'.join(path)} does not fit {target}: {error}") from error

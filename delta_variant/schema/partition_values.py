@@ -1,0 +1,142 @@
+"""Partition values as the strings of AddFile (PROTOCOL.md, "Partition Value Serialization")."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+from ..data_types import DataType, PrimitiveType, decimal_of, describe
+from ..errors import MalformedLogError, SchemaError
+
+__all__ = ["partition_value_from_string", "partition_value_to_string"]
+
+TIMESTAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?)?(Z|[+-]\d\d:\d\d)?", re.ASCII
+)
+BOOLEANS = {"true": True, "false": False}
+
+
+def partition_value_to_string(value: object, data_type: DataType) -> str | None:
+    """Return the string of a Python value as pyarrow gives it; null and empty text are None.
+
+    Timestamps are written in UTC as ISO 8601, so that no reader needs to know a session's time zone.
+    `SchemaError` for bytes that are no UTF-8 text: the protocol has no string for them.
+    """
+    if value is None or value in ("", b""):
+        return None
+    write = WRITERS.get(_kind(data_type))
+    if write is None:
+        raise SchemaError(f"a partition value cannot be {describe(data_type)}")
+    return write(value)
+
+
+def partition_value_from_string(text: str | None, data_type: DataType) -> Any:
+    """Return the Python value of a partition value; null and `""` are None.
+
+    Timestamps are read in both forms; one without a zone is taken as UTC. `MalformedLogError` for text that
+    is no value of its type.
+    """
+    if text is None or text == "":
+        return None
+    read = READERS.get(_kind(data_type))
+    if read is None:
+        raise MalformedLogError(f"a partition value cannot be {describe(data_type)}")
+    try:
+        return read(text)
+    except (ValueError, KeyError, ArithmeticError) as error:
+        raise MalformedLogError(f"the partition value {text!r} is no {describe(data_type)}") from error
+
+
+def _kind(data_type: DataType) -> str:
+    if decimal_of(data_type):
+        return "decimal"
+    return data_type.name if isinstance(data_type, PrimitiveType) else ""
+
+
+def _write_float(value: Any) -> str:
+    # The words are Java's, which parses these strings in Spark.
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value)
+
+
+def _write_binary(value: Any) -> str:
+    try:
+        return bytes(value).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SchemaError(
+            f"the partition value {value!r} is no UTF-8 text: Delta has no string for it"
+        ) from error
+
+
+def _write_timestamp(value: Any) -> str:
+    utc = value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value.astimezone(timezone.utc)
+    return f"{utc.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def _write_timestamp_ntz(value: Any) -> str:
+    return str(value.isoformat(sep=" ", timespec="microseconds" if value.microsecond else "seconds"))
+
+
+def _read_date(text: str) -> date:
+    return _read_moment(text)[0].date()
+
+
+def _read_timestamp(text: str) -> datetime:
+    moment, zone = _read_moment(text)
+    offset = timedelta(hours=int(zone[:3]), minutes=int(zone[0] + zone[4:])) if zone[1:] else timedelta(0)
+    return (moment - offset).replace(tzinfo=timezone.utc)
+
+
+def _read_timestamp_ntz(text: str) -> datetime:
+    return _read_moment(text)[0]
+
+
+def _read_moment(text: str) -> tuple[datetime, str]:
+    found = TIMESTAMP.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    microsecond = int((fraction or "").ljust(6, "0"))
+    moment = datetime(
+        int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), microsecond
+    )
+    return moment, zone or "Z"
+
+
+WRITERS: dict[str, Callable[[Any], str]] = {
+    "string": str,
+    "byte": str,
+    "short": str,
+    "integer": str,
+    "long": str,
+    "float": _write_float,
+    "double": _write_float,
+    "decimal": lambda value: format(value, "f"),
+    "boolean": lambda value: "true" if value else "false",
+    "binary": _write_binary,
+    "date": lambda value: str(value.isoformat()),
+    "timestamp": _write_timestamp,
+    "timestamp_ntz": _write_timestamp_ntz,
+}
+READERS: dict[str, Callable[[str], Any]] = {
+    "string": str,
+    "byte": int,
+    "short": int,
+    "integer": int,
+    "long": int,
+    "float": float,
+    "double": float,
+    "decimal": Decimal,
+    "boolean": lambda text: BOOLEANS[text.lower()],
+    "binary": str.encode,
+    "date": _read_date,
+    "timestamp": _read_timestamp,
+    "timestamp_ntz": _read_timestamp_ntz,
+}

@@ -1,0 +1,84 @@
+"""What Delta does not allow in a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..data_types import (
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    describe,
+    primitives_of,
+)
+from ..errors import SchemaError
+from .column_mapping import ColumnMappingMode
+
+__all__ = ["check_new", "check_partition_columns"]
+
+FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
+
+
+def check_new(schema: StructType, *, mode: ColumnMappingMode = "none") -> None:
+    """Raise `SchemaError` for a schema that no new table or column may have.
+
+    Names must differ by more than case and, without column mapping, have none of the characters that Parquet
+    writers reject; map keys hold no Variant (T6); every type is known; there is at least one column.
+    """
+    if not schema.fields:
+        raise SchemaError("a table needs at least one column")
+    _check_type(schema, (), mode)
+
+
+def check_partition_columns(schema: StructType, partition_columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the partition columns as the schema spells them; `SchemaError` for one that cannot be (T7)."""
+    by_name = {field.name.lower(): field for field in schema.fields}
+    names = []
+    for name in partition_columns:
+        field = by_name.get(name.lower())
+        if field is None:
+            raise SchemaError(f"there is no column {name} to partition by")
+        if not isinstance(field.type, PrimitiveType) or field.type.name in ("variant", "void"):
+            raise SchemaError(f"cannot partition by {name}: its type is {describe(field.type)}")
+        if field.name in names:
+            raise SchemaError(f"the partition column {name} is named twice")
+        names.append(field.name)
+    if names and len(names) == len(schema.fields):
+        raise SchemaError("a table needs a column besides its partition columns")
+    return tuple(names)
+
+
+def _check_type(data_type: DataType, path: tuple[str, ...], mode: ColumnMappingMode) -> None:
+    if isinstance(data_type, StructType):
+        _check_names(data_type, path, mode)
+        for field in data_type.fields:
+            _check_type(field.type, (*path, field.name), mode)
+    elif isinstance(data_type, ArrayType):
+        _check_type(data_type.element_type, (*path, "element"), mode)
+    elif isinstance(data_type, MapType):
+        if "variant" in primitives_of(data_type.key_type):
+            raise SchemaError(f"the map {'.'.join(path)} has Variant keys: Variants cannot be compared")
+        _check_type(data_type.key_type, (*path, "key"), mode)
+        _check_type(data_type.value_type, (*path, "value"), mode)
+    elif data_type == VOID:
+        raise SchemaError(f"the column {'.'.join(path)} has nothing but nulls: cast it to a type first")
+
+
+def _check_names(struct: StructType, path: tuple[str, ...], mode: ColumnMappingMode) -> None:
+    seen: dict[str, str] = {}
+    for field in struct.fields:
+        where = ".".join((*path, field.name))
+        twin = seen.setdefault(field.name.lower(), field.name)
+        if twin is not field.name:
+            raise SchemaError(f"the columns {twin} and {where} differ at most by case: rename one")
+        if not field.name:
+            raise SchemaError("a column has no name")
+        forbidden = [character for character in FORBIDDEN_CHARACTERS if character in field.name]
+        if mode == "none" and forbidden:
+            raise SchemaError(
+                f"the column name {where!r} has the character {forbidden[0]!r}: rename the column, "
+                "or set delta.columnMapping.mode=name when the table is created"
+            )

@@ -1,0 +1,135 @@
+"""The rows of design.md: a room imports only from lower rows, and each outside package has its doors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = "delta_variant"
+ROOT = Path(__file__).resolve().parents[1] / PACKAGE
+
+ROWS = (
+    {"errors", "_native"},
+    {"z85", "jsonpath", "actions", "properties", "data_types"},
+    {"features", "schema", "variant", "store"},
+    {"shredding", "snapshot", "stats", "expression"},
+    {"data_file", "log", "skipping", "json_lines"},
+    {"commit"},
+    {"write", "read", "rewrite", "audit", "repair"},
+    {"spark", "conformance"},
+    {"cli"},
+    {"__init__"},
+)
+ROW_OF = {room: number for number, rooms in enumerate(ROWS) for room in rooms}
+
+# An outside package, or a room of ours that is a door itself, and the rooms that may import it.
+DOORS = {
+    "deltalake": {"log"},
+    "pyspark": {"spark"},
+    "_native": {"variant", "shredding", "stats", "data_file", "json_lines"},
+    "zmq": {"z85"},
+    "sqlglot": {"expression"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+    "obstore": {"store"},
+    "jsonpath_rfc9535": {"jsonpath"},
+}
+
+
+def room_of(file: Path, root: Path) -> str:
+    """Return the room of a source file: its module, or the folder that a room has grown into."""
+    return file.relative_to(root).parts[0].removesuffix(".py")
+
+
+def imported(file: Path, root: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and dotted name of all that `file` imports, inside functions and TYPE_CHECKING too."""
+    package = (PACKAGE, *file.relative_to(root).parts[:-1])
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            names = (*base, *([node.module] if node.module else []))
+            yield from ((node.lineno, ".".join((*names, alias.name))) for alias in node.names)
+
+
+def violations(root: Path) -> Iterator[str]:
+    """Yield a sentence for each import that the rows and doors do not allow, and for each room without a row."""
+    for file in sorted(root.rglob("*.py")):
+        room = room_of(file, root)
+        if room not in ROW_OF:
+            yield f"{file.name} has no row: add its room {room!r} to ROWS, where design.md puts it"
+            continue
+        for line, name in imported(file, root):
+            yield from (
+                f"{file.relative_to(root)}, line {line}: {sentence}"
+                for sentence in _judge(room, name.split("."))
+            )
+
+
+def judge(room: str, name: list[str]) -> Iterator[str]:
+    is_ours = name[0] == PACKAGE
+    target = (name[1] if len(name) > 1 else "__init__") if is_ours else name[0]
+    if target in DOORS and room not in DOORS[target]:
+        yield f"{room} imports {target}, whose doors are {', '.join(sorted(DOORS[target]))}"
+    if not is_ours or target == room:
+        return
+    if target not in ROW_OF:
+        yield f"{room} imports {'.'.join(name)}, which is no room: import from the module that owns the name"
+    elif ROW_OF[target] >= ROW_OF[room]:
+        rows = f"{room} (row {ROW_OF[room]}) imports {target} (row {ROW_OF[target]})"
+        yield f"{rows}: only lower rows may be imported"
+
+
+def test_every_room_imports_only_from_lower_rows_and_through_its_doors():
+    assert list(violations(ROOT)) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "sentence"),
+    [
+        ("features.py", "from .schema import parse", "features (row 2) imports schema (row 2)"),
+        ("features.py", "from . import schema", "features (row 2) imports schema (row 2)"),
+        ("actions.py", "def f():\n    from delta_variant import log", "actions (row 1) imports log (row 4)"),
+        ("stats.py", "if TYPE_CHECKING:\n    from .commit import x", "stats (row 3) imports commit (row 5)"),
+        ("schema/rules.py", "from ..features import FEATURES", "schema (row 2) imports features (row 2)"),
+        ("read.py", "import deltalake", "read imports deltalake, whose doors are log"),
+        ("write.py", "from deltalake.writer import x", "write imports deltalake, whose doors are log"),
+        ("write.py", "from ._native import x", "write imports _native, whose doors are"),
+        (
+            "commit.py",
+            "from delta_variant import write_table",
+            "imports delta_variant.write_table, which is no room",
+        ),
+        ("helpers.py", "", "helpers.py has no row"),
+    ],
+)
+def test_a_forbidden_import_is_named(tmp_path, file, source, sentence):
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(source, encoding="utf-8")
+    (found,) = violations(tmp_path)
+    assert sentence in found
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("features.py", "from .actions import Protocol\nfrom . import properties"),
+        (
+            "schema/rules.py",
+            "from .column_mapping import x\nfrom ..data_types import y\nfrom ..errors import z",
+        ),
+        ("log.py", "import deltalake"),
+        ("__init__.py", "from .write import write_table"),
+        ("spark/worker.py", "import pyspark.sql\nfrom ..data_file import write"),
+    ],
+)
+def test_an_import_from_below_is_allowed(tmp_path, file, source):
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(source, encoding="utf-8")
+    assert list(violations(tmp_path)) == []
