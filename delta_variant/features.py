@@ -374,5 +374,5 @@ def _check_property_feature(
         return
     raise ProtocolError(
         f"{where} sets {prop.name}={configuration[prop.name]}, "
-        f"but its protocol lacks the feature {feature.name}: add the feature to the protocol or unset the property"
+        f"but its protocol lacks the feature {feature.name}: add the feature or unset the property"
     )

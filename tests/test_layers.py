@@ -57,17 +57,15 @@ def imported(file: Path, root: Path) -> Iterator[tuple[int, str]]:
 
 
 def violations(root: Path) -> Iterator[str]:
-    """Yield a sentence for each import that the rows and doors do not allow, and for each room without a row."""
+    """Yield a sentence for each import that rows and doors do not allow, and for each room without a row."""
     for file in sorted(root.rglob("*.py")):
         room = room_of(file, root)
         if room not in ROW_OF:
             yield f"{file.name} has no row: add its room {room!r} to ROWS, where design.md puts it"
             continue
         for line, name in imported(file, root):
-            yield from (
-                f"{file.relative_to(root)}, line {line}: {sentence}"
-                for sentence in _judge(room, name.split("."))
-            )
+            for sentence in judge(room, name.split(".")):
+                yield f"{file.relative_to(root)}, line {line}: {sentence}"
 
 
 def judge(room: str, name: list[str]) -> Iterator[str]:

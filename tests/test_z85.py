@@ -1,0 +1,149 @@
+"""z85 text: requirements.md 6.2 (Z1 to Z6), with the strings of 6.3 and 6.4 as oracle."""
+
+from __future__ import annotations
+
+import base64
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_variant import z85
+from delta_variant.errors import InvalidZ85Error
+
+SEED_METADATA = "01 02 00 06 11 24 5B 27 61 27 5D 24 5B 27 62 27 5D 5B 27 63 27 5D"
+SEED_MIN_VALUE = "02 02 00 01 00 0B 0D 29 6D 69 6E 2D 73 74 72 69 6E 67 0C 01"
+SEED_MAX_VALUE = "02 02 00 01 00 08 0A 1D 76 61 72 69 61 6E 74 0C 64"
+
+NAME_ID_METADATA = "01 02 00 09 10 24 5b 27 6e 61 6d 65 27 5d 24 5b 27 69 64 27 5d"
+VALUE_NAME_METADATA = "01 02 00 0a 13 24 5b 27 76 61 6c 75 65 27 5d 24 5b 27 6e 61 6d 65 27 5d"
+
+# 6.4: strings that Databricks Runtime wrote, with metadata, value and padding by hand from the specification.
+WRITTEN = {
+    "0rJlc5f$EczEEx[cTw04cUW9st(>6d00icd1U*?]0000000000": (
+        f"{NAME_ID_METADATA} 02 02 01 00 02 00 0b 05 31 18 {'00 ' * 8} 00"
+    ),
+    "0rJlc5f$EczEEx[cTw04cUW9st(>6d00rif2@adK3ig5a00000": (
+        f"{NAME_ID_METADATA} 02 02 01 00 03 00 0c 09 31 31 18 0a {'00 ' * 7}"
+    ),
+    "0rJlc5f$EczEEx[cTw04cUW9st(>6d00rif2@jgK6951j00000": (
+        f"{NAME_ID_METADATA} 02 02 01 00 03 00 0c 09 32 30 18 13 {'00 ' * 7}"
+    ),
+    "0rJld6c{^fC42ifwHy+etpjq%zdL820S&x52(>OPwb(Pf00000a.=4fzc]1KfAq7M": (
+        f"{VALUE_NAME_METADATA} 02 02 01 00 09 00 12 18 64 {'00 ' * 7} 21 69 74 65 6d 5f 31 30 30 00 00 00"
+    ),
+    "0rAfabWhTiwQbUe0S-o32]H.-0000000000": (
+        f"01 01 00 08 24 5b 27 6b 65 79 27 5d 02 01 00 00 09 18 c8 {'00 ' * 7} 00 00"
+    ),
+    "0rAf3bMW#D00%Fx0000000000": f"01 01 00 01 24 02 01 00 00 09 18 {'00 ' * 8} 00",
+    "0rr9300000": "01 00 00 02 00 00 00 00",
+}
+
+Z2_OF_THE_SEED = {
+    "0rJl95HpNdvjbtatpi(cu0wW^cTu=P0096c4jMddzy]{KA+PA73&{td": f"{SEED_METADATA} {SEED_MIN_VALUE}",
+    "0rJl95HpNdvjbtatpi(cu0wW^cTu=P009693lsp#A+O%1BpqWW": f"{SEED_METADATA} {SEED_MAX_VALUE}",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        (
+            "0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu",
+            f"{SEED_MIN_VALUE} {SEED_METADATA}",
+        ),
+        ("0S&u500&]LC42A9vqZe}wb#-i1}-a+cT!xdbWhT9cTx}7v<+K", f"{SEED_MAX_VALUE} {SEED_METADATA}"),
+    ],
+)
+def test_decode_reads_the_cut_examples_of_the_protocol(text, printed):
+    """Z5, 6.3."""
+    assert z85.decode(text) == bytes.fromhex(printed)
+
+
+@pytest.mark.parametrize(("text", "printed"), WRITTEN.items())
+def test_decode_reads_what_databricks_wrote(text, printed):
+    """Z3, 6.4: padding is not cut here."""
+    assert z85.decode(text) == bytes.fromhex(printed)
+
+
+@pytest.mark.parametrize(("text", "printed"), WRITTEN.items())
+def test_encode_writes_what_databricks_wrote(text, printed):
+    """Z2, 6.4."""
+    assert z85.encode(bytes.fromhex(printed)) == text
+
+
+@pytest.mark.parametrize(("text", "printed"), Z2_OF_THE_SEED.items())
+def test_encode_pads_with_zero_bytes_to_whole_blocks(text, printed):
+    """Z2, 6.3."""
+    data = bytes.fromhex(printed)
+    assert z85.encode(data) == text
+    assert z85.decode(text) == data + bytes(-len(data) % 4)
+
+
+def test_every_string_in_the_golden_tables_encodes_back_to_itself(corpora: Path):
+    """6.4, over the logs themselves rather than a copy of their strings."""
+    texts = set()
+    for log in (corpora / "delta-golden").glob("variant-stats-*/_delta_log/*.json"):
+        texts.update(re.findall(r'\\"(0r[^"\\]+)\\"', log.read_text(encoding="utf-8")))
+    assert len(texts) >= 4
+    assert {z85.encode(z85.decode(text)) for text in texts} == texts
+
+
+def test_nothing_is_the_empty_text():
+    assert z85.encode(b"") == ""
+    assert z85.decode("") == b""
+
+
+@given(st.binary(max_size=200))
+def test_decode_undoes_encode_up_to_zero_padding(data):
+    assert z85.decode(z85.encode(data)) == data + bytes(-len(data) % 4)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="base64.z85encode came with Python 3.13")
+@given(st.binary(max_size=200))
+def test_decode_reads_the_cut_form_of_the_standard_library(data):
+    """Z5, with an encoder that is not ours."""
+    assert z85.decode(base64.z85encode(data).decode()) == data
+
+
+@given(st.binary(min_size=1, max_size=200))
+def test_decode_undoes_a_cut_last_block(data):
+    """Z5: the last block of n bytes is cut to n + 1 characters."""
+    cut = -len(data) % 4
+    text = z85.encode(data)
+    assert z85.decode(text[: len(text) - cut]) == data
+
+
+@pytest.mark.parametrize("text", ["0", "0rr930", "0rr93000000"])
+def test_decode_refuses_a_last_block_of_one_character(text):
+    """Z5."""
+    with pytest.raises(InvalidZ85Error, match="block of one character"):
+        z85.decode(text)
+
+
+@pytest.mark.parametrize(("text", "position"), [("0rr9 00000", 4), ('0rr9300"00', 7), ("0rr93~0", 5)])
+def test_decode_names_a_character_outside_the_alphabet(text, position):
+    """Z1, Z4."""
+    with pytest.raises(InvalidZ85Error, match=f"at position {position} is not a z85 character"):
+        z85.decode(text)
+
+
+@pytest.mark.parametrize("text", ["0rr9é", "0rr93٠٠٠٠٠", "\ud800rr93"])
+def test_decode_refuses_text_that_is_not_ascii(text):
+    """Z4."""
+    with pytest.raises(InvalidZ85Error, match="ASCII"):
+        z85.decode(text)
+
+
+@pytest.mark.parametrize("text", ["#####", "%nSc1", "0rr93#####", "###"])
+def test_decode_refuses_a_block_that_four_bytes_cannot_hold(text):
+    """Z4: `#####` is 85**5 - 1, greater than 2**32 - 1; `%nSc1` is 2**32."""
+    with pytest.raises(InvalidZ85Error, match="four bytes"):
+        z85.decode(text)
+
+
+def test_decode_reads_the_greatest_block():
+    assert z85.decode("%nSc0") == b"\xff\xff\xff\xff"
