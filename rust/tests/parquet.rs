@@ -512,7 +512,7 @@ fn a_leaf_of_many_distinct_values_has_no_dictionary_and_one_of_few_has() {
     let many = array(Int64Array::from_iter_values((0..ROWS as i64).map(|row| row * 7919)));
     let few = array(Int64Array::from_iter_values((0..ROWS as i64).map(|row| row % 5)));
     let report = inspect(&open(&write(&[batch(vec![ordinary("many", many), ordinary("few", few)])])));
-    assert!(!report.leaves[0].encodings.contains(&"RLE_DICTIONARY".to_string()));
+    assert_eq!(report.leaves[0].encodings, ["DELTA_BINARY_PACKED", "RLE"]);
     assert!(report.leaves[1].encodings.contains(&"RLE_DICTIONARY".to_string()));
     assert!(report.leaves.iter().all(|leaf| !leaf.encodings.contains(&"BYTE_STREAM_SPLIT".to_string())));
 }
@@ -629,11 +629,11 @@ fn deep_footer(depth: usize, children: u8) -> Vec<u8> {
 #[test]
 fn a_schema_that_nests_too_deeply_is_refused_before_it_is_built() {
     assert_eq!(message(deep_footer(100, 1)), "opened");
-    let expected = format!("the Parquet footer has a schema of more than {MAX_SCHEMA_DEPTH} levels");
+    let expected = format!("the Parquet file's metadata has a schema of more than {MAX_SCHEMA_DEPTH} levels");
     assert_eq!(message(deep_footer(1_000_000, 1)), expected);
     assert_eq!(
         message(deep_footer(3, 60)),
-        "the Parquet footer has a group with more children than the schema has elements"
+        "the Parquet file's metadata has a group with more children than the schema has elements"
     );
 }
 

@@ -3,10 +3,11 @@
 //! A Variant column is an Arrow struct whose field carries the extension name
 //! [`VARIANT_EXTENSION`]; the group it becomes is annotated `VARIANT(1)`.
 
-mod footer;
 pub mod inspect;
+mod pages;
 pub mod read;
 pub mod schema;
+mod thrift;
 pub mod write;
 
 pub use inspect::{FileReport, GroupReport, LeafReport, inspect};

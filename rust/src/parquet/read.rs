@@ -7,20 +7,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use bytes::{Buf, Bytes};
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
-use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema};
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
-use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
-use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::{Type, TypePtr};
 use rayon::prelude::*;
 
-use super::footer;
+use super::pages::{Chunks, RowGroup};
+use super::thrift::check_footer;
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8] = b"PAR1";
@@ -57,7 +54,8 @@ pub struct Scan {
 /// An open file: its footer is read and checked, its data is not.
 pub struct ParquetFile {
     store: Store,
-    arrow: ArrowReaderMetadata,
+    metadata: Arc<ParquetMetaData>,
+    arrow_schema: SchemaRef,
 }
 
 impl ParquetFile {
@@ -68,15 +66,14 @@ impl ParquetFile {
     pub fn open(source: Source) -> Result<Self> {
         let store = Store::open(source)?;
         let bytes = footer_bytes(&store)?;
-        footer::check(&bytes)?;
+        check_footer(&bytes)?;
         guarded(|| {
             let metadata = ParquetMetaDataReader::decode_metadata(&bytes)?;
             check_row_groups(&metadata, store.length)?;
-            let schema = shared_shapes(&metadata)?;
-            let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
-            Ok(ArrowReaderMetadata::try_new(Arc::new(metadata), options)?)
+            let schema = Arc::new(shared_shapes(&metadata)?);
+            Ok((Arc::new(metadata), schema))
         })
-        .map(|arrow| ParquetFile { store, arrow })
+        .map(|(metadata, arrow_schema)| ParquetFile { store, metadata, arrow_schema })
     }
 
     /// Root of the Parquet schema.
@@ -86,12 +83,12 @@ impl ParquetFile {
 
     /// Arrow schema of a scan of all leaves, made from the Parquet schema alone: an embedded Arrow schema is
     /// not used. The `metadata` of a Variant is `Dictionary(Int32, Binary)`, so that rows share their shapes.
-    pub fn arrow_schema(&self) -> &Arc<Schema> {
-        self.arrow.schema()
+    pub fn arrow_schema(&self) -> &SchemaRef {
+        &self.arrow_schema
     }
 
     pub fn metadata(&self) -> &ParquetMetaData {
-        self.arrow.metadata()
+        &self.metadata
     }
 
     pub fn num_rows(&self) -> u64 {
@@ -128,14 +125,14 @@ impl ParquetFile {
             )));
         };
         let ranges = scan.leaves.iter().map(|leaf| byte_range(group, *leaf)).collect::<Result<_>>()?;
-        let chunks = Chunks::fetch(&self.store, ranges)?;
-        let mask = ProjectionMask::leaves(self.arrow.parquet_schema(), scan.leaves.iter().copied());
+        let chunks = Arc::new(fetch_chunks(&self.store, ranges)?);
+        let descriptor = self.metadata.file_metadata().schema_descr();
+        let mask = ProjectionMask::leaves(descriptor, scan.leaves.iter().copied());
+        let pages = RowGroup { chunks, metadata: self.metadata.clone(), index: row_group };
         let reader = guarded(|| {
-            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, self.arrow.clone())
-                .with_projection(mask)
-                .with_row_groups(vec![row_group])
-                .with_batch_size(scan.batch_size.max(1));
-            Ok(builder.build()?)
+            let levels = parquet_to_arrow_field_levels(descriptor, mask, Some(self.arrow_schema.fields()))?;
+            let batch_size = scan.batch_size.max(1);
+            Ok(ParquetRecordBatchReader::try_new_with_row_groups(&levels, &pages, batch_size, None)?)
         })?;
         Ok(RowGroupBatches { reader: Some(reader), missing: group.num_rows().unsigned_abs() })
     }
@@ -193,7 +190,7 @@ impl Iterator for RowGroupBatches {
                 self.reader = None;
                 return None;
             }
-            Err(error) => Err(Error::DataFile(error.to_string())),
+            Err(error) => Err(broken(&format!("cannot be decoded: {error}"))),
         };
         if outcome.is_err() {
             self.reader = None;
@@ -315,6 +312,9 @@ fn footer_bytes(store: &Store) -> Result<Bytes> {
 fn check_row_groups(metadata: &ParquetMetaData, length: u64) -> Result<()> {
     let mut rows = 0_i64;
     for group in metadata.row_groups() {
+        if group.num_columns() != metadata.file_metadata().schema_descr().num_columns() {
+            return Err(broken("has a row group without all of its columns"));
+        }
         if group.num_rows() < 0 || group.columns().iter().any(|chunk| chunk.num_values() < 0) {
             return Err(broken("has a negative count of rows or values"));
         }
@@ -343,60 +343,21 @@ fn byte_range(group: &RowGroupMetaData, leaf: usize) -> Result<Range<u64>> {
     }
 }
 
-/// The compressed column chunks of one row group, as the decoder asks for them.
-struct Chunks {
-    /// Sorted and disjoint: where each piece begins in the file, and its bytes.
-    pieces: Vec<(u64, Bytes)>,
-    length: u64,
-}
-
-impl Chunks {
-    fn fetch(store: &Store, mut ranges: Vec<Range<u64>>) -> Result<Self> {
-        ranges.sort_by_key(|range| range.start);
-        let mut merged: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            match merged.last_mut() {
-                Some(last) if range.start <= last.end.saturating_add(COALESCE_GAP) => {
-                    last.end = last.end.max(range.end);
-                }
-                _ => merged.push(range),
+/// Fetch `ranges`, those close to each other together.
+fn fetch_chunks(store: &Store, mut ranges: Vec<Range<u64>>) -> Result<Chunks> {
+    ranges.sort_by_key(|range| range.start);
+    let mut merged: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end.saturating_add(COALESCE_GAP) => {
+                last.end = last.end.max(range.end);
             }
+            _ => merged.push(range),
         }
-        let bytes = store.fetch(&merged)?;
-        let pieces = merged.iter().map(|range| range.start).zip(bytes).collect();
-        Ok(Chunks { pieces, length: store.length })
     }
-
-    /// What was fetched from `start` on, to the end of its piece.
-    fn from(&self, start: u64) -> Option<Bytes> {
-        let index = self.pieces.partition_point(|(begin, _)| *begin <= start).checked_sub(1)?;
-        let (begin, bytes) = self.pieces.get(index)?;
-        let skip = usize::try_from(start - begin).ok()?;
-        (skip <= bytes.len()).then(|| bytes.slice(skip..))
-    }
-}
-
-impl Length for Chunks {
-    fn len(&self) -> u64 {
-        self.length
-    }
-}
-
-impl ChunkReader for Chunks {
-    type T = bytes::buf::Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        self.from(start).map(Buf::reader).ok_or_else(|| outside(start))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let bytes = self.from(start).filter(|bytes| length <= bytes.len()).ok_or_else(|| outside(start))?;
-        Ok(bytes.slice(..length))
-    }
-}
-
-fn outside(start: u64) -> ParquetError {
-    ParquetError::General(format!("a page at byte {start} lies outside its column chunk"))
+    let bytes = store.fetch(&merged)?;
+    let pieces = merged.iter().map(|range| range.start).zip(bytes).collect();
+    Ok(Chunks { pieces, file_length: store.length })
 }
 
 /// The Arrow schema of a file, with the `metadata` of Variants as dictionaries.
@@ -409,30 +370,46 @@ fn shared_shapes(metadata: &ParquetMetaData) -> Result<Schema> {
 }
 
 fn share(field: &FieldRef, column: &TypePtr) -> FieldRef {
-    let children: &[TypePtr] = if column.is_group() { column.get_fields() } else { &[] };
-    let data_type = match field.data_type() {
-        DataType::Struct(fields) if fields.len() == children.len() => {
-            let variant = is_variant_group(column);
-            let fields = fields.iter().zip(children).map(|(field, child)| match variant {
-                true if child.name() == "metadata" => shared(field),
+    let children = members(column);
+    let data_type = match (field.data_type(), children) {
+        (DataType::Struct(fields), _) if is_variant_group(column) => {
+            DataType::Struct(share_members(fields, children, |field, child| match child.name() {
+                "metadata" => shared(field),
                 _ => share(field, child),
-            });
-            DataType::Struct(fields.collect())
+            }))
         }
-        DataType::List(element) => match children {
-            // Three levels: the list, the repeated group, the element.
-            [repeated] if repeated.is_group() && repeated.get_fields().len() == 1 => {
-                DataType::List(share(element, &repeated.get_fields()[0]))
-            }
+        (DataType::Struct(fields), _) => DataType::Struct(share_members(fields, children, share)),
+        (DataType::List(element), [repeated]) => match members(repeated) {
+            [item] => DataType::List(share(element, item)),
             _ => return field.clone(),
         },
-        DataType::Map(entries, sorted) => match children {
-            [repeated] => DataType::Map(share(entries, repeated), *sorted),
+        (DataType::Map(entries, sorted), [repeated]) => match entries.data_type() {
+            DataType::Struct(pair) => {
+                let pair = DataType::Struct(share_members(pair, members(repeated), share));
+                DataType::Map(Arc::new(entries.as_ref().clone().with_data_type(pair)), *sorted)
+            }
             _ => return field.clone(),
         },
         _ => return field.clone(),
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type))
+}
+
+fn members(column: &Type) -> &[TypePtr] {
+    if column.is_group() { column.get_fields() } else { &[] }
+}
+
+/// `fields` as `share` makes them, or as they are where the groups of the file are of another shape (lists
+/// and maps in an old form).
+fn share_members(
+    fields: &Fields,
+    children: &[TypePtr],
+    share: impl Fn(&FieldRef, &TypePtr) -> FieldRef,
+) -> Fields {
+    match fields.len() == children.len() {
+        true => fields.iter().zip(children).map(|(field, child)| share(field, child)).collect(),
+        false => fields.clone(),
+    }
 }
 
 fn shared(metadata: &Field) -> FieldRef {
@@ -443,7 +420,7 @@ fn shared(metadata: &Field) -> FieldRef {
 /// Whether a group is annotated VARIANT, or is made as an unannotated Variant is: a required binary `metadata`
 /// and no other member than `value` and `typed_value`.
 fn is_variant_group(group: &Type) -> bool {
-    let members = group.get_fields();
+    let members = members(group);
     let binary =
         |member: &Type| member.is_primitive() && member.get_physical_type() == PhysicalType::BYTE_ARRAY;
     let Some(metadata) = members.iter().find(|member| member.name() == "metadata") else {

@@ -22,6 +22,7 @@ pub const UUID_EXTENSION: &str = "arrow.uuid";
 /// The specification version written into the annotation; Spark refuses every other one.
 const VARIANT_SPECIFICATION_VERSION: i8 = 1;
 const MAX_INT32_PRECISION: u8 = 9;
+const MIN_INT64_PRECISION: u8 = MAX_INT32_PRECISION + 1;
 const MAX_INT64_PRECISION: u8 = 18;
 
 /// The Parquet schema of a file that holds columns of `schema`.
@@ -176,8 +177,8 @@ fn decimal(field: &Field, precision: u8, scale: i8) -> Result<(PhysicalType, i32
     }
     let logical = Some(LogicalType::decimal(scale.into(), precision.into()));
     Ok(match precision {
-        ..=MAX_INT32_PRECISION => (PhysicalType::INT32, -1, logical),
-        ..=MAX_INT64_PRECISION => (PhysicalType::INT64, -1, logical),
+        1..=MAX_INT32_PRECISION => (PhysicalType::INT32, -1, logical),
+        MIN_INT64_PRECISION..=MAX_INT64_PRECISION => (PhysicalType::INT64, -1, logical),
         _ => (PhysicalType::FIXED_LEN_BYTE_ARRAY, decimal_length(precision), logical),
     })
 }

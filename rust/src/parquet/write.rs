@@ -1,4 +1,4 @@
-//! Record batches → one Parquet file, the leaf columns of a batch encoded in parallel.
+//! Record batches → one Parquet file, the leaf columns of a batch encoded in parallel on rayon's current threads.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -9,12 +9,12 @@ use arrow_schema::{DataType, Field, SchemaRef};
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
 };
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Encoding, Type as PhysicalType, ZstdLevel};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, SchemaDescPtr};
+use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
 use rayon::prelude::*;
 
 use super::schema::{is_variant, to_parquet};
@@ -24,6 +24,8 @@ use crate::error::{Error, Result};
 const PIECE_ROWS: usize = 32_768;
 /// Non-null values of a leaf looked at to choose its encoding.
 const SAMPLE_VALUES: usize = 4096;
+/// Values encoded between two looks at the size of the page.
+const WRITE_BATCH: usize = 4096;
 /// Statistics up to this length are exact.
 const STATISTICS_BYTES: usize = 64;
 
@@ -202,12 +204,13 @@ impl<W: Write + Send> FileWriter<W> {
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("delta-variant version {}", env!("CARGO_PKG_VERSION")))
             .set_compression(self.options.compression)
+            .set_write_batch_size(WRITE_BATCH)
             .set_statistics_enabled(EnabledStatistics::Page)
             .set_statistics_truncate_length(Some(STATISTICS_BYTES))
             .set_column_index_truncate_length(Some(STATISTICS_BYTES));
         let descriptors = self.parquet_schema.columns();
         for ((descriptor, role), leaf) in descriptors.iter().zip(&self.roles).zip(&leaves) {
-            properties = leaf_properties(properties, descriptor.path(), *role, leaf);
+            properties = leaf_properties(properties, descriptor, *role, leaf);
         }
         properties.build()
     }
@@ -271,18 +274,32 @@ fn keep_null_count_only(chunk: &mut ArrowColumnChunk) -> Result<()> {
 }
 
 fn leaf_properties(
-    properties: WriterPropertiesBuilder,
-    path: &ColumnPath,
+    mut properties: WriterPropertiesBuilder,
+    descriptor: &ColumnDescriptor,
     role: Role,
     leaf: &ArrayRef,
 ) -> WriterPropertiesBuilder {
+    let path = || descriptor.path().clone();
+    if let Some(encoding) = without_dictionary(descriptor.physical_type()) {
+        properties = properties.set_column_encoding(path(), encoding);
+    }
     match role {
         // Always the dictionary of its shapes; a bound over it would cost a comparison of long bytes a row.
-        Role::Metadata => properties.set_column_statistics_enabled(path.clone(), EnabledStatistics::None),
+        Role::Metadata => properties.set_column_statistics_enabled(path(), EnabledStatistics::None),
         Role::Value => properties
-            .set_column_statistics_enabled(path.clone(), EnabledStatistics::Chunk)
-            .set_column_dictionary_enabled(path.clone(), !mostly_distinct(leaf)),
-        Role::Ordinary => properties.set_column_dictionary_enabled(path.clone(), !mostly_distinct(leaf)),
+            .set_column_statistics_enabled(path(), EnabledStatistics::Chunk)
+            .set_column_dictionary_enabled(path(), !mostly_distinct(leaf)),
+        Role::Ordinary => properties.set_column_dictionary_enabled(path(), !mostly_distinct(leaf)),
+    }
+}
+
+/// How values are stored where a dictionary does not pay; none for plainly. Spark's vectorised reader takes
+/// these, and refuses BYTE_STREAM_SPLIT.
+fn without_dictionary(physical: PhysicalType) -> Option<Encoding> {
+    match physical {
+        PhysicalType::INT32 | PhysicalType::INT64 => Some(Encoding::DELTA_BINARY_PACKED),
+        PhysicalType::BYTE_ARRAY => Some(Encoding::DELTA_LENGTH_BYTE_ARRAY),
+        _ => None,
     }
 }
 

@@ -1,8 +1,9 @@
-//! A check of footer bytes before the decoder sees them.
+//! A check of Thrift bytes, the footer and the headers of pages, before the decoder sees them.
 //!
-//! The decoder builds the schema by recursion and reserves memory by the counts a footer claims; both would
-//! end the process, not the read. This walk over the Thrift structure reads no meaning but the schema's shape:
-//! every list has as many elements as it says, nothing nests too deeply, and no group claims children it lacks.
+//! The decoder builds the schema by recursion, reserves memory by the counts it reads, and loops over lists
+//! past the end of its bytes; that would end the process, not the read. This walk reads no meaning but the
+//! schema's shape and the lengths of pages: every list has as many elements as it says, nothing nests too
+//! deeply, and no group claims children it lacks.
 
 use super::MAX_SCHEMA_DEPTH;
 use crate::error::{Error, Result};
@@ -28,9 +29,11 @@ const UUID: u8 = 13;
 /// Field id of `FileMetaData.schema`, and of `SchemaElement.num_children`.
 const FILE_SCHEMA: i64 = 2;
 const ELEMENT_NUM_CHILDREN: i64 = 5;
+/// Field id of `PageHeader.compressed_page_size`.
+const COMPRESSED_PAGE_SIZE: i64 = 3;
 
 /// Check that `bytes` are a footer which can be decoded within bounds.
-pub(super) fn check(bytes: &[u8]) -> Result<()> {
+pub(super) fn check_footer(bytes: &[u8]) -> Result<()> {
     let mut walk = Walk { rest: bytes };
     let mut id = 0;
     while let Some((kind, next)) = walk.field(id)? {
@@ -41,6 +44,19 @@ pub(super) fn check(bytes: &[u8]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Check that `chunk` is a sequence of pages whose headers can be decoded, and give the length of each page
+/// without its header.
+pub(super) fn page_lengths(chunk: &[u8]) -> Result<Vec<u64>> {
+    let mut walk = Walk { rest: chunk };
+    let mut lengths = Vec::new();
+    while !walk.rest.is_empty() {
+        let length = walk.page_header()?;
+        walk.skip(length)?;
+        lengths.push(length);
+    }
+    Ok(lengths)
 }
 
 struct Walk<'a> {
@@ -96,7 +112,7 @@ impl Walk<'_> {
         };
         match count <= self.rest.len() as u64 {
             true => Ok((header & 0x0f, count)),
-            false => Err(bad("has a list that is longer than the footer")),
+            false => Err(bad("has a list that is longer than the bytes it is in")),
         }
     }
 
@@ -144,12 +160,26 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Inside a collection a boolean is a byte, where a field holds it in its header.
+    /// No list of a footer or a page header holds booleans, whose size readers do not agree on.
     fn element(&mut self, kind: u8, depth: usize) -> Result<()> {
         match kind {
-            BOOLEAN_TRUE | BOOLEAN_FALSE => self.skip(1),
+            BOOLEAN_TRUE | BOOLEAN_FALSE => Err(bad("has a list of booleans")),
             _ => self.value(kind, depth),
         }
+    }
+
+    /// The compressed size in a page header.
+    fn page_header(&mut self) -> Result<u64> {
+        let (mut id, mut length) = (0, None);
+        while let Some((kind, next)) = self.field(id)? {
+            id = next;
+            if id == COMPRESSED_PAGE_SIZE && kind == I32 {
+                length = u64::try_from(self.zigzag()?).ok();
+            } else {
+                self.value(kind, MAX_THRIFT_DEPTH)?;
+            }
+        }
+        length.ok_or_else(|| bad("has a page without a size"))
     }
 
     /// The schema: elements in depth-first order, each with the count of its children.
@@ -199,5 +229,27 @@ impl Walk<'_> {
 }
 
 fn bad(what: &str) -> Error {
-    Error::DataFile(format!("the Parquet footer {what}"))
+    Error::DataFile(format!("the Parquet file's metadata {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_walked_by_their_compressed_sizes() {
+        // Type 0, uncompressed 9, compressed 2, then two bytes of data.
+        let page = [0x15, 0, 0x15, 18, 0x15, 4, 0, 0xaa, 0xbb];
+        assert_eq!(page_lengths(&[page, page].concat()).unwrap(), [2, 2]);
+        assert!(page_lengths(&page[..8]).is_err());
+    }
+
+    #[test]
+    fn a_list_longer_than_its_bytes_is_refused() {
+        // Field 9, unknown to the format: a list of 2^28 integers, of which none follows.
+        let page = [0x99, 0xf5, 0x80, 0x80, 0x80, 0x80, 0x01, 0];
+        let error = page_lengths(&page).unwrap_err();
+        let expected = "the Parquet file's metadata has a list that is longer than the bytes it is in";
+        assert_eq!(error, Error::DataFile(expected.into()));
+    }
 }

@@ -1,0 +1,312 @@
+//! The pages of one row group, checked before they are decoded.
+//!
+//! The decoder believes the counts that a page holds: it reserves memory for them, or loops over them, past
+//! what a few broken bytes can stand for. Neither can be caught afterwards, so such pages are refused here.
+
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use parquet::arrow::arrow_reader::RowGroups;
+use parquet::basic::{Encoding, Type as PhysicalType};
+use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::ColumnDescPtr;
+
+use super::thrift::page_lengths;
+
+type Result<T> = std::result::Result<T, ParquetError>;
+
+/// The compressed bytes of column chunks, sorted and disjoint: where each piece begins in the file.
+pub(super) struct Chunks {
+    pub(super) pieces: Vec<(u64, Bytes)>,
+    pub(super) file_length: u64,
+}
+
+impl Chunks {
+    /// What was fetched from `start` on, to the end of its piece.
+    fn from(&self, start: u64) -> Result<Bytes> {
+        let outside = || broken(&format!("has a page at byte {start}, outside its column chunk"));
+        let index = self.pieces.partition_point(|(begin, _)| *begin <= start);
+        let (begin, bytes) =
+            index.checked_sub(1).and_then(|index| self.pieces.get(index)).ok_or_else(outside)?;
+        let skip =
+            usize::try_from(start - begin).ok().filter(|skip| *skip <= bytes.len()).ok_or_else(outside)?;
+        Ok(bytes.slice(skip..))
+    }
+}
+
+impl Length for Chunks {
+    fn len(&self) -> u64 {
+        self.file_length
+    }
+}
+
+impl ChunkReader for Chunks {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        self.from(start).map(Buf::reader)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        let bytes = self.from(start)?;
+        match length <= bytes.len() {
+            true => Ok(bytes.slice(..length)),
+            false => Err(broken("has a page that ends after its column chunk")),
+        }
+    }
+}
+
+/// One row group, whose chunks are in memory.
+pub(super) struct RowGroup {
+    pub(super) chunks: Arc<Chunks>,
+    pub(super) metadata: Arc<ParquetMetaData>,
+    pub(super) index: usize,
+}
+
+impl RowGroup {
+    fn group(&self) -> &RowGroupMetaData {
+        self.metadata.row_group(self.index)
+    }
+}
+
+impl RowGroups for RowGroup {
+    fn num_rows(&self) -> usize {
+        usize::try_from(self.group().num_rows()).unwrap_or(0)
+    }
+
+    fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>> {
+        let chunk = self.group().column(leaf);
+        let (start, length) = chunk.byte_range();
+        let bytes = self.chunks.get_bytes(start, length as usize)?;
+        page_lengths(&bytes).map_err(|error| ParquetError::General(error.to_string()))?;
+        let inner = SerializedPageReader::new(self.chunks.clone(), chunk, self.num_rows(), None)?;
+        let pages: Box<dyn PageReader> =
+            Box::new(CheckedPages { inner, descriptor: chunk.column_descr_ptr() });
+        Ok(Box::new(OneChunk(Some(pages))))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(std::iter::once(self.group()))
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        &self.metadata
+    }
+}
+
+struct OneChunk(Option<Box<dyn PageReader>>);
+
+impl Iterator for OneChunk {
+    type Item = Result<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.take().map(Ok)
+    }
+}
+
+impl PageIterator for OneChunk {}
+
+struct CheckedPages {
+    inner: SerializedPageReader<Chunks>,
+    descriptor: ColumnDescPtr,
+}
+
+impl PageReader for CheckedPages {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.inner.get_next_page()?;
+        if let Some(page) = &page {
+            self.check(page)?;
+        }
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.inner.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.inner.skip_next_page()
+    }
+
+    fn at_record_boundary(&mut self) -> Result<bool> {
+        self.inner.at_record_boundary()
+    }
+}
+
+impl Iterator for CheckedPages {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl CheckedPages {
+    fn check(&self, page: &Page) -> Result<()> {
+        match page {
+            Page::DictionaryPage { buf, num_values, .. } => self.check_dictionary(buf, *num_values),
+            Page::DataPage { buf, num_values, encoding, def_level_encoding, rep_level_encoding, .. } => {
+                if !is_delta(*encoding) {
+                    return Ok(());
+                }
+                let rest = after_levels(buf, self.descriptor.max_rep_level(), *rep_level_encoding)?;
+                let rest = after_levels(rest, self.descriptor.max_def_level(), *def_level_encoding)?;
+                check_delta(rest, *encoding, *num_values)
+            }
+            Page::DataPageV2 {
+                buf, num_values, encoding, def_levels_byte_len, rep_levels_byte_len, ..
+            } => {
+                if !is_delta(*encoding) {
+                    return Ok(());
+                }
+                let levels = *def_levels_byte_len as usize + *rep_levels_byte_len as usize;
+                let rest = buf.get(levels..).ok_or_else(|| broken("has levels longer than their page"))?;
+                check_delta(rest, *encoding, *num_values)
+            }
+        }
+    }
+
+    /// Every value of a dictionary takes bytes, and the decoder makes room for as many as the page says.
+    fn check_dictionary(&self, bytes: &[u8], num_values: u32) -> Result<()> {
+        let width = match self.descriptor.physical_type() {
+            PhysicalType::INT32 | PhysicalType::FLOAT | PhysicalType::BYTE_ARRAY => 4,
+            PhysicalType::INT64 | PhysicalType::DOUBLE => 8,
+            PhysicalType::INT96 => 12,
+            PhysicalType::FIXED_LEN_BYTE_ARRAY => u64::from(self.descriptor.type_length().unsigned_abs()),
+            PhysicalType::BOOLEAN => return Err(broken("has a dictionary of booleans")),
+        };
+        match u64::from(num_values).checked_mul(width) {
+            Some(needed) if needed <= bytes.len() as u64 => Ok(()),
+            _ => Err(broken("has a dictionary with fewer values than it says")),
+        }
+    }
+}
+
+fn is_delta(encoding: Encoding) -> bool {
+    use Encoding::{DELTA_BINARY_PACKED, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY};
+    matches!(encoding, DELTA_BINARY_PACKED | DELTA_LENGTH_BYTE_ARRAY | DELTA_BYTE_ARRAY)
+}
+
+/// What follows the levels of a version 1 page: each kind begins with its length, when the column has it.
+fn after_levels(bytes: &[u8], max_level: i16, encoding: Encoding) -> Result<&[u8]> {
+    if max_level == 0 {
+        return Ok(bytes);
+    }
+    let (length, rest) =
+        bytes.split_first_chunk::<4>().ok_or_else(|| broken("has a page without its levels"))?;
+    match (encoding, rest.get(u32::from_le_bytes(*length) as usize..)) {
+        (Encoding::RLE, Some(rest)) => Ok(rest),
+        _ => Err(broken("has a page whose levels are longer than it, or in an encoding out of use")),
+    }
+}
+
+/// The counts of DELTA encodings: no more values than the page has.
+fn check_delta(bytes: &[u8], encoding: Encoding, num_values: u32) -> Result<()> {
+    // A page of nulls may have no values at all, not even their count.
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let rest = skip_delta_block(bytes, num_values)?;
+    match encoding {
+        // Lengths of prefixes, then lengths of suffixes.
+        Encoding::DELTA_BYTE_ARRAY => skip_delta_block(rest, num_values).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// What follows integers in DELTA_BINARY_PACKED, of which there may be no more than `most`.
+fn skip_delta_block(bytes: &[u8], most: u32) -> Result<&[u8]> {
+    let mut rest = bytes;
+    let block = varint(&mut rest)?;
+    let miniblocks = varint(&mut rest)?;
+    let count = varint(&mut rest)?;
+    varint(&mut rest)?;
+    if count > u64::from(most) {
+        return Err(broken(&format!("has {count} deltas in a page of {most} values")));
+    }
+    // The format asks for blocks of 128 values or a multiple; all writers make them of some hundreds.
+    if block == 0 || block > 1 << 20 || miniblocks == 0 || miniblocks > block || block % miniblocks != 0 {
+        return Err(broken("has deltas in blocks of an impossible size"));
+    }
+    let miniblock = block / miniblocks;
+    let mut left = count.saturating_sub(1);
+    while left > 0 {
+        varint(&mut rest)?;
+        let widths = take(&mut rest, miniblocks)?;
+        for width in widths {
+            if left == 0 {
+                break;
+            }
+            if *width > 64 {
+                return Err(broken("has deltas of more than 64 bits"));
+            }
+            // The last miniblock may be cut where its values end.
+            let length = (u64::from(*width) * miniblock).div_ceil(8).min(rest.len() as u64);
+            take(&mut rest, length)?;
+            left = left.saturating_sub(miniblock);
+        }
+    }
+    Ok(rest)
+}
+
+fn take<'a>(rest: &mut &'a [u8], length: u64) -> Result<&'a [u8]> {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let (taken, after) = rest.split_at_checked(length).ok_or_else(|| broken("has deltas that end early"))?;
+    *rest = after;
+    Ok(taken)
+}
+
+fn varint(rest: &mut &[u8]) -> Result<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = take(rest, 1)?.first().copied().unwrap_or(0);
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(broken("has an integer of more than ten bytes"))
+}
+
+fn broken(what: &str) -> ParquetError {
+    ParquetError::General(format!("the file {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks of 128 values in 4 miniblocks, `count` values from 7 on, deltas of one bit from a least of 0.
+    fn deltas(count: u8) -> Vec<u8> {
+        let mut bytes = vec![0x80, 0x01, 4, count, 14, 0, 1, 0, 0, 0];
+        bytes.extend([0b0101_0101; 4]);
+        bytes
+    }
+
+    #[test]
+    fn a_page_with_as_many_deltas_as_values_passes() {
+        let mut bytes = deltas(30);
+        bytes.extend(b"text");
+        assert_eq!(skip_delta_block(&bytes, 30).unwrap(), b"text");
+        check_delta(&bytes, Encoding::DELTA_LENGTH_BYTE_ARRAY, 30).unwrap();
+    }
+
+    #[test]
+    fn a_page_that_claims_more_deltas_than_values_is_refused() {
+        let error = check_delta(&deltas(30), Encoding::DELTA_BINARY_PACKED, 29).unwrap_err();
+        assert_eq!(error.to_string(), "Parquet error: the file has 30 deltas in a page of 29 values");
+        let huge = [0x80, 0x01, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f, 0];
+        assert!(check_delta(&huge, Encoding::DELTA_LENGTH_BYTE_ARRAY, 1000).is_err());
+    }
+
+    #[test]
+    fn the_suffixes_of_delta_byte_arrays_are_counted_too() {
+        let pair = |prefixes, suffixes| [deltas(prefixes), deltas(suffixes)].concat();
+        check_delta(&pair(30, 30), Encoding::DELTA_BYTE_ARRAY, 30).unwrap();
+        assert!(check_delta(&pair(30, 31), Encoding::DELTA_BYTE_ARRAY, 30).is_err());
+    }
+}
