@@ -1,0 +1,244 @@
+//! Splitting files into the texts of their values: lines, arrays, and files that could be either.
+
+use _native::error::Error;
+use _native::json::lines::{DEFAULT_MAX_BYTES, Format, LineSplitter, Lines, Position};
+use arrow_array::Array;
+use proptest::prelude::*;
+
+/// The texts with their lines and columns, and which were oversized.
+type Found = (Vec<(String, u64, u64)>, Vec<usize>);
+
+fn split_pieces<'a>(
+    format: Format,
+    max_bytes: usize,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Found, Error> {
+    let mut splitter = LineSplitter::new(format, max_bytes);
+    let mut lines = Lines::default();
+    for piece in pieces {
+        splitter.feed(piece, &mut lines)?;
+    }
+    splitter.finish(&mut lines)?;
+    let (array, positions) = lines.into_array()?;
+    assert_eq!(array.len(), positions.starts.len());
+    let text = |index| String::from_utf8_lossy(array.value(index)).into_owned();
+    let found = positions.starts.iter().enumerate().map(|(i, start)| (text(i), start.line, start.column));
+    Ok((found.collect(), positions.oversized))
+}
+
+fn split(format: Format, file: &str) -> Vec<(String, u64, u64)> {
+    split_pieces(format, DEFAULT_MAX_BYTES, [file.as_bytes()]).unwrap().0
+}
+
+fn texts(format: Format, file: &str) -> Vec<String> {
+    split(format, file).into_iter().map(|(text, _, _)| text).collect()
+}
+
+fn failure(file: &str) -> String {
+    split_pieces(Format::Array, DEFAULT_MAX_BYTES, [file.as_bytes()]).unwrap_err().to_string()
+}
+
+fn at(text: &str, line: u64, column: u64) -> (String, u64, u64) {
+    (text.to_owned(), line, column)
+}
+
+#[test]
+fn each_line_is_a_value_with_its_line_number() {
+    assert_eq!(split(Format::Lines, "{\"a\":1}\n2\n"), [at("{\"a\":1}", 1, 1), at("2", 2, 1)]);
+}
+
+#[test]
+fn the_last_line_needs_no_line_feed() {
+    assert_eq!(split(Format::Lines, "1\n2"), [at("1", 1, 1), at("2", 2, 1)]);
+}
+
+#[test]
+fn carriage_returns_in_front_of_line_feeds_are_left_out() {
+    assert_eq!(split(Format::Lines, "1\r\n2\r\n3\r"), [at("1", 1, 1), at("2", 2, 1), at("3", 3, 1)]);
+}
+
+#[test]
+fn blank_lines_are_passed_over_and_counted() {
+    assert_eq!(split(Format::Lines, "\n1\n \t \r\n\r\n 2 \n\n"), [at("1", 2, 1), at(" 2 ", 5, 1)]);
+}
+
+#[test]
+fn a_byte_order_mark_at_the_start_is_left_out() {
+    for format in [Format::Lines, Format::Auto] {
+        assert_eq!(split(format, "\u{FEFF}1\n2\n"), [at("1", 1, 1), at("2", 2, 1)]);
+    }
+    assert_eq!(split(Format::Auto, "\u{FEFF}[1]"), [at("1", 1, 2)]);
+}
+
+#[test]
+fn a_byte_order_mark_elsewhere_stays() {
+    assert_eq!(texts(Format::Lines, "1\n\u{FEFF}2\n"), ["1", "\u{FEFF}2"]);
+}
+
+#[test]
+fn the_first_bytes_of_a_byte_order_mark_alone_are_text() {
+    let (found, _) = split_pieces(Format::Lines, 9, [&b"\xEF\xBB"[..], &b"1"[..]]).unwrap();
+    assert_eq!(found.len(), 1);
+    let (found, _) = split_pieces(Format::Auto, 9, [&b"\xEF"[..]]).unwrap();
+    assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn an_empty_or_blank_file_has_no_values() {
+    for file in ["", "\n", " \r\n\t", "\u{FEFF}", "\u{FEFF}\n"] {
+        assert_eq!(split(Format::Lines, file), []);
+        assert_eq!(split(Format::Auto, file), []);
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_kept_for_the_parser_to_refuse() {
+    let mut splitter = LineSplitter::new(Format::Auto, DEFAULT_MAX_BYTES);
+    let mut lines = Lines::default();
+    splitter.feed(b"\"\xFF\"\n1\n", &mut lines).unwrap();
+    splitter.finish(&mut lines).unwrap();
+    let (array, _) = lines.into_array().unwrap();
+    assert_eq!(array.value(0), b"\"\xFF\"");
+    assert_eq!(array.value(1), b"1");
+}
+
+#[test]
+fn a_line_of_the_most_bytes_is_kept_and_a_longer_one_is_oversized() {
+    let pieces = [&b"12345\r\n123456\n1\r\n"[..]];
+    let (found, oversized) = split_pieces(Format::Lines, 5, pieces).unwrap();
+    assert_eq!(found, [at("12345", 1, 1), at("", 2, 1), at("1", 3, 1)]);
+    assert_eq!(oversized, [1]);
+}
+
+#[test]
+fn an_oversized_line_does_not_grow_the_memory() {
+    let mut splitter = LineSplitter::new(Format::Lines, 1000);
+    let mut lines = Lines::default();
+    for _ in 0..1000 {
+        splitter.feed(&[b'x'; 900], &mut lines).unwrap();
+    }
+    splitter.feed(b"\n1", &mut lines).unwrap();
+    splitter.finish(&mut lines).unwrap();
+    assert_eq!((lines.len(), lines.size()), (2, 1));
+    assert_eq!(lines.positions.oversized, [0]);
+}
+
+#[test]
+fn the_elements_of_one_array_are_values() {
+    let file = "[{\"a\": [1, 2]},\n  \"x,]\\\"\\\\\" ,[ ],\n3\n]\n";
+    let expected =
+        [at("{\"a\": [1, 2]}", 1, 2), at("\"x,]\\\"\\\\\"", 2, 3), at("[ ]", 2, 14), at("3", 3, 1)];
+    assert_eq!(split(Format::Array, file), expected);
+    assert_eq!(split(Format::Auto, file), expected);
+}
+
+#[test]
+fn an_element_may_span_lines() {
+    let file = "[\n  {\n    \"a\": 1\n  }\n]";
+    assert_eq!(split(Format::Auto, file), [at("{\n    \"a\": 1\n  }", 2, 3)]);
+}
+
+#[test]
+fn a_place_within_an_element_is_found_again() {
+    let mut splitter = LineSplitter::new(Format::Array, DEFAULT_MAX_BYTES);
+    let mut lines = Lines::default();
+    splitter.feed(b"[ {\n  \"a\": x}, 1]", &mut lines).unwrap();
+    assert_eq!(lines.positions.locate(0, b"{"), Some(Position { line: 1, column: 4 }));
+    assert_eq!(lines.positions.locate(0, b"{\n  \"a\": "), Some(Position { line: 2, column: 8 }));
+    assert_eq!(lines.positions.locate(1, b""), Some(Position { line: 2, column: 12 }));
+    assert_eq!(lines.positions.locate(2, b""), None);
+}
+
+#[test]
+fn an_empty_array_has_no_values() {
+    for file in ["[]", " [ \n ] \n"] {
+        assert_eq!(split(Format::Auto, file), []);
+    }
+}
+
+#[test]
+fn an_oversized_element_is_passed_over() {
+    let (found, oversized) = split_pieces(Format::Array, 5, [&b"[1, \"123456\", \"123\"]"[..]]).unwrap();
+    assert_eq!(found, [at("1", 1, 2), at("", 1, 5), at("\"123\"", 1, 15)]);
+    assert_eq!(oversized, [1]);
+}
+
+#[test]
+fn lines_that_are_arrays_are_told_from_one_array() {
+    assert_eq!(texts(Format::Auto, "[1,2]\n[3,4]\n"), ["[1,2]", "[3,4]"]);
+    assert_eq!(texts(Format::Auto, "\n[\"]\"] \r\n\n{}"), ["[\"]\"] ", "{}"]);
+    assert_eq!(texts(Format::Auto, "[1,2]\n\n"), ["1", "2"]);
+    assert_eq!(texts(Format::Auto, "[[1,2],\n[3,4]]\n"), ["[1,2]", "[3,4]"]);
+    assert_eq!(texts(Format::Auto, "[[1,2]\n,[3,4]]\n"), ["[1,2]", "[3,4]"]);
+    assert_eq!(texts(Format::Auto, "[\n1]\n"), ["1"]);
+}
+
+#[test]
+fn the_suffix_of_lines_makes_an_array_alone_one_value() {
+    assert_eq!(texts(Format::Lines, "[1,2]\n"), ["[1,2]"]);
+}
+
+#[test]
+fn a_first_line_too_long_to_hold_back_is_one_array() {
+    let element = format!("\"{}\"", "x".repeat(1 << 20));
+    let file = format!("[{element},\n1]");
+    let pieces: Vec<_> = file.as_bytes().chunks(1 << 18).collect();
+    let (found, _) = split_pieces(Format::Auto, DEFAULT_MAX_BYTES, pieces).unwrap();
+    assert_eq!(found, [at(&element, 1, 2), at("1", 2, 1)]);
+}
+
+#[test]
+fn faults_around_the_elements_are_errors_with_their_place() {
+    assert_eq!(failure("{}"), "line 1, column 1: the array of values must begin with [");
+    assert_eq!(failure(""), "line 1, column 1: the file holds no array of values");
+    assert_eq!(failure("[1,\n2"), "line 2, column 2: the file ends before the ] of its array");
+    assert_eq!(failure("[1,\n \"2]"), "line 2, column 5: the file ends before the ] of its array");
+    assert_eq!(failure("[1]\n x"), "line 2, column 2: something follows the array of values");
+    assert_eq!(failure("[1,]"), "line 1, column 4: a value of the array is missing");
+    assert_eq!(failure("[,1]"), "line 1, column 2: a value of the array is missing");
+    assert_eq!(failure("[1,,2]"), "line 1, column 4: a value of the array is missing");
+}
+
+#[test]
+fn what_is_wrong_inside_of_an_element_is_left_to_the_parser() {
+    assert_eq!(texts(Format::Array, "[1 2, {\"a\"], }]"), ["1 2", "{\"a\"]", "}"]);
+}
+
+/// Files of the bytes that matter here, cut anywhere.
+fn cut_files() -> impl Strategy<Value = (String, Vec<usize>)> {
+    let file = prop_oneof![
+        "[\u{FEFF}\\[\\]{},\"\\\\ \r\n1x]{0,40}",
+        "\u{FEFF}?(\\[1, 2\\]|\\{\"a\":\"\\\\\"\"\\}| |12345678)(\r?\n(\\[1,2\\]|7| )?){0,6}",
+        " ?\\[(1|\"a,]\\\\\"\"|\\[2,\n3\\]|\\{\\}|123456789)( ?,\n? ?(2|\\{\"a\": \\[\\]\\})){0,5}\\]\n?",
+    ];
+    (file, prop::collection::vec(0usize..60, 0..6))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn pieces_of_any_size_give_the_same_values((file, mut cuts) in cut_files(), max_bytes in 1usize..12) {
+        let bytes = file.as_bytes();
+        cuts.retain(|&cut| cut < bytes.len());
+        cuts.sort();
+        let ends = cuts.iter().copied().chain([bytes.len()]);
+        let starts = std::iter::once(0).chain(cuts.iter().copied());
+        let pieces: Vec<_> = starts.zip(ends).map(|(start, end)| &bytes[start..end]).collect();
+        for format in [Format::Lines, Format::Array, Format::Auto] {
+            let whole = split_pieces(format, max_bytes, [bytes]);
+            prop_assert_eq!(&whole, &split_pieces(format, max_bytes, pieces.iter().copied()));
+            prop_assert_eq!(&whole, &split_pieces(format, max_bytes, bytes.chunks(1)));
+        }
+    }
+
+    #[test]
+    fn lines_are_those_of_the_standard_library(file in "[a\\[ \r\n]{0,40}") {
+        let expected: Vec<_> = file
+            .split('\n')
+            .map(|line| line.strip_suffix('\r').unwrap_or(line))
+            .filter(|line| !line.trim().is_empty())
+            .collect();
+        prop_assert_eq!(texts(Format::Lines, &file), expected);
+    }
+}
