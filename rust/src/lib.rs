@@ -1,5 +1,6 @@
 //! The native kernel of `delta_variant`: Variant bytes, Arrow columns and one Parquet file.
 
+pub mod bounds;
 pub mod error;
 pub mod infer;
 pub mod json;

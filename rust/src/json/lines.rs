@@ -196,10 +196,11 @@ impl LineSplitter {
 /// The format of a file that begins with `head`; `None` when more of it is needed.
 ///
 /// A file that begins with `[` is one array, unless that bracket closes at the end of its line and another value
-/// follows on a later line: then its lines are arrays. A first line that is not closed within `MAX_HEAD` bytes
-/// is taken for one array.
+/// follows on a later line: then its lines are arrays. Only `MAX_HEAD` bytes are looked at: a file whose first
+/// line is longer, and begins with `[`, is taken for one array.
 fn detect(head: &[u8], at_end: bool) -> Option<Format> {
-    let undecided = |otherwise| (at_end || head.len() >= MAX_HEAD).then_some(otherwise);
+    let head = &head[..head.len().min(MAX_HEAD)];
+    let undecided = |otherwise| (at_end || head.len() == MAX_HEAD).then_some(otherwise);
     let Some(start) = head.iter().position(|&byte| !is_space(byte)) else {
         return undecided(Format::Lines);
     };

@@ -1,0 +1,163 @@
+//! The bounds of ordinary columns, for Delta's statistics of a file.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array, Int16Array,
+    Int32Array, Int64Array, LargeStringArray, StringArray, StringViewArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
+};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, Field, TimeUnit};
+
+use super::extremes::{Extremes, Scalar};
+use crate::error::{Error, Result};
+use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
+
+/// The null counts and bounds of one column and, where it is a struct, of the fields within it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnBounds {
+    name: String,
+    data_type: DataType,
+    nulls: u64,
+    content: Content,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Content {
+    Leaf(Extremes),
+    Struct(Vec<ColumnBounds>),
+}
+
+/// What one leaf of a column holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnReport {
+    /// The name of the column, and of the fields down to the leaf.
+    pub path: Vec<String>,
+    /// The rows in which the leaf, or a struct around it, is null.
+    pub nulls: u64,
+    /// The least and the greatest value, each as an array of one row and of the leaf's type: none without values,
+    /// for types without an order, and where there was a NaN. Strings are whole.
+    pub bounds: Option<(ArrayRef, ArrayRef)>,
+}
+
+impl ColumnBounds {
+    /// Lists, maps and Variants count their nulls only.
+    pub fn new(field: &Field) -> Self {
+        let is_variant = field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == VARIANT_EXTENSION);
+        let content = match field.data_type() {
+            DataType::Struct(fields) if !is_variant => {
+                Content::Struct(fields.iter().map(|field| ColumnBounds::new(field)).collect())
+            }
+            data_type => Content::Leaf(Extremes::new(data_type)),
+        };
+        let (name, data_type) = (field.name().clone(), field.data_type().clone());
+        ColumnBounds { name, data_type, nulls: 0, content }
+    }
+
+    /// Take in a batch of the column.
+    pub fn update(&mut self, array: &dyn Array) -> Result<()> {
+        self.update_valid(array, None)
+    }
+
+    fn update_valid(&mut self, array: &dyn Array, valid: Option<&NullBuffer>) -> Result<()> {
+        let valid = NullBuffer::union(valid, array.logical_nulls().as_ref());
+        let valid = valid.as_ref();
+        self.nulls += valid.map_or(0, NullBuffer::null_count) as u64;
+        match &mut self.content {
+            Content::Leaf(extremes) => extremes.update(array, valid),
+            Content::Struct(fields) => {
+                let columns = array.as_struct_opt().filter(|array| array.num_columns() == fields.len());
+                let columns = columns.ok_or_else(|| unexpected(&self.data_type, array))?.columns();
+                fields
+                    .iter_mut()
+                    .zip(columns)
+                    .try_for_each(|(field, column)| field.update_valid(column, valid))
+            }
+        }
+    }
+
+    /// Take in what `other` has seen of the same column.
+    pub fn merge(&mut self, other: &Self) {
+        self.nulls += other.nulls;
+        match (&mut self.content, &other.content) {
+            (Content::Leaf(extremes), Content::Leaf(other)) => extremes.merge(other),
+            (Content::Struct(fields), Content::Struct(others)) => {
+                fields.iter_mut().zip(others).for_each(|(field, other)| field.merge(other))
+            }
+            _ => {}
+        }
+    }
+
+    /// A report on each leaf, in the order of the schema.
+    pub fn leaves(&self) -> Result<Vec<ColumnReport>> {
+        let mut reports = Vec::new();
+        self.report(&mut Vec::new(), &mut reports)?;
+        Ok(reports)
+    }
+
+    fn report(&self, path: &mut Vec<String>, reports: &mut Vec<ColumnReport>) -> Result<()> {
+        path.push(self.name.clone());
+        match &self.content {
+            Content::Struct(fields) => fields.iter().try_for_each(|field| field.report(path, reports))?,
+            Content::Leaf(extremes) => {
+                let bounds = extremes.bounds();
+                let bounds =
+                    bounds.map(|(min, max)| Ok::<_, Error>((self.one_row(min)?, self.one_row(max)?)));
+                reports.push(ColumnReport {
+                    path: path.clone(),
+                    nulls: self.nulls,
+                    bounds: bounds.transpose()?,
+                });
+            }
+        }
+        path.pop();
+        Ok(())
+    }
+
+    fn one_row(&self, bound: Scalar) -> Result<ArrayRef> {
+        Ok(match (bound, &self.data_type) {
+            (Scalar::Integer(v), data_type) => integer(v, data_type)?,
+            (Scalar::Decimal(v), &DataType::Decimal128(precision, scale)) => {
+                Arc::new(Decimal128Array::from(vec![v]).with_precision_and_scale(precision, scale)?)
+            }
+            (Scalar::Float(v), _) => Arc::new(Float32Array::from(vec![v])),
+            (Scalar::Double(v), _) => Arc::new(Float64Array::from(vec![v])),
+            (Scalar::String(v), DataType::LargeUtf8) => Arc::new(LargeStringArray::from(vec![v])),
+            (Scalar::String(v), DataType::Utf8View) => Arc::new(StringViewArray::from(vec![v])),
+            (Scalar::String(v), _) => Arc::new(StringArray::from(vec![v])),
+            (Scalar::Decimal(_), other) => return Err(Error::Unsupported(format!("{other} is no decimal"))),
+        })
+    }
+}
+
+fn integer(value: i64, data_type: &DataType) -> Result<ArrayRef> {
+    Ok(match data_type {
+        DataType::Int8 => Arc::new(Int8Array::from(vec![value as i8])),
+        DataType::Int16 => Arc::new(Int16Array::from(vec![value as i16])),
+        DataType::Int32 => Arc::new(Int32Array::from(vec![value as i32])),
+        DataType::Int64 => Arc::new(Int64Array::from(vec![value])),
+        DataType::Date32 => Arc::new(Date32Array::from(vec![value as i32])),
+        DataType::Timestamp(unit, zone) => {
+            let zone = zone.clone();
+            match unit {
+                TimeUnit::Second => Arc::new(TimestampSecondArray::from(vec![value]).with_timezone_opt(zone)),
+                TimeUnit::Millisecond => {
+                    Arc::new(TimestampMillisecondArray::from(vec![value]).with_timezone_opt(zone))
+                }
+                TimeUnit::Microsecond => {
+                    Arc::new(TimestampMicrosecondArray::from(vec![value]).with_timezone_opt(zone))
+                }
+                TimeUnit::Nanosecond => {
+                    Arc::new(TimestampNanosecondArray::from(vec![value]).with_timezone_opt(zone))
+                }
+            }
+        }
+        other => return Err(Error::Unsupported(format!("{other} is no integer, date or timestamp"))),
+    })
+}
+
+fn unexpected(data_type: &DataType, array: &dyn Array) -> Error {
+    Error::Unsupported(format!("a column of {data_type} came as {}", array.data_type()))
+}

@@ -1,0 +1,151 @@
+//! The bounds of a Variant column as the two Variant objects that a file's statistics hold (requirements 6).
+
+use std::cmp::Reverse;
+
+use super::{PathReport, Scalar, Step};
+use crate::shred::LeafType;
+use crate::value::{Value, encode, metadata};
+
+/// How many code points of a string a bound keeps.
+const MAX_CHARS: usize = 32;
+
+/// The Variants of the least and of the greatest values, each as `metadata‖value`.
+///
+/// Of the paths that qualify, the `max_paths` most filled are in them; `None` when there is none. A string without
+/// a short greatest value is only in the first.
+pub fn encode_bounds(paths: &[PathReport], max_paths: usize) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut chosen: Vec<_> = paths.iter().filter_map(entry).collect();
+    chosen.sort_by(|a, b| (Reverse(a.typed), &a.key).cmp(&(Reverse(b.typed), &b.key)));
+    chosen.truncate(max_paths);
+    chosen.sort_by(|a, b| a.key.cmp(&b.key));
+    if chosen.is_empty() {
+        return None;
+    }
+    let least = object(chosen.iter().map(|entry| (entry.key.as_str(), &entry.min)));
+    let greatest = object(chosen.iter().filter_map(|entry| Some((entry.key.as_str(), entry.max.as_ref()?))));
+    Some((least, greatest))
+}
+
+/// The normalized path (RFC 9535 section 2.7) of the member reached through `names`.
+pub fn normalize_path<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut path = String::from("$");
+    for name in names {
+        path.push_str("['");
+        name.chars().for_each(|char| push_escaped(&mut path, char));
+        path.push_str("']");
+    }
+    path
+}
+
+fn push_escaped(path: &mut String, char: char) {
+    match char {
+        '\'' => path.push_str("\\'"),
+        '\\' => path.push_str("\\\\"),
+        '\u{08}' => path.push_str("\\b"),
+        '\u{0C}' => path.push_str("\\f"),
+        '\n' => path.push_str("\\n"),
+        '\r' => path.push_str("\\r"),
+        '\t' => path.push_str("\\t"),
+        '\0'..='\u{1F}' => path.push_str(&format!("\\u{:04x}", u32::from(char))),
+        _ => path.push(char),
+    }
+}
+
+/// A path with its bounds as Variant values.
+struct Entry {
+    key: String,
+    typed: u64,
+    min: Vec<u8>,
+    max: Option<Vec<u8>>,
+}
+
+fn entry(report: &PathReport) -> Option<Entry> {
+    let (min, max) = report.bounds.as_ref().filter(|_| report.qualifies())?;
+    let names = report.path.iter().map(|step| match step {
+        Step::Field(name) => Some(name.as_str()),
+        Step::Element => None,
+    });
+    Some(Entry {
+        key: normalize_path(names.collect::<Option<Vec<_>>>()?),
+        typed: report.typed,
+        min: encode_bound(report.leaf_type, &truncate_min(min))?,
+        max: truncate_max(max).and_then(|max| encode_bound(report.leaf_type, &max)),
+    })
+}
+
+/// A bound that is at most `min`: of a string, its beginning (requirements TR1).
+fn truncate_min(min: &Scalar) -> Scalar {
+    match min {
+        Scalar::String(text) => Scalar::String(first_chars(text).to_owned()),
+        other => other.clone(),
+    }
+}
+
+/// A bound that is at least `max`: of a long string, its beginning and the last code point there is; `None`
+/// when that would not be greater (requirements TR2, TR3).
+fn truncate_max(max: &Scalar) -> Option<Scalar> {
+    match max {
+        Scalar::String(text) if first_chars(text).len() < text.len() => {
+            let bound = format!("{}{}", first_chars(text), char::MAX);
+            (bound > *text).then_some(Scalar::String(bound))
+        }
+        other => Some(other.clone()),
+    }
+}
+
+fn first_chars(text: &str) -> &str {
+    text.char_indices().nth(MAX_CHARS).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The Variant value of a bound, of the type of its column (requirements ST8); `None` for a type without bounds.
+fn encode_bound(leaf_type: LeafType, bound: &Scalar) -> Option<Vec<u8>> {
+    let value = match (leaf_type, bound) {
+        (LeafType::Decimal { precision, scale }, Scalar::Decimal(unscaled)) => {
+            return Some(decimal(precision, scale, *unscaled));
+        }
+        (LeafType::Int8, Scalar::Integer(v)) => Value::Int8(*v as i8),
+        (LeafType::Int16, Scalar::Integer(v)) => Value::Int16(*v as i16),
+        (LeafType::Int32, Scalar::Integer(v)) => Value::Int32(*v as i32),
+        (LeafType::Int64, Scalar::Integer(v)) => Value::Int64(*v),
+        (LeafType::Date, Scalar::Integer(v)) => Value::Date(*v as i32),
+        (LeafType::Timestamp, Scalar::Integer(v)) => Value::Timestamp(*v),
+        (LeafType::TimestampNtz, Scalar::Integer(v)) => Value::TimestampNtz(*v),
+        (LeafType::Float, Scalar::Float(v)) => Value::Float(*v),
+        (LeafType::Double, Scalar::Double(v)) => Value::Double(*v),
+        (LeafType::String, Scalar::String(v)) => Value::String(v),
+        _ => return None,
+    };
+    let mut bytes = Vec::new();
+    encode::scalar(&mut bytes, &value);
+    Some(bytes)
+}
+
+/// A decimal of the width of its column, and not of its own digits.
+fn decimal(precision: u8, scale: u8, unscaled: i128) -> Vec<u8> {
+    let (id, width) = match precision {
+        0..=9 => (8, 4),
+        10..=18 => (9, 8),
+        _ => (10, 16),
+    };
+    let mut bytes = vec![id << 2, scale];
+    bytes.extend_from_slice(&unscaled.to_le_bytes()[..width]);
+    bytes
+}
+
+/// The object of `fields`, which are in the order of their keys.
+///
+/// The names are sorted, and the header does not say so, as in Spark's: of one path, the bytes are equal.
+fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a Vec<u8>)> + Clone) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    metadata::write(&mut bytes, fields.clone().map(|(key, _)| key), false);
+    let offsets = fields.clone().scan(0, |end, (_, value)| {
+        let offset = *end;
+        *end += value.len();
+        Some(offset)
+    });
+    let (length, size) = fields.clone().fold((0, 0), |(n, size), (_, value)| (n + 1, size + value.len()));
+    let id_size = metadata::unsigned_size(length.max(1) - 1);
+    encode::Layout::object(length, size, id_size).write_object(&mut bytes, offsets.enumerate());
+    fields.for_each(|(_, value)| bytes.extend_from_slice(value));
+    bytes
+}

@@ -1,0 +1,230 @@
+//! Exact bounds of columns on their way into a file: of the leaves of a shredded Variant, and of ordinary columns.
+
+mod column;
+mod encode;
+mod extremes;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ListArray, StructArray};
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
+
+pub use self::column::{ColumnBounds, ColumnReport};
+pub use self::encode::{encode_bounds, normalize_path};
+use self::extremes::Extremes;
+pub use self::extremes::Scalar;
+use crate::error::{Error, Result};
+use crate::shred::{LeafType, ShreddingSchema};
+
+/// The bounds of one Variant column, over the shredded arrays of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VariantBounds {
+    rows: u64,
+    sql_nulls: u64,
+    root: Group,
+}
+
+/// A `value` and its `typed_value`.
+#[derive(Debug, Clone, PartialEq)]
+struct Group {
+    /// How many of each are not null.
+    values: u64,
+    typed: u64,
+    typed_value: TypedValue,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum TypedValue {
+    Absent,
+    Leaf(LeafType, Extremes),
+    Object(Vec<(String, Group)>),
+    List(Box<Group>),
+}
+
+/// One step from a value to a value within it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    Field(String),
+    /// Any element of a list.
+    Element,
+}
+
+/// What one leaf column holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PathReport {
+    /// Empty for a Variant that is shredded as a scalar.
+    pub path: Vec<Step>,
+    pub leaf_type: LeafType,
+    /// How many values are in `typed_value`.
+    pub typed: u64,
+    /// How many values of other types are in `value`.
+    pub values: u64,
+    /// The least and the greatest typed value: none below a list, of a type that has no bounds, and where there
+    /// was a NaN.
+    pub bounds: Option<(Scalar, Scalar)>,
+}
+
+impl PathReport {
+    /// Whether the bounds hold for every value at the path, so that readers may skip by them (requirements
+    /// ST1 to ST6).
+    pub fn qualifies(&self) -> bool {
+        self.values == 0 && self.bounds.is_some()
+    }
+}
+
+impl VariantBounds {
+    pub fn new(schema: &ShreddingSchema) -> Self {
+        VariantBounds { rows: 0, sql_nulls: 0, root: Group::new(schema, true) }
+    }
+
+    /// Take in a batch: a struct of `metadata`, `value` and `typed_value` as the schema lays them out.
+    pub fn update(&mut self, group: &StructArray) -> Result<()> {
+        self.rows += group.len() as u64;
+        self.sql_nulls += group.null_count() as u64;
+        self.root.update(group, group.nulls())
+    }
+
+    /// Take in what `other` has seen of the same column, with the same schema.
+    pub fn merge(&mut self, other: &Self) {
+        self.rows += other.rows;
+        self.sql_nulls += other.sql_nulls;
+        self.root.merge(&other.root);
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The rows that are SQL NULL; a Variant null is none (requirements ST14).
+    pub fn sql_nulls(&self) -> u64 {
+        self.sql_nulls
+    }
+
+    /// A report on each leaf, in the order of the paths.
+    pub fn paths(&self) -> Vec<PathReport> {
+        let mut reports = Vec::new();
+        self.root.report(&mut Vec::new(), &mut reports);
+        reports
+    }
+}
+
+/// Whether a leaf has bounds: those types of which Delta Lake on Spark writes them too (requirements 6.5).
+fn has_bounds(leaf_type: LeafType) -> bool {
+    use LeafType::*;
+    match leaf_type {
+        Int8 | Int16 | Int32 | Int64 | Float | Double | Decimal { .. } => true,
+        Date | Timestamp | TimestampNtz | String => true,
+        Boolean | Time | TimestampNanos | TimestampNtzNanos | Binary | Uuid => false,
+    }
+}
+
+impl Group {
+    fn new(schema: &ShreddingSchema, is_bounded: bool) -> Self {
+        let typed_value = match schema {
+            ShreddingSchema::Untyped => TypedValue::Absent,
+            ShreddingSchema::Leaf(leaf) if is_bounded && has_bounds(*leaf) => {
+                TypedValue::Leaf(*leaf, Extremes::new(&leaf.data_type()))
+            }
+            ShreddingSchema::Leaf(leaf) => TypedValue::Leaf(*leaf, Extremes::Unordered),
+            ShreddingSchema::Object(fields) => TypedValue::Object(
+                fields.iter().map(|(name, schema)| (name.clone(), Group::new(schema, is_bounded))).collect(),
+            ),
+            ShreddingSchema::List(element) => TypedValue::List(Box::new(Group::new(element, false))),
+        };
+        Group { values: 0, typed: 0, typed_value }
+    }
+
+    /// Take in the slots of `group` that are `valid`: what the others hold is arbitrary.
+    fn update(&mut self, group: &StructArray, valid: Option<&NullBuffer>) -> Result<()> {
+        if let Some(value) = group.column_by_name("value") {
+            self.values += count_valid(value, valid);
+        }
+        if matches!(self.typed_value, TypedValue::Absent) {
+            return Ok(());
+        }
+        let typed_value = group.column_by_name("typed_value").ok_or_else(|| unexpected(group))?;
+        let valid = NullBuffer::union(valid, typed_value.nulls());
+        let valid = valid.as_ref();
+        self.typed += (group.len() - valid.map_or(0, NullBuffer::null_count)) as u64;
+        match &mut self.typed_value {
+            TypedValue::Absent => Ok(()),
+            TypedValue::Leaf(_, extremes) => extremes.update(typed_value, valid),
+            TypedValue::Object(fields) => {
+                let object = typed_value.as_struct_opt().ok_or_else(|| unexpected(typed_value))?;
+                fields.iter_mut().try_for_each(|(name, field)| field.update_field(object, name, valid))
+            }
+            TypedValue::List(element) => {
+                let list = typed_value.as_list_opt::<i32>().ok_or_else(|| unexpected(typed_value))?;
+                let (elements, valid) = elements(list, valid);
+                element.update(elements.as_struct_opt().ok_or_else(|| unexpected(list))?, valid.as_ref())
+            }
+        }
+    }
+
+    fn update_field(&mut self, object: &StructArray, name: &str, valid: Option<&NullBuffer>) -> Result<()> {
+        let field = object.column_by_name(name).ok_or_else(|| unexpected(object))?;
+        let field = field.as_struct_opt().ok_or_else(|| unexpected(field))?;
+        self.update(field, NullBuffer::union(valid, field.nulls()).as_ref())
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.values += other.values;
+        self.typed += other.typed;
+        match (&mut self.typed_value, &other.typed_value) {
+            (TypedValue::Leaf(_, extremes), TypedValue::Leaf(_, other)) => extremes.merge(other),
+            (TypedValue::Object(fields), TypedValue::Object(others)) => {
+                fields.iter_mut().zip(others).for_each(|((_, field), (_, other))| field.merge(other))
+            }
+            (TypedValue::List(element), TypedValue::List(other)) => element.merge(other),
+            _ => {}
+        }
+    }
+
+    fn report(&self, path: &mut Vec<Step>, reports: &mut Vec<PathReport>) {
+        match &self.typed_value {
+            TypedValue::Absent => {}
+            TypedValue::Leaf(leaf_type, extremes) => reports.push(PathReport {
+                path: path.clone(),
+                leaf_type: *leaf_type,
+                typed: self.typed,
+                values: self.values,
+                bounds: extremes.bounds(),
+            }),
+            TypedValue::Object(fields) => fields.iter().for_each(|(name, field)| {
+                path.push(Step::Field(name.clone()));
+                field.report(path, reports);
+                path.pop();
+            }),
+            TypedValue::List(element) => {
+                path.push(Step::Element);
+                element.report(path, reports);
+                path.pop();
+            }
+        }
+    }
+}
+
+fn count_valid(array: &dyn Array, valid: Option<&NullBuffer>) -> u64 {
+    let nulls = match (array.null_count(), valid) {
+        // The common case of a companion that is not needed: nothing to intersect.
+        (nulls, _) if nulls == array.len() => nulls,
+        _ => NullBuffer::union(valid, array.nulls()).map_or(0, |nulls| nulls.null_count()),
+    };
+    (array.len() - nulls) as u64
+}
+
+/// The elements of `list`, and which of them are in lists that are `valid`.
+fn elements(list: &ListArray, valid: Option<&NullBuffer>) -> (arrow_array::ArrayRef, Option<NullBuffer>) {
+    let offsets = list.value_offsets();
+    let [first, last] = [offsets.first(), offsets.last()].map(|o| o.copied().unwrap_or_default() as usize);
+    let elements = list.values().slice(first, last - first);
+    let Some(valid) = valid.filter(|valid| valid.null_count() > 0) else { return (elements, None) };
+    let mut in_valid = BooleanBufferBuilder::new(elements.len());
+    for (row, is_valid) in valid.iter().enumerate() {
+        in_valid.append_n(list.value_length(row) as usize, is_valid);
+    }
+    (elements, Some(NullBuffer::new(in_valid.finish())))
+}
+
+fn unexpected(array: &dyn Array) -> Error {
+    Error::Unsupported(format!("{} is not the layout of the shredding schema", array.data_type()))
+}

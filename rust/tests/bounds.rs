@@ -1,0 +1,586 @@
+//! Bounds of shredded leaves (requirements 6.5), the Variants that hold them (6.1, 6.6), and of ordinary columns.
+
+use std::sync::Arc;
+
+use _native::bounds::{ColumnBounds, PathReport, Scalar, Step, VariantBounds, encode_bounds, normalize_path};
+use _native::shred::{LeafType, ShreddingSchema};
+use arrow_array::builder::{Int64Builder, ListBuilder};
+use arrow_array::types::Int32Type;
+use arrow_array::*;
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, Field, Fields};
+use proptest::prelude::*;
+
+/// A group of a shredded column; `value` holds Variant null where `in_value` says so.
+fn group(in_value: &[bool], typed_value: ArrayRef, valid: Option<Vec<bool>>) -> StructArray {
+    let value: BinaryArray = in_value.iter().map(|&is_set| is_set.then_some(&[0u8][..])).collect();
+    let fields = Fields::from(vec![
+        Field::new("value", DataType::Binary, true),
+        Field::new("typed_value", typed_value.data_type().clone(), true),
+    ]);
+    StructArray::new(fields, vec![Arc::new(value), typed_value], valid.map(NullBuffer::from))
+}
+
+fn object(fields: Vec<(&str, StructArray)>, valid: Option<Vec<bool>>) -> ArrayRef {
+    let types: Fields =
+        fields.iter().map(|(name, field)| Field::new(*name, field.data_type().clone(), false)).collect();
+    let columns = fields.into_iter().map(|(_, field)| Arc::new(field) as ArrayRef).collect();
+    Arc::new(StructArray::new(types, columns, valid.map(NullBuffer::from)))
+}
+
+/// A report of the bounds of one leaf at the root, whose values are all in `typed_value`.
+fn report(leaf_type: LeafType, typed_value: impl Array + 'static) -> PathReport {
+    let in_value = vec![false; typed_value.len()];
+    let mut bounds = VariantBounds::new(&ShreddingSchema::Leaf(leaf_type));
+    bounds.update(&group(&in_value, Arc::new(typed_value), None)).unwrap();
+    bounds.paths().remove(0)
+}
+
+fn bounds_of(leaf_type: LeafType, typed_value: impl Array + 'static) -> Option<(Scalar, Scalar)> {
+    report(leaf_type, typed_value).bounds
+}
+
+fn object_schema(fields: &[(&str, ShreddingSchema)]) -> ShreddingSchema {
+    ShreddingSchema::Object(fields.iter().map(|(name, schema)| (name.to_string(), schema.clone())).collect())
+}
+
+const INT64: ShreddingSchema = ShreddingSchema::Leaf(LeafType::Int64);
+
+fn field(name: &str) -> Step {
+    Step::Field(name.to_owned())
+}
+
+#[test]
+fn integers_are_bounded_and_nulls_are_not_looked_at() {
+    let array = Int64Array::new(vec![5, -99, 3, 99].into(), Some(vec![true, false, true, false].into()));
+    let report = report(LeafType::Int64, array);
+    assert_eq!(report.bounds, Some((Scalar::Integer(3), Scalar::Integer(5))));
+    assert_eq!((report.typed, report.values), (2, 0));
+    assert!(report.path.is_empty() && report.qualifies());
+}
+
+#[test]
+fn each_type_of_the_default_set_is_bounded() {
+    use LeafType::*;
+    let integers = Some((Scalar::Integer(-1), Scalar::Integer(2)));
+    assert_eq!(bounds_of(Int8, Int8Array::from(vec![2, -1])), integers);
+    assert_eq!(bounds_of(Int16, Int16Array::from(vec![2, -1])), integers);
+    assert_eq!(bounds_of(Int32, Int32Array::from(vec![2, -1])), integers);
+    assert_eq!(bounds_of(Date, Date32Array::from(vec![2, -1])), integers);
+    let micros = || TimestampMicrosecondArray::from(vec![2, -1]);
+    assert_eq!(bounds_of(Timestamp, micros().with_timezone("UTC")), integers);
+    assert_eq!(bounds_of(TimestampNtz, micros()), integers);
+    let decimals = Decimal128Array::from(vec![250, -10]).with_precision_and_scale(18, 2).unwrap();
+    assert_eq!(
+        bounds_of(Decimal { precision: 18, scale: 2 }, decimals),
+        Some((Scalar::Decimal(-10), Scalar::Decimal(250)))
+    );
+    assert_eq!(
+        bounds_of(Float, Float32Array::from(vec![1.5, -2.5, f32::INFINITY])),
+        Some((Scalar::Float(-2.5), Scalar::Float(f32::INFINITY)))
+    );
+    assert_eq!(
+        bounds_of(Double, Float64Array::from(vec![1.5, -2.5, f64::NEG_INFINITY])),
+        Some((Scalar::Double(f64::NEG_INFINITY), Scalar::Double(1.5)))
+    );
+}
+
+#[test]
+fn other_types_are_counted_and_not_bounded() {
+    use LeafType::*;
+    let boolean = report(Boolean, BooleanArray::from(vec![Some(true), None]));
+    assert_eq!((boolean.typed, boolean.bounds), (1, None));
+    assert_eq!(bounds_of(Binary, BinaryArray::from(vec![&b"x"[..]])), None);
+    assert_eq!(bounds_of(Time, Time64MicrosecondArray::from(vec![1])), None);
+    assert_eq!(bounds_of(TimestampNanos, TimestampNanosecondArray::from(vec![1]).with_timezone("UTC")), None);
+    assert_eq!(bounds_of(TimestampNtzNanos, TimestampNanosecondArray::from(vec![1])), None);
+    let uuids = FixedSizeBinaryArray::try_from_iter([[1u8; 16]].iter()).unwrap();
+    assert_eq!(bounds_of(Uuid, uuids), None);
+}
+
+/// Requirements ST6.
+#[test]
+fn a_nan_of_either_sign_leaves_no_bounds() {
+    for nan in [f64::NAN, -f64::NAN] {
+        assert_eq!(bounds_of(LeafType::Double, Float64Array::from(vec![1.0, nan])), None);
+        assert_eq!(bounds_of(LeafType::Float, Float32Array::from(vec![nan as f32, 1.0])), None);
+    }
+}
+
+#[test]
+fn a_nan_in_a_null_slot_is_no_value() {
+    let array = Float64Array::new(vec![1.0, f64::NAN].into(), Some(vec![true, false].into()));
+    assert_eq!(bounds_of(LeafType::Double, array), Some((Scalar::Double(1.0), Scalar::Double(1.0))));
+}
+
+/// Requirements ST7.
+#[test]
+fn a_zero_is_negative_as_the_least_and_positive_as_the_greatest() {
+    for zero in [0.0, -0.0] {
+        let Some((Scalar::Double(min), Scalar::Double(max))) =
+            bounds_of(LeafType::Double, Float64Array::from(vec![zero]))
+        else {
+            panic!("no bounds of doubles");
+        };
+        assert_eq!((min.to_bits(), max.to_bits()), ((-0.0f64).to_bits(), 0.0f64.to_bits()));
+        let Some((Scalar::Float(min), Scalar::Float(max))) =
+            bounds_of(LeafType::Float, Float32Array::from(vec![zero as f32]))
+        else {
+            panic!("no bounds of floats");
+        };
+        assert_eq!((min.to_bits(), max.to_bits()), ((-0.0f32).to_bits(), 0.0f32.to_bits()));
+    }
+}
+
+/// Requirements ST1, ST2: a value of another type, or a Variant null, disqualifies.
+#[test]
+fn a_value_outside_of_typed_value_disqualifies_the_path() {
+    let typed = || Arc::new(Int64Array::from(vec![Some(1), None])) as ArrayRef;
+    let mut bounds = VariantBounds::new(&INT64);
+    bounds.update(&group(&[false, true], typed(), None)).unwrap();
+    let report = bounds.paths().remove(0);
+    assert_eq!((report.typed, report.values), (1, 1));
+    assert_eq!(report.bounds, Some((Scalar::Integer(1), Scalar::Integer(1))));
+    assert!(!report.qualifies());
+}
+
+/// Requirements ST2, ST14: an SQL NULL disqualifies nothing, whatever its slots hold.
+#[test]
+fn sql_nulls_are_counted_and_their_slots_not_looked_at() {
+    let typed = Arc::new(Int64Array::from(vec![1, 999])) as ArrayRef;
+    let mut bounds = VariantBounds::new(&INT64);
+    bounds.update(&group(&[false, true], typed, Some(vec![true, false]))).unwrap();
+    assert_eq!((bounds.rows(), bounds.sql_nulls()), (2, 1));
+    let report = bounds.paths().remove(0);
+    assert_eq!((report.typed, report.values), (1, 0));
+    assert_eq!(report.bounds, Some((Scalar::Integer(1), Scalar::Integer(1))));
+}
+
+/// Requirements ST3.
+#[test]
+fn a_path_without_values_does_not_qualify() {
+    let report = report(LeafType::Int64, Int64Array::from(vec![None, None]));
+    assert_eq!((report.typed, &report.bounds), (0, &None));
+    assert!(!report.qualifies());
+    assert_eq!(encode_bounds(&[report], 32), None);
+}
+
+#[test]
+fn fields_below_a_row_that_is_no_object_are_not_looked_at() {
+    let a = group(&[false, false, true], Arc::new(Int64Array::from(vec![Some(7), None, Some(999)])), None);
+    let root = group(&[false, false, true], object(vec![("a", a)], Some(vec![true, true, false])), None);
+    let mut bounds = VariantBounds::new(&object_schema(&[("a", INT64)]));
+    bounds.update(&root).unwrap();
+    let expected = PathReport {
+        path: vec![field("a")],
+        leaf_type: LeafType::Int64,
+        typed: 1,
+        values: 0,
+        bounds: Some((Scalar::Integer(7), Scalar::Integer(7))),
+    };
+    assert_eq!(bounds.paths(), [expected]);
+}
+
+/// Requirements K4.
+#[test]
+fn what_is_below_a_list_is_counted_and_never_bounded() {
+    let element = group(&[false, false, true, false], Arc::new(Int64Array::from(vec![1, 2, 3, 4])), None);
+    let element_field = Arc::new(Field::new("element", element.data_type().clone(), false));
+    let offsets = OffsetBuffer::from_lengths([1, 2, 1]);
+    let valid = NullBuffer::from(vec![true, false, true]);
+    let list = ListArray::new(element_field, offsets, Arc::new(element), Some(valid));
+    let mut bounds = VariantBounds::new(&ShreddingSchema::List(Box::new(INT64)));
+    bounds.update(&group(&[false; 3], Arc::new(list), None)).unwrap();
+    let report = bounds.paths().remove(0);
+    assert_eq!(report.path, [Step::Element]);
+    assert_eq!((report.typed, report.values, &report.bounds), (2, 0, &None));
+    assert!(!report.qualifies());
+}
+
+#[test]
+fn a_slice_of_a_column_is_bounded_by_its_own_rows() {
+    let a = group(&[false; 4], Arc::new(Int64Array::from(vec![-9, 1, 2, 9])), None);
+    let root = group(&[false; 4], object(vec![("a", a)], None), None).slice(1, 2);
+    let mut bounds = VariantBounds::new(&object_schema(&[("a", INT64)]));
+    bounds.update(&root).unwrap();
+    assert_eq!(bounds.paths()[0].bounds, Some((Scalar::Integer(1), Scalar::Integer(2))));
+    assert_eq!(bounds.paths()[0].typed, 2);
+}
+
+#[test]
+fn an_array_of_another_type_is_an_error() {
+    let mut bounds = VariantBounds::new(&INT64);
+    let wrong = group(&[false], Arc::new(StringArray::from(vec!["x"])), None);
+    assert_eq!(
+        bounds.update(&wrong).unwrap_err().to_string(),
+        "bounds of Int64 were asked of an array of Utf8"
+    );
+    let mut bounds = VariantBounds::new(&object_schema(&[("a", INT64)]));
+    assert!(
+        bounds.update(&wrong).unwrap_err().to_string().contains("not the layout of the shredding schema")
+    );
+}
+
+#[test]
+fn an_unshredded_column_counts_its_rows_only() {
+    let value: BinaryArray = [Some(&[0u8][..]), None].into_iter().collect();
+    let fields = Fields::from(vec![Field::new("value", DataType::Binary, true)]);
+    let group = StructArray::new(fields, vec![Arc::new(value)], Some(vec![true, false].into()));
+    let mut bounds = VariantBounds::new(&ShreddingSchema::Untyped);
+    bounds.update(&group).unwrap();
+    assert_eq!((bounds.rows(), bounds.sql_nulls(), bounds.paths()), (2, 1, vec![]));
+}
+
+fn doubles_and_texts(doubles: &[Option<f64>], texts: &[Option<String>]) -> StructArray {
+    let in_value = vec![false; doubles.len()];
+    let doubles = group(&in_value, Arc::new(Float64Array::from(doubles.to_vec())), None);
+    let texts = group(&in_value, Arc::new(StringArray::from(texts.to_vec())), None);
+    group(&in_value, object(vec![("d", doubles), ("s", texts)], None), None)
+}
+
+proptest! {
+    #[test]
+    fn bounds_are_those_of_the_values(
+        rows in prop::collection::vec(
+            (prop::option::of(-9i64..9), prop::option::of("[\0a-cé]{0,12}")), 1..200),
+        cut in 0usize..200,
+    ) {
+        let doubles: Vec<_> = rows.iter().map(|(double, _)| double.map(|v| v as f64 * 0.5)).collect();
+        let texts: Vec<_> = rows.iter().map(|(_, text)| text.clone()).collect();
+        let cut = cut.min(rows.len());
+        let schema = object_schema(&[
+            ("d", ShreddingSchema::Leaf(LeafType::Double)),
+            ("s", ShreddingSchema::Leaf(LeafType::String)),
+        ]);
+        let mut batches = VariantBounds::new(&schema);
+        batches.update(&doubles_and_texts(&doubles[..cut], &texts[..cut])).unwrap();
+        let mut merged = batches.clone();
+        batches.update(&doubles_and_texts(&doubles[cut..], &texts[cut..])).unwrap();
+        let mut rest = VariantBounds::new(&schema);
+        rest.update(&doubles_and_texts(&doubles[cut..], &texts[cut..])).unwrap();
+        merged.merge(&rest);
+        prop_assert_eq!(&batches, &merged);
+
+        let reports = batches.paths();
+        let least = doubles.iter().flatten().copied().reduce(f64::min);
+        let greatest = doubles.iter().flatten().copied().reduce(f64::max);
+        let doubles = least.zip(greatest).map(|(min, max)| (Scalar::Double(min), Scalar::Double(max)));
+        prop_assert_eq!(&reports[0].bounds, &doubles);
+        let (least, greatest) = (texts.iter().flatten().min(), texts.iter().flatten().max());
+        let texts = least.zip(greatest).map(|(min, max)| (Scalar::String(min.clone()), Scalar::String(max.clone())));
+        prop_assert_eq!(&reports[1].bounds, &texts);
+    }
+}
+
+/// Requirements K1, K2.
+#[test]
+fn normalized_paths_escape_as_rfc_9535() {
+    assert_eq!(normalize_path([]), "$");
+    assert_eq!(normalize_path(["a", "b"]), "$['a']['b']");
+    assert_eq!(normalize_path([""]), "$['']");
+    assert_eq!(normalize_path(["'\\\u{8}\u{c}\n\r\t"]), r"$['\'\\\b\f\n\r\t']");
+    assert_eq!(normalize_path(["\u{b}\0\u{1f}"]), r"$['\u000b\u0000\u001f']");
+    assert_eq!(normalize_path(["\"/\u{7f}\u{2028}é😀].["]), "$['\"/\u{7f}\u{2028}é😀].[']");
+}
+
+fn leaf(path: &[&str], leaf_type: LeafType, typed: u64, min: Scalar, max: Scalar) -> PathReport {
+    let path = path.iter().map(|name| field(name)).collect();
+    PathReport { path, leaf_type, typed, values: 0, bounds: Some((min, max)) }
+}
+
+fn int(path: &[&str], typed: u64, min: i64) -> PathReport {
+    leaf(path, LeafType::Int64, typed, Scalar::Integer(min), Scalar::Integer(min))
+}
+
+/// The bytes of the Variant in a statistics string, which is zero-padded to four bytes.
+fn z85(text: &str) -> Vec<u8> {
+    const DIGITS: &[u8] =
+        b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
+    let digit = |byte: &u8| DIGITS.iter().position(|digit| digit == byte).unwrap() as u32;
+    let block = |block: &[u8]| block.iter().fold(0, |number, byte| number * 85 + digit(byte)).to_be_bytes();
+    text.as_bytes().chunks(5).flat_map(block).collect()
+}
+
+fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// Requirements 6.4: strings in the logs of Delta Lake's own golden tables. Of more paths Spark writes the names in
+/// the order of a hash map, which nobody can repeat.
+#[test]
+fn the_bounds_of_one_path_are_the_bytes_that_spark_writes() {
+    let least = |paths: &[PathReport]| padded(encode_bounds(paths, 32).unwrap().0);
+    assert_eq!(least(&[int(&[], 1, 0)]), z85("0rAf3bMW#D00%Fx0000000000"));
+    assert_eq!(least(&[int(&["key"], 1, 200)]), z85("0rAfabWhTiwQbUe0S-o32]H.-0000000000"));
+}
+
+#[test]
+fn keys_are_sorted_and_values_follow_their_order() {
+    let (least, greatest) = encode_bounds(&[int(&["b"], 1, 2), int(&["a"], 1, 1)], 32).unwrap();
+    let expected: Vec<u8> = [
+        &[0x01, 2, 0, 6, 12][..],
+        b"$['a']$['b']",
+        &[0x02, 2, 0, 1, 0, 9, 18],
+        &[0x18, 1, 0, 0, 0, 0, 0, 0, 0],
+        &[0x18, 2, 0, 0, 0, 0, 0, 0, 0],
+    ]
+    .concat();
+    assert_eq!(least, expected);
+    assert_eq!(greatest, expected);
+}
+
+/// The value of the only path of an encoded object.
+fn only_value(object: &[u8]) -> &[u8] {
+    // Metadata of the name `$`, then an object of one field.
+    assert_eq!(object[..5], [0x01, 1, 0, 1, b'$']);
+    assert_eq!(object[5..9], [0x02, 1, 0, 0]);
+    &object[10..]
+}
+
+fn encode_one(leaf_type: LeafType, min: Scalar, max: Scalar) -> (Vec<u8>, Vec<u8>) {
+    let (least, greatest) = encode_bounds(&[leaf(&[], leaf_type, 1, min, max)], 32).unwrap();
+    (only_value(&least).to_vec(), only_value(&greatest).to_vec())
+}
+
+/// Requirements ST8.
+#[test]
+fn bounds_have_the_type_of_their_column() {
+    use LeafType::*;
+    let one = |leaf_type, scalar: Scalar| encode_one(leaf_type, scalar.clone(), scalar).0;
+    assert_eq!(one(Int8, Scalar::Integer(-1)), [3 << 2, 0xFF]);
+    assert_eq!(one(Int16, Scalar::Integer(1)), [4 << 2, 1, 0]);
+    assert_eq!(one(Int32, Scalar::Integer(1)), [5 << 2, 1, 0, 0, 0]);
+    assert_eq!(one(Int64, Scalar::Integer(1)), [6 << 2, 1, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(one(Double, Scalar::Double(1.0)), [7 << 2, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F]);
+    let decimal = |precision, scale| one(Decimal { precision, scale }, Scalar::Decimal(-2));
+    assert_eq!(decimal(9, 2), [8 << 2, 2, 0xFE, 0xFF, 0xFF, 0xFF]);
+    assert_eq!(decimal(18, 0), [&[9 << 2, 0, 0xFE][..], &[0xFF; 7]].concat());
+    assert_eq!(decimal(19, 4), [&[10 << 2, 4, 0xFE][..], &[0xFF; 15]].concat());
+    assert_eq!(one(Date, Scalar::Integer(1)), [11 << 2, 1, 0, 0, 0]);
+    assert_eq!(one(Timestamp, Scalar::Integer(1)), [12 << 2, 1, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(one(TimestampNtz, Scalar::Integer(1)), [13 << 2, 1, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(one(Float, Scalar::Float(1.0)), [14 << 2, 0, 0, 0x80, 0x3F]);
+    assert_eq!(one(String, Scalar::String("ab".to_owned())), [2 << 2 | 1, b'a', b'b']);
+}
+
+fn string_bounds(min: &str, max: &str) -> (Vec<u8>, Vec<u8>) {
+    encode_one(LeafType::String, Scalar::String(min.to_owned()), Scalar::String(max.to_owned()))
+}
+
+fn short_string(text: &str) -> Vec<u8> {
+    [&[(text.len() as u8) << 2 | 1], text.as_bytes()].concat()
+}
+
+/// Requirements TR1, TR2.
+#[test]
+fn strings_of_32_characters_are_whole_and_longer_ones_cut() {
+    let (x, y) = ("x".repeat(32), "y".repeat(32));
+    assert_eq!(string_bounds(&x, &y), (short_string(&x), short_string(&y)));
+    let (long_x, long_y) = (format!("{x}1"), format!("{y}1"));
+    assert_eq!(string_bounds(&long_x, &long_y), (short_string(&x), short_string(&format!("{y}\u{10FFFF}"))));
+}
+
+#[test]
+fn strings_are_cut_between_characters_and_not_bytes() {
+    let long = "é".repeat(33);
+    let (least, greatest) = string_bounds(&long, &long);
+    let cut = "é".repeat(32);
+    assert_eq!(least, [&[16 << 2, 64, 0, 0, 0], cut.as_bytes()].concat());
+    assert_eq!(greatest, [&[16 << 2, 68, 0, 0, 0], cut.as_bytes(), "\u{10FFFF}".as_bytes()].concat());
+}
+
+/// Requirements TR3: the only case of a least value without a greatest.
+#[test]
+fn a_greatest_string_that_cannot_be_cut_is_left_out() {
+    let last = "\u{10FFFF}".repeat(34);
+    let text = |text: &str| Scalar::String(text.to_owned());
+    let paths = [leaf(&["a"], LeafType::String, 1, text("a"), text(&last)), int(&["b"], 1, 1)];
+    let (least, greatest) = encode_bounds(&paths, 32).unwrap();
+    assert_eq!(least[..5], [0x01, 2, 0, 6, 12]);
+    assert_eq!(greatest, encode_bounds(&[int(&["b"], 1, 1)], 32).unwrap().1);
+}
+
+/// Requirements ST9.
+#[test]
+fn the_most_filled_paths_are_kept_and_written_in_the_order_of_their_keys() {
+    let paths = [int(&["a"], 1, 0), int(&["b"], 2, 0), int(&["c"], 1, 0), int(&["d"], 3, 0)];
+    let kept = |count| encode_bounds(&paths, count).map(|(least, _)| least);
+    let only = |indexes: &[usize]| {
+        let paths: Vec<_> = indexes.iter().map(|&index| paths[index].clone()).collect();
+        encode_bounds(&paths, 32).map(|(least, _)| least)
+    };
+    assert_eq!(kept(2), only(&[1, 3]));
+    assert_eq!(kept(3), only(&[0, 1, 3]));
+    assert_eq!(kept(4), only(&[0, 1, 2, 3]));
+    assert_eq!(kept(0), None);
+}
+
+#[test]
+fn paths_that_do_not_qualify_are_left_out() {
+    let mut dirty = int(&["a"], 9, 0);
+    dirty.values = 1;
+    let clean = int(&["b"], 1, 0);
+    assert_eq!(encode_bounds(&[dirty, clean.clone()], 1), encode_bounds(&[clean], 1));
+}
+
+#[test]
+fn many_paths_take_wider_ids_and_offsets() {
+    let names: Vec<_> = (0..300).map(|i| format!("field{i:03}")).collect();
+    let paths: Vec<_> = names.iter().enumerate().map(|(i, name)| int(&[name], 1, i as i64)).collect();
+    let (least, _) = encode_bounds(&paths, 300).unwrap();
+    let variant = parquet_variant::Variant::try_new(
+        &least[..least.len() - (1 + 4 + 300 * 2 + 301 * 2 + 300 * 9)],
+        &least[least.len() - (1 + 4 + 300 * 2 + 301 * 2 + 300 * 9)..],
+    )
+    .unwrap();
+    let object = variant.as_object().unwrap();
+    assert_eq!(object.len(), 300);
+    assert_eq!(object.get("$['field299']").unwrap().as_int64(), Some(299));
+}
+
+fn column(field: Field, arrays: &[ArrayRef]) -> ColumnBounds {
+    let mut bounds = ColumnBounds::new(&field);
+    arrays.iter().for_each(|array| bounds.update(array).unwrap());
+    bounds
+}
+
+/// The null count and bounds of one ordinary column.
+fn ordinary(array: impl Array + 'static) -> (u64, Option<(ArrayRef, ArrayRef)>) {
+    let array: ArrayRef = Arc::new(array);
+    let bounds = column(Field::new("c", array.data_type().clone(), true), &[array]);
+    let report = bounds.leaves().unwrap().remove(0);
+    assert_eq!(report.path, ["c"]);
+    (report.nulls, report.bounds)
+}
+
+fn check_ordinary(array: impl Array + 'static, nulls: u64, min: impl Array, max: impl Array) {
+    let (found_nulls, bounds) = ordinary(array);
+    let (found_min, found_max) = bounds.unwrap();
+    assert_eq!(found_nulls, nulls);
+    assert_eq!(found_min.to_data(), min.to_data());
+    assert_eq!(found_max.to_data(), max.to_data());
+}
+
+#[test]
+fn ordinary_columns_are_bounded_in_their_own_type() {
+    check_ordinary(
+        Int8Array::from(vec![Some(2), None]),
+        1,
+        Int8Array::from(vec![2]),
+        Int8Array::from(vec![2]),
+    );
+    check_ordinary(Int16Array::from(vec![2, 1]), 0, Int16Array::from(vec![1]), Int16Array::from(vec![2]));
+    check_ordinary(Int32Array::from(vec![2, 1]), 0, Int32Array::from(vec![1]), Int32Array::from(vec![2]));
+    check_ordinary(Int64Array::from(vec![2, 1]), 0, Int64Array::from(vec![1]), Int64Array::from(vec![2]));
+    check_ordinary(Date32Array::from(vec![2, 1]), 0, Date32Array::from(vec![1]), Date32Array::from(vec![2]));
+    check_ordinary(
+        Float32Array::from(vec![0.0, 1.0]),
+        0,
+        Float32Array::from(vec![-0.0]),
+        Float32Array::from(vec![1.0]),
+    );
+    check_ordinary(
+        Float64Array::from(vec![0.5, 1.0]),
+        0,
+        Float64Array::from(vec![0.5]),
+        Float64Array::from(vec![1.0]),
+    );
+    let decimal = |values: Vec<i128>| Decimal128Array::from(values).with_precision_and_scale(10, 2).unwrap();
+    check_ordinary(decimal(vec![150, -7]), 0, decimal(vec![-7]), decimal(vec![150]));
+    let micros = |values: Vec<i64>| TimestampMicrosecondArray::from(values).with_timezone("UTC");
+    check_ordinary(micros(vec![5, 3]), 0, micros(vec![3]), micros(vec![5]));
+    let nanos = |values: Vec<i64>| TimestampNanosecondArray::from(values);
+    check_ordinary(nanos(vec![5, 3]), 0, nanos(vec![3]), nanos(vec![5]));
+}
+
+#[test]
+fn strings_of_ordinary_columns_are_whole() {
+    let long = "x".repeat(1000);
+    let texts = vec![Some("b"), None, Some(long.as_str()), Some("")];
+    check_ordinary(
+        StringArray::from(texts.clone()),
+        1,
+        StringArray::from(vec![""]),
+        StringArray::from(vec![&*long]),
+    );
+    check_ordinary(
+        LargeStringArray::from(texts.clone()),
+        1,
+        LargeStringArray::from(vec![""]),
+        LargeStringArray::from(vec![&*long]),
+    );
+    check_ordinary(
+        StringViewArray::from(texts),
+        1,
+        StringViewArray::from(vec![""]),
+        StringViewArray::from(vec![&*long]),
+    );
+}
+
+#[test]
+fn columns_without_an_order_count_their_nulls() {
+    assert!(matches!(ordinary(BooleanArray::from(vec![Some(true), None])), (1, None)));
+    assert!(matches!(ordinary(BinaryArray::from(vec![Some(&b"x"[..]), None, None])), (2, None)));
+    assert!(matches!(ordinary(NullArray::new(3)), (3, None)));
+    assert!(matches!(ordinary(Float64Array::from(vec![1.0, f64::NAN])), (0, None)));
+    assert!(matches!(ordinary(Int64Array::from(vec![None, None])), (2, None)));
+    let dictionary: DictionaryArray<Int32Type> = [Some("a"), None].into_iter().collect();
+    assert!(matches!(ordinary(dictionary), (1, None)));
+    let mut lists = ListBuilder::new(Int64Builder::new());
+    lists.append_value([Some(1), None]);
+    lists.append_null();
+    assert!(matches!(ordinary(lists.finish()), (1, None)));
+}
+
+#[test]
+fn the_leaves_of_a_struct_are_null_where_it_is() {
+    let inner = Int64Array::from(vec![Some(1), Some(99), None]);
+    let fields = Fields::from(vec![Field::new("a", DataType::Int64, true)]);
+    let array: ArrayRef = Arc::new(StructArray::new(
+        fields.clone(),
+        vec![Arc::new(inner)],
+        Some(vec![true, false, true].into()),
+    ));
+    let bounds = column(Field::new("s", DataType::Struct(fields), true), &[array.clone(), array]);
+    let report = bounds.leaves().unwrap().remove(0);
+    assert_eq!(report.path, ["s", "a"]);
+    assert_eq!(report.nulls, 4);
+    let (min, max) = report.bounds.unwrap();
+    assert_eq!(
+        (min.to_data(), max.to_data()),
+        (Int64Array::from(vec![1]).to_data(), Int64Array::from(vec![1]).to_data())
+    );
+}
+
+#[test]
+fn a_variant_within_a_struct_counts_its_nulls() {
+    let binary = || Arc::new(BinaryArray::from(vec![Some(&b"x"[..]), None])) as ArrayRef;
+    let parts = Fields::from(vec![
+        Field::new("metadata", DataType::Binary, true),
+        Field::new("value", DataType::Binary, true),
+    ]);
+    let variant = StructArray::new(parts, vec![binary(), binary()], Some(vec![true, false].into()));
+    let extension = [("ARROW:extension:name".to_owned(), "arrow.parquet.variant".to_owned())];
+    let field = Field::new("v", variant.data_type().clone(), true).with_metadata(extension.into());
+    let fields = Fields::from(vec![field]);
+    let array: ArrayRef = Arc::new(StructArray::new(fields.clone(), vec![Arc::new(variant)], None));
+    let reports = column(Field::new("s", DataType::Struct(fields), true), &[array]).leaves().unwrap();
+    assert_eq!(reports.len(), 1);
+    assert_eq!((&reports[0].path[..], reports[0].nulls), (&["s".to_owned(), "v".to_owned()][..], 1));
+}
+
+#[test]
+fn bounds_of_two_parts_of_a_column_merge() {
+    let part = |values: Vec<Option<i64>>| {
+        column(Field::new("c", DataType::Int64, true), &[Arc::new(Int64Array::from(values)) as ArrayRef])
+    };
+    let mut whole = part(vec![Some(3), None]);
+    whole.merge(&part(vec![None, None]));
+    whole.merge(&part(vec![Some(-1)]));
+    assert_eq!(whole, {
+        let mut at_once = part(vec![Some(3), None, None, None]);
+        at_once.update(&Int64Array::from(vec![-1])).unwrap();
+        at_once
+    });
+}
