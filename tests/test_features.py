@@ -1,0 +1,375 @@
+"""Table features: gates by name (T2 to T5, H1 to H5, H9, section 10 of requirements.md)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from delta_variant import features
+from delta_variant.actions import Protocol
+from delta_variant.data_types import VARIANT, ArrayType, MapType, PrimitiveType, StructField, StructType
+from delta_variant.errors import ProtocolError, UnsupportedFeatureError
+
+LONG, STRING = PrimitiveType("long"), PrimitiveType("string")
+PLAIN = StructType((StructField("id", LONG),))
+WITH_VARIANT = StructType((StructField("id", LONG), StructField("v", VARIANT)))
+WITH_NTZ = StructType((StructField("t", PrimitiveType("timestamp_ntz")),))
+SHREDDED = {"delta.enableVariantShredding": "true"}
+
+
+def listed(*both, writer=()):
+    return Protocol(
+        min_reader_version=3, min_writer_version=7, reader_features=both, writer_features=(*both, *writer)
+    )
+
+
+def legacy(reader, writer):
+    return Protocol(min_reader_version=reader, min_writer_version=writer)
+
+
+GA = listed("variantType", "variantShredding")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "names"),
+    [
+        (legacy(1, 1), set()),
+        (legacy(1, 2), {"appendOnly", "invariants"}),
+        (legacy(1, 3), {"appendOnly", "invariants", "checkConstraints"}),
+        (
+            legacy(1, 4),
+            {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"},
+        ),
+        (
+            legacy(2, 5),
+            {
+                "appendOnly",
+                "invariants",
+                "checkConstraints",
+                "changeDataFeed",
+                "generatedColumns",
+                "columnMapping",
+            },
+        ),
+        (
+            legacy(1, 6),
+            {
+                "appendOnly",
+                "invariants",
+                "checkConstraints",
+                "changeDataFeed",
+                "generatedColumns",
+                "identityColumns",
+            },
+        ),
+        (listed("variantType", writer=("appendOnly",)), {"variantType", "appendOnly"}),
+        (
+            Protocol(min_reader_version=1, min_writer_version=7, writer_features=("rowTracking",)),
+            {"rowTracking"},
+        ),
+    ],
+)
+def test_supported_adds_what_legacy_versions_imply(protocol, names):
+    assert features.supported(protocol) == names
+
+
+@pytest.mark.parametrize(
+    ("protocol", "answer"),
+    [
+        (GA, True),
+        (listed("variantType", "variantShredding-preview"), True),
+        (listed("variantType", "variantShredding", "variantShredding-preview"), True),
+        (listed("variantType"), False),
+        (listed("variantType", writer=("variantShredding",)), False),
+        (legacy(2, 6), False),
+    ],
+)
+def test_shredding_is_supported_when_either_name_is_in_both_lists(protocol, answer):
+    """H1."""
+    assert features.shredding_supported(protocol) is answer
+
+
+@pytest.mark.parametrize(
+    ("protocol", "configuration", "answer"),
+    [
+        (GA, SHREDDED, True),
+        (GA, {"delta.enableVariantShredding": "TRUE"}, True),
+        (GA, {"delta.enableVariantShredding": "false"}, False),
+        (GA, {}, False),
+        (listed("variantType"), SHREDDED, False),
+    ],
+)
+def test_shredding_is_enabled_when_supported_and_the_property_is_true(protocol, configuration, answer):
+    """H2, H3, H5."""
+    assert features.shredding_enabled(protocol, configuration) is answer
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        GA,
+        listed("variantType-preview", "variantShredding-preview"),
+        listed("variantType", "variantType-preview", "variantShredding", "variantShredding-preview"),
+        listed("variantType", "deletionVectors", "columnMapping", "typeWidening", "vacuumProtocolCheck"),
+        listed(
+            "variantType", writer=("someWriterFeature", "icebergCompatV3", "rowTracking", "domainMetadata")
+        ),
+    ],
+)
+def test_tables_of_known_reader_features_can_be_read(protocol):
+    """T3 and section 10: writer features do not keep a reader out."""
+    features.check_may_read(protocol, WITH_VARIANT, "events")
+
+
+def test_legacy_tables_can_be_read_and_appended_to():
+    for protocol in (legacy(1, 1), legacy(1, 2), legacy(2, 5), legacy(1, 6)):
+        features.check_may_append(protocol, {}, PLAIN, "events")
+
+
+@pytest.mark.parametrize("name", ["catalogManaged", "catalogOwned-preview", "someReaderFeature"])
+def test_an_unknown_reader_feature_refuses_the_read_by_name(name):
+    with pytest.raises(UnsupportedFeatureError, match=f"events uses table features .* cannot read: {name}"):
+        features.check_may_read(listed("variantType", name), WITH_VARIANT, "events")
+
+
+@pytest.mark.parametrize("name", ["icebergCompatV3", "materializePartitionColumns", "someWriterFeature"])
+def test_an_unknown_writer_feature_refuses_the_append_by_name(name):
+    with pytest.raises(UnsupportedFeatureError, match=f"events uses table features .* cannot write: {name}"):
+        features.check_may_append(listed("variantType", writer=(name,)), {}, WITH_VARIANT, "events")
+
+
+def test_every_refused_feature_is_named_at_once():
+    with pytest.raises(UnsupportedFeatureError, match="cannot write: featureA, featureB"):
+        features.check_may_append(listed(writer=("featureB", "featureA")), {}, PLAIN, "events")
+
+
+@pytest.mark.parametrize(("reader", "writer"), [(4, 7), (99, 99)])
+def test_a_newer_reader_version_refuses_the_read(reader, writer):
+    with pytest.raises(UnsupportedFeatureError, match=f"reader version {reader}"):
+        features.check_may_read(legacy(reader, writer), PLAIN, "events")
+
+
+def test_a_newer_writer_version_refuses_the_append_only():
+    protocol = Protocol(min_reader_version=1, min_writer_version=8, writer_features=())
+    features.check_may_read(protocol, PLAIN, "events")
+    with pytest.raises(UnsupportedFeatureError, match="writer version 8"):
+        features.check_may_append(protocol, {}, PLAIN, "events")
+
+
+@pytest.mark.parametrize(
+    "data_type",
+    [
+        VARIANT,
+        ArrayType(VARIANT),
+        MapType(STRING, VARIANT),
+        StructType((StructField("w", ArrayType(StructType((StructField("x", VARIANT),)))),)),
+    ],
+)
+@pytest.mark.parametrize("protocol", [legacy(1, 2), listed("deletionVectors")])
+def test_a_variant_at_any_depth_without_the_feature_is_refused(data_type, protocol):
+    """T4."""
+    schema = StructType((StructField("c", data_type),))
+    with pytest.raises(ProtocolError, match="type variant, but its protocol lacks the feature variantType"):
+        features.check_may_read(protocol, schema, "events")
+
+
+def test_a_timestamp_ntz_without_the_feature_is_read_but_not_appended_to():
+    features.check_may_read(legacy(1, 2), WITH_NTZ, "events")
+    with pytest.raises(ProtocolError, match="lacks the feature timestampNtz"):
+        features.check_may_append(legacy(1, 2), {}, WITH_NTZ, "events")
+
+
+def test_a_feature_in_one_list_only_is_refused():
+    """T5."""
+    only_writer = listed("variantType", writer=("variantShredding",))
+    with pytest.raises(ProtocolError, match="variantShredding in writerFeatures but not in readerFeatures"):
+        features.check_may_read(only_writer, WITH_VARIANT, "events")
+    only_reader = Protocol(
+        min_reader_version=3,
+        min_writer_version=7,
+        reader_features=("variantType", "variantShredding"),
+        writer_features=("variantType",),
+    )
+    with pytest.raises(ProtocolError, match="variantShredding in readerFeatures but not in writerFeatures"):
+        features.check_may_read(only_reader, WITH_VARIANT, "events")
+
+
+def test_column_mapping_of_reader_version_2_needs_no_reader_list():
+    features.check_may_append(
+        Protocol(min_reader_version=2, min_writer_version=7, writer_features=("columnMapping",)),
+        {"delta.columnMapping.mode": "name"},
+        PLAIN,
+        "events",
+    )
+
+
+@pytest.mark.parametrize(
+    ("protocol", "message"),
+    [
+        (Protocol(min_reader_version=3, min_writer_version=6, reader_features=()), "with writer version 6"),
+        (Protocol(min_reader_version=3, min_writer_version=7, writer_features=()), "has no readerFeatures"),
+        (Protocol(min_reader_version=1, min_writer_version=7), "has no writerFeatures"),
+        (
+            Protocol(min_reader_version=1, min_writer_version=2, writer_features=("appendOnly",)),
+            "too low for a list",
+        ),
+    ],
+)
+def test_versions_and_lists_that_contradict_each_other_are_refused(protocol, message):
+    with pytest.raises(ProtocolError, match=message):
+        features.check_may_read(protocol, PLAIN, "events")
+
+
+def test_the_shredding_property_without_the_feature_refuses_writes_only():
+    """H4."""
+    features.check_may_read(listed("variantType"), WITH_VARIANT, "events")
+    with pytest.raises(
+        ProtocolError, match=r"sets delta\.enableVariantShredding=true, but .* variantShredding"
+    ):
+        features.check_may_append(listed("variantType"), SHREDDED, WITH_VARIANT, "events")
+    features.check_may_append(
+        listed("variantType", "variantShredding-preview"), SHREDDED, WITH_VARIANT, "events"
+    )
+
+
+def field(name, **metadata):
+    return StructField(
+        name, LONG, metadata={key.replace("__", "."): value for key, value in metadata.items()}
+    )
+
+
+@pytest.mark.parametrize(
+    ("configuration", "fields", "named"),
+    [
+        ({"delta.constraints.positive": "id > 0"}, (), "the CHECK constraint delta.constraints.positive"),
+        ({}, (field("a", delta__invariants="{}"),), "the invariant of the column a"),
+        ({}, (field("a", delta__generationExpression="b + 1"),), "the generation expression of the column a"),
+        (
+            {},
+            (field("a", delta__identity__start=1, delta__identity__step=1),),
+            "the identity of the column a",
+        ),
+        ({}, (StructField("s", StructType((field("a", delta__invariants="{}"),))),), "the column s.a"),
+        ({"delta.enableIcebergCompatV2": "true"}, (), "delta.enableIcebergCompatV2=true"),
+        (
+            {},
+            (StructField("v", VARIANT, metadata={"CURRENT_DEFAULT": "parse_json('1')"}),),
+            "the default parse_json('1') of the Variant column v",
+        ),
+    ],
+)
+def test_what_cannot_be_honoured_refuses_the_append_by_name(configuration, fields, named):
+    """Section 10 and X8: never write unchecked. Reading is not hindered."""
+    schema = StructType((*PLAIN.fields, *fields))
+    protocol = listed("variantType", "columnMapping", writer=("invariants", "icebergCompatV2"))
+    features.check_may_read(protocol, schema, "events")
+    with pytest.raises(UnsupportedFeatureError, match=f"cannot append to events: .*{re.escape(named)}"):
+        features.check_may_append(protocol, configuration, schema, "events")
+
+
+def test_constraint_features_without_a_constraint_do_not_hinder_an_append():
+    protocol = listed(
+        "variantType",
+        "columnMapping",
+        writer=(
+            "invariants",
+            "checkConstraints",
+            "generatedColumns",
+            "identityColumns",
+            "allowColumnDefaults",
+            "icebergCompatV1",
+        ),
+    )
+    schema = StructType((StructField("v", VARIANT, metadata={"CURRENT_DEFAULT": "null"}),))
+    features.check_may_append(protocol, {}, schema, "events")
+
+
+def test_a_new_table_without_needs_has_the_legacy_protocol():
+    assert features.new_table_protocol(PLAIN, {}) == legacy(1, 2)
+    assert features.new_table_protocol(PLAIN, {"delta.appendOnly": "true"}) == legacy(1, 2)
+
+
+def test_a_new_table_with_a_shredded_variant_has_both_features_in_both_lists():
+    """T2: the features that version 2 stood for stay, as delta-spark keeps them."""
+    protocol = features.new_table_protocol(WITH_VARIANT, SHREDDED)
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)
+    assert protocol.reader_features == ("variantType", "variantShredding")
+    assert protocol.writer_features == ("appendOnly", "invariants", "variantType", "variantShredding")
+
+
+def test_the_shredding_property_alone_brings_the_type_feature_too():
+    """H9."""
+    assert features.new_table_protocol(PLAIN, SHREDDED).reader_features == ("variantType", "variantShredding")
+
+
+@pytest.mark.parametrize(
+    ("configuration", "reader", "writer"),
+    [
+        ({"delta.columnMapping.mode": "name"}, {"columnMapping"}, {"columnMapping"}),
+        ({"delta.enableDeletionVectors": "true"}, {"deletionVectors"}, {"deletionVectors"}),
+        ({"delta.enableRowTracking": "true"}, None, {"rowTracking", "domainMetadata"}),
+        ({"delta.enableInCommitTimestamps": "true"}, None, {"inCommitTimestamp"}),
+        ({"delta.enableChangeDataFeed": "true"}, None, {"changeDataFeed"}),
+    ],
+)
+def test_a_new_table_has_the_features_of_its_properties(configuration, reader, writer):
+    protocol = features.new_table_protocol(PLAIN, configuration)
+    assert (set(protocol.reader_features) if protocol.reader_features else None) == reader
+    assert set(protocol.writer_features) == writer | {"appendOnly", "invariants"}
+    features.check_may_append(protocol, configuration, PLAIN, "events")
+
+
+def test_a_new_table_with_timestamp_ntz_has_its_feature():
+    assert features.new_table_protocol(WITH_NTZ, {}).reader_features == ("timestampNtz",)
+
+
+def test_adding_a_variant_to_a_legacy_table_materialises_its_features():
+    """T2: exactly variantType, invariants, appendOnly."""
+    protocol = features.with_needed_features(legacy(1, 2), WITH_VARIANT, {})
+    assert protocol == Protocol(
+        min_reader_version=3,
+        min_writer_version=7,
+        reader_features=("variantType",),
+        writer_features=("appendOnly", "invariants", "variantType"),
+    )
+
+
+def test_adding_a_variant_to_a_table_with_legacy_column_mapping_keeps_it_in_both_lists():
+    protocol = features.with_needed_features(legacy(2, 5), WITH_VARIANT, {})
+    assert set(protocol.reader_features) == {"columnMapping", "variantType"}
+    assert "columnMapping" in protocol.writer_features
+    features.check_may_append(protocol, {}, WITH_VARIANT, "events")
+
+
+@pytest.mark.parametrize(
+    "names", [("variantType",), ("variantType-preview",), ("variantType", "variantType-preview")]
+)
+def test_a_protocol_that_has_the_type_under_any_name_stays_as_it_is(names):
+    """T3."""
+    protocol = listed(*names)
+    assert features.with_needed_features(protocol, WITH_VARIANT, {}) is protocol
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (("variantType",), ("variantType", "variantShredding")),
+        (("variantType-preview",), ("variantType-preview", "variantType", "variantShredding")),
+        (("variantType", "variantShredding-preview"), ("variantType", "variantShredding-preview")),
+        (
+            ("variantType", "variantShredding", "variantShredding-preview"),
+            ("variantType", "variantShredding", "variantShredding-preview"),
+        ),
+    ],
+)
+def test_enabling_shredding_never_swaps_a_name_that_is_there(before, after):
+    """5.4 and H9."""
+    protocol = features.with_needed_features(listed(*before), WITH_VARIANT, SHREDDED)
+    assert protocol.reader_features == after
+    assert protocol.writer_features == after
+
+
+def test_features_that_we_do_not_know_survive_an_upgrade():
+    protocol = features.with_needed_features(listed(writer=("someWriterFeature",)), WITH_VARIANT, {})
+    assert protocol.writer_features == ("someWriterFeature", "variantType")

@@ -1,0 +1,101 @@
+"""Table properties: how text is read, and which text a new table may have (H5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from delta_variant import properties
+from delta_variant.errors import ProtocolError
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("true", True), ("TRUE", True), ("false", False), ("yes", False), ("", False)]
+)
+def test_a_boolean_is_on_only_for_the_word_true(text, value):
+    """H5: any value other than `true`, whatever its case, is off."""
+    configuration = {"delta.enableVariantShredding": text}
+    assert properties.get(configuration, properties.ENABLE_VARIANT_SHREDDING) is value
+
+
+@pytest.mark.parametrize(
+    ("prop", "default"),
+    [
+        (properties.ENABLE_VARIANT_SHREDDING, False),
+        (properties.APPEND_ONLY, False),
+        (properties.CHECKPOINT_INTERVAL, 10),
+        (properties.DATA_SKIPPING_NUM_INDEXED_COLS, 32),
+        (properties.DATA_SKIPPING_STATS_COLUMNS, None),
+        (properties.COLUMN_MAPPING_MODE, "none"),
+        (properties.COLUMN_MAPPING_MAX_COLUMN_ID, 0),
+        (properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION, None),
+        (properties.WRITE_STATS_AS_JSON, True),
+        (properties.WRITE_STATS_AS_STRUCT, False),
+    ],
+)
+def test_an_absent_property_has_the_default_of_the_protocol(prop, default):
+    assert properties.get({}, prop) == default
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("delta.checkpointInterval", "100", 100),
+        ("delta.dataSkippingNumIndexedCols", "-1", -1),
+        ("delta.columnMapping.mode", "id", "id"),
+        ("delta.inCommitTimestampEnablementTimestamp", "1795251402579", 1795251402579),
+        ("delta.dataSkippingStatsColumns", "v20,v40, id", (("v20",), ("v40",), ("id",))),
+        ("delta.dataSkippingStatsColumns", "st.w,`a.b`.c,`x,y``z`", (("st", "w"), ("a.b", "c"), ("x,y`z",))),
+        ("delta.dataSkippingStatsColumns", "", ()),
+        ("delta.rowTracking.materializedRowIdColumnName", "_row-id-col-1", "_row-id-col-1"),
+    ],
+)
+def test_get_reads_the_text_of_a_property(name, text, value):
+    assert properties.get({name: text}, properties.PROPERTIES[name]) == value
+
+
+REFUSED = [
+    ("delta.checkpointInterval", "0"),
+    ("delta.checkpointInterval", "ten"),
+    ("delta.checkpointInterval", "1_0"),
+    ("delta.checkpointInterval", "9" * 5000),
+    ("delta.dataSkippingNumIndexedCols", "-2"),
+    ("delta.columnMapping.mode", "Name"),
+    ("delta.dataSkippingStatsColumns", "a,,b"),
+    ("delta.dataSkippingStatsColumns", "a,"),
+    ("delta.dataSkippingStatsColumns", "`a"),
+    ("delta.checkpointPolicy", "v3"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), REFUSED)
+def test_get_refuses_text_that_it_cannot_read_by_name_and_value(name, text):
+    with pytest.raises(ProtocolError, match=f"{name} is '{text}'"):
+        properties.get({name: text}, properties.PROPERTIES[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [*REFUSED, ("delta.enableVariantShredding", "bla"), ("delta.appendOnly", "1")]
+)
+def test_check_new_refuses_a_value_by_name_and_value(name, text):
+    """H5: only true and false can be set."""
+    with pytest.raises(ProtocolError, match=f"{name} cannot be '{text}'"):
+        properties.check_new({name: text})
+
+
+@pytest.mark.parametrize(
+    "name", ["delta.feature.variantType", "delta.minReaderVersion", "delta.minWriterVersion"]
+)
+def test_check_new_refuses_what_belongs_to_the_protocol(name):
+    with pytest.raises(ProtocolError, match=f"{name}='3' is not a table property"):
+        properties.check_new({name: "3"})
+
+
+def test_check_new_lets_allowed_values_and_foreign_properties_pass():
+    properties.check_new(
+        {
+            "delta.enableVariantShredding": "TRUE",
+            "delta.checkpointInterval": "5",
+            "owner": "me",
+            "delta.other": "x",
+        }
+    )
