@@ -118,7 +118,7 @@ def size(store: Store, path: str) -> int:
 
 
 def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]:
-    """Return the paths of all files below the folder `prefix`, sorted, or only those that sort behind `after`.
+    """Return the sorted paths of all files below the folder `prefix`, or of those that sort behind `after`.
 
     A folder that does not exist has no files.
     """
@@ -141,7 +141,8 @@ def put(store: Store, path: str, data: bytes) -> None:
 def put_if_absent(store: Store, path: str, data: bytes) -> None:
     """Write a file whole, or raise VersionExistsError and leave the one that is there.
 
-    On a local disk this is a hard link to a finished file, elsewhere a conditional put: nobody sees a part of it.
+    On a local disk this is a hard link to a finished file, elsewhere a conditional put: no reader ever sees a
+    part of it.
     """
     with _plain_errors(_name(store, path)):
         try:

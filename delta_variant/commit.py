@@ -1,0 +1,264 @@
+"""Commits: a new table, or files for a table that there is, checked against concurrent writers and retried.
+
+A commit is never overwritten. An append depends on nothing but the protocol, the metadata and its `txn`, so it goes
+through behind any other commit that leaves these alone (PROTOCOL.md, "Commit Provenance", "In-Commit Timestamps",
+"Row Tracking").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from . import features, log, properties
+from .actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
+from .errors import (
+    CommitConflictError,
+    MalformedLogError,
+    ProtocolError,
+    TableExistsError,
+    VersionExistsError,
+)
+from .snapshot import Snapshot
+from .store import Store
+
+__all__ = ["Clock", "add_files", "create_table"]
+
+Clock = Callable[[], int]
+"""Gives the time in milliseconds since 1970."""
+
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
+
+
+def create_table(
+    store: Store,
+    protocol: Protocol,
+    metadata: Metadata,
+    adds: Sequence[AddFile] = (),
+    *,
+    operation: str = "CREATE TABLE",
+    operation_parameters: Mapping[str, Any] | None = None,
+    operation_metrics: Mapping[str, int | str] | None = None,
+    clock: Clock,
+    engine_info: str,
+    txn_id: str,
+) -> int:
+    """Commit version 0 of a table, with its first files, and return 0.
+
+    Raises TableExistsError when another writer was first.
+    """
+    provenance = _Provenance(
+        operation, operation_parameters, operation_metrics, engine_info, txn_id, None, True
+    )
+    draft = _Draft(protocol, metadata, (protocol, metadata), tuple(adds), provenance)
+    try:
+        log.write_commit(store, 0, _actions(draft, _NOTHING, clock))
+    except VersionExistsError as error:
+        if not any(_is_own(actions, txn_id) for _, actions in log.read_commits(store, -1)):
+            raise TableExistsError(f"there is a Delta table at {store.uri} already") from error
+    return 0
+
+
+def add_files(
+    snapshot: Snapshot,
+    adds: Sequence[AddFile],
+    *,
+    data_change: bool = True,
+    new_metadata: Metadata | None = None,
+    new_protocol: Protocol | None = None,
+    txn: Txn | None = None,
+    operation: str = "WRITE",
+    operation_parameters: Mapping[str, Any] | None = None,
+    operation_metrics: Mapping[str, int | str] | None = None,
+    clock: Clock,
+    engine_info: str,
+    txn_id: str,
+    max_attempts: int = 1000,
+) -> int:
+    """Commit files on top of `snapshot`, behind whatever was committed since, and return the version.
+
+    The adds need `stats` with `numRecords` when the table supports row tracking (else ProtocolError). Raises
+    CommitConflictError when a concurrent commit changed protocol or metadata, or has a `txn` of the same application.
+    """
+    provenance = _Provenance(
+        operation, operation_parameters, operation_metrics, engine_info, txn_id, snapshot.version, data_change
+    )
+    draft = _Draft(
+        new_protocol or snapshot.protocol,
+        new_metadata or snapshot.metadata,
+        tuple(action for action in (new_protocol, new_metadata, txn) if action is not None),
+        tuple(msgspec.structs.replace(add, data_change=data_change) for add in adds),
+        provenance,
+    )
+    base = _Base(
+        snapshot.version, snapshot.timestamp, _high_water_mark(snapshot.domain_metadata.values(), -1)
+    )
+    for _ in range(max_attempts):
+        version = base.version + 1
+        try:
+            log.write_commit(snapshot.store, version, _actions(draft, base, clock))
+        except VersionExistsError:
+            winners = log.read_commits(snapshot.store, base.version)
+            own = next((won for won, actions in winners if _is_own(actions, txn_id)), None)
+            if own is not None:
+                return own
+            base = _behind(base, winners, snapshot.uri, txn)
+        else:
+            return version
+    raise CommitConflictError(
+        f"{snapshot.uri}: other writers were first {max_attempts} times, the last at version {base.version}; try again"
+    )
+
+
+@dataclass(frozen=True)
+class _Provenance:
+    """What `commitInfo` says of a commit, but for its times."""
+
+    operation: str
+    parameters: Mapping[str, Any] | None
+    metrics: Mapping[str, int | str] | None
+    engine_info: str
+    txn_id: str
+    read_version: int | None
+    is_blind_append: bool
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A commit before it has a version: the protocol and metadata that it leaves behind, and its actions."""
+
+    protocol: Protocol
+    metadata: Metadata
+    table_actions: tuple[Action, ...]
+    adds: tuple[AddFile, ...]
+    provenance: _Provenance
+
+
+@dataclass(frozen=True)
+class _Base:
+    """What a commit takes over from the version before it."""
+
+    version: int
+    timestamp: int | None
+    high_water_mark: int
+
+
+_NOTHING = _Base(version=-1, timestamp=None, high_water_mark=-1)
+
+
+def _actions(draft: _Draft, base: _Base, clock: Clock) -> list[Action]:
+    """Return the actions of the version behind `base`; `commitInfo` comes first, as in-commit timestamps ask."""
+    version = base.version + 1
+    info = _commit_info(draft, base, clock())
+    if not features.supports(draft.protocol, "rowTracking"):
+        return [info, *draft.table_actions, *draft.adds]
+    adds, high_water_mark = _with_row_ids(draft.adds, version, base.high_water_mark)
+    if high_water_mark == base.high_water_mark:
+        return [info, *draft.table_actions, *adds]
+    mark = msgspec.json.encode({"rowIdHighWaterMark": high_water_mark}).decode()
+    domain = DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=mark, removed=False)
+    return [info, *draft.table_actions, *adds, domain]
+
+
+def _commit_info(draft: _Draft, base: _Base, now: int) -> CommitInfo:
+    provenance = draft.provenance
+    fields: dict[str, Any] = {}
+    if _has_in_commit_timestamps(draft):
+        fields["inCommitTimestamp"] = max(now, 0 if base.timestamp is None else base.timestamp + 1)
+    fields["timestamp"] = now
+    fields["operation"] = provenance.operation
+    fields["operationParameters"] = {
+        name: value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+        for name, value in (provenance.parameters or {}).items()
+    }
+    if provenance.read_version is not None:
+        fields["readVersion"] = provenance.read_version
+    fields["isBlindAppend"] = provenance.is_blind_append
+    fields["operationMetrics"] = {name: str(value) for name, value in (provenance.metrics or {}).items()}
+    fields["engineInfo"] = provenance.engine_info
+    fields["txnId"] = provenance.txn_id
+    return CommitInfo(fields)
+
+
+def _has_in_commit_timestamps(draft: _Draft) -> bool:
+    return features.supports(draft.protocol, "inCommitTimestamp") and properties.get(
+        draft.metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS
+    )
+
+
+def _with_row_ids(adds: Iterable[AddFile], version: int, high_water_mark: int) -> tuple[list[AddFile], int]:
+    numbered: list[AddFile] = []
+    for add in adds:
+        if add.base_row_id is None:
+            add = msgspec.structs.replace(
+                add, base_row_id=high_water_mark + 1, default_row_commit_version=version
+            )
+            high_water_mark += _num_records(add)
+        numbered.append(add)
+    return numbered, high_water_mark
+
+
+class _NumRecords(msgspec.Struct, rename="camel"):
+    num_records: int
+
+
+def _num_records(add: AddFile) -> int:
+    try:
+        return msgspec.json.decode(add.stats or "", type=_NumRecords).num_records
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(
+            f"the statistics of {add.path} have no numRecords: a table that supports rowTracking needs them"
+        ) from error
+
+
+class _HighWaterMark(msgspec.Struct, rename="camel"):
+    row_id_high_water_mark: int
+
+
+def _high_water_mark(actions: Iterable[Action], known: int) -> int:
+    for action in actions:
+        if isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN and not action.removed:
+            try:
+                mark = msgspec.json.decode(action.configuration, type=_HighWaterMark).row_id_high_water_mark
+            except msgspec.MsgspecError as error:
+                raise MalformedLogError(
+                    f"the domain {ROW_TRACKING_DOMAIN} has no rowIdHighWaterMark: {error}"
+                ) from error
+            known = max(known, mark)
+    return known
+
+
+def _behind(base: _Base, winners: Sequence[log.CommitActions], uri: str, txn: Txn | None) -> _Base:
+    """Return the base behind the commits that came first. Raises CommitConflictError where one is in the way."""
+    for version, actions in winners:
+        for action in actions:
+            if obstacle := _obstacle(action, txn):
+                raise CommitConflictError(
+                    f"{uri}: version {version}, committed meanwhile, {obstacle}; load the table again and retry"
+                )
+        timestamps = (action.in_commit_timestamp for action in actions if isinstance(action, CommitInfo))
+        base = replace(
+            base,
+            version=version,
+            timestamp=next(timestamps, None),
+            high_water_mark=_high_water_mark(actions, base.high_water_mark),
+        )
+    return base
+
+
+def _obstacle(action: Action, txn: Txn | None) -> str | None:
+    if isinstance(action, Protocol):
+        return "changed the protocol"
+    if isinstance(action, Metadata):
+        return "changed the metadata"
+    if isinstance(action, Txn) and txn is not None and action.app_id == txn.app_id:
+        return f"has a transaction of the same application {txn.app_id}"
+    return None
+
+
+def _is_own(actions: Iterable[Action], txn_id: str) -> bool:
+    # A store may answer a put that succeeded with "exists already", when it repeats one whose answer was lost.
+    return any(isinstance(action, CommitInfo) and action.fields.get("txnId") == txn_id for action in actions)

@@ -1,0 +1,257 @@
+"""The state of a table at one version, made of its log's actions (PROTOCOL.md, "Action Reconciliation")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import schema as schemas
+from .actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Txn,
+    decode_path,
+    file_key,
+)
+from .data_types import StructType, describe
+from .errors import MalformedLogError
+from .store import Store
+
+__all__ = ["FILES_SCHEMA", "Checkpoint", "Snapshot", "files_table", "replay"]
+
+_STRING_MAP = pa.map_(pa.string(), pa.string())
+
+_DELETION_VECTOR = pa.struct(
+    [
+        ("storage_type", pa.string()),
+        ("path_or_inline_dv", pa.string()),
+        ("offset", pa.int32()),
+        ("size_in_bytes", pa.int32()),
+        ("cardinality", pa.int64()),
+        ("max_row_index", pa.int64()),
+    ]
+)
+
+FILES_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partition_values", _STRING_MAP),
+        ("size", pa.int64()),
+        ("modification_time", pa.int64()),
+        ("stats", pa.string()),
+        ("tags", _STRING_MAP),
+        ("deletion_vector", _DELETION_VECTOR),
+        ("base_row_id", pa.int64()),
+        ("default_row_commit_version", pa.int64()),
+        ("clustering_provider", pa.string()),
+    ]
+)
+"""The columns of `Snapshot.files`: the fields of an AddFile, `path` decoded and `stats` verbatim."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state that a checkpoint recorded: the actions that are not files, and the files as FILES_SCHEMA."""
+
+    actions: Sequence[Action]
+    files: pa.Table
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Snapshot:
+    """The state of a table at one version.
+
+    `files` has one row for each logical file (FILES_SCHEMA). `timestamp` is the in-commit timestamp of the version
+    in milliseconds since 1970, or None where the table does not keep them.
+    """
+
+    uri: str
+    store: Store
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+    schema: StructType
+    files: pa.Table
+    txns: Mapping[str, Txn]
+    domain_metadata: Mapping[str, DomainMetadata]
+    timestamp: int | None = None
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """Return the table properties."""
+        return self.metadata.configuration
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Return the logical names of the partition columns, in order."""
+        return self.metadata.partition_columns
+
+    @property
+    def num_files(self) -> int:
+        """Return how many logical files the table has."""
+        return self.files.num_rows
+
+    @property
+    def num_bytes(self) -> int:
+        """Return the size of all data files together."""
+        return int(pc.sum(self.files["size"]).as_py() or 0)
+
+    def __repr__(self) -> str:
+        features = sorted({*(self.protocol.reader_features or ()), *(self.protocol.writer_features or ())})
+        lines = [
+            f"Snapshot of {self.uri}",
+            f"  version     {self.version}",
+            f"  files       {self.num_files:,} ({self.num_bytes:,} bytes)",
+            f"  protocol    {self.protocol.min_reader_version}, {self.protocol.min_writer_version}",
+            f"  features    {', '.join(features)}",
+            f"  partitions  {', '.join(self.partition_columns)}",
+            *(f"  property    {name} = {value}" for name, value in sorted(self.configuration.items())),
+            *(
+                f"  column      {_column(field.name, describe(field.type), field.nullable)}"
+                for field in self.schema.fields
+            ),
+        ]
+        return "\n".join(line for line in lines if line.split()[1:])
+
+
+def files_table(adds: Sequence[AddFile]) -> pa.Table:
+    """Return AddFiles as a table of FILES_SCHEMA, their paths decoded."""
+    values: dict[str, list[Any]] = {
+        field.name: [getattr(add, field.name) for add in adds] for field in FILES_SCHEMA
+    }
+    values["path"] = [decode_path(path) for path in values["path"]]
+    for name in ("partition_values", "tags"):
+        values[name] = [None if entries is None else list(entries.items()) for entries in values[name]]
+    values["deletion_vector"] = [
+        None if vector is None else msgspec.structs.asdict(vector) for vector in values["deletion_vector"]
+    ]
+    return pa.table(
+        {field.name: pa.array(values[field.name], field.type) for field in FILES_SCHEMA}, schema=FILES_SCHEMA
+    )
+
+
+def replay(
+    store: Store,
+    version: int,
+    checkpoint: Checkpoint | None,
+    commits: Iterable[Sequence[Action]],
+    *,
+    timestamp: int | None = None,
+) -> Snapshot:
+    """Return the snapshot at `version`, of a checkpoint and the commits behind it in order.
+
+    The latest action on a logical file `(path, dvId)`, a `txn` application or a domain wins; tombstones remove.
+    `timestamp` is the in-commit timestamp of the checkpoint's version. Raises MalformedLogError when there is no
+    protocol or no metaData, and what `schema.parse` raises for the schema text.
+    """
+    state = _State()
+    if checkpoint is not None:
+        state.apply(checkpoint.actions)
+        state.timestamp = timestamp
+    for actions in commits:
+        state.apply(actions)
+    files = files_table(list(state.added.values()))
+    if checkpoint is not None:
+        files = pa.concat_tables([_without(checkpoint.files, state.touched), files])
+    return _snapshot(store, version, state, files)
+
+
+class _State:
+    """What is known while a log is replayed, action by action."""
+
+    def __init__(self) -> None:
+        self.protocol: Protocol | None = None
+        self.metadata: Metadata | None = None
+        self.timestamp: int | None = None
+        self.txns: dict[str, Txn] = {}
+        self.domains: dict[str, DomainMetadata] = {}
+        self.added: dict[tuple[str, str | None], AddFile] = {}
+        self.touched: set[tuple[str, str | None]] = set()
+
+    def apply(self, actions: Iterable[Action]) -> None:
+        """Take over the actions of one commit."""
+        self.timestamp = None
+        for action in actions:
+            if isinstance(action, AddFile):
+                key = file_key(action)
+                self.touched.add(key)
+                self.added[key] = action
+            elif isinstance(action, RemoveFile):
+                key = file_key(action)
+                self.touched.add(key)
+                self.added.pop(key, None)
+            else:
+                self._apply_table_action(action)
+
+    def _apply_table_action(self, action: Action) -> None:
+        if isinstance(action, Protocol):
+            self.protocol = action
+        elif isinstance(action, Metadata):
+            self.metadata = action
+        elif isinstance(action, Txn):
+            self.txns[action.app_id] = action
+        elif isinstance(action, CommitInfo):
+            self.timestamp = action.in_commit_timestamp
+        elif isinstance(action, DomainMetadata):
+            if action.removed:
+                self.domains.pop(action.domain, None)
+            else:
+                self.domains[action.domain] = action
+
+
+def _snapshot(store: Store, version: int, state: _State, files: pa.Table) -> Snapshot:
+    if state.protocol is None or state.metadata is None:
+        lacking = "protocol" if state.protocol is None else "metaData"
+        raise MalformedLogError(
+            f"{store.uri}, version {version}: no commit up to here has a {lacking} action"
+        )
+    return Snapshot(
+        uri=store.uri,
+        store=store,
+        version=version,
+        protocol=state.protocol,
+        metadata=state.metadata,
+        schema=schemas.parse(state.metadata.schema_string),
+        files=files,
+        txns=state.txns,
+        domain_metadata=state.domains,
+        timestamp=state.timestamp,
+    )
+
+
+def _without(files: pa.Table, keys: set[tuple[str, str | None]]) -> pa.Table:
+    if not keys or not files.num_rows:
+        return files
+    gone = pa.array([_key_text(path, unique_id) for path, unique_id in keys], pa.string())
+    return files.filter(pc.invert(pc.is_in(_key_texts(files), value_set=gone)))
+
+
+# No path holds NUL, so a path and a dvId joined by it are as good as the pair.
+def _key_text(path: str, unique_id: str | None) -> str:
+    return f"{path}\0{unique_id or ''}"
+
+
+def _key_texts(files: pa.Table) -> pa.ChunkedArray[Any]:
+    vectors = files["deletion_vector"]
+    offset = pc.struct_field(vectors, "offset")
+    unique_id = pc.binary_join_element_wise(
+        pc.struct_field(vectors, "storage_type"),
+        pc.struct_field(vectors, "path_or_inline_dv"),
+        pc.coalesce(pc.binary_join_element_wise("@", pc.cast(offset, pa.string()), ""), ""),
+        "",
+    )
+    return pc.binary_join_element_wise(files["path"], pc.coalesce(unique_id, ""), "\0")
+
+
+def _column(name: str, type_text: str, nullable: bool) -> str:
+    return f"{name} {type_text}" if nullable else f"{name} {type_text} not null"
