@@ -66,16 +66,16 @@ def _conform_struct(array: Array, struct: StructType, path: tuple[str, ...]) -> 
         index = by_name.get(field.name.lower())
         source = pa.nulls(len(array)) if index is None else pc.struct_field(array, [index])
         part = _conform(source, field.type, (*path, field.name))
-        nulls = part.null_count if array.null_count == 0 else len(part.filter(array.is_valid()).drop_null())
-        if not field.nullable and _missing(array, part, nulls):
+        if not field.nullable and _count_nulls_within(array, part):
             raise SchemaError(f"the column {'.'.join((*path, field.name))} has nulls, but it is NOT NULL")
         parts.append(part)
         fields.append(pa.field(field.name, part.type, field.nullable))
     return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
 
 
-def _missing(array: Array, part: Array, counted: int) -> bool:
-    return counted > 0 if array.null_count == 0 else counted < len(array) - array.null_count
+def _count_nulls_within(struct: Array, part: Array) -> int:
+    visible = part.filter(struct.is_valid()) if struct.null_count else part
+    return int(visible.null_count)
 
 
 def _conform_list(array: Array, data_type: ArrayType, path: tuple[str, ...]) -> Array:

@@ -71,9 +71,10 @@ def _check_names(struct: StructType, path: tuple[str, ...], mode: ColumnMappingM
     seen: dict[str, str] = {}
     for field in struct.fields:
         where = ".".join((*path, field.name))
-        twin = seen.setdefault(field.name.lower(), field.name)
-        if twin is not field.name:
+        twin = seen.get(field.name.lower())
+        if twin is not None:
             raise SchemaError(f"the columns {twin} and {where} differ at most by case: rename one")
+        seen[field.name.lower()] = where
         if not field.name:
             raise SchemaError("a column has no name")
         forbidden = [character for character in FORBIDDEN_CHARACTERS if character in field.name]

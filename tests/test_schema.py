@@ -1,0 +1,711 @@
+"""The schema of a table: JSON (T1), Arrow, merging (T10), rules (T6, T7), column mapping (T11),
+partition values, and which columns have statistics (ST10, ST13)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from itertools import count
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_variant import schema
+from delta_variant.errors import MalformedLogError, SchemaError
+from delta_variant.schema import VARIANT, ArrayType, MapType, PrimitiveType, StructField, StructType
+
+LONG, INTEGER, STRING, BINARY = (PrimitiveType(name) for name in ("long", "integer", "string", "binary"))
+VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+VARIANT_MARK = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:metadata": b""}
+
+
+def struct(**types) -> StructType:
+    return StructType(tuple(StructField(name, data_type) for name, data_type in types.items()))
+
+
+def column(data_type) -> StructType:
+    return struct(c=data_type)
+
+
+# ---- JSON
+
+
+def written_schemas(corpora) -> Iterator[str]:
+    for log in (corpora / "delta-golden").glob("*/_delta_log/*.json"):
+        for line in log.read_text(encoding="utf-8").splitlines():
+            if "metaData" in (action := json.loads(line)):
+                yield action["metaData"]["schemaString"]
+
+
+def test_the_schemas_of_the_golden_tables_come_back_as_the_text_they_were(corpora):
+    """T1: keys, their order and the plain string, as delta-spark wrote them."""
+    texts = list(written_schemas(corpora))
+    assert any('"elementType":"variant"' in text for text in texts)
+    assert [schema.to_json(schema.parse(text)) for text in texts] == texts
+
+
+def test_the_json_of_every_kind_of_type():
+    text = (
+        '{"type":"struct","fields":['
+        '{"name":"é","type":"decimal(10,2)","nullable":false,"metadata":{"comment":"x","n":1}},'
+        '{"name":"a","type":{"type":"array","elementType":"variant","containsNull":true},'
+        '"nullable":true,"metadata":{}},'
+        '{"name":"m","type":{"type":"map","keyType":"string","valueType":"long","valueContainsNull":false},'
+        '"nullable":true,"metadata":{}},'
+        '{"name":"s","type":{"type":"struct","fields":[{"name":"v","type":"variant","nullable":true,"metadata":{}}]},'
+        '"nullable":true,"metadata":{}}]}'
+    )
+    parsed = schema.parse(text)
+    assert parsed == StructType(
+        (
+            StructField("é", PrimitiveType("decimal(10,2)"), False, {"comment": "x", "n": 1}),
+            StructField("a", ArrayType(VARIANT, True)),
+            StructField("m", MapType(STRING, LONG, False)),
+            StructField("s", struct(v=VARIANT)),
+        )
+    )
+    assert schema.to_json(parsed) == text
+
+
+def schema_text(type_text: str) -> str:
+    return f'{{"type":"struct","fields":[{{"name":"c","type":{type_text},"nullable":true,"metadata":{{}}}}]}}'
+
+
+@pytest.mark.parametrize(
+    ("type_text", "data_type"),
+    [
+        ('"variant"', VARIANT),
+        ('{"type":"variant"}', VARIANT),
+        ('{"type":"array","elementType":{"type":"variant"},"containsNull":false}', ArrayType(VARIANT, False)),
+        ('"decimal"', PrimitiveType("decimal(10,0)")),
+        ('"decimal( 38 , 38 )"', PrimitiveType("decimal(38,38)")),
+    ],
+)
+def test_parse_reads_both_spellings(type_text, data_type):
+    """T1."""
+    assert schema.parse(schema_text(type_text)) == column(data_type)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not JSON"),
+        ('"long"', "must be a struct"),
+        ("[]", "no type that Delta knows"),
+        ('{"type":"struct"}', "has no list 'fields'"),
+        ('{"type":"struct","fields":[{"type":"long"}]}', "a field without a name"),
+        (schema_text('"int"'), "the column c has the type 'int'"),
+        (schema_text('"decimal(39,0)"'), "up to 38 digits"),
+        (schema_text('"decimal(5,6)"'), "up to 38 digits"),
+        (schema_text("null"), "the column c has no type"),
+        (schema_text('{"type":"array"}'), "the column c.element has no type"),
+        (schema_text('{"type":"array","elementType":"long","containsNull":1}'), "'containsNull'"),
+        (schema_text('"long"').replace("{}", "3"), "field metadata that is not an object"),
+    ],
+)
+def test_parse_names_what_it_cannot_read(text, message):
+    with pytest.raises(SchemaError, match=message):
+        schema.parse(text)
+
+
+@pytest.mark.parametrize("depth", [200, 100_000])
+def test_parse_refuses_a_schema_too_deep_for_any_reader(depth):
+    type_text = '{"type":"array","elementType":' * depth + '"long"' + "}" * depth
+    with pytest.raises(SchemaError, match=r"deeper|not JSON"):
+        schema.parse(schema_text(type_text))
+
+
+# ---- Arrow
+
+
+@pytest.mark.parametrize(
+    ("arrow_type", "name"),
+    [
+        (pa.int8(), "byte"),
+        (pa.int16(), "short"),
+        (pa.int32(), "integer"),
+        (pa.int64(), "long"),
+        (pa.uint8(), "short"),
+        (pa.uint16(), "integer"),
+        (pa.uint32(), "long"),
+        (pa.uint64(), "decimal(20,0)"),
+        (pa.float16(), "float"),
+        (pa.float32(), "float"),
+        (pa.float64(), "double"),
+        (pa.bool_(), "boolean"),
+        (pa.string(), "string"),
+        (pa.large_string(), "string"),
+        (pa.string_view(), "string"),
+        (pa.binary(), "binary"),
+        (pa.large_binary(), "binary"),
+        (pa.binary_view(), "binary"),
+        (pa.binary(4), "binary"),
+        (pa.date32(), "date"),
+        (pa.date64(), "date"),
+        (pa.timestamp("us", "UTC"), "timestamp"),
+        (pa.timestamp("ns", "Europe/Berlin"), "timestamp"),
+        (pa.timestamp("us"), "timestamp_ntz"),
+        (pa.timestamp("s"), "timestamp_ntz"),
+        (pa.decimal128(10, 2), "decimal(10,2)"),
+        (pa.decimal256(38, 0), "decimal(38,0)"),
+        (pa.null(), "void"),
+        (pa.dictionary(pa.int8(), pa.string()), "string"),
+        (pa.run_end_encoded(pa.int32(), pa.int64()), "long"),
+        (pa.uuid(), "binary"),
+    ],
+)
+def test_from_arrow_gives_each_arrow_type_its_delta_type(arrow_type, name):
+    assert schema.from_arrow(pa.schema([pa.field("c", arrow_type)])) == column(PrimitiveType(name))
+
+
+@pytest.mark.parametrize(
+    "arrow_type",
+    [
+        pa.time64("us"),
+        pa.duration("us"),
+        pa.decimal256(39, 0),
+        pa.decimal128(5, -2),
+        pa.month_day_nano_interval(),
+    ],
+)
+def test_from_arrow_names_a_column_that_delta_has_no_type_for(arrow_type):
+    with pytest.raises(SchemaError, match=r"the column s\.c has the type"):
+        schema.from_arrow(pa.schema([pa.field("s", pa.struct([pa.field("c", arrow_type)]))]))
+
+
+@pytest.mark.parametrize(
+    "arrow_type",
+    [
+        pa.list_(pa.field("item", pa.int64(), False)),
+        pa.large_list(pa.field("item", pa.int64(), False)),
+        pa.list_(pa.field("item", pa.int64(), False), 3),
+    ],
+)
+def test_from_arrow_reads_every_kind_of_list(arrow_type):
+    assert schema.from_arrow(pa.schema([pa.field("c", arrow_type)])) == column(ArrayType(LONG, False))
+
+
+def test_from_arrow_keeps_nullability_at_every_depth():
+    arrow = pa.schema(
+        [
+            pa.field("s", pa.struct([pa.field("x", pa.int64(), False)]), False),
+            pa.field("m", pa.map_(pa.string(), pa.field("value", pa.int64(), False))),
+        ]
+    )
+    assert schema.from_arrow(arrow) == StructType(
+        (
+            StructField("s", StructType((StructField("x", LONG, False),)), False),
+            StructField("m", MapType(STRING, LONG, False)),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        pa.field("c", pa.json_()),
+        pa.field("c", pa.json_(pa.large_string())),
+        pa.field("c", pa.string(), metadata={b"ARROW:extension:name": b"arrow.json"}),
+        pa.field("c", VARIANT_STORAGE, metadata=VARIANT_MARK),
+        pa.field("c", pa.struct([("value", pa.binary()), ("metadata", pa.binary())]), metadata=VARIANT_MARK),
+    ],
+)
+def test_from_arrow_knows_a_variant_by_its_extension_at_any_depth(field):
+    assert schema.from_arrow(pa.schema([field])) == column(VARIANT)
+    assert schema.from_arrow(pa.schema([pa.field("s", pa.struct([field]))])) == struct(s=column(VARIANT))
+    assert schema.from_arrow(pa.schema([pa.field("a", pa.list_(field))])) == struct(a=ArrayType(VARIANT))
+
+
+@pytest.mark.parametrize("arrow_type", [pa.string(), pa.large_string(), pa.string_view(), VARIANT_STORAGE])
+def test_from_arrow_takes_the_named_columns_for_variants(arrow_type):
+    arrow = pa.schema([pa.field("c", arrow_type)])
+    assert schema.from_arrow(arrow, ["c"]) == column(VARIANT)
+    assert schema.from_arrow(arrow) != column(VARIANT)
+
+
+def test_from_arrow_refuses_variant_columns_that_cannot_be():
+    with pytest.raises(SchemaError, match="the column c cannot become a Variant: it is int64"):
+        schema.from_arrow(pa.schema([pa.field("c", pa.int64())]), ["c"])
+    with pytest.raises(SchemaError, match="variant_columns names d, which the data does not have"):
+        schema.from_arrow(pa.schema([pa.field("c", pa.string())]), ["d"])
+
+
+def test_to_arrow_marks_a_variant_by_field_metadata():
+    field = schema.to_arrow(column(VARIANT)).field("c")
+    assert field.type == VARIANT_STORAGE
+    assert field.metadata == VARIANT_MARK
+    nested = schema.to_arrow(column(ArrayType(VARIANT))).field("c").type.value_field
+    assert nested.metadata == VARIANT_MARK
+
+
+EVERY_PRIMITIVE = [
+    "string",
+    "long",
+    "integer",
+    "short",
+    "byte",
+    "float",
+    "double",
+    "boolean",
+    "binary",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "variant",
+    "void",
+    "decimal(38,10)",
+]
+
+EVERY_TYPE = StructType(
+    (
+        *(StructField(name, PrimitiveType(name)) for name in EVERY_PRIMITIVE),
+        StructField("s", StructType((StructField("x", VARIANT, False),)), False),
+        StructField("a", ArrayType(ArrayType(VARIANT, False), True)),
+        StructField("m", MapType(STRING, struct(v=VARIANT), False)),
+    )
+)
+
+
+def test_from_arrow_undoes_to_arrow():
+    assert schema.from_arrow(schema.to_arrow(EVERY_TYPE)) == EVERY_TYPE
+
+
+def test_to_arrow_gives_the_ids_of_column_mapping_to_parquet_only_when_asked():
+    mapped = StructType((StructField("c", VARIANT, metadata={"delta.columnMapping.id": 7}),))
+    assert schema.to_arrow(mapped, field_ids=True).field("c").metadata == {
+        **VARIANT_MARK,
+        b"PARQUET:field_id": b"7",
+    }
+    assert schema.to_arrow(mapped).field("c").metadata == VARIANT_MARK
+
+
+# ---- conform
+
+
+def test_conform_puts_columns_in_the_order_names_and_types_of_the_table():
+    table = struct(id=LONG, day=PrimitiveType("date"), t=PrimitiveType("timestamp_ntz"), v=VARIANT)
+    batch = pa.record_batch(
+        {"V": ['{"a":1}'], "ID": pa.array([1], pa.int16()), "t": pa.array([1_000], pa.timestamp("ns"))}
+    )
+    conformed = schema.conform(batch, table)
+    assert conformed.to_pylist() == [
+        {"id": 1, "day": None, "t": datetime(1970, 1, 1, microsecond=1), "v": '{"a":1}'}
+    ]
+    assert conformed.schema.types == [pa.int64(), pa.date32(), pa.timestamp("us"), pa.string()]
+
+
+def test_conform_reaches_into_structs_and_lists():
+    table = struct(s=struct(x=LONG, y=STRING), a=ArrayType(struct(p=LONG, q=LONG)))
+    rows = [
+        {"s": {"X": 1}, "a": [{"q": 1}, None]},
+        {"s": None, "a": None},
+        {"s": {"X": None}, "a": []},
+        {"s": {"X": 2}, "a": [{"q": 2}]},
+    ]
+    arrow = pa.schema(
+        [
+            ("s", pa.struct([("X", pa.int32())])),
+            ("a", pa.list_(pa.struct([("q", pa.int8())]))),
+        ]
+    )
+    batch = pa.RecordBatch.from_pylist(rows, schema=arrow)
+    expected = [
+        {"s": {"x": 1, "y": None}, "a": [{"p": None, "q": 1}, None]},
+        {"s": None, "a": None},
+        {"s": {"x": None, "y": None}, "a": []},
+        {"s": {"x": 2, "y": None}, "a": [{"p": None, "q": 2}]},
+    ]
+    assert schema.conform(batch, table).to_pylist() == expected
+    assert schema.conform(batch.slice(1), table).to_pylist() == expected[1:]
+    assert schema.conform(batch, table).schema == schema.to_arrow(table)
+
+
+def test_conform_keeps_variant_bytes_and_their_mark():
+    field = pa.field("v", VARIANT_STORAGE, metadata=VARIANT_MARK)
+    batch = pa.RecordBatch.from_pylist(
+        [{"v": {"metadata": b"\1\0\0", "value": b"\0"}}], schema=pa.schema([field])
+    )
+    assert schema.conform(batch, struct(v=VARIANT)).equals(batch, check_metadata=True)
+
+
+@pytest.mark.parametrize(
+    ("data", "data_type", "message"),
+    [
+        (pa.array([1500], pa.timestamp("ns")), "timestamp_ntz", "the column c does not fit"),
+        (pa.array([300], pa.int64()), "byte", "the column c does not fit int8"),
+        (pa.array(["x"]), "long", "the column c does not fit int64"),
+    ],
+)
+def test_conform_never_loses_a_part_of_a_value(data, data_type, message):
+    with pytest.raises(SchemaError, match=message):
+        schema.conform(pa.record_batch({"c": data}), column(PrimitiveType(data_type)))
+
+
+def test_conform_refuses_null_where_the_table_allows_none():
+    table = StructType((StructField("c", LONG, False),))
+    with pytest.raises(SchemaError, match="the column c has 1 null"):
+        schema.conform(pa.record_batch({"c": pa.array([1, None])}), table)
+    inner = StructType((StructField("s", StructType((StructField("x", LONG, False),))),))
+    arrow = pa.schema([("s", pa.struct([("x", pa.int64())]))])
+    fine = pa.RecordBatch.from_pylist([{"s": None}, {"s": {"x": 1}}], schema=arrow)
+    assert schema.conform(fine, inner).to_pylist() == fine.to_pylist()
+    broken = pa.RecordBatch.from_pylist([{"s": None}, {"s": {"x": None}}], schema=arrow)
+    with pytest.raises(SchemaError, match=r"the column s\.x has nulls"):
+        schema.conform(broken, inner)
+    elements = column(ArrayType(LONG, False))
+    with pytest.raises(SchemaError, match=r"the column c\.element has 1 null"):
+        schema.conform(pa.record_batch({"c": pa.array([[1, None]])}), elements)
+
+
+# ---- merge
+
+
+@pytest.mark.parametrize("mode", ["strict", "merge"])
+@pytest.mark.parametrize(
+    ("table", "data"),
+    [
+        (struct(id=LONG, v=VARIANT), struct(V=VARIANT, ID=LONG)),
+        (struct(id=LONG, v=VARIANT), struct(id=LONG)),
+        (struct(id=LONG), struct(id=INTEGER)),
+        (struct(id=LONG), struct(id=schema.VOID)),
+        (struct(x=PrimitiveType("double")), struct(x=PrimitiveType("float"))),
+        (struct(x=PrimitiveType("decimal(20,2)")), struct(x=PrimitiveType("decimal(10,1)"))),
+        (struct(x=PrimitiveType("decimal(12,2)")), struct(x=INTEGER)),
+        (struct(v=VARIANT), struct(v=struct(value=BINARY, metadata=BINARY))),
+        (struct(s=struct(a=LONG, b=LONG)), struct(s=struct(B=LONG))),
+        (struct(a=ArrayType(LONG)), struct(a=ArrayType(INTEGER, False))),
+        (struct(m=MapType(STRING, LONG)), struct(m=MapType(STRING, INTEGER))),
+    ],
+)
+def test_data_that_fits_leaves_the_schema_as_it_is(table, data, mode):
+    assert schema.merge(table, data, mode=mode) == table
+
+
+@pytest.mark.parametrize(
+    ("table", "data", "named"),
+    [
+        (struct(id=LONG), struct(id=LONG, v=VARIANT), "no column v: "),
+        (struct(s=struct(a=LONG)), struct(s=struct(a=LONG, w=VARIANT)), r"no column s\.w: "),
+        (
+            struct(a=ArrayType(struct(x=LONG))),
+            struct(a=ArrayType(struct(y=LONG))),
+            r"no column a\.element\.y: ",
+        ),
+    ],
+)
+def test_strict_refuses_a_new_column_and_says_how_to_add_it(table, data, named):
+    """T10."""
+    with pytest.raises(SchemaError, match=f'{named}.*schema_mode="merge"'):
+        schema.merge(table, data, mode="strict")
+
+
+def test_merge_adds_new_columns_at_the_end_and_nullable():
+    """T10."""
+    table = struct(id=LONG, s=struct(a=LONG), l=ArrayType(struct(x=LONG)))
+    data = StructType(
+        (
+            StructField("v", VARIANT, False),
+            StructField("L", ArrayType(struct(y=STRING))),
+            StructField("s", StructType((StructField("w", VARIANT, False),))),
+        )
+    )
+    assert schema.merge(table, data, mode="merge") == struct(
+        id=LONG, s=struct(a=LONG, w=VARIANT), l=ArrayType(struct(x=LONG, y=STRING)), v=VARIANT
+    )
+
+
+@pytest.mark.parametrize("mode", ["strict", "merge"])
+@pytest.mark.parametrize(
+    ("table_type", "data_type", "message"),
+    [
+        (LONG, STRING, "the column c is long in the table and string in the data: cast"),
+        (INTEGER, LONG, "the column c is integer in the table and long in the data"),
+        (
+            VARIANT,
+            STRING,
+            "the column c is variant in the table and string in the data: name .* variant_columns",
+        ),
+        (STRING, VARIANT, "the column c is string in the table and variant in the data"),
+        (struct(a=LONG), VARIANT, "the column c is struct<a: long> in the table"),
+        (struct(a=LONG), struct(a=STRING), r"the column c\.a is long in the table and string in the data"),
+        (ArrayType(LONG), ArrayType(STRING), r"the column c\.element is long"),
+        (MapType(STRING, LONG), MapType(STRING, STRING), r"the column c\.value is long"),
+        (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"), "timestamp_ntz in the data"),
+        (PrimitiveType("decimal(10,2)"), PrimitiveType("decimal(10,3)"), r"decimal\(10,3\) in the data"),
+        (PrimitiveType("decimal(10,2)"), INTEGER, "integer in the data"),
+        (PrimitiveType("float"), PrimitiveType("double"), "double in the data"),
+    ],
+)
+def test_types_that_do_not_fit_are_named_with_their_path(table_type, data_type, message, mode):
+    """T10: a type never changes to or from Variant."""
+    with pytest.raises(SchemaError, match=message):
+        schema.merge(column(table_type), column(data_type), mode=mode)
+
+
+def test_an_absent_column_must_be_nullable_and_without_default():
+    with pytest.raises(SchemaError, match="no column c, which is NOT NULL"):
+        schema.merge(StructType((StructField("c", LONG, False),)), struct(), mode="strict")
+    default = StructField("c", LONG, metadata={"CURRENT_DEFAULT": "42"})
+    with pytest.raises(SchemaError, match="no column c: give it, its default 42"):
+        schema.merge(StructType((default,)), struct(), mode="strict")
+    null_default = StructType((StructField("c", LONG, metadata={"CURRENT_DEFAULT": "NULL"}),))
+    assert schema.merge(null_default, struct(), mode="strict") == null_default
+
+
+def test_data_with_names_that_differ_by_case_is_refused():
+    with pytest.raises(SchemaError, match="columns a and A, which differ at most by case"):
+        schema.merge(struct(a=LONG), struct(a=LONG, A=LONG), mode="merge")
+
+
+# ---- rules
+
+
+def test_check_new_lets_a_variant_stand_anywhere_but_in_a_map_key():
+    """T6."""
+    schema.check_new(struct(v=VARIANT, a=ArrayType(struct(v=VARIANT)), m=MapType(STRING, VARIANT)))
+    for key in (VARIANT, struct(v=VARIANT)):
+        with pytest.raises(SchemaError, match=r"the map s\.m has Variant keys"):
+            schema.check_new(struct(s=struct(m=MapType(key, STRING))))
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        (struct(), "at least one column"),
+        (
+            StructType((StructField("a", LONG), StructField("a", LONG))),
+            "columns a and a differ at most by case",
+        ),
+        (struct(a=LONG, A=LONG), "columns a and A differ at most by case"),
+        (struct(s=struct(x=LONG, X=LONG)), r"columns s\.x and s\.X differ at most by case"),
+        (struct(n=schema.VOID), "the column n has nothing but nulls"),
+        (struct(s=ArrayType(schema.VOID)), r"the column s\.element has nothing but nulls"),
+        (StructType((StructField("", LONG),)), "no name"),
+        *((StructType((StructField(f"a{c}b", LONG),)), "has the character") for c in " ,;{}()\n\t="),
+    ],
+)
+def test_check_new_refuses_what_delta_does_not_allow(new, message):
+    with pytest.raises(SchemaError, match=message):
+        schema.check_new(new)
+
+
+def test_column_mapping_allows_any_character_in_a_name():
+    schema.check_new(StructType((StructField("a b=c", LONG),)), mode="name")
+
+
+def test_partition_columns_come_back_in_the_spelling_of_the_schema():
+    assert schema.check_partition_columns(struct(Day=LONG, id=LONG), ["day"]) == ("Day",)
+    assert schema.check_partition_columns(struct(id=LONG), []) == ()
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["v"], "cannot partition by v: its type is variant"),
+        (["s"], "cannot partition by s: its type is struct"),
+        (["a"], "cannot partition by a: its type is array<long>"),
+        (["x"], "no column x"),
+        (["id", "ID"], "the partition column ID is named twice"),
+    ],
+)
+def test_columns_that_cannot_partition_a_table_are_refused(names, message):
+    """T7."""
+    table = struct(id=LONG, v=VARIANT, s=struct(x=LONG), a=ArrayType(LONG))
+    with pytest.raises(SchemaError, match=message):
+        schema.check_partition_columns(table, names)
+
+
+def test_a_table_needs_a_column_besides_its_partition_columns():
+    with pytest.raises(SchemaError, match="besides its partition columns"):
+        schema.check_partition_columns(struct(id=LONG), ["id"])
+
+
+# ---- column mapping
+
+
+def numbered_uuids():
+    numbers = count(1)
+    return lambda: f"uuid-{next(numbers)}"
+
+
+def test_assign_column_mapping_gives_every_field_an_id_and_a_name_and_nothing_inside_a_variant():
+    """T11."""
+    assigned, greatest = schema.assign_column_mapping(
+        struct(id=LONG, st=struct(w=VARIANT), a=ArrayType(struct(x=LONG))), 0, new_uuid=numbered_uuids()
+    )
+    ids = {path: field.metadata["delta.columnMapping.id"] for path, field in schema.fields_of(assigned)}
+    assert ids == {("id",): 1, ("st",): 2, ("st", "w"): 3, ("a",): 4, ("a", "element", "x"): 5}
+    assert greatest == 5
+    assert assigned.fields[0].metadata["delta.columnMapping.physicalName"] == "col-uuid-1"
+
+
+def test_assign_column_mapping_leaves_what_has_a_name_alone():
+    mapped = StructField(
+        "a", LONG, metadata={"delta.columnMapping.id": 9, "delta.columnMapping.physicalName": "col-x"}
+    )
+    assigned, greatest = schema.assign_column_mapping(
+        StructType((mapped, StructField("b", VARIANT))), 3, new_uuid=numbered_uuids()
+    )
+    assert assigned.fields[0] == mapped
+    assert assigned.fields[1].metadata == {
+        "delta.columnMapping.id": 10,
+        "delta.columnMapping.physicalName": "col-uuid-1",
+    }
+    assert greatest == 10
+    assert schema.assign_column_mapping(assigned, 12, new_uuid=numbered_uuids()) == (assigned, 12)
+
+
+def test_physical_schema_renames_at_every_depth():
+    assigned, _ = schema.assign_column_mapping(
+        struct(id=LONG, st=struct(w=VARIANT), m=MapType(STRING, struct(x=LONG))), 0, new_uuid=numbered_uuids()
+    )
+    physical = schema.physical_schema(assigned, "name")
+    assert [path for path, _ in schema.fields_of(physical)] == [
+        ("col-uuid-1",),
+        ("col-uuid-2",),
+        ("col-uuid-2", "col-uuid-3"),
+        ("col-uuid-4",),
+        ("col-uuid-4", "value", "col-uuid-5"),
+    ]
+    assert schema.physical_schema(assigned, "none") is assigned
+
+
+def test_a_mapped_table_with_an_unmapped_column_is_refused():
+    with pytest.raises(SchemaError, match=r"column c has no delta\.columnMapping\.physicalName"):
+        schema.physical_name(StructField("c", LONG), "id")
+
+
+# ---- partition values
+
+UTC = timezone.utc
+
+PARTITION_VALUES = [
+    ("string", "a b", "a b"),
+    ("long", -5, "-5"),
+    ("byte", 0, "0"),
+    ("double", 1.5, "1.5"),
+    ("double", float("inf"), "Infinity"),
+    ("boolean", True, "true"),
+    ("boolean", False, "false"),
+    ("date", date(2024, 2, 29), "2024-02-29"),
+    ("date", date(1, 1, 1), "0001-01-01"),
+    ("decimal(10,2)", Decimal("1.50"), "1.50"),
+    ("decimal(38,10)", Decimal("0E-10"), "0.0000000000"),
+    ("binary", b"\x01\x02", "\x01\x02"),
+    ("timestamp", datetime(2024, 1, 2, 3, 4, 5, 6, UTC), "2024-01-02T03:04:05.000006Z"),
+    ("timestamp_ntz", datetime(2024, 1, 2, 3, 4, 5), "2024-01-02 03:04:05"),
+    ("timestamp_ntz", datetime(2024, 1, 2, 3, 4, 5, 60), "2024-01-02 03:04:05.000060"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "text"), PARTITION_VALUES)
+def test_a_partition_value_has_the_string_of_the_protocol_and_comes_back(name, value, text):
+    assert schema.partition_value_to_string(value, PrimitiveType(name)) == text
+    assert schema.partition_value_from_string(text, PrimitiveType(name)) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("timestamp", "2024-01-02 03:04:05", datetime(2024, 1, 2, 3, 4, 5, 0, UTC)),
+        ("timestamp", "2024-01-02 03:04:05.1", datetime(2024, 1, 2, 3, 4, 5, 100_000, UTC)),
+        ("timestamp", "2024-01-02T03:04:05+02:30", datetime(2024, 1, 2, 0, 34, 5, 0, UTC)),
+        ("timestamp", "2024-01-02T03:04:05-00:30", datetime(2024, 1, 2, 3, 34, 5, 0, UTC)),
+        ("timestamp_ntz", "2024-01-02T03:04:05.123456", datetime(2024, 1, 2, 3, 4, 5, 123_456)),
+        ("boolean", "TRUE", True),
+        ("double", "1.0E10", 1e10),
+        ("string", " ", " "),
+    ],
+)
+def test_partition_values_of_other_writers_are_read(name, text, value):
+    assert schema.partition_value_from_string(text, PrimitiveType(name)) == value
+
+
+def test_a_timestamp_in_any_zone_is_written_in_utc():
+    zone = timezone(timedelta(hours=2))
+    value = datetime(2024, 1, 2, 3, 4, 5, tzinfo=zone)
+    assert (
+        schema.partition_value_to_string(value, PrimitiveType("timestamp")) == "2024-01-02T01:04:05.000000Z"
+    )
+
+
+@pytest.mark.parametrize("name", ["string", "long", "binary", "timestamp"])
+def test_null_and_the_empty_string_are_the_same_partition_value(name):
+    assert schema.partition_value_from_string("", PrimitiveType(name)) is None
+    assert schema.partition_value_from_string(None, PrimitiveType(name)) is None
+    assert schema.partition_value_to_string(None, PrimitiveType(name)) is None
+    assert schema.partition_value_to_string("", STRING) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("long", "x"),
+        ("date", "2024-02-30"),
+        ("boolean", "1"),
+        ("timestamp", "noon"),
+        ("decimal(5,2)", "a"),
+        ("variant", "1"),
+    ],
+)
+def test_a_partition_value_that_is_none_of_its_type_is_refused(name, text):
+    with pytest.raises(MalformedLogError, match="partition value"):
+        schema.partition_value_from_string(text, PrimitiveType(name))
+
+
+def test_bytes_without_a_string_cannot_be_a_partition_value():
+    with pytest.raises(SchemaError, match="no UTF-8 text"):
+        schema.partition_value_to_string(b"\xff", BINARY)
+    with pytest.raises(SchemaError, match="cannot be variant"):
+        schema.partition_value_to_string(b"x", VARIANT)
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_timestamps_come_back_exactly(value):
+    text = schema.partition_value_to_string(value, PrimitiveType("timestamp"))
+    assert schema.partition_value_from_string(text, PrimitiveType("timestamp")) == value
+
+
+# ---- statistics
+
+
+def names_of(paths) -> list[str]:
+    return [".".join(field.name for field in path) for path in paths]
+
+
+def many_columns(number: int) -> StructType:
+    return StructType((StructField("id", LONG), *(StructField(f"v{n}", VARIANT) for n in range(number))))
+
+
+@pytest.mark.parametrize(
+    ("configuration", "number"), [({}, 32), ({"delta.dataSkippingNumIndexedCols": "10"}, 10)]
+)
+def test_a_variant_counts_as_one_column(configuration, number):
+    """ST10."""
+    expected = ["id", *(f"v{n}" for n in range(number - 1))]
+    assert names_of(schema.stats_columns(many_columns(50), configuration)) == expected
+
+
+def test_minus_one_gives_all_columns_and_zero_none():
+    """ST10."""
+    assert len(schema.stats_columns(many_columns(50), {"delta.dataSkippingNumIndexedCols": "-1"})) == 51
+    assert schema.stats_columns(many_columns(50), {"delta.dataSkippingNumIndexedCols": "0"}) == ()
+
+
+def test_named_columns_override_the_number_whatever_their_case():
+    """ST10."""
+    configuration = {"delta.dataSkippingStatsColumns": "V20,v40,id", "delta.dataSkippingNumIndexedCols": "1"}
+    assert names_of(schema.stats_columns(many_columns(50), configuration)) == ["id", "v20", "v40"]
+
+
+def test_a_struct_stands_for_its_leaves_and_partition_columns_have_none():
+    """ST10, ST11, ST13."""
+    table = struct(day=LONG, s=struct(x=LONG, w=VARIANT), a=ArrayType(VARIANT), z=LONG)
+    assert names_of(schema.stats_columns(table, {}, ["Day"])) == ["s.x", "s.w", "a", "z"]
+    named = {"delta.dataSkippingStatsColumns": "s,day"}
+    assert names_of(schema.stats_columns(table, named, ["day"])) == ["s.x", "s.w"]
+    assert names_of(schema.stats_columns(table, {"delta.dataSkippingStatsColumns": "s.w.deeper"})) == []
