@@ -295,6 +295,23 @@ fn value_has_a_null_count_and_no_bounds() {
     assert_eq!(text.bounds[0].max, Some(b"tag 6".to_vec()));
 }
 
+/// A page of as many nulls as rows is not a page of nulls when its rows are lists.
+#[test]
+fn only_leaves_outside_lists_have_a_column_index() {
+    let lists =
+        ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(1), None]), Some(vec![None])]);
+    let written =
+        batch(vec![ordinary("list", array(lists)), ordinary("id", array(Int64Array::from(vec![1, 2])))]);
+    let file = open(&write(&[written]));
+    let indexed = |leaf: usize| file.row_groups()[0].column(leaf).column_index_offset().is_some();
+    assert_eq!((indexed(0), indexed(1)), (false, true));
+    let statistics = inspect(&file).leaves[0].clone();
+    assert_eq!(
+        (statistics.null_count, statistics.bounds[0].max.clone()),
+        (Some(2), Some(vec![1, 0, 0, 0, 0, 0, 0, 0]))
+    );
+}
+
 #[test]
 fn bounds_are_exact_up_to_64_bytes_and_say_so_when_shortened() {
     let exact = "x".repeat(64);

@@ -205,7 +205,6 @@ impl<W: Write + Send> FileWriter<W> {
             .set_created_by(format!("delta-variant version {}", env!("CARGO_PKG_VERSION")))
             .set_compression(self.options.compression)
             .set_write_batch_size(WRITE_BATCH)
-            .set_statistics_enabled(EnabledStatistics::Page)
             .set_statistics_truncate_length(Some(STATISTICS_BYTES))
             .set_column_index_truncate_length(Some(STATISTICS_BYTES));
         let descriptors = self.parquet_schema.columns();
@@ -283,14 +282,17 @@ fn leaf_properties(
     if let Some(encoding) = without_dictionary(descriptor.physical_type()) {
         properties = properties.set_column_encoding(path(), encoding);
     }
-    match role {
-        // Always the dictionary of its shapes; a bound over it would cost a comparison of long bytes a row.
-        Role::Metadata => properties.set_column_statistics_enabled(path(), EnabledStatistics::None),
-        Role::Value => properties
-            .set_column_statistics_enabled(path(), EnabledStatistics::Chunk)
-            .set_column_dictionary_enabled(path(), !mostly_distinct(leaf)),
-        Role::Ordinary => properties.set_column_dictionary_enabled(path(), !mostly_distinct(leaf)),
-    }
+    let statistics = match role {
+        // A bound over shapes would cost a comparison of long bytes a row.
+        Role::Metadata => EnabledStatistics::None,
+        Role::Value => EnabledStatistics::Chunk,
+        // The crate takes a page of lists for all null when it has as many nulls as rows, values or not.
+        Role::Ordinary if descriptor.max_rep_level() > 0 => EnabledStatistics::Chunk,
+        Role::Ordinary => EnabledStatistics::Page,
+    };
+    properties
+        .set_column_statistics_enabled(path(), statistics)
+        .set_column_dictionary_enabled(path(), role == Role::Metadata || !mostly_distinct(leaf))
 }
 
 /// How values are stored where a dictionary does not pay; none for plainly. Spark's vectorised reader takes
