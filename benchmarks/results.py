@@ -1,0 +1,142 @@
+"""What the flows found, as one table of plain text."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from measure import Outcome
+
+PACKAGES = ("delta-variant", "duckdb", "pyspark", "pysail", "chdb", "pyarrow")
+OURS = "ours"
+TITLES = {
+    "write": "JSON lines to a shredded table",
+    "count": "count over one path (x > 900000), warm",
+    "json": "all rows to JSON text",
+}
+COLUMNS = f"{'rows/CPU-s':>11} {'rows/s':>11} {'wall s':>8} {'peak MB':>8} {'MB out':>8} {'ours is':>8}"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One row of the table: an engine at one work; `name` tells variants of an engine apart."""
+
+    work: str
+    name: str
+    engine: str
+    source: str = "events"
+
+
+@dataclass(frozen=True)
+class Target:
+    """One figure to reach, over the rows of one flow."""
+
+    text: str
+    work: str
+    name: str
+    fact: str
+    bound: float
+    at_least: bool = False
+
+    def holds(self, measured: float) -> bool:
+        return measured >= self.bound if self.at_least else measured <= self.bound
+
+
+Rows = list[tuple[Flow, Outcome]]
+
+
+def render_table(results: Rows) -> Iterator[str]:
+    """Yield one block of lines a work; the last column says how many times faster ours is."""
+    for work, title in TITLES.items():
+        rows = [(flow, outcome) for flow, outcome in results if flow.work == work]
+        rate = "rows_per_cpu_second" if work == "write" else "rows_per_second"
+        ours = next((outcome.facts.get(rate) for flow, outcome in rows if flow.name == OURS), None)
+        yield f"{title:<42} {COLUMNS}"
+        for flow, outcome in rows:
+            yield _render_row(flow, outcome, ours, rate)
+        yield from _render_best_peer(rows, ours, rate)
+        yield ""
+
+
+def _render_row(flow: Flow, outcome: Outcome, ours: float | None, rate: str) -> str:
+    name = f"  {flow.name:<40}"
+    if outcome.failure:
+        return f"{name} failed: {outcome.failure}"
+    facts = outcome.facts
+    cells = (
+        f"{_number(facts.get('rows_per_cpu_second')):>11}",
+        f"{_number(facts['rows_per_second']):>11}",
+        f"{facts['wall_seconds']:>8.3f}",
+        f"{facts['peak_megabytes']:>8.0f}",
+        f"{_number(facts.get('megabytes_out')):>8}",
+        f"{ours / facts[rate]:>7.1f}x" if ours and rate in facts else "",
+    )
+    return " ".join([name, *cells]).rstrip()
+
+
+def _render_best_peer(rows: Rows, ours: float | None, rate: str) -> Iterator[str]:
+    """Yield how ours compares with the fastest peer; typed columns of clean rows are another work."""
+    peers = [
+        (outcome.facts[rate], flow.name)
+        for flow, outcome in rows
+        if not flow.engine.startswith(OURS) and flow.engine != "pyarrow" and rate in outcome.facts
+    ]
+    if ours and peers:
+        fastest, name = max(peers)
+        yield f"  ours / best peer ({name}): {ours / fastest:.1f}"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value / 1000:,.0f}k" if value >= 10_000 else f"{value:,.1f}"
+
+
+def render_targets(results: Rows, targets: Iterable[Target], rows: int) -> Iterator[str]:
+    """Yield the figures to reach beside what was measured."""
+    yield "figures to reach, which are for 2,000,000 rows" + ("" if rows == 2_000_000 else f", not {rows:,}")
+    for target in targets:
+        facts = _facts(results, target.work, target.name)
+        if target.fact in facts:
+            verdict = "holds" if target.holds(facts[target.fact]) else "MISSED"
+            limit = f"{'>=' if target.at_least else '<='} {target.bound:,g}"
+            subject = f"{target.work}, {target.name}"
+            yield f"  {subject:<30} {target.text:<20} {limit:>12} {facts[target.fact]:>14,.3f}  {verdict}"
+
+
+def _facts(results: Rows, work: str, name: str) -> dict[str, float]:
+    return next(
+        (dict(outcome.facts) for flow, outcome in results if (flow.work, flow.name) == (work, name)), {}
+    )
+
+
+def render_machine(rows: int) -> str:
+    """Return the head of RESULTS.md: when, on what, with which versions."""
+    now = datetime.now(timezone.utc)
+    return (
+        f"# Benchmarks\n\n`make bench` wrote this on {now:%Y-%m-%d}: {rows:,} events, {os.cpu_count()} cores, "
+        f"{_cpu_model()}, Python {platform.python_version()}, {', '.join(_versions(PACKAGES))}.\n"
+        "Each engine ran in its own process, one after the other. CPU seconds are user and system time of the\n"
+        "process and its children; imports and the start of a JVM or a server are left out for everyone, and the\n"
+        "JVM ran one small job before. Peaks are of whole processes.\n"
+    )
+
+
+def _versions(packages: Iterable[str]) -> Iterator[str]:
+    for package in packages:
+        try:
+            yield f"{package} {version(package)}"
+        except PackageNotFoundError:
+            yield f"{package} absent"
+
+
+def _cpu_model() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next(
+        (line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown CPU"
+    )

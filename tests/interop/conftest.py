@@ -1,0 +1,98 @@
+"""The engines that say whether what we write and read is right: Spark with Delta's own JARs, and DuckDB."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+
+HERE = Path(__file__).resolve().parent
+JARS = HERE.parents[1] / ".cache" / "jars"
+JAR_NAMES = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
+# What Spark fetches by itself where there is no Maven.
+DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+
+SETTINGS = {
+    "spark.driver.memory": "3g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Spark writes Variant statistics only with both of these and the shredding feature.
+    "spark.databricks.delta.stats.limitPerVariant": "32",
+    "spark.databricks.delta.variantShredding.parseFooterForStats": "true",
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Return the one Spark 4.2 session of the run, which reads and writes Delta tables by path."""
+    # Otherwise the workers take the python3 of the PATH, which has no pyspark, and die.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").appName("delta_variant interop")
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    for name, value in {**SETTINGS, **_delta_jars(), "spark.sql.warehouse.dir": str(warehouse)}.items():
+        builder = builder.config(name, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        pytest.fail(f"Spark did not start (it needs Java 17 or 21 on the PATH or in JAVA_HOME): {error}")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def duckdb_connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Return a connection to a DuckDB in memory."""
+    with duckdb.connect(config={"threads": 2}) as connection:
+        yield connection
+
+
+@pytest.fixture
+def unpack_table(corpora: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that unpacks a table of the delta-spark corpus by name and returns its folder."""
+
+    def unpack(name: str) -> Path:
+        with tarfile.open(corpora / "delta-spark" / f"{name}.tar.gz") as archive:
+            archive.extractall(tmp_path, filter="data")
+        return tmp_path / name
+
+    return unpack
+
+
+def _delta_jars() -> dict[str, str]:
+    """Return the settings that put Delta's JARs on Spark's class path, fetched where they are absent."""
+    jars = [JARS / name for name in JAR_NAMES]
+    if not all(jar.is_file() for jar in jars):
+        maven = shutil.which("mvn")
+        if maven is None:
+            return {"spark.jars.packages": DELTA_PACKAGE}
+        _copy_jars(maven)
+    return {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
+    }
+
+
+def _copy_jars(maven: str) -> None:
+    command = [maven, "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
+    copied = subprocess.run(
+        [*command, f"-DoutputDirectory={JARS}"], capture_output=True, text=True, check=False
+    )
+    if copied.returncode != 0:
+        pytest.fail(f"Maven could not fetch Delta's JARs into {JARS}: {copied.stdout}{copied.stderr}")
