@@ -1,6 +1,7 @@
 //! The native kernel of `delta_variant`: Variant bytes, Arrow columns and one Parquet file.
 
 pub mod bounds;
+pub mod data_file;
 pub mod error;
 pub mod infer;
 pub mod json;

@@ -4,14 +4,19 @@
 //! bytes confirms. What has no column of its own is encoded at the end of the `value` column it belongs to;
 //! the name ids of its objects are filled in at the end of the row, when the row's `metadata` is known.
 
-use arrow_array::StructArray;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array as _, ArrayRef, BinaryArray, LargeBinaryArray, StructArray};
+use arrow_schema::DataType;
 
 use super::scan::{self, JsonError, Number, Scan, Text, error, skip_space};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::shred::columns::{LeafValues, Slots};
 use crate::shred::names::{NO_NAME, NameId, Names};
 use crate::shred::schema::{LeafType, ShreddingSchema};
 use crate::shred::tree::{NodeId, ROOT, Tree, Typed, metadata_dictionary};
+use crate::value::column::Bytes;
 use crate::value::encode::{self, Layout};
 use crate::value::metadata::unsigned_size;
 use crate::value::{self, MAX_DEPTH, MAX_SIZE, Value};
@@ -541,6 +546,50 @@ impl JsonShredder {
     }
 }
 
+/// Add each row of a column of JSON text; where it is not valid, `invalid` is told and the row is SQL NULL.
+pub fn parse_rows(
+    shredder: &mut JsonShredder,
+    text: &ArrayRef,
+    mut invalid: impl FnMut(usize, JsonError),
+) -> Result<()> {
+    let text = text_bytes(text)?;
+    let rows = Bytes::new(&text)?;
+    for row in 0..text.len() {
+        let parsed = match rows.get(row) {
+            None => {
+                shredder.push_null();
+                continue;
+            }
+            Some(bytes) => check_utf8(bytes).and_then(|()| shredder.push(bytes)),
+        };
+        if let Err(error) = parsed {
+            shredder.push_null();
+            invalid(row, error);
+        }
+    }
+    Ok(())
+}
+
+/// A column of text as a column of bytes, without a copy.
+pub fn text_bytes(text: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match text.data_type() {
+        DataType::Utf8 => Arc::new(BinaryArray::from(text.as_string::<i32>().clone())),
+        DataType::LargeUtf8 => Arc::new(LargeBinaryArray::from(text.as_string::<i64>().clone())),
+        DataType::Utf8View => Arc::new(text.as_string_view().clone().to_binary_view()),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => text.clone(),
+        other => {
+            return Err(Error::Unsupported(format!("JSON text is a column of strings, and not {other}")));
+        }
+    })
+}
+
+fn check_utf8(text: &[u8]) -> Scan<()> {
+    match simdutf8::compat::from_utf8(text) {
+        Ok(_) => Ok(()),
+        Err(place) => error(place.valid_up_to(), "the text is not UTF-8"),
+    }
+}
+
 /// What of the residual belonged to outer objects when a new one was begun.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
@@ -679,8 +728,8 @@ fn next(text: &[u8], at: &mut usize, close: u8) -> Scan<bool> {
     }
 }
 
-impl From<JsonError> for crate::error::Error {
+impl From<JsonError> for Error {
     fn from(error: JsonError) -> Self {
-        crate::error::Error::Json(format!("column {}: {}", error.offset + 1, error.message))
+        Error::Json(format!("column {}: {}", error.offset + 1, error.message))
     }
 }

@@ -1,0 +1,3 @@
+//! One data file: batches with JSON text or Variants into shredded Parquet, and back.
+
+pub mod write;

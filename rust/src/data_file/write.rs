@@ -1,0 +1,302 @@
+//! Batches into one data file: JSON text is parsed, Variants are shredded, and bounds are collected on the way.
+//!
+//! While one chunk of rows is turned into columns, the columns of the chunk before are encoded on the other
+//! threads, so memory holds two chunks and one row group of encoded pages.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
+
+use crate::bounds::{ColumnBounds, VariantBounds};
+use crate::error::{Error, Result};
+use crate::json::parse::{JsonShredder, ParseOptions, parse_rows, text_bytes};
+use crate::parquet::write::{FileSummary, FileWriter, WriteOptions};
+use crate::shred::ShreddingSchema;
+use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
+use crate::shred::tree::Tree;
+use crate::shred::variants::shred;
+use crate::value::column::Bytes;
+
+/// How much text or how many bytes of Variants are turned into columns at a time: also what a page holds.
+const CHUNK_BYTES: usize = 6 << 20;
+const CHUNK_ROWS: usize = 32 << 10;
+
+/// What is done with a row whose JSON text is not valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnInvalid {
+    /// The write fails.
+    Error,
+    /// The row is left out, and reported.
+    Reject,
+    /// The value becomes SQL NULL, and the row is reported.
+    Null,
+}
+
+/// What a column of the batches becomes in the file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Encoding {
+    Plain,
+    /// JSON text as a Variant shredded by the schema.
+    Json(ShreddingSchema),
+    /// A struct of `metadata` and `value` as a Variant shredded by the schema.
+    Variant(ShreddingSchema),
+}
+
+/// A value that is not valid JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Invalid {
+    /// In the batch given to [`DataFileWriter::write`].
+    pub row: usize,
+    pub column: usize,
+    /// The byte of the text where it stops being JSON.
+    pub offset: usize,
+    pub message: String,
+}
+
+/// The bounds of one column of a closed file.
+pub enum Bounds {
+    Plain(ColumnBounds),
+    Variant(VariantBounds),
+}
+
+/// Writes one data file, batch after batch.
+pub struct DataFileWriter<W: Write + Send> {
+    writer: FileWriter<W>,
+    schema: SchemaRef,
+    columns: Vec<Column>,
+    bounds: Vec<Bounds>,
+    on_invalid: OnInvalid,
+    /// Columns that are not encoded yet.
+    pending: Option<RecordBatch>,
+}
+
+enum Column {
+    Plain,
+    Json(Box<JsonShredder>),
+    Variant(ShreddingSchema),
+}
+
+impl<W: Write + Send> DataFileWriter<W> {
+    /// A writer of batches of `schema`; `encodings` says what each of its columns becomes.
+    pub fn new(
+        sink: W,
+        schema: &Schema,
+        encodings: Vec<Encoding>,
+        parse: ParseOptions,
+        on_invalid: OnInvalid,
+        options: WriteOptions,
+    ) -> Result<Self> {
+        let fields: Vec<Field> =
+            schema.fields().iter().zip(&encodings).map(|(field, encoding)| encoding.field(field)).collect();
+        let bounds = fields.iter().zip(&encodings).map(|(field, encoding)| encoding.bounds(field)).collect();
+        let file_schema = Arc::new(Schema::new(fields));
+        let columns = encodings
+            .into_iter()
+            .map(|encoding| match encoding {
+                Encoding::Plain => Column::Plain,
+                Encoding::Json(schema) => Column::Json(Box::new(JsonShredder::new(schema, parse))),
+                Encoding::Variant(schema) => Column::Variant(schema),
+            })
+            .collect();
+        let writer = FileWriter::new(sink, file_schema.clone(), options)?;
+        Ok(DataFileWriter { writer, schema: file_schema, columns, bounds, on_invalid, pending: None })
+    }
+
+    /// Add the rows of `batch`; the values that were not valid JSON, when they are no error.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<Invalid>, WriteError> {
+        let mut invalid = Vec::new();
+        let mut start = 0;
+        while start < batch.num_rows() {
+            let length = self.chunk_rows(batch, start)?;
+            let chunk = batch.slice(start, length);
+            let pending = self.pending.take();
+            let (columns, bounds, schema) = (&mut self.columns, &mut self.bounds, &self.schema);
+            let (on_invalid, writer) = (self.on_invalid, &mut self.writer);
+            let (converted, encoded) = rayon::join(
+                || convert(columns, bounds, schema, on_invalid, chunk),
+                || pending.map_or(Ok(()), |pending| writer.write(&pending)),
+            );
+            encoded?;
+            let (columns, found) = converted.map_err(|error| error.after(start))?;
+            invalid.extend(found.into_iter().map(|one| Invalid { row: one.row + start, ..one }));
+            self.pending = Some(columns);
+            start += length;
+        }
+        Ok(invalid)
+    }
+
+    /// How many rows from `start` make a chunk.
+    fn chunk_rows(&self, batch: &RecordBatch, start: usize) -> Result<usize> {
+        let most = CHUNK_ROWS.min(batch.num_rows() - start);
+        let mut length = most;
+        for (column, array) in self.columns.iter().zip(batch.columns()) {
+            if let Column::Json(_) = column {
+                let text = text_bytes(array)?;
+                let text = Bytes::new(&text)?;
+                let mut bytes = 0;
+                length = (start..start + length)
+                    .position(|row| {
+                        bytes += text.get(row).map_or(0, <[u8]>::len);
+                        bytes > CHUNK_BYTES
+                    })
+                    .map_or(length, |last| last + 1);
+            }
+        }
+        Ok(length)
+    }
+
+    /// Bytes handed to the sink, and an estimate of those of the row group in progress.
+    pub fn bytes_written(&self) -> usize {
+        self.writer.bytes_written()
+    }
+
+    /// Write what is buffered and the footer.
+    pub fn close(mut self) -> Result<(FileSummary, Vec<Bounds>)> {
+        if let Some(pending) = self.pending.take() {
+            self.writer.write(&pending)?;
+        }
+        Ok((self.writer.close()?, self.bounds))
+    }
+}
+
+impl Encoding {
+    /// The field of the file that `field` of the batches becomes.
+    fn field(&self, field: &Field) -> Field {
+        match self {
+            Encoding::Plain => field.clone(),
+            Encoding::Json(schema) | Encoding::Variant(schema) => {
+                let metadata = match self {
+                    Encoding::Json(_) => shapes_type(),
+                    _ => match field.data_type() {
+                        DataType::Struct(fields) => metadata_type(fields),
+                        _ => DataType::Binary,
+                    },
+                };
+                let mut field_metadata = field.metadata().clone();
+                field_metadata.insert(EXTENSION_NAME.into(), VARIANT_EXTENSION.into());
+                let data_type = DataType::Struct(Tree::fields(schema, metadata));
+                Field::new(field.name(), data_type, field.is_nullable()).with_metadata(field_metadata)
+            }
+        }
+    }
+
+    fn bounds(&self, field: &Field) -> Bounds {
+        match self {
+            Encoding::Plain => Bounds::Plain(ColumnBounds::new(field)),
+            Encoding::Json(schema) | Encoding::Variant(schema) => Bounds::Variant(VariantBounds::new(schema)),
+        }
+    }
+}
+
+fn shapes_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Binary))
+}
+
+/// The type that shredding gives the `metadata` of `fields`: dictionaries stay.
+fn metadata_type(fields: &arrow_schema::Fields) -> DataType {
+    match fields.find("metadata").map(|(_, field)| field.data_type()) {
+        Some(dictionary @ DataType::Dictionary(_, _)) => dictionary.clone(),
+        _ => DataType::Binary,
+    }
+}
+
+/// Why a batch was not written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WriteError {
+    Invalid(Invalid),
+    Other(Error),
+}
+
+impl WriteError {
+    fn after(self, rows: usize) -> Self {
+        match self {
+            WriteError::Invalid(invalid) => {
+                WriteError::Invalid(Invalid { row: invalid.row + rows, ..invalid })
+            }
+            WriteError::Other(error) => WriteError::Other(error),
+        }
+    }
+}
+
+impl From<Error> for WriteError {
+    fn from(error: Error) -> Self {
+        WriteError::Other(error)
+    }
+}
+
+/// Turn the columns of `chunk` into those of the file.
+fn convert(
+    columns: &mut [Column],
+    bounds: &mut [Bounds],
+    schema: &SchemaRef,
+    on_invalid: OnInvalid,
+    mut chunk: RecordBatch,
+) -> Result<(RecordBatch, Vec<Invalid>), WriteError> {
+    let (mut arrays, invalid) = convert_columns(columns, on_invalid, &chunk)?;
+    if on_invalid == OnInvalid::Reject && !invalid.is_empty() {
+        let keep = BooleanArray::from_iter(
+            (0..chunk.num_rows()).map(|row| Some(invalid.binary_search_by_key(&row, |one| one.row).is_err())),
+        );
+        chunk = filter_record_batch(&chunk, &keep).map_err(Error::from)?;
+        arrays = convert_columns(columns, on_invalid, &chunk)?.0;
+    }
+    for (array, bounds) in arrays.iter().zip(bounds) {
+        match bounds {
+            Bounds::Plain(bounds) => bounds.update(array)?,
+            Bounds::Variant(bounds) => bounds.update(array.as_struct())?,
+        }
+    }
+    let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(chunk.num_rows()));
+    let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(Error::from)?;
+    Ok((batch, invalid))
+}
+
+/// The columns of the file, with SQL NULL where JSON text is not valid, and where that is, by row.
+fn convert_columns(
+    columns: &mut [Column],
+    on_invalid: OnInvalid,
+    chunk: &RecordBatch,
+) -> Result<(Vec<ArrayRef>, Vec<Invalid>), WriteError> {
+    let mut invalid = Vec::new();
+    let mut arrays = Vec::with_capacity(columns.len());
+    for (index, (column, array)) in columns.iter_mut().zip(chunk.columns()).enumerate() {
+        arrays.push(match column {
+            Column::Plain => array.clone(),
+            Column::Json(shredder) => {
+                let found = parse_column(shredder, array, index)?;
+                let group = shredder.take()?;
+                if on_invalid == OnInvalid::Error
+                    && let Some(first) = found.first()
+                {
+                    return Err(WriteError::Invalid(first.clone()));
+                }
+                invalid.extend(found);
+                Arc::new(group)
+            }
+            Column::Variant(schema) => Arc::new(shred(variant_column(array)?, schema.clone())?),
+        });
+    }
+    invalid.sort_by_key(|one| one.row);
+    Ok((arrays, invalid))
+}
+
+fn variant_column(array: &ArrayRef) -> Result<&StructArray> {
+    array.as_struct_opt().ok_or_else(|| {
+        Error::Unsupported(format!(
+            "a Variant column is a struct of metadata and value, and not {}",
+            array.data_type()
+        ))
+    })
+}
+
+fn parse_column(shredder: &mut JsonShredder, array: &ArrayRef, column: usize) -> Result<Vec<Invalid>> {
+    let mut invalid = Vec::new();
+    parse_rows(shredder, array, |row, error| {
+        invalid.push(Invalid { row, column, offset: error.offset, message: error.message.into_owned() });
+    })?;
+    Ok(invalid)
+}
