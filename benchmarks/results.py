@@ -119,11 +119,11 @@ def render_machine(rows: int) -> str:
     """Return the head of RESULTS.md: when, on what, with which versions."""
     now = datetime.now(timezone.utc)
     return (
-        f"# Benchmarks\n\n`make bench` wrote this on {now:%Y-%m-%d}: {rows:,} events, {os.cpu_count()} cores, "
-        f"{_cpu_model()}, Python {platform.python_version()}, {', '.join(_versions(PACKAGES))}.\n"
-        "Each engine ran in its own process, one after the other. CPU seconds are user and system time of the\n"
-        "process and its children; imports and the start of a JVM or a server are left out for everyone, and the\n"
-        "JVM ran one small job before. Peaks are of whole processes.\n"
+        f"# Benchmarks\n\n`make bench` wrote this on {now:%Y-%m-%d}: {rows:,} events, {os.cpu_count()} "
+        f"cores, {_cpu_model()}, Python {platform.python_version()}, {', '.join(_versions(PACKAGES))}.\n"
+        "Each engine ran in its own process, one after the other. CPU seconds are user and system time\n"
+        "of the process and its children; imports and the start of a JVM or a server are left out for all,\n"
+        "and the JVM ran one small job before. Peaks are of whole processes.\n"
     )
 
 
