@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import tarfile
 
 import pytest
 
 from delta_variant import features
-from delta_variant.actions import Protocol
+from delta_variant.actions import Metadata, Protocol, decode_commit
 from delta_variant.data_types import VARIANT, ArrayType, MapType, PrimitiveType, StructField, StructType
 from delta_variant.errors import ProtocolError, UnsupportedFeatureError
+from delta_variant.schema import parse
 
 LONG, STRING = PrimitiveType("long"), PrimitiveType("string")
 PLAIN = StructType((StructField("id", LONG),))
@@ -120,6 +122,25 @@ def test_shredding_is_enabled_when_supported_and_the_property_is_true(protocol, 
 def test_tables_of_known_reader_features_can_be_read(protocol):
     """T3 and section 10: writer features do not keep a reader out."""
     features.check_may_read(protocol, WITH_VARIANT, "events")
+
+
+def test_every_table_that_delta_spark_wrote_can_be_read_and_appended_to(corpora):
+    tables = sorted((corpora / "delta-spark").glob("*.tar.gz"))
+    assert len(tables) >= 19
+    for table in tables:
+        protocol, metadata = first_actions(table)
+        features.check_may_append(protocol, metadata.configuration, parse(metadata.schema_string), table.name)
+
+
+def first_actions(table):
+    with tarfile.open(table) as archive:
+        (name,) = (
+            name for name in archive.getnames() if name.endswith("/_delta_log/00000000000000000000.json")
+        )
+        actions = decode_commit(archive.extractfile(name).read(), name)
+    (protocol,) = (action for action in actions if isinstance(action, Protocol))
+    (metadata,) = (action for action in actions if isinstance(action, Metadata))
+    return protocol, metadata
 
 
 def test_legacy_tables_can_be_read_and_appended_to():

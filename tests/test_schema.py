@@ -332,6 +332,15 @@ def test_conform_keeps_variant_bytes_and_their_mark():
     assert schema.conform(batch, struct(v=VARIANT)).equals(batch, check_metadata=True)
 
 
+def test_conform_marks_a_variant_that_the_data_lacks():
+    table = struct(id=LONG, v=VARIANT, s=struct(x=LONG, w=VARIANT))
+    arrow = pa.schema([("id", pa.int64()), ("s", pa.struct([("x", pa.int64())]))])
+    batch = pa.RecordBatch.from_pylist([{"id": 1, "s": {"x": 2}}], schema=arrow)
+    conformed = schema.conform(batch, table)
+    assert conformed.to_pylist() == [{"id": 1, "v": None, "s": {"x": 2, "w": None}}]
+    assert conformed.schema.equals(schema.to_arrow(table), check_metadata=True)
+
+
 @pytest.mark.parametrize(
     ("data", "data_type", "message"),
     [

@@ -10,7 +10,7 @@ import pyarrow.types as arrow_types
 
 from ..data_types import VARIANT, ArrayType, DataType, StructField, StructType
 from ..errors import SchemaError
-from .arrow import to_arrow_type
+from .arrow import to_arrow_type, variant_field
 
 __all__ = ["conform"]
 
@@ -30,10 +30,15 @@ def conform(batch: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
         index = by_name.get(field.name.lower())
         source = pa.nulls(batch.num_rows) if index is None else batch.column(index)
         array = _conform_field(source, field, (field.name,))
-        metadata = batch.schema.field(index).metadata if index is not None and field.type == VARIANT else None
         arrays.append(array)
-        fields.append(pa.field(field.name, array.type, field.nullable, metadata))
+        fields.append(_arrow_field(field, array))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _arrow_field(field: StructField, array: Array) -> pa.Field[Any]:
+    is_bytes = field.type == VARIANT and arrow_types.is_struct(array.type)
+    metadata = variant_field(field.name).metadata if is_bytes else None
+    return pa.field(field.name, array.type, field.nullable, metadata)
 
 
 def _conform_field(array: Array, field: StructField, path: tuple[str, ...]) -> Array:
@@ -69,7 +74,7 @@ def _conform_struct(array: Array, struct: StructType, path: tuple[str, ...]) -> 
         if not field.nullable and _count_nulls_within(array, part):
             raise SchemaError(f"the column {'.'.join((*path, field.name))} has nulls, but it is NOT NULL")
         parts.append(part)
-        fields.append(pa.field(field.name, part.type, field.nullable))
+        fields.append(_arrow_field(field, part))
     return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
 
 
@@ -84,8 +89,8 @@ def _conform_list(array: Array, data_type: ArrayType, path: tuple[str, ...]) -> 
     lengths: Array = pc.list_value_length(array)
     ends = pc.cumulative_sum(pc.fill_null(lengths, 0).cast(pa.int32()))
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    field = pa.field("element", values.type, data_type.contains_null)
-    return pa.ListArray.from_arrays(offsets, values, type=pa.list_(field), mask=array.is_null())
+    list_type = pa.list_(_arrow_field(element, values))
+    return pa.ListArray.from_arrays(offsets, values, type=list_type, mask=array.is_null())
 
 
 def _cast(array: Array, target: pa.DataType, path: tuple[str, ...]) -> Array:
