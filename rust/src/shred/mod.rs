@@ -1,6 +1,7 @@
 //! Shredding: Variant values as typed Arrow columns, and back (VariantShredding.md).
 
 pub mod columns;
+pub mod extract;
 pub mod layout;
 pub mod names;
 mod reader;

@@ -18,6 +18,7 @@ const MAX_SHAPES: usize = 4096;
 /// One metadata, and what is derived from it.
 #[derive(Debug)]
 pub(super) struct Shape<'a, T> {
+    pub metadata: Metadata<'a>,
     /// By id.
     pub names: Vec<&'a str>,
     pub derived: T,
@@ -77,7 +78,7 @@ impl<'a, T> Shapes<'a, T> {
         let metadata = Metadata::parse(bytes)?;
         let derived = (self.derive)(&metadata);
         self.by_bytes.insert(bytes, self.shapes.len());
-        self.shapes.push(Shape { names: metadata.names().collect(), derived });
+        self.shapes.push(Shape { metadata, names: metadata.names().collect(), derived });
         Ok(self.shapes.len() - 1)
     }
 }

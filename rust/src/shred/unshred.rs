@@ -6,7 +6,6 @@ use std::sync::Arc;
 use arrow_array::builder::{BinaryBuilder, NullBufferBuilder};
 use arrow_array::{Array, ArrayRef, BinaryArray, StringArray, StructArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field, Fields};
 use rayon::prelude::*;
 
 use super::layout::{Group, Layout};
@@ -16,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::json::write::{self, Keys};
 use crate::value::column::Scalars;
 use crate::value::metadata::{self, Metadata, unsigned_size};
-use crate::value::{MAX_SIZE, Value, encode};
+use crate::value::{MAX_SIZE, Value, cast, encode};
 
 /// The fewest rows that are worth a thread.
 const MIN_ROWS_PER_THREAD: usize = 4096;
@@ -26,12 +25,20 @@ const MIN_ROWS_PER_THREAD: usize = 4096;
 /// Bytes of rows without a `typed_value` are returned as they are, and so is `metadata` unless a shredded name is
 /// missing in it (requirements R10, R20). Errors name the row.
 pub fn unshred(group: &StructArray, on_conflict: OnConflict) -> Result<StructArray> {
-    let layout = Layout::parse(group.fields())?;
-    let metadata = to_binary(metadata_column(group, &layout)?)?;
+    unshred_as(group, &Layout::parse(group.fields())?, on_conflict)
+}
+
+/// The Variant values of a column with this layout.
+pub(super) fn unshred_as(
+    group: &StructArray,
+    layout: &Layout,
+    on_conflict: OnConflict,
+) -> Result<StructArray> {
+    let metadata = to_binary(metadata_column(group, layout)?)?;
     if let Some(value) = unshredded_values(group, &layout.group, &metadata)? {
         return variant_array(Arc::new(metadata), Arc::new(value), group);
     }
-    let parts = par_ranges(group, |part| values_of(part, &layout, on_conflict))?;
+    let parts = par_ranges(group, |part| values_of(part, layout, on_conflict))?;
     let values: Vec<&dyn Array> = parts.iter().map(|part| &part.values as &dyn Array).collect();
     let values = arrow_select::concat::concat(&values)?;
     let rebuilt = parts.iter().flat_map(|part| &part.rebuilt);
@@ -87,15 +94,7 @@ fn metadata_column<'a>(group: &'a StructArray, layout: &Layout) -> Result<&'a Ar
 }
 
 fn variant_array(metadata: ArrayRef, value: ArrayRef, group: &StructArray) -> Result<StructArray> {
-    Ok(StructArray::try_new(variant_fields(), vec![metadata, value], group.nulls().cloned())?)
-}
-
-/// The fields of an unshredded Variant column.
-pub fn variant_fields() -> Fields {
-    Fields::from(vec![
-        Field::new("metadata", DataType::Binary, true),
-        Field::new("value", DataType::Binary, true),
-    ])
+    Ok(StructArray::try_new(cast::variant_fields(), vec![metadata, value], group.nulls().cloned())?)
 }
 
 /// The `value` column of a group that is not shredded, where every row has one.

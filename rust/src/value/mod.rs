@@ -1,7 +1,9 @@
 //! The Parquet Variant binary encoding: metadata, values, and how they are built (VariantEncoding.md).
 
+pub mod cast;
 pub mod column;
 pub mod container;
+mod convert;
 pub mod encode;
 pub mod metadata;
 pub mod path;

@@ -1,0 +1,549 @@
+//! `variant_get`: Variant values cast to SQL types, as Arrow columns.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{
+    ArrayBuilder, BinaryBuilder, BooleanBuilder, NullBufferBuilder, PrimitiveBuilder, StringBuilder,
+};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimestampMicrosecondType,
+};
+use arrow_array::{Array, ArrayRef, ListArray, MapArray, StructArray};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
+
+use super::column::Scalars;
+use super::{Metadata, Object, Value, convert};
+use crate::error::{Error, Result};
+use crate::json::write::{self, Keys};
+
+/// Builds a column of one type from Variant values, by the rules of Spark's `variant_get`.
+///
+/// Variant null and a missing value become null. A value that has no cast is an error when `strict`, else null.
+#[derive(Debug)]
+pub struct CastBuilder {
+    column: Column,
+    strict: bool,
+}
+
+#[derive(Debug)]
+enum Column {
+    Boolean(BooleanBuilder),
+    Int8(PrimitiveBuilder<Int8Type>),
+    Int16(PrimitiveBuilder<Int16Type>),
+    Int32(PrimitiveBuilder<Int32Type>),
+    Int64(PrimitiveBuilder<Int64Type>),
+    Float(PrimitiveBuilder<Float32Type>),
+    Double(PrimitiveBuilder<Float64Type>),
+    Decimal { builder: PrimitiveBuilder<Decimal128Type>, precision: u8, scale: u8 },
+    Date(PrimitiveBuilder<Date32Type>),
+    Timestamp(PrimitiveBuilder<TimestampMicrosecondType>),
+    TimestampNtz(PrimitiveBuilder<TimestampMicrosecondType>),
+    Binary(BinaryBuilder),
+    String(StringColumn),
+    Variant(VariantColumn),
+    List(ListColumn),
+    Struct(StructColumn),
+    Map(MapColumn),
+}
+
+#[derive(Debug, Default)]
+struct StringColumn {
+    builder: StringBuilder,
+    scratch: Vec<u8>,
+    /// The keys of the metadata before, by its bytes.
+    keys: (Vec<u8>, Keys),
+}
+
+#[derive(Debug)]
+struct VariantColumn {
+    fields: Fields,
+    metadata: BinaryBuilder,
+    value: BinaryBuilder,
+    nulls: NullBufferBuilder,
+}
+
+#[derive(Debug)]
+struct ListColumn {
+    field: FieldRef,
+    offsets: Vec<i32>,
+    nulls: NullBufferBuilder,
+    elements: Box<CastBuilder>,
+}
+
+#[derive(Debug)]
+struct StructColumn {
+    fields: Fields,
+    nulls: NullBufferBuilder,
+    children: Vec<CastBuilder>,
+}
+
+#[derive(Debug)]
+struct MapColumn {
+    entries: FieldRef,
+    offsets: Vec<i32>,
+    nulls: NullBufferBuilder,
+    keys: StringBuilder,
+    values: Box<CastBuilder>,
+}
+
+/// Whether casts to `target` show the names of objects, and so need `metadata`.
+pub fn shows_names(target: &DataType) -> bool {
+    match target {
+        DataType::List(element) => shows_names(element.data_type()),
+        _ => matches!(target, DataType::Utf8 | DataType::Struct(_) | DataType::Map(_, _)),
+    }
+}
+
+/// Whether `target` is a Variant: a struct of binary `metadata` and `value`.
+pub fn is_variant(target: &DataType) -> bool {
+    let DataType::Struct(fields) = target else { return false };
+    let has = |name| fields.iter().any(|f| f.name() == name && *f.data_type() == DataType::Binary);
+    fields.len() == 2 && has("metadata") && has("value")
+}
+
+impl CastBuilder {
+    /// A builder of columns of the type `target`, or the error that no Variant is cast to it.
+    pub fn new(target: &DataType, strict: bool) -> Result<Self> {
+        let timestamps = || PrimitiveBuilder::new().with_data_type(target.clone());
+        let column = match target {
+            DataType::Boolean => Column::Boolean(BooleanBuilder::new()),
+            DataType::Int8 => Column::Int8(PrimitiveBuilder::new()),
+            DataType::Int16 => Column::Int16(PrimitiveBuilder::new()),
+            DataType::Int32 => Column::Int32(PrimitiveBuilder::new()),
+            DataType::Int64 => Column::Int64(PrimitiveBuilder::new()),
+            DataType::Float32 => Column::Float(PrimitiveBuilder::new()),
+            DataType::Float64 => Column::Double(PrimitiveBuilder::new()),
+            DataType::Decimal128(precision, scale @ 0..) => Column::Decimal {
+                builder: PrimitiveBuilder::new().with_data_type(target.clone()),
+                precision: *precision,
+                scale: *scale as u8,
+            },
+            DataType::Date32 => Column::Date(PrimitiveBuilder::new()),
+            DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => Column::Timestamp(timestamps()),
+            DataType::Timestamp(TimeUnit::Microsecond, None) => Column::TimestampNtz(timestamps()),
+            DataType::Binary => Column::Binary(BinaryBuilder::new()),
+            DataType::Utf8 => Column::String(StringColumn::default()),
+            DataType::Struct(fields) if is_variant(target) => Column::Variant(VariantColumn::new(fields)),
+            DataType::List(field) => Column::List(ListColumn::new(field, strict)?),
+            DataType::Struct(fields) => Column::Struct(StructColumn::new(fields, strict)?),
+            DataType::Map(entries, _) => Column::Map(MapColumn::new(entries, strict)?),
+            other => return Err(Error::Unsupported(format!("a Variant cannot be cast to {other}"))),
+        };
+        Ok(CastBuilder { column, strict })
+    }
+
+    /// Append the cast of `value`; a target that shows names (text, a struct, a map) needs its `metadata`.
+    pub fn append(&mut self, metadata: Option<&Metadata<'_>>, value: Option<&[u8]>) -> Result<()> {
+        match (&mut self.column, value) {
+            (_, None) => self.append_null(),
+            (Column::Variant(column), Some(bytes)) => column.append(metadata, bytes),
+            (_, Some(bytes)) => self.append_value(metadata, &Value::decode(bytes)?),
+        }
+    }
+
+    /// Append the cast of a decoded value, to any target but Variant.
+    fn append_value(&mut self, metadata: Option<&Metadata<'_>>, value: &Value<'_>) -> Result<()> {
+        if *value == Value::Null {
+            return self.append_null();
+        }
+        let taken = match &mut self.column {
+            Column::Boolean(column) => convert::boolean(value).map(|v| column.append_value(v)),
+            Column::Int8(column) => append_integer(column, value),
+            Column::Int16(column) => append_integer(column, value),
+            Column::Int32(column) => append_integer(column, value),
+            Column::Int64(column) => append_integer(column, value),
+            Column::Float(column) => convert::float(value).map(|v| column.append_value(v)),
+            Column::Double(column) => convert::double(value).map(|v| column.append_value(v)),
+            Column::Decimal { builder, precision, scale } => {
+                convert::decimal(value, *precision, *scale).map(|v| builder.append_value(v))
+            }
+            Column::Date(column) => convert::date(value).map(|v| column.append_value(v)),
+            Column::Timestamp(column) => convert::timestamp(value).map(|v| column.append_value(v)),
+            Column::TimestampNtz(column) => convert::timestamp_ntz(value).map(|v| column.append_value(v)),
+            Column::Binary(column) => append_binary(column, value)?,
+            Column::String(column) => column.append(metadata, value)?,
+            Column::List(column) => column.append(metadata, value)?,
+            Column::Struct(column) => column.append(metadata, value)?,
+            Column::Map(column) => column.append(metadata, value)?,
+            Column::Variant(_) => None,
+        };
+        match taken {
+            Some(()) => Ok(()),
+            None if self.strict => Err(cannot_cast(value, &self.data_type())),
+            None => self.append_null(),
+        }
+    }
+
+    fn append_null(&mut self) -> Result<()> {
+        match &mut self.column {
+            Column::Boolean(column) => column.append_null(),
+            Column::Int8(column) => column.append_null(),
+            Column::Int16(column) => column.append_null(),
+            Column::Int32(column) => column.append_null(),
+            Column::Int64(column) => column.append_null(),
+            Column::Float(column) => column.append_null(),
+            Column::Double(column) => column.append_null(),
+            Column::Decimal { builder, .. } => builder.append_null(),
+            Column::Date(column) => column.append_null(),
+            Column::Timestamp(column) | Column::TimestampNtz(column) => column.append_null(),
+            Column::Binary(column) => column.append_null(),
+            Column::String(column) => column.builder.append_null(),
+            Column::Variant(column) => column.append_null(),
+            Column::List(column) => column.end(false)?,
+            Column::Map(column) => column.end(false)?,
+            Column::Struct(column) => {
+                column.nulls.append_null();
+                return column.children.iter_mut().try_for_each(CastBuilder::append_null);
+            }
+        }
+        Ok(())
+    }
+
+    fn data_type(&self) -> DataType {
+        match &self.column {
+            Column::Boolean(_) => DataType::Boolean,
+            Column::Int8(_) => DataType::Int8,
+            Column::Int16(_) => DataType::Int16,
+            Column::Int32(_) => DataType::Int32,
+            Column::Int64(_) => DataType::Int64,
+            Column::Float(_) => DataType::Float32,
+            Column::Double(_) => DataType::Float64,
+            Column::Decimal { precision, scale, .. } => DataType::Decimal128(*precision, *scale as i8),
+            Column::Date(_) => DataType::Date32,
+            Column::Timestamp(_) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            Column::TimestampNtz(_) => DataType::Timestamp(TimeUnit::Microsecond, None),
+            Column::Binary(_) => DataType::Binary,
+            Column::String(_) => DataType::Utf8,
+            Column::Variant(column) => DataType::Struct(column.fields.clone()),
+            Column::List(column) => DataType::List(column.field.clone()),
+            Column::Struct(column) => DataType::Struct(column.fields.clone()),
+            Column::Map(column) => DataType::Map(column.entries.clone(), false),
+        }
+    }
+
+    /// The column of all values appended.
+    pub fn finish(mut self) -> Result<ArrayRef> {
+        Ok(match &mut self.column {
+            Column::Boolean(column) => Arc::new(column.finish()),
+            Column::Int8(column) => Arc::new(column.finish()),
+            Column::Int16(column) => Arc::new(column.finish()),
+            Column::Int32(column) => Arc::new(column.finish()),
+            Column::Int64(column) => Arc::new(column.finish()),
+            Column::Float(column) => Arc::new(column.finish()),
+            Column::Double(column) => Arc::new(column.finish()),
+            Column::Decimal { builder, .. } => Arc::new(builder.finish()),
+            Column::Date(column) => Arc::new(column.finish()),
+            Column::Timestamp(column) | Column::TimestampNtz(column) => Arc::new(column.finish()),
+            Column::Binary(column) => Arc::new(column.finish()),
+            Column::String(column) => Arc::new(column.builder.finish()),
+            _ => return self.finish_nested(),
+        })
+    }
+
+    fn finish_nested(self) -> Result<ArrayRef> {
+        match self.column {
+            Column::Variant(column) => column.finish(),
+            Column::List(column) => column.finish(),
+            Column::Struct(column) => column.finish(),
+            Column::Map(column) => column.finish(),
+            _ => Err(Error::Unsupported("this type is not nested".into())),
+        }
+    }
+}
+
+fn append_integer<T: ArrowPrimitiveType>(column: &mut PrimitiveBuilder<T>, value: &Value<'_>) -> Option<()>
+where
+    T::Native: TryFrom<i64>,
+{
+    let number = T::Native::try_from(convert::integer(value)?).ok()?;
+    column.append_value(number);
+    Some(())
+}
+
+fn append_binary(column: &mut BinaryBuilder, value: &Value<'_>) -> Result<Option<()>> {
+    let Some(bytes) = convert::binary(value) else { return Ok(None) };
+    check_room(column.values_slice().len(), bytes.len())?;
+    column.append_value(bytes);
+    Ok(Some(()))
+}
+
+/// Refuse to grow a column beyond what its 32-bit offsets reach.
+fn check_room(length: usize, more: usize) -> Result<()> {
+    match i32::try_from(length + more) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::Unsupported(
+            "the values of one batch take more than 2 GiB: read fewer rows at a time".into(),
+        )),
+    }
+}
+
+fn cannot_cast(value: &Value<'_>, target: &DataType) -> Error {
+    const MAX_CHARACTERS: usize = 60;
+    let mut text = Vec::new();
+    let shown = match write::scalar(&mut text, value) {
+        Ok(()) => {
+            let text = String::from_utf8_lossy(&text);
+            match text.char_indices().nth(MAX_CHARACTERS) {
+                Some((end, _)) => format!("{}… ({})", &text[..end], value.type_name()),
+                None => format!("{text} ({})", value.type_name()),
+            }
+        }
+        Err(_) => format!("a value of type {}", value.type_name()),
+    };
+    Error::Cast(format!("cannot cast {shown} to {target}; `try_variant_get` gives null where a cast fails"))
+}
+
+fn names_needed() -> Error {
+    Error::Variant("the `metadata` of a Variant with names was not given".into())
+}
+
+impl StringColumn {
+    fn append(&mut self, metadata: Option<&Metadata<'_>>, value: &Value<'_>) -> Result<Option<()>> {
+        self.scratch.clear();
+        match value {
+            Value::Object(object) => self.json(metadata, object.as_bytes())?,
+            Value::Array(array) => self.json(metadata, array.as_bytes())?,
+            _ if convert::string(&mut self.scratch, value).is_none() => return Ok(None),
+            _ => {}
+        }
+        check_room(self.builder.values_slice().len(), self.scratch.len())?;
+        let text = super::utf8(&self.scratch).ok_or_else(|| super::malformed("a string is not UTF-8"))?;
+        self.builder.append_value(text);
+        Ok(Some(()))
+    }
+
+    fn json(&mut self, metadata: Option<&Metadata<'_>>, bytes: &[u8]) -> Result<()> {
+        let metadata = metadata.ok_or_else(names_needed)?;
+        if self.keys.0 != metadata.as_bytes() {
+            self.keys = (metadata.as_bytes().to_vec(), Keys::new(metadata));
+        }
+        write::value(&mut self.scratch, &self.keys.1, bytes)
+    }
+}
+
+impl VariantColumn {
+    fn new(fields: &Fields) -> Self {
+        VariantColumn {
+            fields: fields.clone(),
+            metadata: BinaryBuilder::new(),
+            value: BinaryBuilder::new(),
+            nulls: NullBufferBuilder::new(0),
+        }
+    }
+
+    fn append(&mut self, metadata: Option<&Metadata<'_>>, bytes: &[u8]) -> Result<()> {
+        let metadata = metadata.ok_or_else(names_needed)?.as_bytes();
+        check_room(self.metadata.values_slice().len(), metadata.len())?;
+        check_room(self.value.values_slice().len(), bytes.len())?;
+        self.metadata.append_value(metadata);
+        self.value.append_value(bytes);
+        self.nulls.append_non_null();
+        Ok(())
+    }
+
+    fn append_null(&mut self) {
+        // The children of a Variant may be declared not to be null.
+        self.metadata.append_value([]);
+        self.value.append_value([]);
+        self.nulls.append_null();
+    }
+
+    fn finish(mut self) -> Result<ArrayRef> {
+        let mut columns: Vec<ArrayRef> =
+            vec![Arc::new(self.metadata.finish()), Arc::new(self.value.finish())];
+        if self.fields.first().is_some_and(|field| field.name() == "value") {
+            columns.swap(0, 1);
+        }
+        Ok(Arc::new(StructArray::try_new(self.fields, columns, self.nulls.finish())?))
+    }
+}
+
+impl ListColumn {
+    fn new(field: &FieldRef, strict: bool) -> Result<Self> {
+        let elements = Box::new(CastBuilder::new(field.data_type(), strict)?);
+        let nulls = NullBufferBuilder::new(0);
+        Ok(ListColumn { field: field.clone(), offsets: vec![0], nulls, elements })
+    }
+
+    fn append(&mut self, metadata: Option<&Metadata<'_>>, value: &Value<'_>) -> Result<Option<()>> {
+        let Value::Array(array) = value else { return Ok(None) };
+        for index in 0..array.len() {
+            self.elements.append(metadata, Some(array.element(index)?))?;
+        }
+        self.end(true).map(Some)
+    }
+
+    fn end(&mut self, is_valid: bool) -> Result<()> {
+        check_room(self.elements.len(), 0)?;
+        self.offsets.push(self.elements.len() as i32);
+        self.nulls.append(is_valid);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<ArrayRef> {
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
+        let list = ListArray::try_new(self.field, offsets, self.elements.finish()?, self.nulls.finish())?;
+        Ok(Arc::new(list))
+    }
+}
+
+impl StructColumn {
+    fn new(fields: &Fields, strict: bool) -> Result<Self> {
+        let children = fields.iter().map(|field| CastBuilder::new(field.data_type(), strict));
+        let children = children.collect::<Result<_>>()?;
+        Ok(StructColumn { fields: fields.clone(), nulls: NullBufferBuilder::new(0), children })
+    }
+
+    fn append(&mut self, metadata: Option<&Metadata<'_>>, value: &Value<'_>) -> Result<Option<()>> {
+        let Value::Object(object) = value else { return Ok(None) };
+        let names = metadata.ok_or_else(names_needed)?;
+        for (field, child) in self.fields.iter().zip(&mut self.children) {
+            child.append(metadata, object.get(names, field.name())?)?;
+        }
+        self.nulls.append_non_null();
+        Ok(Some(()))
+    }
+
+    fn finish(mut self) -> Result<ArrayRef> {
+        let length = self.nulls.len();
+        let children = self.children.into_iter().map(CastBuilder::finish).collect::<Result<Vec<_>>>()?;
+        let nulls = self.nulls.finish();
+        Ok(Arc::new(StructArray::try_new_with_length(self.fields, children, nulls, length)?))
+    }
+}
+
+impl MapColumn {
+    fn new(entries: &FieldRef, strict: bool) -> Result<Self> {
+        let refused = || Error::Unsupported(format!("a Variant cannot be cast to a map of {entries}"));
+        let DataType::Struct(fields) = entries.data_type() else { return Err(refused()) };
+        let [key, value] = &fields[..] else { return Err(refused()) };
+        if *key.data_type() != DataType::Utf8 {
+            return Err(refused());
+        }
+        let values = Box::new(CastBuilder::new(value.data_type(), strict)?);
+        let (nulls, keys) = (NullBufferBuilder::new(0), StringBuilder::new());
+        Ok(MapColumn { entries: entries.clone(), offsets: vec![0], nulls, keys, values })
+    }
+
+    fn append(&mut self, metadata: Option<&Metadata<'_>>, value: &Value<'_>) -> Result<Option<()>> {
+        let Value::Object(object) = value else { return Ok(None) };
+        self.append_fields(metadata, object)?;
+        self.end(true).map(Some)
+    }
+
+    fn append_fields(&mut self, metadata: Option<&Metadata<'_>>, object: &Object<'_>) -> Result<()> {
+        let names = metadata.ok_or_else(names_needed)?;
+        for index in 0..object.len() {
+            let (id, bytes) = object.field(index)?;
+            let name = names.get(id)?;
+            check_room(self.keys.values_slice().len(), name.len())?;
+            self.values.append(metadata, Some(bytes))?;
+            self.keys.append_value(name);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, is_valid: bool) -> Result<()> {
+        check_room(self.keys.len(), 0)?;
+        self.offsets.push(self.keys.len() as i32);
+        self.nulls.append(is_valid);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<ArrayRef> {
+        let DataType::Struct(fields) = self.entries.data_type() else { return Err(names_needed()) };
+        let columns: Vec<ArrayRef> = vec![Arc::new(self.keys.finish()), self.values.finish()?];
+        let entries = StructArray::try_new(fields.clone(), columns, None)?;
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
+        let map = MapArray::try_new(self.entries, offsets, entries, self.nulls.finish(), false)?;
+        Ok(Arc::new(map))
+    }
+}
+
+impl CastBuilder {
+    /// The number of values appended.
+    pub fn len(&self) -> usize {
+        match &self.column {
+            Column::Boolean(column) => column.len(),
+            Column::Int8(column) => column.len(),
+            Column::Int16(column) => column.len(),
+            Column::Int32(column) => column.len(),
+            Column::Int64(column) => column.len(),
+            Column::Float(column) => column.len(),
+            Column::Double(column) => column.len(),
+            Column::Decimal { builder, .. } => builder.len(),
+            Column::Date(column) => column.len(),
+            Column::Timestamp(column) | Column::TimestampNtz(column) => column.len(),
+            Column::Binary(column) => column.len(),
+            Column::String(column) => column.builder.len(),
+            Column::Variant(column) => column.nulls.len(),
+            Column::List(column) => column.nulls.len(),
+            Column::Struct(column) => column.nulls.len(),
+            Column::Map(column) => column.nulls.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The cast of a `typed_value` column of scalars: what casting each of its values gives, nulls kept.
+///
+/// Errors name the row.
+pub fn cast_array(typed: &ArrayRef, target: &DataType, strict: bool) -> Result<ArrayRef> {
+    if typed.data_type() == target {
+        return Ok(typed.clone());
+    }
+    if let Some(cast) = widened(typed, target) {
+        return Ok(cast);
+    }
+    let scalars = Scalars::new(typed)?;
+    let mut builder = CastBuilder::new(target, strict)?;
+    for row in 0..typed.len() {
+        if typed.is_valid(row) {
+            scalars
+                .value(row)
+                .and_then(|value| builder.append_value(None, &value))
+                .map_err(|error| error.at_row(row))?;
+        } else {
+            builder.append_null()?;
+        }
+    }
+    builder.finish()
+}
+
+/// The casts between numbers that no value fails.
+fn widened(typed: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
+    match (typed.data_type(), target) {
+        (DataType::Int8, DataType::Int64) => Some(unary::<Int8Type, Int64Type>(typed, i64::from)),
+        (DataType::Int16, DataType::Int64) => Some(unary::<Int16Type, Int64Type>(typed, i64::from)),
+        (DataType::Int32, DataType::Int64) => Some(unary::<Int32Type, Int64Type>(typed, i64::from)),
+        (DataType::Int32, DataType::Float64) => Some(unary::<Int32Type, Float64Type>(typed, f64::from)),
+        (DataType::Int64, DataType::Float64) => Some(unary::<Int64Type, Float64Type>(typed, |v| v as f64)),
+        (DataType::Float32, DataType::Float64) => Some(unary::<Float32Type, Float64Type>(typed, f64::from)),
+        (
+            DataType::Timestamp(TimeUnit::Microsecond, Some(_)),
+            DataType::Timestamp(TimeUnit::Microsecond, zone @ Some(_)),
+        ) => {
+            let timestamps = typed.as_primitive::<TimestampMicrosecondType>().clone();
+            Some(Arc::new(timestamps.with_timezone_opt(zone.clone())))
+        }
+        _ => None,
+    }
+}
+
+fn unary<From: ArrowPrimitiveType, To: ArrowPrimitiveType>(
+    array: &ArrayRef,
+    convert: impl Fn(From::Native) -> To::Native,
+) -> ArrayRef {
+    Arc::new(array.as_primitive::<From>().unary::<_, To>(convert))
+}
+
+/// The fields of an unshredded Variant column.
+pub fn variant_fields() -> Fields {
+    Fields::from(["metadata", "value"].map(|name| Field::new(name, DataType::Binary, true)).to_vec())
+}

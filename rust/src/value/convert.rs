@@ -1,0 +1,372 @@
+//! One scalar to one SQL type, by Spark's ANSI cast rules; `None` where the value has no such cast.
+//!
+//! The session's time zone is UTC. Two texts that Spark takes are refused: a time of day alone, which Spark puts on
+//! the day of the query, and a time zone by its region's name.
+
+use std::io::Write;
+
+use super::{Decimal, Value, text};
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
+const NANOS_PER_MICRO: i64 = 1000;
+
+/// A timestamp with time zone, in microseconds.
+fn instant(value: &Value<'_>) -> Option<i64> {
+    match *value {
+        Value::Timestamp(micros) => Some(micros),
+        Value::TimestampNanos(nanos) => Some(nanos.div_euclid(NANOS_PER_MICRO)),
+        _ => None,
+    }
+}
+
+/// A timestamp without time zone, in microseconds.
+fn local(value: &Value<'_>) -> Option<i64> {
+    match *value {
+        Value::TimestampNtz(micros) => Some(micros),
+        Value::TimestampNtzNanos(nanos) => Some(nanos.div_euclid(NANOS_PER_MICRO)),
+        _ => None,
+    }
+}
+
+fn whole(value: &Value<'_>) -> Option<i64> {
+    match *value {
+        Value::Int8(v) => Some(v.into()),
+        Value::Int16(v) => Some(v.into()),
+        Value::Int32(v) => Some(v.into()),
+        Value::Int64(v) => Some(v),
+        _ => None,
+    }
+}
+
+fn seconds(micros: i64) -> f64 {
+    micros as f64 / MICROS_PER_SECOND as f64
+}
+
+pub(super) fn boolean(value: &Value<'_>) -> Option<bool> {
+    match *value {
+        Value::Boolean(v) => Some(v),
+        Value::Float(v) => Some(v != 0.0),
+        Value::Double(v) => Some(v != 0.0),
+        Value::Decimal(v) => Some(v.unscaled != 0),
+        Value::String(v) => match trim(v).to_ascii_lowercase().as_str() {
+            "t" | "true" | "y" | "yes" | "1" => Some(true),
+            "f" | "false" | "n" | "no" | "0" => Some(false),
+            _ => None,
+        },
+        _ => whole(value).map(|v| v != 0),
+    }
+}
+
+pub(super) fn integer(value: &Value<'_>) -> Option<i64> {
+    match *value {
+        Value::Boolean(v) => Some(v.into()),
+        Value::Float(v) => truncated(v.into()),
+        Value::Double(v) => truncated(v),
+        Value::Decimal(v) => i64::try_from(v.unscaled / power_of_10(v.scale)).ok(),
+        Value::String(v) => integer_text(trim(v)),
+        _ => whole(value).or_else(|| instant(value).map(|micros| micros.div_euclid(MICROS_PER_SECOND))),
+    }
+}
+
+/// `number` without its fraction, as Java casts it: 2⁶³ itself becomes the largest integer.
+fn truncated(number: f64) -> Option<i64> {
+    (number.floor() <= i64::MAX as f64 && number.ceil() >= i64::MIN as f64).then_some(number as i64)
+}
+
+fn integer_text(text: &str) -> Option<i64> {
+    // The standard library takes the same digits and signs.
+    text.parse().ok()
+}
+
+pub(super) fn double(value: &Value<'_>) -> Option<f64> {
+    match *value {
+        Value::Boolean(v) => Some(if v { 1.0 } else { 0.0 }),
+        Value::Float(v) => Some(v.into()),
+        Value::Double(v) => Some(v),
+        Value::Decimal(v) => Some(decimal_to_double(v)),
+        Value::String(v) => floating_text(v)?.parse().ok(),
+        _ => whole(value).map(|v| v as f64).or_else(|| instant(value).map(seconds)),
+    }
+}
+
+pub(super) fn float(value: &Value<'_>) -> Option<f32> {
+    match *value {
+        Value::Boolean(v) => Some(if v { 1.0 } else { 0.0 }),
+        Value::Float(v) => Some(v),
+        Value::Double(v) => Some(v as f32),
+        Value::Decimal(v) => decimal_text(v).parse().ok(),
+        Value::String(v) => floating_text(v)?.parse().ok(),
+        _ => whole(value).map(|v| v as f32).or_else(|| instant(value).map(|v| seconds(v) as f32)),
+    }
+}
+
+/// The nearest double.
+fn decimal_to_double(decimal: Decimal) -> f64 {
+    const EXACT: u128 = 1 << 53;
+    // Both sides of the division are exact, so it rounds once.
+    if decimal.unscaled.unsigned_abs() <= EXACT && decimal.scale <= 22 {
+        return decimal.unscaled as f64 / 10f64.powi(decimal.scale.into());
+    }
+    decimal_text(decimal).parse().unwrap_or(f64::NAN)
+}
+
+fn decimal_text(decimal: Decimal) -> String {
+    let mut out = Vec::new();
+    text::decimal(&mut out, decimal);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Text of a floating-point number as Java reads it, without the `f` or `d` that may follow its digits.
+fn floating_text(text: &str) -> Option<&str> {
+    let text = text.trim_matches(|c| c <= ' ');
+    let digits = text.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(text);
+    let ends_in_digit = digits.ends_with(|c: char| c.is_ascii_digit() || c == '.');
+    Some(if ends_in_digit { digits } else { text })
+}
+
+/// The unscaled number of a decimal(`precision`, `scale`), rounded half up.
+pub(super) fn decimal(value: &Value<'_>, precision: u8, scale: u8) -> Option<i128> {
+    let unscaled = match *value {
+        Value::Boolean(v) => rescaled(Decimal { unscaled: v.into(), scale: 0 }, scale),
+        Value::Float(v) => rounded_double(v.into(), scale),
+        Value::Double(v) => rounded_double(v, scale),
+        Value::Decimal(v) => rescaled(v, scale),
+        Value::String(v) => rounded_text(v.trim_matches(|c| c <= ' '), scale),
+        _ => match whole(value) {
+            Some(v) => rescaled(Decimal { unscaled: v.into(), scale: 0 }, scale),
+            None => instant(value).and_then(|micros| rounded_double(seconds(micros), scale)),
+        },
+    }?;
+    (unscaled.unsigned_abs() < power_of_10(precision).unsigned_abs()).then_some(unscaled)
+}
+
+fn power_of_10(exponent: u8) -> i128 {
+    10i128.pow(exponent.min(super::MAX_DECIMAL_DIGITS).into())
+}
+
+fn rescaled(Decimal { unscaled, scale: from }: Decimal, scale: u8) -> Option<i128> {
+    match from.checked_sub(scale) {
+        None | Some(0) => unscaled.checked_mul(power_of_10(scale - from)),
+        Some(surplus) => {
+            let divisor = power_of_10(surplus);
+            let half_up =
+                if (unscaled % divisor).abs() >= divisor - divisor / 2 { unscaled.signum() } else { 0 };
+            Some(unscaled / divisor + half_up)
+        }
+    }
+}
+
+/// A double by its shortest digits, as Java's `BigDecimal.valueOf` takes it.
+fn rounded_double(number: f64, scale: u8) -> Option<i128> {
+    let mut digits = [0; 32];
+    let mut rest = digits.as_mut_slice();
+    write!(rest, "{number:e}").ok()?;
+    let length = 32 - rest.len();
+    rounded_text(std::str::from_utf8(&digits[..length]).ok()?, scale)
+}
+
+/// Plain or scientific text as a decimal, rounded half up; `None` too when it has more than 38 digits.
+fn rounded_text(text: &str, scale: u8) -> Option<i128> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let is_negative = mantissa.starts_with('-');
+    let mantissa = mantissa.strip_prefix(['-', '+']).unwrap_or(mantissa);
+    let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = || before.bytes().chain(after.bytes());
+    if digits().next().is_none() || !digits().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let zeros = digits().take_while(|&digit| digit == b'0').count();
+    // How many of the digits that count are in front of the point that `scale` moves to the right.
+    let kept = i64::try_from(before.len()).ok()? + i64::from(exponent) + i64::from(scale)
+        - i64::try_from(zeros).ok()?;
+    let mut digits = digits().skip(zeros).map(|digit| i128::from(digit - b'0'));
+    let Ok(kept) = usize::try_from(kept) else { return Some(0) };
+    if kept > super::MAX_DECIMAL_DIGITS.into() {
+        return digits.next().is_none().then_some(0);
+    }
+    let magnitude = (0..kept).fold(0, |number, _| number * 10 + digits.next().unwrap_or_default());
+    let magnitude = magnitude + i128::from(digits.next().unwrap_or_default() >= 5);
+    Some(if is_negative { -magnitude } else { magnitude })
+}
+
+/// Days since the epoch.
+pub(super) fn date(value: &Value<'_>) -> Option<i32> {
+    match *value {
+        Value::Date(days) => Some(days),
+        Value::String(text) => i32::try_from(date_text(trim(text))?).ok(),
+        _ => {
+            let micros = instant(value).or_else(|| local(value))?;
+            i32::try_from(micros.div_euclid(MICROS_PER_DAY)).ok()
+        }
+    }
+}
+
+/// Microseconds since the epoch of a timestamp with time zone.
+pub(super) fn timestamp(value: &Value<'_>) -> Option<i64> {
+    match *value {
+        Value::Date(days) => i64::from(days).checked_mul(MICROS_PER_DAY),
+        Value::Float(v) => truncated(f64::from(v) * MICROS_PER_SECOND as f64),
+        Value::Double(v) => truncated(v * MICROS_PER_SECOND as f64),
+        Value::Decimal(v) => {
+            let (whole, rest) = (v.unscaled / power_of_10(v.scale), v.unscaled % power_of_10(v.scale));
+            // The rest loses digits that are far below a microsecond, so that the product fits.
+            let dropped = v.scale.saturating_sub(30);
+            let rest =
+                rest / power_of_10(dropped) * i128::from(MICROS_PER_SECOND) / power_of_10(v.scale - dropped);
+            i64::try_from(whole.checked_mul(MICROS_PER_SECOND.into())? + rest).ok()
+        }
+        Value::String(text) => {
+            let moment = moment_text(trim(text))?;
+            moment.micros.checked_sub(i64::from(moment.offset_seconds) * MICROS_PER_SECOND)
+        }
+        _ => match whole(value) {
+            Some(seconds) => seconds.checked_mul(MICROS_PER_SECOND),
+            None => instant(value).or_else(|| local(value)),
+        },
+    }
+}
+
+/// Microseconds since the epoch of a timestamp without time zone; that of a text is read and dropped.
+pub(super) fn timestamp_ntz(value: &Value<'_>) -> Option<i64> {
+    match *value {
+        Value::Date(days) => i64::from(days).checked_mul(MICROS_PER_DAY),
+        Value::String(text) => Some(moment_text(trim(text))?.micros),
+        _ => local(value).or_else(|| instant(value)),
+    }
+}
+
+pub(super) fn binary<'a>(value: &Value<'a>) -> Option<&'a [u8]> {
+    match *value {
+        Value::Binary(bytes) => Some(bytes),
+        Value::String(text) => Some(text.as_bytes()),
+        _ => None,
+    }
+}
+
+/// Append a scalar as text; binary must be UTF-8.
+pub(super) fn string(out: &mut Vec<u8>, value: &Value<'_>) -> Option<()> {
+    match *value {
+        Value::Timestamp(micros) => text::timestamp(out, micros, MICROS_PER_SECOND),
+        Value::TimestampNanos(nanos) => text::timestamp(out, nanos, MICROS_PER_SECOND * NANOS_PER_MICRO),
+        Value::Binary(bytes) => out.extend_from_slice(super::utf8(bytes)?.as_bytes()),
+        _ => crate::json::write::plain(out, value).ok()?,
+    }
+    Some(())
+}
+
+fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_ascii_control() || c == ' ')
+}
+
+/// A moment read from text: its local time, and how far that is ahead of UTC.
+struct Moment {
+    micros: i64,
+    offset_seconds: i32,
+}
+
+/// `[+-]yyyy[y…]`, `-[m]m` and `-[d]d`, of which the last may be left out; what follows a blank or `T` is not read.
+fn date_text(text: &str) -> Option<i64> {
+    let (days, rest) = split_date(text)?;
+    (rest.is_empty() || rest.starts_with([' ', 'T'])).then_some(days)
+}
+
+/// The day at the start of `text`, and what follows it.
+fn split_date(text: &str) -> Option<(i64, &str)> {
+    let is_negative = text.starts_with('-');
+    let (year, rest) = number(text.strip_prefix(['-', '+']).unwrap_or(text), 4..=7)?;
+    let year = if is_negative { -(year as i64) } else { year as i64 };
+    let Some(rest) = rest.strip_prefix('-') else {
+        return rest.is_empty().then_some((text::days(year, 1, 1)?, rest));
+    };
+    let (month, rest) = number(rest, 1..=2)?;
+    let Some(rest) = rest.strip_prefix('-') else {
+        return rest.is_empty().then_some((text::days(year, month, 1)?, rest));
+    };
+    let (day, rest) = number(rest, 1..=2)?;
+    Some((text::days(year, month, day)?, rest))
+}
+
+/// The number at the start of `text`, of so many digits, and what follows it.
+fn number(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<(u64, &str)> {
+    let count = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = text.split_at_checked(count)?;
+    Some((number.parse().ok().filter(|_| digits.contains(&count))?, rest))
+}
+
+fn moment_text(text: &str) -> Option<Moment> {
+    let (days, rest) = split_date(text)?;
+    let midnight = days.checked_mul(MICROS_PER_DAY)?;
+    if rest.is_empty() {
+        return Some(Moment { micros: midnight, offset_seconds: 0 });
+    }
+    let rest = rest.strip_prefix([' ', 'T'])?;
+    let (micros, rest) = time_of_day(rest)?;
+    Some(Moment { micros: midnight.checked_add(micros)?, offset_seconds: offset_text(rest)? })
+}
+
+/// Microseconds since midnight of the time `[h]h[:[m]m[:[s]s[.f…]]]` at the start of `text`, and the time zone
+/// that follows: only seconds may be followed by one.
+fn time_of_day(text: &str) -> Option<(i64, &str)> {
+    let (hour, rest) = number(text, 1..=2)?;
+    let (minute, rest) = after_colon(rest)?.unwrap_or((0, rest));
+    let (second, zone) = match after_colon(rest)? {
+        Some(second) => second,
+        None if rest.is_empty() => (0, rest),
+        None => return None,
+    };
+    let (micros, zone) = match zone.strip_prefix('.') {
+        Some(fraction) => micros_of(fraction)?,
+        None => (0, zone),
+    };
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    Some(((hour * 3600 + minute * 60 + second) as i64 * MICROS_PER_SECOND + micros, zone))
+}
+
+/// The number of one or two digits after a colon: none without a colon, and no time without a number.
+fn after_colon(text: &str) -> Option<Option<(u64, &str)>> {
+    match text.strip_prefix(':') {
+        Some(rest) => number(rest, 1..=2).map(Some),
+        None => Some(None),
+    }
+}
+
+/// The first six digits of a fraction, and what follows its digits.
+fn micros_of(fraction: &str) -> Option<(i64, &str)> {
+    let count = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    let digits = fraction.bytes().take(count).chain(std::iter::repeat(b'0'));
+    let micros = digits.take(6).fold(0, |micros, digit| micros * 10 + i64::from(digit - b'0'));
+    Some((micros, fraction.get(count..)?))
+}
+
+/// Seconds ahead of UTC: nothing, `Z`, `UTC`, `+1`, `+01:30`, `+0130`, `GMT-8` …
+fn offset_text(text: &str) -> Option<i32> {
+    const MAX_SECONDS: u64 = 18 * 3600;
+    let text = text.strip_prefix(' ').unwrap_or(text);
+    let offset = ["UTC", "GMT", "UT"].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text);
+    if offset.is_empty() || text == "Z" {
+        return Some(0);
+    }
+    let is_negative = offset.starts_with('-');
+    let digits = offset.strip_prefix(['+', '-'])?;
+    let (hours, minutes, seconds) = match number(digits, 1..=6)? {
+        (hhmm, "") if digits.len() == 4 => (hhmm / 100, hhmm % 100, 0),
+        (hhmmss, "") if digits.len() == 6 => (hhmmss / 10_000, hhmmss / 100 % 100, hhmmss % 100),
+        _ => {
+            let (hours, rest) = number(digits, 1..=2)?;
+            let (minutes, rest) = after_colon(rest)?.unwrap_or((0, rest));
+            let (seconds, rest) = after_colon(rest)?.unwrap_or((0, rest));
+            (rest.is_empty().then_some(hours)?, minutes, seconds)
+        }
+    };
+    let total = hours * 3600 + minutes * 60 + seconds;
+    if minutes > 59 || seconds > 59 || total > MAX_SECONDS {
+        return None;
+    }
+    Some(if is_negative { -(total as i32) } else { total as i32 })
+}
