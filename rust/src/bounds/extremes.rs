@@ -215,55 +215,74 @@ fn strings(array: &dyn Array, valid: Option<&NullBuffer>) -> Result<Option<Range
     Ok(range.map(|range| Range { min: range.min.to_owned(), max: range.max.to_owned() }))
 }
 
-/// The row of an extreme, and the first bytes of its text.
+/// A text of an array, with what settles most comparisons without reading it.
 #[derive(Debug, Clone, Copy)]
-struct Extreme {
+struct Text {
     row: usize,
-    prefix: u64,
+    length: usize,
+    prefix: u128,
+}
+
+impl Text {
+    fn new<O: OffsetSizeTrait>(array: &GenericStringArray<O>, row: usize) -> Self {
+        let [start, end] = [row, row + 1].map(|i| array.value_offsets()[i].as_usize());
+        Text { row, length: end - start, prefix: prefix(array.value_data(), start, end) }
+    }
+
+    /// Whether this may lie outside of `range`, without a branch: which text comes next cannot be predicted.
+    fn may_widen(&self, range: &Range<Text>) -> bool {
+        let is_long = self.length > PREFIX;
+        let below = (self.prefix == range.min.prefix) & (is_long | (self.length < range.min.length));
+        let above = (self.prefix == range.max.prefix) & (is_long | (self.length > range.max.length));
+        (self.prefix < range.min.prefix) | (self.prefix > range.max.prefix) | below | above
+    }
+
+    fn widen<O: OffsetSizeTrait>(&self, range: &mut Range<Text>, array: &GenericStringArray<O>) {
+        let text = |text: &Text| array.value(text.row);
+        if text(self) < text(&range.min) {
+            range.min = *self;
+        } else if text(self) > text(&range.max) {
+            range.max = *self;
+        }
+    }
 }
 
 fn texts<O: OffsetSizeTrait>(
     array: &GenericStringArray<O>,
     valid: Option<&NullBuffer>,
 ) -> Option<Range<String>> {
-    let text = |row| array.value(row);
-    let mut range: Option<Range<Extreme>> = None;
-    let mut take = |row: usize| {
-        let [start, end] = [row, row + 1].map(|i| array.value_offsets()[i].as_usize());
-        let this = Extreme { row, prefix: prefix(array.value_data(), start, end) };
-        let Some(range) = &mut range else {
-            range = Some(Range { min: this, max: this });
-            return;
-        };
-        // Most texts differ from both extremes in their first bytes.
-        if this.prefix <= range.min.prefix
-            && (this.prefix < range.min.prefix || text(row) < text(range.min.row))
-        {
-            range.min = this;
-        }
-        if this.prefix >= range.max.prefix
-            && (this.prefix > range.max.prefix || text(row) > text(range.max.row))
-        {
-            range.max = this;
+    let mut range: Option<Range<Text>> = None;
+    let mut take = |row| {
+        let text = Text::new(array, row);
+        match &mut range {
+            None => range = Some(Range { min: text, max: text }),
+            Some(range) if text.may_widen(range) => text.widen(range, array),
+            Some(_) => {}
         }
     };
     match valid {
         Some(valid) if valid.null_count() > 0 => valid.valid_indices().for_each(take),
         _ => (0..array.len()).for_each(&mut take),
     }
-    range.map(|range| Range { min: text(range.min.row).to_owned(), max: text(range.max.row).to_owned() })
+    let owned = |text: Text| array.value(text.row).to_owned();
+    range.map(|range| Range { min: owned(range.min), max: owned(range.max) })
 }
 
-/// The first eight bytes of `data[start..end]` as a big-endian number, with zeros behind a shorter text:
-/// where two differ, they order the texts as their bytes do.
-fn prefix(data: &[u8], start: usize, end: usize) -> u64 {
+/// How many bytes of a text are compared as one number.
+const PREFIX: usize = 16;
+
+/// The first bytes of `data[start..end]` as a big-endian number, with zeros behind a shorter text: where two
+/// differ, they order the texts as their bytes do.
+fn prefix(data: &[u8], start: usize, end: usize) -> u128 {
     let length = end - start;
-    match data.get(start..).and_then(<[u8]>::first_chunk) {
-        Some(chunk) if length >= 8 => u64::from_be_bytes(*chunk),
-        Some(chunk) => u64::from_be_bytes(*chunk) & !(u64::MAX >> (8 * length)),
-        None => (start..end)
-            .zip([56, 48, 40, 32, 24, 16, 8, 0])
-            .fold(0, |prefix, (at, shift)| prefix | u64::from(data[at]) << shift),
+    match data.get(start..).and_then(<[u8]>::first_chunk::<PREFIX>) {
+        Some(chunk) if length >= PREFIX => u128::from_be_bytes(*chunk),
+        Some(chunk) => u128::from_be_bytes(*chunk) & !(u128::MAX >> (8 * length)),
+        None => {
+            let mut padded = [0; PREFIX];
+            padded.iter_mut().zip(&data[start..end]).for_each(|(to, byte)| *to = *byte);
+            u128::from_be_bytes(padded)
+        }
     }
 }
 

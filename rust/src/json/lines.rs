@@ -276,6 +276,7 @@ impl LineStage {
     }
 
     fn feed(&mut self, piece: &[u8], out: &mut Lines) -> Result<()> {
+        out.text.reserve(piece.len());
         let mut start = 0;
         for end in memchr_iter(b'\n', piece) {
             self.end_line(&piece[start..end], out)?;
