@@ -51,6 +51,8 @@ pub struct Inference {
     options: InferOptions,
     rows: u64,
     nodes: Vec<Node>,
+    /// How many values of the current row may still be counted.
+    remaining: usize,
 }
 
 /// What was seen at one path.
@@ -77,12 +79,14 @@ struct Leaf {
 
 impl Inference {
     pub fn new(options: InferOptions) -> Self {
-        Inference { options, rows: 0, nodes: vec![Node::default()] }
+        Inference { options, rows: 0, nodes: vec![Node::default()], remaining: 0 }
     }
 
     /// Count one value.
     pub fn add(&mut self, metadata: &Metadata<'_>, value: &[u8]) -> Result<()> {
         self.rows += 1;
+        // Every value takes a byte: only offsets that overlap make more of them, without end.
+        self.remaining = value.len();
         self.count(ROOT, 0, metadata, value)
     }
 
@@ -179,7 +183,8 @@ impl Inference {
     fn count(&mut self, node: usize, depth: usize, metadata: &Metadata<'_>, bytes: &[u8]) -> Result<()> {
         let value = Value::decode(bytes)?;
         self.nodes[node].counts.add(&value, bytes.len());
-        if depth >= self.options.max_depth {
+        self.remaining = self.remaining.saturating_sub(1);
+        if depth >= self.options.max_depth || self.remaining == 0 {
             return Ok(());
         }
         match value {
