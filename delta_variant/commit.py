@@ -1,8 +1,8 @@
 """Commits: a new table, or files for a table that there is, checked against concurrent writers and retried.
 
-A commit is never overwritten. An append depends on nothing but the protocol, the metadata and its `txn`, so it goes
-through behind any other commit that leaves these alone (PROTOCOL.md, "Commit Provenance", "In-Commit Timestamps",
-"Row Tracking").
+A commit is never overwritten. An append depends on the protocol, the metadata and its `txn` only, so it goes
+through behind any other commit that leaves these alone (PROTOCOL.md, "Commit Provenance Information",
+"In-Commit Timestamps", "Row Tracking").
 """
 
 from __future__ import annotations
@@ -80,8 +80,9 @@ def add_files(
 ) -> int:
     """Commit files on top of `snapshot`, behind whatever was committed since, and return the version.
 
-    The adds need `stats` with `numRecords` when the table supports row tracking (else ProtocolError). Raises
-    CommitConflictError when a concurrent commit changed protocol or metadata, or has a `txn` of the same application.
+    `data_change=False` says that the files only rearrange rows. Raises CommitConflictError when a concurrent
+    commit changed protocol or metadata or has a `txn` of the same application, and ProtocolError for adds
+    without `numRecords` in a table that supports row tracking.
     """
     provenance = _Provenance(
         operation, operation_parameters, operation_metrics, engine_info, txn_id, snapshot.version, data_change
@@ -109,7 +110,8 @@ def add_files(
         else:
             return version
     raise CommitConflictError(
-        f"{snapshot.uri}: other writers were first {max_attempts} times, the last at version {base.version}; try again"
+        f"{snapshot.uri}: other writers were first {max_attempts} times, at last "
+        f"with version {base.version}; try again"
     )
 
 
@@ -150,7 +152,10 @@ _NOTHING = _Base(version=-1, timestamp=None, high_water_mark=-1)
 
 
 def _actions(draft: _Draft, base: _Base, clock: Clock) -> list[Action]:
-    """Return the actions of the version behind `base`; `commitInfo` comes first, as in-commit timestamps ask."""
+    """Return the actions of the version behind `base`.
+
+    `commitInfo` comes first (PROTOCOL.md, "Writer Requirements for In-Commit Timestamps").
+    """
     version = base.version + 1
     info = _commit_info(draft, base, clock())
     if not features.supports(draft.protocol, "rowTracking"):
@@ -232,12 +237,13 @@ def _high_water_mark(actions: Iterable[Action], known: int) -> int:
 
 
 def _behind(base: _Base, winners: Sequence[log.CommitActions], uri: str, txn: Txn | None) -> _Base:
-    """Return the base behind the commits that came first. Raises CommitConflictError where one is in the way."""
+    """Return the base behind the commits that came first, or raise CommitConflictError for one in the way."""
     for version, actions in winners:
         for action in actions:
             if obstacle := _obstacle(action, txn):
                 raise CommitConflictError(
-                    f"{uri}: version {version}, committed meanwhile, {obstacle}; load the table again and retry"
+                    f"{uri}: version {version}, committed meanwhile, {obstacle}; "
+                    "load the table again and retry"
                 )
         timestamps = (action.in_commit_timestamp for action in actions if isinstance(action, CommitInfo))
         base = replace(
@@ -260,5 +266,5 @@ def _obstacle(action: Action, txn: Txn | None) -> str | None:
 
 
 def _is_own(actions: Iterable[Action], txn_id: str) -> bool:
-    # A store may answer a put that succeeded with "exists already", when it repeats one whose answer was lost.
+    # A store that repeats a put whose answer was lost says "exists already" of what it wrote itself.
     return any(isinstance(action, CommitInfo) and action.fields.get("txnId") == txn_id for action in actions)

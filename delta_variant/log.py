@@ -66,18 +66,18 @@ def load_snapshot(
     """Return the state of a table at `version`, by default the latest.
 
     Raises TableNotFoundError, VersionNotFoundError, and MalformedLogError for a log that lacks a version or
-    holds one that cannot be understood. A stale or corrupt `_last_checkpoint`, and a checkpoint that cannot be
-    read while older files can stand in for it, do no harm.
+    holds one that cannot be understood. A stale or corrupt `_last_checkpoint` does no harm, nor does a
+    checkpoint that cannot be read while older files can stand in for it.
     """
     store = table if isinstance(table, Store) else open_store(table, storage_options)
     hint = _checkpoint_hint(store)
     if hint is not None and (version is None or hint <= version):
         listing = _list_log(store, hint)
-        if any(found.version >= hint for found in listing.checkpoints):
+        if any(version is None or found.version <= version for found in listing.checkpoints):
             try:
                 return _load(store, listing, version)
-            except MalformedLogError:
-                # The hint hides what is older; a full listing may still hold a way to this version.
+            except (MalformedLogError, VersionNotFoundError):
+                # The hint hides what is older: a full listing may hold another way to this version.
                 pass
     return _load(store, _list_log(store, None), version)
 
@@ -251,8 +251,8 @@ _TABLE_ACTIONS: dict[str, type[Protocol | Metadata | Txn | DomainMetadata | Side
     "domainMetadata": DomainMetadata,
     "sidecar": Sidecar,
 }
-# Tombstones of a checkpoint say nothing of its state. `stats_parsed` is not read: a checkpoint without `stats` text
-# gives files without statistics, which is sound, as a file without them is never skipped.
+# Tombstones of a checkpoint say nothing of its state. `stats_parsed` is not read: a checkpoint without
+# `stats` text gives files without statistics, which is sound, as a file without them is never skipped.
 _COLUMNS = [*(f"add.{name}" for name in _ADD_FIELDS), *_TABLE_ACTIONS]
 
 
@@ -330,7 +330,7 @@ def _files_of(column: pa.StructArray) -> pa.Table:
 def _decode_paths(paths: pa.Array[Any]) -> pa.Array[Any]:
     if not pc.any(pc.match_substring(paths, "%")).as_py():
         return paths
-    return pa.array([decode_path(path) for path in paths.to_pylist()], pa.string())
+    return pa.array([decode_path(str(path)) for path in paths.to_pylist()], pa.string())
 
 
 def _rename(vectors: pa.StructArray, names: Mapping[str, str]) -> pa.StructArray:

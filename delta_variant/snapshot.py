@@ -71,8 +71,8 @@ class Checkpoint:
 class Snapshot:
     """The state of a table at one version.
 
-    `files` has one row for each logical file (FILES_SCHEMA). `timestamp` is the in-commit timestamp of the version
-    in milliseconds since 1970, or None where the table does not keep them.
+    `files` has one row for each logical file (FILES_SCHEMA). `timestamp` is the in-commit timestamp of the
+    version in milliseconds since 1970, or None where the table does not keep them.
     """
 
     uri: str
@@ -150,9 +150,9 @@ def replay(
 ) -> Snapshot:
     """Return the snapshot at `version`, of a checkpoint and the commits behind it in order.
 
-    The latest action on a logical file `(path, dvId)`, a `txn` application or a domain wins; tombstones remove.
-    `timestamp` is the in-commit timestamp of the checkpoint's version. Raises MalformedLogError when there is no
-    protocol or no metaData, and what `schema.parse` raises for the schema text.
+    The latest action on a logical file `(path, dvId)`, a `txn` application or a domain wins; tombstones
+    remove. `timestamp` is the in-commit timestamp of the checkpoint's version. Raises MalformedLogError when
+    there is no protocol or no metaData, and what `schema.parse` raises for the schema text.
     """
     state = _State()
     if checkpoint is not None:
@@ -250,7 +250,8 @@ def _key_texts(files: pa.Table) -> pa.ChunkedArray[Any]:
         pc.coalesce(pc.binary_join_element_wise("@", pc.cast(offset, pa.string()), ""), ""),
         "",
     )
-    return pc.binary_join_element_wise(files["path"], pc.coalesce(unique_id, ""), "\0")
+    texts: pa.ChunkedArray[Any] = pc.binary_join_element_wise(files["path"], pc.coalesce(unique_id, ""), "\0")
+    return texts
 
 
 def _column(name: str, type_text: str, nullable: bool) -> str:

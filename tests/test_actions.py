@@ -1,0 +1,182 @@
+"""Actions: commits as bytes and back, and the paths in them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_variant.actions import (
+    AddFile,
+    CommitInfo,
+    DeletionVector,
+    DomainMetadata,
+    Protocol,
+    RemoveFile,
+    Txn,
+    decode_commit,
+    decode_path,
+    encode_commit,
+    encode_path,
+    file_key,
+    is_absolute,
+)
+from delta_variant.errors import MalformedLogError
+
+ADD = '{"add":{"path":"a","partitionValues":{},"size":1,"modificationTime":2,"dataChange":true%s}}\n'
+PROTOCOL = '{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}\n'
+
+
+def decode(text):
+    return decode_commit(text.encode(), "7.json")
+
+
+def without_nulls(value):
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return value
+
+
+def test_every_commit_of_the_golden_tables_survives_decoding_and_encoding(corpora):
+    commits = sorted(corpora.glob("delta-golden/*/_delta_log/*.json"))
+    assert len(commits) == 7
+    for commit in commits:
+        data = commit.read_bytes()
+        again = encode_commit(decode_commit(data, commit.name))
+        assert [json.loads(line) for line in again.splitlines()] == [
+            without_nulls(json.loads(line)) if not line.startswith(b'{"commitInfo"') else json.loads(line)
+            for line in data.splitlines()
+        ]
+
+
+def test_null_and_absent_fields_are_the_same_and_neither_is_written():
+    assert decode(ADD % ',"stats":null,"tags":null') == decode(ADD % "")
+    assert encode_commit(decode(ADD % ',"stats":null')).decode() == ADD % ""
+
+
+def test_unknown_fields_and_unknown_actions_are_ignored():
+    assert decode(ADD % ',"future":{"x":[1]}') == decode(ADD % "")
+    assert decode('{"future":{"x":1}}\n\n') == []
+
+
+def test_commit_info_keeps_every_field():
+    fields = {"timestamp": 1, "operation": "X", "inCommitTimestamp": 2, "custom": {"a": [None, 1.5]}}
+    (info,) = decode(json.dumps({"commitInfo": fields}))
+    assert info == CommitInfo(fields)
+    assert (info.operation, info.in_commit_timestamp) == ("X", 2)
+    assert json.loads(encode_commit([info])) == {"commitInfo": fields}
+
+
+def test_stats_text_is_verbatim():
+    stats = r'{"numRecords": 1,  "minValues":{"v":"0rAf\\u0041"}}'
+    (add,) = decode(ADD % f',"stats":{json.dumps(stats)}')
+    assert add.stats == stats
+    assert json.loads(encode_commit([add]))["add"]["stats"] == stats
+
+
+def test_falsy_values_that_are_required_are_written():
+    action = DomainMetadata(domain="d", configuration="", removed=False)
+    assert (
+        encode_commit([action]) == b'{"domainMetadata":{"domain":"d","configuration":"","removed":false}}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("{", "truncated"),
+        ('{"add":{}}', "missing required field `path`"),
+        ("[]", "Expected `object`"),
+        ('{"txn":{"appId":"a","version":"1"}}', "Expected `int`"),
+        ('{"txn":{"appId":"a","version":9223372036854775808}}', "9223372036854775807"),
+        ('{"txn":{"appId":"\\ud800","version":1}}', "surrogate"),
+        ('{"commitInfo":{"a":' + "[" * 100_000, "recursion"),
+    ],
+)
+def test_a_line_that_is_no_action_is_named_by_file_and_line(line, says):
+    with pytest.raises(MalformedLogError, match=rf"7\.json, line 2: .*{says}"):
+        decode(PROTOCOL + line + "\n")
+
+
+def test_bytes_that_are_not_utf8_are_named_by_file_and_line():
+    with pytest.raises(MalformedLogError, match=r"7\.json, line 2: "):
+        decode_commit(PROTOCOL.encode() + b'{"txn":{"appId":"\xff","version":1}}', "7.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (PROTOCOL * 2, "protocol"),
+        (ADD % "" + ADD % "", "add of a"),
+        (ADD % "" + (ADD % "").replace('"a"', '"%61"'), "add of a"),
+        ('{"txn":{"appId":"x","version":1}}\n' * 2, "txn of x"),
+        ('{"domainMetadata":{"domain":"d","configuration":"","removed":true}}\n' * 2, "domainMetadata of d"),
+        ('{"commitInfo":{}}\n' * 2, "commitInfo"),
+    ],
+)
+def test_what_a_commit_may_hold_once_is_refused_twice(text, name):
+    with pytest.raises(MalformedLogError, match=rf"7\.json, action 2: a commit may hold only one {name}"):
+        decode(text)
+
+
+def test_one_path_may_be_removed_and_added_and_added_with_two_deletion_vectors():
+    vector = DeletionVector(
+        storage_type="u", path_or_inline_dv="ab", offset=1, size_in_bytes=2, cardinality=3
+    )
+    add = AddFile(path="a", partition_values={}, size=1, modification_time=1, data_change=True)
+    with_vector = AddFile(
+        path="a", partition_values={}, size=1, modification_time=1, data_change=True, deletion_vector=vector
+    )
+    remove = RemoveFile(path="a", data_change=True)
+    actions = [remove, add, with_vector, Txn(app_id="x", version=1), Txn(app_id="y", version=1)]
+    assert decode_commit(encode_commit(actions), "x") == actions
+    assert file_key(with_vector) == ("a", "uab@1")
+
+
+def test_two_actions_on_one_line_are_refused():
+    with pytest.raises(MalformedLogError, match="a line may hold only one action"):
+        decode('{"txn":{"appId":"a","version":1},"protocol":{"minReaderVersion":1,"minWriterVersion":2}}')
+
+
+def test_features_that_are_absent_differ_from_features_that_are_empty():
+    bare = Protocol(min_reader_version=1, min_writer_version=2)
+    empty = Protocol(min_reader_version=3, min_writer_version=7, reader_features=(), writer_features=())
+    assert decode_commit(encode_commit([bare]), "x") == [bare]
+    assert decode_commit(encode_commit([empty]), "x") == [empty]
+
+
+@pytest.mark.parametrize(
+    ("path", "encoded"),
+    [
+        ("part-0.parquet", "part-0.parquet"),
+        ("test%file%prefix-part-0.parquet", "test%25file%25prefix-part-0.parquet"),
+        ("day=a b/x#1?.parquet", "day=a%20b/x%231%3F.parquet"),
+        ("day=a%20b/x", "day=a%2520b/x"),
+        ("é/🎈", "%C3%A9/%F0%9F%8E%88"),
+        ("a:b/c:d", "a%3Ab/c:d"),
+        ("s3://bucket/a b", "s3://bucket/a%20b"),
+    ],
+)
+def test_paths_are_percent_encoded_once(path, encoded):
+    assert encode_path(path) == encoded
+    assert decode_path(encoded) == path
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_decode_path_undoes_encode_path(path):
+    assert encode_path(path).isascii()
+    assert decode_path(encode_path(path)) == path
+
+
+def test_a_path_that_is_not_utf8_is_refused():
+    with pytest.raises(MalformedLogError, match="%FF is not UTF-8"):
+        decode_path("%FF")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"), [("a/b", False), ("/a", True), ("s3://a/b", True), ("file:/a", True)]
+)
+def test_absolute_paths_stand_for_themselves(path, expected):
+    assert is_absolute(path) is expected

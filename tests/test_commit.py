@@ -1,0 +1,346 @@
+"""Commits: create and append, conflicts, in-commit timestamps, row ids; deltalake is the oracle."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from delta_variant import commit, log, store
+from delta_variant.actions import (
+    AddFile,
+    DomainMetadata,
+    Format,
+    Metadata,
+    Protocol,
+    Txn,
+    decode_commit,
+    encode_path,
+)
+from delta_variant.errors import CommitConflictError, ProtocolError, TableExistsError, VersionExistsError
+
+SCHEMA = (
+    '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'
+    '{"name":"day","type":"string","nullable":true,"metadata":{}}]}'
+)
+PLAIN = Protocol(min_reader_version=1, min_writer_version=2)
+ICT = Protocol(min_reader_version=1, min_writer_version=7, writer_features=("inCommitTimestamp",))
+ROW_TRACKING = Protocol(
+    min_reader_version=1, min_writer_version=7, writer_features=("rowTracking", "domainMetadata")
+)
+ICT_ON = {"delta.enableInCommitTimestamps": "true"}
+
+
+def metadata(configuration=None, partition_columns=()):
+    return Metadata(
+        id="0b0a0c3e-3d2c-4b0e-9d5e-0c7b4b0f9a11",
+        format=Format(),
+        schema_string=SCHEMA,
+        partition_columns=partition_columns,
+        configuration=configuration or {},
+        created_time=1,
+    )
+
+
+def said(clock=lambda: 1000, txn_id="t-1", **others):
+    return {"clock": clock, "engine_info": "delta-variant/0.0.0", "txn_id": txn_id, **others}
+
+
+def data_file(root, name, rows=2, day=None):
+    """Write a small Parquet file and return its AddFile."""
+    columns = {"id": pa.array(range(rows), pa.int64())}
+    if day is None:
+        columns["day"] = pa.array(["x"] * rows, pa.string())
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+    return AddFile(
+        path=encode_path(name),
+        partition_values={} if day is None else {"day": day},
+        size=path.stat().st_size,
+        modification_time=5,
+        data_change=True,
+        stats=json.dumps({"numRecords": rows, "minValues": {"id": 0}}),
+    )
+
+
+def add(name="a.parquet", stats='{"numRecords":10}'):
+    return AddFile(path=name, partition_values={}, size=1, modification_time=1, data_change=True, stats=stats)
+
+
+def create(root, protocol=PLAIN, configuration=None, adds=(), **others):
+    return commit.create_table(
+        store.open_store(root), protocol, metadata(configuration), adds, **said(**others)
+    )
+
+
+def lines(root, version):
+    return [json.loads(line) for line in (root / log.commit_file_name(version)).read_text().splitlines()]
+
+
+def test_create_and_append_write_what_the_protocol_asks_and_nothing_null(tmp_path):
+    assert create(tmp_path, operation_parameters={"partitionBy": [], "description": None}) == 0
+    version = commit.add_files(
+        log.load_snapshot(tmp_path),
+        [add()],
+        operation_parameters={"mode": "Append", "partitionBy": ["day"]},
+        operation_metrics={"numFiles": 1},
+        **said(txn_id="t-2"),
+    )
+    assert version == 1
+    assert lines(tmp_path, 0)[0]["commitInfo"]["operationParameters"] == {
+        "partitionBy": "[]",
+        "description": None,
+    }
+    assert lines(tmp_path, 0)[1] == {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+    assert lines(tmp_path, 0)[2]["metaData"]["format"] == {"provider": "parquet", "options": {}}
+    assert lines(tmp_path, 1) == [
+        {
+            "commitInfo": {
+                "timestamp": 1000,
+                "operation": "WRITE",
+                "operationParameters": {"mode": "Append", "partitionBy": '["day"]'},
+                "readVersion": 0,
+                "isBlindAppend": True,
+                "operationMetrics": {"numFiles": "1"},
+                "engineInfo": "delta-variant/0.0.0",
+                "txnId": "t-2",
+            }
+        },
+        {
+            "add": {
+                "path": "a.parquet",
+                "partitionValues": {},
+                "size": 1,
+                "modificationTime": 1,
+                "dataChange": True,
+                "stats": '{"numRecords":10}',
+            }
+        },
+    ]
+
+
+def test_deltalake_sees_our_files_rows_schema_and_version_and_its_checkpoint_keeps_our_stats(tmp_path):
+    root = store.open_store(tmp_path)
+    names = ["day=a b%2F/100% #ü.parquet", "day=/plain.parquet", "day=x/last.parquet"]
+    adds = [
+        data_file(tmp_path, name, rows=3, day=day) for name, day in zip(names, ["a b/", "", "x"], strict=True)
+    ]
+    commit.create_table(root, PLAIN, metadata(partition_columns=("day",)), adds[:2], **said())
+    commit.add_files(log.load_snapshot(tmp_path), adds[2:], **said(txn_id="t-2"))
+    ours, theirs = log.load_snapshot(tmp_path), DeltaTable(tmp_path)
+    assert theirs.version() == ours.version == 1
+    assert json.loads(theirs.schema().to_json()) == json.loads(SCHEMA)
+    assert theirs.count() == 9
+    described = pa.table(theirs.get_add_actions()).to_pylist()
+    assert sorted(row["num_records"] for row in described) == [3, 3, 3]
+    assert sorted(ours.files["path"].to_pylist()) == sorted(names)
+    for name in names:
+        assert store.local_path(root, name).is_file()
+    theirs.create_checkpoint()
+    assert (tmp_path / "_delta_log" / "00000000000000000001.checkpoint.parquet").exists()
+    (tmp_path / log.commit_file_name(0)).unlink()
+    again = log.load_snapshot(tmp_path)
+    assert by_path(again) == by_path(ours)
+    assert (again.protocol.min_writer_version, again.metadata) == (2, ours.metadata)
+
+
+def by_path(snapshot):
+    columns = ["path", "partition_values", "size", "modification_time", "stats"]
+    return sorted(snapshot.files.select(columns).to_pylist(), key=lambda row: row["path"])
+
+
+def test_create_refuses_a_table_that_is_there(tmp_path):
+    create(tmp_path)
+    with pytest.raises(TableExistsError, match="already"):
+        create(tmp_path, txn_id="t-2")
+    assert len(lines(tmp_path, 0)) == 3
+
+
+def test_a_create_whose_answer_was_lost_knows_its_own_commit(tmp_path):
+    create(tmp_path)
+    assert create(tmp_path) == 0
+
+
+def test_an_append_goes_through_behind_another_append(tmp_path):
+    create(tmp_path)
+    stale = log.load_snapshot(tmp_path)
+    assert commit.add_files(stale, [add("a")], **said(txn_id="a")) == 1
+    assert commit.add_files(stale, [add("b")], **said(txn_id="b")) == 2
+    assert sorted(log.refresh(stale).files["path"].to_pylist()) == ["a", "b"]
+
+
+def test_an_append_whose_answer_was_lost_is_not_committed_twice(tmp_path, monkeypatch):
+    create(tmp_path)
+    snapshot = log.load_snapshot(tmp_path)
+    write = log.write_commit
+
+    def write_and_lose_the_answer(*arguments):
+        write(*arguments)
+        raise VersionExistsError("the answer was lost")
+
+    monkeypatch.setattr(log, "write_commit", write_and_lose_the_answer)
+    assert commit.add_files(snapshot, [add()], **said(txn_id="lost")) == 1
+    assert log.load_snapshot(tmp_path).version == 1
+
+
+def test_an_append_refuses_a_concurrent_change_of_metadata_by_version(tmp_path):
+    create(tmp_path)
+    stale = log.load_snapshot(tmp_path)
+    commit.add_files(stale, [], new_metadata=metadata({"a": "b"}), **said(txn_id="a"))
+    with pytest.raises(CommitConflictError, match="version 1, committed meanwhile, changed the metadata"):
+        commit.add_files(stale, [add()], **said(txn_id="b"))
+    assert log.load_snapshot(tmp_path).version == 1
+
+
+def test_an_append_refuses_a_concurrent_change_of_protocol_by_version(tmp_path):
+    create(tmp_path)
+    stale = log.load_snapshot(tmp_path)
+    commit.add_files(stale, [], new_protocol=ICT, **said(txn_id="a"))
+    with pytest.raises(CommitConflictError, match="version 1, committed meanwhile, changed the protocol"):
+        commit.add_files(stale, [add()], **said(txn_id="b"))
+
+
+def test_an_append_refuses_a_concurrent_transaction_of_its_application_only(tmp_path):
+    create(tmp_path)
+    stale = log.load_snapshot(tmp_path)
+    commit.add_files(stale, [], txn=Txn(app_id="mine", version=1), **said(txn_id="a"))
+    with pytest.raises(CommitConflictError, match="transaction of the same application mine"):
+        commit.add_files(stale, [], txn=Txn(app_id="mine", version=1), **said(txn_id="b"))
+    assert commit.add_files(stale, [], txn=Txn(app_id="other", version=1), **said(txn_id="c")) == 2
+    assert log.refresh(stale).txns == {
+        "mine": Txn(app_id="mine", version=1),
+        "other": Txn(app_id="other", version=1),
+    }
+
+
+def test_an_append_gives_up_after_max_attempts(tmp_path):
+    create(tmp_path)
+    stale = log.load_snapshot(tmp_path)
+    commit.add_files(stale, [], **said(txn_id="a"))
+    with pytest.raises(CommitConflictError, match="first 1 times"):
+        commit.add_files(stale, [], max_attempts=1, **said(txn_id="b"))
+
+
+def test_in_commit_timestamps_come_first_and_never_go_back(tmp_path):
+    create(tmp_path, ICT, ICT_ON, clock=lambda: 5000)
+    stale = log.load_snapshot(tmp_path)
+    assert stale.timestamp == 5000
+    commit.add_files(stale, [add("a")], **said(clock=lambda: 4000, txn_id="a"))
+    commit.add_files(stale, [add("b")], **said(clock=lambda: 4000, txn_id="b"))
+    commit.add_files(log.refresh(stale), [add("c")], **said(clock=lambda: 9000, txn_id="c"))
+    first = [lines(tmp_path, version)[0] for version in range(4)]
+    assert [line["commitInfo"]["inCommitTimestamp"] for line in first] == [5000, 5001, 5002, 9000]
+    assert next(iter(first[1]["commitInfo"])) == "inCommitTimestamp"
+
+
+def test_no_in_commit_timestamp_where_the_feature_is_only_supported(tmp_path):
+    create(tmp_path, ICT)
+    assert "inCommitTimestamp" not in lines(tmp_path, 0)[0]["commitInfo"]
+
+
+def test_the_in_commit_timestamp_of_a_checkpoint_is_in_the_commit_beside_it(tmp_path):
+    create(tmp_path, ICT, ICT_ON, clock=lambda: 5000)
+    write_checkpoint(tmp_path, 0, log.load_snapshot(tmp_path))
+    assert log.load_snapshot(tmp_path).timestamp == 5000
+
+
+def write_checkpoint(root, version, snapshot):
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["inCommitTimestamp"]}
+    fields = json.loads(lines(root, version)[2]["metaData"]["schemaString"])
+    assert fields["type"] == "struct"
+    meta = {
+        "id": snapshot.metadata.id,
+        "format": {"provider": "parquet", "options": []},
+        "schemaString": SCHEMA,
+        "partitionColumns": [],
+        "configuration": list(snapshot.configuration.items()),
+    }
+    text_map = pa.map_(pa.string(), pa.string())
+    meta_type = pa.struct(
+        [
+            ("id", pa.string()),
+            ("format", pa.struct([("provider", pa.string()), ("options", text_map)])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", pa.list_(pa.string())),
+            ("configuration", text_map),
+        ]
+    )
+    table = pa.table({"protocol": [protocol, None], "metaData": pa.array([None, meta], meta_type)})
+    pq.write_table(table, root / "_delta_log" / f"{version:020d}.checkpoint.parquet")
+
+
+def test_row_ids_are_given_where_row_tracking_is_supported_and_move_up_on_retry(tmp_path):
+    create(tmp_path, ROW_TRACKING, adds=[add("a"), add("b", '{"numRecords":5}')])
+    stale = log.load_snapshot(tmp_path)
+    assert stale.domain_metadata["delta.rowTracking"].configuration == '{"rowIdHighWaterMark":14}'
+    commit.add_files(stale, [add("c")], **said(txn_id="c"))
+    commit.add_files(stale, [add("d"), add("e")], **said(txn_id="d"))
+    files = log.refresh(stale)
+    rows = files.files.select(["path", "base_row_id", "default_row_commit_version"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in rows) == [
+        ("a", 0, 0),
+        ("b", 10, 0),
+        ("c", 15, 1),
+        ("d", 25, 2),
+        ("e", 35, 2),
+    ]
+    assert files.domain_metadata["delta.rowTracking"] == DomainMetadata(
+        domain="delta.rowTracking", configuration='{"rowIdHighWaterMark":44}', removed=False
+    )
+
+
+@pytest.mark.parametrize("stats", [None, "{}", "nonsense"])
+def test_row_tracking_refuses_an_add_without_num_records(tmp_path, stats):
+    create(tmp_path, ROW_TRACKING)
+    with pytest.raises(ProtocolError, match=r"a\.parquet have no numRecords"):
+        commit.add_files(log.load_snapshot(tmp_path), [add(stats=stats)], **said(txn_id="a"))
+    assert log.load_snapshot(tmp_path).version == 0
+
+
+def test_a_rearrangement_says_that_no_data_changed(tmp_path):
+    create(tmp_path)
+    commit.add_files(log.load_snapshot(tmp_path), [add()], data_change=False, **said(txn_id="a"))
+    info, added = lines(tmp_path, 1)
+    assert info["commitInfo"]["isBlindAppend"] is False
+    assert added["add"]["dataChange"] is False
+
+
+def _append_ten(folder: str, writer: int) -> None:
+    for number in range(10):
+        snapshot = log.load_snapshot(folder)
+        name = f"{writer}-{number}"
+        commit.add_files(snapshot, [add(name)], **said(txn_id=name))
+
+
+def test_eight_processes_that_append_at_once_commit_each_file_once(tmp_path):
+    create(
+        tmp_path,
+        Protocol(
+            min_reader_version=1,
+            min_writer_version=7,
+            writer_features=("rowTracking", "domainMetadata", "inCommitTimestamp"),
+        ),
+        ICT_ON,
+    )
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_append_ten, args=(str(tmp_path), writer)) for writer in range(8)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(timeout=120)
+    assert [writer.exitcode for writer in writers] == [0] * 8
+    snapshot = log.load_snapshot(tmp_path)
+    assert snapshot.version == 80
+    assert sorted(snapshot.files["path"].to_pylist()) == sorted(
+        f"{w}-{n}" for w in range(8) for n in range(10)
+    )
+    assert sorted(snapshot.files["base_row_id"].to_pylist()) == list(range(0, 800, 10))
+    stamps = [lines(tmp_path, version)[0]["commitInfo"]["inCommitTimestamp"] for version in range(81)]
+    assert stamps == list(range(1000, 1081))
+    data = (tmp_path / log.commit_file_name(80)).read_bytes()
+    assert len(decode_commit(data, "80")) == 3

@@ -1,0 +1,380 @@
+"""The log: real tables with deltalake as the oracle, and the ways in which a log can be damaged."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import uuid
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from delta_variant import log, snapshot, store
+from delta_variant.actions import (
+    AddFile,
+    CheckpointMetadata,
+    CommitInfo,
+    Format,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Sidecar,
+    encode_commit,
+    encode_path,
+)
+from delta_variant.errors import (
+    MalformedLogError,
+    TableNotFoundError,
+    VersionExistsError,
+    VersionNotFoundError,
+)
+
+SPARK_TABLES = [
+    "a_unshredded",
+    "b0_shredded_defaults",
+    "b1_limit_only",
+    "b2_stats_preview",
+    "c_both_preview",
+    "c_stats_ga",
+    "c_stats_ga_limit2",
+    "d_cdf",
+    "d_ckpt_struct_nojson",
+    "d_cm_id",
+    "d_cm_name",
+    "d_dv",
+    "d_partitioned",
+    "d_v2ckpt",
+    "f_prop_toggle",
+    "g_missing",
+    "g_names",
+    "g_scalar",
+    "g_types",
+]
+GOLDEN_TABLES = [
+    "spark-variant-checkpoint",
+    "variant-stats-no-checkpoint",
+    "variant-stats-with-struct-no-checkpoint",
+]
+PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
+METADATA = Metadata(
+    id="m",
+    format=Format(),
+    schema_string='{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}',
+    partition_columns=(),
+    configuration={},
+)
+
+
+@pytest.fixture
+def spark_table(corpora, tmp_path):
+    def unpack(name):
+        with tarfile.open(corpora / "delta-spark" / f"{name}.tar.gz") as archive:
+            archive.extractall(tmp_path, filter="data")
+        return tmp_path / name
+
+    return unpack
+
+
+def add(path, stats='{"numRecords":1}'):
+    return AddFile(
+        path=path, partition_values={"k": "v"}, size=1, modification_time=1, data_change=True, stats=stats
+    )
+
+
+def table_of(tmp_path, versions=5):
+    """Write a table with one file a version, the one of version 1 removed in version 3."""
+    root = store.open_store(tmp_path)
+    log.write_commit(root, 0, [CommitInfo({"operation": "X"}), PROTOCOL, METADATA, add("f0")])
+    for version in range(1, versions):
+        removed = [RemoveFile(path="f1", data_change=True)] if version == 3 else []
+        log.write_commit(root, version, [add(f"f{version}"), *removed])
+    return root
+
+
+def paths(state):
+    return sorted(state.files["path"].to_pylist())
+
+
+def commit_file(tmp_path, version):
+    return tmp_path / log.commit_file_name(version)
+
+
+def write_checkpoint(tmp_path, version, name=None, part=slice(None)):
+    """Write the state of a version as one Parquet file, its actions cut by `part`."""
+    state = log.load_snapshot(tmp_path, version)
+    rows = [{"protocol": PROTOCOL}, {"metaData": METADATA}, *({"add": add(path)} for path in paths(state))]
+    text_map = pa.map_(pa.string(), pa.string())
+    plain = msgspec.to_builtins(rows[part])
+    schema = pa.schema(
+        [
+            ("protocol", pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])),
+            (
+                "metaData",
+                pa.struct(
+                    [
+                        ("id", pa.string()),
+                        ("format", pa.struct([("provider", pa.string()), ("options", text_map)])),
+                        ("schemaString", pa.string()),
+                        ("partitionColumns", pa.list_(pa.string())),
+                        ("configuration", text_map),
+                    ]
+                ),
+            ),
+            (
+                "add",
+                pa.struct(
+                    [
+                        ("path", pa.string()),
+                        ("partitionValues", text_map),
+                        ("size", pa.int64()),
+                        ("modificationTime", pa.int64()),
+                        ("dataChange", pa.bool_()),
+                        ("stats", pa.string()),
+                    ]
+                ),
+            ),
+        ]
+    )
+    file = tmp_path / "_delta_log" / (name or f"{version:020d}.checkpoint.parquet")
+    file.parent.mkdir(exist_ok=True, parents=True)
+    pq.write_table(pa.Table.from_pylist(plain, schema), file)
+    return file
+
+
+def hint(tmp_path, text):
+    (tmp_path / "_delta_log" / "_last_checkpoint").write_text(text)
+
+
+def agrees_with_deltalake(folder, version=None):
+    ours, theirs = log.load_snapshot(folder, version), DeltaTable(folder, version=version)
+    described = pa.table(theirs.get_add_actions()).to_pylist()
+    assert ours.version == theirs.version()
+    assert json.loads(ours.metadata.schema_string) == json.loads(theirs.schema().to_json())
+    assert ours.configuration == theirs.metadata().configuration
+    # deltalake gives paths as the log has them, percent-encoded.
+    assert sorted((row["path"], row["size_bytes"]) for row in described) == sorted(
+        (encode_path(row["path"]), row["size"]) for row in ours.files.to_pylist()
+    )
+    # Where a checkpoint has `stats_parsed` alone, ours has no statistics.
+    counts = {row["path"]: row["num_records"] for row in described}
+    for row in ours.files.to_pylist():
+        if row["stats"] is not None:
+            assert json.loads(row["stats"])["numRecords"] == counts[encode_path(row["path"])]
+
+
+@pytest.mark.parametrize("name", SPARK_TABLES)
+def test_every_version_of_a_spark_table_is_as_deltalake_sees_it(spark_table, name):
+    folder = spark_table(name)
+    for version in range(DeltaTable(folder).version() + 1):
+        agrees_with_deltalake(folder, version)
+    agrees_with_deltalake(folder)
+
+
+def test_no_spark_table_is_left_out(corpora):
+    assert sorted(path.name for path in corpora.glob("delta-spark/*.tar.gz")) == [
+        f"{n}.tar.gz" for n in SPARK_TABLES
+    ]
+
+
+@pytest.mark.parametrize("name", GOLDEN_TABLES)
+def test_a_golden_table_is_as_deltalake_sees_it(corpora, name):
+    agrees_with_deltalake(corpora / "delta-golden" / name)
+
+
+def test_statistics_in_a_checkpoint_are_those_of_the_commits_to_the_byte(spark_table):
+    """ST16: the z85 strings of `stats` are copied verbatim."""
+    folder = spark_table("d_v2ckpt")
+    by_path = {row["path"]: row["stats"] for row in log.load_snapshot(folder).files.to_pylist()}
+    for commit in sorted((folder / "_delta_log").glob("0*[0-9].json")):
+        for line in commit.read_text().splitlines():
+            if added := json.loads(line).get("add"):
+                assert by_path[added["path"]] == added["stats"]
+    assert len(by_path) == 3
+
+
+def test_a_checkpoint_without_stats_text_gives_files_without_statistics(spark_table):
+    stats = log.load_snapshot(spark_table("d_ckpt_struct_nojson"), 2).files["stats"]
+    assert stats.null_count == len(stats) == 2
+
+
+def test_a_v2_checkpoint_is_enough_without_the_commits_before_it(spark_table):
+    folder = spark_table("d_v2ckpt")
+    before = log.load_snapshot(folder)
+    for version in (0, 1):
+        commit_file(folder, version).unlink()
+    assert paths(log.load_snapshot(folder)) == paths(before)
+    with pytest.raises(VersionNotFoundError, match="no longer reaches back to version 1, only to 2"):
+        log.load_snapshot(folder, 1)
+
+
+def test_deletion_vectors_are_columns_of_the_snapshot(spark_table):
+    vectors = log.load_snapshot(spark_table("d_dv")).files["deletion_vector"].to_pylist()
+    assert {vector["storage_type"] for vector in vectors if vector} == {"u"}
+
+
+def test_a_percent_encoded_path_is_decoded_once(corpora):
+    folder = corpora / "delta-golden" / "variant-stats-with-struct-no-checkpoint"
+    state = log.load_snapshot(folder)
+    assert all((folder / path).is_file() for path in paths(state))
+    assert all(path.startswith("test%file%prefix-part-0000") for path in paths(state))
+
+
+def test_every_version_can_be_loaded(tmp_path):
+    table_of(tmp_path)
+    assert [paths(log.load_snapshot(tmp_path, version)) for version in range(5)] == [
+        ["f0"],
+        ["f0", "f1"],
+        ["f0", "f1", "f2"],
+        ["f0", "f2", "f3"],
+        ["f0", "f2", "f3", "f4"],
+    ]
+    assert log.load_snapshot(tmp_path).version == 4
+
+
+@pytest.mark.parametrize("version", [5, -1])
+def test_a_version_that_is_not_there_is_refused_with_the_latest(tmp_path, version):
+    table_of(tmp_path)
+    with pytest.raises(VersionNotFoundError, match=rf"no version {version}: its latest is 4"):
+        log.load_snapshot(tmp_path, version)
+
+
+def test_a_folder_without_a_log_is_no_table(tmp_path):
+    with pytest.raises(TableNotFoundError, match=r"there is no Delta table at .*/t"):
+        log.load_snapshot(tmp_path / "t")
+    assert not log.table_exists(store.open_store(tmp_path / "t"))
+    assert log.table_exists(table_of(tmp_path / "u"))
+
+
+def test_a_commit_is_never_overwritten(tmp_path):
+    root = table_of(tmp_path)
+    before = commit_file(tmp_path, 4).read_bytes()
+    with pytest.raises(VersionExistsError, match=r"00000000000000000004\.json exists already"):
+        log.write_commit(root, 4, [add("x")])
+    assert commit_file(tmp_path, 4).read_bytes() == before
+
+
+def test_read_commits_gives_those_behind_a_version(tmp_path):
+    root = table_of(tmp_path)
+    assert [version for version, _ in log.read_commits(root, 2)] == [3, 4]
+    assert log.read_commits(root, 4) == []
+
+
+@pytest.mark.parametrize("missing", [0, 2])
+def test_a_missing_commit_is_named(tmp_path, missing):
+    table_of(tmp_path)
+    commit_file(tmp_path, missing).unlink()
+    with pytest.raises(MalformedLogError, match=rf"{missing:020d}\.json is missing"):
+        log.load_snapshot(tmp_path)
+
+
+def test_a_missing_commit_behind_a_checkpoint_is_named_and_one_before_it_is_not_missed(tmp_path):
+    table_of(tmp_path)
+    write_checkpoint(tmp_path, 2)
+    commit_file(tmp_path, 1).unlink()
+    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+    commit_file(tmp_path, 3).unlink()
+    with pytest.raises(MalformedLogError, match=r"00000000000000000003\.json is missing"):
+        log.load_snapshot(tmp_path)
+    assert log.load_snapshot(tmp_path, 2).version == 2
+
+
+def test_a_bad_line_is_named_by_file_and_line(tmp_path):
+    table_of(tmp_path)
+    with commit_file(tmp_path, 2).open("a") as file:
+        file.write('{"add":3}\n')
+    with pytest.raises(MalformedLogError, match=r"00000000000000000002\.json, line 2: Expected `object"):
+        log.load_snapshot(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"version":2,"size":6}',
+        '{"version":1}',
+        '{"version":99}',
+        '{"version":-1}',
+        "{",
+        "",
+        '{"version":"x"}',
+    ],
+)
+def test_last_checkpoint_is_only_a_hint(tmp_path, text):
+    table_of(tmp_path)
+    write_checkpoint(tmp_path, 2)
+    hint(tmp_path, text)
+    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+    assert paths(log.load_snapshot(tmp_path, 1)) == ["f0", "f1"]
+
+
+@pytest.mark.parametrize("with_hint", [False, True])
+def test_a_corrupt_checkpoint_does_no_harm_while_older_files_stand_in_for_it(tmp_path, with_hint):
+    table_of(tmp_path)
+    write_checkpoint(tmp_path, 2).write_bytes(b"PAR1 not really")
+    if with_hint:
+        hint(tmp_path, '{"version":2,"size":6}')
+    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+    commit_file(tmp_path, 0).unlink()
+    with pytest.raises(
+        MalformedLogError, match=r"checkpoint .*00000000000000000002\.checkpoint\.parquet cannot be"
+    ):
+        log.load_snapshot(tmp_path)
+
+
+def test_a_checkpoint_without_protocol_is_not_used(tmp_path):
+    table_of(tmp_path)
+    write_checkpoint(tmp_path, 2, part=slice(1, None))
+    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+
+
+def test_a_multi_part_checkpoint_is_used_when_it_is_complete(tmp_path):
+    table_of(tmp_path)
+    names = [f"{2:020d}.checkpoint.{part:010d}.{2:010d}.parquet" for part in (1, 2)]
+    first = write_checkpoint(tmp_path, 2, names[0], slice(None, 3))
+    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+    state = log.load_snapshot(tmp_path, 2)
+    rest = write_checkpoint(tmp_path, 2, "rest.parquet", slice(3, None))
+    rest.rename(tmp_path / "_delta_log" / names[1])
+    commit_file(tmp_path, 0).unlink()
+    assert paths(log.load_snapshot(tmp_path, 2)) == paths(state)
+    first.unlink()
+    with pytest.raises(MalformedLogError, match=r"00000000000000000000\.json is missing"):
+        log.load_snapshot(tmp_path, 2)
+
+
+def test_a_json_checkpoint_with_its_files_in_line_is_read(tmp_path):
+    root = table_of(tmp_path)
+    name = f"_delta_log/{2:020d}.checkpoint.{uuid.UUID(int=7)}.json"
+    actions = [CheckpointMetadata(version=2), PROTOCOL, METADATA, *(add(f"f{n}") for n in range(3))]
+    store.put(root, name, encode_commit(actions))
+    commit_file(tmp_path, 0).unlink()
+    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+
+
+def test_a_checkpoint_whose_sidecar_is_lost_is_not_used(tmp_path):
+    root = table_of(tmp_path)
+    name = f"_delta_log/{2:020d}.checkpoint.{uuid.UUID(int=7)}.json"
+    sidecar = Sidecar(path="lost.parquet", size_in_bytes=1, modification_time=1)
+    store.put(root, name, encode_commit([CheckpointMetadata(version=2), PROTOCOL, METADATA, sidecar]))
+    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+
+
+def test_a_log_compaction_a_checksum_and_a_temporary_file_are_no_commits(tmp_path):
+    root = table_of(tmp_path)
+    for name in (
+        f"{0:020d}.{9:020d}.compacted.json",
+        f"{9:020d}.crc",
+        f".{9:020d}.json.tmp",
+        f"_sidecars/{9:020d}.json",
+    ):
+        store.put(root, f"_delta_log/{name}", b"{")
+    assert log.load_snapshot(tmp_path).version == 4
+
+
+def test_files_of_commits_and_checkpoints_have_one_schema(tmp_path):
+    table_of(tmp_path)
+    write_checkpoint(tmp_path, 2)
+    for version in (1, 2, 4):
+        assert log.load_snapshot(tmp_path, version).files.schema == snapshot.FILES_SCHEMA

@@ -1,0 +1,134 @@
+"""Reconciliation: which actions win, and what a snapshot shows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from delta_variant import snapshot, store
+from delta_variant.actions import (
+    AddFile,
+    DeletionVector,
+    DomainMetadata,
+    Format,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Txn,
+)
+from delta_variant.errors import MalformedLogError
+
+PROTOCOL = Protocol(
+    min_reader_version=3,
+    min_writer_version=7,
+    reader_features=("variantType",),
+    writer_features=("variantType",),
+)
+METADATA = Metadata(
+    id="m",
+    format=Format(),
+    schema_string='{"type":"struct","fields":[{"name":"v","type":"variant","nullable":true,"metadata":{}}]}',
+    partition_columns=(),
+    configuration={"delta.enableVariantShredding": "true"},
+)
+VECTOR = DeletionVector(storage_type="u", path_or_inline_dv="ab", offset=1, size_in_bytes=2, cardinality=3)
+
+
+def add(path, vector=None, size=1):
+    return AddFile(
+        path=path,
+        partition_values={"p": None},
+        size=size,
+        modification_time=1,
+        data_change=True,
+        deletion_vector=vector,
+    )
+
+
+def remove(path, vector=None):
+    return RemoveFile(path=path, data_change=True, deletion_vector=vector)
+
+
+def replay(*commits, checkpoint=None):
+    root = store.open_store("/nowhere")
+    return snapshot.replay(root, len(commits) - 1, checkpoint, [[PROTOCOL, METADATA], *commits])
+
+
+def checkpoint(*adds, actions=()):
+    return snapshot.Checkpoint(actions, snapshot.files_table(adds))
+
+
+def keys(state):
+    vectors = state.files["deletion_vector"].to_pylist()
+    return sorted(zip(state.files["path"].to_pylist(), [v is not None for v in vectors], strict=True))
+
+
+@pytest.mark.parametrize("from_checkpoint", [False, True])
+class TestLogicalFiles:
+    """Every rule holds for files of commits and of checkpoints alike."""
+
+    def state(self, from_checkpoint, first, *others):
+        if from_checkpoint:
+            return replay(*others, checkpoint=checkpoint(*first))
+        return replay(list(first), *others)
+
+    def test_a_removed_file_is_gone(self, from_checkpoint):
+        assert keys(self.state(from_checkpoint, [add("a"), add("b")], [remove("a")])) == [("b", False)]
+
+    def test_a_file_added_again_after_its_removal_is_there(self, from_checkpoint):
+        assert keys(self.state(from_checkpoint, [add("a")], [remove("a")], [add("a")])) == [("a", False)]
+
+    def test_the_latest_add_of_a_file_wins(self, from_checkpoint):
+        assert self.state(from_checkpoint, [add("a")], [add("a", size=9)]).files["size"].to_pylist() == [9]
+
+    def test_a_deletion_vector_makes_another_logical_file(self, from_checkpoint):
+        state = self.state(from_checkpoint, [add("a")], [remove("a"), add("a", VECTOR)])
+        assert keys(state) == [("a", True)]
+        assert keys(self.state(from_checkpoint, [add("a", VECTOR)], [remove("a")])) == [("a", True)]
+        assert keys(self.state(from_checkpoint, [add("a", VECTOR)], [remove("a", VECTOR)])) == []
+
+    def test_paths_are_compared_decoded(self, from_checkpoint):
+        assert keys(self.state(from_checkpoint, [add("a%20b")], [remove("a b")])) == []
+
+
+def test_the_last_txn_and_domain_win_and_a_removed_domain_is_gone():
+    state = replay(
+        [Txn(app_id="a", version=1), DomainMetadata(domain="d", configuration="1", removed=False)],
+        [Txn(app_id="a", version=2), DomainMetadata(domain="e", configuration="2", removed=False)],
+        [DomainMetadata(domain="d", configuration="1", removed=True)],
+    )
+    assert {name: txn.version for name, txn in state.txns.items()} == {"a": 2}
+    assert {name: domain.configuration for name, domain in state.domain_metadata.items()} == {"e": "2"}
+
+
+@pytest.mark.parametrize(("actions", "lacking"), [([PROTOCOL], "metaData"), ([METADATA], "protocol")])
+def test_a_log_without_protocol_or_metadata_is_malformed(actions, lacking):
+    with pytest.raises(MalformedLogError, match=f"has a {lacking} action"):
+        snapshot.replay(store.open_store("/nowhere"), 0, None, [actions])
+
+
+def test_files_are_columnar_with_decoded_paths_and_null_for_what_is_absent():
+    table = snapshot.files_table([add("test%25file", VECTOR)])
+    assert table.schema == snapshot.FILES_SCHEMA
+    row = table.to_pylist()[0]
+    assert row["path"] == "test%file"
+    assert row["partition_values"] == [("p", None)]
+    assert (row["stats"], row["tags"], row["base_row_id"]) == (None, None, None)
+    assert row["deletion_vector"]["path_or_inline_dv"] == "ab"
+    assert row["deletion_vector"]["max_row_index"] is None
+
+
+def test_no_files_are_an_empty_table():
+    assert snapshot.files_table([]) == pa.Table.from_pylist([], snapshot.FILES_SCHEMA)
+
+
+def test_a_snapshot_prints_what_a_user_wants_to_know():
+    assert repr(replay([add("a", size=1200), add("b")])).splitlines() == [
+        "Snapshot of /nowhere",
+        "  version     0",
+        "  files       2 (1,201 bytes)",
+        "  protocol    3, 7",
+        "  features    variantType",
+        "  property    delta.enableVariantShredding = true",
+        "  column      v variant",
+    ]
