@@ -1,0 +1,31 @@
+"""The corpora that the engines are asked about, as lines of JSON with their numbers."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+
+# Name → every how many lines one is taken.
+CORPORA = {"windows_events": 40, "github_webhooks": 1, "openaddresses_sources": 1}
+
+
+def read_lines(corpora: Path, name: str) -> list[str]:
+    """Return the sampled lines of a corpus, each one JSON value."""
+    with lzma.open(corpora / "json" / f"{name}.ndjson.xz", "rt", encoding="utf-8") as lines:
+        return [line.rstrip("\n") for line in islice(lines, 0, None, CORPORA[name])]
+
+
+def json_table(lines: list[str]) -> pa.Table:
+    """Return the lines as Arrow columns `line` (their number) and `event` (JSON text, to become Variant)."""
+    return pa.table({"line": range(len(lines)), "event": pa.array(lines, pa.json_())})
+
+
+def write_texts(lines: list[str], file: Path) -> Path:
+    """Write the lines, as text and not as values, for an engine that is to parse them by itself."""
+    with file.open("w", encoding="utf-8") as out:
+        out.writelines(json.dumps({"line": number, "text": text}) + "\n" for number, text in enumerate(lines))
+    return file

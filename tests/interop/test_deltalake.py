@@ -1,0 +1,64 @@
+"""deltalake opens our log, sees what is there, and its checkpoint keeps our statistics."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import deltalake
+import pyarrow.parquet as pq
+import pytest
+from interop.corpus import json_table, read_lines
+
+import delta_variant as dv
+
+
+@pytest.fixture
+def table(corpora: Path, tmp_path: Path) -> Path:
+    """Return a table of ours with two commits of different sizes."""
+    lines = read_lines(corpora, "github_webhooks")
+    dv.write_table(str(tmp_path / "table"), json_table(lines[:300]))
+    dv.write_table(str(tmp_path / "table"), json_table(lines[300:]), mode="append")
+    return tmp_path / "table"
+
+
+def _adds(table: Path) -> dict[str, dict[str, object]]:
+    commits = sorted((table / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for commit in commits for line in commit.read_text().splitlines()]
+    return {action["add"]["path"]: action["add"] for action in actions if "add" in action}
+
+
+def test_deltalake_sees_our_files_with_their_row_counts(table: Path):
+    opened = deltalake.DeltaTable(str(table))
+    assert opened.version() == 1
+
+    seen = opened.get_add_actions(flatten=True)
+    rows = dict(zip(seen["path"].to_pylist(), seen["num_records"].to_pylist(), strict=True))
+    assert rows == {path: json.loads(add["stats"])["numRecords"] for path, add in _adds(table).items()}
+    assert sum(rows.values()) == 415
+
+
+def test_deltalake_sees_our_schema(table: Path):
+    fields = json.loads(deltalake.DeltaTable(str(table)).schema().to_json())["fields"]
+    assert [(field["name"], field["type"]) for field in fields] == [("line", "long"), ("event", "variant")]
+
+
+def test_a_checkpoint_of_deltalake_keeps_our_statistics_verbatim(table: Path):
+    deltalake.DeltaTable(str(table)).create_checkpoint()
+
+    [checkpoint] = (table / "_delta_log").glob("*.checkpoint.parquet")
+    adds = [add for add in pq.read_table(checkpoint, columns=["add"])["add"].to_pylist() if add]
+    assert {add["path"]: add["stats"] for add in adds} == {
+        path: add["stats"] for path, add in _adds(table).items()
+    }
+
+
+def test_we_read_a_table_through_the_checkpoint_of_deltalake(table: Path):
+    before = dv.read_table(str(table), columns={"line": "line", "text": "to_json(event)"}).read_all()
+    deltalake.DeltaTable(str(table)).create_checkpoint()
+    *older, _ = sorted((table / "_delta_log").glob("*.json"))
+    for commit in older:
+        commit.unlink()
+
+    after = dv.read_table(str(table), columns={"line": "line", "text": "to_json(event)"}).read_all()
+    assert after.sort_by("line") == before.sort_by("line")
