@@ -44,9 +44,20 @@ impl Error {
         }
     }
 
-    /// The same error, naming the row of the batch it happened in.
+    /// The same error, naming the row of the batch it happened in, counted from 0.
     pub fn at_row(self, row: usize) -> Self {
         self.map_message(|message| format!("row {row}: {message}"))
+    }
+
+    /// The same error for a batch that begins `rows` after the first row of the file.
+    pub fn after_rows(self, rows: usize) -> Self {
+        self.map_message(|message| {
+            let place = message.strip_prefix("row ").and_then(|rest| rest.split_once(": "));
+            match place.and_then(|(row, rest)| Some((row.parse::<usize>().ok()?, rest))) {
+                Some((row, rest)) => format!("row {}: {rest}", row + rows),
+                None => message,
+            }
+        })
     }
 }
 

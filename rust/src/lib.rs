@@ -6,12 +6,28 @@ pub mod error;
 pub mod infer;
 pub mod json;
 pub mod parquet;
+pub mod python;
 pub mod shred;
 pub mod value;
 
 use pyo3::prelude::*;
 
 #[pymodule]
-fn _native(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<python::files::PyBatches>()?;
+    module.add_class::<python::files::PyDataFile>()?;
+    module.add_class::<python::files::PyDataFileWriter>()?;
+    module.add_class::<python::lines::PyLineSplitter>()?;
+    module.add_class::<python::lines::PyPositions>()?;
+    module.add_function(wrap_pyfunction!(python::values::check_shredding_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::infer, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::parse_json, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::path_key, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::shred, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::split_variant, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::to_json, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::unshred_array, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::validate, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::variant_get, module)?)?;
     Ok(())
 }

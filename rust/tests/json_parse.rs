@@ -98,8 +98,22 @@ fn duplicate_keys_are_refused_with_their_place_or_the_last_counts() {
 #[test]
 fn text_that_is_not_json_is_refused_with_its_place() {
     for (text, place) in [
-        ("", 0), ("{", 1), ("[1", 2), ("[1,]", 3), ("{\"a\" 1}", 5), ("1 2", 2), ("01", 0), ("1.", 2), ("-", 1),
-        ("\"\t\"", 1), ("\"a", 2), ("nul", 0), ("{,}", 1), ("[,]", 1), ("1e", 2), ("{\"a\":1,}", 7),
+        ("", 0),
+        ("{", 1),
+        ("[1", 2),
+        ("[1,]", 3),
+        ("{\"a\" 1}", 5),
+        ("1 2", 2),
+        ("01", 0),
+        ("1.", 2),
+        ("-", 1),
+        ("\"\t\"", 1),
+        ("\"a", 2),
+        ("nul", 0),
+        ("{,}", 1),
+        ("[,]", 1),
+        ("1e", 2),
+        ("{\"a\":1,}", 7),
     ] {
         let refusal = refusal(text);
         assert!(refusal.ends_with(&format!("@{place}")), "{text:?}: {refusal}");

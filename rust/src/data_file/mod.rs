@@ -1,3 +1,5 @@
 //! One data file: batches with JSON text or Variants into shredded Parquet, and back.
 
+pub mod read;
+pub mod stats;
 pub mod write;

@@ -54,6 +54,11 @@ impl Layout {
         Ok(layout)
     }
 
+    /// The shredding schema that the layout is of.
+    pub fn schema(&self) -> ShreddingSchema {
+        self.group.schema()
+    }
+
     /// Check and read the layout of a group from which any columns may be left out.
     pub fn parse_projected(fields: &Fields) -> Result<Self> {
         let group = Group::parse(fields, "$".into(), true, 0)?;
@@ -66,6 +71,17 @@ impl Layout {
 }
 
 impl Group {
+    fn schema(&self) -> ShreddingSchema {
+        match &self.typed_value {
+            None => ShreddingSchema::Untyped,
+            Some((_, Typed::Leaf(leaf))) => ShreddingSchema::Leaf(*leaf),
+            Some((_, Typed::Object(fields))) => ShreddingSchema::Object(
+                fields.iter().map(|field| (field.name.clone(), field.group.schema())).collect(),
+            ),
+            Some((_, Typed::List(element))) => ShreddingSchema::List(Box::new(element.schema())),
+        }
+    }
+
     fn parse(fields: &Fields, path: String, is_root: bool, depth: usize) -> Result<Self> {
         if depth > MAX_SCHEMA_DEPTH {
             return Err(refused(&path, &format!("it nests deeper than {MAX_SCHEMA_DEPTH} levels")));

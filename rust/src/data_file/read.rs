@@ -1,0 +1,357 @@
+//! Columns of one data file, Variants whole or by path; only the leaf columns asked for are read.
+
+use std::collections::BTreeSet;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, LargeListArray, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray,
+    new_null_array,
+};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::parquet::read::{ParquetFile, Scan};
+use crate::shred::OnConflict;
+use crate::shred::extract::{extract, leaves_needed, needs_metadata};
+use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
+use crate::shred::unshred::{to_json, unshred};
+use crate::value::path::Step;
+
+/// Rows decoded at a time.
+const BATCH_ROWS: usize = 64 << 10;
+
+/// One column of the result.
+#[derive(Debug, Clone)]
+pub struct Projection {
+    /// The column of the file, and below it the fields of structs that lead to a Variant.
+    pub column: Vec<String>,
+    pub what: What,
+    /// The field of the result; where the file lacks the column, it is null.
+    pub field: Field,
+}
+
+#[derive(Debug, Clone)]
+pub enum What {
+    /// The column as it is, Variants in it unshredded.
+    Column,
+    /// The values at a path in a Variant, cast to the type of the result's field.
+    Path { path: Vec<Step>, strict: bool },
+    /// The values at a path in a Variant as JSON text.
+    Json { path: Vec<Step> },
+}
+
+/// The result of a read: record batches of the projections, in the order of the file.
+pub struct DataFileReader {
+    file: Arc<ParquetFile>,
+    projections: Arc<Vec<Projection>>,
+    on_conflict: OnConflict,
+    schema: SchemaRef,
+    row_groups: VecDeque<usize>,
+    ready: VecDeque<RecordBatch>,
+    failed: bool,
+}
+
+impl DataFileReader {
+    pub fn new(
+        file: Arc<ParquetFile>,
+        projections: Vec<Projection>,
+        row_groups: Option<Vec<usize>>,
+        on_conflict: OnConflict,
+    ) -> Self {
+        let fields: Vec<Field> = projections.iter().map(|projection| projection.field.clone()).collect();
+        let row_groups = row_groups.unwrap_or_else(|| (0..file.row_groups().len()).collect());
+        DataFileReader {
+            file,
+            projections: Arc::new(projections),
+            on_conflict,
+            schema: Arc::new(Schema::new(fields)),
+            row_groups: row_groups.into(),
+            ready: VecDeque::new(),
+            failed: false,
+        }
+    }
+
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Read as many row groups at once as there are threads.
+    fn read_ahead(&mut self) -> Result<()> {
+        let count = self.row_groups.len().min(rayon::current_num_threads());
+        let wave: Vec<usize> = self.row_groups.drain(..count).collect();
+        let read: Vec<Result<Vec<RecordBatch>>> =
+            wave.par_iter().with_max_len(1).map(|&row_group| self.read_row_group(row_group)).collect();
+        for batches in read {
+            self.ready.extend(batches?);
+        }
+        Ok(())
+    }
+
+    fn read_row_group(&self, row_group: usize) -> Result<Vec<RecordBatch>> {
+        let needed = self.needed_leaves()?;
+        let leaves = needed.iter().flat_map(|one| &one.leaves).copied().collect();
+        match self.try_row_group(row_group, leaves, false)? {
+            Some(batches) => Ok(batches),
+            None => {
+                let all =
+                    needed.iter().flat_map(|one| one.leaves.iter().chain(&one.metadata)).copied().collect();
+                let batches = self.try_row_group(row_group, all, true)?;
+                batches.ok_or_else(|| {
+                    Error::DataFile("the Parquet file has no metadata for its Variants".into())
+                })
+            }
+        }
+    }
+
+    /// The batches of a row group read from `leaves`; `None` when names are needed and were not read.
+    fn try_row_group(
+        &self,
+        row_group: usize,
+        leaves: BTreeSet<usize>,
+        has_metadata: bool,
+    ) -> Result<Option<Vec<RecordBatch>>> {
+        let scan = Scan {
+            leaves: leaves.into_iter().collect(),
+            row_groups: vec![row_group],
+            batch_size: BATCH_ROWS,
+        };
+        let first: i64 = self.file.row_groups().iter().take(row_group).map(|group| group.num_rows()).sum();
+        let mut row = usize::try_from(first).unwrap_or_default();
+        let mut batches = Vec::new();
+        for batch in self.file.read_row_group(&scan, row_group)? {
+            let batch = batch?;
+            if !has_metadata && self.lacks_metadata(&batch)? {
+                return Ok(None);
+            }
+            batches.push(self.project(&batch).map_err(|error| error.after_rows(row))?);
+            row += batch.num_rows();
+        }
+        Ok(Some(batches))
+    }
+
+    fn needed_leaves(&self) -> Result<Vec<Needed>> {
+        let fields = self.file.arrow_schema().fields();
+        self.projections.iter().map(|projection| Needed::of(projection, fields)).collect()
+    }
+
+    fn lacks_metadata(&self, batch: &RecordBatch) -> Result<bool> {
+        for projection in self.projections.iter() {
+            if let What::Path { path, .. } = &projection.what
+                && let Some(group) = variant_group(batch, &projection.column)?
+                && group.column_by_name("metadata").is_none()
+                && needs_metadata(&group, path, projection.field.data_type())?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn project(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let columns = self
+            .projections
+            .iter()
+            .map(|projection| self.column(projection, batch))
+            .collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
+    }
+
+    fn column(&self, projection: &Projection, batch: &RecordBatch) -> Result<ArrayRef> {
+        let data_type = projection.field.data_type();
+        let nulls = || new_null_array(data_type, batch.num_rows());
+        match &projection.what {
+            What::Column => match batch.column_by_name(&projection.column[0]) {
+                Some(array) => self.restore(array, &projection.field),
+                None => Ok(nulls()),
+            },
+            What::Path { path, strict } => match variant_group(batch, &projection.column)? {
+                Some(group) => extract(&group, path, data_type, *strict, self.on_conflict),
+                None => Ok(nulls()),
+            },
+            What::Json { path } => match variant_group(batch, &projection.column)? {
+                Some(group) => self.json(&group, path),
+                None => Ok(nulls()),
+            },
+        }
+    }
+
+    fn json(&self, group: &StructArray, path: &[Step]) -> Result<ArrayRef> {
+        if path.is_empty() {
+            return Ok(Arc::new(to_json(group, self.on_conflict)?));
+        }
+        let variant = DataType::Struct(crate::value::cast::variant_fields());
+        let values = extract(group, path, &variant, true, self.on_conflict)?;
+        Ok(Arc::new(to_json(values.as_struct(), self.on_conflict)?))
+    }
+
+    /// `array` with its Variants unshredded, wherever `field` has them, and the other columns as the file has
+    /// them.
+    fn restore(&self, array: &ArrayRef, field: &Field) -> Result<ArrayRef> {
+        if is_variant(field) {
+            return Ok(Arc::new(unshred(as_group(array)?, self.on_conflict)?));
+        }
+        if !has_variant(field) {
+            return Ok(array.clone());
+        }
+        match (array.data_type(), field.data_type()) {
+            (DataType::Struct(_), DataType::Struct(fields)) => self.restore_struct(array.as_struct(), fields),
+            (DataType::List(_), DataType::List(element)) => {
+                let list = array.as_list::<i32>();
+                let values = self.restore(list.values(), element)?;
+                let element = retyped(element, &values);
+                let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+                Ok(Arc::new(ListArray::try_new(element, offsets, values, nulls)?))
+            }
+            (DataType::LargeList(_), DataType::LargeList(element)) => {
+                let list = array.as_list::<i64>();
+                let values = self.restore(list.values(), element)?;
+                let element = retyped(element, &values);
+                let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+                Ok(Arc::new(LargeListArray::try_new(element, offsets, values, nulls)?))
+            }
+            (DataType::Map(_, _), DataType::Map(entry, sorted)) => {
+                self.restore_map(array.as_map(), entry, *sorted)
+            }
+            (found, wanted) => Err(Error::DataFile(format!(
+                "column {:?} is {found} in the Parquet file, and {wanted} in the table",
+                field.name()
+            ))),
+        }
+    }
+
+    fn restore_struct(&self, array: &StructArray, fields: &Fields) -> Result<ArrayRef> {
+        let mut restored = Vec::with_capacity(fields.len());
+        let mut columns = Vec::with_capacity(fields.len());
+        for field in fields {
+            let column = match array.column_by_name(field.name()) {
+                Some(column) => self.restore(column, field)?,
+                None => new_null_array(field.data_type(), array.len()),
+            };
+            restored.push(retyped(field, &column));
+            columns.push(column);
+        }
+        Ok(Arc::new(StructArray::try_new(restored.into(), columns, array.nulls().cloned())?))
+    }
+
+    fn restore_map(&self, map: &MapArray, entry: &Field, sorted: bool) -> Result<ArrayRef> {
+        let DataType::Struct(fields) = entry.data_type() else {
+            return Err(Error::Unsupported("a map has entries of a key and a value".into()));
+        };
+        let [key, value] = &fields[..] else {
+            return Err(Error::Unsupported("a map has entries of a key and a value".into()));
+        };
+        let columns = vec![map.keys().clone(), self.restore(map.values(), value)?];
+        let fields = Fields::from(vec![retyped(key, &columns[0]), retyped(value, &columns[1])]);
+        let entries = StructArray::try_new(fields.clone(), columns, None)?;
+        let entry = Arc::new(Field::new(entry.name(), DataType::Struct(fields), false));
+        Ok(Arc::new(MapArray::try_new(entry, map.offsets().clone(), entries, map.nulls().cloned(), sorted)?))
+    }
+}
+
+impl Iterator for DataFileReader {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.ready.is_empty() && !self.row_groups.is_empty() && !self.failed {
+            if let Err(error) = self.read_ahead() {
+                self.failed = true;
+                return Some(Err(error));
+            }
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}
+
+/// The leaf columns of the file that a projection needs.
+struct Needed {
+    leaves: Vec<usize>,
+    /// Needed as well when names are.
+    metadata: Option<usize>,
+}
+
+impl Needed {
+    fn of(projection: &Projection, fields: &Fields) -> Result<Self> {
+        let none = Needed { leaves: Vec::new(), metadata: None };
+        let Some((first, field)) = locate(fields, &projection.column) else { return Ok(none) };
+        let all = Needed { leaves: (first..first + leaf_count(field.data_type())).collect(), metadata: None };
+        match (&projection.what, field.data_type()) {
+            (What::Path { path, .. }, DataType::Struct(group)) => {
+                let needed = leaves_needed(group, path, projection.field.data_type())?;
+                let leaves = needed.leaves.iter().map(|leaf| first + leaf).collect();
+                Ok(Needed { leaves, metadata: needed.metadata.map(|leaf| first + leaf) })
+            }
+            _ => Ok(all),
+        }
+    }
+}
+
+/// The first leaf, and the field, at the end of `path`.
+fn locate<'a>(fields: &'a Fields, path: &[String]) -> Option<(usize, &'a Field)> {
+    let (name, rest) = path.split_first()?;
+    let position = fields.iter().position(|field| field.name() == name)?;
+    let first = fields.iter().take(position).map(|field| leaf_count(field.data_type())).sum::<usize>();
+    let field = &fields[position];
+    match (rest, field.data_type()) {
+        ([], _) => Some((first, field)),
+        (_, DataType::Struct(fields)) => locate(fields, rest).map(|(leaf, field)| (first + leaf, field)),
+        _ => None,
+    }
+}
+
+fn leaf_count(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Struct(fields) => fields.iter().map(|field| leaf_count(field.data_type())).sum(),
+        DataType::List(element) | DataType::LargeList(element) | DataType::Map(element, _) => {
+            leaf_count(element.data_type())
+        }
+        _ => 1,
+    }
+}
+
+/// The group of the Variant at the end of `path`, null where a struct on the way is; `None` where the file has no
+/// such column.
+fn variant_group(batch: &RecordBatch, path: &[String]) -> Result<Option<StructArray>> {
+    let Some((name, rest)) = path.split_first() else { return Ok(None) };
+    let Some(array) = batch.column_by_name(name) else { return Ok(None) };
+    let mut group = as_group(array)?.clone();
+    for name in rest {
+        let Some(array) = group.column_by_name(name) else { return Ok(None) };
+        let inner = as_group(array)?;
+        let nulls = arrow_buffer::NullBuffer::union(group.nulls(), inner.nulls());
+        group = StructArray::try_new(inner.fields().clone(), inner.columns().to_vec(), nulls)?;
+    }
+    Ok(Some(group))
+}
+
+fn as_group(array: &ArrayRef) -> Result<&StructArray> {
+    array.as_struct_opt().ok_or_else(|| {
+        Error::DataFile(format!(
+            "a Variant column is a group in the Parquet file, and not {}",
+            array.data_type()
+        ))
+    })
+}
+
+fn is_variant(field: &Field) -> bool {
+    field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == VARIANT_EXTENSION)
+}
+
+fn has_variant(field: &Field) -> bool {
+    is_variant(field)
+        || match field.data_type() {
+            DataType::Struct(fields) => fields.iter().any(|field| has_variant(field)),
+            DataType::List(element) | DataType::LargeList(element) | DataType::Map(element, _) => {
+                has_variant(element)
+            }
+            _ => false,
+        }
+}
+
+/// `field` with the type that its column came out with.
+fn retyped(field: &Field, column: &ArrayRef) -> Arc<Field> {
+    Arc::new(field.clone().with_data_type(column.data_type().clone()).with_nullable(true))
+}

@@ -1,0 +1,373 @@
+//! Data files: written batch by batch, and read by column.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use arrow_array::{Array, RecordBatch};
+use arrow_pyarrow::{IntoPyArrow, PyArrowType};
+use arrow_schema::{Field, Schema};
+use bytes::Bytes;
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use super::values::{PyStep, conflict_option, parse_options, steps};
+use super::{callback_error, choice, run};
+use crate::bounds::{ColumnBounds, PathReport, Step, VariantBounds, encode_bounds};
+use crate::data_file::read::{DataFileReader, Projection, What};
+use crate::data_file::stats::file_bounds;
+use crate::data_file::write::{Bounds, DataFileWriter, Encoding, OnInvalid, WriteError};
+use crate::error::{Error, Result};
+use crate::parquet::inspect::{FileReport, inspect};
+use crate::parquet::read::{ParquetFile, RangeReader, Source};
+use crate::parquet::write::WriteOptions;
+use crate::shred::ShreddingSchema;
+
+type Sink = Box<dyn Write + Send + Sync>;
+
+/// A path of this machine, or a Python object with the methods that are needed of it.
+#[derive(FromPyObject)]
+enum Place {
+    Path(PathBuf),
+    Object(Py<PyAny>),
+}
+
+/// Writes what it is given to a Python object's `write`.
+struct ObjectSink(Py<PyAny>);
+
+impl Write for ObjectSink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        Python::attach(|py| self.0.call_method1(py, "write", (PyBytes::new(py, bytes),)))
+            .map_err(std::io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a column becomes: `None`, or `"json"` or `"variant"` with a shredding schema.
+type PyEncoding = Option<(String, PyArrowType<Field>)>;
+
+/// Writes one Parquet file.
+#[pyclass(name = "DataFileWriter", module = "delta_variant._native", frozen)]
+pub struct PyDataFileWriter {
+    writer: Mutex<Option<DataFileWriter<Sink>>>,
+}
+
+#[pymethods]
+impl PyDataFileWriter {
+    #[new]
+    #[pyo3(signature = (place, schema, encodings, *, floats, duplicate_keys, on_invalid, annotate, compression, row_group_bytes))]
+    #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
+    fn new(
+        place: Place,
+        schema: PyArrowType<Schema>,
+        encodings: Vec<PyEncoding>,
+        floats: &str,
+        duplicate_keys: &str,
+        on_invalid: &str,
+        annotate: bool,
+        compression: &str,
+        row_group_bytes: usize,
+    ) -> PyResult<Self> {
+        let choices = [("error", OnInvalid::Error), ("reject", OnInvalid::Reject), ("null", OnInvalid::Null)];
+        let on_invalid = choice(on_invalid, "on_invalid", &choices)?;
+        let parse = parse_options(floats, duplicate_keys)?;
+        let encodings = encodings.into_iter().map(encoding).collect::<Result<Vec<_>>>()?;
+        let compression = compression_option(compression)?;
+        let options = WriteOptions { annotate, compression, row_group_bytes, ..WriteOptions::default() };
+        let sink: Sink = match place {
+            Place::Path(path) => Box::new(BufWriter::with_capacity(1 << 20, create(&path)?)),
+            Place::Object(object) => Box::new(BufWriter::with_capacity(8 << 20, ObjectSink(object))),
+        };
+        let writer = DataFileWriter::new(sink, &schema.0, encodings, parse, on_invalid, options)?;
+        Ok(PyDataFileWriter { writer: Mutex::new(Some(writer)) })
+    }
+
+    /// Add a batch; the values that are not valid JSON as (row, column, offset, message).
+    ///
+    /// With `on_invalid="error"` nothing after the first of them is written: the file is to be discarded.
+    fn write(
+        &self,
+        py: Python<'_>,
+        batch: PyArrowType<RecordBatch>,
+    ) -> PyResult<Vec<(usize, usize, usize, String)>> {
+        let invalid = run(py, || match self.lock()?.as_mut().ok_or_else(closed)?.write(&batch.0) {
+            Ok(invalid) => Ok(invalid),
+            Err(WriteError::Invalid(invalid)) => Ok(vec![invalid]),
+            Err(WriteError::Other(error)) => Err(error),
+        })?;
+        Ok(invalid.into_iter().map(|one| (one.row, one.column, one.offset, one.message)).collect())
+    }
+
+    /// Bytes written, and an estimate of those still to be.
+    #[getter]
+    fn bytes_written(&self) -> PyResult<usize> {
+        Ok(self.lock()?.as_ref().ok_or_else(closed)?.bytes_written())
+    }
+
+    /// Finish the file: rows, bytes, leaf columns, and the bounds of each column.
+    fn close<'py>(&self, py: Python<'py>, max_stats_paths: usize) -> PyResult<Bound<'py, PyDict>> {
+        let writer = self.lock()?.take().ok_or_else(closed)?;
+        let (summary, bounds) = run(py, || writer.close())?;
+        let report = PyDict::new(py);
+        report.set_item("rows", summary.rows)?;
+        report.set_item("bytes", summary.bytes)?;
+        let leaves = PyList::empty(py);
+        for leaf in summary.leaves {
+            leaves.append((leaf.path, leaf.compressed_bytes, leaf.num_values, leaf.null_count))?;
+        }
+        report.set_item("leaves", leaves)?;
+        report.set_item("columns", columns_report(py, &bounds, max_stats_paths)?)?;
+        Ok(report)
+    }
+}
+
+impl PyDataFileWriter {
+    fn lock(&self) -> Result<MutexGuard<'_, Option<DataFileWriter<Sink>>>> {
+        self.writer.lock().map_err(|_| closed())
+    }
+}
+
+fn create(path: &PathBuf) -> Result<File> {
+    File::options().write(true).create_new(true).open(path).map_err(Error::from)
+}
+
+fn closed() -> Error {
+    Error::DataFile("the file is closed, or was broken by an error".into())
+}
+
+fn encoding(encoding: PyEncoding) -> Result<Encoding> {
+    let Some((kind, schema)) = encoding else { return Ok(Encoding::Plain) };
+    let schema = ShreddingSchema::from_arrow(&schema.0)?;
+    Ok(match choice(&kind, "an encoding", &[("json", true), ("variant", false)])? {
+        true => Encoding::Json(schema),
+        false => Encoding::Variant(schema),
+    })
+}
+
+fn compression_option(name: &str) -> Result<Compression> {
+    let choices = [
+        ("zstd", Compression::ZSTD(ZstdLevel::default())),
+        ("snappy", Compression::SNAPPY),
+        ("gzip", Compression::GZIP(GzipLevel::default())),
+        ("lz4", Compression::LZ4_RAW),
+        ("none", Compression::UNCOMPRESSED),
+    ];
+    choice(name, "compression", &choices)
+}
+
+fn columns_report<'py>(py: Python<'py>, bounds: &[Bounds], max_paths: usize) -> PyResult<Bound<'py, PyList>> {
+    let columns = PyList::empty(py);
+    for bounds in bounds {
+        columns.append(match bounds {
+            Bounds::Plain(bounds) => plain_report(py, bounds)?.into_any(),
+            Bounds::Variant(bounds) => variant_report(py, bounds, max_paths)?.into_any(),
+        })?;
+    }
+    Ok(columns)
+}
+
+/// The leaves of an ordinary column as (path, nulls, min, max); the bounds are arrays of one row.
+fn plain_report<'py>(py: Python<'py>, bounds: &ColumnBounds) -> PyResult<Bound<'py, PyList>> {
+    let leaves = PyList::empty(py);
+    for leaf in bounds.leaves()? {
+        let (min, max) = match leaf.bounds {
+            Some((min, max)) => {
+                (Some(min.to_data().into_pyarrow(py)?), Some(max.to_data().into_pyarrow(py)?))
+            }
+            None => (None, None),
+        };
+        leaves.append((leaf.path, leaf.nulls, min, max))?;
+    }
+    Ok(leaves)
+}
+
+fn variant_report<'py>(
+    py: Python<'py>,
+    bounds: &VariantBounds,
+    max_paths: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let paths = bounds.paths();
+    let report = PyDict::new(py);
+    report.set_item("nulls", bounds.sql_nulls())?;
+    let encoded =
+        encode_bounds(&paths, max_paths).map(|(min, max)| (PyBytes::new(py, &min), PyBytes::new(py, &max)));
+    report.set_item("bounds", encoded)?;
+    let list = PyList::empty(py);
+    for path in &paths {
+        list.append(path_report(py, path)?)?;
+    }
+    report.set_item("paths", list)?;
+    Ok(report)
+}
+
+/// A shredded path as (steps, type, values in `typed_value`, values in `value`); a list's element is `None`.
+fn path_report<'py>(
+    py: Python<'py>,
+    path: &PathReport,
+) -> PyResult<(Vec<Option<String>>, Bound<'py, PyAny>, u64, u64)> {
+    let steps = path
+        .path
+        .iter()
+        .map(|step| match step {
+            Step::Field(name) => Some(name.clone()),
+            Step::Element => None,
+        })
+        .collect();
+    let data_type = PyArrowType(path.leaf_type.data_type()).into_pyobject(py)?;
+    Ok((steps, data_type.into_any(), path.typed, path.values))
+}
+
+/// Reads byte ranges through a Python object with `size()` and `read(starts, ends)`.
+struct ObjectRanges(Py<PyAny>);
+
+impl RangeReader for ObjectRanges {
+    fn length(&self) -> Result<u64> {
+        Python::attach(|py| self.0.call_method0(py, "size")?.extract(py)).map_err(callback_error)
+    }
+
+    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let starts: Vec<u64> = ranges.iter().map(|range| range.start).collect();
+        let ends: Vec<u64> = ranges.iter().map(|range| range.end).collect();
+        let read: Vec<Vec<u8>> =
+            Python::attach(|py| self.0.call_method1(py, "read", (starts, ends))?.extract(py))
+                .map_err(callback_error)?;
+        Ok(read.into_iter().map(Bytes::from).collect())
+    }
+}
+
+/// One open Parquet file.
+#[pyclass(name = "DataFile", module = "delta_variant._native", frozen)]
+pub struct PyDataFile {
+    file: Arc<ParquetFile>,
+}
+
+/// A column of a read: the path to it, what of it, and the result's field.
+///
+/// The second part is `None` for the column itself, ("path", steps, strict), or ("json", steps, strict).
+type PyProjection = (Vec<String>, Option<(String, Vec<PyStep>, bool)>, PyArrowType<Field>);
+
+#[pymethods]
+impl PyDataFile {
+    #[new]
+    fn new(py: Python<'_>, place: Place) -> PyResult<Self> {
+        let source = match place {
+            Place::Path(path) => Source::Path(path),
+            Place::Object(object) => Source::Ranges(Arc::new(ObjectRanges(object))),
+        };
+        run(py, || ParquetFile::open(source)).map(|file| PyDataFile { file: Arc::new(file) })
+    }
+
+    #[getter]
+    fn num_rows(&self) -> u64 {
+        self.file.num_rows()
+    }
+
+    /// The Arrow schema of the file, Variant columns as their groups.
+    #[getter]
+    fn schema(&self) -> PyArrowType<Schema> {
+        PyArrowType(self.file.arrow_schema().as_ref().clone())
+    }
+
+    /// What the footer says.
+    fn inspect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        footer_report(py, &inspect(&self.file))
+    }
+
+    /// The bounds of the columns, from the data; `variants` names those that are Variants.
+    fn bounds<'py>(
+        &self,
+        py: Python<'py>,
+        variants: Vec<String>,
+        max_stats_paths: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let bounds = run(py, || file_bounds(&self.file, &variants))?;
+        columns_report(py, &bounds, max_stats_paths)
+    }
+
+    /// An iterator of record batches of the projections.
+    #[pyo3(signature = (projections, row_groups, on_conflict))]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        projections: Vec<PyProjection>,
+        row_groups: Option<Vec<usize>>,
+        on_conflict: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let on_conflict = conflict_option(on_conflict)?;
+        let projections = projections.into_iter().map(projection).collect::<Result<Vec<_>>>()?;
+        let reader = DataFileReader::new(self.file.clone(), projections, row_groups, on_conflict);
+        Ok(PyBatches { reader: Mutex::new(reader) }.into_pyobject(py)?.into_any())
+    }
+}
+
+fn projection((column, what, field): PyProjection) -> Result<Projection> {
+    let what = match what {
+        None => What::Column,
+        Some((kind, path, strict)) => {
+            let path = steps(path);
+            match choice(&kind, "a projection", &[("path", true), ("json", false)])? {
+                true => What::Path { path, strict },
+                false => What::Json { path },
+            }
+        }
+    };
+    Ok(Projection { column, what, field: field.0 })
+}
+
+/// The batches of a read, as a Python iterator.
+#[pyclass(name = "Batches", module = "delta_variant._native", frozen)]
+pub struct PyBatches {
+    reader: Mutex<DataFileReader>,
+}
+
+#[pymethods]
+impl PyBatches {
+    fn __iter__(batches: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        batches
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyArrowType<RecordBatch>>> {
+        let batch = run(py, || {
+            let mut reader =
+                self.reader.lock().map_err(|_| Error::DataFile("an earlier read failed".into()))?;
+            reader.next().transpose()
+        })?;
+        Ok(batch.map(PyArrowType))
+    }
+}
+
+fn footer_report<'py>(py: Python<'py>, report: &FileReport) -> PyResult<Bound<'py, PyDict>> {
+    let footer = PyDict::new(py);
+    footer.set_item("rows", report.rows)?;
+    footer.set_item("bytes", report.bytes)?;
+    footer.set_item("row_groups", report.row_groups)?;
+    footer.set_item("created_by", &report.created_by)?;
+    footer.set_item("keys", &report.keys)?;
+    let groups = PyList::empty(py);
+    for group in report.groups.iter().filter(|group| group.variant) {
+        groups.append((&group.path, group.specification_version))?;
+    }
+    footer.set_item("variants", groups)?;
+    let leaves = PyList::empty(py);
+    for leaf in &report.leaves {
+        let entry = PyDict::new(py);
+        entry.set_item("path", &leaf.path)?;
+        entry.set_item("physical_type", &leaf.physical_type)?;
+        entry.set_item("logical_type", &leaf.logical_type)?;
+        entry.set_item("num_values", leaf.num_values)?;
+        entry.set_item("null_count", leaf.null_count)?;
+        entry.set_item("compressed_bytes", leaf.compressed_bytes)?;
+        entry.set_item("uncompressed_bytes", leaf.uncompressed_bytes)?;
+        entry.set_item("encodings", &leaf.encodings)?;
+        leaves.append(entry)?;
+    }
+    footer.set_item("leaves", leaves)?;
+    Ok(footer)
+}

@@ -1,0 +1,69 @@
+//! The bytes of JSON files into batches of values.
+
+use arrow_array::Array;
+use arrow_pyarrow::PyArrowType;
+use pyo3::prelude::*;
+
+use super::values::PyArray;
+use super::{choice, run};
+use crate::error::Error;
+use crate::json::lines::{Format, LineSplitter, Lines, Positions};
+
+/// Splits one JSON file, fed piece by piece.
+#[pyclass(name = "LineSplitter", module = "delta_variant._native")]
+pub struct PyLineSplitter {
+    splitter: LineSplitter,
+}
+
+/// Where the values of a batch are in their file.
+#[pyclass(name = "Positions", module = "delta_variant._native", frozen)]
+pub struct PyPositions {
+    positions: Positions,
+}
+
+#[pymethods]
+impl PyLineSplitter {
+    #[new]
+    fn new(format: &str, max_bytes: usize) -> PyResult<Self> {
+        let formats = [("auto", Format::Auto), ("lines", Format::Lines), ("array", Format::Array)];
+        let format = choice(format, "format", &formats)?;
+        Ok(PyLineSplitter { splitter: LineSplitter::new(format, max_bytes) })
+    }
+
+    /// The values that end in `piece`, and where they are.
+    fn feed(&mut self, py: Python<'_>, piece: &[u8]) -> PyResult<(PyArray, PyPositions)> {
+        run(py, || {
+            let mut lines = Lines::default();
+            self.splitter.feed(piece, &mut lines)?;
+            batch(lines)
+        })
+    }
+
+    /// The values that the end of the file ends.
+    fn finish(&mut self, py: Python<'_>) -> PyResult<(PyArray, PyPositions)> {
+        run(py, || {
+            let mut lines = Lines::default();
+            self.splitter.finish(&mut lines)?;
+            batch(lines)
+        })
+    }
+}
+
+fn batch(lines: Lines) -> Result<(PyArray, PyPositions), Error> {
+    let (text, positions) = lines.into_array()?;
+    Ok((PyArrowType(text.to_data()), PyPositions { positions }))
+}
+
+#[pymethods]
+impl PyPositions {
+    /// Line and column, from 1, of the byte after `before`, the first bytes of the text of value `index`.
+    fn locate(&self, index: usize, before: &[u8]) -> Option<(u64, u64)> {
+        self.positions.locate(index, before).map(|position| (position.line, position.column))
+    }
+
+    /// The values that were longer than allowed; their text is left out.
+    #[getter]
+    fn oversized(&self) -> Vec<usize> {
+        self.positions.oversized.clone()
+    }
+}

@@ -1,0 +1,222 @@
+//! Functions over arrays of Variants.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StructArray, make_array};
+use arrow_data::ArrayData;
+use arrow_pyarrow::PyArrowType;
+use arrow_schema::{DataType, Field};
+use pyo3::prelude::*;
+use rayon::prelude::*;
+
+use super::{choice, run};
+use crate::bounds::normalize_path;
+use crate::error::{Error, Result};
+use crate::infer::{InferOptions, Inference};
+use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
+use crate::shred::unshred::unshred;
+use crate::shred::{OnConflict, ShreddingSchema, extract, unshred as unshredding, variants};
+use crate::value::path::Step;
+use crate::value::{self, Metadata};
+
+/// An Arrow array that crosses the seam.
+pub type PyArray = PyArrowType<ArrayData>;
+
+/// A value that is not JSON: its row, the byte where it stops being JSON, and why.
+pub type InvalidValue = (usize, usize, String);
+
+/// Rows of JSON text that are parsed by one thread.
+const ROWS_PER_THREAD: usize = 16 << 10;
+
+pub fn parse_options(floats: &str, duplicate_keys: &str) -> Result<ParseOptions> {
+    Ok(ParseOptions {
+        doubles: choice(floats, "floats", &[("decimal", false), ("double", true)])?,
+        last_duplicate: choice(duplicate_keys, "duplicate_keys", &[("error", false), ("last", true)])?,
+    })
+}
+
+pub fn conflict_option(on_conflict: &str) -> Result<OnConflict> {
+    choice(on_conflict, "on_conflict", &[("error", OnConflict::Error), ("typed", OnConflict::Typed)])
+}
+
+/// A step of a path as Python has it: a name or an index.
+#[derive(FromPyObject)]
+pub enum PyStep {
+    Index(usize),
+    Field(String),
+}
+
+impl From<PyStep> for Step {
+    fn from(step: PyStep) -> Self {
+        match step {
+            PyStep::Index(index) => Step::Index(index),
+            PyStep::Field(name) => Step::Field(name),
+        }
+    }
+}
+
+pub fn steps(path: Vec<PyStep>) -> Vec<Step> {
+    path.into_iter().map(Step::from).collect()
+}
+
+fn group(array: ArrayData) -> Result<StructArray> {
+    let array = make_array(array);
+    array.as_struct_opt().cloned().ok_or_else(|| {
+        Error::Unsupported(format!(
+            "a Variant array is a struct of metadata and value, and not {}",
+            array.data_type()
+        ))
+    })
+}
+
+fn concat(parts: &[StructArray]) -> Result<ArrayRef> {
+    let parts: Vec<&dyn Array> = parts.iter().map(|part| part as &dyn Array).collect();
+    Ok(arrow_select::concat::concat(&parts)?)
+}
+
+/// Parse JSON text into `struct<metadata: binary, value: binary>`, null where it is not valid.
+#[pyfunction]
+pub fn parse_json(
+    py: Python<'_>,
+    text: PyArray,
+    floats: &str,
+    duplicate_keys: &str,
+) -> PyResult<(PyArray, Vec<InvalidValue>)> {
+    let options = parse_options(floats, duplicate_keys)?;
+    run(py, || {
+        let text = make_array(text.0);
+        let starts: Vec<usize> = (0..text.len().max(1)).step_by(ROWS_PER_THREAD).collect();
+        let parts = starts
+            .par_iter()
+            .map(|&start| parse_part(&text, start, options))
+            .collect::<Result<Vec<(StructArray, Vec<InvalidValue>)>>>()?;
+        let (variants, invalid): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        Ok::<_, Error>((PyArrowType(concat(&variants)?.to_data()), invalid.concat()))
+    })
+}
+
+fn parse_part(
+    text: &ArrayRef,
+    start: usize,
+    options: ParseOptions,
+) -> Result<(StructArray, Vec<InvalidValue>)> {
+    let part = text.slice(start, ROWS_PER_THREAD.min(text.len() - start));
+    let mut shredder = JsonShredder::new(ShreddingSchema::Untyped, options);
+    let mut invalid = Vec::new();
+    parse_rows(&mut shredder, &part, |row, error| {
+        invalid.push((start + row, error.offset, error.message.into_owned()));
+    })?;
+    Ok((unshred(&shredder.take()?, OnConflict::Error)?, invalid))
+}
+
+/// JSON text of Variants, shredded or not.
+#[pyfunction]
+pub fn to_json(py: Python<'_>, variants: PyArray, on_conflict: &str) -> PyResult<PyArray> {
+    let on_conflict = conflict_option(on_conflict)?;
+    run(py, || Ok::<_, Error>(PyArrowType(unshredding::to_json(&group(variants.0)?, on_conflict)?.to_data())))
+}
+
+/// The values at a path, cast.
+#[pyfunction]
+pub fn variant_get(
+    py: Python<'_>,
+    variants: PyArray,
+    path: Vec<PyStep>,
+    target: PyArrowType<DataType>,
+    strict: bool,
+) -> PyResult<PyArray> {
+    run(py, || {
+        let group = group(variants.0)?;
+        let values = extract::extract(&group, &steps(path), &target.0, strict, OnConflict::Error)?;
+        Ok::<_, Error>(PyArrowType(values.to_data()))
+    })
+}
+
+/// Variants as shredded columns.
+#[pyfunction]
+pub fn shred(py: Python<'_>, variants: PyArray, schema: PyArrowType<Field>) -> PyResult<PyArray> {
+    run(py, || {
+        let schema = ShreddingSchema::from_arrow(&schema.0)?;
+        let unshredded = unshred(&group(variants.0)?, OnConflict::Error)?;
+        Ok::<_, Error>(PyArrowType(variants::shred(&unshredded, schema)?.to_data()))
+    })
+}
+
+/// Shredded columns as Variants.
+#[pyfunction(name = "unshred")]
+pub fn unshred_array(py: Python<'_>, shredded: PyArray, on_conflict: &str) -> PyResult<PyArray> {
+    let on_conflict = conflict_option(on_conflict)?;
+    run(py, || Ok::<_, Error>(PyArrowType(unshred(&group(shredded.0)?, on_conflict)?.to_data())))
+}
+
+/// The shredding schema that suits arrays of Variants, or of JSON text whose invalid rows are passed over.
+#[pyfunction]
+pub fn infer(
+    py: Python<'_>,
+    arrays: Vec<PyArray>,
+    max_leaves: usize,
+    max_depth: usize,
+    spark_compatible: bool,
+) -> PyResult<PyArrowType<Field>> {
+    let options = InferOptions { max_leaves, max_depth, spark_compatible };
+    run(py, || {
+        let mut inference = Inference::new(options);
+        for array in arrays {
+            let array = make_array(array.0);
+            match array.data_type() {
+                DataType::Struct(_) => {
+                    inference.add_array(&unshred(array.as_struct(), OnConflict::Error)?)?
+                }
+                _ => inference.add_array(&parse_for_inference(&array)?)?,
+            }
+        }
+        Ok::<_, Error>(PyArrowType(inference.finish().to_arrow("typed_value")))
+    })
+}
+
+fn parse_for_inference(text: &ArrayRef) -> Result<StructArray> {
+    let mut shredder = JsonShredder::new(ShreddingSchema::Untyped, ParseOptions::default());
+    parse_rows(&mut shredder, text, |_, _| {})?;
+    shredder.take()
+}
+
+/// Check a shredding schema, and put its fields in order.
+#[pyfunction]
+pub fn check_shredding_schema(schema: PyArrowType<Field>) -> PyResult<PyArrowType<Field>> {
+    Ok(PyArrowType(ShreddingSchema::from_arrow(&schema.0)?.to_arrow("typed_value")))
+}
+
+/// Split `metadata‖value`, or `value‖metadata` as one printed example has it (requirements Z5).
+#[pyfunction]
+pub fn split_variant(bytes: &[u8]) -> PyResult<(Vec<u8>, Vec<u8>)> {
+    let (metadata, value) = match value::split_concatenated(bytes) {
+        Ok(parts) => parts,
+        Err(error) => value_first(bytes).map_err(|_| error)?,
+    };
+    value::validate(&Metadata::parse(metadata)?, value)?;
+    Ok((metadata.to_vec(), value.to_vec()))
+}
+
+fn value_first(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
+    let unknown = || Error::Variant("malformed Variant: neither metadata nor a value comes first".into());
+    let (value, metadata) = bytes.split_at(value::size(bytes)?.ok_or_else(unknown)?);
+    Ok((Metadata::parse_prefix(metadata)?.as_bytes(), value))
+}
+
+/// The normalized path (RFC 9535) of a member reached through names.
+#[pyfunction]
+pub fn path_key(names: Vec<String>) -> String {
+    normalize_path(names.iter().map(String::as_str))
+}
+
+/// Check Variants whole, to the last nested value.
+#[pyfunction]
+pub fn validate(py: Python<'_>, variants: PyArray) -> PyResult<()> {
+    run(py, || {
+        let plain = unshred(&group(variants.0)?, OnConflict::Error)?;
+        let (metadata, values) = (plain.column(0).as_binary::<i32>(), plain.column(1).as_binary::<i32>());
+        (0..plain.len()).filter(|&row| plain.is_valid(row)).try_for_each(|row| {
+            let names = Metadata::parse(metadata.value(row)).map_err(|error| error.at_row(row))?;
+            value::validate(&names, values.value(row)).map_err(|error| error.at_row(row))
+        })
+    })
+}
