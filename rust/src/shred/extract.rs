@@ -15,6 +15,7 @@ use super::unshred::unshred_as;
 use crate::error::{Error, Result};
 use crate::value::cast::{CastBuilder, cast_array, is_variant, shows_names};
 use crate::value::column::Bytes;
+use crate::value::metadata::{EMPTY, Metadata};
 use crate::value::path::{self, Step};
 
 /// The leaf columns that a path needs, as positions among all leaf columns of the group, depth first.
@@ -128,7 +129,7 @@ pub fn needs_metadata(group: &StructArray, path: &[Step], target: &DataType) -> 
         return Ok(true);
     }
     let Some(values) = place.values()? else { return Ok(false) };
-    let has_names = names_shown || place.rest.iter().any(|step| matches!(step, Step::Field(_)));
+    let has_names = names_shown || place.has_names_left();
     // Basic types 2 and 3 are object and array.
     let is_nested = |bytes: &[u8]| bytes.first().is_some_and(|header| header & 0b10 != 0);
     Ok(has_names && (0..group.len()).any(|row| values.get(row).is_some_and(is_nested)))
@@ -258,6 +259,10 @@ impl<'a> Place<'a> {
         builder.finish()
     }
 
+    fn has_names_left(&self) -> bool {
+        self.rest.iter().any(|step| matches!(step, Step::Field(_)))
+    }
+
     fn shapes(&self) -> Result<Option<Shapes<'a, ()>>> {
         self.metadata.map(|column| Shapes::new(column.as_ref(), |_| ())).transpose()
     }
@@ -275,15 +280,14 @@ impl<'a> Place<'a> {
             Some(shapes) if is_nested => Some(shapes.at(row)?.metadata),
             _ => None,
         };
-        let found = match (bytes, metadata) {
-            (Some(bytes), Some(metadata)) => path::get(&metadata, bytes, self.rest)?,
-            (Some(bytes), None) if self.rest.is_empty() => Some(bytes),
-            (Some(_), None) if is_nested => {
-                return Err(Error::Shredding(
-                    "`metadata` was not read, and a name in `value` needs it".into(),
-                ));
+        if is_nested && metadata.is_none() && self.has_names_left() {
+            return Err(Error::Shredding("`metadata` was not read, and a name in `value` needs it".into()));
+        }
+        let found = match bytes {
+            Some(bytes) => {
+                path::get(&metadata.map_or_else(|| Metadata::parse(EMPTY), Ok)?, bytes, self.rest)?
             }
-            _ => None,
+            None => None,
         };
         builder.append(metadata.as_ref(), found)
     }
