@@ -49,12 +49,12 @@ impl Error {
         self.map_message(|message| format!("row {row}: {message}"))
     }
 
-    /// The same error for a batch that begins `rows` after the first row of the file.
-    pub fn after_rows(self, rows: usize) -> Self {
+    /// The same error with the row that it names, if it does, counted anew.
+    pub fn renumbered(self, renumber: impl FnOnce(usize) -> usize) -> Self {
         self.map_message(|message| {
             let place = message.strip_prefix("row ").and_then(|rest| rest.split_once(": "));
             match place.and_then(|(row, rest)| Some((row.parse::<usize>().ok()?, rest))) {
-                Some((row, rest)) => format!("row {}: {rest}", row + rows),
+                Some((row, rest)) => format!("row {}: {rest}", renumber(row)),
                 None => message,
             }
         })

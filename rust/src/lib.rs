@@ -2,6 +2,7 @@
 
 pub mod bounds;
 pub mod data_file;
+pub mod deletion_vector;
 pub mod error;
 pub mod infer;
 pub mod json;

@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, LargeListArray, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray,
-    new_null_array,
+    Array, ArrayRef, BooleanArray, LargeListArray, ListArray, MapArray, RecordBatch, RecordBatchOptions,
+    StructArray, new_null_array,
 };
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::{DataType, Field, Fields, Schema};
+use arrow_select::filter::filter_record_batch;
 use rayon::prelude::*;
+use roaring::RoaringTreemap;
 
 use crate::error::{Error, Result};
 use crate::parquet::read::{ParquetFile, Scan};
@@ -48,34 +51,32 @@ pub struct DataFileReader {
     file: Arc<ParquetFile>,
     projections: Arc<Vec<Projection>>,
     on_conflict: OnConflict,
-    schema: SchemaRef,
+    /// Rows of the file that are not read.
+    deleted: Option<RoaringTreemap>,
     row_groups: VecDeque<usize>,
     ready: VecDeque<RecordBatch>,
     failed: bool,
 }
 
 impl DataFileReader {
+    /// A reader of `row_groups`, or of all; `deleted` are the numbers of rows in the file that are left out.
     pub fn new(
         file: Arc<ParquetFile>,
         projections: Vec<Projection>,
         row_groups: Option<Vec<usize>>,
         on_conflict: OnConflict,
+        deleted: Option<RoaringTreemap>,
     ) -> Self {
-        let fields: Vec<Field> = projections.iter().map(|projection| projection.field.clone()).collect();
         let row_groups = row_groups.unwrap_or_else(|| (0..file.row_groups().len()).collect());
         DataFileReader {
             file,
             projections: Arc::new(projections),
             on_conflict,
-            schema: Arc::new(Schema::new(fields)),
+            deleted,
             row_groups: row_groups.into(),
             ready: VecDeque::new(),
             failed: false,
         }
-    }
-
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
     }
 
     /// Read as many row groups at once as there are threads.
@@ -126,10 +127,23 @@ impl DataFileReader {
             if !has_metadata && self.lacks_metadata(&batch)? {
                 return Ok(None);
             }
-            batches.push(self.project(&batch).map_err(|error| error.after_rows(row))?);
+            batches.push(self.project_rows(&batch, row)?);
             row += batch.num_rows();
         }
         Ok(Some(batches))
+    }
+
+    /// The projections of a batch that begins at row `start` of the file, without its deleted rows.
+    ///
+    /// Those are dropped first: what they hold is no error.
+    fn project_rows(&self, batch: &RecordBatch, start: usize) -> Result<RecordBatch> {
+        let Some(live) = self.deleted.as_ref().and_then(|rows| live_rows(rows, start, batch.num_rows()))
+        else {
+            return self.project(batch).map_err(|error| error.renumbered(|row| start + row));
+        };
+        let kept = filter_record_batch(batch, &BooleanArray::new(live.clone(), None))?;
+        self.project(&kept)
+            .map_err(|error| error.renumbered(|row| start + live.set_indices().nth(row).unwrap_or_default()))
     }
 
     fn needed_leaves(&self) -> Result<Vec<Needed>> {
@@ -156,8 +170,11 @@ impl DataFileReader {
             .iter()
             .map(|projection| self.column(projection, batch))
             .collect::<Result<Vec<_>>>()?;
+        // A column that is not a Variant has the type that the file gives it.
+        let fields = self.projections.iter().zip(&columns);
+        let fields: Fields = fields.map(|(projection, column)| retyped(&projection.field, column)).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
+        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
     }
 
     fn column(&self, projection: &Projection, batch: &RecordBatch) -> Result<ArrayRef> {
@@ -263,6 +280,15 @@ impl Iterator for DataFileReader {
             }
         }
         self.ready.pop_front().map(Ok)
+    }
+}
+
+/// Which of `length` rows from `start` are not among `deleted`; `None` when all are.
+fn live_rows(deleted: &RoaringTreemap, start: usize, length: usize) -> Option<BooleanBuffer> {
+    let range = start as u64..(start + length) as u64;
+    match deleted.range_cardinality(range.clone()) {
+        0 => None,
+        _ => Some(range.map(|row| !deleted.contains(row)).collect()),
     }
 }
 

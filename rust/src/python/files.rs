@@ -20,6 +20,7 @@ use crate::bounds::{ColumnBounds, PathReport, Step, VariantBounds, encode_bounds
 use crate::data_file::read::{DataFileReader, Projection, What};
 use crate::data_file::stats::file_bounds;
 use crate::data_file::write::{Bounds, DataFileWriter, Encoding, OnInvalid, WriteError};
+use crate::deletion_vector;
 use crate::error::{Error, Result};
 use crate::parquet::inspect::{FileReport, inspect};
 use crate::parquet::read::{ParquetFile, RangeReader, Source};
@@ -291,18 +292,20 @@ impl PyDataFile {
         columns_report(py, &bounds, max_stats_paths)
     }
 
-    /// An iterator of record batches of the projections.
-    #[pyo3(signature = (projections, row_groups, on_conflict))]
+    /// An iterator of record batches of the projections, without the rows of a deletion vector.
+    #[pyo3(signature = (projections, row_groups, on_conflict, deleted=None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
         projections: Vec<PyProjection>,
         row_groups: Option<Vec<usize>>,
         on_conflict: &str,
+        deleted: Option<&[u8]>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let on_conflict = conflict_option(on_conflict)?;
+        let deleted = deleted.map(deletion_vector::rows).transpose()?;
         let projections = projections.into_iter().map(projection).collect::<Result<Vec<_>>>()?;
-        let reader = DataFileReader::new(self.file.clone(), projections, row_groups, on_conflict);
+        let reader = DataFileReader::new(self.file.clone(), projections, row_groups, on_conflict, deleted);
         Ok(PyBatches { reader: Mutex::new(reader) }.into_pyobject(py)?.into_any())
     }
 }

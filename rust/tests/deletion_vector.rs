@@ -1,0 +1,147 @@
+//! Deletion vectors as Spark wrote them, as `roaring` writes them, and broken.
+
+use std::sync::Arc;
+
+use _native::data_file::read::{DataFileReader, Projection, What};
+use _native::deletion_vector;
+use _native::error::Error;
+use _native::parquet::read::{ParquetFile, Source};
+use _native::parquet::write::{FileWriter, WriteOptions};
+use _native::shred::OnConflict;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use roaring::RoaringTreemap;
+
+/// Rows 7 and 9, by delta-spark 4.4.0 (corpora/delta-spark/d_dv).
+const SPARK_7_9: &[u8] = &[
+    0xd1, 0xd3, 0x39, 0x64, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3a, 0x30, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0,
+    0x10, 0, 0, 0, 7, 0, 9, 0,
+];
+
+fn serialized(rows: &RoaringTreemap) -> Vec<u8> {
+    let mut bytes = SPARK_7_9[..4].to_vec();
+    rows.serialize_into(&mut bytes).unwrap();
+    bytes
+}
+
+fn message(bytes: &[u8]) -> String {
+    match deletion_vector::rows(bytes) {
+        Err(Error::DataFile(message)) => message,
+        other => panic!("{other:?} is no DataFile error"),
+    }
+}
+
+#[test]
+fn the_rows_that_spark_deleted_are_read() {
+    assert_eq!(deletion_vector::rows(SPARK_7_9).unwrap().iter().collect::<Vec<_>>(), [7, 9]);
+}
+
+#[test]
+fn rows_beyond_32_bits_and_runs_of_rows_are_read() {
+    let mut rows: RoaringTreemap = (0..100_000).chain([1 << 33, (1 << 40) + 5]).collect();
+    rows.optimize();
+    assert_eq!(deletion_vector::rows(&serialized(&rows)).unwrap(), rows);
+}
+
+#[test]
+fn no_rows_are_read_as_no_rows() {
+    assert!(deletion_vector::rows(&serialized(&RoaringTreemap::new())).unwrap().is_empty());
+}
+
+#[test]
+fn another_magic_number_is_refused() {
+    let native = [&[0xd0, 0xd3, 0x39, 0x64], &SPARK_7_9[4..]].concat();
+    assert!(message(&native).contains("magic number"), "{}", message(&native));
+    assert!(message(&[]).contains("magic number"));
+}
+
+#[test]
+fn bytes_behind_the_last_bitmap_are_refused() {
+    let longer = [SPARK_7_9, &[0]].concat();
+    assert!(message(&longer).contains("1 bytes follow"), "{}", message(&longer));
+}
+
+#[test]
+fn a_vector_cut_short_anywhere_is_refused() {
+    for length in 0..SPARK_7_9.len() {
+        message(&SPARK_7_9[..length]);
+    }
+}
+
+#[test]
+fn a_count_of_bitmaps_that_are_not_there_is_refused_at_once() {
+    let mut bytes = SPARK_7_9.to_vec();
+    bytes[4..12].fill(0xFF);
+    message(&bytes);
+}
+
+#[test]
+fn any_changed_byte_is_an_error_or_a_vector() {
+    let mut rows: RoaringTreemap = (0..70_000).step_by(3).chain(200_000..300_000).collect();
+    rows.optimize();
+    let bytes = serialized(&rows);
+    for at in (0..bytes.len()).step_by(7).chain(0..64) {
+        for byte in [0x00, 0x01, 0x7F, 0x80, 0xFF] {
+            let mut broken = bytes.clone();
+            broken[at] = byte;
+            let _ = deletion_vector::rows(&broken);
+        }
+    }
+}
+
+/// A file of ids 0 to 199,999 in row groups of 80,000.
+fn file() -> Arc<ParquetFile> {
+    let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, true)]));
+    let mut bytes = Vec::new();
+    let options = WriteOptions { row_group_rows: 80_000, ..WriteOptions::default() };
+    let mut writer = FileWriter::new(&mut bytes, schema.clone(), options).unwrap();
+    let ids = Arc::new(Int64Array::from_iter_values(0..200_000));
+    writer.write(&RecordBatch::try_new(schema, vec![ids]).unwrap()).unwrap();
+    writer.close().unwrap();
+    Arc::new(ParquetFile::open(Source::Bytes(bytes.into())).unwrap())
+}
+
+fn id() -> Projection {
+    Projection {
+        column: vec!["id".into()],
+        what: What::Column,
+        field: Field::new("id", DataType::Int64, true),
+    }
+}
+
+fn read(
+    projections: Vec<Projection>,
+    row_groups: Option<Vec<usize>>,
+    rows: &RoaringTreemap,
+) -> Vec<RecordBatch> {
+    let reader = DataFileReader::new(file(), projections, row_groups, OnConflict::Error, Some(rows.clone()));
+    reader.collect::<Result<_, _>>().unwrap()
+}
+
+fn ids(batches: &[RecordBatch]) -> Vec<u64> {
+    let ids = batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec());
+    ids.map(|id| id as u64).collect()
+}
+
+#[test]
+fn deleted_rows_are_left_out_by_their_number_in_the_file() {
+    let deleted: RoaringTreemap = [0, 65_535, 65_536, 79_999, 80_000, 150_000, 199_999, 1 << 40].into();
+    let expected: Vec<u64> = (0..200_000).filter(|row| !deleted.contains(*row)).collect();
+    assert_eq!(ids(&read(vec![id()], None, &deleted)), expected);
+    let second: Vec<u64> = (80_000..160_000).filter(|row| !deleted.contains(*row)).collect();
+    assert_eq!(ids(&read(vec![id()], Some(vec![1]), &deleted)), second);
+}
+
+#[test]
+fn a_read_of_no_column_counts_the_rows_that_are_left() {
+    let deleted: RoaringTreemap = (10..70_010).collect();
+    let batches = read(Vec::new(), None, &deleted);
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 130_000);
+}
+
+#[test]
+fn a_file_of_deleted_rows_alone_has_none() {
+    assert!(ids(&read(vec![id()], None, &(0..200_000).collect())).is_empty());
+}
