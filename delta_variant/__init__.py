@@ -1,1 +1,38 @@
-"""Variant columns in Delta Lake tables."""
+"""Variant columns in Delta Lake tables: shredded Parquet, statistics and commits, without a JVM."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from .data_file import file_stats
+from .errors import DeltaVariantError
+from .json_lines import read_json_lines
+from .log import load_snapshot
+from .read import read_table
+from .shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
+from .snapshot import Snapshot
+from .values import try_variant_get, variant_get
+from .variant import Variant, parse_json, to_json
+from .write import write_table
+
+__version__ = version("delta-variant")
+
+__all__ = [
+    "DeltaVariantError",
+    "ShreddingSchema",
+    "Snapshot",
+    "Variant",
+    "__version__",
+    "file_stats",
+    "infer_shredding_schema",
+    "load_snapshot",
+    "parse_json",
+    "read_json_lines",
+    "read_table",
+    "shred",
+    "to_json",
+    "try_variant_get",
+    "unshred",
+    "variant_get",
+    "write_table",
+]

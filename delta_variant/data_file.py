@@ -1,0 +1,360 @@
+"""Data files: batches into shredded Parquet and back, one file at a time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from . import _native, store
+from .errors import DataFileError, DeltaVariantError, StoreError
+from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema
+from .stats import FileStatistics, Path, from_report
+from .store import Store
+from .variant import DuplicateKeys, Floats, OnConflict
+
+__all__ = [
+    "Compression",
+    "Fault",
+    "FileSeries",
+    "OnInvalid",
+    "Projection",
+    "ShreddedPath",
+    "Shredding",
+    "WriteOptions",
+    "WrittenFile",
+    "file_stats",
+    "open_file",
+    "read",
+]
+
+Shredding: TypeAlias = "ShreddingSchema | Literal['infer'] | None"
+"""The schema of every Variant column, one for each file from its first rows, or none."""
+
+OnInvalid: TypeAlias = Literal["error", "reject", "null"]
+Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
+
+ROW_GROUP_BYTES = 16 << 20
+SAMPLE_BYTES = 16 << 20
+"""How much of a file's first rows its shredding schema is inferred from."""
+
+MAX_STATS_PATHS = 32
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How data files are written."""
+
+    shredding: Shredding = "infer"
+    spark_compatible: bool = True
+    target_file_size: int = 128 << 20
+    compression: Compression = "zstd"
+    annotate: bool = True
+    floats: Floats = "decimal"
+    duplicate_keys: DuplicateKeys = "error"
+    on_invalid: OnInvalid = "error"
+    max_stats_paths: int = MAX_STATS_PATHS
+    sample_bytes: int = SAMPLE_BYTES
+
+
+@dataclass(frozen=True)
+class ShreddedPath:
+    """A shredded path of one file, and how many values are in `typed_value` and in the `value` beside it.
+
+    In `path`, None stands for the elements of a list.
+    """
+
+    path: tuple[str | None, ...]
+    type: pa.DataType
+    typed: int
+    values: int
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A data file that was written; `path` is relative to the table, and not percent-encoded.
+
+    `variants` has the shredded paths of each Variant column.
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    stats: FileStatistics
+    variants: Mapping[str, tuple[ShreddedPath, ...]]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A value that is not valid JSON: where in its batch and column, at which byte of its text, and why."""
+
+    row: int
+    column: int
+    offset: int
+    message: str
+
+
+Context = TypeVar("Context")
+
+
+class FileSeries(Generic[Context]):
+    """Files of one partition, written one after another as they fill.
+
+    Each batch comes with a context, which is handed to `report` together with the faults found in the batch; with
+    `on_invalid="error"`, `report` must raise. A file's Variants are shredded by one schema, so its first rows are
+    held back until they are enough to infer it from.
+    """
+
+    def __init__(
+        self,
+        place: Store,
+        new_path: Callable[[], str],
+        options: WriteOptions,
+        indexed: Collection[Path] | None,
+        variants: Collection[str],
+        report: Callable[[Context, pa.RecordBatch, list[Fault]], None],
+    ) -> None:
+        self._store = place
+        self._new_path = new_path
+        self._options = options
+        self._indexed = indexed
+        self._variants = frozenset(variants)
+        self._report = report
+        self._held: list[tuple[pa.RecordBatch, Context]] = []
+        self._held_bytes = 0
+        self._open: _OpenFile | None = None
+        self.files: list[WrittenFile] = []
+        self.paths: list[str] = []
+        """All paths that were begun, to be removed when the write fails."""
+
+    def add(self, batch: pa.RecordBatch, context: Context) -> None:
+        """Write a batch, or hold it back."""
+        if self._open is not None:
+            self._write(self._open, batch, context)
+            return
+        self._held.append((batch, context))
+        self._held_bytes += batch.nbytes
+        if self._options.shredding != "infer" or self._held_bytes >= self._options.sample_bytes:
+            self._begin()
+
+    def close(self) -> list[WrittenFile]:
+        """Finish the file in progress and return all files."""
+        if self._held:
+            self._begin()
+        self._end()
+        return self.files
+
+    def _begin(self) -> None:
+        held, self._held, self._held_bytes = self._held, [], 0
+        path = self._new_path()
+        self.paths.append(path)
+        batches = [batch for batch, _ in held]
+        self._open = _OpenFile.create(self._store, path, batches, self._variants, self._options)
+        for batch, context in held:
+            if self._open is None:
+                self.add(batch, context)
+            else:
+                self._write(self._open, batch, context)
+
+    def _write(self, file: _OpenFile, batch: pa.RecordBatch, context: Context) -> None:
+        faults = [Fault(*fault) for fault in file.writer.write(batch)]
+        if faults:
+            self._report(context, batch, faults)
+        if file.writer.bytes_written >= self._options.target_file_size:
+            self._end()
+
+    def _end(self) -> None:
+        if self._open is not None:
+            file, self._open = self._open, None
+            self.files.append(file.close(self._options.max_stats_paths, self._indexed))
+
+    def discard(self) -> None:
+        """Remove every file that was begun."""
+        self._open = None
+        for path in self.paths:
+            with suppress(StoreError):
+                store.delete(self._store, path)
+
+
+@dataclass(frozen=True)
+class _OpenFile:
+    """A file in progress; a remote one is kept in memory until it is whole."""
+
+    store: Store
+    path: str
+    writer: _native.DataFileWriter
+    buffer: io.BytesIO | None
+    names: tuple[str, ...]
+
+    @classmethod
+    def create(
+        cls,
+        place: Store,
+        path: str,
+        sample: Sequence[pa.RecordBatch],
+        variants: Collection[str],
+        options: WriteOptions,
+    ) -> _OpenFile:
+        schema = sample[0].schema
+        local = store.local_path(place, path)
+        buffer = None if local is not None else io.BytesIO()
+        if local is not None:
+            local.parent.mkdir(parents=True, exist_ok=True)
+        encodings = [
+            _encoding(index, field, sample, options) if field.name in variants else None
+            for index, field in enumerate(schema)
+        ]
+        writer = _native.DataFileWriter(
+            local or buffer,  # type: ignore[arg-type]
+            schema,
+            encodings,
+            floats=options.floats,
+            duplicate_keys=options.duplicate_keys,
+            on_invalid=options.on_invalid,
+            annotate=options.annotate,
+            compression=options.compression,
+            row_group_bytes=ROW_GROUP_BYTES,
+        )
+        return cls(place, path, writer, buffer, tuple(schema.names))
+
+    def close(self, max_stats_paths: int, indexed: Collection[Path] | None) -> WrittenFile:
+        report = self.writer.close(max_stats_paths)
+        if self.buffer is not None:
+            store.put(self.store, self.path, self.buffer.getvalue())
+        variants = {
+            name: tuple(ShreddedPath(tuple(path), *rest) for path, *rest in column["paths"])
+            for name, column in zip(self.names, report["columns"], strict=True)
+            if isinstance(column, dict)
+        }
+        statistics = from_report(report["rows"], report["columns"], self.names, indexed)
+        return WrittenFile(self.path, report["rows"], report["bytes"], statistics, variants)
+
+
+def _encoding(
+    index: int, field: pa.Field[Any], sample: Sequence[pa.RecordBatch], options: WriteOptions
+) -> tuple[str, pa.Field[Any]]:
+    kind = "variant" if pa.types.is_struct(field.type) else "json"
+    if isinstance(options.shredding, ShreddingSchema):
+        return kind, options.shredding.field
+    if options.shredding is None:
+        return kind, UNSHREDDED.field
+    arrays = [batch.column(index) for batch in sample]
+    return kind, _native.infer(arrays, MAX_LEAVES, MAX_DEPTH, options.spark_compatible)
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A column of a read.
+
+    `column` names a column of the file, and below it the struct fields that lead to a Variant. `what` is None for
+    the column as it is, "path" for what lies at `path` in the Variant, cast to the type of `field`, and "json" for
+    its JSON text. Where the file has no such column, `field` is all null.
+    """
+
+    field: pa.Field[Any]
+    column: tuple[str, ...]
+    what: Literal["path", "json"] | None = None
+    path: tuple[str | int, ...] = ()
+    strict: bool = True
+
+
+@dataclass(frozen=True)
+class _Ranges:
+    """A file in a store, as the kernel reads it: by byte ranges."""
+
+    store: Store
+    path: str
+
+    def size(self) -> int:
+        return store.size(self.store, self.path)
+
+    def read(self, starts: list[int], ends: list[int]) -> list[bytes]:
+        return store.get_ranges(self.store, self.path, list(zip(starts, ends, strict=True)))
+
+
+def open_file(place: Store, path: str) -> _native.DataFile:
+    """Return an open data file of a table; raises DataFileError, which names it."""
+    local = store.local_path(place, path)
+    with _naming(path):
+        return _native.DataFile(_Ranges(place, path) if local is None else local)
+
+
+def read(
+    place: Store,
+    path: str,
+    projections: Sequence[Projection],
+    *,
+    on_conflict: OnConflict = "error",
+    deleted: bytes | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a data file, in order, as batches of the projections' fields.
+
+    Only the leaf columns that they need are read. `deleted` is a deletion vector, whose rows are left out. Errors
+    name the file and the row.
+    """
+    file = open_file(place, path)
+    asked = [
+        (list(each.column), each.what and (each.what, list(each.path), each.strict), each.field)
+        for each in projections
+    ]
+    with _naming(path):
+        yield from file.read(asked, None, on_conflict)  # type: ignore[arg-type]
+
+
+class _naming:  # noqa: N801 - used as a context manager
+    """Add the file's name to the errors of the kernel."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, DeltaVariantError):
+            raise type(error)(f"{self._path}: {error}") from error
+
+
+def file_stats(path: str | PathLike[str], *, max_variant_stats_paths: int = MAX_STATS_PATHS) -> FileStatistics:
+    """Return the statistics of any Parquet file, computed from its data as `AddFile.stats` has them.
+
+    Variant columns are those annotated as VARIANT, and groups of `metadata` and `value`. Raises DataFileError.
+    """
+    name = fspath(path)
+    with _naming(name):
+        file = _native.DataFile(name)
+        variants = variant_columns(file)
+        columns = file.bounds(variants, max_variant_stats_paths)
+        return from_report(file.num_rows, columns, file.schema.names, None)
+
+
+def variant_columns(file: _native.DataFile) -> list[str]:
+    """Return the names of the top-level columns of a file that are Variants.
+
+    Raises DataFileError for an annotation of another version than 1 (requirements P-S2).
+    """
+    annotated = dict(_annotated(file))
+    return [field.name for field in file.schema if field.name in annotated or _is_variant_group(field.type)]
+
+
+def _annotated(file: _native.DataFile) -> Iterator[tuple[str, int | None]]:
+    for path, version in file.inspect()["variants"]:
+        if version not in (None, 1):
+            raise DataFileError(f"column {'.'.join(path)} is VARIANT({version}), and only VARIANT(1) is known")
+        if len(path) == 1:
+            yield path[0], version
+
+
+def _is_variant_group(arrow_type: pa.DataType) -> bool:
+    if not pa.types.is_struct(arrow_type):
+        return False
+    names = {part.name for part in arrow_type}
+    return "metadata" in names and bool(names & {"value", "typed_value"}) and names <= VARIANT_MEMBERS
+
+
+VARIANT_MEMBERS = {"metadata", "value", "typed_value"}

@@ -1,0 +1,206 @@
+"""JSON files as Arrow batches of their values' text."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, TypeAlias
+
+import pyarrow as pa
+
+from . import _native
+from .errors import InvalidJsonError
+
+__all__ = ["JsonLines", "Origin", "read_json_lines"]
+
+Source: TypeAlias = "str | PathLike[str] | BinaryIO"
+Format: TypeAlias = Literal["auto", "lines", "array"]
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told the bytes of input taken so far, compressed where it is, and the values found."""
+
+PIECE_BYTES = 4 << 20
+MAX_VALUE_BYTES = 128 << 20
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the values of a batch stand in their file."""
+
+    name: str
+    positions: _native.Positions
+    max_value_bytes: int
+
+    def locate(self, row: int, text: bytes, offset: int, message: str) -> tuple[int, int, str]:
+        """Return line, column and reason of a fault `offset` bytes into the text of the value `row`."""
+        if row in self.positions.oversized:
+            message = f"the value has more than {self.max_value_bytes:,} bytes"
+        place = self.positions.locate(row, text[:offset])
+        line, column = place or (0, 0)
+        return line, column, message
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """The values of JSON files: an Arrow stream of one column of JSON text (extension `arrow.json`)."""
+
+    sources: tuple[Source, ...]
+    column: str
+    format: Format
+    max_value_bytes: int
+    progress: Progress | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the schema of the stream."""
+        return pa.schema([pa.field(self.column, pa.json_())])
+
+    @property
+    def size(self) -> int | None:
+        """Return the bytes of all files on disk; None when one of the sources is not a file."""
+        if any(not isinstance(source, str | PathLike) or source == STANDARD_INPUT for source in self.sources):
+            return None
+        return sum(Path(fspath(source)).stat().st_size for source in self.sources)  # type: ignore[arg-type]
+
+    def batches(self) -> Iterator[tuple[pa.RecordBatch, Origin]]:
+        """Yield the text of the values, as binary that is not checked to be UTF-8, and where it stands.
+
+        Raises InvalidJsonError where the commas and brackets around the elements of an array are wrong.
+        """
+        taken = rows = 0
+        for source in self.sources:
+            with _Opened(source) as opened:
+                splitter = _native.LineSplitter(_format(self.format, opened.name), self.max_value_bytes)
+                for text, positions in _split(splitter, opened):
+                    rows += len(text)
+                    if self.progress is not None:
+                        self.progress(taken + opened.taken(), rows)
+                    if len(text):
+                        batch = pa.record_batch({self.column: text})
+                        yield batch, Origin(opened.name, positions, self.max_value_bytes)
+                taken += opened.taken()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the stream; text that is not UTF-8 raises InvalidJsonError."""
+        reader = pa.RecordBatchReader.from_batches(self.schema, self._text_batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _text_batches(self) -> Iterator[pa.RecordBatch]:
+        for batch, origin in self.batches():
+            try:
+                text = batch.column(0).cast(pa.string())
+            except pa.ArrowInvalid as error:
+                raise InvalidJsonError(f"{origin.name}: {error}") from error
+            yield pa.record_batch([pa.ExtensionArray.from_storage(pa.json_(), text)], schema=self.schema)
+
+
+def read_json_lines(
+    source: Source | Sequence[Source],
+    *,
+    column: str = "value",
+    format: Format = "auto",  # noqa: A002 - the word that a caller expects
+    max_value_bytes: int = MAX_VALUE_BYTES,
+    progress: Progress | None = None,
+) -> JsonLines:
+    """Return the values of JSON files as an Arrow stream of one column, `column`, of JSON text.
+
+    A source is a path, a glob, `-` for standard input, or an open binary file; `.gz`, `.zst`, `.xz` and `.bz2`
+    are decompressed. A file holds one value a line, or one array whose elements are the values. Byte order
+    marks, CRLF and blank lines are passed over. Nothing is read before the stream is; what is not JSON is found
+    by the reader of the stream, such as `write_table`, which then names file, line and column.
+    Raises FileNotFoundError for a file that is not there.
+    """
+    sources = source if isinstance(source, Sequence) and not isinstance(source, str) else [source]
+    files = tuple(file for each in sources for file in _expand(each))
+    return JsonLines(files, column, format, max_value_bytes, progress)
+
+
+def _expand(source: Source) -> Iterator[Source]:
+    if not isinstance(source, str | PathLike) or source == STANDARD_INPUT:
+        yield source
+        return
+    path = fspath(source)
+    if Path(path).is_file():
+        yield path
+        return
+    found = sorted(match for match in glob(path, recursive=True) if Path(match).is_file())
+    if not found:
+        what = "no file matches" if has_magic(path) else "there is no file"
+        raise FileNotFoundError(f"{what} {path}")
+    yield from found
+
+
+def _split(splitter: _native.LineSplitter, opened: _Opened) -> Iterator[tuple[Any, _native.Positions]]:
+    try:
+        for piece in opened.pieces():
+            yield splitter.feed(piece)
+        yield splitter.finish()
+    except InvalidJsonError as error:
+        raise InvalidJsonError(f"{opened.name}, {error}") from error
+
+
+def _format(asked: Format, name: str) -> Format:
+    """Return how a file is laid out, where its name tells: lines may be arrays in `.ndjson` and `.jsonl`."""
+    stem = Path(name).name.lower()
+    for suffix in DECOMPRESSORS:
+        stem = stem.removesuffix(suffix)
+    return "lines" if asked == "auto" and stem.endswith((".ndjson", ".jsonl")) else asked
+
+
+def _open_zstd(file: BinaryIO) -> BinaryIO:
+    return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")  # type: ignore[return-value]
+
+
+DECOMPRESSORS: dict[str, Callable[[BinaryIO], Any]] = {
+    ".gz": gzip.GzipFile,
+    ".zst": _open_zstd,
+    ".xz": lzma.LZMAFile,
+    ".bz2": bz2.BZ2File,
+}
+
+
+class _Opened:
+    """One source while it is read: its name, its bytes decompressed, and how many of them were taken."""
+
+    def __init__(self, source: Source) -> None:
+        is_path = isinstance(source, str | PathLike) and source != STANDARD_INPUT
+        self.name = fspath(source) if is_path else str(getattr(source, "name", "standard input"))  # type: ignore[arg-type]
+        self._owned = is_path
+        self._file: Any = source
+        if source == STANDARD_INPUT:
+            self.name, self._file = "standard input", sys.stdin.buffer
+        elif is_path:
+            self._file = open(self.name, "rb")  # noqa: SIM115 - closed by __exit__
+        self._taken = 0
+
+    def __enter__(self) -> _Opened:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._owned:
+            self._file.close()
+
+    def taken(self) -> int:
+        """Return how many bytes of the file were taken, before decompression where that can be told."""
+        if not self._owned:
+            return self._taken
+        return int(self._file.tell())
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the bytes, decompressed; damaged compression is InvalidJsonError."""
+        open_with = next((opener for end, opener in DECOMPRESSORS.items() if self.name.lower().endswith(end)), None)
+        stream = open_with(self._file) if open_with else self._file
+        try:
+            while piece := stream.read(PIECE_BYTES):
+                self._taken += len(piece)
+                yield bytes(piece)
+        except (EOFError, gzip.BadGzipFile, lzma.LZMAError, pa.ArrowException, io.UnsupportedOperation) as error:
+            raise InvalidJsonError(f"{self.name} cannot be decompressed: {error}") from error

@@ -1,0 +1,101 @@
+"""Shredding: which paths of a Variant are typed columns, and Variants as such columns and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from . import _native
+from .variant import ArrowArray, OnConflict, to_arrow_array
+
+__all__ = ["ShreddingSchema", "infer_shredding_schema", "shred", "unshred"]
+
+Spec: TypeAlias = "pa.DataType | Mapping[str, Spec] | Sequence[Spec] | None"
+"""An Arrow type for a leaf, a mapping for an object, a list of one for an array, None for `value` alone."""
+
+MAX_LEAVES = 300
+MAX_DEPTH = 32
+
+
+@dataclass(frozen=True)
+class ShreddingSchema:
+    """Which paths of a Variant have a `typed_value`, and of which type (VariantShredding.md).
+
+    `field` is its Arrow form: the type of the values alone, objects as structs, arrays as lists, and the null
+    type where there is only `value`. Fields of an object are in the order of their names.
+    """
+
+    field: pa.Field[Any]
+
+    @classmethod
+    def of(cls, spec: Spec) -> ShreddingSchema:
+        """Return the schema of a nested description: `{"id": pa.int64(), "tags": [pa.string()]}`.
+
+        Raises ShreddingError for a type that cannot be shredded.
+        """
+        return cls.from_arrow(_arrow_type(spec))
+
+    @classmethod
+    def from_arrow(cls, form: pa.DataType | pa.Field[Any]) -> ShreddingSchema:
+        """Return the schema of an Arrow form; raises ShreddingError for a type that cannot be shredded."""
+        field = form if isinstance(form, pa.Field) else pa.field("typed_value", form)
+        return cls(_native.check_shredding_schema(field))
+
+    def __str__(self) -> str:
+        return str(self.field.type)
+
+
+UNSHREDDED = ShreddingSchema(pa.field("typed_value", pa.null()))
+
+
+def _arrow_type(spec: Spec) -> pa.DataType:
+    if spec is None:
+        return pa.null()
+    if isinstance(spec, pa.DataType):
+        return spec
+    if isinstance(spec, Mapping):
+        return pa.struct([pa.field(name, _arrow_type(part)) for name, part in spec.items()])
+    (element,) = spec
+    return pa.list_(_arrow_type(element))
+
+
+def shred(variants: ArrowArray, schema: ShreddingSchema) -> pa.StructArray:
+    """Return Variants as `struct<metadata, value, typed_value>`, each value where it fits.
+
+    A value goes to `typed_value` when it is of the column's type, or an exact number that the column holds
+    without loss; everything else stays in `value`.
+    """
+    return _native.shred(to_arrow_array(variants), schema.field)
+
+
+def unshred(shredded: ArrowArray, *, on_conflict: OnConflict = "error") -> pa.StructArray:
+    """Return shredded columns as Variants, a `struct<metadata: binary, value: binary>`.
+
+    Raises ShreddingError for columns that are no shredded Variant, and ConflictingValueError where `value` and
+    `typed_value` contradict each other, unless `on_conflict="typed"`.
+    """
+    return _native.unshred(to_arrow_array(shredded), on_conflict)
+
+
+def infer_shredding_schema(
+    variants: ArrowArray | Sequence[ArrowArray],
+    *,
+    max_leaves: int = MAX_LEAVES,
+    max_depth: int = MAX_DEPTH,
+    spark_compatible: bool = True,
+) -> ShreddingSchema:
+    """Return the schema that suits Variants, or JSON text: the majority type of each path that pays its column.
+
+    `spark_compatible` leaves out the types that make Spark refuse the whole column: time, timestamps of
+    nanoseconds, uuid.
+    """
+    parts = variants if isinstance(variants, list | tuple) and not _is_text(variants) else [variants]
+    arrays = [to_arrow_array(part) for part in parts]
+    return ShreddingSchema(_native.infer(arrays, max_leaves, max_depth, spark_compatible))
+
+
+def _is_text(values: Sequence[Any]) -> bool:
+    return all(value is None or isinstance(value, str) for value in values)

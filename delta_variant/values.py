@@ -1,0 +1,32 @@
+"""`variant_get` on arrays, its types written in SQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from .expression import parse_type
+from .jsonpath import parse_path
+from .variant import ArrowArray, extract
+
+__all__ = ["try_variant_get", "variant_get"]
+
+
+def variant_get(variants: ArrowArray, path: str, type: str | pa.DataType = "variant") -> Any:  # noqa: A002 - SQL's word
+    """Return what lies at a path such as `$.user.id` of each Variant, cast by Spark's rules.
+
+    `type` is SQL text (`bigint`, `decimal(10,2)`, `variant`) or an Arrow type; the result is an Arrow array of it.
+    A missing path and a Variant null are null. Raises CastError for a value that cannot be cast, which
+    `try_variant_get` makes null.
+    """
+    return extract(variants, parse_path(path), _arrow_type(type), strict=True)
+
+
+def try_variant_get(variants: ArrowArray, path: str, type: str | pa.DataType = "variant") -> Any:  # noqa: A002 - SQL's word
+    """Return what lies at a path of each Variant like `variant_get`, null where it cannot be cast."""
+    return extract(variants, parse_path(path), _arrow_type(type), strict=False)
+
+
+def _arrow_type(type_: str | pa.DataType) -> pa.DataType | None:
+    return parse_type(type_) if isinstance(type_, str) else type_

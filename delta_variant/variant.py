@@ -1,0 +1,138 @@
+"""Variant values: from JSON text and to it, by path, and as Python objects (VariantEncoding.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from . import _native
+from .errors import InvalidJsonError
+from .jsonpath import parse_path
+
+__all__ = [
+    "ArrowArray",
+    "DuplicateKeys",
+    "Floats",
+    "OnConflict",
+    "Variant",
+    "extract",
+    "from_concatenated",
+    "parse_json",
+    "to_arrow_array",
+    "to_json",
+]
+
+ArrowArray: TypeAlias = Any
+"""A pyarrow array or chunked array, any object with `__arrow_c_array__`, or a list of Python values."""
+
+Floats: TypeAlias = Literal["decimal", "double"]
+"""What a JSON number with a fraction becomes."""
+
+DuplicateKeys: TypeAlias = Literal["error", "last"]
+"""What happens to a JSON object with two fields of one name."""
+
+OnConflict: TypeAlias = Literal["error", "typed"]
+"""What happens where `value` and `typed_value` contradict each other."""
+
+
+def to_arrow_array(values: ArrowArray) -> Any:
+    """Return `values` as one pyarrow array of its storage type."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    elif not isinstance(values, pa.Array):
+        values = pa.array(values)
+    return values.storage if isinstance(values, pa.ExtensionArray) else values
+
+
+def parse_json(
+    strings: ArrowArray, *, floats: Floats = "decimal", duplicate_keys: DuplicateKeys = "error"
+) -> pa.StructArray:
+    """Return JSON text as Variants, a `struct<metadata: binary, value: binary>`; null stays null.
+
+    Numbers are typed as Spark's `parse_json` types them: integers as the narrowest of int8 to int64, plain
+    decimals of up to 38 digits as decimal, the rest as double; `floats="double"` makes every number with a
+    fraction a double. Raises InvalidJsonError, which names row and column, for text that is not JSON, and for
+    two fields of one name unless `duplicate_keys="last"` (VariantEncoding.md, "Object").
+    """
+    text = to_arrow_array(strings)
+    if pa.types.is_null(text.type):
+        text = text.cast(pa.string())
+    variants, invalid = _native.parse_json(text, floats, duplicate_keys)
+    if invalid:
+        row, offset, message = invalid[0]
+        raise InvalidJsonError(f"row {row}, column {offset + 1}: {message}")
+    return variants
+
+
+def to_json(variants: ArrowArray, *, on_conflict: OnConflict = "error") -> pa.StringArray:
+    """Return the JSON text of Variants, shredded or not, as Spark's `to_json` prints it; null stays null."""
+    return _native.to_json(to_arrow_array(variants), on_conflict)
+
+
+def extract(
+    variants: ArrowArray, path: Sequence[str | int], arrow_type: pa.DataType | None, *, strict: bool
+) -> Any:
+    """Return what lies at `path` cast to an Arrow type; None asks for the Variants themselves.
+
+    A missing path and a Variant null are null. A value that cannot be cast raises CastError when `strict`, and
+    is null otherwise.
+    """
+    target = VARIANT_TYPE if arrow_type is None else arrow_type
+    return _native.variant_get(to_arrow_array(variants), list(path), target, strict)
+
+
+VARIANT_TYPE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One Variant: its metadata and its value, as the Parquet Variant encoding has them.
+
+    Two Variants are equal when their bytes are.
+    """
+
+    metadata: bytes
+    value: bytes
+
+    @classmethod
+    def from_json(cls, text: str, *, floats: Floats = "decimal") -> Variant:
+        """Return the Variant of one JSON text; raises InvalidJsonError."""
+        return cls._of(parse_json([text], floats=floats))
+
+    @classmethod
+    def _of(cls, variants: pa.StructArray) -> Variant:
+        row = variants[0].as_py()
+        return cls(row["metadata"], row["value"])
+
+    def _array(self) -> pa.StructArray:
+        return pa.array([{"metadata": self.metadata, "value": self.value}], VARIANT_TYPE)
+
+    def get(self, path: str) -> Variant | None:
+        """Return the Variant at a path such as `$.a[0]`, or None where there is none."""
+        found = extract(self._array(), parse_path(path), None, strict=True)
+        return Variant._of(found) if found[0].is_valid else None
+
+    def to_json(self) -> str:
+        """Return the value as JSON text, as Spark's `to_json` prints it."""
+        return str(to_json(self._array())[0].as_py())
+
+    def to_python(self) -> Any:
+        """Return the value as Python objects: dict, list, str, int, Decimal, float, datetime and so on.
+
+        Raises CastError for what Python cannot hold, such as a year after 9999.
+        """
+        return _native.to_python(self.metadata, self.value)
+
+    def __repr__(self) -> str:
+        return f"Variant.from_json({self.to_json()!r})"
+
+
+def from_concatenated(data: bytes) -> Variant:
+    """Return the Variant in `metadata‖value`, whose end may be zero padding; also in `value‖metadata` (Z5).
+
+    Raises MalformedVariantError.
+    """
+    return Variant(*_native.split_variant(data))
