@@ -37,12 +37,12 @@ def load(table: Store, descriptor: DeletionVector | Mapping[str, Any] | None) ->
 
 
 def _inline(descriptor: DeletionVector) -> bytes:
-    data = _decode(descriptor.path_or_inline_dv)
-    if not 0 <= len(data) - descriptor.size_in_bytes < z85.BLOCK_BYTES:
+    data, size = _decode(descriptor.path_or_inline_dv), descriptor.size_in_bytes
+    if not 0 <= len(data) - size < z85.BLOCK_BYTES:
         raise MalformedLogError(
-            f"an inline deletion vector has {len(data)} bytes, and its descriptor says {descriptor.size_in_bytes}"
+            f"an inline deletion vector has {len(data)} bytes, and its descriptor says {size}"
         )
-    return data[: descriptor.size_in_bytes]
+    return data[:size]
 
 
 def _file_path(descriptor: DeletionVector) -> str:
