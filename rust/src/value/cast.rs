@@ -1,5 +1,6 @@
 //! `variant_get`: Variant values cast to SQL types, as Arrow columns.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::builder::{
@@ -49,12 +50,15 @@ enum Column {
     Map(MapColumn),
 }
 
+/// How many distinct metadata a column of text keeps the keys of, before it lets all go.
+const MAX_KEYS: usize = 4096;
+
 #[derive(Debug, Default)]
 struct StringColumn {
     builder: StringBuilder,
     scratch: Vec<u8>,
-    /// The keys of the metadata before, by its bytes.
-    keys: (Vec<u8>, Keys),
+    /// The keys of the metadata seen, by their bytes.
+    keys: HashMap<Vec<u8>, Keys, ahash::RandomState>,
 }
 
 #[derive(Debug)]
@@ -317,10 +321,17 @@ impl StringColumn {
 
     fn json(&mut self, metadata: Option<&Metadata<'_>>, bytes: &[u8]) -> Result<()> {
         let metadata = metadata.ok_or_else(names_needed)?;
-        if self.keys.0 != metadata.as_bytes() {
-            self.keys = (metadata.as_bytes().to_vec(), Keys::new(metadata));
+        let bytes_of_names = metadata.as_bytes();
+        if !self.keys.contains_key(bytes_of_names) {
+            if self.keys.len() == MAX_KEYS {
+                self.keys.clear();
+            }
+            self.keys.insert(bytes_of_names.to_vec(), Keys::new(metadata));
         }
-        write::value(&mut self.scratch, &self.keys.1, bytes)
+        match self.keys.get(bytes_of_names) {
+            Some(keys) => write::value(&mut self.scratch, keys, bytes),
+            None => Err(names_needed()),
+        }
     }
 }
 
