@@ -465,7 +465,7 @@ fn layouts_that_the_specification_does_not_allow_are_refused() {
     let structure = |fields: Vec<Field>| DataType::Struct(fields.into());
     let leaf = || structure(vec![Field::new("typed_value", DataType::Int64, true)]);
     let typed = |kind: DataType| [metadata.clone(), ("typed_value", kind)];
-    assert!(layout_error(&[value.clone()]).contains("no `metadata`"));
+    assert!(layout_error(std::slice::from_ref(&value)).contains("no `metadata`"));
     assert!(layout_error(&[metadata.clone(), ("value", DataType::Utf8)]).contains("its `value` is Utf8"));
     assert!(layout_error(&[metadata.clone(), ("foo", DataType::Utf8)]).contains("a column \"foo\""));
     assert!(layout_error(&[metadata.clone(), value.clone(), value.clone()]).contains("two columns"));
