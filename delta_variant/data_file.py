@@ -105,9 +105,9 @@ Context = TypeVar("Context")
 class FileSeries(Generic[Context]):
     """Files of one partition, written one after another as they fill.
 
-    Each batch comes with a context, which is handed to `report` together with the faults found in the batch; with
-    `on_invalid="error"`, `report` must raise. A file's Variants are shredded by one schema, so its first rows are
-    held back until they are enough to infer it from.
+    Each batch comes with a context, which is handed to `report` together with the faults found in the batch;
+    with `on_invalid="error"`, `report` must raise. A file's Variants are shredded by one schema, so its first
+    rows are held back until they are enough to infer it from.
     """
 
     def __init__(
@@ -156,10 +156,7 @@ class FileSeries(Generic[Context]):
         batches = [batch for batch, _ in held]
         self._open = _OpenFile.create(self._store, path, batches, self._variants, self._options)
         for batch, context in held:
-            if self._open is None:
-                self.add(batch, context)
-            else:
-                self._write(self._open, batch, context)
+            self.add(batch, context)
 
     def _write(self, file: _OpenFile, batch: pa.RecordBatch, context: Context) -> None:
         faults = [Fault(*fault) for fault in file.writer.write(batch)]
@@ -251,9 +248,9 @@ def _encoding(
 class Projection:
     """A column of a read.
 
-    `column` names a column of the file, and below it the struct fields that lead to a Variant. `what` is None for
-    the column as it is, "path" for what lies at `path` in the Variant, cast to the type of `field`, and "json" for
-    its JSON text. Where the file has no such column, `field` is all null.
+    `column` names a column of the file, and below it the struct fields that lead to a Variant. `what` is None
+    for the column as it is, "path" for what lies at `path` in the Variant, cast to the type of `field`, and
+    "json" for its JSON text. Where the file has no such column, `field` is all null.
     """
 
     field: pa.Field[Any]
@@ -294,8 +291,8 @@ def read(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a data file, in order, as batches of the projections' fields.
 
-    Only the leaf columns that they need are read. `deleted` is a deletion vector, whose rows are left out. Errors
-    name the file and the row.
+    Only the leaf columns that they need are read. `deleted` is a deletion vector, whose rows are left out.
+    Errors name the file and the row.
     """
     file = open_file(place, path)
     asked = [
@@ -303,7 +300,7 @@ def read(
         for each in projections
     ]
     with _naming(path):
-        yield from file.read(asked, None, on_conflict)  # type: ignore[arg-type]
+        yield from file.read(asked, None, on_conflict, deleted)  # type: ignore[arg-type]
 
 
 class _naming:  # noqa: N801 - used as a context manager
@@ -320,10 +317,13 @@ class _naming:  # noqa: N801 - used as a context manager
             raise type(error)(f"{self._path}: {error}") from error
 
 
-def file_stats(path: str | PathLike[str], *, max_variant_stats_paths: int = MAX_STATS_PATHS) -> FileStatistics:
+def file_stats(
+    path: str | PathLike[str], *, max_variant_stats_paths: int = MAX_STATS_PATHS
+) -> FileStatistics:
     """Return the statistics of any Parquet file, computed from its data as `AddFile.stats` has them.
 
-    Variant columns are those annotated as VARIANT, and groups of `metadata` and `value`. Raises DataFileError.
+    Variant columns are those annotated as VARIANT, and groups of `metadata` and `value`. Raises
+    DataFileError.
     """
     name = fspath(path)
     with _naming(name):
@@ -345,7 +345,9 @@ def variant_columns(file: _native.DataFile) -> list[str]:
 def _annotated(file: _native.DataFile) -> Iterator[tuple[str, int | None]]:
     for path, version in file.inspect()["variants"]:
         if version not in (None, 1):
-            raise DataFileError(f"column {'.'.join(path)} is VARIANT({version}), and only VARIANT(1) is known")
+            raise DataFileError(
+                f"column {'.'.join(path)} is VARIANT({version}), and only VARIANT(1) is known"
+            )
         if len(path) == 1:
             yield path[0], version
 

@@ -36,7 +36,7 @@ class MalformedVariantError(DeltaVariantError):
 
 
 class InvalidJsonError(DeltaVariantError):
-    """JSON text that cannot become a Variant; the message names file, line and column where they are known."""
+    """JSON text that cannot become a Variant; the message names file, line and column where known."""
 
 
 class CastError(DeltaVariantError):
@@ -76,7 +76,7 @@ class UnsupportedFeatureError(DeltaVariantError):
 
 
 class MalformedLogError(DeltaVariantError):
-    """A commit, checkpoint or action of `_delta_log` that cannot be understood; the message names file and line."""
+    """A part of `_delta_log` that cannot be understood; the message names file and line."""
 
 
 class InvalidZ85Error(DeltaVariantError):

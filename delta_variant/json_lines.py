@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from glob import glob, has_magic
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, TypeAlias, TypeGuard
 
 import pyarrow as pa
 
@@ -66,9 +66,9 @@ class JsonLines:
     @property
     def size(self) -> int | None:
         """Return the bytes of all files on disk; None when one of the sources is not a file."""
-        if any(not isinstance(source, str | PathLike) or source == STANDARD_INPUT for source in self.sources):
+        if not all(_is_path(source) for source in self.sources):
             return None
-        return sum(Path(fspath(source)).stat().st_size for source in self.sources)  # type: ignore[arg-type]
+        return sum(Path(source).stat().st_size for source in self.sources if _is_path(source))
 
     def batches(self) -> Iterator[tuple[pa.RecordBatch, Origin]]:
         """Yield the text of the values, as binary that is not checked to be UTF-8, and where it stands.
@@ -90,7 +90,7 @@ class JsonLines:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Return the stream; text that is not UTF-8 raises InvalidJsonError."""
-        reader = pa.RecordBatchReader.from_batches(self.schema, self._text_batches())
+        reader: Any = pa.RecordBatchReader.from_batches(self.schema, self._text_batches())
         return reader.__arrow_c_stream__(requested_schema)
 
     def _text_batches(self) -> Iterator[pa.RecordBatch]:
@@ -112,10 +112,10 @@ def read_json_lines(
 ) -> JsonLines:
     """Return the values of JSON files as an Arrow stream of one column, `column`, of JSON text.
 
-    A source is a path, a glob, `-` for standard input, or an open binary file; `.gz`, `.zst`, `.xz` and `.bz2`
-    are decompressed. A file holds one value a line, or one array whose elements are the values. Byte order
-    marks, CRLF and blank lines are passed over. Nothing is read before the stream is; what is not JSON is found
-    by the reader of the stream, such as `write_table`, which then names file, line and column.
+    A source is a path, a glob, `-` for standard input, or an open binary file; `.gz`, `.zst`, `.xz` and
+    `.bz2` are decompressed. A file holds one value a line, or one array whose elements are the values. Byte
+    order marks, CRLF and blank lines are passed over. Nothing is read before the stream is; what is not JSON
+    is found by the reader of the stream, such as `write_table`, which then names file, line and column.
     Raises FileNotFoundError for a file that is not there.
     """
     sources = source if isinstance(source, Sequence) and not isinstance(source, str) else [source]
@@ -123,8 +123,12 @@ def read_json_lines(
     return JsonLines(files, column, format, max_value_bytes, progress)
 
 
+def _is_path(source: Source) -> TypeGuard[str | PathLike[str]]:
+    return isinstance(source, str | PathLike) and source != STANDARD_INPUT
+
+
 def _expand(source: Source) -> Iterator[Source]:
-    if not isinstance(source, str | PathLike) or source == STANDARD_INPUT:
+    if not _is_path(source):
         yield source
         return
     path = fspath(source)
@@ -155,11 +159,11 @@ def _format(asked: Format, name: str) -> Format:
     return "lines" if asked == "auto" and stem.endswith((".ndjson", ".jsonl")) else asked
 
 
-def _open_zstd(file: BinaryIO) -> BinaryIO:
-    return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")  # type: ignore[return-value]
+def _open_zstd(file: Any) -> Any:
+    return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
 
 
-DECOMPRESSORS: dict[str, Callable[[BinaryIO], Any]] = {
+DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {
     ".gz": gzip.GzipFile,
     ".zst": _open_zstd,
     ".xz": lzma.LZMAFile,
@@ -171,14 +175,15 @@ class _Opened:
     """One source while it is read: its name, its bytes decompressed, and how many of them were taken."""
 
     def __init__(self, source: Source) -> None:
-        is_path = isinstance(source, str | PathLike) and source != STANDARD_INPUT
-        self.name = fspath(source) if is_path else str(getattr(source, "name", "standard input"))  # type: ignore[arg-type]
-        self._owned = is_path
+        self._owned = _is_path(source)
         self._file: Any = source
-        if source == STANDARD_INPUT:
-            self.name, self._file = "standard input", sys.stdin.buffer
-        elif is_path:
+        if _is_path(source):
+            self.name = fspath(source)
             self._file = open(self.name, "rb")  # noqa: SIM115 - closed by __exit__
+        elif source == STANDARD_INPUT:
+            self.name, self._file = "standard input", sys.stdin.buffer
+        else:
+            self.name = str(getattr(source, "name", "the open file"))
         self._taken = 0
 
     def __enter__(self) -> _Opened:
@@ -196,11 +201,19 @@ class _Opened:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the bytes, decompressed; damaged compression is InvalidJsonError."""
-        open_with = next((opener for end, opener in DECOMPRESSORS.items() if self.name.lower().endswith(end)), None)
+        open_with = next(
+            (opener for end, opener in DECOMPRESSORS.items() if self.name.lower().endswith(end)), None
+        )
         stream = open_with(self._file) if open_with else self._file
         try:
             while piece := stream.read(PIECE_BYTES):
                 self._taken += len(piece)
                 yield bytes(piece)
-        except (EOFError, gzip.BadGzipFile, lzma.LZMAError, pa.ArrowException, io.UnsupportedOperation) as error:
+        except (
+            EOFError,
+            gzip.BadGzipFile,
+            lzma.LZMAError,
+            pa.ArrowException,
+            io.UnsupportedOperation,
+        ) as error:
             raise InvalidJsonError(f"{self.name} cannot be decompressed: {error}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from .errors import ProtocolError
 
@@ -34,12 +34,16 @@ __all__ = [
     "RANDOM_PREFIX_LENGTH",
     "WRITE_STATS_AS_JSON",
     "WRITE_STATS_AS_STRUCT",
+    "ColumnMappingMode",
     "TableProperty",
     "check_new",
     "get",
 ]
 
 T = TypeVar("T")
+Word = TypeVar("Word", bound=str)
+
+ColumnMappingMode: TypeAlias = Literal["none", "name", "id"]
 
 ColumnNames = tuple[tuple[str, ...], ...]
 
@@ -106,13 +110,11 @@ def _number(name: str, default: T, least: int, allowed: str) -> TableProperty[in
     return TableProperty(name, parse, default, _parses(parse), allowed)
 
 
-def _word(name: str, default: str, *others: str) -> TableProperty[str]:
+def _word(name: str, default: Word, *others: Word) -> TableProperty[Word]:
     words = (default, *others)
 
-    def parse(text: str) -> str:
-        if text not in words:
-            raise ValueError(text)
-        return text
+    def parse(text: str) -> Word:
+        return words[words.index(text)]
 
     return TableProperty(name, parse, default, _parses(parse), f"one of {', '.join(words)}")
 
@@ -156,7 +158,9 @@ APPEND_ONLY = _boolean("delta.appendOnly", False)
 CHECKPOINT_INTERVAL = _number("delta.checkpointInterval", 10, 1, "a whole number from 1")
 CHECKPOINT_POLICY = _word("delta.checkpointPolicy", "classic", "v2")
 COLUMN_MAPPING_MAX_COLUMN_ID = _number("delta.columnMapping.maxColumnId", 0, 0, "a whole number from 0")
-COLUMN_MAPPING_MODE = _word("delta.columnMapping.mode", "none", "name", "id")
+COLUMN_MAPPING_MODE: TableProperty[ColumnMappingMode] = _word(
+    "delta.columnMapping.mode", "none", "name", "id"
+)
 DATA_SKIPPING_NUM_INDEXED_COLS = _number(
     "delta.dataSkippingNumIndexedCols", 32, -1, "a whole number from 0, or -1 for all columns"
 )

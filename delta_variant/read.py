@@ -8,16 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from . import data_file, expression, features, log, properties, schema
+from . import data_file, deletion_vectors, expression, features, log, properties, schema
 from .data_file import Projection
 from .data_types import VARIANT, StructField, StructType
-from .errors import UnsupportedFeatureError
 from .expression import Column, Expression, Extraction, Input
 from .snapshot import Snapshot
 from .store import TableLocation
 from .variant import VARIANT_TYPE, OnConflict
 
 __all__ = ["read_table"]
+
+ABSENT = "\0"
+"""A name that no column of a Parquet file has: its rows are null."""
 
 
 def read_table(
@@ -31,16 +33,20 @@ def read_table(
 ) -> pa.RecordBatchReader:
     """Return the rows of a table as a stream of Arrow batches.
 
-    `columns` are expressions in SQL text, by output name or as a sequence, over ordinary columns and Variant paths
-    (`event:user.id::bigint`); None is every column, and a Variant column comes as `struct<metadata, value>` marked
-    `arrow.parquet.variant`. `where` keeps the rows for which it is true. Casts are Spark's: a value that cannot be
-    cast is an error, which `try_cast` and `try_variant_get` make null.
+    `columns` are expressions in SQL text, by output name or as a sequence, over ordinary columns and Variant
+    paths (`event:user.id::bigint`); None is every column, and a Variant column comes as `struct<metadata,
+    value>` marked `arrow.parquet.variant`. `where` keeps the rows for which it is true. Casts are Spark's: a
+    value that cannot be cast is an error, which `try_cast` and `try_variant_get` make null.
 
-    Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError for tables that this version
-    cannot read; while the stream is read, DataFileError, MalformedVariantError, ConflictingValueError (unless
-    `on_conflict="typed"`) and CastError, which name file and row.
+    Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError for tables that this
+    version cannot read; while the stream is read, DataFileError, MalformedVariantError, ConflictingValueError
+    (unless `on_conflict="typed"`) and CastError, which name file and row.
     """
-    snapshot = table if isinstance(table, Snapshot) else log.load_snapshot(table, version, storage_options=storage_options)
+    snapshot = (
+        table
+        if isinstance(table, Snapshot)
+        else log.load_snapshot(table, version, storage_options=storage_options)
+    )
     features.check_may_read(snapshot.protocol, snapshot.schema, snapshot.uri)
     query = _Query.of(snapshot, columns, where)
     return pa.RecordBatchReader.from_batches(query.schema, query.batches(snapshot, on_conflict))
@@ -55,7 +61,9 @@ class _Query:
     inputs: tuple[Input, ...]
 
     @classmethod
-    def of(cls, snapshot: Snapshot, columns: Mapping[str, str] | Sequence[str] | None, where: str | None) -> _Query:
+    def of(
+        cls, snapshot: Snapshot, columns: Mapping[str, str] | Sequence[str] | None, where: str | None
+    ) -> _Query:
         arrow_schema = schema.to_arrow(snapshot.schema)
         variants = [field.name for field in snapshot.schema.fields if field.type == VARIANT]
         if columns is None:
@@ -64,7 +72,9 @@ class _Query:
             parsed = expression.parse_columns(columns)
         outputs = {name: expression.bind(each, arrow_schema, variants) for name, each in parsed.items()}
         predicate = (
-            None if where is None else expression.bind_predicate(expression.parse(where), arrow_schema, variants)
+            None
+            if where is None
+            else expression.bind_predicate(expression.parse(where), arrow_schema, variants)
         )
         used = [*outputs.values(), *([] if predicate is None else [predicate])]
         return cls(outputs, predicate, expression.inputs(used))
@@ -106,7 +116,7 @@ def _filtered(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
 
 
 def _rows_without_columns(count: int) -> pa.RecordBatch:
-    rows = pa.StructArray.from_buffers(pa.struct([]), count, [None])
+    rows: Any = pa.StructArray.from_buffers(pa.struct([]), count, [None])
     return pa.RecordBatch.from_struct_array(rows)
 
 
@@ -135,7 +145,7 @@ class _Table:
     """How the columns of a table are found in its files."""
 
     snapshot: Snapshot
-    mode: Any
+    mode: schema.ColumnMappingMode
     fields: Mapping[str, StructField]
 
     @classmethod
@@ -147,24 +157,27 @@ class _Table:
         self, file: _DataFile, inputs: Sequence[Input], on_conflict: OnConflict
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file as batches of the inputs, each under its name."""
-        if file.deletion_vector is not None:
-            raise UnsupportedFeatureError(f"{file.path} has a deletion vector, which this version cannot read")
+        place = self.snapshot.store
         stored = [each for each in inputs if not self._is_partition(each)]
-        opened = data_file.open_file(self.snapshot.store, file.path) if self.mode == "id" else None
-        names = None if opened is None else _names_by_id(opened.schema)
+        names = _names_by_id(data_file.open_file(place, file.path).schema) if self.mode == "id" else None
         projections = [self._projection(each, names) for each in stored]
-        for batch in data_file.read(self.snapshot.store, file.path, projections, on_conflict=on_conflict):
-            by_name = {expression.input_name(each): self._column(each, array) for each, array in zip(stored, batch.columns, strict=True)}
-            arrays = [
-                self._constant(each, file, batch.num_rows)
-                if self._is_partition(each)
-                else by_name[expression.input_name(each)]
-                for each in inputs
-            ]
-            if not inputs:
-                yield batch
-                continue
-            yield pa.record_batch(arrays, names=[expression.input_name(each) for each in inputs])
+        deleted = deletion_vectors.load(place, file.deletion_vector)
+        for batch in data_file.read(place, file.path, projections, on_conflict=on_conflict, deleted=deleted):
+            yield self._with_constants(batch, stored, inputs, file) if inputs else batch
+
+    def _with_constants(
+        self, batch: pa.RecordBatch, stored: Sequence[Input], inputs: Sequence[Input], file: _DataFile
+    ) -> pa.RecordBatch:
+        """Return what was read as the table has it, and the partition values beside it."""
+        arrays = {
+            expression.input_name(each): self._column(each, array)
+            for each, array in zip(stored, batch.columns, strict=True)
+        }
+        for each in inputs:
+            if self._is_partition(each):
+                arrays[expression.input_name(each)] = self._constant(each, file, batch.num_rows)
+        names = [expression.input_name(each) for each in inputs]
+        return pa.record_batch([arrays[name] for name in names], names=names)
 
     def _is_partition(self, each: Input) -> bool:
         return isinstance(each, Column) and each.name in self.snapshot.partition_columns
@@ -174,9 +187,10 @@ class _Table:
         field = self.fields[each.name]
         text = file.partition_values.get(schema.physical_name(field, self.mode))
         value = schema.partition_value_from_string(text, field.type)
-        return pa.repeat(pa.scalar(value, each.type), rows)
+        constant: Any = pa.scalar(value, each.type)
+        return pa.repeat(constant, rows)
 
-    def _projection(self, each: Input, names: Mapping[int, str] | None) -> Projection:
+    def _projection(self, each: Input, names: Mapping[int | None, str] | None) -> Projection:
         if isinstance(each, Column):
             field = self.fields[each.name]
             physical = schema.physical_schema(StructType((field,)), self.mode)
@@ -188,13 +202,13 @@ class _Table:
         target = VARIANT_TYPE if each.type is None else each.type
         return Projection(pa.field("path", target), column, "path", each.path, each.strict)
 
-    def _stored_name(self, field: StructField, names: Mapping[int, str] | None) -> str:
+    def _stored_name(self, field: StructField, names: Mapping[int | None, str] | None) -> str:
         """Return the name of a column in the file: by field id where columns are mapped by id."""
-        name = schema.physical_name(field, self.mode)
-        identity = schema.field_id(field)
-        return name if names is None or identity is None else names.get(identity, name)
+        if names is None:
+            return schema.physical_name(field, self.mode)
+        return names.get(schema.field_id(field), ABSENT)
 
-    def _stored_path(self, each: Extraction, names: Mapping[int, str] | None) -> tuple[str, ...]:
+    def _stored_path(self, each: Extraction, names: Mapping[int | None, str] | None) -> tuple[str, ...]:
         field = self.fields[each.column]
         path = [self._stored_name(field, names)]
         for step in each.fields:
@@ -217,7 +231,8 @@ class _Table:
 
 def _renamed(array: Any, arrow_type: pa.DataType) -> Any:
     """Return a nested array whose fields have the names of `arrow_type`, which has the same layout."""
-    return array.view(arrow_type) if not pa.types.is_nested(arrow_type) else pa.array(_Retyped(array, arrow_type))
+    retyped: Any = _Retyped(array, arrow_type)
+    return pa.array(retyped)
 
 
 @dataclass(frozen=True)
@@ -231,6 +246,6 @@ class _Retyped:
         return self.type.__arrow_c_schema__(), self.array.__arrow_c_array__()[1]
 
 
-def _names_by_id(file_schema: pa.Schema) -> Mapping[int, str]:
+def _names_by_id(file_schema: pa.Schema) -> Mapping[int | None, str]:
     ids = {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in file_schema}
     return {int(identity): name for name, identity in ids.items() if identity is not None}

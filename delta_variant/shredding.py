@@ -74,8 +74,8 @@ def shred(variants: ArrowArray, schema: ShreddingSchema) -> pa.StructArray:
 def unshred(shredded: ArrowArray, *, on_conflict: OnConflict = "error") -> pa.StructArray:
     """Return shredded columns as Variants, a `struct<metadata: binary, value: binary>`.
 
-    Raises ShreddingError for columns that are no shredded Variant, and ConflictingValueError where `value` and
-    `typed_value` contradict each other, unless `on_conflict="typed"`.
+    Raises ShreddingError for columns that are no shredded Variant, and ConflictingValueError where `value`
+    and `typed_value` contradict each other, unless `on_conflict="typed"`.
     """
     return _native.unshred(to_arrow_array(shredded), on_conflict)
 
@@ -87,7 +87,8 @@ def infer_shredding_schema(
     max_depth: int = MAX_DEPTH,
     spark_compatible: bool = True,
 ) -> ShreddingSchema:
-    """Return the schema that suits Variants, or JSON text: the majority type of each path that pays its column.
+    """Return the schema that suits Variants, or JSON text: the majority type of each path that pays its
+    column.
 
     `spark_compatible` leaves out the types that make Spark refuse the whole column: time, timestamps of
     nanoseconds, uuid.

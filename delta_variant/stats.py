@@ -33,8 +33,8 @@ MAX_CHARACTER = "\U0010ffff"
 class FileStatistics:
     """What a file's AddFile says of its rows.
 
-    `null_count`, `min_values` and `max_values` mirror the schema by physical names: a struct is a mapping. The
-    bounds are JSON values; those of a Variant column are z85 text, which `decode_bound` reads.
+    `null_count`, `min_values` and `max_values` mirror the schema by physical names: a struct is a mapping.
+    The bounds are JSON values; those of a Variant column are z85 text, which `decode_bound` reads.
     """
 
     num_records: int | None = None
@@ -116,7 +116,9 @@ def from_report(
 def _leaves(name: str, column: Any) -> list[tuple[Path, int, Any, Any]]:
     if isinstance(column, dict):
         least, greatest = column["bounds"] or (None, None)
-        return [((name,), column["nulls"], least and encode_bound(least), greatest and encode_bound(greatest))]
+        return [
+            ((name,), column["nulls"], least and encode_bound(least), greatest and encode_bound(greatest))
+        ]
     return [
         (tuple(path), nulls, _bound(least, _shorten_down), _bound(greatest, _shorten_up))
         for path, nulls, least, greatest in column

@@ -16,8 +16,8 @@ __all__ = ["try_variant_get", "variant_get"]
 def variant_get(variants: ArrowArray, path: str, type: str | pa.DataType = "variant") -> Any:  # noqa: A002 - SQL's word
     """Return what lies at a path such as `$.user.id` of each Variant, cast by Spark's rules.
 
-    `type` is SQL text (`bigint`, `decimal(10,2)`, `variant`) or an Arrow type; the result is an Arrow array of it.
-    A missing path and a Variant null are null. Raises CastError for a value that cannot be cast, which
+    `type` is SQL text (`bigint`, `decimal(10,2)`, `variant`) or an Arrow type; the result is an Arrow array
+    of it. A missing path and a Variant null are null. Raises CastError for a value that cannot be cast, which
     `try_variant_get` makes null.
     """
     return extract(variants, parse_path(path), _arrow_type(type), strict=True)

@@ -77,8 +77,8 @@ def extract(
 ) -> Any:
     """Return what lies at `path` cast to an Arrow type; None asks for the Variants themselves.
 
-    A missing path and a Variant null are null. A value that cannot be cast raises CastError when `strict`, and
-    is null otherwise.
+    A missing path and a Variant null are null. A value that cannot be cast raises CastError when `strict`,
+    and is null otherwise.
     """
     target = VARIANT_TYPE if arrow_type is None else arrow_type
     return _native.variant_get(to_arrow_array(variants), list(path), target, strict)
@@ -103,11 +103,11 @@ class Variant:
         return cls._of(parse_json([text], floats=floats))
 
     @classmethod
-    def _of(cls, variants: pa.StructArray) -> Variant:
+    def _of(cls, variants: Any) -> Variant:
         row = variants[0].as_py()
         return cls(row["metadata"], row["value"])
 
-    def _array(self) -> pa.StructArray:
+    def _array(self) -> Any:
         return pa.array([{"metadata": self.metadata, "value": self.value}], VARIANT_TYPE)
 
     def get(self, path: str) -> Variant | None:

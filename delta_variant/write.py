@@ -48,8 +48,8 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 class WriteResult:
     """What a write did.
 
-    `version` is None when nothing was committed. `invalid` counts the values of JSON text that were left out or
-    became SQL NULL.
+    `version` is None when nothing was committed. `invalid` counts the values of JSON text that were left out
+    or became SQL NULL.
     """
 
     version: int | None
@@ -83,14 +83,15 @@ def write_table(
 ) -> WriteResult:
     """Write `data` to a Delta table as one commit.
 
-    `data` is any object with `__arrow_c_stream__` or `__arrow_c_array__`, or what `read_json_lines` gives. Columns
-    that become Variant: JSON text of the extension type `arrow.json`, Variants marked `arrow.parquet.variant`,
-    `struct<metadata, value>` where the table has a Variant, and any column in `variant_columns`.
+    `data` is any object with `__arrow_c_stream__` or `__arrow_c_array__`, or what `read_json_lines` gives.
+    Columns that become Variant: JSON text of the extension type `arrow.json`, Variants marked
+    `arrow.parquet.variant`, `struct<metadata, value>` where the table has a Variant, and any column in
+    `variant_columns`.
 
-    `mode` says what happens when the table exists: `error` raises TableExistsError, `append` adds rows, `ignore`
-    does nothing. `schema_mode="merge"` adds columns that the table does not have. New tables with a Variant column
-    enable `delta.enableVariantShredding`, unless `shredding` is None or `configuration` says otherwise;
-    `shredding="infer"` finds a shredding schema for each file where the table allows shredding.
+    `mode` says what happens when the table exists: `error` raises TableExistsError, `append` adds rows,
+    `ignore` does nothing. `schema_mode="merge"` adds columns that the table does not have. New tables with a
+    Variant column enable `delta.enableVariantShredding`, unless `shredding` is None or `configuration` says
+    otherwise; `shredding="infer"` finds a shredding schema for each file where the table allows shredding.
 
     Text that is not JSON raises InvalidJsonError with file, line and column, and nothing is committed;
     `on_invalid="reject"` leaves the row out and appends it with the reason to the file `rejects`, and
@@ -108,7 +109,9 @@ def write_table(
     source = _Source.of(data)
     columns = schema.from_arrow(source.schema, _names_of_variants(source.schema, variant_columns))
     if snapshot is None:
-        target = _new_table(columns, _as_tuple(partition_by), configuration, name, description, shredding, place.uri)
+        target = _new_table(
+            columns, _as_tuple(partition_by), configuration, name, description, shredding, place.uri
+        )
     else:
         target = _appended(snapshot, columns, _as_tuple(partition_by), configuration, schema_mode)
     options = WriteOptions(
@@ -184,7 +187,7 @@ class _Target:
     new_metadata: Metadata | None
 
     @property
-    def mapping_mode(self) -> Any:
+    def mapping_mode(self) -> schema.ColumnMappingMode:
         return properties.get(self.metadata.configuration, properties.COLUMN_MAPPING_MODE)
 
     @property
@@ -254,7 +257,9 @@ def _appended(
     schema_mode: Literal["merge"] | None,
 ) -> _Target:
     if partition_by is not None and partition_by != snapshot.partition_columns:
-        raise ValueError(f"the table is partitioned by {list(snapshot.partition_columns)}: partition_by cannot differ")
+        raise ValueError(
+            f"the table is partitioned by {list(snapshot.partition_columns)}: partition_by cannot differ"
+        )
     if configuration:
         raise ValueError("configuration is of new tables: an append cannot change the table's properties")
     settings = dict(snapshot.configuration)
@@ -291,7 +296,7 @@ class _File:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Where the rows of a batch come from: positions in a batch of the source, which starts at row `first`."""
+    """Where the rows of a batch come from: a batch of the source, which starts at row `first`."""
 
     origin: Origin | None
     first: int
@@ -375,7 +380,9 @@ class _PartitionedWriter:
         self._physical = schema.physical_schema(target.data_columns, self._mode)
         self._variants = [field.name for field in self._physical.fields if field.type == VARIANT]
         chains = schema.stats_columns(target.columns, target.metadata.configuration, self._partitions)
-        self._indexed = {tuple(schema.physical_name(field, self._mode) for field in chain) for chain in chains}
+        self._indexed = {
+            tuple(schema.physical_name(field, self._mode) for field in chain) for chain in chains
+        }
         self._open: dict[tuple[str | None, ...], FileSeries[_Rows]] = {}
         self._files: list[_File] = []
         self._paths: list[str] = []
@@ -392,7 +399,7 @@ class _PartitionedWriter:
             yield (), None
             return
         encoded = [self._encoded(batch, name) for name in self._partitions]
-        codes = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
+        codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
         for column_codes, texts in encoded:
             codes = pc.add(pc.multiply(codes, len(texts)), column_codes)
         for code in pc.unique(codes).to_pylist():
@@ -405,7 +412,9 @@ class _PartitionedWriter:
     def _encoded(self, batch: pa.RecordBatch, name: str) -> tuple[Any, list[str | None]]:
         column: Any = batch.column(name).dictionary_encode(null_encoding="encode")
         field = next(field for field in self._target.columns.fields if field.name == name)
-        texts = [schema.partition_value_to_string(value, field.type) for value in column.dictionary.to_pylist()]
+        texts = [
+            schema.partition_value_to_string(value, field.type) for value in column.dictionary.to_pylist()
+        ]
         return column.indices.cast(pa.int64()), texts
 
     def _renamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -472,7 +481,8 @@ class _Retyped:
     schema: pa.Schema
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        return self.schema.__arrow_c_schema__(), self.batch.__arrow_c_array__()[1]
+        batch: Any = self.batch
+        return self.schema.__arrow_c_schema__(), batch.__arrow_c_array__()[1]
 
 
 def _discard(place: Store, paths: Iterable[str]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, TypeAlias
 
 from ..data_types import ArrayType, DataType, MapType, StructField, StructType, fields_of
 from ..errors import SchemaError
+from ..properties import ColumnMappingMode
 
 __all__ = [
     "COLUMN_ID",
@@ -17,8 +17,6 @@ __all__ = [
     "physical_name",
     "physical_schema",
 ]
-
-ColumnMappingMode: TypeAlias = Literal["none", "name", "id"]
 
 COLUMN_ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
