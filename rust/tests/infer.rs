@@ -310,15 +310,15 @@ fn malformed_bytes_are_an_error_that_names_the_row() {
 }
 
 #[test]
-fn elements_that_share_their_bytes_do_not_multiply() {
+fn elements_that_share_their_bytes_are_refused_before_they_multiply() {
     let mut value = vec![0x00];
     for _ in 0..10 {
         let header = [&[0x03, 20][..], &[0; 20], &[value.len() as u8]].concat();
         value = [header, value].concat();
     }
     let mut inference = Inference::new(InferOptions::default());
-    inference.add(&Metadata::parse(metadata::EMPTY).unwrap(), &value).unwrap();
-    assert_eq!(inference.finish(), ShreddingSchema::Untyped);
+    let counted = inference.add(&Metadata::parse(metadata::EMPTY).unwrap(), &value);
+    assert!(counted.unwrap_err().to_string().contains("overlap"));
 }
 
 proptest! {

@@ -230,8 +230,12 @@ fn nesting_beyond_the_limit_is_refused() {
         }
         json_of(&bytes, &[])
     };
-    assert!(nested(MAX_DEPTH).is_ok());
-    assert!(nested(MAX_DEPTH + 1).unwrap_err().to_string().contains("deeper than"));
+    let check = move || {
+        assert!(nested(MAX_DEPTH).is_ok());
+        assert!(nested(MAX_DEPTH + 1).unwrap_err().to_string().contains("deeper than"));
+    };
+    // As much stack as the threads have that the kernel runs on.
+    std::thread::Builder::new().stack_size(16 << 20).spawn(check).unwrap().join().unwrap();
 }
 
 proptest::proptest! {

@@ -51,8 +51,6 @@ pub struct Inference {
     options: InferOptions,
     rows: u64,
     nodes: Vec<Node>,
-    /// How many values of the current row may still be counted.
-    remaining: usize,
 }
 
 /// What was seen at one path.
@@ -79,14 +77,12 @@ struct Leaf {
 
 impl Inference {
     pub fn new(options: InferOptions) -> Self {
-        Inference { options, rows: 0, nodes: vec![Node::default()], remaining: 0 }
+        Inference { options, rows: 0, nodes: vec![Node::default()] }
     }
 
     /// Count one value.
     pub fn add(&mut self, metadata: &Metadata<'_>, value: &[u8]) -> Result<()> {
         self.rows += 1;
-        // Every value takes a byte: only offsets that overlap make more of them, without end.
-        self.remaining = value.len();
         self.count(ROOT, 0, metadata, value)
     }
 
@@ -183,15 +179,14 @@ impl Inference {
     fn count(&mut self, node: usize, depth: usize, metadata: &Metadata<'_>, bytes: &[u8]) -> Result<()> {
         let value = Value::decode(bytes)?;
         self.nodes[node].counts.add(&value, bytes.len());
-        self.remaining = self.remaining.saturating_sub(1);
-        if depth >= self.options.max_depth || self.remaining == 0 {
+        if depth >= self.options.max_depth {
             return Ok(());
         }
         match value {
             Value::Object(object) => self.count_fields(node, depth, metadata, &object),
             Value::Array(array) if !array.is_empty() => {
                 let Some(element) = self.element(node) else { return Ok(()) };
-                (0..array.len()).try_for_each(|i| self.count(element, depth + 1, metadata, array.element(i)?))
+                array.elements().try_for_each(|value| self.count(element, depth + 1, metadata, value?))
             }
             _ => Ok(()),
         }
@@ -205,8 +200,8 @@ impl Inference {
         object: &Object<'_>,
     ) -> Result<()> {
         let mut previous = node;
-        for index in 0..object.len() {
-            let (id, value) = object.field(index)?;
+        for entry in object.fields() {
+            let (id, value) = entry?;
             let Some(field) = self.field(node, previous, metadata.get(id)?) else { continue };
             previous = field;
             self.count(field, depth + 1, metadata, value)?;

@@ -71,8 +71,8 @@ pub(crate) fn value_at(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], depth: usiz
     match Value::decode(bytes)? {
         Value::Object(object) => {
             out.push(b'{');
-            for index in 0..object.len() {
-                let (id, field) = object.field(index)?;
+            for (index, field) in object.fields().enumerate() {
+                let (id, field) = field?;
                 if index > 0 {
                     out.push(b',');
                 }
@@ -83,11 +83,11 @@ pub(crate) fn value_at(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], depth: usiz
         }
         Value::Array(array) => {
             out.push(b'[');
-            for index in 0..array.len() {
+            for (index, element) in array.elements().enumerate() {
                 if index > 0 {
                     out.push(b',');
                 }
-                value_at(out, keys, array.element(index)?, depth + 1)?;
+                value_at(out, keys, element?, depth + 1)?;
             }
             out.push(b']');
         }

@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use super::layout::{Group, Typed};
 use crate::error::{Error, Result};
 use crate::value::column::{Bytes, Scalars};
-use crate::value::{Object, Value, malformed};
+use crate::value::{Object, Room, Value, malformed};
 
 /// What a contradiction between `value` and `typed_value` leads to (requirements R5 to R7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -265,6 +265,7 @@ fn is_valid(nulls: Option<&NullBuffer>, index: usize) -> bool {
 /// The fields of an object in the order of their names, read one after the other.
 struct Fields<'a> {
     object: Object<'a>,
+    room: Room,
     /// Where the object has another order.
     order: Option<Vec<usize>>,
     next: usize,
@@ -272,7 +273,7 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     fn new(object: Object<'a>, names: &[&str]) -> Result<Self> {
-        let mut fields = Fields { object, order: None, next: 0 };
+        let mut fields = Fields { object, room: object.room(), order: None, next: 0 };
         let mut previous = None;
         for index in 0..object.len() {
             let name = fields.name(index, names)?;
@@ -297,11 +298,7 @@ impl<'a> Fields<'a> {
     }
 
     fn name<'n>(&self, index: usize, names: &[&'n str]) -> Result<&'n str> {
-        let id = self.object.field_id(index)?;
-        let count = names.len();
-        names.get(id).copied().ok_or_else(|| {
-            malformed(&format!("a field has name id {id}, and the metadata has {count} names"))
-        })
+        self.object.field_name(index, names)
     }
 
     fn next_index(&self) -> usize {
@@ -317,6 +314,7 @@ impl<'a> Fields<'a> {
 
     fn read_next(&mut self, sink: &mut impl Sink, depth: usize) -> Result<()> {
         let (id, bytes) = self.object.field(self.next_index())?;
+        self.room.take(bytes)?;
         self.next += 1;
         sink.key(id)?;
         sink.value(bytes, depth + 1)

@@ -1,6 +1,7 @@
 //! Shredding Variant values: each goes to `typed_value` where it fits, and to `value` where it does not.
 //!
-//! The `metadata` of a row stays as it is, so what is left in `value` keeps its name ids (requirements W8).
+//! The `metadata` of a row stays as it is, so what is left in `value` keeps its name ids (requirements W8). What
+//! becomes part of a column has been checked to its last byte.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::value::column::Bytes;
 use crate::value::encode::Layout;
 use crate::value::metadata::unsigned_size;
-use crate::value::{MAX_DEPTH, Object, Value, malformed, too_deep};
+use crate::value::{MAX_DEPTH, Object, Value, malformed, no_such_name, too_deep, validate_at};
 
 /// Shred `variants`, a struct of `metadata` and `value`, by `schema`.
 ///
@@ -68,8 +69,8 @@ fn push(
         }
         (Typed::List(column), Value::Array(array)) => {
             let (element, start) = (column.element, column.next_element());
-            for index in 0..array.len() {
-                push(tree, names, element, start + index, array.element(index)?, depth + 1)?;
+            for (index, value) in array.elements().enumerate() {
+                push(tree, names, element, start + index, value?, depth + 1)?;
             }
             if let Typed::List(column) = &mut tree.nodes[node].typed {
                 column.end_list(slot, start + array.len());
@@ -78,6 +79,7 @@ fn push(
         }
         _ => {}
     }
+    validate_at(names, bytes, depth)?;
     let length = crate::value::size(bytes)?.unwrap_or(bytes.len());
     tree.nodes[node].value.push(slot, &bytes[..length]);
     Ok(())
@@ -92,13 +94,16 @@ fn push_object(
     depth: usize,
 ) -> Result<()> {
     let mut leftovers: Vec<(&str, usize, &[u8])> = Vec::new();
-    for index in 0..object.len() {
-        let (id, value) = object.field(index)?;
-        let name = *names.get(id).ok_or_else(|| malformed("a field has no name in the metadata"))?;
+    for field in object.fields() {
+        let (id, value) = field?;
+        let name = *names.get(id).ok_or_else(|| no_such_name(id, names.len()))?;
         match find_field(tree, node, name) {
             Some(field) if tree.is_filled(field, slot) => return Err(duplicate(name)),
             Some(field) => push(tree, names, field, slot, value, depth + 1)?,
-            None => leftovers.push((name, id, value)),
+            None => {
+                validate_at(names, value, depth + 1)?;
+                leftovers.push((name, id, value));
+            }
         }
     }
     if leftovers.is_empty() {

@@ -381,8 +381,8 @@ impl ListColumn {
 
     fn append(&mut self, metadata: Option<&Metadata<'_>>, value: &Value<'_>) -> Result<Option<()>> {
         let Value::Array(array) = value else { return Ok(None) };
-        for index in 0..array.len() {
-            self.elements.append(metadata, Some(array.element(index)?))?;
+        for element in array.elements() {
+            self.elements.append(metadata, Some(element?))?;
         }
         self.end(true).map(Some)
     }
@@ -447,8 +447,8 @@ impl MapColumn {
 
     fn append_fields(&mut self, metadata: Option<&Metadata<'_>>, object: &Object<'_>) -> Result<()> {
         let names = metadata.ok_or_else(names_needed)?;
-        for index in 0..object.len() {
-            let (id, bytes) = object.field(index)?;
+        for field in object.fields() {
+            let (id, bytes) = field?;
             let name = names.get(id)?;
             check_room(self.keys.values_slice().len(), name.len())?;
             self.values.append(metadata, Some(bytes))?;

@@ -1,8 +1,8 @@
 //! Objects and arrays: their headers, and their fields or elements as bytes.
 
 use super::metadata::{Metadata, read_unsigned};
-use super::{malformed, size};
-use crate::error::Result;
+use super::{is_short_scalar, malformed, size};
+use crate::error::{Error, Result};
 
 /// The header of an object or an array; each offset is checked when it is used.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,19 +38,90 @@ impl<'a> Header<'a> {
 
     /// The bytes of the value at `index`, exactly; those of an unknown type reach to the next value.
     fn value(&self, index: usize) -> Result<&'a [u8]> {
+        self.value_before(index, |offset| self.offsets().filter(|&other| other > offset).min())
+    }
+
+    /// The bytes of the value at `index`; `next` finds the offset that follows another.
+    fn value_before(&self, index: usize, next: impl FnOnce(usize) -> Option<usize>) -> Result<&'a [u8]> {
         let outside = || malformed("an offset points outside of its object or array");
         let offset = self.offset(index).ok_or_else(outside)?;
         let rest = self.bytes.get(self.values + offset..).ok_or_else(outside)?;
         let length = match size(rest)? {
             Some(length) => length,
-            None => self.distance_to_next(offset),
+            None => next(offset).unwrap_or(offset) - offset,
         };
         rest.get(..length).ok_or_else(outside)
     }
 
-    fn distance_to_next(&self, offset: usize) -> usize {
-        let next = (0..=self.length).filter_map(|i| self.offset(i)).filter(|&o| o > offset).min();
-        next.unwrap_or(offset) - offset
+    /// All offsets, the one behind the last value too.
+    fn offsets(&self) -> impl Iterator<Item = usize> {
+        (0..=self.length).filter_map(|index| self.offset(index))
+    }
+
+    fn values(&self) -> Values<'a> {
+        Values { header: *self, next: 0, room: self.room(), sorted_offsets: Vec::new() }
+    }
+
+    fn room(&self) -> Room {
+        Room { bytes: self.end - self.values }
+    }
+}
+
+/// The room that an object or array has for its values, which bounds the work that walking them is.
+///
+/// Values may share bytes, but not so that they multiply: short scalars may, and what else there is has to fit
+/// beside each other (requirements E-O9, E-Q4).
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    bytes: usize,
+}
+
+impl Room {
+    /// Give `value` its place, or the error that there is none left.
+    #[inline]
+    pub fn take(&mut self, value: &[u8]) -> Result<()> {
+        if is_short_scalar(value) {
+            return Ok(());
+        }
+        let rest = self.bytes.checked_sub(value.len());
+        self.bytes = rest.ok_or_else(|| malformed("the values of an object or array overlap"))?;
+        Ok(())
+    }
+}
+
+/// The values of an object or array, one after the other.
+struct Values<'a> {
+    header: Header<'a>,
+    next: usize,
+    room: Room,
+    /// Made when the first value of an unknown type is met.
+    sorted_offsets: Vec<usize>,
+}
+
+impl Values<'_> {
+    fn offset_after(sorted_offsets: &mut Vec<usize>, header: &Header<'_>, offset: usize) -> Option<usize> {
+        if sorted_offsets.is_empty() {
+            sorted_offsets.extend(header.offsets());
+            sorted_offsets.sort_unstable();
+        }
+        sorted_offsets.get(sorted_offsets.partition_point(|&other| other <= offset)).copied()
+    }
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = Result<&'a [u8]>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.header.length {
+            return None;
+        }
+        let (header, sorted_offsets) = (&self.header, &mut self.sorted_offsets);
+        let value = header
+            .value_before(self.next, |offset| Self::offset_after(sorted_offsets, header, offset))
+            .and_then(|value| self.room.take(value).map(|()| value));
+        self.next += 1;
+        Some(value)
     }
 }
 
@@ -97,15 +168,25 @@ impl<'a> Object<'a> {
             .ok_or_else(|| malformed("an object has no such field"))
     }
 
-    /// The name id and the bytes of the field at `index`.
+    /// The name id and the bytes of the field at `index`; see [`Object::fields`] for all of them.
     pub fn field(&self, index: usize) -> Result<(usize, &'a [u8])> {
         Ok((self.field_id(index)?, self.header.value(index)?))
     }
 
+    /// The name id and the bytes of each field, in the order of the object, which is that of the names.
+    pub fn fields(&self) -> impl Iterator<Item = Result<(usize, &'a [u8])>> {
+        self.header.values().enumerate().map(|(index, value)| Ok((self.field_id(index)?, value?)))
+    }
+
+    /// The room for the values of the fields, for those who read them in another order.
+    pub fn room(&self) -> Room {
+        self.header.room()
+    }
+
     /// The bytes of the field called `name`.
     ///
-    /// Fields are searched as sorted first; other writers sort by UTF-16 units, so a miss looks at every
-    /// field (requirements X15).
+    /// Other writers sort by UTF-16 units. Where `name` stands among names is the same in both orders, unless it has
+    /// a character from U+E000: then a search that fails looks at every field (requirements X15).
     pub fn get(&self, metadata: &Metadata<'_>, name: &str) -> Result<Option<&'a [u8]>> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -116,9 +197,13 @@ impl<'a> Object<'a> {
                 std::cmp::Ordering::Greater => high = middle,
             }
         }
-        if name.is_ascii() && self.names_are_ascii(metadata)? && self.is_sorted(metadata)? {
-            return Ok(None);
+        match name.chars().any(|character| character >= '\u{E000}') {
+            true => self.find(metadata, name),
+            false => Ok(None),
         }
+    }
+
+    fn find(&self, metadata: &Metadata<'_>, name: &str) -> Result<Option<&'a [u8]>> {
         for index in 0..self.len() {
             if metadata.get(self.field_id(index)?)? == name {
                 return self.header.value(index).map(Some);
@@ -127,40 +212,43 @@ impl<'a> Object<'a> {
         Ok(None)
     }
 
-    fn names_are_ascii(&self, metadata: &Metadata<'_>) -> Result<bool> {
-        for index in 0..self.len() {
-            if !metadata.get(self.field_id(index)?)?.is_ascii() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    /// The name of the field at `index`, where `names` are those of the metadata, by id.
+    pub fn field_name<'n>(&self, index: usize, names: &[&'n str]) -> Result<&'n str> {
+        let id = self.field_id(index)?;
+        names.get(id).copied().ok_or_else(|| no_such_name(id, names.len()))
     }
 
-    fn is_sorted(&self, metadata: &Metadata<'_>) -> Result<bool> {
-        let mut previous = None;
+    /// Refuse two fields of one name, and fields that are in the order neither of their names' bytes nor of
+    /// their UTF-16 units, as Spark sorts them (requirements E-O3, E-O5, X15).
+    pub fn check_order(&self, names: &[&str]) -> Result<()> {
+        let mut previous: Option<&str> = None;
         for index in 0..self.len() {
-            let name = metadata.get(self.field_id(index)?)?;
-            if previous.is_some_and(|p| p >= name) {
-                return Ok(false);
+            let name = self.field_name(index, names)?;
+            if previous.is_some_and(|previous| previous >= name) {
+                return self.check_utf16_order(names);
             }
             previous = Some(name);
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// Refuse two fields of one name (requirements E-O5).
-    pub fn check_unique(&self, metadata: &Metadata<'_>) -> Result<()> {
-        if self.is_sorted(metadata)? {
+    fn check_utf16_order(&self, names: &[&str]) -> Result<()> {
+        let names: Vec<&str> =
+            (0..self.len()).map(|index| self.field_name(index, names)).collect::<Result<_>>()?;
+        if names.is_sorted_by(|a, b| a.encode_utf16().lt(b.encode_utf16())) {
             return Ok(());
         }
-        let mut names =
-            (0..self.len()).map(|i| metadata.get(self.field_id(i)?)).collect::<Result<Vec<_>>>()?;
-        names.sort_unstable();
-        match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(malformed(&format!("an object has two fields called {:?}", pair[0]))),
-            None => Ok(()),
-        }
+        let mut sorted = names;
+        sorted.sort_unstable();
+        Err(match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => malformed(&format!("an object has two fields called {:?}", pair[0])),
+            None => malformed("the fields of an object are not in the order of their names"),
+        })
     }
+}
+
+pub(crate) fn no_such_name(id: usize, count: usize) -> Error {
+    malformed(&format!("a field has name id {id}, and the metadata has {count} names"))
 }
 
 /// A Variant array.
@@ -194,6 +282,11 @@ impl<'a> Array<'a> {
     /// The bytes of the array.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.header.bytes
+    }
+
+    /// The bytes of each element.
+    pub fn elements(&self) -> impl Iterator<Item = Result<&'a [u8]>> {
+        self.header.values()
     }
 
     /// The bytes of the element at `index`.

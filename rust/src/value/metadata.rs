@@ -80,12 +80,7 @@ impl<'a> Metadata<'a> {
 
     /// The name with this id.
     pub fn get(&self, id: usize) -> Result<&'a str> {
-        self.name(id).ok_or_else(|| {
-            Error::Variant(format!(
-                "malformed Variant value: a field has name id {id}, and the metadata has {} names",
-                self.length
-            ))
-        })
+        self.name(id).ok_or_else(|| super::container::no_such_name(id, self.length))
     }
 
     fn name(&self, id: usize) -> Option<&'a str> {

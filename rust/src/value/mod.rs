@@ -9,7 +9,8 @@ pub mod metadata;
 pub mod path;
 pub mod text;
 
-pub use container::{Array, Object};
+pub(crate) use container::no_such_name;
+pub use container::{Array, Object, Room};
 pub use metadata::Metadata;
 
 use crate::error::{Error, Result};
@@ -162,29 +163,36 @@ pub fn size(bytes: &[u8]) -> Result<Option<usize>> {
     Ok(Some(length))
 }
 
+/// Whether a value is a scalar of at most 64 bytes by its type alone: no binary, and no string but a short one.
+fn is_short_scalar(bytes: &[u8]) -> bool {
+    match bytes.first() {
+        Some(&header) => match header & 0b11 {
+            0 => !matches!(header >> 2, 15 | 16 | 21..),
+            kind => kind == 1,
+        },
+        None => false,
+    }
+}
+
 /// Check `bytes` whole: every header, offset, name and string, to the last nested value.
 ///
 /// Object fields must be in the order of their names and unique (requirements E-O3, E-O5).
 pub fn validate(metadata: &Metadata<'_>, bytes: &[u8]) -> Result<()> {
-    validate_at(metadata, bytes, 0)
+    let names: Vec<&str> = metadata.names().collect();
+    validate_at(&names, bytes, 0)
 }
 
-fn validate_at(metadata: &Metadata<'_>, bytes: &[u8], depth: usize) -> Result<()> {
+/// Check a value that lies `depth` levels deep, where `names` are those of the metadata, by id.
+pub(crate) fn validate_at(names: &[&str], bytes: &[u8], depth: usize) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(too_deep());
     }
     match Value::decode(bytes)? {
         Value::Object(object) => {
-            for index in 0..object.len() {
-                let (id, value) = object.field(index)?;
-                metadata.get(id)?;
-                validate_at(metadata, value, depth + 1)?;
-            }
-            object.check_unique(metadata)
+            object.check_order(names)?;
+            object.fields().try_for_each(|field| validate_at(names, field?.1, depth + 1))
         }
-        Value::Array(array) => {
-            (0..array.len()).try_for_each(|i| validate_at(metadata, array.element(i)?, depth + 1))
-        }
+        Value::Array(array) => array.elements().try_for_each(|value| validate_at(names, value?, depth + 1)),
         _ => Ok(()),
     }
 }
