@@ -2,15 +2,36 @@
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, type_check_only
 
 import pyarrow as pa
 
 from .variant import DuplicateKeys, Floats, OnConflict
 
+__all__ = [
+    "Batches",
+    "DataFile",
+    "DataFileWriter",
+    "LineSplitter",
+    "Positions",
+    "check_shredding_schema",
+    "infer",
+    "parse_json",
+    "path_key",
+    "shred",
+    "split_variant",
+    "to_json",
+    "to_python",
+    "unshred",
+    "validate",
+    "variant_get",
+]
+
+@type_check_only
 class Sink(Protocol):
     def write(self, data: bytes, /) -> object: ...
 
+@type_check_only
 class Ranges(Protocol):
     def size(self) -> int: ...
     def read(self, starts: list[int], ends: list[int], /) -> Sequence[bytes]: ...

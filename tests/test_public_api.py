@@ -1,0 +1,132 @@
+"""The public face: its names, what importing it costs, its errors, and the stub of the kernel."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import delta_variant
+from delta_variant import errors
+
+ROOT = Path(__file__).resolve().parents[1]
+OPTIONAL = ("typer", "rich", "pyspark", "duckdb", "sqlglot", "deltalake", "polars", "pandas")
+
+
+def test_all_has_the_public_names_and_no_others():
+    assert delta_variant.__all__ == [
+        "DeltaVariantError",
+        "ShreddingSchema",
+        "Snapshot",
+        "Variant",
+        "__version__",
+        "file_stats",
+        "infer_shredding_schema",
+        "load_snapshot",
+        "parse_json",
+        "read_json_lines",
+        "read_table",
+        "shred",
+        "to_json",
+        "try_variant_get",
+        "unshred",
+        "variant_get",
+        "write_table",
+    ]
+
+
+@pytest.mark.parametrize("name", delta_variant.__all__)
+def test_every_public_name_exists_and_says_what_it_is(name: str):
+    value = getattr(delta_variant, name)
+    assert name == "__version__" or inspect.getdoc(value)
+
+
+def test_the_version_is_that_of_the_project():
+    declared = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+    assert declared is not None
+    assert delta_variant.__version__ == declared[1]
+
+
+def test_the_import_loads_no_optional_dependency():
+    code = "import sys, delta_variant; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "delta_variant" in loaded.stdout.split()
+    assert [name for name in OPTIONAL if name in loaded.stdout.split()] == []
+
+
+def test_every_error_has_the_one_root_and_a_sentence():
+    classes = [getattr(errors, name) for name in errors.__all__]
+    assert all(issubclass(each, errors.DeltaVariantError) and each.__doc__ for each in classes)
+    assert all(each.__name__.endswith("Error") for each in classes)
+    defined = [name for name, each in vars(errors).items() if inspect.isclass(each)]
+    assert sorted(defined) == sorted(errors.__all__)
+
+
+def test_every_kind_of_native_error_has_its_class():
+    kinds = set(re.findall(r"^    (\w+)\(String\),$", (ROOT / "rust/src/error.rs").read_text(), re.MULTILINE))
+    mapping = (ROOT / "rust/src/python/mod.rs").read_text()
+    mapped = dict(re.findall(r'Error::(\w+)\(_\) => "(\w+)"', mapping))
+    assert set(mapped) == kinds
+    assert set(mapped.values()) <= set(errors.__all__)
+
+
+VARIANTS = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+METADATA, INT = b"\x01\x00\x00", b"\x0c\x01"
+
+
+def malformed() -> object:
+    return delta_variant.to_json(pa.array([{"metadata": METADATA, "value": b"\x0c"}], VARIANTS))
+
+
+def no_json() -> object:
+    return delta_variant.parse_json(["{"])
+
+
+def no_date() -> object:
+    return delta_variant.variant_get(delta_variant.parse_json(['"x"']), "$", "date")
+
+
+def no_shredding() -> object:
+    return delta_variant.ShreddingSchema.of(pa.uint32())
+
+
+def conflict() -> object:
+    parts = [pa.array([METADATA]), pa.array([INT]), pa.array([2])]
+    return delta_variant.unshred(pa.StructArray.from_arrays(parts, ["metadata", "value", "typed_value"]))
+
+
+def no_parquet() -> object:
+    return delta_variant.file_stats(__file__)
+
+
+def no_text() -> object:
+    return delta_variant.parse_json([1])
+
+
+@pytest.mark.parametrize(
+    ("fails", "error", "sentence"),
+    [
+        (malformed, errors.MalformedVariantError, "row 0"),
+        (no_json, errors.InvalidJsonError, "row 0, column 2"),
+        (no_date, errors.CastError, "row 0"),
+        (no_shredding, errors.ShreddingError, "(?i)uint32"),
+        (conflict, errors.ConflictingValueError, "row 0"),
+        (no_parquet, errors.DataFileError, "test_public_api"),
+        (no_text, errors.SchemaError, "(?i)int64"),
+    ],
+)
+def test_a_native_error_arrives_as_its_class(fails, error: type[Exception], sentence: str):
+    with pytest.raises(error, match=sentence) as caught:
+        fails()
+    assert type(caught.value) is error
+
+
+def test_stubtest_finds_the_stub_and_the_kernel_alike():
+    command = [sys.executable, "-m", "mypy.stubtest", "delta_variant._native"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
