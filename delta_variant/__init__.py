@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 from .data_file import file_stats
 from .errors import DeltaVariantError
 from .json_lines import read_json_lines
@@ -14,8 +12,6 @@ from .snapshot import Snapshot
 from .values import try_variant_get, variant_get
 from .variant import Variant, parse_json, to_json
 from .write import write_table
-
-__version__ = version("delta-variant")
 
 __all__ = [
     "DeltaVariantError",
@@ -36,3 +32,12 @@ __all__ = [
     "variant_get",
     "write_table",
 ]
+
+
+def __getattr__(name: str) -> str:
+    # The version is looked up when it is asked for: importlib.metadata takes a tenth of the whole import.
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("delta-variant")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,8 +23,10 @@ use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::unshred::{to_json, unshred};
 use crate::value::path::Step;
 
-/// Rows decoded at a time.
+/// Rows decoded at a time, where only leaves are read.
 const BATCH_ROWS: usize = 64 << 10;
+/// Rows decoded at a time where values are put together: the columns of a row should still be in the cache.
+const WHOLE_BATCH_ROWS: usize = 8 << 10;
 
 /// One column of the result.
 #[derive(Debug, Clone)]
@@ -117,7 +119,7 @@ impl DataFileReader {
         let scan = Scan {
             leaves: leaves.into_iter().collect(),
             row_groups: vec![row_group],
-            batch_size: BATCH_ROWS,
+            batch_size: self.batch_rows(),
         };
         let first: i64 = self.file.row_groups().iter().take(row_group).map(|group| group.num_rows()).sum();
         let mut row = usize::try_from(first).unwrap_or_default();
@@ -144,6 +146,15 @@ impl DataFileReader {
         let kept = filter_record_batch(batch, &BooleanArray::new(live.clone(), None))?;
         self.project(&kept)
             .map_err(|error| error.renumbered(|row| start + live.set_indices().nth(row).unwrap_or_default()))
+    }
+
+    fn batch_rows(&self) -> usize {
+        let is_whole = |projection: &Projection| match projection.what {
+            What::Column => has_variant(&projection.field),
+            What::Path { .. } => false,
+            What::Json { .. } => true,
+        };
+        if self.projections.iter().any(is_whole) { WHOLE_BATCH_ROWS } else { BATCH_ROWS }
     }
 
     fn needed_leaves(&self) -> Result<Vec<Needed>> {

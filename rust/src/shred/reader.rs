@@ -92,29 +92,32 @@ impl<'a> GroupReader<'a> {
         Ok(GroupReader { path: &layout.path, value, typed_value, nulls: group.nulls(), on_conflict })
     }
 
-    /// Whether there is a value at `index`: `value`, `typed_value` or both.
-    #[inline]
-    pub fn is_present(&self, index: usize) -> bool {
-        is_valid(self.nulls, index)
-            && (self.typed_at(index).is_some() || self.value.is_some_and(|value| value.get(index).is_some()))
-    }
-
-    #[inline]
-    fn typed_at(&self, index: usize) -> Option<&TypedColumn<'a>> {
-        let (column, nulls) = self.typed_value.as_ref()?;
-        (is_valid(*nulls, index) && is_valid(self.nulls, index)).then_some(column)
-    }
-
-    fn value_at(&self, index: usize) -> Option<&'a [u8]> {
-        self.value.and_then(|value| value.get(index)).filter(|_| is_valid(self.nulls, index))
+    /// The `typed_value` column and the `value` at `index`, each where it is not null.
+    #[inline(always)]
+    fn parts(&self, index: usize) -> (Option<&TypedColumn<'a>>, Option<&'a [u8]>) {
+        if !is_valid(self.nulls, index) {
+            return (None, None);
+        }
+        let typed = self.typed_value.as_ref().filter(|(_, nulls)| is_valid(*nulls, index));
+        (typed.map(|(column, _)| column), self.value.and_then(|value| value.get(index)))
     }
 
     /// Hand the value at `index` to `sink`; one that is missing is Variant null (requirements R2, R3).
     ///
     /// `names` are those of the row's metadata, by id.
     pub fn read(&self, index: usize, names: &[&str], sink: &mut impl Sink, depth: usize) -> Result<()> {
-        let value = self.value_at(index);
-        match self.typed_at(index) {
+        self.read_parts(self.parts(index), index, names, sink, depth)
+    }
+
+    fn read_parts(
+        &self,
+        (typed, value): (Option<&TypedColumn<'a>>, Option<&'a [u8]>),
+        index: usize,
+        names: &[&str],
+        sink: &mut impl Sink,
+        depth: usize,
+    ) -> Result<()> {
+        match typed {
             None => match value {
                 Some([]) => Err(malformed(&format!("`value` is empty at {}", self.path))),
                 Some(bytes) => sink.value(bytes, depth),
@@ -127,7 +130,7 @@ impl<'a> GroupReader<'a> {
                 self.check_no_value(value)?;
                 sink.scalar(column, index)
             }
-            Some(TypedColumn::Object(fields)) => self.read_object(fields, index, names, sink, depth),
+            Some(TypedColumn::Object(fields)) => self.read_object(fields, value, index, names, sink, depth),
             Some(TypedColumn::List(offsets, element)) => {
                 self.check_no_value(value)?;
                 sink.begin_array();
@@ -143,13 +146,14 @@ impl<'a> GroupReader<'a> {
     fn read_object(
         &self,
         fields: &[FieldReader<'_>],
+        value: Option<&'a [u8]>,
         index: usize,
         names: &[&str],
         sink: &mut impl Sink,
         depth: usize,
     ) -> Result<()> {
         sink.begin_object();
-        let mut rest = self.unshredded_fields(index, names)?;
+        let mut rest = self.unshredded_fields(value, names)?;
         for field in fields {
             if let Some(rest) = &mut rest {
                 while rest.peek(names)?.is_some_and(|name| name < field.name) {
@@ -160,9 +164,10 @@ impl<'a> GroupReader<'a> {
                     rest.next += 1;
                 }
             }
-            if field.group.is_present(index) {
+            let parts = field.group.parts(index);
+            if let (Some(_), _) | (_, Some(_)) = parts {
                 sink.shredded_key(field);
-                field.group.read(index, names, sink, depth + 1)?;
+                field.group.read_parts(parts, index, names, sink, depth + 1)?;
             }
         }
         if let Some(rest) = &mut rest {
@@ -174,8 +179,8 @@ impl<'a> GroupReader<'a> {
     }
 
     /// The fields of a partially shredded object that are in `value`.
-    fn unshredded_fields(&self, index: usize, names: &[&str]) -> Result<Option<Fields<'a>>> {
-        match self.value_at(index).map(Value::decode).transpose()? {
+    fn unshredded_fields(&self, value: Option<&'a [u8]>, names: &[&str]) -> Result<Option<Fields<'a>>> {
+        match value.map(Value::decode).transpose()? {
             None => Ok(None),
             Some(Value::Object(object)) => Fields::new(object, names).map(Some),
             Some(other) => {

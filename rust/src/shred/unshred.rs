@@ -18,7 +18,7 @@ use crate::value::metadata::{self, Metadata, unsigned_size};
 use crate::value::{MAX_SIZE, Value, cast, encode};
 
 /// The fewest rows that are worth a thread.
-const MIN_ROWS_PER_THREAD: usize = 4096;
+const MIN_ROWS_PER_THREAD: usize = 32 << 10;
 
 /// The Variant values of a shredded column as `struct<metadata: binary, value: binary>`, null where the group is.
 ///
