@@ -1,0 +1,52 @@
+# `make` builds the package into .venv; `make test` is what continuous integration runs.
+# It needs Python 3.10 or newer, cargo and the package registries; `make test` also Java 17 or 21, for Spark.
+
+PYTHON ?= python3
+
+BIN := .venv/bin
+CARGO := cargo --locked
+CRATE := --manifest-path rust/Cargo.toml
+NATIVE_SOURCES := rust/Cargo.toml rust/Cargo.lock $(shell find rust/src -name '*.rs')
+
+# One Python for every build of the crate, and no libpython to link: Rust's own tests call none of it.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export PYO3_BUILD_EXTENSION_MODULE := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: build check test bench demo clean
+.DEFAULT_GOAL := build
+
+build: .venv/built
+
+.venv/created:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=…")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet 'maturin>=1.9,<2'
+	touch $@
+
+# Python files are used where they lie: only Rust and the dependencies ask for a new build.
+.venv/built: .venv/created pyproject.toml $(NATIVE_SOURCES)
+	$(BIN)/maturin develop --release --extras dev
+	touch $@
+
+check: build
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	cargo fmt $(CRATE) --check
+	$(CARGO) clippy $(CRATE) --all-targets -- -D warnings
+
+test: build
+	$(CARGO) test --quiet $(CRATE)
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
+
+bench: build
+	$(BIN)/maturin develop --release --extras dev,bench
+	$(BIN)/maturin build --release
+	$(BIN)/python benchmarks/run.py
+
+demo: build
+	./demo.sh
+
+clean:
+	rm -rf .cache .venv rust/target

@@ -1,0 +1,7 @@
+"""The command line: `delta-variant write | read | inspect | stats | z85`."""
+
+from __future__ import annotations
+
+from .app import main
+
+__all__ = ["main"]

@@ -1,0 +1,236 @@
+"""The commands. Exit status: 0 clean, 1 findings, 2 wrong usage or an error, which is one sentence."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version as installed_version
+from typing import Annotated, Literal
+
+import msgspec
+import typer
+
+from delta_variant.errors import DeltaVariantError
+from delta_variant.json_lines import read_json_lines
+from delta_variant.read import read_table
+from delta_variant.write import write_table
+
+from . import bounds, statistics
+from .progress import Intake
+from .rows import OutputFormat, print_rows
+from .shredding_tree import merge, print_tree, shredding_of
+from .summary import WriteSummary
+from .target import data_files
+from .terminal import console, print_lines
+
+__all__ = ["main"]
+
+FINDINGS = 1
+ERROR = 2
+
+SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|KiB|MiB|GiB)?", re.IGNORECASE | re.ASCII)
+UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+NAMED_EXPRESSION = re.compile(r"(?P<name>\w+)\s*=(?!=)(?P<expression>.+)", re.DOTALL)
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+z85_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(z85_app, name="z85", help="Read and write the Variants in statistics.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Version = Annotated[
+    int | None, typer.Option("--version", min=0, help="The version to look at; by default the latest.")
+]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its status."""
+    for stream in (sys.stdout, sys.stderr):
+        # Names in data may hold what the terminal's encoding does not.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app(arguments, prog_name="delta-variant")
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+    except (DeltaVariantError, ValueError) as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> None:
+    print_lines(console(stderr=True), f"delta-variant: {message}")
+    sys.exit(ERROR)
+
+
+def _bytes_of(text: str) -> int:
+    found = SIZE.fullmatch(text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no size: write 128MB, or a number of bytes")
+    return int(float(found[1]) * UNITS[(found[2] or "B").lower()])
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"delta-variant {installed_version('delta-variant')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Variant columns in Delta Lake tables.
+
+    Exit status: 0 clean, 1 findings, 2 wrong usage or an error.
+    """
+
+
+@app.command()
+def write(
+    inputs: Annotated[
+        list[str], typer.Argument(metavar="INPUT...", help="JSON files, globs, or - for standard input.")
+    ],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    column: Annotated[str, typer.Option(help="The Variant column that takes the values.")] = "value",
+    mode: Annotated[
+        Literal["error", "append", "ignore"], typer.Option(help="What to do when the table exists.")
+    ] = "error",
+    shredding: Annotated[
+        bool, typer.Option("--shredding/--no-shredding", help="Give common paths columns of their own.")
+    ] = True,
+    merge_schema: Annotated[
+        Literal["merge"] | None,
+        typer.Option("--schema-mode", help="Add the column to a table that lacks it."),
+    ] = None,
+    on_invalid: Annotated[
+        Literal["error", "reject", "null"],
+        typer.Option(help="For a line that is not valid: stop, write it to --rejects, or store NULL."),
+    ] = "error",
+    rejects: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where rejected lines go, with their reasons.")
+    ] = None,
+    floats: Annotated[
+        Literal["decimal", "double"], typer.Option(help="What numbers with a fraction become.")
+    ] = "decimal",
+    duplicate_keys: Annotated[
+        Literal["error", "last"],
+        typer.Option(help="For an object that has a name twice: it is invalid, or the last counts."),
+    ] = "error",
+    target_file_size: Annotated[str, typer.Option(metavar="SIZE", help="How big data files get.")] = "128MB",
+    json: Json = False,
+) -> None:
+    """Write JSON lines, or arrays of JSON, to a Delta table as one commit.
+
+    .gz, .zst, .xz and .bz2 are decompressed. Exit status 1 says that lines were rejected or stored as NULL.
+    """
+    if (on_invalid == "reject") != (rejects is not None):
+        raise typer.BadParameter("--on-invalid reject and --rejects FILE go together")
+    intake = Intake()
+    lines = read_json_lines(inputs, column=column, progress=intake.update)
+    with intake.shown(lines.size):
+        result = write_table(
+            table,
+            lines,
+            mode=mode,
+            schema_mode=merge_schema,
+            shredding="infer" if shredding else None,
+            on_invalid=on_invalid,
+            rejects=rejects,
+            floats=floats,
+            duplicate_keys=duplicate_keys,
+            target_file_size=_bytes_of(target_file_size),
+        )
+    summary = WriteSummary(table, result, intake, rejects)
+    if json:
+        summary.print_json()
+    else:
+        summary.print_text()
+    if result.invalid:
+        raise typer.Exit(FINDINGS)
+
+
+@app.command()
+def read(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column", "-c", help="NAME=EXPRESSION, such as user=event:user.id::bigint; repeatable."
+        ),
+    ] = None,
+    where: Annotated[str | None, typer.Option(help="Keep the rows for which this SQL is true.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Print so many rows at most.")] = None,
+    output_format: Annotated[
+        OutputFormat, typer.Option("--format", help="json is one object a line.")
+    ] = "table",
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    version: Version = None,
+) -> None:
+    """Print rows of a table: whole, or columns and paths of it."""
+    columns = [_named(text) for text in column] if column else None
+    reader = read_table(table, columns=columns, where=where, version=version)
+    print_rows(reader, "json" if json else output_format, limit)
+
+
+def _named(text: str) -> str:
+    found = NAMED_EXPRESSION.fullmatch(text)
+    return f"{found['expression']} as `{found['name']}`" if found else text
+
+
+@app.command()
+def inspect(
+    target: Annotated[str, typer.Argument(metavar="FILE|TABLE", help="A Parquet file, or a Delta table.")],
+    version: Version = None,
+    json: Json = False,
+) -> None:
+    """Print how Variant columns are shredded: each path, its type, how full it is, its bytes and bounds."""
+    shredding = merge([shredding_of(file) for file in data_files(target, version)])
+    if json:
+        print(msgspec.json.encode(shredding).decode())
+    else:
+        print_tree(target, shredding)
+
+
+@app.command()
+def stats(
+    target: Annotated[str, typer.Argument(metavar="FILE|TABLE", help="A Parquet file, or a Delta table.")],
+    version: Version = None,
+    json: Json = False,
+) -> None:
+    """Print the statistics of data files: those in a table's log, or those computed from a Parquet file.
+
+    With --json, one object a file.
+    """
+    for file in data_files(target, version):
+        if json:
+            print(msgspec.json.encode(statistics.json_report(file)).decode())
+        else:
+            statistics.print_tables(file)
+
+
+@z85_app.command()
+def decode(
+    text: Annotated[
+        str, typer.Argument(help="What minValues or maxValues of AddFile.stats have for a Variant column.")
+    ],
+) -> None:
+    """Print the Variant in a statistics string as JSON: each path's value, and the type that holds it."""
+    print(msgspec.json.format(msgspec.json.encode(bounds.decode(text))).decode())
+
+
+@z85_app.command()
+def encode(
+    text: Annotated[str, typer.Argument(metavar="JSON", help="An object from paths to values.")],
+) -> None:
+    """Print a JSON object from paths to values as a statistics string.
+
+    A value gets the type that parse_json gives it, or the one that {"type": "bigint", "value": 1} says.
+    """
+    print(bounds.encode(text))

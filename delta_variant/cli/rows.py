@@ -1,0 +1,116 @@
+"""Rows of a table as JSON lines, CSV, or a table to look at."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from delta_variant.variant import to_json
+
+from .terminal import Heading, console, print_lines, print_table
+
+__all__ = ["OutputFormat", "print_rows"]
+
+OutputFormat: TypeAlias = Literal["table", "json", "csv"]
+
+EXTENSION_NAME = b"ARROW:extension:name"
+VARIANT_EXTENSION = b"arrow.parquet.variant"
+SHOWN_ROWS = 20
+
+ENCODER = msgspec.json.Encoder(decimal_format="number")
+
+
+def print_rows(reader: pa.RecordBatchReader, output_format: OutputFormat, limit: int | None) -> None:
+    """Print the first `limit` rows, by default all of them, or a screenful of a table.
+
+    Variants are JSON. In JSON lines, dates and timestamps are ISO 8601, binary is base64, a map is an array
+    of pairs, and NaN is null.
+    """
+    if output_format == "json":
+        _print_json(reader, limit)
+    elif output_format == "csv":
+        _print_csv(reader, limit)
+    else:
+        _print_table(reader, SHOWN_ROWS if limit is None else limit)
+
+
+def _print_json(reader: pa.RecordBatchReader, limit: int | None) -> None:
+    names = reader.schema.names
+    sys.stdout.flush()
+    for rows in _rows(reader, limit):
+        objects = [dict(zip(names, row, strict=True)) for row in rows]
+        sys.stdout.buffer.write(ENCODER.encode_lines(objects))
+    sys.stdout.buffer.flush()
+
+
+def _print_csv(reader: pa.RecordBatchReader, limit: int | None) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(reader.schema.names)
+    for rows in _rows(reader, limit):
+        writer.writerows([_cell(value) for value in row] for row in rows)
+
+
+def _print_table(reader: pa.RecordBatchReader, limit: int) -> None:
+    rows = [row for batch in _rows(reader, limit + 1) for row in batch]
+    out = console()
+    headings = [_heading(field) for field in reader.schema]
+    print_table(out, headings, ([_cell(value) for value in row] for row in rows[:limit]))
+    if len(rows) > limit:
+        print_lines(out, f"the first {limit:,} rows: --limit shows more")
+
+
+def _heading(field: pa.Field[Any]) -> Heading:
+    is_number = (
+        pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
+    )
+    return field.name, "right" if is_number else "left"
+
+
+def _rows(reader: pa.RecordBatchReader, limit: int | None) -> Iterator[list[tuple[Any, ...]]]:
+    left = sys.maxsize if limit is None else limit
+    for batch in reader:
+        if not left:
+            return
+        batch = batch.slice(0, left)
+        left -= batch.num_rows
+        columns = [_values(column, field) for column, field in zip(batch.columns, batch.schema, strict=True)]
+        yield list(zip(*columns, strict=True))
+
+
+def _values(array: Any, field: pa.Field[Any]) -> list[Any]:
+    """Return the values of a column as Python objects, and Variants as their JSON text."""
+    if (field.metadata or {}).get(EXTENSION_NAME) == VARIANT_EXTENSION:
+        return [None if text is None else msgspec.Raw(text.encode()) for text in to_json(array).to_pylist()]
+    if pa.types.is_struct(array.type):
+        parts = [_values(array.field(index), part) for index, part in enumerate(array.type)]
+        names = [part.name for part in array.type]
+        rows = zip(*parts, strict=True) if parts else ((),) * len(array)
+        return [
+            dict(zip(names, row, strict=True)) if valid.as_py() else None
+            for row, valid in zip(rows, array.is_valid(), strict=True)
+        ]
+    if pa.types.is_list(array.type):
+        elements = _values(array.values, array.type.value_field)
+        offsets = array.offsets.to_pylist()
+        bounds = zip(offsets, islice(offsets, 1, None), array.is_valid(), strict=False)
+        return [elements[start:end] if valid.as_py() else None for start, end, valid in bounds]
+    try:
+        return list(array.to_pylist())
+    except (OverflowError, ValueError):
+        # A date or timestamp that Python's own types cannot hold.
+        return list(array.cast(pa.string()).to_pylist())
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    text = ENCODER.encode(value).decode()
+    return text if isinstance(value, msgspec.Raw) else text.strip('"')

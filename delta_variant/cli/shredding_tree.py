@@ -1,0 +1,243 @@
+"""How data files are shredded: each path of their Variant columns, how full it is, its bytes and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import reduce
+from typing import Any, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from delta_variant import data_file, jsonpath
+from delta_variant.expression.types import type_name
+from delta_variant.stats import FileStatistics
+
+from .bounds import TypedValue, decode
+from .target import DataFile, statistic
+from .terminal import Heading, console, fill, path_step, print_lines, print_table, shorten, size_text
+
+__all__ = ["FileShredding", "merge", "print_tree", "shredding_of"]
+
+MAX_BOUND_CHARACTERS = 24
+
+Bound: TypeAlias = bool | int | Decimal | str | None
+"""A bound as JSON has it, comparable with one of its type."""
+
+
+class Leaf(msgspec.Struct, frozen=True):
+    """A Parquet leaf column: its values that are not null (None: the footer does not say), and its bytes."""
+
+    values: int | None
+    bytes: int
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A path of a Variant column; in `path`, None stands for the elements of a list.
+
+    `type` is that of `typed_value`: a SQL type, `object`, `array`, or `variant` where there is only `value`.
+    Objects and arrays have no leaf column of their own.
+    """
+
+    path: tuple[str | None, ...]
+    type: str
+    value: Leaf | None = None
+    typed_value: Leaf | None = None
+    min: TypedValue | None = None
+    max: TypedValue | None = None
+
+
+class VariantColumn(msgspec.Struct, frozen=True):
+    """A Variant column: its metadata, and its paths from the root down, parents first."""
+
+    metadata: Leaf
+    paths: tuple[Node, ...]
+
+
+class FileShredding(msgspec.Struct, frozen=True, kw_only=True):
+    """One data file, or all files of a table together."""
+
+    rows: int
+    files: int = 1
+    bytes: int
+    row_groups: int
+    created_by: tuple[str, ...]
+    columns: dict[str, VariantColumn]
+
+
+def shredding_of(subject: DataFile) -> FileShredding:
+    """Return how a file is shredded, with the bounds of its statistics; raises DataFileError."""
+    file = data_file.open_file(subject.store, subject.path)
+    footer = file.inspect()
+    columns = {
+        name: _variant_column(file.schema, footer, column, subject.stats)
+        for column, name in subject.variants.items()
+        if column[0] in file.schema.names
+    }
+    return FileShredding(
+        rows=footer["rows"],
+        bytes=footer["bytes"],
+        row_groups=footer["row_groups"],
+        created_by=tuple(filter(None, [footer["created_by"]])),
+        columns=columns,
+    )
+
+
+def _variant_column(
+    schema: pa.Schema, footer: Mapping[str, Any], column: tuple[str, ...], stats: FileStatistics
+) -> VariantColumn:
+    group: Any = reduce(
+        lambda parent, name: parent.field(name).type, column[1:], schema.field(column[0]).type
+    )
+    # The kernel reports the leaves in the order of the schema, whatever lists are called in between.
+    leaves = (_leaf(leaf) for leaf in footer["leaves"] if tuple(leaf["path"][: len(column)]) == column)
+    own, nodes = _group(group, (), leaves)
+    least, greatest = (_bounds(side, column) for side in (stats.min_values, stats.max_values))
+    return VariantColumn(
+        own.get("metadata", Leaf(0, 0)), tuple(_bounded(node, least, greatest) for node in nodes)
+    )
+
+
+def _leaf(leaf: Mapping[str, Any]) -> Leaf:
+    nulls = leaf["null_count"]
+    return Leaf(None if nulls is None else leaf["num_values"] - nulls, leaf["compressed_bytes"])
+
+
+def _group(
+    group: pa.StructType, path: tuple[str | None, ...], leaves: Iterator[Leaf]
+) -> tuple[dict[str, Leaf], list[Node]]:
+    """Return the leaf columns of a group of `value` and `typed_value`, and its nodes, its own first."""
+    own: dict[str, Leaf] = {}
+    below: list[Node] = []
+    kind = "variant"
+    for part in group:
+        if part.name == "typed_value":
+            kind = _kind(part.type)
+        if part.name == "typed_value" and kind in ("object", "array"):
+            below = [
+                node
+                for name, child in _children(part.type)
+                for node in _group(child, (*path, name), leaves)[1]
+            ]
+        else:
+            own[part.name] = next(leaves)
+    node = Node(path=path, type=kind, value=own.get("value"), typed_value=own.get("typed_value"))
+    return own, [node, *below]
+
+
+def _kind(arrow_type: pa.DataType) -> str:
+    if pa.types.is_struct(arrow_type):
+        return "object"
+    return "array" if _is_list(arrow_type) else type_name(arrow_type)
+
+
+def _is_list(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type))
+
+
+def _children(arrow_type: Any) -> Iterator[tuple[str | None, Any]]:
+    if _is_list(arrow_type):
+        yield None, arrow_type.value_type
+    else:
+        yield from ((part.name, part.type) for part in arrow_type)
+
+
+def _bounds(side: Mapping[str, Any], column: Sequence[str]) -> Mapping[str, TypedValue]:
+    text = statistic(side, column)
+    return decode(text) if isinstance(text, str) else {}
+
+
+def _bounded(node: Node, least: Mapping[str, TypedValue], greatest: Mapping[str, TypedValue]) -> Node:
+    if None in node.path:
+        return node
+    path_key = jsonpath.normalize([step for step in node.path if step is not None])
+    return msgspec.structs.replace(node, min=least.get(path_key), max=greatest.get(path_key))
+
+
+def merge(parts: Sequence[FileShredding]) -> FileShredding:
+    """Return all files of a table as one: values and bytes added up, bounds widened.
+
+    A path that files shred by different types is there once for each; it has bounds where each file has them.
+    """
+    names = dict.fromkeys(name for part in parts for name in part.columns)
+    return FileShredding(
+        rows=sum(part.rows for part in parts),
+        files=len(parts),
+        bytes=sum(part.bytes for part in parts),
+        row_groups=sum(part.row_groups for part in parts),
+        created_by=tuple(dict.fromkeys(writer for part in parts for writer in part.created_by)),
+        columns={
+            name: _merge_columns([part.columns[name] for part in parts if name in part.columns])
+            for name in names
+        },
+    )
+
+
+def _merge_columns(columns: Sequence[VariantColumn]) -> VariantColumn:
+    nodes: dict[tuple[Any, ...], Node] = {}
+    for column in columns:
+        for node in column.paths:
+            key = (node.path, node.type)
+            nodes[key] = _merge_nodes(nodes[key], node) if key in nodes else node
+    # Parents come before their children, names in order, as in one file.
+    ordered = sorted(nodes.values(), key=lambda node: [(step is not None, step or "") for step in node.path])
+    return VariantColumn(_add(column.metadata for column in columns) or Leaf(0, 0), tuple(ordered))
+
+
+def _merge_nodes(first: Node, second: Node) -> Node:
+    return msgspec.structs.replace(
+        first,
+        value=_add([first.value, second.value]),
+        typed_value=_add([first.typed_value, second.typed_value]),
+        min=_extreme(min, first.min, second.min),
+        max=_extreme(max, first.max, second.max),
+    )
+
+
+def _add(leaves: Iterable[Leaf | None]) -> Leaf | None:
+    present = [leaf for leaf in leaves if leaf is not None]
+    if not present:
+        return None
+    counts = [leaf.values for leaf in present if leaf.values is not None]
+    return Leaf(sum(counts) if len(counts) == len(present) else None, sum(leaf.bytes for leaf in present))
+
+
+def _extreme(choose: Any, first: TypedValue | None, second: TypedValue | None) -> TypedValue | None:
+    if first is None or second is None or first.type != second.type:
+        return None
+    result: TypedValue = choose(first, second, key=lambda bound: msgspec.json.decode(bound.value, type=Bound))
+    return result
+
+
+def print_tree(name: str, shredding: FileShredding) -> None:
+    """Print a heading, and a table of the paths for each Variant column, indented as they nest."""
+    out = console()
+    counts = f"{shredding.rows:,} rows, {size_text(shredding.bytes)}, {shredding.row_groups:,} row groups"
+    files = f"{shredding.files:,} files, " if shredding.files != 1 else ""
+    print_lines(out, f"{name}: {files}{counts}", *(f"written by {writer}" for writer in shredding.created_by))
+    headings: list[Heading] = [
+        ("path", "left"),
+        ("type", "left"),
+        ("typed_value", "right"),
+        ("value", "right"),
+        ("bytes", "right"),
+    ]
+    for column, content in shredding.columns.items():
+        print_lines(out, "")
+        rows = [_cells(column, node, shredding.rows) for node in content.paths]
+        rows.insert(1, ("  (metadata)", "", "", "", size_text(content.metadata.bytes), "", ""))
+        print_table(out, [*headings, ("min", "left"), ("max", "left")], rows)
+    if not shredding.columns:
+        print_lines(out, "no Variant column")
+
+
+def _cells(column: str, node: Node, rows: int) -> tuple[str, ...]:
+    name = "  " * len(node.path) + path_step(node.path[-1]) if node.path else column
+    fills = (fill(leaf.values, rows, node.path) if leaf else "" for leaf in (node.typed_value, node.value))
+    total = sum(leaf.bytes for leaf in (node.typed_value, node.value) if leaf)
+    sides = (
+        shorten(bytes(bound.value).decode(), MAX_BOUND_CHARACTERS) if bound else ""
+        for bound in (node.min, node.max)
+    )
+    return name, node.type, *fills, size_text(total), *sides

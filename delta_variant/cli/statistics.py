@@ -1,0 +1,90 @@
+"""The statistics of data files, for people and for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from delta_variant import jsonpath
+
+from .bounds import TypedValue, decode
+from .target import DataFile, statistic
+from .terminal import Heading, console, path_text, print_lines, print_table, shorten
+
+__all__ = ["json_report", "print_tables"]
+
+MAX_BOUND_CHARACTERS = 40
+HEADINGS: tuple[Heading, ...] = (
+    ("column", "left"),
+    ("type", "left"),
+    ("nulls", "right"),
+    ("min", "left"),
+    ("max", "left"),
+)
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """The least and the greatest value of a path."""
+
+    min: TypedValue | None
+    max: TypedValue | None
+
+
+def json_report(file: DataFile) -> dict[str, Any]:
+    """Return the path of a file, the object of its `AddFile.stats`, and the bounds of its Variants."""
+    variants = {name: _bounds(file, path) for path, name in file.variants.items()}
+    return {"path": file.path, "stats": msgspec.Raw(file.stats.to_json().encode()), "variants": variants}
+
+
+def print_tables(file: DataFile) -> None:
+    """Print a row for each column, and one for each path of a Variant column."""
+    out = console()
+    records = "unknown" if file.stats.num_records is None else f"{file.stats.num_records:,}"
+    print_lines(out, f"{file.path}: {records} rows")
+    print_table(out, HEADINGS, _rows(file))
+
+
+def _rows(file: DataFile) -> Iterator[tuple[str, ...]]:
+    stats = file.stats
+    for path in dict.fromkeys(
+        [*_leaves(stats.null_count), *_leaves(stats.min_values), *_leaves(stats.max_values), *file.variants]
+    ):
+        nulls = statistic(stats.null_count, path)
+        count = "" if nulls is None else f"{nulls:,}"
+        if path not in file.variants:
+            yield (
+                ".".join(path),
+                "",
+                count,
+                _shown(statistic(stats.min_values, path)),
+                _shown(statistic(stats.max_values, path)),
+            )
+            continue
+        name = file.variants[path]
+        yield name, "variant", count, "", ""
+        for path_key, bounds in _bounds(file, path).items():
+            some = bounds.min or bounds.max
+            sides = (_shown(bound and bound.value) for bound in (bounds.min, bounds.max))
+            yield f"  {path_text(name, jsonpath.parse(path_key))}", some.type if some else "", "", *sides
+
+
+def _leaves(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*above, name))
+        else:
+            yield (*above, name)
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else shorten(msgspec.json.encode(value).decode(), MAX_BOUND_CHARACTERS)
+
+
+def _bounds(file: DataFile, path: tuple[str, ...]) -> dict[str, Bounds]:
+    least, greatest = (
+        decode(text) if isinstance(text, str) else {}
+        for text in (statistic(file.stats.min_values, path), statistic(file.stats.max_values, path))
+    )
+    return {key: Bounds(least.get(key), greatest.get(key)) for key in {**least, **greatest}}

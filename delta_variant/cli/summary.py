@@ -1,0 +1,114 @@
+"""What a write did, for people and for scripts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from delta_variant.expression.types import type_name
+from delta_variant.write import WriteResult
+
+from .progress import Intake
+from .terminal import Heading, console, fill, path_text, print_lines, print_table, size_text
+
+__all__ = ["WriteSummary"]
+
+MAX_SHOWN_PATHS = 24
+HEADINGS: tuple[Heading, ...] = (
+    ("shredded path", "left"),
+    ("type", "left"),
+    ("typed_value", "right"),
+    ("value", "right"),
+)
+
+
+@dataclass(frozen=True)
+class PathFill:
+    """A shredded path over all files of a write: the values in `typed_value`, and in `value` beside it."""
+
+    column: str
+    path: tuple[str | None, ...]
+    type: str
+    typed: int
+    values: int
+
+
+@dataclass(frozen=True)
+class WriteSummary:
+    """A write's result beside what it took in."""
+
+    table: str
+    result: WriteResult
+    intake: Intake
+    rejects: str | None
+
+    @property
+    def bytes_out(self) -> int:
+        """Return the size of all files written."""
+        return sum(file.bytes for file in self.result.files)
+
+    def print_json(self) -> None:
+        """Print one JSON object."""
+        report = {
+            "table": self.table,
+            "version": self.result.version,
+            "rows": self.result.rows,
+            "invalid": self.result.invalid,
+            "rejects": self.rejects,
+            "seconds": round(self.intake.seconds, 3),
+            "bytes_in": self.intake.bytes,
+            "bytes_out": self.bytes_out,
+            "files": [
+                {"path": file.path, "rows": file.rows, "bytes": file.bytes} for file in self.result.files
+            ],
+            "shredded": list(_fills(self.result)),
+        }
+        print(msgspec.json.encode(report).decode())
+
+    def print_text(self) -> None:
+        """Print sentences, and a table of the shredded paths."""
+        out = console()
+        print_lines(out, *self._sentences())
+        fills = sorted(_fills(self.result), key=lambda each: -each.typed)
+        if not fills:
+            return
+        print_lines(out, "")
+        print_table(out, HEADINGS, (self._cells(each) for each in fills[:MAX_SHOWN_PATHS]))
+        if len(fills) > MAX_SHOWN_PATHS:
+            more = len(fills) - MAX_SHOWN_PATHS
+            print_lines(out, f"and {more} more: delta-variant inspect {self.table} shows them all")
+
+    def _sentences(self) -> Iterator[str]:
+        result, intake = self.result, self.intake
+        if result.version is None:
+            yield f"{self.table}: nothing was written"
+            return
+        files = "1 file" if len(result.files) == 1 else f"{len(result.files):,} files"
+        yield f"{self.table}: version {result.version}, {result.rows:,} rows in {files}"
+        sizes = f"{size_text(intake.bytes)} in, {size_text(self.bytes_out)} out"
+        yield f"{sizes}, {intake.seconds:.1f} s, {result.rows / max(intake.seconds, 1e-6):,.0f} rows/s"
+        if result.invalid:
+            fate = f"rejected: see {self.rejects}" if self.rejects else "stored as NULL"
+            yield f"{result.invalid:,} {'line is' if result.invalid == 1 else 'lines are'} not valid, {fate}"
+
+    def _cells(self, each: PathFill) -> tuple[str, ...]:
+        rows = self.result.rows
+        filled = (fill(each.typed, rows, each.path), fill(each.values, rows, each.path))
+        return path_text(each.column, each.path), each.type, *filled
+
+
+def _fills(result: WriteResult) -> Iterator[PathFill]:
+    """Yield the shredded paths of all files together; files may shred one path by different types."""
+    counts: defaultdict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
+    for file in result.files:
+        for column, paths in file.variants.items():
+            for each in paths:
+                count = counts[column, each.path, type_name(each.type)]
+                count[0] += each.typed
+                count[1] += each.values
+    for (column, path, name), (typed, values) in counts.items():
+        yield PathFill(column, path, name, typed, values)

@@ -1,0 +1,61 @@
+"""What `inspect` and `stats` look at: a Parquet file, or the data files of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from delta_variant import data_file, log, properties, stats
+from delta_variant.data_types import VARIANT, fields_of
+from delta_variant.schema import physical_schema
+from delta_variant.snapshot import Snapshot
+from delta_variant.stats import FileStatistics
+from delta_variant.store import Store, open_store
+
+__all__ = ["DataFile", "data_files", "statistic"]
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A data file, and its statistics: those that the log has, or computed ones where there is no log.
+
+    `variants` are the names of the Variant columns by their path in the file.
+    """
+
+    store: Store
+    path: str
+    stats: FileStatistics
+    variants: Mapping[tuple[str, ...], str]
+
+
+def data_files(target: str, version: int | None) -> Iterator[DataFile]:
+    """Yield a Parquet file, or the files of a table at `version`."""
+    if not Path(target).is_file():
+        yield from _files_of_table(log.load_snapshot(target, version))
+        return
+    folder, name = open_store(Path(target).parent), Path(target).name
+    variants = data_file.variant_columns(data_file.open_file(folder, name))
+    yield DataFile(folder, name, data_file.file_stats(target), {(column,): column for column in variants})
+
+
+def _files_of_table(snapshot: Snapshot) -> Iterator[DataFile]:
+    mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+    physical = fields_of(physical_schema(snapshot.schema, mode))
+    variants = {
+        path: ".".join(logical)
+        for (path, field), (logical, _) in zip(physical, fields_of(snapshot.schema), strict=True)
+        if field.type == VARIANT
+    }
+    for row in snapshot.files.select(["path", "stats"]).to_pylist():
+        known = stats.decode(row["stats"]) if row["stats"] else FileStatistics()
+        yield DataFile(snapshot.store, row["path"], known, variants)
+
+
+def statistic(values: Mapping[str, Any], column: Sequence[str]) -> Any:
+    """Return what nullCount, minValues or maxValues say of a column, None where they say nothing."""
+    found: Any = values
+    for step in column:
+        found = found.get(step) if isinstance(found, dict) else None
+    return found

@@ -1,0 +1,101 @@
+"""What is printed to people: escaped text, readable quantities, tables without markup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from delta_variant import jsonpath
+
+__all__ = [
+    "Heading",
+    "console",
+    "fill",
+    "path_step",
+    "path_text",
+    "print_lines",
+    "print_table",
+    "printable",
+    "shorten",
+    "size_text",
+]
+
+Heading: TypeAlias = tuple[str, Literal["left", "right"]]
+"""The title of a column of a table, and the side it keeps to."""
+
+PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+WIDTH_WITHOUT_TERMINAL = 160
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console that takes text as it is: names in data cannot carry markup."""
+    made = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    if not made.is_terminal:
+        made.width = WIDTH_WITHOUT_TERMINAL
+    return made
+
+
+def printable(text: str) -> str:
+    """Return `text` with every character escaped that could steer a terminal or hide."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def path_text(column: str, path: Sequence[str | None]) -> str:
+    """Return a Variant path as SQL has it: `event:user.id`; `[]` stands for the elements of a list."""
+    steps = "".join(f".{text}" if text[0] != "[" else text for text in map(path_step, path))
+    return f"{column}:{steps.removeprefix('.')}" if steps else column
+
+
+def path_step(step: str | None) -> str:
+    """Return one step of a path: a plain name as it is, any other quoted, `[]` for the elements of a list."""
+    if step is None:
+        return "[]"
+    return step if PLAIN_NAME.fullmatch(step) else jsonpath.normalize([step]).removeprefix("$")
+
+
+def shorten(text: str, length: int) -> str:
+    """Return `text`, cut where it is longer than `length`."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def size_text(size: float) -> str:
+    """Return a number of bytes in the unit that suits it: `118.1 MB`."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"
+
+
+def fill(count: int | None, rows: int, path: Sequence[str | None]) -> str:
+    """Return how full a path's column is: a share of the rows, or values a row below elements of a list."""
+    if count is None:
+        return "?"
+    if not count or not rows:
+        return "0"
+    share = count / rows
+    if None in path:
+        return f"{share:.2f} a row"
+    percent = f"{100 * share:.1f} %"
+    return {"0.0 %": "< 0.1 %", "100.0 %": "100 %" if count == rows else "> 99.9 %"}.get(percent, percent)
+
+
+def print_lines(out: Console, *lines: str) -> None:
+    """Print lines of text; each is escaped."""
+    for line in lines:
+        out.print(Text(printable(line)), soft_wrap=True)
+
+
+def print_table(out: Console, headings: Sequence[Heading], rows: Iterable[Sequence[Any]]) -> None:
+    """Print rows of cells under their headings; long cells are folded, not cut."""
+    table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    for heading, justify in headings:
+        table.add_column(Text(printable(heading)), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(str(cell))) for cell in row))
+    out.print(table)
