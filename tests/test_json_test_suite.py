@@ -25,7 +25,7 @@ def case_names(kind: str) -> list[str]:
 WITH_DUPLICATE_NAMES = {"y_object_duplicated_key.json", "y_object_duplicated_key_and_value.json"}
 
 # RFC 8259 leaves these to the parser: the text that `to_json` gives, or None for what is refused. What is
-# no UTF-8 is refused; numbers beyond a double become infinite, which Spark 4.2 prints as the string "Infinity" too.
+# no UTF-8 is refused; numbers beyond a double become infinite, which Spark 4.2 prints as "Infinity" too.
 OPEN_CASES: dict[str, str | None] = {
     "i_number_double_huge_neg_exp.json": "[0.0]",
     "i_number_huge_exp.json": '["Infinity"]',
