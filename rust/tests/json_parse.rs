@@ -200,3 +200,19 @@ fn a_refused_row_leaves_no_trace() {
     let group = shredder.take().unwrap();
     assert_eq!(group, shred(&[Some(r#"{"tags":["a"],"z":{"q":1}}"#), Some(r#"{"tags":["d"]}"#)]));
 }
+
+#[test]
+fn ever_new_names_do_not_fill_the_memory_and_stay_right() {
+    let mut shredder = JsonShredder::new(event_schema(), ParseOptions::default());
+    for row in 0..40_000 {
+        shredder
+            .push(format!(r#"{{"k{row}":{{"b":1,"a{row}":2}},"user":{{"id":{row}}}}}"#).as_bytes())
+            .unwrap();
+    }
+    let group = shredder.take().unwrap();
+    let text = _native::shred::unshred::to_json(&group, Default::default()).unwrap();
+    for index in [0, 16_383, 16_384, 39_999] {
+        let expected = format!(r#"{{"k{index}":{{"a{index}":2,"b":1}},"user":{{"id":{index}}}}}"#);
+        assert_eq!(text.value(index), expected);
+    }
+}

@@ -12,12 +12,14 @@ pub type NameId = u32;
 
 pub const NO_NAME: NameId = 0;
 
-/// Past this many names the table starts again at the next row, so that objects used as maps with
-/// ever-new keys cannot fill the memory.
+/// Past this many names, or bytes of them, the table starts again at the next row, so that objects used as
+/// maps with ever-new keys cannot fill the memory.
 const MAX_NAMES: usize = 16 * 1024;
+const MAX_NAME_BYTES: usize = 8 << 20;
 
-/// Past this many sets of names a row's `metadata` is written without being remembered.
+/// Past this many sets of names, or bytes of their `metadata`, a row's is written without being remembered.
 const MAX_SHAPES: usize = 4096;
+const MAX_SHAPE_BYTES: usize = 16 << 20;
 
 /// One interned name, laid out so that a guess is checked by one comparison of eight bytes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,7 +56,7 @@ impl Names {
     }
 
     pub fn is_full(&self) -> bool {
-        self.names.len() > MAX_NAMES
+        self.names.len() > MAX_NAMES || self.text.len() > MAX_NAME_BYTES
     }
 
     pub fn text(&self, id: NameId) -> &[u8] {
@@ -167,6 +169,8 @@ fn set_bits(words: &[u64]) -> impl Iterator<Item = u32> + '_ {
 struct Shapes {
     by_set: HashMap<Box<[u64]>, usize, RandomState>,
     shapes: Vec<Shape>,
+    /// Of all their metadata.
+    bytes: usize,
     last: Option<usize>,
     last_set: Vec<u64>,
     /// The position of each name in the metadata of the shape in `ranked`.
@@ -215,7 +219,8 @@ impl Shapes {
     }
 
     fn add(&mut self, row: &[u64], sorted: Vec<NameId>, metadata: Vec<u8>) -> i32 {
-        if self.shapes.len() < MAX_SHAPES {
+        if self.shapes.len() < MAX_SHAPES && self.bytes < MAX_SHAPE_BYTES {
+            self.bytes += metadata.len();
             let index = self.shapes.len();
             self.by_set.insert(trimmed(row).into(), index);
             self.shapes.push(Shape { sorted, metadata, key: None });
