@@ -6,6 +6,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CARGO := cargo --locked
 CRATE := --manifest-path rust/Cargo.toml
+DEMO := .cache/demo
 NATIVE_SOURCES := rust/Cargo.toml rust/Cargo.lock $(shell find rust/src -name '*.rs')
 
 # One Python for every build of the crate, and no libpython to link: Rust's own tests call none of it.
@@ -45,8 +46,25 @@ bench: build
 	$(BIN)/maturin build --release
 	$(BIN)/python benchmarks/run.py
 
-demo: build
-	./demo.sh
+demo: build $(DEMO)/bioregistry.ndjson
+	rm -rf $(DEMO)/registry
+	@printf '\n== Write JSON lines to a Delta table: common paths become columns of their own ==\n'
+	$(BIN)/delta-variant write $(DEMO)/bioregistry.ndjson $(DEMO)/registry --column entry
+	@printf '\n== How the file is shredded: paths, types, how full they are, bytes, bounds (the first 24) ==\n'
+	$(BIN)/delta-variant inspect $(DEMO)/registry | head -n 24
+	@printf '\n== A query over paths: only their columns are read ==\n'
+	$(BIN)/delta-variant read $(DEMO)/registry -c prefix=entry:prefix::string -c name=entry:name::string \
+	  -c license=entry:license::string --where "entry:license::string like 'CC0%'" --limit 10
+	@printf '\n== The statistics that other engines skip files by ==\n'
+	$(BIN)/delta-variant stats $(DEMO)/registry
+
+# Bioregistry is MIT, its data CC0. Its one JSON object becomes one line for each prefix.
+$(DEMO)/bioregistry.ndjson: | build
+	$(BIN)/pip install --quiet --no-deps --ignore-requires-python --target $(DEMO)/package bioregistry==0.15.6
+	$(BIN)/python -c 'import json, sys; \
+	  entries = json.load(open("$(DEMO)/package/bioregistry/data/bioregistry.json", encoding="utf-8")); \
+	  sys.stdout.writelines(json.dumps({"prefix": prefix, **entry}) + "\n" for prefix, entry in entries.items())' > $@.part
+	mv $@.part $@
 
 clean:
 	rm -rf .cache .venv rust/target
