@@ -20,6 +20,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::files::PyDataFileWriter>()?;
     module.add_class::<python::lines::PyLineSplitter>()?;
     module.add_class::<python::lines::PyPositions>()?;
+    module.add_function(wrap_pyfunction!(python::objects::to_python, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::check_shredding_schema, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::infer, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::parse_json, module)?)?;

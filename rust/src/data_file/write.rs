@@ -217,7 +217,7 @@ impl WriteError {
             WriteError::Invalid(invalid) => {
                 WriteError::Invalid(Invalid { row: invalid.row + rows, ..invalid })
             }
-            WriteError::Other(error) => WriteError::Other(error),
+            WriteError::Other(error) => WriteError::Other(error.renumbered(|row| row + rows)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod lines;
+pub mod objects;
 pub mod values;
 
 use std::sync::LazyLock;

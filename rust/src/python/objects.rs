@@ -1,0 +1,141 @@
+//! Variant values as Python objects.
+
+use std::ops::RangeInclusive;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyList, PyString, PyTime, PyType, PyTzInfo};
+
+use crate::error::{Error, Result};
+use crate::json::write::plain;
+use crate::value::text::civil;
+use crate::value::{self, Decimal, Metadata, Value};
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
+const NANOS_PER_MICRO: i64 = 1_000;
+
+/// The years of Python's dates.
+const YEARS: RangeInclusive<i64> = 1..=9999;
+
+/// The value as Python objects: dict, list, str, bytes, bool, int, float, None, and those of `decimal`, `datetime`
+/// and `uuid`.
+///
+/// A timestamp with a time zone is aware, in UTC. What Python cannot hold, such as nanoseconds, is a `CastError`.
+#[pyfunction]
+pub fn to_python<'py>(py: Python<'py>, metadata: &[u8], value: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let metadata = Metadata::parse(metadata)?;
+    value::validate(&metadata, value)?;
+    object(py, &metadata, value)
+}
+
+/// The object of a value that has been validated, and so nests no deeper than it may.
+fn object<'py>(py: Python<'py>, metadata: &Metadata<'_>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    match Value::decode(bytes)? {
+        Value::Object(object_) => {
+            let dict = PyDict::new(py);
+            for field in object_.fields() {
+                let (id, value) = field?;
+                dict.set_item(metadata.get(id)?, object(py, metadata, value)?)?;
+            }
+            Ok(dict.into_any())
+        }
+        Value::Array(array) => {
+            let list = PyList::empty(py);
+            for element in array.elements() {
+                list.append(object(py, metadata, element?)?)?;
+            }
+            Ok(list.into_any())
+        }
+        scalar => scalar_object(py, &scalar),
+    }
+}
+
+fn scalar_object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match *value {
+        Value::Null => py.None().into_bound(py),
+        Value::Boolean(v) => v.into_pyobject(py)?.to_owned().into_any(),
+        Value::Int8(v) => v.into_pyobject(py)?.into_any(),
+        Value::Int16(v) => v.into_pyobject(py)?.into_any(),
+        Value::Int32(v) => v.into_pyobject(py)?.into_any(),
+        Value::Int64(v) => v.into_pyobject(py)?.into_any(),
+        Value::Float(v) => PyFloat::new(py, v.into()).into_any(),
+        Value::Double(v) => PyFloat::new(py, v).into_any(),
+        Value::Decimal(v) => decimal(py, v)?,
+        Value::Date(days) => date(py, value, days.into())?,
+        Value::Time(micros) => {
+            let (hour, minute, second, micros) = clock(micros);
+            PyTime::new(py, hour, minute, second, micros, None)?.into_any()
+        }
+        Value::Timestamp(micros) => datetime(py, value, micros, true)?,
+        Value::TimestampNtz(micros) => datetime(py, value, micros, false)?,
+        Value::TimestampNanos(nanos) => datetime(py, value, whole_micros(value, nanos)?, true)?,
+        Value::TimestampNtzNanos(nanos) => datetime(py, value, whole_micros(value, nanos)?, false)?,
+        Value::Binary(v) => PyBytes::new(py, v).into_any(),
+        Value::String(v) => PyString::new(py, v).into_any(),
+        Value::Uuid(v) => uuid(py, &v)?,
+        Value::Object(_) | Value::Array(_) | Value::Unknown(_) => {
+            return Err(unfit(value, "is no scalar").into());
+        }
+    })
+}
+
+fn decimal<'py>(py: Python<'py>, Decimal { unscaled, scale }: Decimal) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    // Made from text, a Decimal is exact in every context.
+    CLASS.import(py, "decimal", "Decimal")?.call1((format!("{unscaled}E-{scale}"),))
+}
+
+fn uuid<'py>(py: Python<'py>, bytes: &[u8; 16]) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "uuid", "UUID")?.call1((py.None(), PyBytes::new(py, bytes)))
+}
+
+fn date<'py>(py: Python<'py>, value: &Value<'_>, days: i64) -> PyResult<Bound<'py, PyAny>> {
+    let (year, month, day) = calendar(value, days)?;
+    Ok(PyDate::new(py, year, month, day)?.into_any())
+}
+
+fn datetime<'py>(
+    py: Python<'py>,
+    value: &Value<'_>,
+    micros: i64,
+    is_utc: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (year, month, day) = calendar(value, micros.div_euclid(MICROS_PER_DAY))?;
+    let (hour, minute, second, micros) = clock(micros.rem_euclid(MICROS_PER_DAY));
+    let zone = if is_utc { Some(PyTzInfo::utc(py)?) } else { None };
+    let zone = zone.as_deref();
+    Ok(PyDateTime::new(py, year, month, day, hour, minute, second, micros, zone)?.into_any())
+}
+
+fn whole_micros(value: &Value<'_>, nanos: i64) -> Result<i64> {
+    match nanos % NANOS_PER_MICRO {
+        0 => Ok(nanos / NANOS_PER_MICRO),
+        _ => Err(unfit(value, "has nanoseconds, and Python's datetime has none")),
+    }
+}
+
+/// Year, month and day, so many days after 1970-01-01.
+fn calendar(value: &Value<'_>, days: i64) -> Result<(i32, u8, u8)> {
+    let (year, month, day) = civil(days);
+    match YEARS.contains(&year) {
+        true => Ok((year as i32, month as u8, day as u8)),
+        false => Err(unfit(value, "lies outside of the years 1 to 9999 that Python's dates have")),
+    }
+}
+
+/// Hour, minute, second and microsecond of a time of day.
+fn clock(micros: i64) -> (u8, u8, u8, u32) {
+    let seconds = micros / MICROS_PER_SECOND;
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    (hour as u8, minute as u8, second as u8, (micros % MICROS_PER_SECOND) as u32)
+}
+
+fn unfit(value: &Value<'_>, why: &str) -> Error {
+    let mut text = Vec::new();
+    match plain(&mut text, value) {
+        Ok(()) => Error::Cast(format!("{} {} {why}", value.type_name(), String::from_utf8_lossy(&text))),
+        Err(error) => error,
+    }
+}
