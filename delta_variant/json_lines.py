@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from glob import glob, has_magic
 from os import PathLike, fspath
 from pathlib import Path
@@ -27,6 +28,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Told the bytes of input taken so far, compressed where it is, and the values found."""
 
 PIECE_BYTES = 4 << 20
+COMPRESSED_BYTES = 256 << 10
 MAX_VALUE_BYTES = 128 << 20
 STANDARD_INPUT = "-"
 
@@ -159,15 +161,52 @@ def _format(asked: Format, name: str) -> Format:
     return "lines" if asked == "auto" and stem.endswith((".ndjson", ".jsonl")) else asked
 
 
-def _open_zstd(file: Any) -> Any:
-    return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+class _Borrowed:
+    """A file as pyarrow reads it, whose closing is left to its owner."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self.read = file.read
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
-DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {
-    ".gz": gzip.GzipFile,
-    ".zst": _open_zstd,
-    ".xz": lzma.LZMAFile,
-    ".bz2": bz2.BZ2File,
+def _plain(stream: Any) -> Iterator[bytes]:
+    while piece := stream.read(PIECE_BYTES):
+        yield bytes(piece)
+
+
+def _gunzipped(file: Any) -> Iterator[bytes]:
+    return _plain(gzip.GzipFile(fileobj=file))
+
+
+def _unzstd(file: Any) -> Iterator[bytes]:
+    source: Any = _Borrowed(file)
+    return _plain(pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd"))
+
+
+def _streams(file: Any, new_decompressor: Callable[[], Any]) -> Iterator[bytes]:
+    """Yield the content of all streams of a file; Python's own readers pass over what is broken."""
+    data = file.read(COMPRESSED_BYTES)
+    while data:
+        decompressor = new_decompressor()
+        while not decompressor.eof:
+            if decompressor.needs_input and not data:
+                data = file.read(COMPRESSED_BYTES)
+                if not data:
+                    raise EOFError("the file ends before its compressed data does")
+            yield decompressor.decompress(data, PIECE_BYTES)
+            data = b""
+        data = decompressor.unused_data.lstrip(b"\0") or file.read(COMPRESSED_BYTES).lstrip(b"\0")
+
+
+DECOMPRESSORS: dict[str, Callable[[Any], Iterator[bytes]]] = {
+    ".gz": _gunzipped,
+    ".zst": _unzstd,
+    ".xz": partial(_streams, new_decompressor=lzma.LZMADecompressor),
+    ".bz2": partial(_streams, new_decompressor=bz2.BZ2Decompressor),
 }
 
 
@@ -201,19 +240,13 @@ class _Opened:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the bytes, decompressed; damaged compression is InvalidJsonError."""
-        open_with = next(
-            (opener for end, opener in DECOMPRESSORS.items() if self.name.lower().endswith(end)), None
-        )
-        stream = open_with(self._file) if open_with else self._file
+        name = self.name.lower()
+        read = next((read for suffix, read in DECOMPRESSORS.items() if name.endswith(suffix)), _plain)
         try:
-            while piece := stream.read(PIECE_BYTES):
+            for piece in read(self._file):
                 self._taken += len(piece)
-                yield bytes(piece)
-        except (
-            EOFError,
-            gzip.BadGzipFile,
-            lzma.LZMAError,
-            pa.ArrowException,
-            io.UnsupportedOperation,
-        ) as error:
+                yield piece
+        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             raise InvalidJsonError(f"{self.name} cannot be decompressed: {error}") from error

@@ -10,8 +10,9 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-import delta_variant as dv
 import pytest
+
+import delta_variant as dv
 
 # Rows of each corpus; PROVENANCE.md of the corpora says where they come from.
 ROWS = {

@@ -1,0 +1,278 @@
+"""JSON files as people have them: lines and arrays, compressed or not, clean or damaged."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_variant import read_json_lines, read_table, to_json, write_table
+from delta_variant.errors import InvalidJsonError
+
+VALUES = ['{"a":1}', "2", '"three"']
+LINES = "".join(f"{value}\n" for value in VALUES).encode()
+
+
+def zstd(data: bytes) -> bytes:
+    return pa.compress(data, codec="zstd", asbytes=True)
+
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".zst": zstd,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+}
+
+
+def texts(source: Any, **options: Any) -> list[str]:
+    """Return the values of JSON files as text."""
+    return [
+        text
+        for batch, _ in read_json_lines(source, **options).batches()
+        for text in batch.column(0).cast(pa.string()).to_pylist()
+    ]
+
+
+def values(tmp_path: Path, source: Any, **options: Any) -> list[str]:
+    """Return the values of JSON files as a table gives them back."""
+    write_table(tmp_path / "table", read_json_lines(source), **options)
+    column = read_table(tmp_path / "table").read_all().column("value")
+    return to_json(column).to_pylist()
+
+
+@pytest.mark.parametrize("compression", COMPRESS)
+@pytest.mark.parametrize("suffix", [".ndjson", ".jsonl", ".json", ".log"])
+def test_lines_are_read_whatever_the_suffix_and_the_compression(
+    suffix: str, compression: str, tmp_path: Path
+):
+    file = tmp_path / f"events{suffix}{compression}"
+    file.write_bytes(COMPRESS[compression](LINES))
+    assert texts(file) == VALUES
+
+
+@pytest.mark.parametrize("compression", COMPRESS)
+def test_the_elements_of_one_array_are_the_values(compression: str, tmp_path: Path):
+    file = tmp_path / f"events.json{compression}"
+    file.write_bytes(COMPRESS[compression](b'[{"a":1},\n 2,\n "three"\n]\n'))
+    assert texts(file) == VALUES
+
+
+def test_a_suffix_in_capitals_is_known(tmp_path: Path):
+    file = tmp_path / "EVENTS.NDJSON.GZ"
+    file.write_bytes(gzip.compress(LINES))
+    assert texts(file) == VALUES
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".jsonl"])
+def test_a_line_of_ndjson_may_itself_be_an_array(suffix: str, tmp_path: Path):
+    file = tmp_path / f"events{suffix}"
+    file.write_bytes(b"[1,2]\n[3]\n")
+    assert texts(file) == ["[1,2]", "[3]"]
+
+
+def test_the_format_can_be_said(tmp_path: Path):
+    file = tmp_path / "events.json"
+    file.write_bytes(b"[1,2]\n[3]\n")
+    assert texts(file, format="lines") == ["[1,2]", "[3]"]
+    file.write_bytes(b"[1,\n2]")
+    assert texts(file, format="array") == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbf" + LINES,
+        LINES.replace(b"\n", b"\r\n"),
+        LINES.rstrip(b"\n"),
+        b"\n\n" + LINES.replace(b"\n", b"\n\n \t\n"),
+        b"\xef\xbb\xbf\r\n" + LINES.replace(b"\n", b"\r\n\r\n"),
+    ],
+    ids=["byte order mark", "CRLF", "no newline at the end", "blank lines", "all of them"],
+)
+def test_what_surrounds_the_values_is_passed_over(data: bytes, tmp_path: Path):
+    file = tmp_path / "events.ndjson"
+    file.write_bytes(data)
+    assert values(tmp_path, file) == VALUES
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \r\n\n", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("name", ["events.ndjson", "events.json"])
+def test_an_empty_file_has_no_values(name: str, data: bytes, tmp_path: Path):
+    (tmp_path / name).write_bytes(data)
+    assert values(tmp_path, tmp_path / name) == []
+
+
+def test_an_empty_array_has_no_values(tmp_path: Path):
+    file = tmp_path / "events.json"
+    file.write_bytes(b" [ ] \n")
+    assert texts(file) == []
+
+
+def test_globs_and_lists_of_sources_are_read_in_order(tmp_path: Path):
+    for number, compression in enumerate(COMPRESS):
+        data = f'{{"n":{number}}}\n'.encode()
+        (tmp_path / f"{number}.ndjson{compression}").write_bytes(COMPRESS[compression](data))
+    (tmp_path / "5.json").write_bytes(b'[{"n":5}, {"n":6}]')
+    expected = [f'{{"n":{number}}}' for number in range(7)]
+    assert texts(str(tmp_path / "*.*")) == expected
+    assert texts([tmp_path / "5.json", str(tmp_path / "0*")]) == ['{"n":5}', '{"n":6}', '{"n":0}']
+
+
+def test_a_file_whose_name_looks_like_a_glob_is_read(tmp_path: Path):
+    file = tmp_path / "events[1].ndjson"
+    file.write_bytes(LINES)
+    assert texts(str(file)) == VALUES
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("no.ndjson", "there is no file"), ("no*.ndjson", "no file matches")]
+)
+def test_a_source_that_is_not_there_is_refused_at_once(name: str, sentence: str, tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match=sentence):
+        read_json_lines(str(tmp_path / name))
+
+
+def test_an_open_file_is_a_source(tmp_path: Path):
+    assert texts(io.BytesIO(LINES)) == VALUES
+    with (tmp_path / "events.ndjson").open("wb+") as file:
+        file.write(LINES)
+        file.seek(0)
+        assert texts(file) == VALUES
+
+
+def test_standard_input_is_a_source(tmp_path: Path):
+    code = (
+        "import sys, delta_variant as dv; "
+        "print(dv.write_table(sys.argv[1], dv.read_json_lines('-', column='event')).rows)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "table")]
+    run = subprocess.run(command, input=LINES, capture_output=True, check=True)
+    assert run.stdout == b"3\n"
+    rows = read_table(tmp_path / "table", columns={"event": "to_json(event)"}).read_all()
+    assert rows.column("event").to_pylist() == VALUES
+
+
+def test_the_stream_is_arrow_with_the_type_of_json():
+    lines = read_json_lines(io.BytesIO(LINES), column="event")
+    reader = pa.RecordBatchReader.from_stream(lines)
+    assert reader.schema == pa.schema([pa.field("event", pa.json_())])
+    assert reader.read_all().column("event").to_pylist() == VALUES
+
+
+def test_the_stream_refuses_text_that_is_not_utf8():
+    lines = read_json_lines(io.BytesIO(b'"a"\n"\xff"\n'))
+    with pytest.raises(pa.ArrowException, match="UTF"):
+        pa.RecordBatchReader.from_stream(lines).read_all()
+
+
+def test_progress_is_told_the_bytes_of_the_files_and_the_values_found(tmp_path: Path):
+    files = [tmp_path / "1.ndjson", tmp_path / "2.ndjson.gz"]
+    files[0].write_bytes(LINES)
+    files[1].write_bytes(gzip.compress(LINES * 1000))
+    told: list[tuple[int, int]] = []
+    lines = read_json_lines(files, progress=lambda taken, found: told.append((taken, found)))
+    assert lines.size == sum(file.stat().st_size for file in files)
+    assert sum(batch.num_rows for batch, _ in lines.batches()) == 3003
+    assert told == sorted(told)
+    assert told[-1] == (lines.size, 3003)
+
+
+def test_the_size_of_a_stream_is_not_known():
+    assert read_json_lines([io.BytesIO(LINES)]).size is None
+    assert read_json_lines("-").size is None
+
+
+def refused(tmp_path: Path, name: str, data: bytes, sentence: str, **options: Any) -> None:
+    """Assert that a file is refused with a sentence, and that no table and no file comes of it."""
+    file, table = tmp_path / name, tmp_path / "table"
+    file.write_bytes(data)
+    with pytest.raises(InvalidJsonError, match=sentence):
+        write_table(table, read_json_lines(file, **options))
+    assert [path for path in table.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        (b'{"a":1}\n{"a":}\n', r"line 2, column 6: "),
+        (b'\n\n{"a":1}\n\r\n  {"a":}\n', r"line 5, column 8: "),
+        (b"\xef\xbb\xbf{]\n", r"line 1, column 2: "),
+        (b'{"a":1} {"b":2}\n', r"line 1, column 9: "),
+        (b'"a"\n"\xff"\n', r"line 2, column 2: .*UTF-8"),
+        (b'{"a":1,"b":{"c":1,"c":2}}\n', r'line 1, column 19: .*"c"'),
+        (b"1\n2\n" + b"[" * 2000 + b"]" * 2000 + b"\n", r"line 3, column \d+: .*(deep|nest)"),
+        ('{"\u00e9\u00e9": tru}\n'.encode(), r"line 1, column \d+: "),
+    ],
+)
+def test_a_bad_line_is_named_by_file_line_and_column(data: bytes, place: str, tmp_path: Path):
+    refused(tmp_path, "events.ndjson", data, rf"events\.ndjson, {place}")
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        (b'[\n  {"a":1},\n\n  {"a":\n     tru}\n]', r"line 5, column 6: "),
+        (b'[{"a":1},\n{"b":2}\n{"c":3}]', r"line 3, column 1: "),
+        (b'[{"a":1},\n{"b":2}', r"line 2"),
+        (b'[{"a":1},\n]', r"line 2, column 1: "),
+        (b'[{"a":1},\n2]\n3', r"line 3, column 1: "),
+        (b"[,1]", r"line 1, column 2: "),
+    ],
+)
+def test_a_bad_element_of_an_array_is_named_by_file_line_and_column(data: bytes, place: str, tmp_path: Path):
+    refused(tmp_path, "events.json", data, rf"events\.json, {place}")
+
+
+@pytest.mark.parametrize("name", ["events.ndjson", "events.json"])
+def test_a_value_beyond_the_limit_is_refused_by_its_size(name: str, tmp_path: Path):
+    data = b"1\n" + b'"' + b"x" * 2000 + b'"\n2\n'
+    sentence = rf"{name}, line 2, column \d+: the value has more than 1,000 bytes"
+    refused(tmp_path, name, data, sentence, max_value_bytes=1000)
+
+
+def test_line_numbers_are_right_far_into_a_file(tmp_path: Path):
+    good = b'{"text":"' + b"x" * 100 + b'"}\n'
+    data = good * 60_000 + b"\n\n" + b"{,}\n" + good
+    refused(tmp_path, "events.ndjson", data, r"events\.ndjson, line 60003, column 2: ")
+
+
+def test_the_second_of_two_files_is_named(tmp_path: Path):
+    (tmp_path / "1.ndjson").write_bytes(LINES)
+    (tmp_path / "2.ndjson").write_bytes(b"1\nnul\n")
+    with pytest.raises(InvalidJsonError, match=r"2\.ndjson, line 2, column \d: "):
+        write_table(tmp_path / "table", read_json_lines(str(tmp_path / "*.ndjson")))
+
+
+@pytest.mark.parametrize("compression", [".gz", ".zst", ".xz", ".bz2"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "not compressed", "garbage at the end"])
+def test_damaged_compression_is_an_error_that_names_the_file(compression: str, damage: str, tmp_path: Path):
+    whole = COMPRESS[compression](LINES * 1000)
+    middle = len(whole) // 2
+    data = {
+        "cut": whole[:middle],
+        "flipped": whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :],
+        "not compressed": LINES,
+        "garbage at the end": whole + b"garbage that is no frame",
+    }[damage]
+    name = f"events.ndjson{compression}"
+    # zstd need not have a checksum: a changed byte may leave another text, which is not JSON either.
+    sentence = "" if (damage, compression) == ("flipped", ".zst") else " cannot be decompressed: "
+    refused(tmp_path, name, data, rf"events\.ndjson\{compression}{sentence}")
+
+
+@pytest.mark.parametrize("compression", [".gz", ".zst", ".xz", ".bz2"])
+def test_files_that_were_compressed_in_parts_are_read_to_their_end(compression: str, tmp_path: Path):
+    file = tmp_path / f"events.ndjson{compression}"
+    file.write_bytes(COMPRESS[compression](b"1\n2\n") + COMPRESS[compression](b"3\n"))
+    assert texts(file) == ["1", "2", "3"]
