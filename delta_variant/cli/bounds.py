@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from delta_variant.shredding import infer_shredding_schema, unshred
 from delta_variant.stats import decode_bound, encode_bound
 from delta_variant.variant import Variant, extract, parse_json
 
-__all__ = ["TypedValue", "decode", "encode"]
+__all__ = ["Bounds", "TypedValue", "decode", "decode_sides", "encode"]
 
 
 class TypedValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,23 +25,48 @@ class TypedValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     value: msgspec.Raw
 
 
+class Bounds(msgspec.Struct, frozen=True):
+    """The least and the greatest value of a path as JSON, and the SQL type that holds both."""
+
+    type: str
+    min: msgspec.Raw | None = None
+    max: msgspec.Raw | None = None
+
+
 def decode(text: str) -> dict[str, TypedValue]:
     """Return the values in the z85 text of a bound, by path key; raises InvalidStatisticsError."""
-    variant = decode_bound(text)
+    return {
+        path_key: TypedValue(each.type, each.min)
+        for path_key, each in decode_sides(text, None).items()
+        if each.min is not None
+    }
+
+
+def decode_sides(least: object, greatest: object) -> dict[str, Bounds]:
+    """Return the bounds in an entry of minValues and of maxValues, by path key.
+
+    An entry that is no text is no bound (requirements Z7). Raises InvalidStatisticsError.
+    """
+    variants = [decode_bound(side) if isinstance(side, str) else None for side in (least, greatest)]
+    low, high = (_members(variant) if variant else {} for variant in variants)
+    return {
+        path_key: Bounds(_type_of(path_key, variants), low.get(path_key), high.get(path_key))
+        for path_key in {**low, **high}
+    }
+
+
+def _members(variant: Variant) -> dict[str, msgspec.Raw]:
+    text = variant.to_json()
     try:
-        values = msgspec.json.decode(variant.to_json(), type=dict[str, msgspec.Raw])
+        return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except msgspec.ValidationError as error:
-        raise InvalidStatisticsError(
-            f"{text!r} holds {variant.to_json()}, and a bound is an object"
-        ) from error
-    return {path_key: TypedValue(_type_of(variant, path_key), value) for path_key, value in values.items()}
+        raise InvalidStatisticsError(f"a bound is an object from paths to values, and not {text}") from error
 
 
-def _type_of(variant: Variant, path_key: str) -> str:
-    schema = infer_shredding_schema(
-        extract(_array(variant), [path_key], None, strict=True), spark_compatible=False
-    )
-    return "void" if pa.types.is_null(schema.field.type) else type_name(schema.field.type)
+def _type_of(path_key: str, variants: Iterable[Variant | None]) -> str:
+    values = [extract(_array(variant), [path_key], None, strict=True) for variant in variants if variant]
+    arrow_type = infer_shredding_schema(values, spark_compatible=False).field.type
+    return "void" if pa.types.is_null(arrow_type) else type_name(arrow_type)
 
 
 def _array(variant: Variant) -> pa.StructArray:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -14,16 +13,24 @@ from delta_variant import data_file, jsonpath
 from delta_variant.expression.types import type_name
 from delta_variant.stats import FileStatistics
 
-from .bounds import TypedValue, decode
+from .bounds import Bounds, decode_sides
 from .target import DataFile, statistic
-from .terminal import Heading, console, fill, path_step, print_lines, print_table, shorten, size_text
+from .terminal import Heading, console, count, fill, path_step, print_lines, print_table, shorten, size_text
 
 __all__ = ["FileShredding", "merge", "print_tree", "shredding_of"]
 
 MAX_BOUND_CHARACTERS = 24
 
-Bound: TypeAlias = bool | int | Decimal | str | None
-"""A bound as JSON has it, comparable with one of its type."""
+HEADINGS: tuple[Heading, ...] = (
+    ("path", "left"),
+    ("type", "left"),
+    ("typed_value", "right"),
+    ("value", "right"),
+    ("bytes", "right"),
+    ("min", "left"),
+    ("max", "left"),
+)
+DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
 
 class Leaf(msgspec.Struct, frozen=True):
@@ -31,6 +38,9 @@ class Leaf(msgspec.Struct, frozen=True):
 
     values: int | None
     bytes: int
+
+
+UNKNOWN = Leaf(None, 0)
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,8 +54,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     type: str
     value: Leaf | None = None
     typed_value: Leaf | None = None
-    min: TypedValue | None = None
-    max: TypedValue | None = None
+    min: msgspec.Raw | None = None
+    max: msgspec.Raw | None = None
 
 
 class VariantColumn(msgspec.Struct, frozen=True):
@@ -70,10 +80,11 @@ def shredding_of(subject: DataFile) -> FileShredding:
     """Return how a file is shredded, with the bounds of its statistics; raises DataFileError."""
     file = data_file.open_file(subject.store, subject.path)
     footer = file.inspect()
+    groups = {column: _group_type(file.schema, column) for column in subject.variants}
     columns = {
-        name: _variant_column(file.schema, footer, column, subject.stats)
-        for column, name in subject.variants.items()
-        if column[0] in file.schema.names
+        subject.variants[column]: _variant_column(group, footer, column, subject.stats)
+        for column, group in groups.items()
+        if group is not None
     }
     return FileShredding(
         rows=footer["rows"],
@@ -84,19 +95,20 @@ def shredding_of(subject: DataFile) -> FileShredding:
     )
 
 
+def _group_type(fields: Any, column: Sequence[str]) -> Any:
+    """Return the type of a column, None where the file lacks it: it may be newer than the file."""
+    found = {field.name: field.type for field in fields}.get(column[0])
+    return found if found is None or len(column) == 1 else _group_type(found, column[1:])
+
+
 def _variant_column(
-    schema: pa.Schema, footer: Mapping[str, Any], column: tuple[str, ...], stats: FileStatistics
+    group: pa.StructType, footer: Mapping[str, Any], column: tuple[str, ...], stats: FileStatistics
 ) -> VariantColumn:
-    group: Any = reduce(
-        lambda parent, name: parent.field(name).type, column[1:], schema.field(column[0]).type
-    )
     # The kernel reports the leaves in the order of the schema, whatever lists are called in between.
     leaves = (_leaf(leaf) for leaf in footer["leaves"] if tuple(leaf["path"][: len(column)]) == column)
     own, nodes = _group(group, (), leaves)
-    least, greatest = (_bounds(side, column) for side in (stats.min_values, stats.max_values))
-    return VariantColumn(
-        own.get("metadata", Leaf(0, 0)), tuple(_bounded(node, least, greatest) for node in nodes)
-    )
+    bounds = decode_sides(statistic(stats.min_values, column), statistic(stats.max_values, column))
+    return VariantColumn(own.get("metadata", Leaf(0, 0)), tuple(_bounded(node, bounds) for node in nodes))
 
 
 def _leaf(leaf: Mapping[str, Any]) -> Leaf:
@@ -121,7 +133,7 @@ def _group(
                 for node in _group(child, (*path, name), leaves)[1]
             ]
         else:
-            own[part.name] = next(leaves)
+            own[part.name] = next(leaves, UNKNOWN)
     node = Node(path=path, type=kind, value=own.get("value"), typed_value=own.get("typed_value"))
     return own, [node, *below]
 
@@ -143,16 +155,13 @@ def _children(arrow_type: Any) -> Iterator[tuple[str | None, Any]]:
         yield from ((part.name, part.type) for part in arrow_type)
 
 
-def _bounds(side: Mapping[str, Any], column: Sequence[str]) -> Mapping[str, TypedValue]:
-    text = statistic(side, column)
-    return decode(text) if isinstance(text, str) else {}
-
-
-def _bounded(node: Node, least: Mapping[str, TypedValue], greatest: Mapping[str, TypedValue]) -> Node:
-    if None in node.path:
+def _bounded(node: Node, bounds: Mapping[str, Bounds]) -> Node:
+    names = [step for step in node.path if step is not None]
+    found = bounds.get(jsonpath.normalize(names))
+    # What is below the elements of a list never has bounds (requirements K4).
+    if found is None or len(names) < len(node.path):
         return node
-    path_key = jsonpath.normalize([step for step in node.path if step is not None])
-    return msgspec.structs.replace(node, min=least.get(path_key), max=greatest.get(path_key))
+    return msgspec.structs.replace(node, min=found.min, max=found.max)
 
 
 def merge(parts: Sequence[FileShredding]) -> FileShredding:
@@ -203,31 +212,27 @@ def _add(leaves: Iterable[Leaf | None]) -> Leaf | None:
     return Leaf(sum(counts) if len(counts) == len(present) else None, sum(leaf.bytes for leaf in present))
 
 
-def _extreme(choose: Any, first: TypedValue | None, second: TypedValue | None) -> TypedValue | None:
-    if first is None or second is None or first.type != second.type:
+def _extreme(choose: Any, first: msgspec.Raw | None, second: msgspec.Raw | None) -> msgspec.Raw | None:
+    if first is None or second is None:
         return None
-    result: TypedValue = choose(first, second, key=lambda bound: msgspec.json.decode(bound.value, type=Bound))
-    return result
+    # NaN is text in JSON, and no text compares with a number.
+    if isinstance(DECODER.decode(first), str) != isinstance(DECODER.decode(second), str):
+        return None
+    chosen: msgspec.Raw = choose(first, second, key=DECODER.decode)
+    return chosen
 
 
 def print_tree(name: str, shredding: FileShredding) -> None:
     """Print a heading, and a table of the paths for each Variant column, indented as they nest."""
     out = console()
-    counts = f"{shredding.rows:,} rows, {size_text(shredding.bytes)}, {shredding.row_groups:,} row groups"
-    files = f"{shredding.files:,} files, " if shredding.files != 1 else ""
-    print_lines(out, f"{name}: {files}{counts}", *(f"written by {writer}" for writer in shredding.created_by))
-    headings: list[Heading] = [
-        ("path", "left"),
-        ("type", "left"),
-        ("typed_value", "right"),
-        ("value", "right"),
-        ("bytes", "right"),
-    ]
+    files, groups = count(shredding.files, "file"), count(shredding.row_groups, "row group")
+    counts = f"{count(shredding.rows, 'row')}, {size_text(shredding.bytes)} in {files}, {groups}"
+    print_lines(out, f"{name}: {counts}", *(f"written by {writer}" for writer in shredding.created_by))
     for column, content in shredding.columns.items():
         print_lines(out, "")
         rows = [_cells(column, node, shredding.rows) for node in content.paths]
         rows.insert(1, ("  (metadata)", "", "", "", size_text(content.metadata.bytes), "", ""))
-        print_table(out, [*headings, ("min", "left"), ("max", "left")], rows)
+        print_table(out, HEADINGS, rows)
     if not shredding.columns:
         print_lines(out, "no Variant column")
 
@@ -237,7 +242,7 @@ def _cells(column: str, node: Node, rows: int) -> tuple[str, ...]:
     fills = (fill(leaf.values, rows, node.path) if leaf else "" for leaf in (node.typed_value, node.value))
     total = sum(leaf.bytes for leaf in (node.typed_value, node.value) if leaf)
     sides = (
-        shorten(bytes(bound.value).decode(), MAX_BOUND_CHARACTERS) if bound else ""
+        shorten(bytes(bound).decode(), MAX_BOUND_CHARACTERS) if bound else ""
         for bound in (node.min, node.max)
     )
     return name, node.type, *fills, size_text(total), *sides

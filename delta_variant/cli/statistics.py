@@ -9,7 +9,7 @@ import msgspec
 
 from delta_variant import jsonpath
 
-from .bounds import TypedValue, decode
+from .bounds import Bounds, decode_sides
 from .target import DataFile, statistic
 from .terminal import Heading, console, path_text, print_lines, print_table, shorten
 
@@ -23,13 +23,6 @@ HEADINGS: tuple[Heading, ...] = (
     ("min", "left"),
     ("max", "left"),
 )
-
-
-class Bounds(msgspec.Struct, frozen=True):
-    """The least and the greatest value of a path."""
-
-    min: TypedValue | None
-    max: TypedValue | None
 
 
 def json_report(file: DataFile) -> dict[str, Any]:
@@ -54,20 +47,14 @@ def _rows(file: DataFile) -> Iterator[tuple[str, ...]]:
         nulls = statistic(stats.null_count, path)
         count = "" if nulls is None else f"{nulls:,}"
         if path not in file.variants:
-            yield (
-                ".".join(path),
-                "",
-                count,
-                _shown(statistic(stats.min_values, path)),
-                _shown(statistic(stats.max_values, path)),
-            )
+            sides = [_shown(statistic(side, path)) for side in (stats.min_values, stats.max_values)]
+            yield ".".join(path), "", count, *sides
             continue
         name = file.variants[path]
         yield name, "variant", count, "", ""
         for path_key, bounds in _bounds(file, path).items():
-            some = bounds.min or bounds.max
-            sides = (_shown(bound and bound.value) for bound in (bounds.min, bounds.max))
-            yield f"  {path_text(name, jsonpath.parse(path_key))}", some.type if some else "", "", *sides
+            column = path_text(name, jsonpath.parse(path_key))
+            yield f"  {column}", bounds.type, "", _shown(bounds.min), _shown(bounds.max)
 
 
 def _leaves(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -83,8 +70,4 @@ def _shown(value: Any) -> str:
 
 
 def _bounds(file: DataFile, path: tuple[str, ...]) -> dict[str, Bounds]:
-    least, greatest = (
-        decode(text) if isinstance(text, str) else {}
-        for text in (statistic(file.stats.min_values, path), statistic(file.stats.max_values, path))
-    )
-    return {key: Bounds(least.get(key), greatest.get(key)) for key in {**least, **greatest}}
+    return decode_sides(statistic(file.stats.min_values, path), statistic(file.stats.max_values, path))

@@ -13,7 +13,7 @@ from delta_variant.expression.types import type_name
 from delta_variant.write import WriteResult
 
 from .progress import Intake
-from .terminal import Heading, console, fill, path_text, print_lines, print_table, size_text
+from .terminal import Heading, console, count, fill, path_text, print_lines, print_table, size_text
 
 __all__ = ["WriteSummary"]
 
@@ -87,13 +87,13 @@ class WriteSummary:
         if result.version is None:
             yield f"{self.table}: nothing was written"
             return
-        files = "1 file" if len(result.files) == 1 else f"{len(result.files):,} files"
-        yield f"{self.table}: version {result.version}, {result.rows:,} rows in {files}"
+        rows, files = count(result.rows, "row"), count(len(result.files), "file")
+        yield f"{self.table}: version {result.version}, {rows} in {files}"
         sizes = f"{size_text(intake.bytes)} in, {size_text(self.bytes_out)} out"
         yield f"{sizes}, {intake.seconds:.1f} s, {result.rows / max(intake.seconds, 1e-6):,.0f} rows/s"
         if result.invalid:
             fate = f"rejected: see {self.rejects}" if self.rejects else "stored as NULL"
-            yield f"{result.invalid:,} {'line is' if result.invalid == 1 else 'lines are'} not valid, {fate}"
+            yield f"{count(result.invalid, 'value')} not valid, {fate}"
 
     def _cells(self, each: PathFill) -> tuple[str, ...]:
         rows = self.result.rows
@@ -107,8 +107,8 @@ def _fills(result: WriteResult) -> Iterator[PathFill]:
     for file in result.files:
         for column, paths in file.variants.items():
             for each in paths:
-                count = counts[column, each.path, type_name(each.type)]
-                count[0] += each.typed
-                count[1] += each.values
+                total = counts[column, each.path, type_name(each.type)]
+                total[0] += each.typed
+                total[1] += each.values
     for (column, path, name), (typed, values) in counts.items():
         yield PathFill(column, path, name, typed, values)

@@ -15,6 +15,7 @@ from delta_variant import jsonpath
 __all__ = [
     "Heading",
     "console",
+    "count",
     "fill",
     "path_step",
     "path_text",
@@ -72,17 +73,22 @@ def size_text(size: float) -> str:
     return f"{size:,.1f} TB"
 
 
-def fill(count: int | None, rows: int, path: Sequence[str | None]) -> str:
+def count(number: int, noun: str) -> str:
+    """Return a number and what it counts: `1 row`, `2,000 rows`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def fill(values: int | None, rows: int, path: Sequence[str | None]) -> str:
     """Return how full a path's column is: a share of the rows, or values a row below elements of a list."""
-    if count is None:
+    if values is None:
         return "?"
-    if not count or not rows:
+    if not values or not rows:
         return "0"
-    share = count / rows
+    share = values / rows
     if None in path:
         return f"{share:.2f} a row"
     percent = f"{100 * share:.1f} %"
-    return {"0.0 %": "< 0.1 %", "100.0 %": "100 %" if count == rows else "> 99.9 %"}.get(percent, percent)
+    return {"0.0 %": "< 0.1 %", "100.0 %": "100 %" if values == rows else "> 99.9 %"}.get(percent, percent)
 
 
 def print_lines(out: Console, *lines: str) -> None:
