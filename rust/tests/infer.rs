@@ -300,6 +300,15 @@ fn arrays_count_like_single_values_and_sql_nulls_for_nothing() {
 }
 
 #[test]
+fn of_names_that_differ_only_in_case_the_most_filled_has_a_column() {
+    let one = obj([("ID", V::Int(1)), ("Id", V::Int(2)), ("É", V::Int(3)), ("é", V::Int(4))]);
+    let rows = [one.clone(), one.clone(), one, obj([("Id", V::Int(5))])];
+    let expected =
+        [("Id", leaf(LeafType::Int64)), ("É", leaf(LeafType::Int64)), ("é", leaf(LeafType::Int64))];
+    assert_eq!(infer(&rows), object(expected));
+}
+
+#[test]
 fn malformed_bytes_are_an_error_that_names_the_row() {
     let rows = [(metadata::EMPTY.to_vec(), vec![0x00]), (metadata::EMPTY.to_vec(), vec![0x02, 0x09])];
     let error = Inference::new(InferOptions::default()).add_array(&variants(&rows, false, &[true, true]));

@@ -169,11 +169,21 @@ impl Inference {
         if fields.is_empty() { ShreddingSchema::Untyped } else { ShreddingSchema::Object(fields) }
     }
 
+    /// The fields of an object that may have columns, in the order of their names. Of names that differ only in
+    /// the case of ASCII letters only the most filled may: DuckDB renames the second column of such a pair.
     fn sorted_fields(&self, node: usize) -> Vec<(&str, usize)> {
         let mut fields: Vec<_> =
             self.nodes[node].fields.iter().map(|(name, &field)| (&**name, field)).collect();
+        fields.sort_by_cached_key(|&(name, field)| {
+            (name.to_ascii_lowercase(), std::cmp::Reverse(self.typed_rows(field)), name)
+        });
+        fields.dedup_by(|(name, _), (kept, _)| name.eq_ignore_ascii_case(kept));
         fields.sort_unstable();
         fields
+    }
+
+    fn typed_rows(&self, node: usize) -> u64 {
+        self.nodes[node].counts.typed(self.options.spark_compatible).map_or(0, |typed| typed.rows)
     }
 
     fn count(&mut self, node: usize, depth: usize, metadata: &Metadata<'_>, bytes: &[u8]) -> Result<()> {
