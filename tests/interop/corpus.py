@@ -19,9 +19,10 @@ def read_lines(corpora: Path, name: str) -> list[str]:
         return [line.rstrip("\n") for line in islice(lines, 0, None, CORPORA[name])]
 
 
-def json_table(lines: list[str]) -> pa.Table:
-    """Return the lines as Arrow columns `line` (their number) and `event` (JSON text, to become Variant)."""
-    return pa.table({"line": range(len(lines)), "event": pa.array(lines, pa.json_())})
+def json_table(lines: list[str], first: int = 0) -> pa.Table:
+    """Return Arrow columns `line`, numbers from `first` on, and `event`, JSON text that is to become Variant."""
+    numbers = pa.array(range(first, first + len(lines)), pa.int64())
+    return pa.table({"line": numbers, "event": pa.array(lines, pa.json_())})
 
 
 def write_texts(lines: list[str], file: Path) -> Path:

@@ -18,7 +18,7 @@ def table(corpora: Path, tmp_path: Path) -> Path:
     """Return a table of ours with two commits of different sizes."""
     lines = read_lines(corpora, "github_webhooks")
     dv.write_table(str(tmp_path / "table"), json_table(lines[:300]))
-    dv.write_table(str(tmp_path / "table"), json_table(lines[300:]), mode="append")
+    dv.write_table(str(tmp_path / "table"), json_table(lines[300:], 300), mode="append")
     return tmp_path / "table"
 
 

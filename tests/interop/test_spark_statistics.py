@@ -1,0 +1,108 @@
+"""Our statistics are what Spark decodes, what it derives from our files, and what its checkpoints keep."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interop.corpus import CORPORA, json_table, read_lines
+from interop.tables import actions, rows_by_spark, rows_by_us
+from pyspark.sql import SparkSession
+
+import delta_variant as dv
+
+SIDES = (("minValues", "MIN_STAT"), ("maxValues", "MAX_STAT"))
+
+
+@pytest.fixture
+def table(corpora: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """Return a table of ours that holds the corpus which the test asks for."""
+    dv.write_table(str(tmp_path / "table"), json_table(read_lines(corpora, request.param)))
+    return tmp_path / "table"
+
+
+@pytest.mark.parametrize("table", CORPORA, indirect=True)
+def test_spark_decodes_our_bounds_and_derives_the_same_from_our_footer(spark: SparkSession, table: Path):
+    jvm: Any = spark._jvm
+    codec = _scala_object(jvm, "org.apache.spark.sql.delta.util.DeltaStatsJsonUtils")
+    [add] = actions(table, "add")
+    derived = _derived_from_footer(spark, table / add["path"])
+    stats = json.loads(add["stats"])
+
+    for side, stat_type in SIDES:
+        bounds = json.loads(codec.decodeVariantFromZ85(stats[side]["event"]).toString())
+        assert 0 < len(bounds) <= 32
+        assert bounds == {path: derived[stat_type][path] for path in bounds}
+
+
+@pytest.mark.parametrize("table", CORPORA, indirect=True)
+def test_our_bounds_enclose_every_value_as_spark_finds_it(spark: SparkSession, table: Path):
+    jvm: Any = spark._jvm
+    codec = _scala_object(jvm, "org.apache.spark.sql.delta.util.DeltaStatsJsonUtils")
+    stats = json.loads(actions(table, "add")[0]["stats"])
+    least, greatest = (
+        json.loads(codec.decodeVariantFromZ85(stats[side]["event"]).toString()) for side, _ in SIDES
+    )
+
+    paths = [path for path in least if path in greatest]
+    cast = {path: "string" if isinstance(least[path], str) else "decimal(38,10)" for path in paths}
+    expressions = {
+        f"{side}{index}": f"{side}(variant_get(event, \"{path}\", '{cast[path]}'))"
+        for index, path in enumerate(paths)
+        for side in ("min", "max")
+        if '"' not in path
+    }
+    [found] = rows_by_spark(spark, table, expressions)
+    for index, path in enumerate(paths):
+        smallest, largest = found[f"min{index}"], found[f"max{index}"]
+        if isinstance(smallest, str):
+            assert least[path] == smallest[:32], path
+            assert greatest[path] == (largest if len(largest) <= 32 else largest[:32] + "\U0010ffff"), path
+        else:
+            assert (least[path], greatest[path]) == (smallest, largest), path
+
+
+@pytest.mark.parametrize("table", ["github_webhooks"], indirect=True)
+def test_a_checkpoint_of_spark_keeps_our_statistics_and_both_read_behind_it(spark: SparkSession, table: Path):
+    columns = {"line": "line", "text": "to_json(event)"}
+    dv.write_table(str(table), json_table(['{"a":1}'], 1_000), mode="append")
+    before = {add["path"]: add["stats"] for add in actions(table, "add")}
+    rows = rows_by_us(table, columns)
+
+    delta_log = _scala_object(spark._jvm, "org.apache.spark.sql.delta.DeltaLog")
+    delta_log.forTable(spark._jsparkSession, str(table)).checkpoint()
+    delta_log.clearCache()
+    (table / "_delta_log" / f"{0:020}.json").unlink()
+
+    snapshot = dv.load_snapshot(str(table))
+    kept = dict(zip(snapshot.files["path"].to_pylist(), snapshot.files["stats"].to_pylist(), strict=True))
+    assert {path: json.loads(stats) for path, stats in kept.items()} == {
+        path: json.loads(stats) for path, stats in before.items()
+    }
+    assert rows_by_us(table, columns) == rows == rows_by_spark(spark, table, columns)
+
+
+def _derived_from_footer(spark: SparkSession, file: Path) -> dict[str, dict[str, Any]]:
+    """Return the bounds that Delta on Spark would write for the file, had it written it."""
+    jvm: Any = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(str(file))
+    configuration = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    footer = jvm.org.apache.parquet.hadoop.ParquetFileReader.readFooter(configuration, path)
+    # Dates and times of proleptic calendars, as ours are, stay as they are.
+    unchanged = getattr(jvm.scala.Predef, "$conforms")()
+    package = "org.apache.spark.sql.delta.stats"
+    derived = _scala_object(jvm, f"{package}.VariantStatsData").apply(footer, unchanged, unchanged)
+    column = jvm.org.apache.spark.api.python.PythonUtils.toSeq(["event"])
+    return {
+        name: json.loads(
+            derived.forPrefixAndStatType(column, _scala_object(jvm, f"{package}.{name}")).toString()
+        )
+        for _, name in SIDES
+    }
+
+
+def _scala_object(jvm: Any, name: str) -> Any:
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return jvm.java.lang.Class.forName(f"{name}$", True, loader).getField("MODULE$").get(None)

@@ -1,0 +1,97 @@
+"""We read the tables that Spark with Delta's own JARs writes, value by value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from interop.corpus import CORPORA, read_lines, write_texts
+from interop.tables import load, rows_by_spark, rows_by_us
+from pyspark.sql import SparkSession
+
+import delta_variant as dv
+
+TABLES = (
+    "a_unshredded",
+    "b0_shredded_defaults",
+    "b1_limit_only",
+    "b2_stats_preview",
+    "c_both_preview",
+    "c_stats_ga",
+    "c_stats_ga_limit2",
+    "d_cdf",
+    "d_ckpt_struct_nojson",
+    "d_cm_id",
+    "d_cm_name",
+    "d_dv",
+    "d_partitioned",
+    "d_v2ckpt",
+    "f_prop_toggle",
+    "g_missing",
+    "g_names",
+    "g_scalar",
+    "g_types",
+)
+SHREDDED = (
+    "TBLPROPERTIES ('delta.enableVariantShredding' = 'true', 'delta.feature.variantShredding' = 'supported')"
+)
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_we_read_every_value_of_a_shredded_table(
+    spark: SparkSession, corpora: Path, tmp_path: Path, name: str
+):
+    table = tmp_path / "table"
+    texts = write_texts(read_lines(corpora, name), tmp_path / "texts.ndjson")
+    spark.sql(f"CREATE TABLE delta.`{table}` (line BIGINT, event VARIANT) USING delta {SHREDDED}")
+    parsed = spark.read.schema("line BIGINT, text STRING").json(str(texts))
+    parsed.selectExpr("line", "parse_json(text) AS event").write.format("delta").mode("append").save(
+        str(table)
+    )
+
+    columns = {"line": "line", "text": "to_json(event)"}
+    assert rows_by_us(table, columns) == rows_by_spark(spark, table, columns)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_we_read_every_column_of_a_table_of_the_corpus(
+    spark: SparkSession, unpack_table: Callable[[str], Path], name: str
+):
+    table = unpack_table(name)
+    columns = {
+        f"c{index}": f"to_json(`{column}`)" if kind == "variant" else f"`{column}`"
+        for index, (column, kind) in enumerate(load(spark, table).dtypes)
+        if not kind.startswith(("struct", "array", "map"))
+    }
+    # The tables have no key in common, and their rows no order.
+    assert rows_by_us(table, columns) == rows_by_spark(spark, table, columns)
+
+
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+def test_we_read_variants_within_structs_arrays_and_maps(spark: SparkSession, tmp_path: Path, mode: str):
+    table = tmp_path / "table"
+    properties = SHREDDED.removesuffix(")") + f", 'delta.columnMapping.mode' = '{mode}')"
+    event = "parse_json(format_string('{\"a\":%d,\"b\":\"%s\"}', id, id))"
+    spark.sql(
+        f"CREATE TABLE delta.`{table}` USING delta {properties} AS SELECT id, "
+        f"named_struct('event', {event}, 'inner', named_struct('v', {event})) AS s, "
+        f"array({event}, NULL, parse_json('null')) AS l, map('key', {event}, 'none', NULL) AS m "
+        "FROM range(0, 20, 1, 1)"
+    )
+    if mode != "none":
+        spark.sql(f"ALTER TABLE delta.`{table}` RENAME COLUMN s.inner TO renamed")
+    inner = "renamed" if mode != "none" else "inner"
+
+    paths = {"id": "id", "event": "to_json(s.event)", "v": f"s.{inner}.v:a::bigint"}
+    assert rows_by_us(table, paths) == rows_by_spark(spark, table, paths)
+
+    for row in dv.read_table(str(table)).read_all().to_pylist():
+        number, text = row["id"], f'{{"a":{row["id"]},"b":"{row["id"]}"}}'
+        assert _text(row["s"]["event"]) == _text(row["s"][inner]["v"]) == text, number
+        assert [_text(value) for value in row["l"]] == [text, None, "null"], number
+        assert [(key, _text(value)) for key, value in row["m"]] == [("key", text), ("none", None)], number
+
+
+def _text(variant: dict[str, bytes] | None) -> str | None:
+    return variant and dv.Variant(variant["metadata"], variant["value"]).to_json()
