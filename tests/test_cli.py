@@ -1,0 +1,389 @@
+"""The command line: what it prints, where, and with which exit status."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from delta_variant.cli import main
+from delta_variant.cli.app import app
+from delta_variant.cli.terminal import fill, path_text, printable, size_text
+from delta_variant.write import write_table
+
+EVENTS = [
+    {"user": {"id": 7}, "action": "buy", "amount": 12.5, "tags": ["a", "b"]},
+    {"user": {"id": 8}, "action": "view", "tags": []},
+    {"user": {"id": "x"}, "action": "buy", "amount": 3},
+]
+ESCAPE = "\x1b[2J"
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    """Return a file of three events, one with a user id of another type."""
+    path = tmp_path / "events.ndjson"
+    path.write_text("".join(json.dumps(event) + "\n" for event in EVENTS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def table(tmp_path: Path, events: Path) -> str:
+    """Return a table of the three events."""
+    uri = str(tmp_path / "table")
+    assert run("write", str(events), uri, "--column", "event").exit_code == 0
+    return uri
+
+
+def run(*arguments: str, stdin: bytes | None = None):
+    return CliRunner().invoke(app, list(arguments), input=stdin)
+
+
+def run_main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Return exit status, standard output and standard error of `main`, which turns errors into sentences."""
+    with pytest.raises(SystemExit) as exited:
+        main(arguments)
+    captured = capsys.readouterr()
+    return int(exited.value.code or 0), captured.out, captured.err
+
+
+def test_write_sums_up_rows_files_bytes_and_how_full_each_path_is(tmp_path, events):
+    result = run("write", str(events), str(tmp_path / "table"), "--column", "event")
+    assert result.exit_code == 0
+    first, second, _, *paths = result.stdout.splitlines()
+    assert first.endswith("table: version 0, 3 rows in 1 file")
+    assert re.fullmatch(rf"{events.stat().st_size} bytes in, \d\.\d kB out, \d\.\d s, [\d,]+ rows/s", second)
+    assert [re.split(r" {2,}", line.strip()) for line in paths] == [
+        ["shredded path", "type", "typed_value", "value"],
+        ["event:action", "string", "100 %", "0"],
+        ["event:amount", "decimal(18,1)", "66.7 %", "0"],
+        ["event:tags[]", "string", "0.67 a row", "0"],
+        ["event:user.id", "bigint", "66.7 %", "33.3 %"],
+    ]
+
+
+def test_write_prints_one_json_object_for_scripts(tmp_path, events):
+    result = run("write", str(events), str(tmp_path / "table"), "--column", "event", "--json")
+    report = json.loads(result.stdout)
+    assert {name: report[name] for name in ("version", "rows", "invalid", "rejects", "bytes_in")} == {
+        "version": 0,
+        "rows": 3,
+        "invalid": 0,
+        "rejects": None,
+        "bytes_in": events.stat().st_size,
+    }
+    (file,) = report["files"]
+    assert file["rows"] == 3
+    assert file["bytes"] == report["bytes_out"] == (tmp_path / "table" / file["path"]).stat().st_size
+    by_path = {
+        tuple(each["path"]): (each["type"], each["typed"], each["values"]) for each in report["shredded"]
+    }
+    assert by_path["user", "id"] == ("bigint", 2, 1)
+    assert by_path["tags", None] == ("string", 2, 0)
+
+
+def test_write_without_shredding_has_no_shredded_paths(tmp_path, events):
+    result = run("write", str(events), str(tmp_path / "table"), "--no-shredding", "--json")
+    assert json.loads(result.stdout)["shredded"] == []
+
+
+def test_write_takes_several_inputs_globs_gzip_and_appends(tmp_path, events, table):
+    (tmp_path / "more.json.gz").write_bytes(gzip.compress(b'[{"user": {"id": 1}}, {"user": {"id": 2}}]'))
+    again = run("write", str(events), str(tmp_path / "m*.gz"), table, "--column", "event", "--mode", "append")
+    assert again.exit_code == 0
+    assert "version 1, 5 rows in 1 file" in again.stdout
+
+
+def test_write_reads_standard_input(tmp_path):
+    result = run("write", "-", str(tmp_path / "table"), "--json", stdin=b'{"a": 1}\n{"a": 2}\n')
+    assert json.loads(result.stdout)["rows"] == 2
+
+
+def test_write_ignores_a_table_that_exists(events, table):
+    result = run("write", str(events), table, "--mode", "ignore")
+    assert (result.exit_code, result.stdout) == (0, f"{table}: nothing was written\n")
+
+
+def test_a_bad_line_is_one_sentence_and_status_2_and_nothing_is_committed(tmp_path, capsys):
+    dirty = tmp_path / "dirty.ndjson"
+    dirty.write_bytes(b'{"a": 1}\n{"a": }\n')
+    status, out, err = run_main(capsys, "write", str(dirty), str(tmp_path / "table"))
+    assert (status, out) == (2, "")
+    assert re.fullmatch(rf"delta-variant: {re.escape(str(dirty))}, line 2, column 7: [^\n]+\n", err)
+    assert not list(tmp_path.glob("table/_delta_log/*.json"))
+
+
+def test_rejected_lines_are_findings_and_go_to_a_file(tmp_path):
+    dirty, rejects = tmp_path / "dirty.ndjson", tmp_path / "rejects.ndjson"
+    dirty.write_bytes(b'{"a": 1}\n{"a": }\n')
+    options = ("--on-invalid", "reject", "--rejects", str(rejects))
+    result = run("write", str(dirty), str(tmp_path / "table"), *options)
+    assert result.exit_code == 1
+    assert f"1 value not valid, rejected: see {rejects}" in result.stdout
+    (reject,) = map(json.loads, rejects.read_text(encoding="utf-8").splitlines())
+    assert (reject["line"], reject["text"]) == (2, '{"a": }')
+
+
+def test_lines_stored_as_null_are_findings(tmp_path):
+    result = run("write", "-", str(tmp_path / "table"), "--on-invalid", "null", stdin=b"1\nx\n")
+    assert result.exit_code == 1
+    assert "1 value not valid, stored as NULL" in result.stdout
+    assert run("read", str(tmp_path / "table"), "--json").stdout == '{"value":1}\n{"value":null}\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--on-invalid", "reject"], "--on-invalid reject and --rejects FILE go together"),
+        (["--rejects", "x"], "--on-invalid reject and --rejects FILE go together"),
+        (["--target-file-size", "much"], "'much' is no size"),
+        (["--mode", "overwrite"], "--mode"),
+    ],
+)
+def test_wrong_usage_is_status_2(events, tmp_path, capsys, options, sentence):
+    status, out, err = run_main(capsys, "write", str(events), str(tmp_path / "table"), *options)
+    assert (status, out) == (2, "")
+    assert sentence in err
+    assert not (tmp_path / "table").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["read", "absent"], "there is no Delta table at"),
+        (["inspect", "absent"], "there is no Delta table at"),
+        (["write", "absent.ndjson", "table"], "there is no file absent.ndjson"),
+        (["z85", "decode", "0r"], "holds no Variant"),
+        (["z85", "encode", "[1]"], "a bound is a JSON object from paths to values"),
+        (["z85", "encode", '{"$": [1]}'], "a list has no bounds"),
+    ],
+)
+def test_an_error_is_one_sentence_without_a_traceback(tmp_path, monkeypatch, capsys, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run_main(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("delta-variant: ")
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_read_prints_whole_rows_as_json_lines(table):
+    lines = run("read", table, "--json").stdout.splitlines()
+    assert [json.loads(line)["event"] for line in lines] == EVENTS
+
+
+def test_read_prints_named_paths_that_a_filter_keeps(table):
+    columns = ("-c", "user=event:user.id::string", "-c", "event:amount::decimal(4,1) as amount")
+    result = run("read", table, *columns, "--where", "event:action::string = 'buy'", "--format", "json")
+    assert result.stdout == '{"user":"7","amount":12.5}\n{"user":"x","amount":3.0}\n'
+
+
+def test_read_prints_csv_and_a_limited_table(table):
+    columns = ("-c", "action=event:action::string", "-c", "tags=event:tags")
+    assert run("read", table, *columns, "--format", "csv", "--limit", "2").stdout == (
+        'action,tags\nbuy,"[""a"",""b""]"\nview,[]\n'
+    )
+    shown = run("read", table, *columns, "--limit", "1").stdout.splitlines()
+    assert [line.split() for line in shown] == [
+        ["action", "tags"],
+        ["buy", '["a","b"]'],
+        ["the", "first", "1", "rows:", "--limit", "shows", "more"],
+    ]
+
+
+def test_read_takes_an_earlier_version(events, table):
+    run("write", str(events), table, "--column", "event", "--mode", "append")
+    assert len(run("read", table, "--json").stdout.splitlines()) == 6
+    assert len(run("read", table, "--json", "--version", "0").stdout.splitlines()) == 3
+
+
+def test_read_prints_nested_ordinary_values_as_json(tmp_path):
+    rows = pa.table(
+        {
+            "s": pa.array([{"a": 1, "b": [1.5, None]}, None]),
+            "d": pa.array([18_262, None], pa.date32()),
+            "t": pa.array([1, None], pa.timestamp("us", "UTC")),
+            "b": pa.array([b"\x00", None]),
+        }
+    )
+    write_table(tmp_path / "table", rows)
+    assert run("read", str(tmp_path / "table"), "--json").stdout.splitlines() == [
+        '{"s":{"a":1,"b":[1.5,null]},"d":"2020-01-01","t":"1970-01-01T00:00:00.000001Z","b":"AA=="}',
+        '{"s":null,"d":null,"t":null,"b":null}',
+    ]
+
+
+def test_inspect_prints_the_shredding_tree_with_fill_and_bounds(table):
+    rows = [re.split(r" {2,}", line.strip()) for line in run("inspect", table).stdout.splitlines()]
+    assert ["path", "type", "typed_value", "value", "bytes", "min", "max"] in rows
+    tree = {row[0]: row for row in rows}
+    assert tree["user"][1] == "object"
+    assert tree["id"][1:4] == ["bigint", "66.7 %", "33.3 %"]
+    assert tree["action"][-2:] == ['"buy"', '"view"']
+    assert tree["tags"][1] == "array"
+    assert tree["[]"][1:4] == ["string", "0.67 a row", "0"]
+
+
+def test_inspect_of_a_file_and_of_its_table_say_the_same(table):
+    (file,) = Path(table).glob("*.parquet")
+    whole, one = (json.loads(run("inspect", target, "--json").stdout) for target in (table, str(file)))
+    assert whole == one
+    nodes = {tuple(node["path"]): node for node in one["columns"]["event"]["paths"]}
+    assert nodes["amount",]["type"] == "decimal(18,1)"
+    assert nodes["amount",]["typed_value"]["values"] == 2
+    assert (nodes["amount",]["min"], nodes["amount",]["max"]) == (3, 12.5)
+    # A path with other values beside the typed ones has no bounds.
+    assert "min" not in nodes["user", "id"]
+
+
+def test_inspect_of_a_table_adds_up_its_files_and_widens_their_bounds(tmp_path):
+    uri = str(tmp_path / "table")
+    for text in (b'{"a": 9, "b": 1}\n', b'{"a": 10}\n'):
+        run("write", "-", uri, "--mode", "append", stdin=text)
+    report = json.loads(run("inspect", uri, "--json").stdout)
+    assert (report["rows"], report["files"], report["row_groups"]) == (2, 2, 2)
+    nodes = {tuple(node["path"]): node for node in report["columns"]["value"]["paths"]}
+    assert (nodes["a",]["typed_value"]["values"], nodes["a",]["min"], nodes["a",]["max"]) == (2, 9, 10)
+    assert (nodes["b",]["min"], nodes["b",]["max"]) == (1, 1)
+
+
+def test_inspect_and_stats_read_what_another_writer_wrote(corpora):
+    table = str(corpora / "delta-golden" / "variant-stats-no-checkpoint")
+    report = json.loads(run("inspect", table, "--json").stdout)
+    nested = {tuple(node["path"]): node for node in report["columns"]["nv.v"]["paths"]}
+    assert (nested["id",]["min"], nested["id",]["max"]) == (10, 19)
+    (line,) = run("stats", table, "--json").stdout.splitlines()
+    statistics = json.loads(line)
+    assert statistics["stats"]["numRecords"] == 10
+    assert statistics["variants"]["v"]["$['id']"] == {"type": "bigint", "min": 0, "max": 9}
+
+
+def test_stats_of_a_file_are_those_that_the_log_has(table):
+    (file,) = Path(table).glob("*.parquet")
+    logged, computed = (json.loads(run("stats", target, "--json").stdout) for target in (table, str(file)))
+    assert logged["variants"] == computed["variants"]
+    assert logged["stats"]["nullCount"] == computed["stats"]["nullCount"] == {"event": 0}
+    shown = [re.split(r" {2,}", line.strip()) for line in run("stats", table).stdout.splitlines()]
+    assert ["event:action", "string", '"buy"', '"view"'] in shown
+
+
+# Requirements Z5 and 6.3: the two printed forms of one Variant.
+SEED_MIN = "0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu"
+SEED_MIN_PADDED = "0rJl95HpNdvjbtatpi(cu0wW^cTu=P0096c4jMddzy]{KA+PA73&{td"
+
+
+@pytest.mark.parametrize("text", [SEED_MIN, SEED_MIN_PADDED])
+def test_z85_decode_reads_both_printed_forms(text):
+    assert json.loads(run("z85", "decode", text).stdout) == {
+        "$['a']": {"type": "string", "value": "min-string"},
+        "$['b']['c']": {"type": "bigint", "value": 1},
+    }
+
+
+def test_z85_encode_writes_what_decode_reads():
+    bound = {
+        "$['a']": {"type": "bigint", "value": 5},
+        "$['b']": {"type": "date", "value": "2024-02-29"},
+        "$['c']": {"type": "decimal(18,2)", "value": 1.25},
+    }
+    text = run("z85", "encode", json.dumps(bound)).stdout.strip()
+    assert len(text) % 5 == 0
+    assert json.loads(run("z85", "decode", text).stdout) == bound
+
+
+def test_z85_encode_types_plain_values_as_parse_json_does():
+    text = run("z85", "encode", """{"$['a']": "min-string", "$['b']['c']": 1}""").stdout.strip()
+    assert json.loads(run("z85", "decode", text).stdout)["$['b']['c']"] == {"type": "bigint", "value": 1}
+    # The empty statistics object, byte for byte (requirements 6.4).
+    assert run("z85", "encode", "{}").stdout == "0rr9300000\n"
+
+
+def test_hostile_names_cannot_steer_the_terminal(tmp_path, capsys):
+    hostile = json.dumps({ESCAPE: 1, "[red]\u202ename": f"{ESCAPE}\u009b"}).encode() + b"\n"
+    table = str(tmp_path / "table")
+    outputs = [
+        run("write", "-", table, "--column", f"c{ESCAPE}", stdin=hostile).stdout,
+        run("inspect", table).stdout,
+        run("stats", table).stdout,
+        run("read", table).stdout,
+        run_main(capsys, "read", table, "--where", f"`{ESCAPE}` > 1")[2],
+    ]
+    for output in outputs:
+        assert output
+        assert not [c for c in output if not c.isprintable() and c != "\n"]
+    assert "[red]" in outputs[1]
+
+
+def test_a_progress_bar_is_shown_on_a_terminal_only(tmp_path, events):
+    program = "from delta_variant.cli import main; main()"
+    command = [sys.executable, "-c", program, "write", str(events)]
+    piped = subprocess.run([*command, str(tmp_path / "piped")], capture_output=True, text=True, check=True)
+    assert piped.stderr == ""
+    reader, writer = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    on_terminal = [*command, str(tmp_path / "shown")]
+    subprocess.run(on_terminal, stdout=subprocess.PIPE, stderr=writer, env=environment, check=True)
+    os.close(writer)
+    shown = os.read(reader, 1 << 16).decode()
+    os.close(reader)
+    assert "rows/s" in shown
+    assert "100%" in shown
+
+
+def test_importing_the_package_imports_neither_typer_nor_rich():
+    program = "import sys, delta_variant; print(sorted({'typer', 'rich'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_installed_command_prints_its_version():
+    command = Path(sys.executable).with_name("delta-variant")
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"delta-variant \d+\.\d+\.\d+\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ((), "event"),
+        (("user", "id"), "event:user.id"),
+        (("items", None, "sku"), "event:items[].sku"),
+        (("a.b", "it's"), r"event:['a.b']['it\'s']"),
+        ((None,), "event:[]"),
+    ],
+)
+def test_paths_are_written_as_in_sql(path, text):
+    assert path_text("event", path) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "rows", "text"),
+    [(0, 10, "0"), (10, 10, "100 %"), (1, 3, "33.3 %"), (1, 10**6, "< 0.1 %"), (999_999, 10**6, "> 99.9 %")],
+)
+def test_fill_never_rounds_to_empty_or_full(values, rows, text):
+    assert fill(values, rows, ("a",)) == text
+
+
+def test_fill_counts_elements_by_the_row_and_says_what_it_does_not_know():
+    assert fill(5, 2, ("a", None)) == "2.50 a row"
+    assert fill(None, 2, ("a",)) == "?"
+
+
+def test_sizes_and_control_characters_are_readable():
+    assert [size_text(size) for size in (0, 999, 1000, 118_100_000, 5e13)] == [
+        "0 bytes",
+        "999 bytes",
+        "1.0 kB",
+        "118.1 MB",
+        "50.0 TB",
+    ]
+    assert printable("é\n\x9b\u202e\ud800") == r"é\n\x9b\u202e\ud800"
