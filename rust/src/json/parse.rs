@@ -233,11 +233,7 @@ impl JsonShredder {
             }
             (b'-' | b'0'..=b'9', Typed::Leaf(leaf)) => {
                 let number = scan::number(text, at, self.options.doubles)?;
-                let stored = match (number, &mut leaf.values) {
-                    (Number::Int(v), _) => leaf.push(slot, &Value::Int64(v)),
-                    (Number::Decimal(v), _) => leaf.push(slot, &Value::Decimal(v)),
-                    (Number::Double(v), _) => leaf.push(slot, &Value::Double(v)),
-                };
+                let stored = leaf.push(slot, &number.value());
                 if !stored {
                     let value = &mut self.tree.nodes[node].value;
                     push_number(&mut value.data, number);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::value::{Decimal, MAX_DECIMAL_DIGITS};
+use crate::value::{Decimal, MAX_DECIMAL_DIGITS, Value};
 
 /// Why text is not JSON, and at which byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,6 +150,16 @@ pub enum Number {
     Int(i64),
     Decimal(Decimal),
     Double(f64),
+}
+
+impl Number {
+    pub fn value(self) -> Value<'static> {
+        match self {
+            Number::Int(v) => Value::Int64(v),
+            Number::Decimal(v) => Value::Decimal(v),
+            Number::Double(v) => Value::Double(v),
+        }
+    }
 }
 
 /// Read the number at `*at`.
