@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ __all__ = [
     "Shredding",
     "WriteOptions",
     "WrittenFile",
+    "check_option",
     "file_stats",
     "open_file",
     "read",
@@ -60,6 +61,25 @@ class WriteOptions:
     on_invalid: OnInvalid = "error"
     max_stats_paths: int = MAX_STATS_PATHS
     sample_bytes: int = SAMPLE_BYTES
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what is no such option."""
+        if not isinstance(self.shredding, ShreddingSchema):
+            check_option("shredding", self.shredding, ("infer", None))
+        check_option("compression", self.compression, get_args(Compression))
+        check_option("floats", self.floats, get_args(Floats))
+        check_option("duplicate_keys", self.duplicate_keys, get_args(DuplicateKeys))
+        check_option("on_invalid", self.on_invalid, get_args(OnInvalid))
+        if self.target_file_size < 1:
+            raise ValueError(f"target_file_size is a number of bytes from 1, and not {self.target_file_size}")
+        if self.max_stats_paths < 0:
+            raise ValueError(f"max_variant_stats_paths is a number from 0, and not {self.max_stats_paths}")
+
+
+def check_option(name: str, value: object, allowed: Sequence[object]) -> None:
+    """Raise ValueError unless `value` is one of those allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name} is one of {', '.join(map(repr, allowed))}, and not {value!r}")
 
 
 @dataclass(frozen=True)

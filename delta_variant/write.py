@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from . import commit, data_file, features, log, properties, schema
 from .actions import AddFile, Format, Metadata, Protocol, encode_path
-from .data_file import Fault, FileSeries, WriteOptions, WrittenFile
+from .data_file import Fault, FileSeries, WriteOptions, WrittenFile, check_option
 from .data_types import VARIANT, StructField, StructType
 from .errors import (
     CommitConflictError,
@@ -100,6 +100,19 @@ def write_table(
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for what the table demands and this
     version cannot honour, ShreddingNotEnabledError, and CommitConflictError.
     """
+    options = WriteOptions(
+        shredding=shredding,
+        spark_compatible=spark_compatible,
+        target_file_size=target_file_size,
+        compression=compression,
+        annotate=annotate,
+        floats=floats,
+        duplicate_keys=duplicate_keys,
+        on_invalid=on_invalid,
+        max_stats_paths=max_variant_stats_paths,
+    )
+    check_option("mode", mode, get_args(Mode))
+    check_option("schema_mode", schema_mode, ("merge", None))
     if (on_invalid == "reject") != (rejects is not None):
         raise ValueError("rejects= names the file of on_invalid='reject': give both or none")
     place = open_store(table, storage_options)
@@ -114,25 +127,9 @@ def write_table(
         )
     else:
         target = _appended(snapshot, columns, _as_tuple(partition_by), configuration, schema_mode)
-    options = WriteOptions(
-        shredding=_allowed_shredding(target, shredding, place.uri),
-        spark_compatible=spark_compatible,
-        target_file_size=target_file_size,
-        compression=compression,
-        annotate=annotate,
-        floats=floats,
-        duplicate_keys=duplicate_keys,
-        on_invalid=on_invalid,
-        max_stats_paths=max_variant_stats_paths if features.shredding_supported(target.protocol) else 0,
-    )
     with _Faults(on_invalid, rejects) as faults:
-        files = _write_files(place, source, target, options, faults)
-    try:
-        version = _commit(place, snapshot, target, files)
-    except (CommitConflictError, TableExistsError):
-        # The commit is known not to have happened; after other errors it may have.
-        _discard(place, [file.written.path for file in files])
-        raise
+        files = _write_files(place, source, target, _allowed(options, target, place.uri), faults)
+    version = _commit_or_discard(place, snapshot, target, files)
     rows = sum(file.written.rows for file in files)
     return WriteResult(version, rows, faults.count, tuple(file.written for file in files))
 
@@ -277,15 +274,18 @@ def _appended(
     return _Target(protocol, metadata, merged, protocol if protocol != snapshot.protocol else None, metadata)
 
 
-def _allowed_shredding(target: _Target, shredding: data_file.Shredding, where: str) -> data_file.Shredding:
+def _allowed(options: WriteOptions, target: _Target, where: str) -> WriteOptions:
+    """Return the options with no more shredding and statistics than the table allows (T8, H3)."""
+    if not features.shredding_supported(target.protocol):
+        options = replace(options, max_stats_paths=0)
     if features.shredding_enabled(target.protocol, target.metadata.configuration):
-        return shredding
-    if isinstance(shredding, ShreddingSchema):
+        return options
+    if isinstance(options.shredding, ShreddingSchema):
         raise ShreddingNotEnabledError(
             f"{where} does not enable variantShredding: set {properties.ENABLE_VARIANT_SHREDDING.name}=true "
             "or write with shredding=None"
         )
-    return None
+    return replace(options, shredding=None)
 
 
 @dataclass(frozen=True)
@@ -492,6 +492,17 @@ def _discard(place: Store, paths: Iterable[str]) -> None:
     for path in paths:
         with suppress(StoreError):
             delete(place, path)
+
+
+def _commit_or_discard(
+    place: Store, snapshot: Snapshot | None, target: _Target, files: Sequence[_File]
+) -> int | None:
+    try:
+        return _commit(place, snapshot, target, files)
+    except (CommitConflictError, TableExistsError):
+        # The commit is known not to have happened; after other errors it may have.
+        _discard(place, [file.written.path for file in files])
+        raise
 
 
 def _commit(place: Store, snapshot: Snapshot | None, target: _Target, files: Sequence[_File]) -> int | None:

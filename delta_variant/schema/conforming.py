@@ -49,12 +49,12 @@ def _conform_field(array: Array, field: StructField, path: tuple[str, ...]) -> A
 
 
 def _conform(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
-    if data_type == VARIANT and not arrow_types.is_null(array.type):
-        return array
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if arrow_types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if data_type == VARIANT and not arrow_types.is_null(array.type):
+        return array
     if isinstance(data_type, StructType) and arrow_types.is_struct(array.type):
         return _conform_struct(array, data_type, path)
     if isinstance(data_type, ArrayType) and (

@@ -1,0 +1,862 @@
+"""`write_table`: what becomes of data, of tables that exist, and of everything that must be refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from delta_variant import (
+    ShreddingSchema,
+    load_snapshot,
+    parse_json,
+    read_json_lines,
+    read_table,
+    write_table,
+)
+from delta_variant.errors import (
+    InvalidJsonError,
+    MalformedVariantError,
+    ProtocolError,
+    SchemaError,
+    ShreddingNotEnabledError,
+    TableExistsError,
+    UnsupportedFeatureError,
+)
+
+EVENTS = ['{"type":"buy","n":1}', '{"type":"view","n":2}', '{"n":"three"}']
+
+
+def events(*texts: str | None) -> pa.Table:
+    """Return JSON text as a table of the columns `id` and `event`."""
+    found = texts or tuple(EVENTS)
+    return pa.table({"id": range(len(found)), "event": pa.array(found, pa.json_())})
+
+
+def rows(table: Path, **options: Any) -> list[dict[str, Any]]:
+    """Return the rows of a table, its Variants as text, ordered by their `id` where they have one."""
+    snapshot = load_snapshot(table)
+    columns = {
+        field.name: f"to_json({field.name})"
+        if str(getattr(field.type, "name", "")) == "variant"
+        else field.name
+        for field in snapshot.schema.fields
+    }
+    found = read_table(table, **{"columns": columns, **options}).read_all().to_pylist()
+    return sorted(found, key=lambda row: row["id"]) if found and "id" in found[0] else found
+
+
+def texts(table: Path) -> list[str | None]:
+    return [row["event"] for row in rows(table)]
+
+
+def commits(table: Path) -> list[list[dict[str, Any]]]:
+    """Return the actions of every commit."""
+    log = sorted((table / "_delta_log").glob("*.json"))
+    return [[json.loads(line) for line in path.read_text("utf-8").splitlines()] for path in log]
+
+
+def actions(table: Path, kind: str) -> list[dict[str, Any]]:
+    return [action[kind] for commit in commits(table) for action in commit if kind in action]
+
+
+def files_of(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def edit_log(table: Path, kind: str, **changes: Any) -> None:
+    """Change one action of the first commit, as another engine would have written it."""
+    log = table / "_delta_log" / f"{0:020}.json"
+    found = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    for action in found:
+        if kind in action:
+            action[kind].update(changes)
+    log.write_text("".join(json.dumps(action) + "\n" for action in found), "utf-8")
+
+
+# What there is already.
+
+
+def test_a_new_table_has_the_features_and_the_property_of_shredding(tmp_path: Path):
+    result = write_table(tmp_path / "t", events())
+    assert (result.version, result.rows, result.invalid, len(result.files)) == (0, 3, 0, 1)
+    (protocol,) = actions(tmp_path / "t", "protocol")
+    assert (protocol["minReaderVersion"], protocol["minWriterVersion"]) == (3, 7)
+    assert protocol["readerFeatures"] == ["variantType", "variantShredding"]
+    assert set(protocol["writerFeatures"]) == {"appendOnly", "invariants", "variantType", "variantShredding"}
+    (metadata,) = actions(tmp_path / "t", "metaData")
+    assert metadata["configuration"] == {"delta.enableVariantShredding": "true"}
+    assert json.loads(metadata["schemaString"])["fields"][1] == {
+        "name": "event",
+        "type": "variant",
+        "nullable": True,
+        "metadata": {},
+    }
+    assert texts(tmp_path / "t") == ['{"n":1,"type":"buy"}', '{"n":2,"type":"view"}', '{"n":"three"}']
+
+
+def test_a_new_table_without_variants_has_the_oldest_protocol(tmp_path: Path):
+    write_table(tmp_path / "t", pa.table({"id": [1]}))
+    (protocol,) = actions(tmp_path / "t", "protocol")
+    assert protocol == {"minReaderVersion": 1, "minWriterVersion": 2}
+
+
+def test_the_commit_says_what_was_done(tmp_path: Path):
+    write_table(tmp_path / "t", events(), name="events", description="what happened")
+    result = write_table(tmp_path / "t", events(), mode="append")
+    first, second = actions(tmp_path / "t", "commitInfo")
+    assert (first["operation"], second["operation"]) == ("WRITE", "WRITE")
+    assert first["operationParameters"] == {"mode": "ErrorIfExists", "partitionBy": "[]"}
+    assert second["operationParameters"] == {"mode": "Append", "partitionBy": "[]"}
+    assert second["operationMetrics"] == {
+        "numFiles": "1",
+        "numOutputRows": "3",
+        "numOutputBytes": str(result.files[0].bytes),
+    }
+    assert second["engineInfo"].startswith("delta-variant/")
+    (metadata,) = actions(tmp_path / "t", "metaData")
+    assert (metadata["name"], metadata["description"]) == ("events", "what happened")
+    added = actions(tmp_path / "t", "add")[1]
+    assert added["size"] == (tmp_path / "t" / added["path"]).stat().st_size
+    assert added["dataChange"] is True
+
+
+def test_an_existing_table_is_an_error_by_default(tmp_path: Path):
+    write_table(tmp_path / "t", events())
+    before = files_of(tmp_path)
+    with pytest.raises(TableExistsError, match="mode='append'"):
+        write_table(tmp_path / "t", events())
+    assert files_of(tmp_path) == before
+
+
+def test_append_adds_rows_and_creates_what_is_not_there(tmp_path: Path):
+    assert write_table(tmp_path / "t", events(), mode="append").version == 0
+    assert write_table(tmp_path / "t", events("4"), mode="append").version == 1
+    assert len(rows(tmp_path / "t")) == 4
+
+
+def test_ignore_leaves_a_table_alone_and_creates_what_is_not_there(tmp_path: Path):
+    assert write_table(tmp_path / "t", events(), mode="ignore").version == 0
+    before = files_of(tmp_path)
+    assert write_table(tmp_path / "t", events("4"), mode="ignore").version is None
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("mode", "overwrite"),
+        ("schema_mode", "overwrite"),
+        ("on_invalid", "skip"),
+        ("compression", "brotli"),
+        ("floats", "float"),
+        ("duplicate_keys", "first"),
+        ("shredding", "all"),
+        ("target_file_size", 0),
+        ("max_variant_stats_paths", -1),
+    ],
+)
+def test_an_option_that_is_not_known_is_refused_before_anything_is_written(
+    option: str, value: Any, tmp_path: Path
+):
+    write_table(tmp_path / "t", events())
+    before = files_of(tmp_path)
+    with pytest.raises(ValueError, match=option):
+        write_table(tmp_path / "t", events(), **{"mode": "append", option: value})
+    assert files_of(tmp_path) == before
+
+
+def test_rejects_without_a_file_for_them_are_refused(tmp_path: Path):
+    with pytest.raises(ValueError, match="rejects="):
+        write_table(tmp_path / "t", events(), on_invalid="reject")
+    with pytest.raises(ValueError, match="rejects="):
+        write_table(tmp_path / "t", events(), rejects=tmp_path / "r")
+    assert files_of(tmp_path) == set()
+
+
+# What data may be.
+
+
+class Stream:
+    """Any object with an Arrow stream."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table: Any = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        events(),
+        events().to_batches()[0],
+        events().to_reader(),
+        Stream(events()),
+        pa.chunked_array(
+            [
+                pa.StructArray.from_arrays(
+                    events().combine_chunks().columns and [pa.array([0, 1, 2]), pa.array(EVENTS)],
+                    ["id", "event"],
+                )
+            ]
+        ),
+        pa.table({"id": [0, 1, 2], "event": pa.array(EVENTS, pa.large_string())}),
+        pa.table({"id": [0, 1, 2], "event": pa.array(EVENTS, pa.string_view())}),
+        pa.table({"id": [0, 1, 2], "event": pa.array(EVENTS).dictionary_encode()}),
+        pa.table({"id": [0, 1, 2], "event": parse_json(EVENTS)}),
+    ],
+    ids=[
+        "Table",
+        "RecordBatch",
+        "RecordBatchReader",
+        "any stream",
+        "chunks of structs",
+        "large text",
+        "text views",
+        "dictionary",
+        "Variants",
+    ],
+)
+def test_arrow_data_of_every_kind_is_written(data: Any, tmp_path: Path):
+    write_table(tmp_path / "t", data, variant_columns=["event"])
+    assert texts(tmp_path / "t") == ['{"n":1,"type":"buy"}', '{"n":2,"type":"view"}', '{"n":"three"}']
+
+
+def test_the_result_of_a_duckdb_query_is_written(tmp_path: Path):
+    query = duckdb.sql("select i as id, '{\"n\":' || i || '}' as event from range(3) t(i)")
+    write_table(tmp_path / "t", query, variant_columns=["event"])
+    assert texts(tmp_path / "t") == ['{"n":0}', '{"n":1}', '{"n":2}']
+
+
+def sparks_order(*values: str | None) -> pa.Array:
+    """Return Variants as Spark lays them out: `value` first, and the children of a null row null too."""
+    parsed = parse_json(list(values))
+    children = [
+        pa.array(
+            [
+                None if text is None else part
+                for text, part in zip(values, parsed.field(name).to_pylist(), strict=True)
+            ],
+            pa.binary(),
+        )
+        for name in ("value", "metadata")
+    ]
+    return pa.StructArray.from_arrays(children, ["value", "metadata"], mask=parsed.is_null())
+
+
+def test_variants_in_sparks_order_with_null_rows_are_written(tmp_path: Path):
+    data = pa.table({"id": [0, 1, 2], "event": sparks_order('{"a":1}', None, "null")})
+    write_table(tmp_path / "t", data, variant_columns=["event"])
+    assert texts(tmp_path / "t") == ['{"a":1}', None, "null"]
+    write_table(tmp_path / "t", data, mode="append")
+    assert len(rows(tmp_path / "t", where="event is null")) == 2
+
+
+def test_what_read_table_gives_can_be_written_again(tmp_path: Path):
+    write_table(tmp_path / "1", events())
+    write_table(tmp_path / "2", read_table(tmp_path / "1"))
+    assert rows(tmp_path / "2") == rows(tmp_path / "1")
+    assert load_snapshot(tmp_path / "2").schema == load_snapshot(tmp_path / "1").schema
+
+
+def test_ordinary_columns_of_every_type_come_back(tmp_path: Path):
+    moment = datetime(2024, 2, 29, 12, 30, 0, 123456)
+    data = pa.table(
+        {
+            "id": pa.array([0, 1], pa.int32()),
+            "byte": pa.array([-128, None], pa.int8()),
+            "short": pa.array([32767, None], pa.int16()),
+            "float": pa.array([1.5, None], pa.float32()),
+            "double": pa.array([1e300, None]),
+            "boolean": pa.array([True, None]),
+            "text": pa.array(["\u00e9", None]),
+            "binary": pa.array([b"\xff", None]),
+            "decimal": pa.array([Decimal("-12345.67"), None], pa.decimal128(20, 2)),
+            "date": pa.array([date(1969, 12, 31), None]),
+            "timestamp": pa.array([moment.replace(tzinfo=timezone.utc), None], pa.timestamp("us", "UTC")),
+            "ntz": pa.array([moment, None], pa.timestamp("us")),
+            "list": pa.array([[1, None], None], pa.list_(pa.int64())),
+            "map": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
+            "struct": pa.array(
+                [{"x": 1, "y": None}, None], pa.struct([("x", pa.int64()), ("y", pa.string())])
+            ),
+        }
+    )
+    write_table(tmp_path / "t", data)
+    read = read_table(tmp_path / "t").read_all()
+    assert read.to_pylist() == data.to_pylist()
+    assert read.schema.types == data.schema.types
+
+
+@pytest.mark.parametrize("shredding", ["infer", None])
+@pytest.mark.parametrize("texts_", [[], ["1"], [None], [None, None, None], ["null"]], ids=str)
+def test_few_rows_or_none_or_only_null_are_a_table(texts_: list[str | None], shredding: Any, tmp_path: Path):
+    data = pa.table({"event": pa.array(texts_, pa.json_())})
+    result = write_table(tmp_path / "t", data, shredding=shredding)
+    assert (result.version, result.rows, len(result.files)) == (0, len(texts_), min(len(texts_), 1))
+    assert texts(tmp_path / "t") == texts_
+
+
+def test_an_append_of_no_rows_commits_nothing(tmp_path: Path):
+    write_table(tmp_path / "t", events())
+    before = files_of(tmp_path)
+    assert write_table(tmp_path / "t", events().slice(0, 0), mode="append").version is None
+    assert files_of(tmp_path) == before
+
+
+def test_a_stream_that_fails_leaves_no_file(tmp_path: Path):
+    def batches() -> Any:
+        yield from events().to_batches()
+        raise ValueError("the source broke")
+
+    reader = pa.RecordBatchReader.from_batches(events().schema, batches())
+    with pytest.raises(pa.ArrowException, match="the source broke"):
+        write_table(tmp_path / "t", reader, shredding=None)
+    assert files_of(tmp_path) == set()
+
+
+# Partitions.
+
+PARTITIONS = [
+    None,
+    "",
+    "plain",
+    "a/b",
+    "a=b",
+    "50%",
+    "%25",
+    "a b",
+    "\u00e9\u20ac",
+    "a:b",
+    "#?",
+    "__",
+    "..",
+    '"',
+    "\\",
+]
+
+
+def test_text_partitions_of_any_kind_come_back_here_and_in_deltalake(tmp_path: Path):
+    data = pa.table({"id": range(len(PARTITIONS)), "p": pa.array(PARTITIONS, pa.string())})
+    result = write_table(tmp_path / "t", data, partition_by="p")
+    # PROTOCOL.md, Partition Value Serialization: an empty string is null.
+    expected = [value or None for value in PARTITIONS]
+    assert [row["p"] for row in rows(tmp_path / "t")] == expected
+    read = DeltaTable(tmp_path / "t").to_pyarrow_table().sort_by("id")
+    assert read.column("p").to_pylist() == expected
+    assert result.rows == len(PARTITIONS)
+    assert all((tmp_path / "t" / file.path).is_file() for file in result.files)
+    assert all(len(Path(file.path).parts) == 2 for file in result.files)
+
+
+def test_partition_values_are_strings_of_the_protocol(tmp_path: Path):
+    data = pa.table(
+        {
+            "id": [0, 1],
+            "day": pa.array([date(2024, 1, 2), None]),
+            "flag": [True, False],
+            "number": pa.array([Decimal("1.50"), Decimal("-2.00")], pa.decimal128(5, 2)),
+            "at": pa.array([datetime(2024, 1, 2, 3, 4, 5, 678), None], pa.timestamp("us", "UTC")),
+        }
+    )
+    write_table(tmp_path / "t", data, partition_by=["day", "flag", "number", "at"])
+    values = [added["partitionValues"] for added in actions(tmp_path / "t", "add")]
+    assert sorted(values, key=str) == [
+        {"day": "2024-01-02", "flag": "true", "number": "1.50", "at": "2024-01-02T03:04:05.000678Z"},
+        {"day": None, "flag": "false", "number": "-2.00", "at": None},
+    ]
+    assert rows(tmp_path / "t") == data.to_pylist()
+    assert DeltaTable(tmp_path / "t").to_pyarrow_table().sort_by("id").to_pylist() == data.to_pylist()
+
+
+def test_partition_columns_are_not_in_the_files(tmp_path: Path):
+    data = events().append_column("p", pa.array(["x", "y", "x"]))
+    result = write_table(tmp_path / "t", data, partition_by=["p"])
+    assert sorted(file.path.split("/")[0] for file in result.files) == ["p=x", "p=y"]
+    for file in result.files:
+        assert pq.ParquetFile(tmp_path / "t" / file.path).schema_arrow.names == ["id", "event"]
+    (null_count,) = {tuple(file.stats.null_count) for file in result.files}
+    assert null_count == ("id", "event")
+
+
+def test_many_partitions_are_written_whatever_their_order(tmp_path: Path):
+    data = pa.table({"id": range(1000), "p": [number % 150 for number in range(1000)]})
+    write_table(tmp_path / "t", data, partition_by="p")
+    assert rows(tmp_path / "t") == data.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "sentence"),
+    [(["event"], "event"), (["nothing"], "nothing"), (["id", "id"], "id"), (["id", "event"], "event")],
+)
+def test_a_variant_and_a_missing_column_cannot_be_partitions(
+    partition_by: list[str], sentence: str, tmp_path: Path
+):
+    with pytest.raises(SchemaError, match=sentence):
+        write_table(tmp_path / "t", events(), partition_by=partition_by)
+    assert files_of(tmp_path) == set()
+
+
+def test_an_append_cannot_change_partitions_or_properties(tmp_path: Path):
+    write_table(tmp_path / "t", events(), partition_by="id")
+    before = files_of(tmp_path)
+    with pytest.raises(ValueError, match="partition"):
+        write_table(tmp_path / "t", events(), mode="append", partition_by=["event"])
+    with pytest.raises(ValueError, match="configuration"):
+        write_table(tmp_path / "t", events(), mode="append", configuration={"delta.appendOnly": "true"})
+    assert files_of(tmp_path) == before
+    assert write_table(tmp_path / "t", events(), mode="append", partition_by="id").version == 1
+
+
+# Schemas.
+
+
+def test_a_new_column_is_refused_unless_the_schema_is_merged(tmp_path: Path):
+    write_table(tmp_path / "t", events())
+    before = files_of(tmp_path)
+    wider = events("1").append_column("more", pa.array(["x"]))
+    with pytest.raises(SchemaError, match="more"):
+        write_table(tmp_path / "t", wider, mode="append")
+    assert files_of(tmp_path) == before
+    write_table(tmp_path / "t", wider, mode="append", schema_mode="merge")
+    assert [row["more"] for row in rows(tmp_path / "t")].count("x") == 1
+    assert [field.name for field in load_snapshot(tmp_path / "t").schema.fields] == ["id", "event", "more"]
+
+
+def test_a_variant_column_added_to_a_table_upgrades_its_protocol(tmp_path: Path):
+    """T2: legacy versions become the features they stand for; the property is not set by an append (H3)."""
+    write_table(tmp_path / "t", pa.table({"id": [7]}))
+    write_table(tmp_path / "t", events(), mode="append", schema_mode="merge")
+    protocol = actions(tmp_path / "t", "protocol")[1]
+    assert (protocol["minReaderVersion"], protocol["minWriterVersion"]) == (3, 7)
+    assert protocol["readerFeatures"] == ["variantType"]
+    assert sorted(protocol["writerFeatures"]) == ["appendOnly", "invariants", "variantType"]
+    assert [row["event"] for row in rows(tmp_path / "t")][-1] is None
+    assert rows(tmp_path / "t", where="event is null")[0]["id"] == 7
+    added = actions(tmp_path / "t", "add")[1]["path"]
+    event = pq.ParquetFile(tmp_path / "t" / added).schema_arrow.field("event").type
+    assert {part.name for part in event} == {"metadata", "value"}
+
+
+def test_columns_are_found_by_name_and_absent_ones_are_null(tmp_path: Path):
+    write_table(tmp_path / "t", events())
+    turned = events("4").select(["event", "id"])
+    write_table(tmp_path / "t", turned, mode="append")
+    write_table(tmp_path / "t", pa.table({"id": [99]}), mode="append")
+    assert rows(tmp_path / "t")[-1] == {"id": 99, "event": None}
+    assert len(rows(tmp_path / "t")) == 5
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pa.table({"id": ["text"]}),
+        pa.table({"id": [1.5]}),
+        pa.table({"event": pa.array([1])}),
+        pa.table({"id": pa.array([2**63], pa.uint64())}),
+    ],
+    ids=["text for a number", "a fraction for an integer", "a number for a Variant", "beyond the range"],
+)
+def test_data_that_does_not_fit_is_refused_by_column(data: pa.Table, tmp_path: Path):
+    write_table(tmp_path / "t", events())
+    before = files_of(tmp_path)
+    with pytest.raises(SchemaError, match=data.column_names[0]):
+        write_table(tmp_path / "t", data, mode="append")
+    assert files_of(tmp_path) == before
+
+
+def test_json_text_becomes_a_variant_where_the_table_has_one_only_when_it_is_marked(tmp_path: Path):
+    write_table(tmp_path / "t", events())
+    unmarked = pa.table({"id": [1], "event": ["{}"]})
+    with pytest.raises(SchemaError, match="event"):
+        write_table(tmp_path / "t", unmarked, mode="append")
+    write_table(tmp_path / "t", unmarked, mode="append", variant_columns=["event"])
+    assert len(rows(tmp_path / "t")) == 4
+
+
+def test_variant_columns_must_be_in_the_data(tmp_path: Path):
+    with pytest.raises((ValueError, SchemaError), match="nothing"):
+        write_table(tmp_path / "t", events(), variant_columns=["nothing"])
+
+
+def test_a_null_in_a_column_that_allows_none_is_refused(tmp_path: Path):
+    write_table(tmp_path / "t", events())
+    schema = json.loads(actions(tmp_path / "t", "metaData")[0]["schemaString"])
+    schema["fields"][1]["nullable"] = False
+    edit_log(tmp_path / "t", "metaData", schemaString=json.dumps(schema))
+    before = files_of(tmp_path)
+    with pytest.raises(SchemaError, match="event"):
+        write_table(tmp_path / "t", events("1", None), mode="append")
+    assert files_of(tmp_path) == before
+    # T7: a Variant null is not a SQL NULL.
+    write_table(tmp_path / "t", events("null"), mode="append")
+
+
+# Files and shredding.
+
+
+def shredded_names(table: Path) -> list[list[str]]:
+    """Return the members of the Variant group of every file."""
+    paths = [table / added["path"] for added in actions(table, "add")]
+    return [[part.name for part in pq.ParquetFile(path).schema_arrow.field("event").type] for path in paths]
+
+
+def test_a_table_with_shredding_has_typed_values_and_one_without_has_none(tmp_path: Path):
+    write_table(tmp_path / "1", events())
+    write_table(tmp_path / "2", events(), shredding=None)
+    write_table(tmp_path / "3", events(), configuration={"delta.enableVariantShredding": "false"})
+    assert sorted(shredded_names(tmp_path / "1")[0]) == ["metadata", "typed_value", "value"]
+    # T9: exactly these two.
+    assert (
+        sorted(shredded_names(tmp_path / "2")[0])
+        == sorted(shredded_names(tmp_path / "3")[0])
+        == ["metadata", "value"]
+    )
+    assert actions(tmp_path / "2", "metaData")[0]["configuration"] == {}
+    assert rows(tmp_path / "1") == rows(tmp_path / "2") == rows(tmp_path / "3")
+
+
+def test_a_shredding_schema_is_followed(tmp_path: Path):
+    schema = ShreddingSchema.of({"n": pa.int64()})
+    result = write_table(tmp_path / "t", events(), shredding=schema)
+    (path,) = result.files[0].variants["event"]
+    assert (path.path, path.type, path.typed, path.values) == (("n",), pa.int64(), 2, 1)
+    assert texts(tmp_path / "t") == ['{"n":1,"type":"buy"}', '{"n":2,"type":"view"}', '{"n":"three"}']
+
+
+def test_a_shredding_schema_for_a_table_that_does_not_enable_it_is_refused(tmp_path: Path):
+    write_table(tmp_path / "t", events(), shredding=None)
+    before = files_of(tmp_path)
+    with pytest.raises(ShreddingNotEnabledError, match="delta.enableVariantShredding"):
+        write_table(tmp_path / "t", events(), mode="append", shredding=ShreddingSchema.of({"n": pa.int64()}))
+    assert files_of(tmp_path) == before
+    write_table(tmp_path / "t", events(), mode="append")
+    assert [sorted(names) for names in shredded_names(tmp_path / "t")] == [["metadata", "value"]] * 2
+
+
+def test_a_property_without_its_feature_is_refused(tmp_path: Path):
+    """H4: the property is true, and the protocol does not list variantShredding."""
+    write_table(tmp_path / "t", events(), shredding=None)
+    edit_log(tmp_path / "t", "metaData", configuration={"delta.enableVariantShredding": "true"})
+    with pytest.raises(ProtocolError, match="variantShredding"):
+        write_table(tmp_path / "t", events(), mode="append")
+
+
+def test_files_are_closed_when_they_reach_their_size(tmp_path: Path):
+    import random
+
+    source = random.Random(7)
+    batches = [
+        events(
+            *(json.dumps({"text": source.randbytes(200).hex(), "n": n}) for n in range(1000))
+        ).to_batches()[0]
+        for _ in range(40)
+    ]
+    reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+    result = write_table(
+        tmp_path / "t", reader, target_file_size=2_000_000, shredding=ShreddingSchema.of({"n": pa.int64()})
+    )
+    assert len(result.files) >= 3
+    assert result.rows == sum(file.rows for file in result.files) == 40_000
+    assert read_table(tmp_path / "t", columns=[]).read_all().num_rows == 40_000
+
+
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "gzip", "lz4", "none"])
+def test_every_compression_is_read_back(compression: Any, tmp_path: Path):
+    result = write_table(tmp_path / "t", events(), compression=compression)
+    file = pq.ParquetFile(tmp_path / "t" / result.files[0].path)
+    expected = {"none": "UNCOMPRESSED"}.get(compression, compression.upper())
+    assert file.metadata.row_group(0).column(0).compression in (expected, f"{expected}_RAW")
+    assert len(rows(tmp_path / "t")) == 3
+
+
+# Values that are not JSON.
+
+BAD = {
+    "malformed": '{"a":',
+    "two values": "1 2",
+    "duplicate names": '{"a":1,"a":2}',
+    "too deep": "[" * 2000 + "]" * 2000,
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("shredding", ["infer", None])
+def test_bad_text_is_an_error_that_names_row_and_column_and_leaves_nothing(
+    kind: str, shredding: Any, tmp_path: Path
+):
+    with pytest.raises(InvalidJsonError, match=r"^row 2, column 'event', byte \d+ of the text: \S"):
+        write_table(tmp_path / "t", events("1", "2", BAD[kind], "3"), shredding=shredding)
+    assert files_of(tmp_path) == set()
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_text_becomes_null_and_is_counted(kind: str, tmp_path: Path):
+    result = write_table(tmp_path / "t", events("1", BAD[kind], None, "3", BAD[kind]), on_invalid="null")
+    assert (result.rows, result.invalid) == (5, 2)
+    assert texts(tmp_path / "t") == ["1", None, None, "3", None]
+
+
+def test_the_last_of_two_fields_may_win(tmp_path: Path):
+    write_table(tmp_path / "t", events('{"a":1,"a":2}'), duplicate_keys="last")
+    assert texts(tmp_path / "t") == ['{"a":2}']
+
+
+def test_rejected_rows_are_kept_with_their_place_and_reason(tmp_path: Path):
+    data = events("1", '{"a":1,"a":2}', "2", '{"b"}')
+    result = write_table(tmp_path / "t", data, on_invalid="reject", rejects=tmp_path / "rejects.ndjson")
+    assert (result.rows, result.invalid) == (2, 2)
+    assert rows(tmp_path / "t") == [{"id": 0, "event": "1"}, {"id": 2, "event": "2"}]
+    kept = [json.loads(line) for line in (tmp_path / "rejects.ndjson").read_text().splitlines()]
+    assert [(each["row"], each["byte"], each["text"]) for each in kept] == [
+        (1, 8, '{"a":1,"a":2}'),
+        (3, 5, '{"b"}'),
+    ]
+    assert kept[0]["reason"] == 'an object has two fields called "a"'
+
+
+def test_rejected_lines_are_kept_with_file_line_and_column(tmp_path: Path):
+    file = tmp_path / "events.ndjson"
+    file.write_bytes(b'1\n\n{"a":}\n"\xff"\n"' + b"x" * 200 + b'"\n2\n')
+    lines = read_json_lines(file, column="event", max_value_bytes=100)
+    result = write_table(tmp_path / "t", lines, on_invalid="reject", rejects=tmp_path / "rejects.ndjson")
+    assert (result.rows, result.invalid) == (2, 3)
+    assert texts(tmp_path / "t") == ["1", "2"]
+    kept = [json.loads(line) for line in (tmp_path / "rejects.ndjson").read_text().splitlines()]
+    assert [(each["file"], each["line"], each["column"]) for each in kept[:2]] == [
+        (str(file), 3, 6),
+        (str(file), 4, 2),
+    ]
+    assert kept[1]["text"] == '"\\xff"'
+    assert (kept[2]["line"], kept[2]["reason"]) == (5, "the value has more than 100 bytes")
+    assert all(each["reason"] for each in kept)
+
+
+def test_rejects_are_appended_to_those_of_before(tmp_path: Path):
+    for mode in ("error", "append"):
+        write_table(tmp_path / "t", events("1", "{"), mode=mode, on_invalid="reject", rejects=tmp_path / "r")
+    assert len((tmp_path / "r").read_text().splitlines()) == 2
+
+
+def test_no_file_of_rejects_appears_when_nothing_is_rejected(tmp_path: Path):
+    write_table(tmp_path / "t", events(), on_invalid="reject", rejects=tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_the_rows_of_rejects_are_those_of_the_data_in_partitioned_tables(tmp_path: Path):
+    data = events("1", "{", "2", "}").append_column("p", pa.array(["x", "y", "x", "y"]))
+    options: Any = {"partition_by": "p", "on_invalid": "reject", "rejects": tmp_path / "r"}
+    result = write_table(tmp_path / "t", data, **options)
+    assert (result.rows, result.invalid, len(result.files)) == (2, 2, 1)
+    kept = [json.loads(line) for line in (tmp_path / "r").read_text().splitlines()]
+    assert [each["row"] for each in kept] == [1, 3]
+    assert files_of(tmp_path / "t") == {"_delta_log/00000000000000000000.json", result.files[0].path}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "value"),
+    [
+        (b"\x01\x00\x00", b"\x0c"),
+        (b"\x01\x00", b"\x00"),
+        (b"\x01\x00\x00", b""),
+        (b"\x01\x00\x00", b"\x05\xff"),
+    ],
+    ids=["cut value", "cut metadata", "no value", "no UTF-8"],
+)
+@pytest.mark.parametrize("shredding", ["infer", None])
+def test_variant_bytes_that_are_malformed_are_refused(
+    metadata: bytes, value: bytes, shredding: Any, tmp_path: Path
+):
+    parts = [pa.array([b"\x01\x00\x00", metadata]), pa.array([b"\x00", value])]
+    data = pa.table({"event": pa.StructArray.from_arrays(parts, ["metadata", "value"])})
+    with pytest.raises(MalformedVariantError, match="row 1"):
+        write_table(tmp_path / "t", data, variant_columns=["event"], shredding=shredding)
+    assert files_of(tmp_path) == set()
+
+
+# Table features.
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_mapped_columns_have_other_names_in_files_partitions_and_statistics(mode: str, tmp_path: Path):
+    """T11, ST12: what is inside a Variant keeps its names."""
+    data = events().append_column("p", pa.array(["x", "x", "x"]))
+    data = data.append_column("s", pa.array([{"x": 1}] * 3))
+    configuration = {"delta.columnMapping.mode": mode}
+    write_table(tmp_path / "t", data, partition_by="p", configuration=configuration)
+    write_table(
+        tmp_path / "t", data.append_column("q", pa.array([1, 2, 3])), mode="append", schema_mode="merge"
+    )
+    snapshot = load_snapshot(tmp_path / "t")
+    physical = {
+        field.name: field.metadata["delta.columnMapping.physicalName"] for field in snapshot.schema.fields
+    }
+    ids = {field.name: field.metadata["delta.columnMapping.id"] for field in snapshot.schema.fields}
+    assert ids == {"id": 1, "event": 2, "p": 3, "s": 4, "q": 6}
+    assert snapshot.configuration["delta.columnMapping.maxColumnId"] == "6"
+    added = actions(tmp_path / "t", "add")[1]
+    assert added["partitionValues"] == {physical["p"]: "x"}
+    stats = json.loads(added["stats"])
+    assert set(stats["nullCount"]) == {physical[name] for name in ("id", "event", "s", "q")}
+    file = pq.ParquetFile(tmp_path / "t" / added["path"])
+    assert file.schema_arrow.names == [physical[name] for name in ("id", "event", "s", "q")]
+    field_ids = [int(field.metadata[b"PARQUET:field_id"]) for field in file.schema_arrow]
+    assert field_ids == [1, 2, 4, 6]
+    event = file.schema_arrow.field(physical["event"]).type
+    assert {part.name for part in event} == {"metadata", "value", "typed_value"}
+    found = (
+        read_table(tmp_path / "t", columns=["id", "event:n::string as n", "p", "s", "q"])
+        .read_all()
+        .to_pylist()
+    )
+    assert sorted(found, key=str)[:2] == [
+        {"id": 0, "n": "1", "p": "x", "s": {"x": 1}, "q": 1},
+        {"id": 0, "n": "1", "p": "x", "s": {"x": 1}, "q": None},
+    ]
+
+
+def test_in_commit_timestamps_come_first_and_grow(tmp_path: Path):
+    configuration = {"delta.enableInCommitTimestamps": "true"}
+    write_table(tmp_path / "t", events(), configuration=configuration)
+    write_table(tmp_path / "t", events(), mode="append")
+    infos = [commit[0]["commitInfo"] for commit in commits(tmp_path / "t")]
+    assert infos[0]["inCommitTimestamp"] < infos[1]["inCommitTimestamp"]
+    assert "inCommitTimestamp" in actions(tmp_path / "t", "protocol")[0]["writerFeatures"]
+
+
+def test_row_tracking_numbers_every_row_once(tmp_path: Path):
+    configuration = {"delta.enableRowTracking": "true"}
+    write_table(tmp_path / "t", events(), configuration=configuration)
+    write_table(tmp_path / "t", events("1", "2"), mode="append")
+    added = actions(tmp_path / "t", "add")
+    assert [(each["baseRowId"], each["defaultRowCommitVersion"]) for each in added] == [(0, 0), (3, 1)]
+    domain = actions(tmp_path / "t", "domainMetadata")[-1]
+    assert (domain["domain"], json.loads(domain["configuration"])["rowIdHighWaterMark"]) == (
+        "delta.rowTracking",
+        4,
+    )
+
+
+def test_an_append_only_table_is_appended_to(tmp_path: Path):
+    write_table(tmp_path / "t", events(), configuration={"delta.appendOnly": "true"})
+    assert write_table(tmp_path / "t", events(), mode="append").version == 1
+
+
+def with_features(*names: str) -> dict[str, Any]:
+    base = ["variantType", "variantShredding"]
+    return {"readerFeatures": base, "writerFeatures": [*base, *names]}
+
+
+def field_metadata(table: Path, **metadata: Any) -> str:
+    schema = json.loads(actions(table, "metaData")[0]["schemaString"])
+    schema["fields"][0]["metadata"] = metadata
+    return json.dumps(schema)
+
+
+@pytest.mark.parametrize(
+    ("feature", "configuration", "metadata", "sentence"),
+    [
+        ("checkConstraints", {"delta.constraints.positive": "id >= 0"}, {}, "positive"),
+        ("generatedColumns", {}, {"delta.generationExpression": "1 + 1"}, "id"),
+        ("identityColumns", {}, {"delta.identity.start": 1, "delta.identity.step": 1}, "id"),
+        ("invariants", {}, {"delta.invariants": '{"expression":{"expression":"id > 0"}}'}, "id"),
+        ("unheardOf", {}, {}, "unheardOf"),
+        ("icebergCompatV1", {"delta.enableIcebergCompatV1": "true"}, {}, "icebergCompatV1|IcebergCompatV1"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_by_name_before_a_byte_is_written(
+    feature: str, configuration: dict[str, str], metadata: dict[str, Any], sentence: str, tmp_path: Path
+):
+    table = tmp_path / "t"
+    write_table(table, events())
+    edit_log(table, "protocol", **with_features(feature))
+    schema = field_metadata(table, **metadata)
+    edit_log(table, "metaData", configuration=configuration, schemaString=schema)
+    before = files_of(table)
+    with pytest.raises(UnsupportedFeatureError, match=sentence):
+        write_table(table, events(), mode="append")
+    assert files_of(table) == before
+    assert len(rows(table)) == 3
+
+
+def test_an_unknown_reader_feature_is_refused_in_reading_and_writing(tmp_path: Path):
+    write_table(tmp_path / "t", events())
+    features = ["variantType", "variantShredding", "unheardOf"]
+    edit_log(tmp_path / "t", "protocol", readerFeatures=features, writerFeatures=features)
+    with pytest.raises(UnsupportedFeatureError, match="unheardOf"):
+        write_table(tmp_path / "t", events(), mode="append")
+    with pytest.raises(UnsupportedFeatureError, match="unheardOf"):
+        read_table(tmp_path / "t")
+
+
+def test_preview_names_stay_and_no_other_is_added(tmp_path: Path):
+    """T3, X9: never swap what is there."""
+    write_table(tmp_path / "t", events())
+    names = ["variantType-preview", "variantShredding-preview"]
+    edit_log(tmp_path / "t", "protocol", readerFeatures=names, writerFeatures=names)
+    write_table(tmp_path / "t", events(), mode="append")
+    assert len(actions(tmp_path / "t", "protocol")) == 1
+    assert sorted(shredded_names(tmp_path / "t")[1]) == ["metadata", "typed_value", "value"]
+
+
+def test_a_folder_with_other_files_can_become_a_table(tmp_path: Path):
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "notes.txt").write_text("mine")
+    write_table(tmp_path / "t", events())
+    assert (tmp_path / "t" / "notes.txt").read_text() == "mine"
+
+
+def test_a_place_that_cannot_be_written_is_an_error_of_this_package(tmp_path: Path):
+    (tmp_path / "t").write_text("a file")
+    from delta_variant.errors import DeltaVariantError
+
+    with pytest.raises(DeltaVariantError, match="t"):
+        write_table(tmp_path / "t", events())
+    assert (tmp_path / "t").read_text() == "a file"
+
+
+APPEND = """
+import sys, pyarrow as pa, delta_variant as dv
+table, worker = sys.argv[1], int(sys.argv[2])
+for number in range(5):
+    data = pa.table({"id": [worker * 10 + number], "event": pa.array(['{"n":1}'], pa.json_())})
+    dv.write_table(table, data, mode="append")
+"""
+
+
+def test_processes_that_append_at_once_lose_nothing(tmp_path: Path):
+    write_table(tmp_path / "t", events("0").slice(0, 0))
+    workers = [
+        subprocess.Popen([sys.executable, "-c", APPEND, str(tmp_path / "t"), str(worker)])
+        for worker in range(3)
+    ]
+    assert [worker.wait(120) for worker in workers] == [0, 0, 0]
+    assert [row["id"] for row in rows(tmp_path / "t")] == [*range(5), *range(10, 15), *range(20, 25)]
+    assert load_snapshot(tmp_path / "t").version == 15
+
+
+def test_processes_that_create_at_once_make_one_table(tmp_path: Path):
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", APPEND, str(tmp_path / "t"), str(worker)], stderr=subprocess.PIPE
+        )
+        for worker in range(3)
+    ]
+    errors = [worker.communicate(timeout=120)[1].decode() for worker in workers]
+    assert all(not error or "TableExistsError" in error or "CommitConflictError" in error for error in errors)
+    assert len(actions(tmp_path / "t", "metaData")) == 1
+    added = {added["path"] for added in actions(tmp_path / "t", "add")}
+    assert {path for path in files_of(tmp_path / "t") if path.endswith(".parquet")} == added
