@@ -272,6 +272,13 @@ fn fields_are_found_whatever_their_order_was_before() {
     assert_eq!(infer(&rows), object([("a", int()), ("b", int()), ("c", int())]));
 }
 
+#[test]
+fn a_name_that_is_longer_than_a_name_should_be_is_not_counted() {
+    let (short, long) = ("n".repeat(1024), "n".repeat(1025));
+    let rows = [obj([(short.as_str(), V::Int(1)), (long.as_str(), V::Int(1))])];
+    assert_eq!(infer(&rows), object([(short.as_str(), leaf(LeafType::Int64))]));
+}
+
 fn variants(rows: &[(Vec<u8>, Vec<u8>)], dictionary: bool, valid: &[bool]) -> StructArray {
     let plain: ArrayRef = Arc::new(rows.iter().map(|(metadata, _)| Some(metadata)).collect::<BinaryArray>());
     let metadata: ArrayRef = if dictionary {

@@ -41,6 +41,9 @@ const MAX_PATHS: usize = 20_000;
 /// The most fields that are counted in one object: one with more is a map, and must not use up `MAX_PATHS`.
 const MAX_FIELDS: usize = 1_000;
 
+/// The longest name that is counted: each path keeps its own.
+const MAX_NAME_BYTES: usize = 1024;
+
 /// About what a `typed_value` and its `value` companion cost in a file: their pages' headers and their part of
 /// the footer.
 const COLUMN_BYTES: u64 = 200;
@@ -239,7 +242,7 @@ impl Inference {
     }
 
     fn add_field(&mut self, object: usize, name: &str) -> Option<usize> {
-        if self.nodes[object].fields.len() >= MAX_FIELDS {
+        if self.nodes[object].fields.len() >= MAX_FIELDS || name.len() > MAX_NAME_BYTES {
             return None;
         }
         let field = self.add_node(name)?;

@@ -77,6 +77,7 @@ pub(crate) fn value_at(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], depth: usiz
                     out.push(b',');
                 }
                 out.extend_from_slice(keys.checked(id)?);
+                check_size(out)?;
                 value_at(out, keys, field, depth + 1)?;
             }
             out.push(b'}');
@@ -94,6 +95,16 @@ pub(crate) fn value_at(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], depth: usiz
         value => scalar(out, &value)?,
     }
     Ok(())
+}
+
+/// A long name takes its bytes at each of its fields, so a small Variant can have a text without end.
+fn check_size(text: &[u8]) -> Result<()> {
+    match i32::try_from(text.len()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::Unsupported(
+            "the values of one batch take more than 2 GiB: read fewer rows at a time".into(),
+        )),
+    }
 }
 
 /// Append a scalar as JSON.

@@ -208,11 +208,10 @@ fn variant_report<'py>(
     Ok(report)
 }
 
-/// A shredded path as (steps, type, values in `typed_value`, values in `value`); a list's element is `None`.
-fn path_report<'py>(
-    py: Python<'py>,
-    path: &PathReport,
-) -> PyResult<(Vec<Option<String>>, Bound<'py, PyAny>, u64, u64)> {
+/// A shredded path: its steps, `None` for a list's element; its type; the values in `typed_value` and in `value`.
+type PyPath<'py> = (Vec<Option<String>>, Bound<'py, PyAny>, u64, u64);
+
+fn path_report<'py>(py: Python<'py>, path: &PathReport) -> PyResult<PyPath<'py>> {
     let steps = path
         .path
         .iter()

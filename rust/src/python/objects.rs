@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyList, PyString
 use crate::error::{Error, Result};
 use crate::json::write::plain;
 use crate::value::text::civil;
-use crate::value::{self, Decimal, Metadata, Value};
+use crate::value::{self, Decimal, Metadata, Value, no_such_name};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
@@ -26,24 +26,26 @@ const YEARS: RangeInclusive<i64> = 1..=9999;
 pub fn to_python<'py>(py: Python<'py>, metadata: &[u8], value: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let metadata = Metadata::parse(metadata)?;
     value::validate(&metadata, value)?;
-    object(py, &metadata, value)
+    let names: Vec<_> = metadata.names().map(|name| PyString::new(py, name)).collect();
+    object(py, &names, value)
 }
 
-/// The object of a value that has been validated, and so nests no deeper than it may.
-fn object<'py>(py: Python<'py>, metadata: &Metadata<'_>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+/// The object of a value that has been validated, and so nests no deeper than it may; `names` are by id.
+fn object<'py>(py: Python<'py>, names: &[Bound<'py, PyString>], bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     match Value::decode(bytes)? {
-        Value::Object(object_) => {
+        Value::Object(fields) => {
             let dict = PyDict::new(py);
-            for field in object_.fields() {
+            for field in fields.fields() {
                 let (id, value) = field?;
-                dict.set_item(metadata.get(id)?, object(py, metadata, value)?)?;
+                let name = names.get(id).ok_or_else(|| no_such_name(id, names.len()))?;
+                dict.set_item(name, object(py, names, value)?)?;
             }
             Ok(dict.into_any())
         }
         Value::Array(array) => {
             let list = PyList::empty(py);
             for element in array.elements() {
-                list.append(object(py, metadata, element?)?)?;
+                list.append(object(py, names, element?)?)?;
             }
             Ok(list.into_any())
         }

@@ -57,12 +57,12 @@ fn push(
         return Err(too_deep());
     }
     let decoded = Value::decode(bytes)?;
+    if let Typed::Leaf(leaf) = &mut tree.nodes[node].typed
+        && leaf.push(slot, &decoded)
+    {
+        return Ok(());
+    }
     match (&mut tree.nodes[node].typed, &decoded) {
-        (Typed::Leaf(leaf), value) => {
-            if leaf.push(slot, value) {
-                return Ok(());
-            }
-        }
         (Typed::Object(column), Value::Object(object)) => {
             column.slots.set(slot);
             return push_object(tree, names, node, slot, object, depth);
