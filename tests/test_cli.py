@@ -276,6 +276,20 @@ def test_stats_of_a_file_are_those_that_the_log_has(table):
     assert ["event:action", "string", '"buy"', '"view"'] in shown
 
 
+def test_bounds_that_cannot_be_decoded_are_findings_and_hide_nothing_else(table):
+    commit = Path(table, "_delta_log", f"{0:020d}.json")
+    log = commit.read_text(encoding="utf-8")
+    (text,) = re.findall(r'maxValues\\":\{\\"event\\":\\"(.*?)\\"\}', log)
+    commit.write_text(log.replace(text, "0" * len(text)), encoding="utf-8")
+    result = run("stats", table)
+    assert result.exit_code == 1
+    assert "the bounds of event cannot be decoded" in result.stderr
+    assert "3 rows" in result.stdout
+    tree = run("inspect", table)
+    assert tree.exit_code == 0
+    assert "bigint" in tree.stdout
+
+
 # Requirements Z5 and 6.3: the two printed forms of one Variant.
 SEED_MIN = "0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu"
 SEED_MIN_PADDED = "0rJl95HpNdvjbtatpi(cu0wW^cTu=P0096c4jMddzy]{KA+PA73&{td"

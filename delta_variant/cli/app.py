@@ -21,7 +21,7 @@ from .progress import Intake
 from .rows import OutputFormat, print_rows
 from .shredding_tree import merge, print_tree, shredding_of
 from .summary import WriteSummary
-from .target import data_files
+from .target import data_files, undecodable
 from .terminal import console, print_lines
 
 __all__ = ["main"]
@@ -206,13 +206,18 @@ def stats(
 ) -> None:
     """Print the statistics of data files: those in a table's log, or those computed from a Parquet file.
 
-    With --json, one object a file.
+    With --json, one object a file. Exit status 1 says that bounds cannot be decoded.
     """
+    faults: list[str] = []
     for file in data_files(target, version):
         if json:
             print(msgspec.json.encode(statistics.json_report(file)).decode())
         else:
             statistics.print_tables(file)
+        faults += undecodable(file)
+    if faults:
+        print_lines(console(stderr=True), *faults)
+        raise typer.Exit(FINDINGS)
 
 
 @z85_app.command()

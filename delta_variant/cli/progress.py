@@ -10,10 +10,12 @@ from rich.progress import (
     BarColumn,
     DownloadColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
+    TransferSpeedColumn,
 )
 
 from .terminal import console
@@ -60,8 +62,7 @@ class Intake:
         self._bar = None
 
 
-def _columns(
-    total_bytes: int | None,
-) -> list[SpinnerColumn | BarColumn | TextColumn | DownloadColumn | TimeElapsedColumn]:
+def _columns(total_bytes: int | None) -> list[ProgressColumn]:
     share = [BarColumn(), TaskProgressColumn()] if total_bytes is not None else [SpinnerColumn()]
-    return [*share, DownloadColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn()]
+    rates = [TransferSpeedColumn(), TextColumn("{task.fields[rate]}")]
+    return [*share, DownloadColumn(), *rates, TimeElapsedColumn()]

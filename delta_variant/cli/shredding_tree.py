@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from delta_variant import data_file, jsonpath
 from delta_variant.expression.types import type_name
-from delta_variant.stats import FileStatistics
 
-from .bounds import Bounds, decode_sides
-from .target import DataFile, statistic
+from .bounds import Bounds
+from .target import DataFile, bounds_of
 from .terminal import Heading, console, count, fill, path_step, print_lines, print_table, shorten, size_text
 
 __all__ = ["FileShredding", "merge", "print_tree", "shredding_of"]
@@ -82,7 +81,7 @@ def shredding_of(subject: DataFile) -> FileShredding:
     footer = file.inspect()
     groups = {column: _group_type(file.schema, column) for column in subject.variants}
     columns = {
-        subject.variants[column]: _variant_column(group, footer, column, subject.stats)
+        subject.variants[column]: _variant_column(group, footer, column, bounds_of(subject, column))
         for column, group in groups.items()
         if group is not None
     }
@@ -102,12 +101,11 @@ def _group_type(fields: Any, column: Sequence[str]) -> Any:
 
 
 def _variant_column(
-    group: pa.StructType, footer: Mapping[str, Any], column: tuple[str, ...], stats: FileStatistics
+    group: pa.StructType, footer: Mapping[str, Any], column: tuple[str, ...], bounds: Mapping[str, Bounds]
 ) -> VariantColumn:
     # The kernel reports the leaves in the order of the schema, whatever lists are called in between.
     leaves = (_leaf(leaf) for leaf in footer["leaves"] if tuple(leaf["path"][: len(column)]) == column)
     own, nodes = _group(group, (), leaves)
-    bounds = decode_sides(statistic(stats.min_values, column), statistic(stats.max_values, column))
     return VariantColumn(own.get("metadata", Leaf(0, 0)), tuple(_bounded(node, bounds) for node in nodes))
 
 

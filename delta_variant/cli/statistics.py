@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from delta_variant import jsonpath
+from delta_variant.errors import InvalidStatisticsError
 
-from .bounds import Bounds, decode_sides
-from .target import DataFile, statistic
+from .target import DataFile, bounds_of, statistic
 from .terminal import Heading, console, path_text, print_lines, print_table, shorten
 
 __all__ = ["json_report", "print_tables"]
@@ -27,7 +27,7 @@ HEADINGS: tuple[Heading, ...] = (
 
 def json_report(file: DataFile) -> dict[str, Any]:
     """Return the path of a file, the object of its `AddFile.stats`, and the bounds of its Variants."""
-    variants = {name: _bounds(file, path) for path, name in file.variants.items()}
+    variants = {name: bounds_of(file, path) for path, name in file.variants.items()}
     return {"path": file.path, "stats": msgspec.Raw(file.stats.to_json().encode()), "variants": variants}
 
 
@@ -52,9 +52,8 @@ def _rows(file: DataFile) -> Iterator[tuple[str, ...]]:
             continue
         name = file.variants[path]
         yield name, "variant", count, "", ""
-        for path_key, bounds in _bounds(file, path).items():
-            column = path_text(name, jsonpath.parse(path_key))
-            yield f"  {column}", bounds.type, "", _shown(bounds.min), _shown(bounds.max)
+        for path_key, bounds in bounds_of(file, path).items():
+            yield f"  {_path_text(name, path_key)}", bounds.type, "", _shown(bounds.min), _shown(bounds.max)
 
 
 def _leaves(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -69,5 +68,8 @@ def _shown(value: Any) -> str:
     return "" if value is None else shorten(msgspec.json.encode(value).decode(), MAX_BOUND_CHARACTERS)
 
 
-def _bounds(file: DataFile, path: tuple[str, ...]) -> dict[str, Bounds]:
-    return decode_sides(statistic(file.stats.min_values, path), statistic(file.stats.max_values, path))
+def _path_text(name: str, path_key: str) -> str:
+    try:
+        return path_text(name, jsonpath.parse(path_key))
+    except InvalidStatisticsError:
+        return f"{name} {path_key}"

@@ -9,12 +9,15 @@ from typing import Any
 
 from delta_variant import data_file, log, properties, stats
 from delta_variant.data_types import VARIANT, fields_of
+from delta_variant.errors import InvalidStatisticsError
 from delta_variant.schema import physical_schema
 from delta_variant.snapshot import Snapshot
 from delta_variant.stats import FileStatistics
 from delta_variant.store import Store, open_store
 
-__all__ = ["DataFile", "data_files", "statistic"]
+from .bounds import Bounds, decode_sides
+
+__all__ = ["DataFile", "bounds_of", "data_files", "statistic", "undecodable"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,27 @@ def _files_of_table(snapshot: Snapshot) -> Iterator[DataFile]:
     for row in snapshot.files.select(["path", "stats"]).to_pylist():
         known = stats.decode(row["stats"]) if row["stats"] else FileStatistics()
         yield DataFile(snapshot.store, row["path"], known, variants)
+
+
+def bounds_of(file: DataFile, column: tuple[str, ...]) -> Mapping[str, Bounds]:
+    """Return the bounds of a Variant column by path key, none where they cannot be decoded (Z4)."""
+    try:
+        return _decode_bounds(file, column)
+    except InvalidStatisticsError:
+        return {}
+
+
+def undecodable(file: DataFile) -> Iterator[str]:
+    """Yield a sentence for each Variant column whose bounds cannot be decoded."""
+    for column, name in file.variants.items():
+        try:
+            _decode_bounds(file, column)
+        except InvalidStatisticsError as error:
+            yield f"{file.path}: the bounds of {name} cannot be decoded: {error}"
+
+
+def _decode_bounds(file: DataFile, column: tuple[str, ...]) -> Mapping[str, Bounds]:
+    return decode_sides(statistic(file.stats.min_values, column), statistic(file.stats.max_values, column))
 
 
 def statistic(values: Mapping[str, Any], column: Sequence[str]) -> Any:
