@@ -165,6 +165,9 @@ def test_wrong_usage_is_status_2(events, tmp_path, capsys, options, sentence):
         (["z85", "decode", "0r"], "holds no Variant"),
         (["z85", "encode", "[1]"], "a bound is a JSON object from paths to values"),
         (["z85", "encode", '{"$": [1]}'], "a list has no bounds"),
+        (["z85", "encode", '{"$": {"type": "variant", "value": 1}}'], "variant has no bounds"),
+        (["z85", "encode", '{"$": {"type": "bigint", "value": null}}'], "null is no bound"),
+        (["z85", "encode", '{"$": {"type": "date", "value": "x"}}'], "cannot cast"),
     ],
 )
 def test_an_error_is_one_sentence_without_a_traceback(tmp_path, monkeypatch, capsys, arguments, sentence):

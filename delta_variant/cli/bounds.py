@@ -104,5 +104,10 @@ def _column(value: msgspec.Raw) -> pa.StructArray:
     if not text.startswith("{"):
         return pa.StructArray.from_arrays([parse_json([text]).field("value")], ["value"])
     typed = msgspec.json.decode(text, type=TypedValue)
-    cast: Any = extract(parse_json([bytes(typed.value).decode()]), [], parse_type(typed.type), strict=True)
+    arrow_type = parse_type(typed.type)
+    if arrow_type is None or pa.types.is_nested(arrow_type):
+        raise msgspec.ValidationError(f"{typed.type} has no bounds")
+    cast: Any = extract(parse_json([bytes(typed.value).decode()]), [], arrow_type, strict=True)
+    if cast.null_count:
+        raise msgspec.ValidationError("null is no bound")
     return pa.StructArray.from_arrays([pa.nulls(1, pa.binary()), cast], ["value", "typed_value"])
