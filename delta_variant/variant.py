@@ -18,6 +18,7 @@ __all__ = [
     "Floats",
     "OnConflict",
     "Variant",
+    "check",
     "extract",
     "from_concatenated",
     "parse_json",
@@ -65,6 +66,11 @@ def parse_json(
         row, offset, message = invalid[0]
         raise InvalidJsonError(f"row {row}, column {offset + 1}: {message}")
     return variants
+
+
+def check(variants: ArrowArray) -> None:
+    """Raise MalformedVariantError, which names the row, unless all bytes are Variants."""
+    _native.validate(to_arrow_array(variants))
 
 
 def to_json(variants: ArrowArray, *, on_conflict: OnConflict = "error") -> pa.StringArray:

@@ -17,13 +17,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import commit, data_file, features, log, properties, schema
+from . import commit, data_file, features, log, properties, schema, variant
 from .actions import AddFile, Format, Metadata, Protocol, encode_path
 from .data_file import Fault, FileSeries, WriteOptions, WrittenFile, check_option
-from .data_types import VARIANT, StructField, StructType
+from .data_types import VARIANT, ArrayType, DataType, MapType, StructField, StructType, primitives_of
 from .errors import (
     CommitConflictError,
     InvalidJsonError,
+    MalformedVariantError,
     ShreddingNotEnabledError,
     TableExistsError,
     TableNotFoundError,
@@ -378,6 +379,7 @@ class _PartitionedWriter:
         self._options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
         self._mode = target.mapping_mode
         self._physical = schema.physical_schema(target.data_columns, self._mode)
+        self._nested = [field for field in target.columns.fields if _has_nested_variant(field)]
         self._variants = [field.name for field in self._physical.fields if field.type == VARIANT]
         chains = schema.stats_columns(target.columns, target.metadata.configuration, self._partitions)
         self._indexed = {
@@ -389,6 +391,7 @@ class _PartitionedWriter:
 
     def add(self, batch: pa.RecordBatch, origin: Origin | None, first: int) -> None:
         conformed = schema.conform(batch, self._target.columns)
+        _check_nested_variants(conformed, self._nested)
         for values, positions in self._split(conformed):
             part = conformed if positions is None else conformed.take(positions)
             self._series(values).add(self._renamed(part), _Rows(origin, first, positions))
@@ -471,6 +474,32 @@ class _PartitionedWriter:
     def discard(self) -> None:
         self._open.clear()
         _discard(self._store, self._paths)
+
+
+def _has_nested_variant(field: StructField) -> bool:
+    return field.type != VARIANT and VARIANT.name in primitives_of(StructType((field,)))
+
+
+def _check_nested_variants(batch: pa.RecordBatch, fields: Iterable[StructField]) -> None:
+    """Raise MalformedVariantError for bytes that are no Variant; the kernel checks those at the top itself."""
+    for field in fields:
+        for path, variants in _nested_variants(batch.column(field.name), field.type, field.name):
+            try:
+                variant.check(variants)
+            except MalformedVariantError as error:
+                raise MalformedVariantError(f"{path}, {error}") from error
+
+
+def _nested_variants(array: Any, data_type: DataType, path: str) -> Iterator[tuple[str, Any]]:
+    if data_type == VARIANT:
+        yield path, array
+    elif isinstance(data_type, StructType):
+        for index, field in enumerate(data_type.fields):
+            yield from _nested_variants(pc.struct_field(array, [index]), field.type, f"{path}.{field.name}")
+    elif isinstance(data_type, ArrayType):
+        yield from _nested_variants(array.flatten(), data_type.element_type, f"{path}.element")
+    elif isinstance(data_type, MapType):
+        yield from _nested_variants(array.items, data_type.value_type, f"{path}.value")
 
 
 @dataclass(frozen=True)

@@ -687,6 +687,24 @@ def test_variant_bytes_that_are_malformed_are_refused(
     assert files_of(tmp_path) == set()
 
 
+def test_nested_variant_bytes_that_are_malformed_are_refused(tmp_path: Path):
+    parts = [pa.array([b"\x01\x00\x00"] * 2), pa.array([b"\x00", b"\x0c"])]
+    variants = pa.StructArray.from_arrays(parts, ["metadata", "value"])
+    field = pa.field("v", variants.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
+    data = pa.table({"s": pa.StructArray.from_arrays([variants], fields=[field])})
+    with pytest.raises(MalformedVariantError, match=r"^s\.v, row 1"):
+        write_table(tmp_path / "t", data)
+    assert files_of(tmp_path) == set()
+
+
+def test_json_text_within_another_column_is_refused(tmp_path: Path):
+    text = pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{}"]))
+    data = pa.table({"s": pa.StructArray.from_arrays([text], ["v"])})
+    with pytest.raises(SchemaError, match=r"s\.v is JSON text within another column"):
+        write_table(tmp_path / "t", data)
+    assert files_of(tmp_path) == set()
+
+
 # Table features.
 
 

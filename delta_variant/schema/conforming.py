@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
-from ..data_types import VARIANT, ArrayType, DataType, StructField, StructType
+from ..data_types import VARIANT, ArrayType, DataType, MapType, StructField, StructType
 from ..errors import SchemaError
-from .arrow import to_arrow_type, variant_field
+from .arrow import VARIANT_STORAGE, to_arrow_type, variant_field
 
 __all__ = ["conform"]
 
@@ -54,13 +54,15 @@ def _conform(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
     if arrow_types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if data_type == VARIANT and not arrow_types.is_null(array.type):
-        return array
+        return array if len(path) == 1 else _conform_nested_variant(array, path)
     if isinstance(data_type, StructType) and arrow_types.is_struct(array.type):
         return _conform_struct(array, data_type, path)
     if isinstance(data_type, ArrayType) and (
         arrow_types.is_list(array.type) or arrow_types.is_large_list(array.type)
     ):
         return _conform_list(array, data_type, path)
+    if isinstance(data_type, MapType) and arrow_types.is_map(array.type):
+        return _conform_map(array, data_type, path)
     return _cast(array, to_arrow_type(data_type), path)
 
 
@@ -81,6 +83,33 @@ def _conform_struct(array: Array, struct: StructType, path: tuple[str, ...]) -> 
 def _count_nulls_within(struct: Array, part: Array) -> int:
     visible = part.filter(struct.is_valid()) if struct.null_count else part
     return int(visible.null_count)
+
+
+def _conform_nested_variant(array: Array, path: tuple[str, ...]) -> Array:
+    """Return Variants below the top as Parquet is to have them: whatever the order of their parts was."""
+    if not arrow_types.is_struct(array.type):
+        raise SchemaError(
+            f"the column {'.'.join(path)} is JSON text within another column: "
+            "make it Variants by parse_json first"
+        )
+    hidden = array.is_null()
+    parts = [
+        pc.if_else(hidden, b"", pc.struct_field(array, [part.name]).cast(part.type))
+        for part in VARIANT_STORAGE
+    ]
+    if any(part.null_count for part in parts):
+        raise SchemaError(f"the column {'.'.join(path)} has a Variant without metadata or value")
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_STORAGE), mask=hidden)
+
+
+def _conform_map(array: Array, data_type: MapType, path: tuple[str, ...]) -> Array:
+    start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    keys = _conform(array.keys.slice(start, stop - start), data_type.key_type, (*path, "key"))
+    value = StructField("value", data_type.value_type, data_type.value_contains_null)
+    items = _conform_field(array.items.slice(start, stop - start), value, (*path, "value"))
+    offsets = pc.subtract(array.offsets, start)
+    map_type = pa.map_(pa.field("key", keys.type, False), _arrow_field(value, items))
+    return pa.MapArray.from_arrays(offsets, keys, items, type=map_type, mask=array.is_null())
 
 
 def _conform_list(array: Array, data_type: ArrayType, path: tuple[str, ...]) -> Array:
