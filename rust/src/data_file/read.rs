@@ -273,7 +273,9 @@ impl DataFileReader {
             return Err(Error::Unsupported("a map has entries of a key and a value".into()));
         };
         let columns = vec![map.keys().clone(), self.restore(map.values(), value)?];
-        let fields = Fields::from(vec![retyped(key, &columns[0]), retyped(value, &columns[1])]);
+        // A key is never null: a map whose keys could be is refused.
+        let key = Field::clone(key).with_data_type(columns[0].data_type().clone()).with_nullable(false);
+        let fields = Fields::from(vec![Arc::new(key), retyped(value, &columns[1])]);
         let entries = StructArray::try_new(fields.clone(), columns, None)?;
         let entry = Arc::new(Field::new(entry.name(), DataType::Struct(fields), false));
         Ok(Arc::new(MapArray::try_new(entry, map.offsets().clone(), entries, map.nulls().cloned(), sorted)?))
