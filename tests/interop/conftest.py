@@ -39,6 +39,13 @@ SETTINGS = {
 }
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests that need Spark in one process of `--dist loadgroup`: a second session is a second JVM."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Return the one Spark 4.2 session of the run, which reads and writes Delta tables by path."""

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 from interop.corpus import CORPORA, json_table, read_lines
 
@@ -25,3 +26,29 @@ def test_duckdb_reads_every_value_of_our_shredded_files(
     assert [
         number for number, line in enumerate(lines) if json.loads(found[number]) != json.loads(line)
     ] == []
+
+
+def test_duckdb_tells_names_apart_that_differ_only_in_case(
+    duckdb_connection: duckdb.DuckDBPyConnection, tmp_path: Path
+):
+    """DuckDB renames the second of two columns `ID` and `Id`: inference makes a column of one of them only."""
+    line = '{"ID": 1, "Id": "two", "x": {"a": 1, "A": 2}}'
+    dv.write_table(str(tmp_path / "table"), json_table([line] * 3))
+
+    query = f"SELECT DISTINCT event::JSON::VARCHAR FROM '{tmp_path}/table/*.parquet'"
+    [(found,)] = duckdb_connection.execute(query).fetchall()
+    assert json.loads(found) == json.loads(line)
+
+
+def test_duckdb_reads_null_variant_null_and_values_that_do_not_fit_the_shredding(
+    duckdb_connection: duckdb.DuckDBPyConnection, tmp_path: Path
+):
+    """For DuckDB a Variant null at the root is SQL NULL, in its own values too; within a value it is kept."""
+    lines = ['{"a": 1, "b": [1, 2]}', '{"a": "x", "b": {}}', '{"a": null}', "null", None, "[]", '"a"', "2.50"]
+    schema = dv.ShreddingSchema.of({"a": pa.int64(), "b": [pa.int64()]})
+    dv.write_table(str(tmp_path / "table"), json_table(lines), shredding=schema)
+
+    query = f"SELECT event IS NULL, event::JSON::VARCHAR FROM '{tmp_path}/table/*.parquet' ORDER BY line"
+    found = duckdb_connection.execute(query).fetchall()
+    assert [is_null for is_null, _ in found] == [line in (None, "null") for line in lines]
+    assert [text and json.loads(text) for _, text in found] == [line and json.loads(line) for line in lines]

@@ -72,7 +72,10 @@ def test_all_readers_of_spark_agree_on_our_paths(
 
     parsed = [json.loads(line) for line in lines]
     found = load(spark, table).selectExpr(
-        "line", "event:sender.id::bigint AS id", "event:sender.login::string AS login", "event:action AS action"
+        "line",
+        "event:sender.id::bigint AS id",
+        "event:sender.login::string AS login",
+        "event:action AS action",
     )
     expected = [
         (line, sender.get("id"), sender.get("login"), value.get("action"))
@@ -116,6 +119,24 @@ def test_spark_reads_back_its_own_values_of_every_type_from_our_table(
     assert rows_by_spark(spark, tmp_path / "ours", selected) == rows_by_spark(spark, original, selected)
 
 
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+def test_spark_reads_variants_within_structs_arrays_and_maps(spark: SparkSession, tmp_path: Path, mode: str):
+    table = tmp_path / "table"
+    dv.write_table(str(table), _nested(), configuration={"delta.columnMapping.mode": mode})
+
+    texts = {
+        "id": "id",
+        "s": "to_json(s.event)",
+        "l": "transform(l, each -> to_json(each))",
+        "m": "transform_values(m, (key, each) -> to_json(each))",
+    }
+    assert rows_by_spark(spark, table, texts) == [
+        {"id": 1, "s": '{"a":1}', "l": ['{"a":1}'], "m": {"a": '{"a":1}'}},
+        {"id": 2, "s": "2", "l": ["2"], "m": {"b": "2"}},
+        {"id": 3, "s": None, "l": [None], "m": {"c": None}},
+    ]
+
+
 @pytest.mark.parametrize(("vectorized", "pushed"), READERS)
 def test_spark_reads_ordinary_columns_of_every_type_and_encoding(
     spark: SparkSession,
@@ -135,7 +156,9 @@ def test_spark_reads_ordinary_columns_of_every_type_and_encoding(
     configured(VECTORIZED, str(vectorized).lower())
     configured(PUSHED, str(pushed).lower())
     texts = [name for name in columns.column_names if name not in ("event", "binary")]
-    found = load(spark, table).selectExpr(*texts, "hex(binary) AS binary", "to_json(event) AS event").toArrow()
+    found = (
+        load(spark, table).selectExpr(*texts, "hex(binary) AS binary", "to_json(event) AS event").toArrow()
+    )
     found = found.sort_by("long")
     for name in texts:
         assert found[name].to_pylist() == columns[name].to_pylist(), name
@@ -143,7 +166,8 @@ def test_spark_reads_ordinary_columns_of_every_type_and_encoding(
         value and value.hex().upper() for value in columns["binary"].to_pylist()
     ]
     assert found["event"].to_pylist() == [
-        value and json.dumps(json.loads(value), separators=(",", ":")) for value in columns["event"].to_pylist()
+        value and json.dumps(json.loads(value), separators=(",", ":"))
+        for value in columns["event"].to_pylist()
     ]
 
 
@@ -315,6 +339,22 @@ def _partitioned_rows(first: int) -> list[dict[str, object]]:
         }
         for line, day, kind, event in _partition_keys(first)
     ]
+
+
+def _nested() -> pa.Table:
+    """Return three rows with a Variant in a struct, in an array and in a map."""
+    variants = dv.parse_json(['{"a":1}', "2", None])
+    marked = {"ARROW:extension:name": "arrow.parquet.variant", "ARROW:extension:metadata": ""}
+
+    def variant(name: str) -> pa.Field:
+        return pa.field(name, variants.type, metadata=marked)
+
+    offsets = pa.array(range(4), pa.int32())
+    struct = pa.StructArray.from_arrays([variants], fields=[variant("event")])
+    array = pa.ListArray.from_arrays(offsets, variants, type=pa.list_(variant("element")))
+    keyed = pa.map_(pa.string(), variant("value"))
+    mapped = pa.MapArray.from_arrays(offsets, pa.array(["a", "b", "c"]), variants, type=keyed)
+    return pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": struct, "l": array, "m": mapped})
 
 
 def _ordinary_columns(count: int) -> pa.Table:

@@ -72,7 +72,7 @@ def test_we_read_every_column_of_a_table_of_the_corpus(
 def test_we_read_variants_within_structs_arrays_and_maps(spark: SparkSession, tmp_path: Path, mode: str):
     table = tmp_path / "table"
     properties = SHREDDED.removesuffix(")") + f", 'delta.columnMapping.mode' = '{mode}')"
-    event = "parse_json(format_string('{\"a\":%d,\"b\":\"%s\"}', id, id))"
+    event = 'parse_json(format_string(\'{"a":%d,"b":"%s"}\', id, id))'
     spark.sql(
         f"CREATE TABLE delta.`{table}` USING delta {properties} AS SELECT id, "
         f"named_struct('event', {event}, 'inner', named_struct('v', {event})) AS s, "
