@@ -349,8 +349,33 @@ def file_stats(
     with _naming(name):
         file = _native.DataFile(name)
         variants = variant_columns(file)
-        columns = file.bounds(variants, max_variant_stats_paths)
+        columns = _without_inner_columns(file, file.bounds(variants, max_variant_stats_paths))
         return from_report(file.num_rows, columns, file.schema.names, None)
+
+
+def _without_inner_columns(file: _native.DataFile, columns: Sequence[Any]) -> list[Any]:
+    """Return a report in which a Variant within a struct is one leaf, as null as its `metadata`."""
+    nested = {path for field in file.schema for path in _variant_groups(field, ())}
+    return [column if isinstance(column, dict) else list(_outer(column, nested)) for column in columns]
+
+
+def _variant_groups(field: pa.Field[Any], parents: Path) -> Iterator[Path]:
+    path = (*parents, field.name)
+    if _is_variant_group(field.type):
+        yield path
+    elif pa.types.is_struct(field.type):
+        for part in field.type:
+            yield from _variant_groups(part, path)
+
+
+def _outer(leaves: Sequence[Any], variants: Collection[Path]) -> Iterator[Any]:
+    for leaf in leaves:
+        path, nulls = tuple(leaf[0]), leaf[1]
+        variant = next((path[:length] for length in range(1, len(path)) if path[:length] in variants), None)
+        if variant is None:
+            yield leaf
+        elif path == (*variant, "metadata"):
+            yield variant, nulls, None, None
 
 
 def variant_columns(file: _native.DataFile) -> list[str]:

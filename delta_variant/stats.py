@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from math import isfinite
 from typing import Any, TypeAlias
 
 import msgspec
@@ -47,19 +48,20 @@ class FileStatistics:
         """Return the text of `AddFile.stats`."""
         entries = {
             "numRecords": self.num_records,
-            "minValues": self.min_values,
-            "maxValues": self.max_values,
+            "minValues": _digits(self.min_values),
+            "maxValues": _digits(self.max_values),
             "nullCount": self.null_count,
             "tightBounds": self.tight_bounds,
         }
         present = {key: value for key, value in entries.items() if value is not None}
-        return msgspec.json.encode(present, enc_hook=_encode).decode()
+        return msgspec.json.encode(present).decode()
 
 
-def _encode(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return msgspec.Raw(format(value, "f").encode())
-    raise TypeError(f"statistics cannot hold a {type(value).__name__}")
+def _digits(value: Any) -> Any:
+    """Return bounds with decimals as JSON numbers of all their digits."""
+    if isinstance(value, Mapping):
+        return {name: _digits(part) for name, part in value.items()}
+    return msgspec.Raw(format(value, "f").encode()) if isinstance(value, Decimal) else value
 
 
 def decode(text: str) -> FileStatistics:
@@ -141,6 +143,8 @@ def _bound(row: Any, shorten: Callable[[str], str | None]) -> Any:
     value = row[0].as_py()
     if isinstance(value, str):
         return shorten(value)
+    if isinstance(value, float) and not isfinite(value):
+        return None
     return value.isoformat() if isinstance(value, date) else value
 
 

@@ -45,6 +45,8 @@ def to_arrow_array(values: ArrowArray) -> Any:
         values = values.combine_chunks()
     elif not isinstance(values, pa.Array):
         values = pa.array(values)
+    if isinstance(values, pa.DictionaryArray):
+        values = values.dictionary_decode()
     return values.storage if isinstance(values, pa.ExtensionArray) else values
 
 

@@ -481,7 +481,7 @@ def _has_nested_variant(field: StructField) -> bool:
 
 
 def _check_nested_variants(batch: pa.RecordBatch, fields: Iterable[StructField]) -> None:
-    """Raise MalformedVariantError for bytes that are no Variant; the kernel checks those at the top itself."""
+    """Raise MalformedVariantError for what is no Variant; the kernel itself checks those at the top."""
     for field in fields:
         for path, variants in _nested_variants(batch.column(field.name), field.type, field.name):
             try:

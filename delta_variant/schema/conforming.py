@@ -108,7 +108,9 @@ def _conform_map(array: Array, data_type: MapType, path: tuple[str, ...]) -> Arr
     value = StructField("value", data_type.value_type, data_type.value_contains_null)
     items = _conform_field(array.items.slice(start, stop - start), value, (*path, "value"))
     offsets = pc.subtract(array.offsets, start)
-    map_type = pa.map_(pa.field("key", keys.type, False), _arrow_field(value, items))
+    key_field: Any = pa.field("key", keys.type, False)
+    value_field: Any = _arrow_field(value, items)
+    map_type = pa.map_(key_field, value_field)
     return pa.MapArray.from_arrays(offsets, keys, items, type=map_type, mask=array.is_null())
 
 
