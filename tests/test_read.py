@@ -407,3 +407,24 @@ def test_files_with_percent_signs_in_their_names_are_read():
         key=lambda row: row["i"],
     )
     assert rows == [{"key": 200 + n, "i": 200 + n, "j": f"str_{200 + n}"} for n in range(10)]
+
+
+# Each table was written for one feature; the names of the tables are those of the corpus.
+SPARK_TABLES = sorted(
+    path.name.removesuffix(".tar.gz") for path in (CORPORA / "delta-spark").glob("*.tar.gz")
+)
+
+
+def test_the_tables_of_spark_are_all_there():
+    assert len(SPARK_TABLES) == 19
+
+
+@pytest.mark.parametrize("name", SPARK_TABLES)
+def test_a_table_of_spark_has_all_rows_that_are_not_deleted(name: str, tmp_path: Path):
+    """The rows that Parquet's footers count less those of deletion vectors; Spark itself judges the values."""
+    with spark_table(name, tmp_path) as root:
+        files = dv.load_snapshot(root).files
+        rows = sum(pq.ParquetFile(root / path).metadata.num_rows for path in files.column("path").to_pylist())
+        deleted = sum(each["cardinality"] for each in files.column("deletion_vector").to_pylist() if each)
+        found = dv.read_table(root).read_all()
+        assert found.num_rows == rows - deleted > 0

@@ -539,7 +539,7 @@ def test_a_shredding_schema_is_followed(tmp_path: Path):
 def test_a_shredding_schema_for_a_table_that_does_not_enable_it_is_refused(tmp_path: Path):
     write_table(tmp_path / "t", events(), shredding=None)
     before = files_of(tmp_path)
-    with pytest.raises(ShreddingNotEnabledError, match="delta.enableVariantShredding"):
+    with pytest.raises(ShreddingNotEnabledError, match=r"delta.enableVariantShredding"):
         write_table(tmp_path / "t", events(), mode="append", shredding=ShreddingSchema.of({"n": pa.int64()}))
     assert files_of(tmp_path) == before
     write_table(tmp_path / "t", events(), mode="append")
