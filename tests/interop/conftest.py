@@ -39,8 +39,10 @@ SETTINGS = {
 }
 
 
+# First, for xdist takes the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests that need Spark in one process of `--dist loadgroup`: a second session is a second JVM."""
+    """Keep the tests that need Spark in one process of `--dist loadgroup`: each process would start a JVM."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))

@@ -20,7 +20,7 @@ def read_lines(corpora: Path, name: str) -> list[str]:
 
 
 def json_table(lines: list[str], first: int = 0) -> pa.Table:
-    """Return Arrow columns `line`, numbers from `first` on, and `event`, JSON text that is to become Variant."""
+    """Return Arrow columns `line`, numbers from `first` on, and `event`, JSON text to become Variant."""
     numbers = pa.array(range(first, first + len(lines)), pa.int64())
     return pa.table({"line": numbers, "event": pa.array(lines, pa.json_())})
 

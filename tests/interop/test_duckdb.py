@@ -31,7 +31,7 @@ def test_duckdb_reads_every_value_of_our_shredded_files(
 def test_duckdb_tells_names_apart_that_differ_only_in_case(
     duckdb_connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ):
-    """DuckDB renames the second of two columns `ID` and `Id`: inference makes a column of one of them only."""
+    """DuckDB renames the second of two columns `ID` and `Id`: inference shreds only one of them."""
     line = '{"ID": 1, "Id": "two", "x": {"a": 1, "A": 2}}'
     dv.write_table(str(tmp_path / "table"), json_table([line] * 3))
 
