@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import reduce
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -119,7 +119,7 @@ def _field_names(expression: Expression) -> list[str]:
     return [expression.name]
 
 
-def _find(part: str, fields: Iterable[pa.Field], name: Name) -> pa.Field:
+def _find(part: str, fields: Iterable[pa.Field[Any]], name: Name) -> pa.Field[Any]:
     fields = list(fields)
     found = [field for field in fields if field.name.lower() == part.lower()]
     if len(found) > 1:
@@ -340,7 +340,7 @@ def _literals_fit(arguments: list[Expression], target: pa.DataType) -> bool:
     return kind_of(target) in ("integer", "decimal") and all(_holds(target, value) for value in values)
 
 
-def _holds(target: pa.DataType, value: pa.Scalar) -> bool:
+def _holds(target: pa.DataType, value: pa.Scalar[Any]) -> bool:
     if value.as_py() is None:
         return True
     if kind_of(value.type) not in ("integer", "decimal"):
@@ -377,9 +377,9 @@ def _wider_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         return pa.float64()
     if kinds == {"integer"}:
         return max(left, right, key=lambda arrow_type: arrow_type.bit_width)
-    left, right = as_decimal(left), as_decimal(right)
-    scale = max(left.scale, right.scale)
-    precision = max(left.precision - left.scale, right.precision - right.scale) + scale
+    one, other = as_decimal(left), as_decimal(right)
+    scale = max(one.scale, other.scale)
+    precision = max(one.precision - one.scale, other.precision - other.scale) + scale
     return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else pa.decimal256(precision, scale)
 
 

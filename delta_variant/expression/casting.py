@@ -7,14 +7,17 @@ without a rule is refused rather than guessed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .types import INTEGER_DIGITS, Kind, kind_of
 
-Rule: TypeAlias = Callable[[pa.Array, pa.DataType], pa.Array]
+# The stubs of pyarrow do not narrow an array by its type, as the rules do.
+Array: TypeAlias = Any
+Scalar: TypeAlias = Any
+Rule: TypeAlias = Callable[[Array, Any], Array]
 
 # Spark trims blanks and control characters around text that it casts.
 BLANKS = "".join(map(chr, range(0x21)))
@@ -35,7 +38,7 @@ TEXT_PATTERNS: dict[Kind, str] = {
 }
 
 
-def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
+def can_cast(source: Any, target: Any) -> bool:
     """Whether `cast_values` has a rule from `source` to `target`."""
     if source == target or pa.types.is_null(source):
         return True
@@ -44,7 +47,7 @@ def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
     return kinds in RULES and not (kinds == ("decimal", "string") and source.scale > 6)
 
 
-def cast_values(values: pa.Array, target: pa.DataType, *, strict: bool) -> pa.Array:
+def cast_values(values: Array, target: Any, *, strict: bool) -> Array:
     """Return `values` as `target`; what does not fit is `pa.ArrowInvalid` when `strict`, else NULL."""
     if values.type == target:
         return values
@@ -56,14 +59,14 @@ def cast_values(values: pa.Array, target: pa.DataType, *, strict: bool) -> pa.Ar
     return rule(values, target) if strict else _cast_or_null(values, target, rule)
 
 
-def cast_scalar(value: pa.Scalar, target: pa.DataType, *, strict: bool) -> pa.Scalar:
+def cast_scalar(value: Scalar, target: Any, *, strict: bool) -> Scalar:
     """Return one value as `target`, as `cast_values` does."""
     if value.type == target:
         return value
     return cast_values(pa.repeat(value, 1), target, strict=strict)[0]
 
 
-def _readable_text(values: pa.Array, kind: Kind, *, strict: bool) -> pa.Array:
+def _readable_text(values: Array, kind: Kind, *, strict: bool) -> Array:
     text = pc.utf8_trim(values, characters=BLANKS)
     readable = pc.match_substring_regex(text, pattern=f"^({TEXT_PATTERNS[kind]})$")
     if strict and pc.all(readable).as_py() is False:
@@ -72,7 +75,7 @@ def _readable_text(values: pa.Array, kind: Kind, *, strict: bool) -> pa.Array:
     return pc.if_else(readable, text, pa.scalar(None, text.type))
 
 
-def _cast_or_null(values: pa.Array, target: pa.DataType, rule: Rule) -> pa.Array:
+def _cast_or_null(values: Array, target: Any, rule: Rule) -> Array:
     """Halve what does not cast until the values at fault stand alone: values that fit are cast in bulk."""
     try:
         return rule(values, target)
@@ -84,24 +87,24 @@ def _cast_or_null(values: pa.Array, target: pa.DataType, rule: Rule) -> pa.Array
     return pa.concat_arrays([_cast_or_null(half, target, rule) for half in halves])
 
 
-def _plain(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _plain(values: Array, target: Any) -> Array:
     return pc.cast(values, target)
 
 
-def _rounded(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _rounded(values: Array, target: Any) -> Array:
     return pc.cast(values, target, safe=False)
 
 
-def _truncated(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _truncated(values: Array, target: Any) -> Array:
     return pc.cast(pc.trunc(values), target)
 
 
-def _integer_to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _integer_to_decimal(values: Array, target: Any) -> Array:
     wide = pa.decimal256(INTEGER_DIGITS[values.type.bit_width] + target.scale, target.scale)
     return pc.cast(pc.cast(values, wide), target)
 
 
-def _decimal_to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _decimal_to_decimal(values: Array, target: Any) -> Array:
     source = values.type
     if target.scale >= source.scale:
         return pc.cast(values, target)
@@ -110,37 +113,38 @@ def _decimal_to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
     return pc.cast(pc.round(wide, ndigits=target.scale, round_mode="half_towards_infinity"), target)
 
 
-def _decimal_to_floating(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _decimal_to_floating(values: Array, target: Any) -> Array:
     # Arrow multiplies by a rounded power of ten, which misses the nearest double; parsing does not.
     return pc.cast(pc.cast(values, pa.string()), target)
 
 
-def _timestamp_to_string(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _timestamp_to_string(values: Array, target: Any) -> Array:
     local = pc.cast(pc.cast(values, pa.timestamp("us")), target)
     return pc.utf8_rtrim(pc.utf8_rtrim(local, characters="0"), characters=".")
 
 
-def _string_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _string_to_integer(values: Array, target: Any) -> Array:
     return pc.cast(pc.utf8_ltrim(values, characters="+"), target)
 
 
-def _string_to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _string_to_decimal(values: Array, target: Any) -> Array:
     return _decimal_to_decimal(pc.cast(values, pa.decimal256(76, 38)), target)
 
 
-def _string_to_boolean(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _string_to_boolean(values: Array, target: Any) -> Array:
     true = pc.is_in(pc.utf8_lower(values), value_set=pa.array(["t", "true", "y", "yes", "1"], values.type))
     return pc.if_else(pc.is_valid(values), true, pa.scalar(None, target))
 
 
-def _string_to_timestamp(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _string_to_timestamp(values: Array, target: Any) -> Array:
     """Read text as UTC unless it names its zone."""
-    dated = pc.if_else(pc.equal(pc.utf8_length(values), 10), _append(values, " 00:00"), values)
+    length = pc.utf8_length(values)
+    dated = pc.if_else(pc.equal(length, pa.scalar(10, pa.int32())), _append(values, " 00:00"), values)
     zoned = pc.match_substring_regex(dated, pattern=f"{ZONE}$")
     return pc.cast(pc.if_else(zoned, dated, _append(dated, "Z")), target)
 
 
-def _append(values: pa.Array, suffix: str) -> pa.Array:
+def _append(values: Array, suffix: str) -> Array:
     return pc.binary_join_element_wise(values, pa.scalar(suffix, values.type), pa.scalar("", values.type))
 
 

@@ -15,20 +15,23 @@ from .casting import cast_scalar, cast_values
 from .tree import Call, Cast, Column, Expression, Extraction, Field, Literal, describe, input_name
 from .types import kind_of
 
-Values: TypeAlias = pa.Array | pa.Scalar
+# The stubs of pyarrow do not narrow values by their type.
+Array: TypeAlias = Any
+Values: TypeAlias = Any
 
 
-def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
+def evaluate(expression: Expression, batch: pa.RecordBatch) -> Array:
     """Return a bound `expression` for each row of `batch`, which holds its inputs under their `input_name`.
 
     `CastError` names the piece when a value cannot be cast, overflows or is divided by zero, as in Spark's
     ANSI mode. Every operand is evaluated for every row: `and` does not guard what stands to its right.
     """
     values = _evaluate(expression, batch)
-    return pa.repeat(values, batch.num_rows) if isinstance(values, pa.Scalar) else values
+    is_scalar = isinstance(values, pa.Scalar)
+    return pa.repeat(values, batch.num_rows) if is_scalar else values
 
 
-def filter_mask(where: Expression, batch: pa.RecordBatch) -> pa.BooleanArray:
+def filter_mask(where: Expression, batch: pa.RecordBatch) -> Array:
     """Return, without nulls, whether `where` is true for each row: a row where it is NULL is not kept."""
     mask = evaluate(where, batch)
     if pa.types.is_null(mask.type):
@@ -57,7 +60,7 @@ def _evaluate(expression: Expression, batch: pa.RecordBatch) -> Values:
             raise ExpressionError(f"`{describe(expression)}` is not bound to a table yet")
 
 
-def _read(source: Column | Extraction, batch: pa.RecordBatch) -> pa.Array:
+def _read(source: Column | Extraction, batch: pa.RecordBatch) -> Array:
     position = batch.schema.get_field_index(input_name(source))
     if position < 0:
         raise ExpressionError(
@@ -162,7 +165,7 @@ def _in(value: Values, *options: Values) -> Values:
     return call_kernel("if_else", call_kernel("is_valid", value), found, unknown)
 
 
-def _like(value: Values, pattern: pa.Scalar) -> Values:
+def _like(value: Values, pattern: pa.Scalar[Any]) -> Values:
     return call_kernel("match_like", value, options=pc.MatchSubstringOptions(pattern.as_py()))
 
 

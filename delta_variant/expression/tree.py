@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -38,7 +38,7 @@ class Path:
 class Literal:
     """A constant."""
 
-    value: pa.Scalar
+    value: pa.Scalar[Any]
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,8 @@ def input_name(source: Input) -> str:
 def output_type(expression: Expression) -> pa.DataType | None:
     """Return the Arrow type of a bound expression's values; None for Variant (struct<metadata, value>)."""
     if isinstance(expression, Literal):
-        return expression.value.type
+        literal_type: pa.DataType = expression.value.type
+        return literal_type
     if isinstance(expression, Name | Path):
         raise ExpressionError(f"`{describe(expression)}` is not bound to a table yet")
     return expression.type
@@ -190,7 +191,7 @@ def _path_text(path: tuple[str | int, ...]) -> str:
     return text.removeprefix(".")
 
 
-def _literal_text(value: pa.Scalar) -> str:
+def _literal_text(value: pa.Scalar[Any]) -> str:
     content = value.as_py()
     if content is None or isinstance(content, bool):
         return str(content).replace("None", "null").lower()

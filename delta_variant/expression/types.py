@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeAlias
 from typing import Literal as OneOf
-from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -83,7 +83,7 @@ KINDS: dict[Kind, Callable[[pa.DataType], bool]] = {
 }
 
 
-def as_decimal(arrow_type: pa.DataType) -> pa.DataType:
+def as_decimal(arrow_type: pa.DataType) -> Any:
     """Return the decimal type that holds every value of an integer type; a decimal type is itself."""
     if pa.types.is_decimal(arrow_type):
         return arrow_type

@@ -110,7 +110,7 @@ def _conform_map(array: Array, data_type: MapType, path: tuple[str, ...]) -> Arr
     offsets = pc.subtract(array.offsets, start)
     key_field: Any = pa.field("key", keys.type, False)
     value_field: Any = _arrow_field(value, items)
-    map_type = pa.map_(key_field, value_field)
+    map_type: Any = pa.map_(key_field, value_field)
     return pa.MapArray.from_arrays(offsets, keys, items, type=map_type, mask=array.is_null())
 
 
