@@ -1,0 +1,211 @@
+"""Batches into the files of their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeAlias
+from urllib.parse import quote
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import schema, variant
+from ..data_file import FileSeries, WriteOptions, WrittenFile
+from ..data_types import VARIANT, ArrayType, DataType, MapType, StructField, StructType, primitives_of
+from ..errors import MalformedVariantError, StoreError
+from ..json_lines import Origin
+from ..store import Store, delete
+from .faults import Faults, Rows
+from .target import Target
+
+__all__ = ["Batches", "PartitionFile", "discard", "write_files"]
+
+Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | None]]
+"""Batches of a source, each with its origin where it comes from a file of JSON."""
+
+MAX_OPEN_PARTITIONS = 64
+PARTITION_SAMPLE_BYTES = 1 << 20
+"""How much is held back of each partition to infer its shredding schema from: many may be open."""
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class PartitionFile:
+    """A data file and the values of its partition, by physical column names."""
+
+    written: WrittenFile
+    partition_values: Mapping[str, str | None]
+
+
+def write_files(
+    place: Store, batches: Batches, target: Target, options: WriteOptions, faults: Faults
+) -> list[PartitionFile]:
+    writer = _PartitionedWriter(place, target, options, faults)
+    try:
+        first = 0
+        for batch, origin in batches:
+            writer.add(batch, origin, first)
+            first += batch.num_rows
+        return writer.close()
+    except BaseException:
+        writer.discard()
+        raise
+
+
+class _PartitionedWriter:
+    """Splits batches by partition and hands each to the files of its partition."""
+
+    def __init__(self, place: Store, target: Target, options: WriteOptions, faults: Faults) -> None:
+        self._store = place
+        self._target = target
+        self._faults = faults
+        self._partitions = target.metadata.partition_columns
+        self._options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
+        self._mode = target.mapping_mode
+        self._physical = schema.physical_schema(target.data_columns, self._mode)
+        self._nested = [field for field in target.columns.fields if _has_nested_variant(field)]
+        self._variants = [field.name for field in self._physical.fields if field.type == VARIANT]
+        chains = schema.stats_columns(target.columns, target.metadata.configuration, self._partitions)
+        self._indexed = {
+            tuple(schema.physical_name(field, self._mode) for field in chain) for chain in chains
+        }
+        self._open: dict[tuple[str | None, ...], FileSeries[Rows]] = {}
+        self._files: list[PartitionFile] = []
+        self._paths: list[str] = []
+
+    def add(self, batch: pa.RecordBatch, origin: Origin | None, first: int) -> None:
+        conformed = schema.conform(batch, self._target.columns)
+        _check_nested_variants(conformed, self._nested)
+        for values, positions in self._split(conformed):
+            part = conformed if positions is None else conformed.take(positions)
+            self._series(values).add(self._renamed(part), Rows(origin, first, positions))
+
+    def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pa.Array[Any] | None]]:
+        """Yield the partition values in a batch, and the positions of their rows; None for all."""
+        if not self._partitions:
+            yield (), None
+            return
+        encoded = [self._encoded(batch, name) for name in self._partitions]
+        codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
+        for column_codes, texts in encoded:
+            codes = pc.add(pc.multiply(codes, len(texts)), column_codes)
+        for code in pc.unique(codes).to_pylist():
+            rest, values = code, []
+            for _, texts in reversed(encoded):
+                rest, index = divmod(rest, len(texts))
+                values.append(texts[index])
+            yield tuple(reversed(values)), pc.indices_nonzero(pc.equal(codes, code))
+
+    def _encoded(self, batch: pa.RecordBatch, name: str) -> tuple[Any, list[str | None]]:
+        column: Any = batch.column(name).dictionary_encode(null_encoding="encode")
+        field = next(field for field in self._target.columns.fields if field.name == name)
+        texts = [
+            schema.partition_value_to_string(value, field.type) for value in column.dictionary.to_pylist()
+        ]
+        return column.indices.cast(pa.int64()), texts
+
+    def _renamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns of the files, under their physical names and with their field ids."""
+        batch = batch.select([field.name for field in self._target.data_columns.fields])
+        fields = schema.to_arrow(self._physical, field_ids=self._mode != "none")
+        wanted = [
+            field.with_type(column.type) if field.name in self._variants else field
+            for field, column in zip(fields, batch.columns, strict=True)
+        ]
+        return pa.record_batch(_Retyped(batch, pa.schema(wanted)))
+
+    def _series(self, values: tuple[str | None, ...]) -> FileSeries[Rows]:
+        if values not in self._open:
+            if len(self._open) == MAX_OPEN_PARTITIONS:
+                self._finish(next(iter(self._open)))
+            self._open[values] = FileSeries(
+                self._store,
+                partial(self._new_path, values),
+                self._options,
+                self._indexed,
+                self._variants,
+                self._faults.report,
+            )
+        return self._open[values]
+
+    def _new_path(self, values: tuple[str | None, ...]) -> str:
+        folders = [
+            f"{quote(name, safe='')}={NULL_PARTITION if value is None else quote(value, safe=' ')}/"
+            for name, value in zip(self._partitions, values, strict=True)
+        ]
+        number = len(self._paths)
+        path = f"{''.join(folders)}part-{number:05}-{uuid4()}-c000.{self._options.compression}.parquet"
+        self._paths.append(path)
+        return path
+
+    def _finish(self, values: tuple[str | None, ...]) -> None:
+        names = [
+            schema.physical_name(field, self._mode)
+            for name in self._partitions
+            for field in self._target.columns.fields
+            if field.name == name
+        ]
+        partition_values = MappingProxyType(dict(zip(names, values, strict=True)))
+        written = self._open.pop(values).close()
+        self._files.extend(PartitionFile(file, partition_values) for file in written if file.rows)
+        discard(self._store, [file.path for file in written if not file.rows])
+
+    def close(self) -> list[PartitionFile]:
+        while self._open:
+            self._finish(next(iter(self._open)))
+        return self._files
+
+    def discard(self) -> None:
+        self._open.clear()
+        discard(self._store, self._paths)
+
+
+def _has_nested_variant(field: StructField) -> bool:
+    return field.type != VARIANT and VARIANT.name in primitives_of(StructType((field,)))
+
+
+def _check_nested_variants(batch: pa.RecordBatch, fields: Iterable[StructField]) -> None:
+    """Raise MalformedVariantError for what is no Variant; the kernel itself checks those at the top."""
+    for field in fields:
+        for path, variants in _nested_variants(batch.column(field.name), field.type, field.name):
+            try:
+                variant.check(variants)
+            except MalformedVariantError as error:
+                raise MalformedVariantError(f"{path}, {error}") from error
+
+
+def _nested_variants(array: Any, data_type: DataType, path: str) -> Iterator[tuple[str, Any]]:
+    if data_type == VARIANT:
+        yield path, array
+    elif isinstance(data_type, StructType):
+        for index, field in enumerate(data_type.fields):
+            yield from _nested_variants(pc.struct_field(array, [index]), field.type, f"{path}.{field.name}")
+    elif isinstance(data_type, ArrayType):
+        yield from _nested_variants(array.flatten(), data_type.element_type, f"{path}.element")
+    elif isinstance(data_type, MapType):
+        yield from _nested_variants(array.items, data_type.value_type, f"{path}.value")
+
+
+@dataclass(frozen=True)
+class _Retyped:
+    """A batch under another schema of the same layout, without a copy."""
+
+    batch: pa.RecordBatch
+    schema: pa.Schema
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        batch: Any = self.batch
+        return self.schema.__arrow_c_schema__(), batch.__arrow_c_array__()[1]
+
+
+def discard(place: Store, paths: Iterable[str]) -> None:
+    """Remove files as far as that is possible."""
+    for path in paths:
+        with suppress(StoreError):
+            delete(place, path)

@@ -1,0 +1,123 @@
+"""The table that a write makes: a new one, or an existing one with what the data adds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+from uuid import uuid4
+
+import msgspec
+
+from .. import data_file, features, properties, schema
+from ..actions import Format, Metadata, Protocol
+from ..data_types import VARIANT, StructField, StructType
+from ..snapshot import Snapshot
+
+__all__ = ["Target", "appended", "new_table", "now"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table as it is after the write; the new actions are None where nothing changes."""
+
+    protocol: Protocol
+    metadata: Metadata
+    columns: StructType
+    new_protocol: Protocol | None
+    new_metadata: Metadata | None
+
+    @property
+    def mapping_mode(self) -> schema.ColumnMappingMode:
+        return properties.get(self.metadata.configuration, properties.COLUMN_MAPPING_MODE)
+
+    @property
+    def data_columns(self) -> StructType:
+        """Return the columns that are in the files: all but the partition columns."""
+        partitions = set(self.metadata.partition_columns)
+        return StructType(tuple(field for field in self.columns.fields if field.name not in partitions))
+
+
+def new_table(
+    columns: StructType,
+    partition_by: tuple[str, ...] | None,
+    configuration: Mapping[str, str] | None,
+    name: str | None,
+    description: str | None,
+    shredding: data_file.Shredding,
+    where: str,
+) -> Target:
+    settings = dict(configuration or {})
+    if shredding is not None and any(field.type == VARIANT for field in columns.fields):
+        settings.setdefault(properties.ENABLE_VARIANT_SHREDDING.name, "true")
+    properties.check_new(settings)
+    if properties.get(settings, properties.ENABLE_ROW_TRACKING):
+        settings.setdefault("delta.rowTracking.materializedRowIdColumnName", f"_row-id-col-{uuid4()}")
+        version_column = "delta.rowTracking.materializedRowCommitVersionColumnName"
+        settings.setdefault(version_column, f"_row-commit-version-col-{uuid4()}")
+    columns = StructType(tuple(_nullable(field) for field in columns.fields))
+    mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
+    schema.check_new(columns, mode=mode)
+    partitions = schema.check_partition_columns(columns, partition_by or ())
+    columns = _mapped(columns, settings)
+    metadata = Metadata(
+        id=str(uuid4()),
+        name=name,
+        description=description,
+        format=Format(provider="parquet", options={}),
+        schema_string=schema.to_json(columns),
+        partition_columns=partitions,
+        configuration=settings,
+        created_time=now(),
+    )
+    protocol = features.new_table_protocol(columns, settings)
+    features.check_may_append(protocol, settings, columns, where)
+    return Target(protocol, metadata, columns, protocol, metadata)
+
+
+def _nullable(field: StructField) -> StructField:
+    """Return a column of a new table: Arrow data is not null by chance more often than by contract."""
+    return replace(field, nullable=True)
+
+
+def _mapped(columns: StructType, settings: dict[str, str]) -> StructType:
+    """Return the columns with ids and physical names where the table maps them; the settings keep count."""
+    if properties.get(settings, properties.COLUMN_MAPPING_MODE) == "none":
+        return columns
+    greatest = properties.get(settings, properties.COLUMN_MAPPING_MAX_COLUMN_ID) or 0
+    columns, greatest = schema.assign_column_mapping(columns, greatest, new_uuid=lambda: str(uuid4()))
+    settings[properties.COLUMN_MAPPING_MAX_COLUMN_ID.name] = str(greatest)
+    return columns
+
+
+def appended(
+    snapshot: Snapshot,
+    columns: StructType,
+    partition_by: tuple[str, ...] | None,
+    configuration: Mapping[str, str] | None,
+    schema_mode: Literal["merge"] | None,
+) -> Target:
+    if partition_by is not None and partition_by != snapshot.partition_columns:
+        raise ValueError(
+            f"the table is partitioned by {list(snapshot.partition_columns)}: partition_by cannot differ"
+        )
+    if configuration:
+        raise ValueError("configuration is of new tables: an append cannot change the table's properties")
+    settings = dict(snapshot.configuration)
+    features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
+    merged = schema.merge(snapshot.schema, columns, mode=schema_mode or "strict")
+    if merged == snapshot.schema:
+        return Target(snapshot.protocol, snapshot.metadata, merged, None, None)
+    schema.check_new(merged, mode=properties.get(settings, properties.COLUMN_MAPPING_MODE))
+    merged = _mapped(merged, settings)
+    protocol = features.with_needed_features(snapshot.protocol, merged, settings)
+    features.check_may_append(protocol, settings, merged, snapshot.uri)
+    metadata = msgspec.structs.replace(
+        snapshot.metadata, schema_string=schema.to_json(merged), configuration=settings
+    )
+    return Target(protocol, metadata, merged, protocol if protocol != snapshot.protocol else None, metadata)
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
