@@ -46,6 +46,7 @@ class PartitionFile:
 def write_files(
     place: Store, batches: Batches, target: Target, options: WriteOptions, faults: Faults
 ) -> list[PartitionFile]:
+    """Return the files that hold the batches; when one fails, none is left behind."""
     writer = _PartitionedWriter(place, target, options, faults)
     try:
         first = 0

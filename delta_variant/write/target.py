@@ -48,6 +48,11 @@ def new_table(
     shredding: data_file.Shredding,
     where: str,
 ) -> Target:
+    """Return the table that a write creates.
+
+    Raises SchemaError and ProtocolError for what no table may be, UnsupportedFeatureError for what this version
+    cannot write.
+    """
     settings = dict(configuration or {})
     if shredding is not None and any(field.type == VARIANT for field in columns.fields):
         settings.setdefault(properties.ENABLE_VARIANT_SHREDDING.name, "true")
@@ -98,6 +103,11 @@ def appended(
     configuration: Mapping[str, str] | None,
     schema_mode: Literal["merge"] | None,
 ) -> Target:
+    """Return an existing table with the columns that data adds to it.
+
+    Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version cannot
+    append to, ValueError for options of new tables.
+    """
     if partition_by is not None and partition_by != snapshot.partition_columns:
         raise ValueError(
             f"the table is partitioned by {list(snapshot.partition_columns)}: partition_by cannot differ"
@@ -120,4 +130,5 @@ def appended(
 
 
 def now() -> int:
+    """Return the time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
