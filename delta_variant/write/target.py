@@ -50,8 +50,8 @@ def new_table(
 ) -> Target:
     """Return the table that a write creates.
 
-    Raises SchemaError and ProtocolError for what no table may be, UnsupportedFeatureError for what this version
-    cannot write.
+    Raises SchemaError and ProtocolError for what no table may be, UnsupportedFeatureError for what this
+    version cannot write.
     """
     settings = dict(configuration or {})
     if shredding is not None and any(field.type == VARIANT for field in columns.fields):
@@ -105,8 +105,8 @@ def appended(
 ) -> Target:
     """Return an existing table with the columns that data adds to it.
 
-    Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version cannot
-    append to, ValueError for options of new tables.
+    Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version
+    cannot append to, ValueError for options of new tables.
     """
     if partition_by is not None and partition_by != snapshot.partition_columns:
         raise ValueError(
