@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-CORPORA = Path(__file__).resolve().parents[2] / "shared" / "corpora"
+from locations import CORPORA
 
 
 @pytest.fixture(scope="session")

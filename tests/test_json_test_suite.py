@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import CORPORA
+from locations import CORPORA
 
 from delta_variant import Variant, parse_json
 from delta_variant.errors import InvalidJsonError

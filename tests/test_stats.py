@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import CORPORA
+from locations import CORPORA
 
 import delta_variant as dv
 from delta_variant.errors import DataFileError, InvalidStatisticsError

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use roaring::RoaringTreemap;
 
 use crate::error::{Error, Result};
-use crate::parquet::read::{ParquetFile, Scan};
+use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan};
 use crate::shred::OnConflict;
 use crate::shred::extract::{extract, leaves_needed, needs_metadata};
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
@@ -27,6 +27,8 @@ use crate::value::path::Step;
 const BATCH_ROWS: usize = 64 << 10;
 /// Rows decoded at a time where values are put together: the columns of a row should still be in the cache.
 const WHOLE_BATCH_ROWS: usize = 8 << 10;
+/// Batches of whole values that are decoded ahead of those that are put together.
+const WHOLE_BATCHES: usize = 8;
 
 /// One column of the result.
 #[derive(Debug, Clone)]
@@ -50,14 +52,30 @@ pub enum What {
 
 /// The result of a read: record batches of the projections, in the order of the file.
 pub struct DataFileReader {
+    query: Query,
+    row_groups: VecDeque<usize>,
+    decoder: Decoder,
+    ready: VecDeque<RecordBatch>,
+    failed: bool,
+}
+
+/// What is read.
+struct Query {
     file: Arc<ParquetFile>,
-    projections: Arc<Vec<Projection>>,
+    projections: Vec<Projection>,
     on_conflict: OnConflict,
     /// Rows of the file that are not read.
     deleted: Option<RoaringTreemap>,
-    row_groups: VecDeque<usize>,
-    ready: VecDeque<RecordBatch>,
-    failed: bool,
+}
+
+/// Where a read of whole values is: they are large, so their row groups are not held in memory.
+#[derive(Default)]
+struct Decoder {
+    batches: Option<RowGroupBatches>,
+    /// The row of the file that is decoded next.
+    row: usize,
+    /// Batches that are not put together yet, each with its first row.
+    decoded: Vec<(usize, RecordBatch)>,
 }
 
 impl DataFileReader {
@@ -71,26 +89,94 @@ impl DataFileReader {
     ) -> Self {
         let row_groups = row_groups.unwrap_or_else(|| (0..file.row_groups().len()).collect());
         DataFileReader {
-            file,
-            projections: Arc::new(projections),
-            on_conflict,
-            deleted,
+            query: Query { file, projections, on_conflict, deleted },
             row_groups: row_groups.into(),
+            decoder: Decoder::default(),
             ready: VecDeque::new(),
             failed: false,
         }
     }
 
-    /// Read as many row groups at once as there are threads.
+    fn is_at_end(&self) -> bool {
+        self.row_groups.is_empty() && self.decoder.batches.is_none() && self.decoder.decoded.is_empty()
+    }
+
     fn read_ahead(&mut self) -> Result<()> {
+        match self.query.is_whole() {
+            true => self.read_values(),
+            false => self.read_leaves(),
+        }
+    }
+
+    /// Put the decoded batches together, on all threads, while one of them decodes the next.
+    fn read_values(&mut self) -> Result<()> {
+        let DataFileReader { query, row_groups, decoder, ready, .. } = self;
+        let decoded = std::mem::take(&mut decoder.decoded);
+        let (decoding, projected) = rayon::join(
+            || decoder.decode(query, row_groups),
+            || {
+                let project = |(row, batch): &(usize, RecordBatch)| query.project_rows(batch, *row);
+                decoded.par_iter().with_max_len(1).map(project).collect::<Vec<_>>()
+            },
+        );
+        for batch in projected {
+            ready.push_back(batch?);
+        }
+        decoding
+    }
+
+    /// Read as many row groups at once as there are threads.
+    fn read_leaves(&mut self) -> Result<()> {
         let count = self.row_groups.len().min(rayon::current_num_threads());
         let wave: Vec<usize> = self.row_groups.drain(..count).collect();
+        let query = &self.query;
         let read: Vec<Result<Vec<RecordBatch>>> =
-            wave.par_iter().with_max_len(1).map(|&row_group| self.read_row_group(row_group)).collect();
+            wave.par_iter().with_max_len(1).map(|&row_group| query.read_row_group(row_group)).collect();
         for batches in read {
             self.ready.extend(batches?);
         }
         Ok(())
+    }
+}
+
+impl Decoder {
+    /// Decode some batches, from the next row group when one is at its end.
+    fn decode(&mut self, query: &Query, row_groups: &mut VecDeque<usize>) -> Result<()> {
+        while self.decoded.len() < WHOLE_BATCHES {
+            let Some(batches) = &mut self.batches else {
+                let Some(row_group) = row_groups.pop_front() else { return Ok(()) };
+                self.row = query.first_row(row_group);
+                self.batches = Some(query.file.read_row_group(&query.whole_scan()?, row_group)?);
+                continue;
+            };
+            match batches.next().transpose()? {
+                None => self.batches = None,
+                Some(batch) => {
+                    let rows = batch.num_rows();
+                    self.decoded.push((self.row, batch));
+                    self.row += rows;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Query {
+    fn whole_scan(&self) -> Result<Scan> {
+        let needed = self.needed_leaves()?;
+        let leaves: BTreeSet<usize> =
+            needed.iter().flat_map(|one| one.leaves.iter().chain(&one.metadata)).copied().collect();
+        Ok(Scan {
+            leaves: leaves.into_iter().collect(),
+            row_groups: Vec::new(),
+            batch_size: WHOLE_BATCH_ROWS,
+        })
+    }
+
+    fn first_row(&self, row_group: usize) -> usize {
+        let rows: i64 = self.file.row_groups().iter().take(row_group).map(|group| group.num_rows()).sum();
+        usize::try_from(rows).unwrap_or_default()
     }
 
     fn read_row_group(&self, row_group: usize) -> Result<Vec<RecordBatch>> {
@@ -119,10 +205,9 @@ impl DataFileReader {
         let scan = Scan {
             leaves: leaves.into_iter().collect(),
             row_groups: vec![row_group],
-            batch_size: self.batch_rows(),
+            batch_size: BATCH_ROWS,
         };
-        let first: i64 = self.file.row_groups().iter().take(row_group).map(|group| group.num_rows()).sum();
-        let mut row = usize::try_from(first).unwrap_or_default();
+        let mut row = self.first_row(row_group);
         let mut batches = Vec::new();
         for batch in self.file.read_row_group(&scan, row_group)? {
             let batch = batch?;
@@ -148,13 +233,13 @@ impl DataFileReader {
             .map_err(|error| error.renumbered(|row| start + live.set_indices().nth(row).unwrap_or_default()))
     }
 
-    fn batch_rows(&self) -> usize {
-        let is_whole = |projection: &Projection| match projection.what {
+    /// Whether whole values are read, and not just leaves.
+    fn is_whole(&self) -> bool {
+        self.projections.iter().any(|projection| match projection.what {
             What::Column => has_variant(&projection.field),
             What::Path { .. } => false,
             What::Json { .. } => true,
-        };
-        if self.projections.iter().any(is_whole) { WHOLE_BATCH_ROWS } else { BATCH_ROWS }
+        })
     }
 
     fn needed_leaves(&self) -> Result<Vec<Needed>> {
@@ -286,9 +371,10 @@ impl Iterator for DataFileReader {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.ready.is_empty() && !self.row_groups.is_empty() && !self.failed {
+        while self.ready.is_empty() && !self.failed && !self.is_at_end() {
             if let Err(error) = self.read_ahead() {
                 self.failed = true;
+                self.ready.clear();
                 return Some(Err(error));
             }
         }
