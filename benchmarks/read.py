@@ -23,7 +23,9 @@ Query = Callable[[], int]
 
 
 def ours(target: Path) -> dict[str, Query]:
+    # The parser of SQL is imported when it is first used.
     import delta_variant as dv
+    import delta_variant.expression.sql
 
     def count() -> int:
         batches = dv.read_table(str(target), columns=[], where="event:x::bigint > 900000")

@@ -14,6 +14,7 @@ from measure import Outcome
 
 PACKAGES = ("delta-variant", "duckdb", "pyspark", "pysail", "chdb", "pyarrow")
 OURS = "ours"
+NO_PEERS = ("ours", "ours-unshredded", "pyarrow")
 TITLES = {
     "write": "JSON lines to a shredded table",
     "count": "count over one path (x > 900000), warm",
@@ -80,15 +81,15 @@ def _render_row(flow: Flow, outcome: Outcome, ours: float | None, rate: str) -> 
 
 
 def _render_best_peer(rows: Rows, ours: float | None, rate: str) -> Iterator[str]:
-    """Yield how ours compares with the fastest peer; typed columns of clean rows are another work."""
-    peers = [
-        (outcome.facts[rate], flow.name)
-        for flow, outcome in rows
-        if not flow.engine.startswith(OURS) and flow.engine != "pyarrow" and rate in outcome.facts
-    ]
-    if ours and peers:
-        fastest, name = max(peers)
-        yield f"  ours / best peer ({name}): {ours / fastest:.1f}"
+    """Yield how ours compares with the best peers; typed columns of clean rows are another work."""
+    peers = [(flow, outcome.facts) for flow, outcome in rows if flow.engine not in NO_PEERS]
+    rates = [(facts[rate], flow.name) for flow, facts in peers if rate in facts]
+    if ours and rates:
+        fastest, name = max(rates)
+        yield f"  ours / fastest peer ({name}): {ours / fastest:.1f}"
+    sizes = [(facts["megabytes_out"], flow.name) for flow, facts in peers if "megabytes_out" in facts]
+    if sizes:
+        yield "  smallest output of a peer: {:.1f} MB ({})".format(*min(sizes))
 
 
 def _number(value: float | None) -> str:
@@ -115,15 +116,16 @@ def _facts(results: Rows, work: str, name: str) -> dict[str, float]:
     )
 
 
-def render_machine(rows: int) -> str:
+def render_machine(rows: int, rounds: int) -> str:
     """Return the head of RESULTS.md: when, on what, with which versions."""
     now = datetime.now(timezone.utc)
     return (
         f"# Benchmarks\n\n`make bench` wrote this on {now:%Y-%m-%d}: {rows:,} events, {os.cpu_count()} "
         f"cores, {_cpu_model()}, Python {platform.python_version()}, {', '.join(_versions(PACKAGES))}.\n"
-        "Each engine ran in its own process, one after the other. CPU seconds are user and system time\n"
-        "of the process and its children; imports and the start of a JVM or a server are left out for all,\n"
-        "and the JVM ran one small job before. Peaks are of whole processes.\n"
+        f"Each engine ran in its own process, one after the other; of {rounds} rounds the fastest run of\n"
+        "each is shown, and its greatest peak. CPU seconds are user and system time of the process and\n"
+        "its children; imports and the start of a JVM or a server are left out for all, and the JVM ran\n"
+        "one small job before. Peaks are of whole processes.\n"
     )
 
 
