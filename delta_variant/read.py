@@ -38,9 +38,10 @@ def read_table(
     value>` marked `arrow.parquet.variant`. `where` keeps the rows for which it is true. Casts are Spark's: a
     value that cannot be cast is an error, which `try_cast` and `try_variant_get` make null.
 
-    Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError for tables that this
-    version cannot read; while the stream is read, DataFileError, MalformedVariantError, ConflictingValueError
-    (unless `on_conflict="typed"`) and CastError, which name file and row.
+    Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError, ProtocolError and
+    SchemaError for tables that this version cannot read; while the stream is read, DataFileError,
+    MalformedVariantError, ConflictingValueError (unless `on_conflict="typed"`) and CastError, which name file
+    and row.
     """
     snapshot = (
         table
@@ -48,6 +49,7 @@ def read_table(
         else log.load_snapshot(table, version, storage_options=storage_options)
     )
     features.check_may_read(snapshot.protocol, snapshot.schema, snapshot.uri)
+    schema.check_variants(snapshot.schema, snapshot.partition_columns)
     query = _Query.of(snapshot, columns, where)
     return pa.RecordBatchReader.from_batches(query.schema, query.batches(snapshot, on_conflict))
 

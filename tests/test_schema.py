@@ -528,6 +528,17 @@ def test_columns_that_cannot_partition_a_table_are_refused(names, message):
         schema.check_partition_columns(table, names)
 
 
+def test_a_table_with_a_variant_as_map_key_or_partition_is_none():
+    """T6, T7: neither read nor written, wherever the map is."""
+    columns = struct(v=VARIANT, m=MapType(STRING, VARIANT), p=STRING)
+    schema.check_variants(columns, ("p",))
+    with pytest.raises(SchemaError, match="partitioned by the Variant v"):
+        schema.check_variants(columns, ("p", "v"))
+    for nested in (MapType(VARIANT, STRING), ArrayType(MapType(struct(v=VARIANT), STRING))):
+        with pytest.raises(SchemaError, match="has Variant keys"):
+            schema.check_variants(struct(s=struct(m=nested)), ())
+
+
 def test_a_table_needs_a_column_besides_its_partition_columns():
     with pytest.raises(SchemaError, match="besides its partition columns"):
         schema.check_partition_columns(struct(id=LONG), ["id"])

@@ -25,7 +25,7 @@ from .indexed_columns import stats_columns
 from .json_text import parse, to_json
 from .merging import merge
 from .partition_values import partition_value_from_string, partition_value_to_string
-from .rules import check_new, check_partition_columns
+from .rules import check_new, check_partition_columns, check_variants
 
 __all__ = [
     "VARIANT",
@@ -40,6 +40,7 @@ __all__ = [
     "assign_column_mapping",
     "check_new",
     "check_partition_columns",
+    "check_variants",
     "conform",
     "describe",
     "field_id",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..data_types import (
+    VARIANT,
     VOID,
     ArrayType,
     DataType,
@@ -17,7 +18,7 @@ from ..data_types import (
 from ..errors import SchemaError
 from .column_mapping import ColumnMappingMode
 
-__all__ = ["check_new", "check_partition_columns"]
+__all__ = ["check_new", "check_partition_columns", "check_variants"]
 
 FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
 
@@ -30,7 +31,21 @@ def check_new(schema: StructType, *, mode: ColumnMappingMode = "none") -> None:
     """
     if not schema.fields:
         raise SchemaError("a table needs at least one column")
+    _check_map_keys(schema, ())
     _check_type(schema, (), mode)
+
+
+def check_variants(schema: StructType, partition_columns: Collection[str]) -> None:
+    """Raise `SchemaError` for a Variant that is a map key (T6) or a partition column (T7).
+
+    Nobody can say what such a table holds, so it is neither read nor written.
+    """
+    for field in schema.fields:
+        if field.type == VARIANT and field.name in partition_columns:
+            raise SchemaError(
+                f"the table is partitioned by {field.name}, a Variant: it cannot be read rightly"
+            )
+        _check_map_keys(field.type, (field.name,))
 
 
 def check_partition_columns(schema: StructType, partition_columns: Sequence[str]) -> tuple[str, ...]:
@@ -51,6 +66,18 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
     return tuple(names)
 
 
+def _check_map_keys(data_type: DataType, path: tuple[str, ...]) -> None:
+    if isinstance(data_type, StructType):
+        for field in data_type.fields:
+            _check_map_keys(field.type, (*path, field.name))
+    elif isinstance(data_type, ArrayType):
+        _check_map_keys(data_type.element_type, (*path, "element"))
+    elif isinstance(data_type, MapType):
+        if VARIANT.name in primitives_of(data_type.key_type):
+            raise SchemaError(f"the map {'.'.join(path)} has Variant keys: Variants cannot be compared")
+        _check_map_keys(data_type.value_type, (*path, "value"))
+
+
 def _check_type(data_type: DataType, path: tuple[str, ...], mode: ColumnMappingMode) -> None:
     if isinstance(data_type, StructType):
         _check_names(data_type, path, mode)
@@ -59,8 +86,6 @@ def _check_type(data_type: DataType, path: tuple[str, ...], mode: ColumnMappingM
     elif isinstance(data_type, ArrayType):
         _check_type(data_type.element_type, (*path, "element"), mode)
     elif isinstance(data_type, MapType):
-        if "variant" in primitives_of(data_type.key_type):
-            raise SchemaError(f"the map {'.'.join(path)} has Variant keys: Variants cannot be compared")
         _check_type(data_type.key_type, (*path, "key"), mode)
         _check_type(data_type.value_type, (*path, "value"), mode)
     elif data_type == VOID:

@@ -116,6 +116,7 @@ def appended(
         raise ValueError("configuration is of new tables: an append cannot change the table's properties")
     settings = dict(snapshot.configuration)
     features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
+    schema.check_variants(snapshot.schema, snapshot.partition_columns)
     merged = schema.merge(snapshot.schema, columns, mode=schema_mode or "strict")
     if merged == snapshot.schema:
         return Target(snapshot.protocol, snapshot.metadata, merged, None, None)

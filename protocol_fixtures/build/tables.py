@@ -1,0 +1,770 @@
+"""Write the cases of the kinds `table` and `log`: `python protocol_fixtures/build/tables.py`.
+
+Needs pyarrow, and nothing of `delta_variant`.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from case_folder import commit, new_case, write_parquet
+from variant_bytes import encode, z85
+
+BINARY = pa.binary()
+METADATA = pa.field("metadata", BINARY, nullable=False)
+UNSHREDDED = pa.struct([METADATA, pa.field("value", BINARY, nullable=False)])
+SHREDDED = pa.struct(
+    [
+        METADATA,
+        pa.field("value", BINARY),
+        pa.field(
+            "typed_value",
+            pa.struct(
+                [
+                    pa.field(
+                        "a",
+                        pa.struct([pa.field("value", BINARY), pa.field("typed_value", pa.int64())]),
+                        nullable=False,
+                    )
+                ]
+            ),
+        ),
+    ]
+)
+
+TYPE_FEATURE = "PROTOCOL.md, Variant Data Type"
+SHREDDING_FEATURE = "PROTOCOL.md, Variant Shredding"
+FEATURES = "PROTOCOL.md, Table Features"
+STATISTICS = "PROTOCOL.md, Statistics for Variant Columns"
+
+ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+V = {"name": "v", "type": "variant", "nullable": True, "metadata": {}}
+
+Json = dict[str, Any]
+
+
+# Actions, as they stand in a log.
+
+
+def protocol(*features: str, writer: Sequence[str] = (), only: str | None = None) -> Json:
+    """Return a protocol 3, 7 whose features are in both lists, or in one; `writer` are for writers only."""
+    lists = {name: list(features) for name in ("readerFeatures", "writerFeatures") if only in (None, name)}
+    action: Json = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": []}
+    action.update(lists)
+    action["writerFeatures"] += writer
+    return {"protocol": action}
+
+
+def legacy_protocol(reader: int, writer: int) -> Json:
+    return {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer}}
+
+
+def metadata(fields: Sequence[Json] = (ID, V), partitions: Sequence[str] = (), **properties: str) -> Json:
+    schema = json.dumps({"type": "struct", "fields": list(fields)}, separators=(",", ":"), ensure_ascii=False)
+    return {
+        "metaData": {
+            "id": "00000000-0000-4000-8000-000000000001",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": schema,
+            "partitionColumns": list(partitions),
+            "configuration": {name.replace("__", "."): text for name, text in properties.items()},
+            "createdTime": 1700000000000,
+        }
+    }
+
+
+def add(path: str, size: int, *, stats: Json | str | None = None, **more: Any) -> Json:
+    text = stats if stats is None or isinstance(stats, str) else json.dumps(stats, separators=(",", ":"))
+    action: Json = {"path": path, "partitionValues": {}, "size": size, "modificationTime": 1700000000000}
+    return {"add": {**action, "dataChange": True, **({} if text is None else {"stats": text}), **more}}
+
+
+# Rows, and files of them.
+
+
+def variant(typed: Json | None) -> Json | None:
+    """Return an unshredded Variant."""
+    if typed is None:
+        return None
+    name_bytes, value_bytes = encode(typed)
+    return {"metadata": name_bytes, "value": value_bytes}
+
+
+def shredded(typed: Json | None) -> Json | None:
+    """Return a Variant shredded as an object with the field `a` as int64; other fields stay in `value`."""
+    if typed is None:
+        return None
+    name_bytes, value_bytes = encode(typed)
+    if "object" not in typed:
+        return {"metadata": name_bytes, "value": value_bytes, "typed_value": None}
+    fields = dict(typed["object"])
+    a = fields.pop("a", None)
+    names = sorted(typed["object"], key=str.encode)
+    rest = encode({"object": fields}, names=names)[1] if fields else None
+    in_value = None if a is None or "int64" in a else encode(a, names=names)[1]
+    typed_a = None if a is None or "int64" not in a else a["int64"]
+    return {
+        "metadata": name_bytes,
+        "value": rest,
+        "typed_value": {"a": {"value": in_value, "typed_value": typed_a}},
+    }
+
+
+def obj(**fields: Json) -> Json:
+    return {"object": fields}
+
+
+def a_is(number: int) -> Json:
+    return obj(a={"int64": number})
+
+
+def rows_of(*variants: Json | None, first: int = 1) -> list[Json]:
+    return [{"id": number, "v": each} for number, each in enumerate(variants, start=first)]
+
+
+PLAIN = rows_of(a_is(1), obj(b={"string": "x"}), {"null": None}, None)
+"""An object, another one, a Variant null and an SQL NULL."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a Variant lies in a file."""
+
+    type: pa.DataType
+    of: Callable[[Json | None], Json | None]
+
+
+AS_VARIANT = Layout(UNSHREDDED, variant)
+AS_SHREDDED = Layout(SHREDDED, shredded)
+
+
+def write_rows(path: Path, rows: Sequence[Json], layout: Layout = AS_VARIANT, **names: str) -> int:
+    """Write rows of `id` and `v` as a file; `names` gives a column another name there."""
+    ids = pa.array([row["id"] for row in rows], pa.int64())
+    variants = pa.array([layout.of(row["v"]) for row in rows], layout.type)
+    return write_parquet(path, pa.table({names.get("id", "id"): ids, names.get("v", "v"): variants}))
+
+
+# Cases.
+
+
+def table_case(
+    name: str, rules: str, verdict: str, section: str, about: str, expect: Json, **more: Any
+) -> Path:
+    """Begin a case of the kind `table` and return the folder of its table."""
+    case = _case(rules, verdict, section, about, expect, **more)
+    return new_case("table", name, case) / "table"
+
+
+def log_case(
+    name: str, rules: str, verdict: str, section: str, about: str, expect: Json, **more: Any
+) -> Path:
+    """Begin a case of the kind `log` and return the folder of its table."""
+    return new_case("log", name, _case(rules, verdict, section, about, expect, **more)) / "table"
+
+
+def _case(rules: str, verdict: str, section: str, about: str, expect: Json, **more: Any) -> Json:
+    return {
+        "rules": rules.split(),
+        "verdict": verdict,
+        "section": section,
+        "about": about,
+        "input": {"table": "table", **more},
+        "expect": expect,
+    }
+
+
+def one_file(
+    table: Path,
+    first: Json,
+    meta: Json | None = None,
+    rows: Sequence[Json] = PLAIN,
+    layout: Layout = AS_VARIANT,
+    stats: Json | str | None = None,
+) -> None:
+    """Write a table of one commit and one file."""
+    size = write_rows(table / "part-0.parquet", rows, layout)
+    commit(table, 0, first, metadata() if meta is None else meta, add("part-0.parquet", size, stats=stats))
+
+
+def protocols() -> None:
+    """T1 to T5, H1, H4, H5, H9: what a protocol and a schema say of Variant."""
+    rows = {"rows": PLAIN}
+    for name, rules, about, features in (
+        ("type_feature", "T1 T2 T9", "A column of the type `variant` is read", ("variantType",)),
+        ("type_feature_preview", "T3", "The preview name stands for it", ("variantType-preview",)),
+        (
+            "type_feature_both_names",
+            "T3",
+            "Both names may stand together",
+            ("variantType", "variantType-preview"),
+        ),
+        (
+            "shredding_feature_preview",
+            "H1 H6",
+            "The preview name of shredding stands for the feature",
+            ("variantType", "variantShredding-preview"),
+        ),
+        (
+            "shredding_feature_both_names",
+            "H1 H6",
+            "Both names of shredding may stand together",
+            ("variantType", "variantShredding", "variantShredding-preview"),
+        ),
+    ):
+        table = table_case(name, rules, "keeps", TYPE_FEATURE, about, rows)
+        one_file(table, protocol(*features), layout=AS_SHREDDED if "shredding" in name else AS_VARIANT)
+
+    table = table_case(
+        "type_feature_unknown_name",
+        "T3",
+        "breaks",
+        FEATURES,
+        "A reader feature whose name is not known is refused, however like another it is",
+        {"error": "UnsupportedFeatureError"},
+    )
+    one_file(table, protocol("variantType", "variantType-dev"))
+
+    either = {**rows, "error": "ProtocolError"}
+    for name, rules, about, action in (
+        (
+            "type_feature_missing",
+            "T4",
+            "A Variant column without its feature is refused, or read all the same",
+            protocol("deletionVectors"),
+        ),
+        (
+            "type_feature_missing_in_legacy_protocol",
+            "T2 T4",
+            "Versions 1 and 2 know no Variant: refused, or read all the same",
+            legacy_protocol(1, 2),
+        ),
+        (
+            "type_feature_in_reader_list_only",
+            "T5",
+            "The feature is in readerFeatures only: refused, or read all the same",
+            protocol("variantType", only="readerFeatures"),
+        ),
+        (
+            "type_feature_in_writer_list_only",
+            "T5",
+            "The feature is in writerFeatures only: refused, or read all the same",
+            protocol("variantType", only="writerFeatures"),
+        ),
+        (
+            "shredding_feature_without_type_feature",
+            "H9",
+            "variantShredding needs variantType, and the schema has a Variant: refused, or read all the same",
+            protocol("variantShredding"),
+        ),
+    ):
+        one_file(table_case(name, rules, "breaks", FEATURES, about, either), action)
+    table = table_case(
+        "shredding_feature_in_one_list",
+        "H1",
+        "breaks",
+        FEATURES,
+        "variantShredding is in readerFeatures only: refused, or read all the same",
+        either,
+    )
+    one_sided = protocol("variantType", "variantShredding")
+    one_sided["protocol"]["writerFeatures"] = ["variantType"]
+    one_file(table, one_sided, layout=AS_SHREDDED)
+
+
+def schemas() -> None:
+    """T1, T6, T7, T10 to T12: Variants in a schema."""
+    array = {"name": "l", "type": {"type": "array", "elementType": {"type": "variant"}, "containsNull": True}}
+    array_field = {**array, "nullable": True, "metadata": {}}
+    table = table_case(
+        "schema_object_form",
+        "T1",
+        "keeps",
+        "PROTOCOL.md, Variant Type",
+        "The object form of the type, as the example of the specification has it, is read",
+        {"rows": [{"id": 1, "l": [{"int8": 1}, None]}]},
+    )
+    lists = pa.array([[variant({"int8": 1}), None]], pa.list_(pa.field("element", UNSHREDDED)))
+    size = write_parquet(table / "part-0.parquet", pa.table({"id": pa.array([1], pa.int64()), "l": lists}))
+    commit(table, 0, protocol("variantType"), metadata((ID, array_field)), add("part-0.parquet", size))
+
+    table = table_case(
+        "schema_unknown_type",
+        "T1",
+        "breaks",
+        "PROTOCOL.md, Schema Serialization Format",
+        "The type is `variant` and nothing like it",
+        {"error": "SchemaError"},
+    )
+    one_file(table, protocol("variantType"), metadata((ID, {**V, "type": "Variant"})))
+
+    nested_variants()
+    map_keys()
+    added_column()
+    mapped_columns()
+
+    table = table_case(
+        "partitioned_by_variant",
+        "T7",
+        "breaks",
+        TYPE_FEATURE,
+        "A Variant cannot be a partition column",
+        {"error": "SchemaError"},
+    )
+    ids = pa.table({"id": pa.array([1], pa.int64())})
+    size = write_parquet(table / "part-0.parquet", ids)
+    commit(
+        table,
+        0,
+        protocol("variantType"),
+        metadata(partitions=("v",)),
+        add("part-0.parquet", size, partitionValues={"v": "1"}),
+    )
+
+    day = {"name": "day", "type": "string", "nullable": True, "metadata": {}}
+    table = table_case(
+        "partitioned_by_string",
+        "T7 ST13",
+        "keeps",
+        TYPE_FEATURE,
+        "A table with a Variant may be partitioned by other columns",
+        {"rows": [{**row, "day": "a b" if row["id"] < 3 else None} for row in PLAIN]},
+    )
+    sizes = [
+        write_rows(table / "day=a%20b/part-0.parquet", PLAIN[:2]),
+        write_rows(table / "day=__HIVE_DEFAULT_PARTITION__/part-1.parquet", PLAIN[2:]),
+    ]
+    commit(
+        table,
+        0,
+        protocol("variantType"),
+        metadata((ID, V, day), partitions=("day",)),
+        add("day=a%2520b/part-0.parquet", sizes[0], partitionValues={"day": "a b"}),
+        add("day=__HIVE_DEFAULT_PARTITION__/part-1.parquet", sizes[1], partitionValues={"day": None}),
+    )
+
+    table = table_case(
+        "not_null_variant_null",
+        "T7",
+        "keeps",
+        TYPE_FEATURE,
+        "A Variant null is no SQL NULL, so a column that is NOT NULL may hold it",
+        {"rows": PLAIN[:3]},
+    )
+    not_null = metadata((ID, {**V, "nullable": False}))
+    one_file(table, protocol("variantType", writer=["invariants"]), not_null, PLAIN[:3])
+
+    table = table_case(
+        "default_of_a_variant",
+        "T7",
+        "breaks",
+        "PROTOCOL.md, Default Columns",
+        "A Variant column must default to null: the table is refused, or read, as defaults are for writers",
+        {"rows": PLAIN, "error": "UnsupportedFeatureError"},
+    )
+    default = {**V, "metadata": {"CURRENT_DEFAULT": 'parse_json(\'{"k":"v"}\')'}}
+    one_file(table, protocol("variantType", writer=["allowColumnDefaults"]), metadata((ID, default)))
+
+
+def nested_variants() -> None:
+    """Variants in structs, arrays and maps, and in those of each other."""
+    fields = [
+        ID,
+        {"name": "s", "type": _struct(V), "nullable": True, "metadata": {}},
+        {"name": "l", "type": _array("variant"), "nullable": True, "metadata": {}},
+        {"name": "m", "type": _map("string", "variant"), "nullable": True, "metadata": {}},
+        {"name": "ls", "type": _array(_struct(V)), "nullable": True, "metadata": {}},
+        {"name": "sl", "type": _struct({**V, "type": _array("variant")}), "nullable": True, "metadata": {}},
+    ]
+    one, null = a_is(1), {"null": None}
+    rows: list[Json] = [
+        {
+            "id": 1,
+            "s": {"v": one},
+            "l": [one, None, null],
+            "m": {"k": one, "n": None},
+            "ls": [{"v": one}, {"v": None}, None],
+            "sl": {"v": [one, None]},
+        },
+        {"id": 2, "s": None, "l": None, "m": None, "ls": None, "sl": None},
+        {"id": 3, "s": {"v": None}, "l": [], "m": {}, "ls": [], "sl": {"v": None}},
+    ]
+    table = table_case(
+        "nested_variants",
+        "T6",
+        "keeps",
+        TYPE_FEATURE,
+        "Variants stand in structs, arrays, values of maps, and these in each other",
+        {"rows": rows},
+    )
+    v = pa.field("v", UNSHREDDED)
+    element = pa.list_(pa.field("element", UNSHREDDED))
+    types = {
+        "id": pa.int64(),
+        "s": pa.struct([v]),
+        "l": element,
+        "m": pa.map_(pa.string(), UNSHREDDED),
+        "ls": pa.list_(pa.field("element", pa.struct([v]))),
+        "sl": pa.struct([pa.field("v", element)]),
+    }
+    columns = {name: pa.array([_encoded(row[name]) for row in rows], kind) for name, kind in types.items()}
+    size = write_parquet(table / "part-0.parquet", pa.table(columns))
+    commit(table, 0, protocol("variantType"), metadata(fields), add("part-0.parquet", size))
+
+
+TYPED = {"null", "int64"}
+
+
+def _encoded(each: Any) -> Any:
+    """Return a nested value with its Variants encoded."""
+    if isinstance(each, list):
+        return [_encoded(part) for part in each]
+    if not isinstance(each, dict):
+        return each
+    if len(each) == 1 and set(each) <= TYPED | {"object"}:
+        return variant(each)
+    if set(each) <= {"k", "n"}:
+        return [(key, _encoded(part)) for key, part in each.items()]
+    return {name: _encoded(part) for name, part in each.items()}
+
+
+def _struct(*fields: Json) -> Json:
+    return {"type": "struct", "fields": list(fields)}
+
+
+def _array(element: Any) -> Json:
+    return {"type": "array", "elementType": element, "containsNull": True}
+
+
+def _map(key: Any, item: Any) -> Json:
+    return {"type": "map", "keyType": key, "valueType": item, "valueContainsNull": True}
+
+
+def map_keys() -> None:
+    table = table_case(
+        "variant_as_map_key",
+        "T6",
+        "breaks",
+        TYPE_FEATURE,
+        "Variants cannot be compared, so they are no keys of maps",
+        {"error": "SchemaError"},
+    )
+    keys = pa.map_(UNSHREDDED, pa.string())
+    column = pa.array([[(variant({"int8": 1}), "x")]], keys)
+    size = write_parquet(table / "part-0.parquet", pa.table({"id": pa.array([1], pa.int64()), "m": column}))
+    field = {"name": "m", "type": _map("variant", "string"), "nullable": True, "metadata": {}}
+    commit(table, 0, protocol("variantType"), metadata((ID, field)), add("part-0.parquet", size))
+
+
+def added_column() -> None:
+    """T2, T10, T12, T14: a column that older files lack, and the table before it had it."""
+    old, new = [1, 2], rows_of(a_is(3), None, first=3)
+
+    def write(table: Path) -> None:
+        size = write_parquet(table / "part-0.parquet", pa.table({"id": pa.array(old, pa.int64())}))
+        commit(table, 0, legacy_protocol(1, 2), metadata((ID,)), add("part-0.parquet", size))
+        upgraded = protocol("variantType", writer=["invariants", "appendOnly"])
+        size = write_rows(table / "part-1.parquet", new)
+        commit(table, 1, upgraded, metadata(), add("part-1.parquet", size))
+
+    rows = [*rows_of(None, None), *new]
+    about = "Files from before the column have NULL in it"
+    write(table_case("added_column", "T2 T10 T12", "keeps", TYPE_FEATURE, about, {"rows": rows}))
+    about = "The version before the column has no trace of it"
+    expect = {"rows": [{"id": number} for number in old]}
+    write(
+        table_case("added_column_before", "T14", "keeps", "PROTOCOL.md, Snapshot", about, expect, version=0)
+    )
+    about = "A version that the table does not have is refused"
+    section = "PROTOCOL.md, Delta Log Entries"
+    expect = {"error": "VersionNotFoundError"}
+    write(log_case("version_not_there", "T14", "breaks", section, about, expect, version=2))
+    about = "The upgrade lists what the versions 1 and 2 implied beside the new feature"
+    expect = {
+        "version": 1,
+        "files": ["part-0.parquet", "part-1.parquet"],
+        "reader_features": ["variantType"],
+        "writer_features": ["variantType", "invariants", "appendOnly"],
+        "properties": {},
+        "schema": {"id": "long", "v": "variant"},
+    }
+    write(log_case("upgraded_protocol", "T2", "keeps", FEATURES, about, expect))
+
+    changed = {"name": "v", "type": "variant", "nullable": True}
+    changes = [{"toType": "variant", "fromType": "string"}]
+    table = table_case(
+        "type_changed_to_variant",
+        "T10",
+        "breaks",
+        "PROTOCOL.md, Type Widening",
+        "No type is widened to Variant: a column that was text is refused",
+        {"error": "DataFileError"},
+    )
+    text = pa.table({"id": pa.array([1], pa.int64()), "v": pa.array(['{"a":1}'])})
+    size = write_parquet(table / "part-0.parquet", text)
+    commit(
+        table,
+        0,
+        protocol("variantType", "typeWidening"),
+        metadata((ID, {**changed, "metadata": {"delta.typeChanges": changes}})),
+        add("part-0.parquet", size),
+    )
+
+
+def mapped_columns() -> None:
+    """T11, ST12: columns under other names in the files."""
+
+    def mapped(field: Json, number: int) -> Json:
+        ids = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
+        return {**field, "metadata": ids}
+
+    fields = (mapped(ID, 1), mapped(V, 2))
+    action = protocol("variantType", "columnMapping")
+    about = "The column has another name in the file; what is inside a Variant is never renamed"
+    table = table_case(
+        "mapped_by_name", "T11", "keeps", "PROTOCOL.md, Column Mapping", about, {"rows": PLAIN}
+    )
+    size = write_rows(table / "part-0.parquet", PLAIN, AS_SHREDDED, id="col-1", v="col-2")
+    properties = {"delta__columnMapping__mode": "name", "delta__columnMapping__maxColumnId": "2"}
+    stats = {
+        "numRecords": 4,
+        "nullCount": {"col-1": 0, "col-2": 1},
+        "minValues": {"col-1": 1},
+        "maxValues": {"col-1": 4},
+    }
+    commit(table, 0, action, metadata(fields, **properties), add("part-0.parquet", size, stats=stats))
+
+    properties["delta__columnMapping__mode"] = "id"
+    about = "Columns are found by field id; ids of the parts of a Variant do no harm"
+    table = table_case("mapped_by_id", "T11", "keeps", "PROTOCOL.md, Column Mapping", about, {"rows": PLAIN})
+    parts = [
+        part.with_metadata({"PARQUET:field_id": str(number)})
+        for number, part in enumerate(UNSHREDDED, start=100)
+    ]
+    id_field = pa.field("x", pa.int64(), metadata={"PARQUET:field_id": "1"})
+    v_field = pa.field("y", pa.struct(parts), metadata={"PARQUET:field_id": "2"})
+    columns = [
+        pa.array([row["id"] for row in PLAIN], pa.int64()),
+        pa.array([variant(row["v"]) for row in PLAIN], v_field.type),
+    ]
+    size = write_parquet(table / "part-0.parquet", pa.table(columns, schema=pa.schema([id_field, v_field])))
+    commit(table, 0, action, metadata(fields, **properties), add("part-0.parquet", size))
+
+    about = "A file without field ids has none of the columns: it is refused, or they are NULL"
+    section = "PROTOCOL.md, Reader Requirements for Column Mapping"
+    expect = {"rows": [{"id": None, "v": None}] * 4, "error": "DataFileError"}
+    table = table_case("mapped_by_id_without_ids", "T11", "breaks", section, about, expect)
+    size = write_rows(table / "part-0.parquet", PLAIN, id="col-1", v="col-2")
+    commit(table, 0, action, metadata(fields, **properties), add("part-0.parquet", size))
+
+
+SHREDDING = ("variantType", "variantShredding")
+ENABLED = {"delta__enableVariantShredding": "true"}
+
+
+def shredding() -> None:
+    """H2 to H8, H10: the property, and files of every kind beside each other."""
+    for name, rules, verdict, about, features, properties, expect in (
+        (
+            "shredded",
+            "H2 H7",
+            "keeps",
+            "A shredded file of a table that enables shredding is read whole",
+            SHREDDING,
+            ENABLED,
+            {},
+        ),
+        (
+            "shredded_after_property_off",
+            "H3 H10",
+            "keeps",
+            "The property is off again and the feature stays: files that are shredded stay readable",
+            SHREDDING,
+            {"delta__enableVariantShredding": "false"},
+            {},
+        ),
+        (
+            "shredded_without_the_feature",
+            "H8 T9",
+            "breaks",
+            "A shredded file in a table that knows no shredding is refused, or read; never as NULL",
+            ("variantType",),
+            {},
+            {"error": "DataFileError"},
+        ),
+        (
+            "property_without_the_feature",
+            "H4",
+            "breaks",
+            "The property is set and the protocol has no such feature: refused, or read; writers must refuse",
+            ("variantType",),
+            ENABLED,
+            {"error": "ProtocolError"},
+        ),
+        (
+            "property_in_capitals",
+            "H5",
+            "keeps",
+            "`TRUE` is taken for `true`",
+            SHREDDING,
+            {"delta__enableVariantShredding": "TRUE"},
+            {},
+        ),
+        (
+            "property_of_another_word",
+            "H5",
+            "breaks",
+            "Any other text than `true` is off; it is refused, or the table read",
+            SHREDDING,
+            {"delta__enableVariantShredding": "yes"},
+            {"error": "ProtocolError"},
+        ),
+    ):
+        table = table_case(name, rules, verdict, SHREDDING_FEATURE, about, {"rows": PLAIN, **expect})
+        one_file(table, protocol(*features), metadata(**properties), layout=AS_SHREDDED)
+    mixed_files()
+
+    rows = [{"id": number, "v": a_is(number)} for number in (1, 2)]
+    about = "The log keeps the feature when the property is off"
+    expect = {
+        "version": 1,
+        "files": ["part-0.parquet", "part-1.parquet"],
+        "reader_features": list(SHREDDING),
+        "writer_features": list(SHREDDING),
+        "properties": {"delta.enableVariantShredding": "false"},
+    }
+    table = log_case("property_off_again", "H10", "keeps", SHREDDING_FEATURE, about, expect)
+    sizes = [
+        write_rows(table / "part-0.parquet", rows[:1], AS_SHREDDED),
+        write_rows(table / "part-1.parquet", rows[1:]),
+    ]
+    commit(table, 0, protocol(*SHREDDING), metadata(**ENABLED), add("part-0.parquet", sizes[0]))
+    off = metadata(delta__enableVariantShredding="false")
+    commit(table, 1, off, add("part-1.parquet", sizes[1]))
+
+
+def mixed_files() -> None:
+    """H6: of two Variant columns and two files, each shredded in its own way."""
+    w = {**V, "name": "w"}
+    rows = [{"id": n, "v": a_is(n), "w": obj(a={"int64": 10 * n}, b={"string": "x"})} for n in (1, 2)]
+    table = table_case(
+        "mixed_files",
+        "H6",
+        "keeps",
+        SHREDDING_FEATURE,
+        "Files and columns that are shredded and that are not are one table",
+        {"rows": rows},
+    )
+    layouts = (("part-0.parquet", AS_SHREDDED, AS_VARIANT), ("part-1.parquet", AS_VARIANT, AS_SHREDDED))
+    adds = []
+    for row, (name, first, second) in zip(rows, layouts, strict=True):
+        columns = {
+            "id": pa.array([row["id"]], pa.int64()),
+            "v": pa.array([first.of(row["v"])], first.type),
+            "w": pa.array([second.of(row["w"])], second.type),
+        }
+        adds.append(add(name, write_parquet(table / name, pa.table(columns))))
+    commit(table, 0, protocol(*SHREDDING), metadata((ID, V, w), **ENABLED), *adds)
+
+    table = table_case(
+        "mixed_files_damaged",
+        "H6",
+        "breaks",
+        "VariantShredding.md, Value Shredding",
+        "A shredded file without `metadata` has Variants of no names, and is refused",
+        {"error": "ShreddingError"},
+    )
+    kind = pa.struct([field for field in SHREDDED if field.name != "metadata"])
+    layout = Layout(kind, lambda typed: _without_metadata(shredded(typed)))
+    one_file(table, protocol(*SHREDDING), metadata(**ENABLED), layout=layout)
+
+
+def _without_metadata(group: Json | None) -> Json | None:
+    return group and {name: part for name, part in group.items() if name != "metadata"}
+
+
+def statistics() -> None:
+    """T8, Z4, Z7, ST15, ST17: statistics never change the rows of a table."""
+    bounds = {"object": {"$['a']": {"int64": 1}}}
+    right = z85(b"".join(encode(bounds)))
+    lie = z85(b"".join(encode({"object": {"$['a']": {"int64": 1000}}})))
+    for name, rules, verdict, about, features, text in (
+        ("stats_of_a_variant", "ST1 ST14", "keeps", "Bounds and null counts are read past", SHREDDING, right),
+        (
+            "stats_without_the_feature",
+            "T8",
+            "breaks",
+            "Bounds of a Variant in a table without variantShredding are not looked at",
+            ("variantType",),
+            lie,
+        ),
+        (
+            "stats_not_z85",
+            "Z4 ST17",
+            "breaks",
+            "Text that is not z85 is as none",
+            SHREDDING,
+            "~~",
+        ),
+        (
+            "stats_not_text",
+            "Z7",
+            "breaks",
+            "An object instead of text is as none",
+            SHREDDING,
+            {"a": 1},
+        ),
+    ):
+        table = table_case(name, rules, verdict, STATISTICS, about, {"rows": PLAIN})
+        sides: Json = {"minValues": {"id": 1, "v": text}, "maxValues": {"id": 4, "v": text}}
+        stats = {"numRecords": 4, **sides, "nullCount": {"id": 0, "v": 1}}
+        layout = AS_SHREDDED if features == SHREDDING else AS_VARIANT
+        one_file(table, protocol(*features), layout=layout, stats=stats)
+
+    table = table_case(
+        "stats_wide_after_delete",
+        "ST15",
+        "keeps",
+        "PROTOCOL.md, Per-file Statistics",
+        "Bounds of a file with a deletion vector may be wide; its deleted rows are gone",
+        {"rows": PLAIN[1:]},
+    )
+    size = write_rows(table / "part-0.parquet", PLAIN, AS_SHREDDED)
+    # A RoaringBitmapArray: magic number, one bitmap under the high bits 0, and in it one array container.
+    bitmap = (
+        struct.pack("<II", 12346, 1) + struct.pack("<HH", 0, 0) + struct.pack("<I", 16) + struct.pack("<H", 0)
+    )
+    vector = struct.pack("<iqi", 1681511377, 1, 0) + bitmap
+    descriptor = {
+        "storageType": "i",
+        "pathOrInlineDv": z85(vector),
+        "sizeInBytes": len(vector),
+        "cardinality": 1,
+    }
+    sides = {"minValues": {"id": 1, "v": right}, "maxValues": {"id": 4, "v": right}}
+    stats = {"numRecords": 4, **sides, "nullCount": {"id": 0, "v": 1}, "tightBounds": False}
+    commit(
+        table,
+        0,
+        protocol(*SHREDDING, "deletionVectors"),
+        metadata(**ENABLED),
+        add("part-0.parquet", size, stats=stats, deletionVector=descriptor),
+    )
+
+
+def main() -> None:
+    """Write all cases."""
+    protocols()
+    schemas()
+    shredding()
+    statistics()
+
+
+if __name__ == "__main__":
+    main()
