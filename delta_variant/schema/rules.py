@@ -42,9 +42,7 @@ def check_variants(schema: StructType, partition_columns: Collection[str]) -> No
     """
     for field in schema.fields:
         if field.type == VARIANT and field.name in partition_columns:
-            raise SchemaError(
-                f"the table is partitioned by {field.name}, a Variant: it cannot be read rightly"
-            )
+            raise SchemaError(f"the table is partitioned by the Variant {field.name}, which cannot be")
         _check_map_keys(field.type, (field.name,))
 
 
