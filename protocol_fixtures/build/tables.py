@@ -14,29 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 from case_folder import commit, new_case, write_parquet
+from shredding import UNSHREDDED, Json, group_type, shredded, unshredded
 from variant_bytes import encode, z85
 
-BINARY = pa.binary()
-METADATA = pa.field("metadata", BINARY, nullable=False)
-UNSHREDDED = pa.struct([METADATA, pa.field("value", BINARY, nullable=False)])
-SHREDDED = pa.struct(
-    [
-        METADATA,
-        pa.field("value", BINARY),
-        pa.field(
-            "typed_value",
-            pa.struct(
-                [
-                    pa.field(
-                        "a",
-                        pa.struct([pa.field("value", BINARY), pa.field("typed_value", pa.int64())]),
-                        nullable=False,
-                    )
-                ]
-            ),
-        ),
-    ]
-)
+OBJECT_OF_A = pa.struct({"a": pa.int64()})
+SHREDDED = group_type(OBJECT_OF_A)
 
 TYPE_FEATURE = "PROTOCOL.md, Variant Data Type"
 SHREDDING_FEATURE = "PROTOCOL.md, Variant Shredding"
@@ -45,8 +27,6 @@ STATISTICS = "PROTOCOL.md, Statistics for Variant Columns"
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 V = {"name": "v", "type": "variant", "nullable": True, "metadata": {}}
-
-Json = dict[str, Any]
 
 
 # Actions, as they stand in a log.
@@ -88,34 +68,6 @@ def add(path: str, size: int, *, stats: Json | str | None = None, **more: Any) -
 # Rows, and files of them.
 
 
-def variant(typed: Json | None) -> Json | None:
-    """Return an unshredded Variant."""
-    if typed is None:
-        return None
-    name_bytes, value_bytes = encode(typed)
-    return {"metadata": name_bytes, "value": value_bytes}
-
-
-def shredded(typed: Json | None) -> Json | None:
-    """Return a Variant shredded as an object with the field `a` as int64; other fields stay in `value`."""
-    if typed is None:
-        return None
-    name_bytes, value_bytes = encode(typed)
-    if "object" not in typed:
-        return {"metadata": name_bytes, "value": value_bytes, "typed_value": None}
-    fields = dict(typed["object"])
-    a = fields.pop("a", None)
-    names = sorted(typed["object"], key=str.encode)
-    rest = encode({"object": fields}, names=names)[1] if fields else None
-    in_value = None if a is None or "int64" in a else encode(a, names=names)[1]
-    typed_a = None if a is None or "int64" not in a else a["int64"]
-    return {
-        "metadata": name_bytes,
-        "value": rest,
-        "typed_value": {"a": {"value": in_value, "typed_value": typed_a}},
-    }
-
-
 def obj(**fields: Json) -> Json:
     return {"object": fields}
 
@@ -140,8 +92,8 @@ class Layout:
     of: Callable[[Json | None], Json | None]
 
 
-AS_VARIANT = Layout(UNSHREDDED, variant)
-AS_SHREDDED = Layout(SHREDDED, shredded)
+AS_VARIANT = Layout(UNSHREDDED, unshredded)
+AS_SHREDDED = Layout(SHREDDED, lambda typed: shredded(typed, OBJECT_OF_A))
 
 
 def write_rows(path: Path, rows: Sequence[Json], layout: Layout = AS_VARIANT, **names: str) -> int:
@@ -290,7 +242,7 @@ def schemas() -> None:
         "The object form of the type, as the example of the specification has it, is read",
         {"rows": [{"id": 1, "l": [{"int8": 1}, None]}]},
     )
-    lists = pa.array([[variant({"int8": 1}), None]], pa.list_(pa.field("element", UNSHREDDED)))
+    lists = pa.array([[unshredded({"int8": 1}), None]], pa.list_(pa.field("element", UNSHREDDED)))
     size = write_parquet(table / "part-0.parquet", pa.table({"id": pa.array([1], pa.int64()), "l": lists}))
     commit(table, 0, protocol("variantType"), metadata((ID, array_field)), add("part-0.parquet", size))
 
@@ -428,7 +380,7 @@ def _encoded(each: Any) -> Any:
     if not isinstance(each, dict):
         return each
     if len(each) == 1 and set(each) <= TYPED | {"object"}:
-        return variant(each)
+        return unshredded(each)
     if set(each) <= {"k", "n"}:
         return [(key, _encoded(part)) for key, part in each.items()]
     return {name: _encoded(part) for name, part in each.items()}
@@ -456,7 +408,7 @@ def map_keys() -> None:
         {"error": "SchemaError"},
     )
     keys = pa.map_(UNSHREDDED, pa.string())
-    column = pa.array([[(variant({"int8": 1}), "x")]], keys)
+    column = pa.array([[(unshredded({"int8": 1}), "x")]], keys)
     size = write_parquet(table / "part-0.parquet", pa.table({"id": pa.array([1], pa.int64()), "m": column}))
     field = {"name": "m", "type": _map("variant", "string"), "nullable": True, "metadata": {}}
     commit(table, 0, protocol("variantType"), metadata((ID, field)), add("part-0.parquet", size))
@@ -551,7 +503,7 @@ def mapped_columns() -> None:
     v_field = pa.field("y", pa.struct(parts), metadata={"PARQUET:field_id": "2"})
     columns = [
         pa.array([row["id"] for row in PLAIN], pa.int64()),
-        pa.array([variant(row["v"]) for row in PLAIN], v_field.type),
+        pa.array([unshredded(row["v"]) for row in PLAIN], v_field.type),
     ]
     size = write_parquet(table / "part-0.parquet", pa.table(columns, schema=pa.schema([id_field, v_field])))
     commit(table, 0, action, metadata(fields, **properties), add("part-0.parquet", size))
@@ -681,7 +633,7 @@ def mixed_files() -> None:
         {"error": "ShreddingError"},
     )
     kind = pa.struct([field for field in SHREDDED if field.name != "metadata"])
-    layout = Layout(kind, lambda typed: _without_metadata(shredded(typed)))
+    layout = Layout(kind, lambda typed: _without_metadata(shredded(typed, OBJECT_OF_A)))
     one_file(table, protocol(*SHREDDING), metadata(**ENABLED), layout=layout)
 
 
