@@ -9,6 +9,7 @@ __all__ = [
     "DataFileError",
     "DeltaVariantError",
     "ExpressionError",
+    "InvalidCaseError",
     "InvalidJsonError",
     "InvalidStatisticsError",
     "InvalidZ85Error",
@@ -109,3 +110,7 @@ class VersionExistsError(DeltaVariantError):
 
 class CommitConflictError(DeltaVariantError):
     """A concurrent commit changed what this one relies on; load the table again and retry."""
+
+
+class InvalidCaseError(DeltaVariantError):
+    """A case of the conformance kit that is not as protocol_fixtures/README.md says; the message names it."""

@@ -11,12 +11,14 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
+from delta_variant.conformance import ENGINES
 from delta_variant.errors import DeltaVariantError
 from delta_variant.json_lines import read_json_lines
 from delta_variant.read import read_table
 from delta_variant.write import write_table
 
 from . import bounds, statistics
+from .conformance import conform
 from .progress import Intake
 from .rows import OutputFormat, print_rows
 from .shredding_tree import merge, print_tree, shredding_of
@@ -218,6 +220,36 @@ def stats(
     if faults:
         print_lines(console(stderr=True), *faults)
         raise typer.Exit(FINDINGS)
+
+
+@app.command()
+def conformance(
+    cases: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIR",
+            help="Cases, or a checkout of parquet-testing; repeatable. By default protocol_fixtures.",
+        ),
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"One of {', '.join(ENGINES)}; repeatable. By default all."),
+    ] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write one page with all details.")] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that an engine has for a case.")] = 60,
+    json: Json = False,
+) -> None:
+    """Hold engines against the cases of the specifications: who reads and writes Variants right.
+
+    Exit status 1 says that an engine named by --engine, or with none named this library, did not pass all; 2
+    that it did not start.
+    """
+    unknown = [name for name in engine or () if name not in ENGINES]
+    if unknown:
+        raise typer.BadParameter(f"no engine is called {unknown[0]!r}: there are {', '.join(ENGINES)}")
+    status = conform(cases or ["protocol_fixtures"], engine or [], html, json, timeout)
+    if status:
+        raise typer.Exit(status)
 
 
 @z85_app.command()

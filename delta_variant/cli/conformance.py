@@ -1,0 +1,68 @@
+"""The conformance kit on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from delta_variant.conformance import (
+    ENGINES,
+    OURS,
+    Result,
+    Run,
+    html_page,
+    json_report,
+    load_cases,
+    matrix_rows,
+    run,
+    text_lines,
+)
+
+from .terminal import Heading, console, print_lines, print_table
+
+__all__ = ["conform"]
+
+CLEAN, FINDINGS, ERROR = 0, 1, 2
+
+
+def conform(
+    folders: Sequence[str], engines: Sequence[str], html: str | None, json: bool, timeout_seconds: float
+) -> int:
+    """Hold engines against cases, print what was found, and return the exit status.
+
+    With no engine named all are asked, and the status is about ours alone.
+    """
+    cases = load_cases(map(Path, folders))
+    out = console(stderr=True)
+    with out.status("") as status:
+
+        def show(result: Result) -> None:
+            status.update(f"{result.engine}: {result.case.id}")
+
+        found = run(cases, engines or ENGINES, timeout_seconds=timeout_seconds, on_result=show)
+    if html is not None:
+        Path(html).write_text(html_page(found), encoding="utf-8")
+    if json:
+        print(msgspec.json.encode(json_report(found)).decode())
+    else:
+        _print_text(found)
+    return _status(found, engines or [OURS])
+
+
+def _print_text(found: Run) -> None:
+    out = console()
+    heading, *rows = matrix_rows(found)
+    headings: list[Heading] = [
+        (title, "left" if not place else "right") for place, title in enumerate(heading)
+    ]
+    print_lines(out, *text_lines(found), "")
+    print_table(out, headings, rows)
+
+
+def _status(found: Run, asked: Sequence[str]) -> int:
+    about = [engine for engine in found.engines if engine.name in asked]
+    if any(engine.absent for engine in about):
+        return ERROR
+    return FINDINGS if any(engine.findings for engine in about) else CLEAN

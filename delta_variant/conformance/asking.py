@@ -1,0 +1,160 @@
+"""Asking an engine about a case: what it answers, as JSON that can cross a pipe."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from . import parquet_annotation, shredded_columns
+from .case import Case
+from .engine import Engine, NotOfferedError, VariantBytes
+
+__all__ = ["VARIANT_KEY", "Answer", "ask"]
+
+VARIANT_KEY = "$variant"
+"""The one member of an object that stands for a Variant: a list of its metadata and value in hex."""
+
+What: TypeAlias = Literal["answered", "refused", "not offered", "crashed", "timed out"]
+Door = TypeVar("Door", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: the answer by kind of case, or the engine's message and the classes of its error."""
+
+    what: What
+    content: Any = None
+    message: str = ""
+    error_classes: tuple[str, ...] = ()
+
+
+def ask(engine: Engine, case: Case, scratch: Path) -> Answer:
+    """Return what the engine answers; `scratch` is an empty folder for files on the way."""
+    try:
+        lacking = sorted(case.options.keys() - engine.options)
+        if lacking:
+            raise NotOfferedError(f"{engine.name} has no option {', '.join(lacking)}")
+        return Answer("answered", DOORS[case.kind](engine, case, scratch))
+    except NotOfferedError as error:
+        return Answer("not offered", message=str(error))
+    except Exception as error:  # whatever class an engine raises, it is a refusal
+        return Answer("refused", message=str(error), error_classes=tuple(_class_names(error)))
+
+
+def _class_names(error: Exception) -> list[str]:
+    return [each.__name__ for each in type(error).__mro__]
+
+
+def _door(function: Door | None, engine: Engine, what: str) -> Door:
+    if function is None:
+        raise NotOfferedError(f"{engine.name} cannot {what}")
+    return function
+
+
+def _decode(engine: Engine, case: Case, scratch: Path) -> Any:
+    to_json = _door(engine.to_json, engine, "print a Variant as JSON")
+    file = scratch / "one.parquet"
+    _write_one(bytes.fromhex(case.input["metadata"]), bytes.fromhex(case.input["value"]), file)
+    return {"json": to_json(file, "v", **case.options)}
+
+
+def _write_one(metadata: bytes, value: bytes, file: Path) -> None:
+    """Write a file of one unshredded Variant, annotated as such."""
+    members = [
+        pa.field("metadata", pa.binary(), nullable=False),
+        pa.field("value", pa.binary(), nullable=False),
+    ]
+    rows = pa.array([{"metadata": metadata, "value": value}], pa.struct(members))
+    pq.write_table(pa.table({"id": pa.array([1], pa.int32()), "v": rows}), file)
+    parquet_annotation.annotate(file, "v")
+
+
+def _encode(engine: Engine, case: Case, scratch: Path) -> Any:
+    parse_json = _door(engine.parse_json, engine, "parse JSON to a Variant")
+    return {"rows": [_plain(parse_json(case.input["json"], **case.options))]}
+
+
+def _shred(engine: Engine, case: Case, scratch: Path) -> Any:
+    shred = _door(engine.shred, engine, "shred by a given schema")
+    out = scratch / "shredded.parquet"
+    shred(case.folder / case.input["file"], case.column, case.input["schema"], out, **case.options)
+    return {"columns": _plain(shredded_columns.read(out, case.column))}
+
+
+def _read(engine: Engine, case: Case, scratch: Path) -> Any:
+    read = _door(engine.read, engine, "read a Variant column of a Parquet file")
+    return {"rows": _plain(list(read(case.folder / case.input["file"], case.column, **case.options)))}
+
+
+def _table(engine: Engine, case: Case, scratch: Path) -> Any:
+    read_table = _door(engine.read_table, engine, "read a Delta table")
+    rows = [dict(row) for row in _of_table(read_table, case)]
+    if all("id" in row for row in rows):
+        rows.sort(key=lambda row: (row["id"] is None, row["id"]))
+    return {"rows": _plain(rows)}
+
+
+def _of_table(function: Callable[..., Any], case: Case) -> Any:
+    return function(case.folder / case.input["table"], case.input.get("version"), **case.options)
+
+
+def _stats(engine: Engine, case: Case, scratch: Path) -> Any:
+    if "z85" in case.input:
+        decode = _door(engine.decode_stats, engine, "decode the z85 text of statistics")
+        return {"rows": [_plain(decode(case.input["z85"], **case.options))]}
+    if "encode" in case.input:
+        encode = _door(engine.encode_stats, engine, "encode a Variant for statistics")
+        given = case.input["encode"]
+        variant = VariantBytes(bytes.fromhex(given["metadata"]), bytes.fromhex(given["value"]))
+        return {"z85": encode(variant, **case.options)}
+    collect = _door(engine.collect_stats, engine, "compute the statistics of a Parquet file")
+    return _plain(dict(collect(case.folder / case.input["file"], case.column, **case.options)))
+
+
+def _log(engine: Engine, case: Case, scratch: Path) -> Any:
+    load = _door(engine.load_log, engine, "load the log of a Delta table")
+    return _plain(dict(_of_table(load, case)))
+
+
+DOORS: Mapping[str, Callable[[Engine, Case, Path], Any]] = {
+    "decode": _decode,
+    "encode": _encode,
+    "shred": _shred,
+    "unshred": _read,
+    "file": _read,
+    "table": _table,
+    "stats": _stats,
+    "log": _log,
+}
+
+
+def _plain(cell: Any) -> Any:
+    """Return a cell as JSON: an ordinary value as the README of the cases writes it."""
+    if isinstance(cell, VariantBytes):
+        return {VARIANT_KEY: [cell.metadata.hex(), cell.value.hex()]}
+    if isinstance(cell, Mapping):
+        return {str(name): _plain(part) for name, part in cell.items()}
+    if isinstance(cell, list | tuple):
+        return [_plain(part) for part in cell]
+    if isinstance(cell, bytes | bytearray):
+        return bytes(cell).hex()
+    if isinstance(cell, datetime):
+        return cell.isoformat() if cell.tzinfo is None else _utc_text(cell)
+    if isinstance(cell, date | time):
+        return cell.isoformat()
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(cell)]
+    return str(cell) if isinstance(cell, Decimal | UUID) else cell
+
+
+def _utc_text(moment: datetime) -> str:
+    return moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat() + "Z"

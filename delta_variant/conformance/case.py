@@ -1,0 +1,288 @@
+"""Cases: what an engine gets and what must come out. protocol_fixtures/README.md is their format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import hexdigits
+from typing import Any
+
+from ..errors import InvalidCaseError
+from . import shredding_schema
+from .typed_values import fault_of
+
+__all__ = ["KINDS", "Case", "load_cases"]
+
+DEFAULT_COLUMN = "v"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case: what it is about, what an engine gets, and what must come out.
+
+    `id` is `kind/name`; `folder` is where the files that `input` names are. `lenient_of` is the case that
+    asks the same without `options`, where one file has two answers.
+    """
+
+    id: str
+    kind: str
+    folder: Path
+    rules: tuple[str, ...]
+    verdict: str
+    section: str
+    about: str
+    input: Mapping[str, Any]
+    expect: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def error(self) -> str | None:
+        """Return the class of the error that is due or allowed."""
+        return self.expect.get("error")
+
+    @property
+    def has_answer(self) -> bool:
+        """Tell whether an answer that is no error is due or allowed."""
+        return bool(self.expect.keys() - {"error"})
+
+    @property
+    def column(self) -> str:
+        """Return the name of the Variant column in the case's file."""
+        return str(self.input.get("column", DEFAULT_COLUMN))
+
+
+def load_cases(folder: Path) -> list[Case]:
+    """Return the cases of `<folder>/cases/<kind>/<name>/case.json`, in the order of their ids.
+
+    Raises InvalidCaseError, which names the file, for a case that is not as the README says.
+    """
+    root = folder / "cases"
+    if not root.is_dir():
+        raise InvalidCaseError(f"{folder} has no folder cases, and no files of parquet-testing")
+    return [_load(path) for kind in sorted(root.iterdir()) if kind.is_dir() for path in _files_of(kind)]
+
+
+def _files_of(kind: Path) -> Iterator[Path]:
+    for folder in sorted(kind.iterdir()):
+        if folder.is_dir():
+            yield folder / "case.json"
+
+
+def _load(path: Path) -> Case:
+    folder, kind = path.parent, path.parent.parent.name
+    try:
+        text = path.read_text(encoding="utf-8")
+        entries = json.loads(text, object_pairs_hook=_without_duplicates)
+        _check(isinstance(entries, dict), "a case is a JSON object")
+        _check(kind in KINDS, f"{kind!r} is no kind of case: there are {', '.join(KINDS)}")
+        _check_keys("the case", entries, REQUIRED, OPTIONAL)
+        _check_words(entries)
+        KINDS[kind].check(folder, entries["input"], entries["expect"])
+    except FileNotFoundError as error:
+        raise InvalidCaseError(f"{path} is missing") from error
+    except (_FaultError, ValueError, RecursionError) as error:
+        raise InvalidCaseError(f"{path}: {error}") from error
+    entries["rules"] = tuple(entries["rules"])
+    return Case(id=f"{kind}/{folder.name}", kind=kind, folder=folder, **entries)
+
+
+class _FaultError(Exception):
+    """What is wrong with a case, in a sentence without its file."""
+
+
+def _check(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise _FaultError(sentence)
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    _check(len(entries) == len(pairs), f"an object has a name twice, among {', '.join(n for n, _ in pairs)}")
+    return entries
+
+
+REQUIRED = frozenset({"rules", "verdict", "section", "about", "input", "expect"})
+OPTIONAL = frozenset({"options"})
+
+
+def _check_keys(what: str, entries: Any, required: Collection[str], optional: Collection[str]) -> None:
+    _check(isinstance(entries, dict), f"{what} is a JSON object")
+    missing = sorted(set(required) - entries.keys())
+    _check(not missing, f"{what} lacks {', '.join(missing)}")
+    unknown = sorted(entries.keys() - {*required, *optional})
+    _check(not unknown, f"{what} has unknown keys: {', '.join(unknown)}")
+
+
+def _check_words(entries: Mapping[str, Any]) -> None:
+    rules = entries["rules"]
+    _check(
+        isinstance(rules, list) and bool(rules) and all(isinstance(rule, str) and rule for rule in rules),
+        "rules is a list of at least one rule id",
+    )
+    _check(entries["verdict"] in ("keeps", "breaks"), 'verdict is "keeps" or "breaks"')
+    for key in ("section", "about"):
+        _check(isinstance(entries[key], str) and bool(entries[key]), f"{key} is a text")
+    _check(isinstance(entries.get("options", {}), dict), "options is a JSON object")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a kind of case has as input, and which answers it may expect: a check for each key."""
+
+    required: Mapping[str, Callable[[Path, Any], None]]
+    optional: Mapping[str, Callable[[Path, Any], None]]
+    answers: Mapping[str, Callable[[Path, Any], None]]
+    one_of: tuple[str, ...] = ()
+    """Of these inputs a case has exactly one."""
+
+    def check(self, folder: Path, given: Any, expect: Any) -> None:
+        """Raise _FaultError for what is no such input, or no such expectation."""
+        inputs = {**self.required, **self.optional}
+        _check_keys("input", given, self.required, self.optional)
+        _check_keys("expect", expect, (), (*self.answers, "error"))
+        _check(bool(expect), "expect is empty")
+        if self.one_of:
+            _check(len(given.keys() & set(self.one_of)) == 1, f"input has one of {', '.join(self.one_of)}")
+        for key, value in given.items():
+            inputs[key](folder, value)
+        for key, value in expect.items():
+            {**self.answers, "error": _error}[key](folder, value)
+
+
+def _is_text(what: str) -> Callable[[Path, Any], None]:
+    return lambda folder, value: _check(isinstance(value, str), f"{what} is a text")
+
+
+def _is_count(what: str) -> Callable[[Path, Any], None]:
+    return lambda folder, value: _check(type(value) is int and value >= 0, f"{what} is a number from 0")
+
+
+def _is_texts(what: str) -> Callable[[Path, Any], None]:
+    return lambda folder, value: _check(
+        isinstance(value, list) and all(isinstance(each, str) for each in value), f"{what} is a list of texts"
+    )
+
+
+def _is_text_map(what: str) -> Callable[[Path, Any], None]:
+    return lambda folder, value: _check(
+        isinstance(value, dict) and all(isinstance(each, str) for each in value.values()),
+        f"{what} is an object of texts",
+    )
+
+
+def _error(folder: Path, value: Any) -> None:
+    _check(isinstance(value, str) and value.endswith("Error"), "error is the name of a class of errors")
+
+
+def _hex(folder: Path, value: Any) -> None:
+    is_hex = isinstance(value, str) and len(value) % 2 == 0 and not set(value) - set(hexdigits)
+    _check(is_hex, f"{value!r} is not hex")
+
+
+def _bytes(folder: Path, value: Any) -> None:
+    _check_keys("an object of bytes", value, ("metadata", "value"), ())
+    _hex(folder, value["metadata"])
+    _hex(folder, value["value"])
+
+
+def _file(folder: Path, value: Any) -> None:
+    _check(isinstance(value, str) and (folder / value).is_file(), f"there is no file {value}")
+    _check_inside(folder, value)
+
+
+def _table(folder: Path, value: Any) -> None:
+    _check(isinstance(value, str) and (folder / value).is_dir(), f"there is no folder {value}")
+    _check_inside(folder, value)
+
+
+def _check_inside(folder: Path, name: str) -> None:
+    _check((folder / name).resolve().is_relative_to(folder.resolve()), f"{name} is not within the case")
+
+
+def _typed(folder: Path, value: Any) -> None:
+    fault = fault_of(value)
+    _check(fault is None, str(fault))
+
+
+def _typed_or_null(folder: Path, value: Any) -> None:
+    if value is not None:
+        _typed(folder, value)
+
+
+def _list_of(what: str, check: Callable[[Path, Any], None]) -> Callable[[Path, Any], None]:
+    def check_all(folder: Path, values: Any) -> None:
+        _check(isinstance(values, list), f"{what} is a list")
+        for value in values:
+            check(folder, value)
+
+    return check_all
+
+
+def _one_typed(folder: Path, values: Any) -> None:
+    _check(isinstance(values, list) and len(values) == 1, "rows has one value")
+    _typed(folder, values[0])
+
+
+def _list(folder: Path, values: Any) -> None:
+    _check(isinstance(values, list) and bool(values), "json is a list of at least one value")
+
+
+def _object(folder: Path, value: Any) -> None:
+    _check(isinstance(value, dict), "a row of a table is an object")
+
+
+def _pair(folder: Path, value: Any) -> None:
+    if value is None:
+        return
+    _check_keys("a row of columns", value, ("value", "typed_value"), ())
+    _typed_or_null(folder, value["value"])
+
+
+def _schema(folder: Path, value: Any) -> None:
+    fault = shredding_schema.fault_of(value)
+    _check(fault is None, str(fault))
+
+
+_COLUMN = {"column": _is_text("column")}
+_ROWS = {"rows": _list_of("rows", _typed_or_null)}
+_READS = Kind({"file": _file}, _COLUMN, _ROWS)
+
+KINDS: Mapping[str, Kind] = {
+    "decode": Kind({"metadata": _hex, "value": _hex}, {}, {"rows": _one_typed, "json": _list}),
+    "encode": Kind(
+        {"json": _is_text("json")},
+        {},
+        {"rows": _one_typed, "also": _list_of("also", _typed), "hex": _bytes},
+    ),
+    "shred": Kind({"file": _file, "schema": _schema}, _COLUMN, {"columns": _list_of("columns", _pair)}),
+    "unshred": _READS,
+    "file": _READS,
+    "table": Kind({"table": _table}, {"version": _is_count("version")}, {"rows": _list_of("rows", _object)}),
+    "stats": Kind(
+        {},
+        {"z85": _is_text("z85"), "encode": _bytes, "file": _file, **_COLUMN},
+        {
+            "rows": _one_typed,
+            "z85": _is_text("z85"),
+            "min": _typed_or_null,
+            "max": _typed_or_null,
+            "null_count": _is_count("null_count"),
+        },
+        one_of=("z85", "encode", "file"),
+    ),
+    "log": Kind(
+        {"table": _table},
+        {"version": _is_count("version")},
+        {
+            "version": _is_count("version"),
+            "files": _is_texts("files"),
+            "reader_features": _is_texts("reader_features"),
+            "writer_features": _is_texts("writer_features"),
+            "properties": _is_text_map("properties"),
+            "schema": _is_text_map("schema"),
+        },
+    ),
+}
+"""The kinds of cases, in the order of the README."""

@@ -1,0 +1,44 @@
+"""Cells out of Arrow: what an engine that hands out Arrow says of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from .engine import Cell, VariantBytes
+
+__all__ = ["column_cells", "table_cells"]
+
+
+def table_cells(table: pa.Table) -> list[dict[str, Cell]]:
+    """Return the rows of a table; a struct of `metadata` and `value` alone is a Variant."""
+    columns = {name: list(column_cells(table.column(name))) for name in table.column_names}
+    return [{name: cells[row] for name, cells in columns.items()} for row in range(table.num_rows)]
+
+
+def column_cells(column: Any) -> Iterator[Cell]:
+    """Yield the cells of an array or a chunked array."""
+    for scalar in column:
+        yield _cell(column.type, scalar.as_py())
+
+
+def _cell(arrow_type: Any, value: Any) -> Cell:
+    if value is None or not pa.types.is_nested(arrow_type):
+        return value
+    if pa.types.is_struct(arrow_type):
+        if {field.name for field in arrow_type} == {"metadata", "value"}:
+            return _variant(value)
+        return {field.name: _cell(field.type, value[field.name]) for field in arrow_type}
+    if pa.types.is_map(arrow_type):
+        return {key: _cell(arrow_type.item_type, part) for key, part in value}
+    element_type = arrow_type.field(0).type
+    return [_cell(element_type, part) for part in value]
+
+
+def _variant(value: Mapping[str, Any]) -> Cell:
+    metadata, content = value["metadata"], value["value"]
+    if not isinstance(metadata, bytes) or not isinstance(content, bytes):
+        raise ValueError("a struct of metadata and value without bytes in both is no Variant")
+    return VariantBytes(metadata, content)

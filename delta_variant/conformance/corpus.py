@@ -1,0 +1,31 @@
+"""All cases of some folders: of ours, and checkouts of parquet-testing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import InvalidCaseError
+from . import parquet_testing
+from .case import Case
+from .case import load_cases as load_folder
+
+__all__ = ["load_cases"]
+
+
+def load_cases(folders: Iterable[Path]) -> list[Case]:
+    """Return the cases of each folder in turn, each under an id of its own; raises InvalidCaseError."""
+    cases = [case for folder in folders for case in _of_folder(folder)]
+    if not cases:
+        raise InvalidCaseError("there are no cases in the folders given")
+    for name, times in Counter(case.id for case in cases).items():
+        if times > 1:
+            raise InvalidCaseError(f"{times} cases are called {name}")
+    return cases
+
+
+def _of_folder(folder: Path) -> list[Case]:
+    if not folder.is_dir():
+        raise InvalidCaseError(f"there is no folder {folder}")
+    return parquet_testing.load_cases(folder) if parquet_testing.is_checkout(folder) else load_folder(folder)

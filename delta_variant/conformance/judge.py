@@ -1,0 +1,247 @@
+"""Judging: an answer beside what the case expects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from . import json_text, shredding_schema
+from .asking import VARIANT_KEY, Answer
+from .case import Case
+from .decoding import NotAVariantError, decode
+from .shredded_columns import TYPED_KEY
+from .typed_values import Difference, compare, describe
+
+__all__ = ["STATUSES", "Result", "Status", "judge"]
+
+Status: TypeAlias = Literal["pass", "wrong value", "refused", "crashed", "timed out", "not offered"]
+
+STATUSES: tuple[Status, ...] = ("pass", "wrong value", "refused", "crashed", "timed out", "not offered")
+
+
+@dataclass(frozen=True)
+class Result:
+    """How an engine did in a case; `expected` and `got` are texts for people.
+
+    `notes` are for what is right and yet otherwise than the case has it, such as another physical type.
+    """
+
+    case: Case
+    engine: str
+    status: Status
+    expected: str
+    got: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_finding(self) -> bool:
+        """Tell whether the engine did something that it should not."""
+        return self.status not in ("pass", "not offered")
+
+
+class _WrongError(Exception):
+    """Why an answer is not the expected one."""
+
+
+def judge(case: Case, engine: str, answer: Answer, *, is_ours: bool = False) -> Result:
+    """Return the result of a case; of our own errors the class must be the expected one."""
+    expected = expectation(case)
+    if answer.what == "answered":
+        return _judge_content(case, engine, answer.content, expected)
+    if answer.what != "refused":
+        return Result(case, engine, answer.what, expected, answer.message)
+    classes = answer.error_classes
+    got = f"{classes[0]}: {answer.message}" if classes else answer.message
+    is_due = case.error is not None and (not is_ours or case.error in classes)
+    return Result(case, engine, "pass" if is_due else "refused", expected, got)
+
+
+def _judge_content(case: Case, engine: str, content: Any, expected: str) -> Result:
+    got = _shown(content)
+    if not case.has_answer:
+        return Result(case, engine, "wrong value", expected, got)
+    try:
+        notes = tuple(JUDGES[case.kind](case, content))
+    except _WrongError as wrong:
+        return Result(case, engine, "wrong value", expected, f"{wrong}; the whole answer: {got}")
+    return Result(case, engine, "pass", expected, got, notes)
+
+
+def expectation(case: Case) -> str:
+    """Return what a case expects, for people."""
+    answers = {key: value for key, value in case.expect.items() if key != "error"}
+    parts = [describe(answers, 2000)] if answers else []
+    if case.error is not None:
+        parts.append(f"an error ({case.error})")
+    return ", or ".join(parts)
+
+
+def _shown(content: Any) -> str:
+    try:
+        return describe(_decoded(content), 2000)
+    except _WrongError:
+        return describe(content, 2000)
+
+
+def _decoded(content: Any) -> Any:
+    """Return an answer with its Variants as typed values; raises _WrongError for bytes that are none."""
+    if isinstance(content, Mapping):
+        if content.keys() == {VARIANT_KEY}:
+            return _variant(content)
+        if content.keys() == {TYPED_KEY}:
+            return content[TYPED_KEY]
+        return {name: _decoded(part) for name, part in content.items()}
+    return [_decoded(part) for part in content] if isinstance(content, list) else content
+
+
+def _is_variant(content: Any) -> bool:
+    return isinstance(content, Mapping) and content.keys() == {VARIANT_KEY}
+
+
+def _variant(content: Any) -> Mapping[str, Any]:
+    metadata, value = content[VARIANT_KEY]
+    try:
+        return decode(bytes.fromhex(metadata), bytes.fromhex(value))
+    except NotAVariantError as error:
+        raise _WrongError(f"the bytes {metadata} {value} are no Variant: {error}") from error
+
+
+def _notes(differences: Iterator[Difference], where: str = "") -> Iterator[str]:
+    """Yield notes on differences that do no harm; raises _WrongError for the first that does."""
+    for difference in differences:
+        if not difference.equal:
+            raise _WrongError(f"{where}{difference}")
+        yield f"{where}{difference.path} has another physical type: {difference}"
+
+
+def _compare_cell(wanted: Any, found: Any, where: str) -> Iterator[str]:
+    """Compare a cell of a row: a Variant, an ordinary value, or what holds both."""
+    if _is_variant(found):
+        if wanted is None or not isinstance(wanted, Mapping) or len(wanted) != 1:
+            raise _WrongError(f"{where}: {describe(_variant(found))} in place of {describe(wanted)}")
+        yield from _notes(compare(wanted, _variant(found)), f"{where}, ")
+    elif isinstance(wanted, Mapping) and isinstance(found, Mapping) and wanted.keys() == found.keys():
+        for name, part in wanted.items():
+            yield from _compare_cell(part, found[name], f"{where}.{name}")
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for place, (part, other) in enumerate(zip(wanted, found, strict=True)):
+            yield from _compare_cell(part, other, f"{where}[{place}]")
+    elif not json_text.equal(wanted, found):
+        raise _WrongError(f"{where}: {describe(_decoded(found))} in place of {describe(wanted)}")
+
+
+def _compare_rows(wanted: Sequence[Any], found: Sequence[Any]) -> Iterator[str]:
+    if len(wanted) != len(found):
+        raise _WrongError(f"{len(found)} rows in place of {len(wanted)}")
+    for row, (each, other) in enumerate(zip(wanted, found, strict=True)):
+        yield from _compare_cell(each, other, f"row {row}")
+
+
+def _judge_decode(case: Case, content: Any) -> Iterator[str]:
+    text = content["json"]
+    try:
+        found = json_text.parse(text)
+    except (ValueError, TypeError) as error:
+        raise _WrongError(f"{describe(text)} is no JSON: {error}") from error
+    wanted = case.expect.get("json")
+    if wanted is not None and any(json_text.equal(each, found) for each in wanted):
+        return
+    if wanted is not None or not json_text.is_text_of(case.expect["rows"][0], found):
+        raise _WrongError(f"the text {text}")
+    yield from ()
+
+
+def _judge_encode(case: Case, content: Any) -> Iterator[str]:
+    (cell,) = content["rows"]
+    also = case.expect.get("also", [])
+    if _is_variant(cell) and any(not list(compare(each, _variant(cell))) for each in also):
+        return
+    if "rows" in case.expect:
+        yield from _compare_rows(case.expect["rows"], [cell])
+    if "hex" in case.expect and _is_variant(cell):
+        wanted = [case.expect["hex"]["metadata"].lower(), case.expect["hex"]["value"].lower()]
+        if cell[VARIANT_KEY] != wanted:
+            yield f"the bytes are {' '.join(cell[VARIANT_KEY])} and not {' '.join(wanted)}"
+
+
+def _judge_rows(case: Case, content: Any) -> Iterator[str]:
+    yield from _compare_rows(case.expect["rows"], content["rows"])
+    for row, (wanted, cell) in enumerate(zip(case.expect.get("bytes", ()), content["rows"], strict=False)):
+        if wanted is not None and "".join(cell[VARIANT_KEY]) != wanted:
+            yield f"row {row} has other bytes: {''.join(cell[VARIANT_KEY])} and not {wanted}"
+
+
+def _judge_shred(case: Case, content: Any) -> Iterator[str]:
+    wanted, found = case.expect["columns"], content["columns"]
+    if len(wanted) != len(found):
+        raise _WrongError(f"{len(found)} rows in place of {len(wanted)}")
+    for row, (each, other) in enumerate(zip(wanted, found, strict=True)):
+        yield from _compare_pair(case.input["schema"], each, other, f"row {row}")
+
+
+def _compare_pair(schema: shredding_schema.Schema, wanted: Any, found: Any, where: str) -> Iterator[str]:
+    if wanted is None or found is None:
+        if wanted is not found:
+            raise _WrongError(f"{where}: {describe(_decoded(found))} in place of {describe(wanted)}")
+        return
+    yield from _compare_cell(wanted["value"], found["value"], f"{where}, value")
+    yield from _compare_payload(schema, wanted["typed_value"], found["typed_value"], f"{where}, typed_value")
+
+
+def _compare_payload(schema: shredding_schema.Schema, wanted: Any, found: Any, where: str) -> Iterator[str]:
+    if isinstance(schema, Mapping) and "object" in schema and _same_names(wanted, found):
+        for name, part in schema["object"].items():
+            yield from _compare_pair(part, wanted.get(name), found.get(name), f"{where}.{name}")
+    elif isinstance(schema, Mapping) and "array" in schema and _same_length(wanted, found):
+        for place, (each, other) in enumerate(zip(wanted, found, strict=True)):
+            yield from _compare_pair(schema["array"], each, other, f"{where}[{place}]")
+    elif isinstance(schema, str) and wanted is not None and isinstance(found, Mapping) and TYPED_KEY in found:
+        typed = {shredding_schema.payload_type(schema): wanted}
+        yield from _notes(compare(typed, found[TYPED_KEY]), f"{where}, ")
+    elif wanted is not None or found is not None:
+        raise _WrongError(f"{where}: {describe(_decoded(found))} in place of {describe(wanted)}")
+
+
+def _same_names(wanted: Any, found: Any) -> bool:
+    return isinstance(wanted, Mapping) and isinstance(found, Mapping) and wanted.keys() == found.keys()
+
+
+def _same_length(wanted: Any, found: Any) -> bool:
+    return isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found)
+
+
+def _judge_stats(case: Case, content: Any) -> Iterator[str]:
+    if "rows" in case.expect:
+        yield from _compare_rows(case.expect["rows"], content["rows"])
+    for key in ("z85", "min", "max", "null_count"):
+        # An engine that counts no nulls leaves that to others.
+        if key in case.expect and (key in content or key != "null_count"):
+            yield from _compare_cell(case.expect[key], content.get(key), key)
+
+
+UNORDERED = ("files", "reader_features", "writer_features")
+
+
+def _judge_log(case: Case, content: Any) -> Iterator[str]:
+    for key, wanted in case.expect.items():
+        if key == "error":
+            continue
+        found = content.get(key)
+        if key in UNORDERED and isinstance(found, list):
+            wanted, found = sorted(wanted), sorted(found)
+        if wanted != found:
+            raise _WrongError(f"{key}: {describe(found)} in place of {describe(wanted)}")
+    yield from ()
+
+
+JUDGES: Mapping[str, Callable[[Case, Any], Iterator[str]]] = {
+    "decode": _judge_decode,
+    "encode": _judge_encode,
+    "shred": _judge_shred,
+    "unshred": _judge_rows,
+    "file": _judge_rows,
+    "table": _judge_rows,
+    "stats": _judge_stats,
+    "log": _judge_log,
+}

@@ -1,0 +1,170 @@
+"""An engine in a process of its own, so that a crash or a hang is an answer and not the end of the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO, Any
+
+from .asking import Answer
+from .case import Case
+from .worker import case_line
+
+__all__ = ["AbsentError", "EngineProcess", "worker_command"]
+
+TAIL_BYTES = 2000
+CHUNK_BYTES = 1 << 16
+
+
+class AbsentError(Exception):
+    """An engine that does not start, in one sentence."""
+
+
+def worker_command(name: str) -> list[str]:
+    """Return the command of the worker of an engine."""
+    return [sys.executable, "-m", "delta_variant.conformance.worker", name]
+
+
+class EngineProcess:
+    """A worker that serves one case after another, and is started again after a crash or a hang."""
+
+    def __init__(self, name: str, command: Sequence[str], start_seconds: float) -> None:
+        self._name = name
+        self._command = list(command)
+        self._start_seconds = start_seconds
+        self._running: _Running | None = None
+        self._number = 0
+        self.version = ""
+
+    def start(self) -> None:
+        """Start the engine; raises AbsentError."""
+        self._running = _Running.of(self._command)
+        message = self._running.message(self._start_seconds)
+        if message is not None and "ready" in message:
+            self.version = str(message["ready"])
+            return
+        reason = self._running.last_words() if message is None else str(message.get("absent"))
+        self.stop()
+        raise AbsentError(f"{self._name} did not start: {_one_line(reason)}")
+
+    def ask(self, case: Case, timeout_seconds: float) -> Answer:
+        """Return the answer to a case; raises AbsentError where the engine does not start again."""
+        if self._running is None:
+            self.start()
+        assert self._running is not None
+        self._number += 1
+        deadline = time.monotonic() + timeout_seconds
+        self._running.send(case_line(self._number, case))
+        while (message := self._running.message(deadline - time.monotonic())) is not None:
+            if message.pop("number", None) == self._number:
+                return Answer(**{**message, "error_classes": tuple(message["error_classes"])})
+        return self._fallen(timeout_seconds)
+
+    def _fallen(self, timeout_seconds: float) -> Answer:
+        """Return what a worker's silence means, and leave it behind."""
+        assert self._running is not None
+        status = self._running.exit_status()
+        if status is None:
+            answer = Answer("timed out", message=f"no answer within {timeout_seconds:g} seconds")
+        else:
+            words = self._running.last_words()
+            answer = Answer(
+                "crashed", message=f"{_status_text(status)}: {words}" if words else _status_text(status)
+            )
+        self.stop()
+        return answer
+
+    def stop(self) -> None:
+        """End the process and all that it started."""
+        if self._running is not None:
+            self._running.kill()
+            self._running = None
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _status_text(status: int) -> str:
+    if status < 0:
+        with suppress(ValueError):
+            return f"killed by {signal.Signals(-status).name}"
+    return f"exit status {status}"
+
+
+class _Running:
+    """One process: lines of JSON in and out, everything else that it prints to a file."""
+
+    def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+        self._process = process
+        self._errors = errors
+        self._pending = b""
+
+    @classmethod
+    def of(cls, command: Sequence[str]) -> _Running:
+        errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        pipe = subprocess.PIPE
+        # A session of its own: what the engine starts dies with it.
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors, start_new_session=True)
+        return cls(process, errors)
+
+    def send(self, line: str) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+
+    def message(self, seconds: float) -> dict[str, Any] | None:
+        """Return the next object that the process prints, None at its end or when the time is over."""
+        deadline = time.monotonic() + seconds
+        while True:
+            line = self._line(deadline)
+            if line is None:
+                return None
+            with suppress(ValueError, RecursionError):
+                message = json.loads(line)
+                if isinstance(message, dict):
+                    return message
+
+    def _line(self, deadline: float) -> bytes | None:
+        assert self._process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._pending:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    return None
+                chunk = os.read(self._process.stdout.fileno(), CHUNK_BYTES)
+                if not chunk:
+                    return None
+                self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line
+
+    def exit_status(self) -> int | None:
+        """Return the status of a process that has ended, or is about to; None for one that runs."""
+        try:
+            return self._process.wait(timeout=0.5)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def last_words(self) -> str:
+        """Return the end of what the process printed."""
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - TAIL_BYTES))
+        return self._errors.read().decode(errors="replace").strip()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
+            with suppress(BrokenPipeError):
+                stream.close()  # type: ignore[union-attr]

@@ -1,0 +1,123 @@
+"""What a run found: the matrix as text, and all of it as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .case import KINDS
+from .judge import STATUSES, Result
+from .runner import EngineRun, Run
+
+__all__ = ["cell_text", "counts", "json_report", "kinds_of", "matrix_rows", "score", "text_lines"]
+
+NONE = "-"
+
+# A reader who gets a wrong value does not know; one who is refused does.
+POINTS = {"pass": 1.0, "refused": 0.0, "crashed": -1.0, "timed out": -1.0, "wrong value": -2.0}
+
+
+def counts(results: Iterable[Result]) -> Counter[str]:
+    """Return how many results there are of each status."""
+    return Counter(result.status for result in results)
+
+
+def score(results: Iterable[Result]) -> int | None:
+    """Return the points out of 100 of the cases that an engine offers; below 0 it does more harm than good.
+
+    A pass is 1, a refusal 0, a crash or a hang -1, a wrong value -2. None where it offers none.
+    """
+    points = [POINTS[result.status] for result in results if result.status in POINTS]
+    return round(100 * sum(points) / len(points)) if points else None
+
+
+def kinds_of(run: Run) -> list[str]:
+    """Return the kinds of the cases that there are, in the order of the README."""
+    present = {case.kind for case in run.cases}
+    return [kind for kind in KINDS if kind in present]
+
+
+def of_kind(engine: EngineRun, kind: str) -> list[Result]:
+    """Return the results of one kind of cases."""
+    return [result for result in engine.results if result.case.kind == kind]
+
+
+def cell_text(results: Sequence[Result]) -> str:
+    """Return passes of the cases offered, and the findings by status: `113/128, 4 wrong value`."""
+    found = counts(results)
+    offered = len(results) - found["not offered"]
+    if not offered:
+        return NONE
+    findings = [f"{found[status]} {status}" for status in STATUSES[1:-1] if found[status]]
+    return ", ".join([f"{found['pass']}/{offered}", *findings])
+
+
+def matrix_rows(run: Run) -> Iterator[tuple[str, ...]]:
+    """Yield a heading, and a row for each kind of cases; the last rows have totals and scores."""
+    yield ("kind", "cases", *(f"{engine.name} {engine.version}".strip() for engine in run.engines))
+    for kind in kinds_of(run):
+        number = sum(case.kind == kind for case in run.cases)
+        cells = ["absent" if each.absent else cell_text(of_kind(each, kind)) for each in run.engines]
+        yield (kind, str(number), *cells)
+    totals = ["absent" if each.absent else cell_text(each.results) for each in run.engines]
+    yield ("all", str(len(run.cases)), *totals)
+    scores = [score(each.results) for each in run.engines]
+    yield ("score", "", *(NONE if each is None else str(each) for each in scores))
+
+
+def text_lines(run: Run) -> Iterator[str]:
+    """Yield sentences on engines that are absent, and a few lines for each finding."""
+    for engine in run.engines:
+        if engine.absent:
+            yield f"absent: {engine.absent}"
+    for engine in run.engines:
+        for result in engine.findings:
+            yield f"{engine.name}: {result.status} in {result.case.id}: {result.case.about}"
+            yield f"  expected {_shortened(result.expected)}"
+            yield f"  got      {_shortened(result.got)}"
+
+
+def _shortened(text: str, length: int = 300) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[:length]}…"
+
+
+def json_report(run: Run) -> Mapping[str, Any]:
+    """Return the run as JSON values."""
+    return {
+        "cases": [_case(each) for each in run.cases],
+        "engines": [_engine(engine) for engine in run.engines],
+    }
+
+
+def _case(case: Any) -> Mapping[str, Any]:
+    return {
+        "id": case.id,
+        "kind": case.kind,
+        "rules": case.rules,
+        "verdict": case.verdict,
+        "section": case.section,
+        "about": case.about,
+        "options": case.options,
+    }
+
+
+def _engine(engine: EngineRun) -> Mapping[str, Any]:
+    return {
+        "name": engine.name,
+        "version": engine.version,
+        "absent": engine.absent,
+        "counts": counts(engine.results),
+        "score": score(engine.results),
+        "results": [
+            {
+                "case": result.case.id,
+                "status": result.status,
+                "expected": result.expected,
+                "got": result.got,
+                "notes": result.notes,
+            }
+            for result in engine.results
+        ],
+    }

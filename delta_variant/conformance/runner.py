@@ -1,0 +1,92 @@
+"""Running: every case by every engine, each engine in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from .asking import Answer
+from .case import Case
+from .engines import ENGINES
+from .judge import Result, judge
+from .process import AbsentError, EngineProcess, worker_command
+
+__all__ = ["EngineRun", "Run", "run"]
+
+TIMEOUT_SECONDS = 60.0
+START_SECONDS = 300.0
+OURS = "ours"
+
+
+@dataclass(frozen=True)
+class EngineRun:
+    """An engine over all cases; `absent` says in a sentence why it did not start."""
+
+    name: str
+    version: str = ""
+    results: tuple[Result, ...] = ()
+    absent: str | None = None
+
+    @property
+    def findings(self) -> tuple[Result, ...]:
+        """Return what the engine did and should not have done."""
+        return tuple(result for result in self.results if result.is_finding)
+
+
+@dataclass(frozen=True)
+class Run:
+    """All engines over the same cases."""
+
+    cases: tuple[Case, ...]
+    engines: tuple[EngineRun, ...] = field(default=())
+
+
+def run(
+    cases: Sequence[Case],
+    engines: Sequence[str] = ENGINES,
+    *,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    start_seconds: float = START_SECONDS,
+    command: Callable[[str], Sequence[str]] = worker_command,
+    on_result: Callable[[Result], None] = lambda result: None,
+) -> Run:
+    """Return how each engine does in each case.
+
+    `command` gives the worker of an engine by its name; `on_result` is called after each case.
+    """
+    runs = [
+        _run_engine(
+            cases, EngineProcess(name, command(name), start_seconds), name, timeout_seconds, on_result
+        )
+        for name in engines
+    ]
+    return Run(tuple(cases), tuple(runs))
+
+
+def _run_engine(
+    cases: Sequence[Case],
+    process: EngineProcess,
+    name: str,
+    timeout_seconds: float,
+    on_result: Callable[[Result], None],
+) -> EngineRun:
+    results: list[Result] = []
+    try:
+        process.start()
+    except AbsentError as error:
+        return EngineRun(name, absent=str(error))
+    try:
+        for case in cases:
+            answer = _ask(process, case, timeout_seconds)
+            results.append(judge(case, name, answer, is_ours=name == OURS))
+            on_result(results[-1])
+    finally:
+        process.stop()
+    return EngineRun(name, process.version, tuple(results))
+
+
+def _ask(process: EngineProcess, case: Case, timeout_seconds: float) -> Answer:
+    try:
+        return process.ask(case, timeout_seconds)
+    except AbsentError as error:
+        return Answer("crashed", message=f"after an earlier crash, {error}")

@@ -1,0 +1,104 @@
+"""The columns of a shredded file as they lie in it, read by pyarrow, which knows no Variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .engine import VariantBytes
+from .typed_values import DECIMAL_DIGITS
+
+__all__ = ["TYPED_KEY", "read"]
+
+TYPED_KEY = "$typed"
+"""The one member of an object that stands for a leaf of `typed_value`: its typed value."""
+
+Pair: TypeAlias = dict[str, Any]
+
+
+def read(file: Path, column: str) -> list[Pair | None]:
+    """Return `value` and `typed_value` of each row; a `value` comes with the metadata of its row.
+
+    None is SQL NULL. Raises ValueError for a type that no `typed_value` has.
+    """
+    rows = _storage(pq.read_table(file, columns=[column]).column(column).combine_chunks())
+    if not pa.types.is_struct(rows.type) or "metadata" not in {field.name for field in rows.type}:
+        raise ValueError(f"column {column} of the file is no Variant, but {rows.type}")
+    return [_row(rows, place) for place in range(len(rows))]
+
+
+def _storage(array: Any) -> Any:
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _row(rows: Any, place: int) -> Pair | None:
+    if not rows[place].is_valid:
+        return None
+    metadata = rows.field("metadata")[place].as_py()
+    return _pair(rows, place, metadata)
+
+
+def _pair(group: Any, place: int, metadata: bytes) -> Pair:
+    names = {field.name for field in group.type}
+    value = group.field("value")[place].as_py() if "value" in names else None
+    typed = _storage(group.field("typed_value")) if "typed_value" in names else None
+    is_typed = typed is not None and typed[place].is_valid
+    return {
+        "value": None if value is None else VariantBytes(metadata, value),
+        "typed_value": _typed(typed, place, metadata) if is_typed else None,
+    }
+
+
+def _typed(array: Any, place: int, metadata: bytes) -> Any:
+    if pa.types.is_struct(array.type):
+        fields = [(field.name, _storage(array.field(field.name))) for field in array.type]
+        return {name: _pair(part, place, metadata) for name, part in fields}
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        start, end = array.offsets[place].as_py(), array.offsets[place + 1].as_py()
+        elements = _storage(array.values)
+        return [_pair(elements, each, metadata) for each in range(start, end)]
+    return {TYPED_KEY: _leaf(array[place])}
+
+
+def _leaf(scalar: Any) -> Mapping[str, Any]:
+    arrow_type = scalar.type
+    if pa.types.is_decimal(arrow_type):
+        kind = next(kind for kind, digits in DECIMAL_DIGITS.items() if arrow_type.precision <= digits)
+        return {kind: format(scalar.as_py(), "f")}
+    if pa.types.is_timestamp(arrow_type):
+        name = "timestamp" if arrow_type.tz else "timestamp_ntz"
+        return {name if arrow_type.unit == "us" else f"{name}_nanos": scalar.value}
+    if arrow_type not in LEAVES:
+        raise ValueError(f"no typed_value is of the type {arrow_type}")
+    kind, convert = LEAVES[arrow_type]
+    return {kind: convert(scalar)}
+
+
+def _float(scalar: Any) -> float | str:
+    number: float = scalar.as_py()
+    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "-0.0": "-0.0"}.get(str(number), number)
+
+
+def _python(scalar: Any) -> Any:
+    return scalar.as_py()
+
+
+LEAVES: Mapping[pa.DataType, tuple[str, Callable[[Any], Any]]] = {
+    pa.bool_(): ("boolean", _python),
+    pa.int8(): ("int8", _python),
+    pa.int16(): ("int16", _python),
+    pa.int32(): ("int32", _python),
+    pa.int64(): ("int64", _python),
+    pa.float32(): ("float", _float),
+    pa.float64(): ("double", _float),
+    pa.date32(): ("date", lambda scalar: scalar.value),
+    pa.time64("us"): ("time", lambda scalar: scalar.value),
+    pa.binary(): ("binary", lambda scalar: scalar.as_py().hex()),
+    pa.string(): ("string", _python),
+    pa.binary(16): ("uuid", lambda scalar: str(UUID(bytes=scalar.as_py()))),
+}

@@ -1,0 +1,50 @@
+"""Shredding schemas as cases write them: `{"object": {"a": "int64", "b": {"array": null}}}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from .typed_values import PAYLOADS, describe
+
+__all__ = ["Schema", "decimal_of", "fault_of", "payload_type"]
+
+Schema: TypeAlias = "str | Mapping[str, Any] | None"
+"""A type for a leaf, an object of one member for objects and arrays, None where there is only `value`."""
+
+DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)", re.ASCII)
+LEAVES = frozenset(PAYLOADS) - {"null", "decimal4", "decimal8", "decimal16"}
+
+
+def decimal_of(leaf: str) -> tuple[int, int] | None:
+    """Return precision and scale of a decimal type, or None for any other."""
+    found = DECIMAL.fullmatch(leaf)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def payload_type(leaf: str) -> str:
+    """Return the type of values in a leaf: that of a decimal goes by its precision."""
+    decimal = decimal_of(leaf)
+    if decimal is None:
+        return leaf
+    return next(
+        kind
+        for digits, kind in ((9, "decimal4"), (18, "decimal8"), (38, "decimal16"))
+        if decimal[0] <= digits
+    )
+
+
+def fault_of(schema: object) -> str | None:
+    """Return what is wrong with something that should be a shredding schema, or None."""
+    if schema is None:
+        return None
+    if isinstance(schema, str):
+        decimal = decimal_of(schema)
+        known = schema in LEAVES if decimal is None else decimal[1] <= decimal[0] <= 38
+        return None if known else f"{schema!r} is no type of a shredding schema"
+    if isinstance(schema, dict) and schema.keys() == {"array"}:
+        return fault_of(schema["array"])
+    if isinstance(schema, dict) and schema.keys() == {"object"} and isinstance(schema["object"], dict):
+        return next((fault for part in schema["object"].values() if (fault := fault_of(part))), None)
+    return f"{describe(schema)} is no shredding schema"

@@ -1,0 +1,85 @@
+"""The process in which an engine runs: a case a line on standard input, an answer a line on standard output.
+
+Run as `python -m delta_variant.conformance.worker ENGINE`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+from .asking import ask
+from .case import Case
+from .engine import Engine
+from .engines import start
+
+__all__ = ["case_from_line", "case_line"]
+
+
+def case_line(number: int, case: Case) -> str:
+    """Return a case as a line; what it expects stays behind, so that no engine can know it."""
+    asked = {"id": case.id, "kind": case.kind, "folder": str(case.folder)}
+    return json.dumps({"number": number, **asked, "input": case.input, "options": case.options})
+
+
+def case_from_line(line: str) -> tuple[int, Case]:
+    """Return the number and the case in a line of `case_line`."""
+    asked = json.loads(line)
+    case = Case(
+        id=asked["id"],
+        kind=asked["kind"],
+        folder=Path(asked["folder"]),
+        rules=(),
+        verdict="",
+        section="",
+        about="",
+        input=asked["input"],
+        expect={},
+        options=asked["options"],
+    )
+    return asked["number"], case
+
+
+def main(name: str) -> None:
+    """Start the engine, say so, and answer until standard input ends."""
+    answers = _private_stdout()
+    with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+        home = Path(scratch) / "engine"
+        home.mkdir()
+        try:
+            engine = start(name, home)
+        except Exception as error:  # whatever a foreign engine raises, it is absent
+            _say(answers, {"absent": f"{type(error).__name__}: {error}"})
+            return
+        _say(answers, {"ready": engine.version})
+        for line in sys.stdin:
+            _answer(engine, line, answers)
+
+
+def _answer(engine: Engine, line: str, answers: IO[str]) -> None:
+    number, case = case_from_line(line)
+    with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+        answer = ask(engine, case, Path(scratch))
+    _say(answers, {"number": number, **asdict(answer)})
+
+
+def _private_stdout() -> IO[str]:
+    """Return standard output for the answers alone: what engines print goes to standard error."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return answers
+
+
+def _say(answers: IO[str], message: Mapping[str, Any]) -> None:
+    answers.write(json.dumps(message) + "\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
