@@ -7,6 +7,9 @@ BIN := .venv/bin
 CARGO := cargo --locked
 CRATE := --manifest-path rust/Cargo.toml
 DEMO := .cache/demo
+JARS := $(CURDIR)/.cache/jars
+DELTA_JAR := $(JARS)/delta-spark_4.2_2.13-4.4.0.jar
+STORAGE_JAR := $(JARS)/delta-storage-4.4.0.jar
 NATIVE_SOURCES := rust/Cargo.toml rust/Cargo.lock $(shell find rust/src -name '*.rs')
 
 # One Python for every build of the crate, and no libpython to link: Rust's own tests call none of it.
@@ -14,7 +17,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PYO3_BUILD_EXTENSION_MODULE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build check test bench demo clean
+.PHONY: build check test conformance bench demo clean
 .DEFAULT_GOAL := build
 
 build: .venv/built
@@ -41,8 +44,24 @@ test: build
 	$(CARGO) test --quiet $(CRATE)
 	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
+# An engine that does not start, such as Spark without Java, is reported and left out.
+conformance: build
+	$(BIN)/maturin develop --release --extras dev,conformance
+	$(BIN)/delta-variant conformance --cases protocol_fixtures --cases ../shared/corpora/parquet-testing \
+	  --html .cache/conformance.html --json > .cache/conformance.json
+
+# Without Maven, Spark fetches Delta's JARs by itself at each start.
+ifneq ($(shell command -v mvn),)
+conformance: $(DELTA_JAR)
+conformance: export PYSPARK_SUBMIT_ARGS := --jars $(DELTA_JAR),$(STORAGE_JAR) \
+  --driver-class-path $(DELTA_JAR):$(STORAGE_JAR) pyspark-shell
+endif
+
+$(DELTA_JAR):
+	mvn -q -B -f tests/interop/pom.xml dependency:copy-dependencies -DoutputDirectory=$(JARS)
+
 bench: build
-	$(BIN)/maturin develop --release --extras dev,bench
+	$(BIN)/maturin develop --release --extras dev,conformance,bench
 	$(BIN)/maturin build --release
 	$(BIN)/python benchmarks/run.py
 

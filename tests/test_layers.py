@@ -25,10 +25,14 @@ ROWS = (
 )
 ROW_OF = {room: number for number, rooms in enumerate(ROWS) for room in rooms}
 
-# An outside package, or a room of ours that is a door itself, and the rooms that may import it.
+ENGINES = "conformance.engines"
+
+# An outside package, or a room of ours that is a door itself, and the rooms or modules that may import it.
 DOORS = {
-    "deltalake": {"log"},
-    "pyspark": {"spark"},
+    "deltalake": {"log", f"{ENGINES}.deltalake"},
+    "duckdb": {f"{ENGINES}.duckdb"},
+    "pysail": {f"{ENGINES}.sail"},
+    "pyspark": {"spark", f"{ENGINES}.spark", f"{ENGINES}.sail", f"{ENGINES}.spark_rows"},
     "_native": {"variant", "shredding", "stats", "data_file", "json_lines"},
     "zmq": {"z85"},
     "sqlglot": {"expression"},
@@ -42,6 +46,11 @@ DOORS = {
 def room_of(file: Path, root: Path) -> str:
     """Return the room of a source file: its module, or the folder that a room has grown into."""
     return file.relative_to(root).parts[0].removesuffix(".py")
+
+
+def module_of(file: Path, root: Path) -> str:
+    """Return the dotted name of a source file within the package; a folder's own is that of the folder."""
+    return ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
 
 
 def imported(file: Path, root: Path) -> Iterator[tuple[int, str]]:
@@ -64,15 +73,16 @@ def violations(root: Path) -> Iterator[str]:
             yield f"{file.name} has no row: add its room {room!r} to ROWS, where design.md puts it"
             continue
         for line, name in imported(file, root):
-            for sentence in judge(room, name.split(".")):
+            for sentence in judge(module_of(file, root), name.split(".")):
                 yield f"{file.relative_to(root)}, line {line}: {sentence}"
 
 
-def judge(room: str, name: list[str]) -> Iterator[str]:
+def judge(module: str, name: list[str]) -> Iterator[str]:
+    room = module.split(".")[0]
     is_ours = name[0] == PACKAGE
     target = (name[1] if len(name) > 1 else "__init__") if is_ours else name[0]
-    if target in DOORS and room not in DOORS[target]:
-        yield f"{room} imports {target}, whose doors are {', '.join(sorted(DOORS[target]))}"
+    if target in DOORS and not DOORS[target] & {room, module}:
+        yield f"{module} imports {target}, whose doors are {', '.join(sorted(DOORS[target]))}"
     if not is_ours or target == room:
         return
     if target not in ROW_OF:
@@ -94,9 +104,19 @@ def test_every_room_imports_only_from_lower_rows_and_through_its_doors():
         ("actions.py", "def f():\n    from delta_variant import log", "actions (row 1) imports log (row 4)"),
         ("stats.py", "if TYPE_CHECKING:\n    from .commit import x", "stats (row 3) imports commit (row 5)"),
         ("schema/rules.py", "from ..features import FEATURES", "schema (row 2) imports features (row 2)"),
-        ("read.py", "import deltalake", "read imports deltalake, whose doors are log"),
-        ("write.py", "from deltalake.writer import x", "write imports deltalake, whose doors are log"),
+        ("read.py", "import deltalake", "read imports deltalake, whose doors are conformance.engines.deltalake, log"),
+        ("write.py", "from deltalake.writer import x", "write imports deltalake, whose doors are"),
         ("write.py", "from ._native import x", "write imports _native, whose doors are"),
+        (
+            "conformance/judge.py",
+            "import duckdb",
+            "conformance.judge imports duckdb, whose doors are conformance.engines.duckdb",
+        ),
+        (
+            "conformance/engines/sail.py",
+            "from deltalake import x",
+            "conformance.engines.sail imports deltalake",
+        ),
         (
             "commit.py",
             "from delta_variant import write_table",
@@ -107,7 +127,7 @@ def test_every_room_imports_only_from_lower_rows_and_through_its_doors():
 )
 def test_a_forbidden_import_is_named(tmp_path, file, source, sentence):
     path = tmp_path / file
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(source, encoding="utf-8")
     (found,) = violations(tmp_path)
     assert sentence in found
@@ -123,11 +143,12 @@ def test_a_forbidden_import_is_named(tmp_path, file, source, sentence):
         ),
         ("log.py", "import deltalake"),
         ("__init__.py", "from .write import write_table"),
+        ("conformance/engines/duckdb.py", "import duckdb\nfrom ..engine import Engine"),
         ("spark/worker.py", "import pyspark.sql\nfrom ..data_file import write"),
     ],
 )
 def test_an_import_from_below_is_allowed(tmp_path, file, source):
     path = tmp_path / file
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(source, encoding="utf-8")
     assert list(violations(tmp_path)) == []

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from rich.console import Console
 
 from delta_variant.conformance import (
     ENGINES,
@@ -32,7 +33,8 @@ def conform(
 ) -> int:
     """Hold engines against cases, print what was found, and return the exit status.
 
-    With no engine named all are asked, and the status is about ours alone.
+    With no engine named all are asked, and the status is about ours alone. Where standard output has the JSON,
+    the matrix goes to standard error.
     """
     cases = load_cases(map(Path, folders))
     out = console(stderr=True)
@@ -46,13 +48,11 @@ def conform(
         Path(html).write_text(html_page(found), encoding="utf-8")
     if json:
         print(msgspec.json.encode(json_report(found)).decode())
-    else:
-        _print_text(found)
+    _print_text(found, console(stderr=json))
     return _status(found, engines or [OURS])
 
 
-def _print_text(found: Run) -> None:
-    out = console()
+def _print_text(found: Run, out: Console) -> None:
     heading, *rows = matrix_rows(found)
     headings: list[Heading] = [
         (title, "left" if not place else "right") for place, title in enumerate(heading)

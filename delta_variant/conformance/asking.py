@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timezone
@@ -22,6 +23,8 @@ __all__ = ["VARIANT_KEY", "Answer", "ask"]
 
 VARIANT_KEY = "$variant"
 """The one member of an object that stands for a Variant: a list of its metadata and value in hex."""
+
+STACK = re.compile(r"\s+at \S|Stack Trace:|JVM stacktrace:")
 
 What: TypeAlias = Literal["answered", "refused", "not offered", "crashed", "timed out"]
 Door = TypeVar("Door", bound=Callable[..., Any])
@@ -47,11 +50,16 @@ def ask(engine: Engine, case: Case, scratch: Path) -> Answer:
     except NotOfferedError as error:
         return Answer("not offered", message=str(error))
     except Exception as error:  # whatever class an engine raises, it is a refusal
-        return Answer("refused", message=str(error), error_classes=tuple(_class_names(error)))
+        classes = tuple(each.__name__ for each in type(error).__mro__)
+        return Answer("refused", message=_without_stack(str(error)), error_classes=classes)
 
 
-def _class_names(error: Exception) -> list[str]:
-    return [each.__name__ for each in type(error).__mro__]
+def _without_stack(message: str) -> str:
+    """Return what an error says, and of a JVM's trace its root cause."""
+    lines = message.splitlines()
+    trace = next((place for place, line in enumerate(lines) if STACK.match(line)), len(lines))
+    causes = [line for line in lines[trace:] if line.startswith("Caused by: ")]
+    return "\n".join([*lines[:trace], *causes[-1:]])
 
 
 def _door(function: Door | None, engine: Engine, what: str) -> Door:

@@ -1,0 +1,41 @@
+"""deltalake, the Python package of delta-rs: Variants come as structs of bytes, where they come at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import deltalake
+from deltalake import DeltaTable
+
+from ..cells import table_cells
+from ..engine import Cell, Engine
+from .delta_schema import column_types
+
+__all__ = ["start"]
+
+
+def start(scratch: Path) -> Engine:
+    """Return the engine. It has no functions of Variants, and reads no Parquet file outside a table."""
+    version = deltalake.__version__
+    return Engine(name="deltalake", version=version, read_table=_read_table, load_log=_load_log)
+
+
+def _read_table(folder: Path, version: int | None) -> Sequence[Mapping[str, Cell]]:
+    return table_cells(DeltaTable(str(folder), version=version).to_pyarrow_table())
+
+
+def _load_log(folder: Path, version: int | None) -> Mapping[str, Any]:
+    table = DeltaTable(str(folder), version=version)
+    protocol = table.protocol()
+    root = f"{folder.resolve()}/"
+    return {
+        "version": table.version(),
+        "files": [unquote(uri).removeprefix("file://").removeprefix(root) for uri in table.file_uris()],
+        "reader_features": protocol.reader_features or [],
+        "writer_features": protocol.writer_features or [],
+        "properties": table.metadata().configuration,
+        "schema": column_types(table.schema().to_json()),
+    }

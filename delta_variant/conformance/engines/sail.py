@@ -1,0 +1,63 @@
+"""Sail, a server that speaks Spark Connect, through PySpark's client."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from pysail.spark import SparkConnectServer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit, parse_json
+
+from ..engine import Cell, Engine
+from .spark_rows import cell, quoted, row_cells
+
+__all__ = ["start"]
+
+
+def start(scratch: Path) -> Engine:
+    """Start the server in this process, and return the engine."""
+    server = SparkConnectServer()
+    server.start(background=True)
+    # A server that nobody holds is stopped.
+    atexit.register(server.stop)
+    _, port = server.listening_address
+    doors = _Doors(SparkSession.builder.remote(f"sc://localhost:{port}").getOrCreate())
+    return Engine(
+        name="sail",
+        version=version("pysail"),
+        to_json=doors.to_json,
+        parse_json=doors.parse_json,
+        read=doors.read,
+        read_table=doors.read_table,
+    )
+
+
+@dataclass(frozen=True)
+class _Doors:
+    """The doors of one session. There is none for a given shredding schema, statistics or the log."""
+
+    session: SparkSession
+
+    def _column(self, file: Path, column: str) -> DataFrame:
+        return self.session.read.schema(f"{quoted(column)} variant").parquet(str(file))
+
+    def to_json(self, file: Path, column: str) -> str:
+        [row] = self._column(file, column).selectExpr(f"to_json({quoted(column)})").collect()
+        return str(row[0])
+
+    def parse_json(self, text: str) -> Cell:
+        [row] = self.session.range(1).select(parse_json(lit(text))).collect()
+        return cell(row[0])
+
+    def read(self, file: Path, column: str) -> Sequence[Cell]:
+        return [cell(row[0]) for row in self._column(file, column).collect()]
+
+    def read_table(self, folder: Path, version: int | None) -> Sequence[Mapping[str, Cell]]:
+        reader = self.session.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        return row_cells(reader.load(str(folder)).collect())
