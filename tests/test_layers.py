@@ -104,7 +104,11 @@ def test_every_room_imports_only_from_lower_rows_and_through_its_doors():
         ("actions.py", "def f():\n    from delta_variant import log", "actions (row 1) imports log (row 4)"),
         ("stats.py", "if TYPE_CHECKING:\n    from .commit import x", "stats (row 3) imports commit (row 5)"),
         ("schema/rules.py", "from ..features import FEATURES", "schema (row 2) imports features (row 2)"),
-        ("read.py", "import deltalake", "read imports deltalake, whose doors are conformance.engines.deltalake, log"),
+        (
+            "read.py",
+            "import deltalake",
+            "read imports deltalake, whose doors are conformance.engines.deltalake, log",
+        ),
         ("write.py", "from deltalake.writer import x", "write imports deltalake, whose doors are"),
         ("write.py", "from ._native import x", "write imports _native, whose doors are"),
         (

@@ -33,7 +33,7 @@ def conform(
 ) -> int:
     """Hold engines against cases, print what was found, and return the exit status.
 
-    With no engine named all are asked, and the status is about ours alone. Where standard output has the JSON,
+    With no engine named all are asked, and the status is about ours alone. Beside JSON on standard output,
     the matrix goes to standard error.
     """
     cases = load_cases(map(Path, folders))

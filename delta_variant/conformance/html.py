@@ -1,12 +1,220 @@
-"""The run as one HTML page."""
+"""The run as one HTML page, which needs neither network nor script: filters are radio buttons and CSS."""
 
 from __future__ import annotations
 
-from .runner import Run
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import product
+from pathlib import Path
+
+from .case import Case
+from .judge import STATUSES, Result, Status
+from .report import counts, kinds_of, of_kind, score
+from .runner import EngineRun, Run
 
 __all__ = ["html_page"]
 
+NOTE = "note"
+CLASSES: Mapping[str, str] = {
+    "pass": "pass",
+    "wrong value": "wrong",
+    "refused": "refused",
+    "crashed": "crashed",
+    "timed out": "timeout",
+    "not offered": "none",
+    NOTE: "note",
+}
+FINDINGS: tuple[str, ...] = ("wrong value", "crashed", "timed out", "refused", NOTE)
+"""What the list of details has, worst first."""
+
+SCORING = (
+    "A cell has the passes of the cases that an engine offers. In the score, which is 100 where all pass, "
+    "a refusal counts 0, a crash or a hang -1, a wrong value -2 passes; what is not offered does not count."
+)
+
+# Nothing is loaded from anywhere, and nothing runs.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
 
 def html_page(run: Run) -> str:
-    """Return the page."""
-    return ""
+    """Return a page with the matrix, the rules, and the details of each finding."""
+    parts = [
+        *_head(run),
+        *_summary(run),
+        *_filters(run),
+        *_rules(run),
+        *_details(run),
+        "</main></body></html>",
+    ]
+    return "\n".join(parts)
+
+
+def _text(value: object) -> str:
+    """Return text with what HTML or a reader could take for something else escaped."""
+    characters = (
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in str(value)
+    )
+    return escape("".join(characters))
+
+
+def _head(run: Run) -> Iterator[str]:
+    page_style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    style = f"{page_style}\n{_filter_style(len(run.engines))}"
+    yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>Variant conformance</title><style>\n{style}</style></head><body><main>"
+
+
+def _filter_style(engines: int) -> str:
+    """Return CSS that leaves the findings of the chosen engine and status, and the cases that have some."""
+    engine_choices = [("", ""), *((f":has(#engine-{n}:checked)", f".e{n}") for n in range(engines))]
+    names = [CLASSES[status] for status in FINDINGS]
+    status_choices = [("", ""), *((f":has(#status-{name}:checked)", f".{name}") for name in names)]
+    lines = []
+    for (engine, engine_class), (status, status_class) in product(engine_choices, status_choices):
+        wanted, body = f"{engine_class}{status_class}", f"body{engine}{status}"
+        if wanted:
+            hidden = f"{body} .finding:not({wanted}), {body} .case:not(:has(.finding{wanted}))"
+            lines.append(f"{hidden} {{ display: none }}")
+    return "\n".join(lines)
+
+
+def _summary(run: Run) -> Iterator[str]:
+    kinds = kinds_of(run)
+    yield "<header><h1>Variant conformance</h1>"
+    yield f"<p>{len(run.cases):,} cases of Variant in Parquet and Delta, engine by engine.</p>"
+    yield f'<p class="legend">{"".join(map(_chip, STATUSES))}</p></header>'
+    yield '<section><div class="wide"><table class="matrix"><thead><tr><th>engine</th>'
+    yield '<th class="number">score</th><th class="number">all</th>'
+    yield f"{''.join(_kind_heading(run, kind) for kind in kinds)}</tr></thead><tbody>"
+    for number, engine in enumerate(run.engines):
+        yield from _matrix_row(number, engine, kinds)
+    yield "</tbody></table></div>"
+    yield f'<p class="quiet">{SCORING}</p></section>'
+
+
+def _chip(status: str) -> str:
+    return f'<span class="chip {CLASSES[status]}">{status}</span>'
+
+
+def _kind_heading(run: Run, kind: str) -> str:
+    number = sum(case.kind == kind for case in run.cases)
+    return f'<th class="number"><a href="#kind-{kind}">{kind}</a> <small>{number}</small></th>'
+
+
+def _matrix_row(number: int, engine: EngineRun, kinds: Sequence[str]) -> Iterator[str]:
+    name = f"<th>{_text(engine.name)} <small>{_text(engine.version)}</small>"
+    if engine.absent:
+        sentence = f"absent: {_text(engine.absent)}"
+        yield f'<tr>{name}</th><td colspan="{len(kinds) + 2}" class="quiet">{sentence}</td></tr>'
+        return
+    points = score(engine.results)
+    yield f"<tr>{name}{_bar(engine.results)}</th>"
+    yield f'<td class="number score">{"" if points is None else points}</td>{_cell(engine.results)}'
+    yield f"{''.join(_cell(of_kind(engine, kind)) for kind in kinds)}</tr>"
+
+
+def _bar(results: Sequence[Result]) -> str:
+    """Return the shares of the statuses as one bar; the figures beside it say the same in text."""
+    found = counts(results)
+    widths = [(status, 100 * found[status] / len(results)) for status in STATUSES if found[status]]
+    parts = [f'<i class="{CLASSES[status]}" style="width:{width:.3f}%"></i>' for status, width in widths]
+    return f'<span class="bar" aria-hidden="true">{"".join(parts)}</span>'
+
+
+def _cell(results: Sequence[Result]) -> str:
+    found = counts(results)
+    offered = len(results) - found["not offered"]
+    if not offered:
+        return '<td class="number quiet">not offered</td>'
+    marks = [
+        f'<span class="mark {CLASSES[status]}" title="{status}">{found[status]}</span>'
+        for status in STATUSES
+        if found[status] and status not in ("pass", "not offered")
+    ]
+    whole = " whole" if found["pass"] == offered else ""
+    return f'<td class="number{whole}">{found["pass"]}<small>/{offered}</small> {"".join(marks)}</td>'
+
+
+def _filters(run: Run) -> Iterator[str]:
+    yield '<section class="filters" aria-label="Filter of the details">'
+    engines = [(f"engine-{number}", engine.name) for number, engine in enumerate(run.engines)]
+    yield _choice("engine", [("engine-all", "all engines"), *engines])
+    yield _choice("status", [("status-all", "all"), *((f"status-{CLASSES[s]}", s) for s in FINDINGS)])
+    yield "</section>"
+
+
+def _choice(name: str, options: Sequence[tuple[str, str]]) -> str:
+    inputs = [
+        f'<label><input type="radio" name="{name}" id="{identity}"{"" if place else " checked"}>'
+        f"<span>{_text(label)}</span></label>"
+        for place, (identity, label) in enumerate(options)
+    ]
+    return f'<fieldset><legend class="hidden">{name}</legend>{"".join(inputs)}</fieldset>'
+
+
+def _rules(run: Run) -> Iterator[str]:
+    engines = [engine for engine in run.engines if not engine.absent]
+    by_case = [{result.case.id: result for result in engine.results} for engine in engines]
+    yield '<details class="rules"><summary><h2>Rules</h2> the worst of the cases of each, by engine</summary>'
+    yield '<div class="wide"><table><thead><tr><th>rule</th><th class="number">cases</th>'
+    yield f"{''.join(f'<th>{_text(engine.name)}</th>' for engine in engines)}</tr></thead><tbody>"
+    for rule, cases in _by_rule(run.cases).items():
+        cells = [_worst([results[case.id] for case in cases]) for results in by_case]
+        yield f'<tr><th>{_text(rule)}</th><td class="number">{len(cases)}</td>{"".join(cells)}</tr>'
+    yield "</tbody></table></div></details>"
+
+
+def _by_rule(cases: Iterable[Case]) -> Mapping[str, list[Case]]:
+    found: dict[str, list[Case]] = {}
+    for case in cases:
+        for rule in case.rules:
+            found.setdefault(rule, []).append(case)
+    return dict(sorted(found.items()))
+
+
+SEVERITY: tuple[Status, ...] = ("wrong value", "crashed", "timed out", "refused", "pass", "not offered")
+
+
+def _worst(results: Sequence[Result]) -> str:
+    found = counts(results)
+    worst = next(status for status in SEVERITY if found[status])
+    number = "" if worst in ("pass", "not offered") else f" {found[worst]}"
+    return f'<td><span class="chip {CLASSES[worst]}">{worst}{number}</span></td>'
+
+
+def _details(run: Run) -> Iterator[str]:
+    found: dict[str, list[tuple[int, Result]]] = {}
+    for number, engine in enumerate(run.engines):
+        for result in engine.results:
+            if result.is_finding or result.notes:
+                found.setdefault(result.case.id, []).append((number, result))
+    for kind in kinds_of(run):
+        cases = [case for case in run.cases if case.kind == kind]
+        yield f'<section><h2 id="kind-{kind}">{kind}</h2>'
+        if not any(case.id in found for case in cases):
+            yield '<p class="quiet">Every engine that offers this passes all cases.</p>'
+        for case in cases:
+            if case.id in found:
+                yield from _case(case, found[case.id])
+        yield "</section>"
+
+
+def _case(case: Case, findings: Sequence[tuple[int, Result]]) -> Iterator[str]:
+    rules = "".join(f"<b>{_text(rule)}</b> " for rule in case.rules)
+    options = (
+        f" with {', '.join(f'{name}={value!r}' for name, value in case.options.items())}"
+        if case.options
+        else ""
+    )
+    yield f'<article class="case"><h3>{_text(case.id)}</h3><p>{_text(case.about)}{_text(options)}.</p>'
+    yield f'<p class="quiet">{rules}{_text(case.verdict)} · {_text(case.section)}</p>'
+    yield f"<dl><dt>expected</dt><dd><pre>{_text(findings[0][1].expected)}</pre></dd></dl>"
+    for number, result in findings:
+        status = result.status if result.is_finding else NOTE
+        got = result.got if result.is_finding else "\n".join(result.notes)
+        yield f'<details class="finding e{number} {CLASSES[status]}">'
+        yield f"<summary>{_text(result.engine)} {_chip(status)}"
+        yield f'<span class="gist">{_text(got[:300])}</span></summary><pre>{_text(got)}</pre></details>'
+    yield "</article>"

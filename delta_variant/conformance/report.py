@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .case import KINDS
-from .judge import STATUSES, Result
+from .judge import Result
 from .runner import EngineRun, Run
 
-__all__ = ["cell_text", "counts", "json_report", "kinds_of", "matrix_rows", "score", "text_lines"]
+__all__ = ["counts", "json_report", "kinds_of", "matrix_rows", "of_kind", "score", "text_lines"]
 
 NONE = "-"
+
+FINDINGS = ("wrong value", "crashed", "timed out", "refused")
 
 # A reader who gets a wrong value does not know; one who is refused does.
 POINTS = {"pass": 1.0, "refused": 0.0, "crashed": -1.0, "timed out": -1.0, "wrong value": -2.0}
@@ -43,27 +45,29 @@ def of_kind(engine: EngineRun, kind: str) -> list[Result]:
     return [result for result in engine.results if result.case.kind == kind]
 
 
-def cell_text(results: Sequence[Result]) -> str:
-    """Return passes of the cases offered, and the findings by status: `113/128, 4 wrong value`."""
+def passes_text(results: Sequence[Result]) -> str:
+    """Return passes of the cases offered: `113/128`."""
     found = counts(results)
     offered = len(results) - found["not offered"]
-    if not offered:
-        return NONE
-    findings = [f"{found[status]} {status}" for status in STATUSES[1:-1] if found[status]]
-    return ", ".join([f"{found['pass']}/{offered}", *findings])
+    return f"{found['pass']}/{offered}" if offered else NONE
 
 
 def matrix_rows(run: Run) -> Iterator[tuple[str, ...]]:
-    """Yield a heading, and a row for each kind of cases; the last rows have totals and scores."""
-    yield ("kind", "cases", *(f"{engine.name} {engine.version}".strip() for engine in run.engines))
-    for kind in kinds_of(run):
-        number = sum(case.kind == kind for case in run.cases)
-        cells = ["absent" if each.absent else cell_text(of_kind(each, kind)) for each in run.engines]
-        yield (kind, str(number), *cells)
-    totals = ["absent" if each.absent else cell_text(each.results) for each in run.engines]
-    yield ("all", str(len(run.cases)), *totals)
-    scores = [score(each.results) for each in run.engines]
-    yield ("score", "", *(NONE if each is None else str(each) for each in scores))
+    """Yield a heading, and a row for each engine: passes by kind, findings by status, the score."""
+    kinds = kinds_of(run)
+    yield ("engine", *(f"{kind} {_number(run, kind)}" for kind in kinds), "all", *FINDINGS, "score")
+    for engine in run.engines:
+        name = f"{engine.name} {engine.version or '(absent)'}"
+        by_kind = [passes_text(of_kind(engine, kind)) for kind in kinds]
+        found = counts(engine.results)
+        findings = [str(found[status] or NONE) for status in FINDINGS]
+        points = score(engine.results)
+        shown = NONE if points is None else str(points)
+        yield (name, *by_kind, passes_text(engine.results), *findings, shown)
+
+
+def _number(run: Run, kind: str) -> int:
+    return sum(case.kind == kind for case in run.cases)
 
 
 def text_lines(run: Run) -> Iterator[str]:
