@@ -15,14 +15,17 @@ __all__ = [
     "LineSplitter",
     "Positions",
     "check_shredding_schema",
+    "draft_column",
     "infer",
     "parse_json",
     "path_key",
     "shred",
+    "shred_draft",
     "split_variant",
     "to_json",
     "to_python",
     "unshred",
+    "unshred_draft",
     "validate",
     "variant_get",
 ]
@@ -46,6 +49,9 @@ def variant_get(
 ) -> pa.Array[Any]: ...
 def shred(variants: pa.Array[Any], schema: pa.Field[Any]) -> pa.StructArray: ...
 def unshred(shredded: pa.Array[Any], on_conflict: OnConflict) -> pa.StructArray: ...
+def shred_draft(variants: pa.Array[Any], schema: pa.Field[Any]) -> pa.StructArray: ...
+def unshred_draft(columns: pa.Array[Any], compat: bool) -> pa.StructArray: ...
+def draft_column(field: pa.Field[Any]) -> tuple[pa.Field[Any], pa.Field[Any] | None]: ...
 def infer(
     arrays: list[pa.Array[Any]], max_leaves: int, max_depth: int, spark_compatible: bool
 ) -> pa.Field[Any]: ...
@@ -101,6 +107,7 @@ class DataFile:
         row_groups: list[int] | None,
         on_conflict: OnConflict,
         deleted: bytes | None = None,
+        draft: str | None = None,
     ) -> Batches: ...
 
 @final

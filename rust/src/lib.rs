@@ -3,6 +3,7 @@
 pub mod bounds;
 pub mod data_file;
 pub mod deletion_vector;
+pub mod draft;
 pub mod error;
 pub mod infer;
 pub mod json;
@@ -22,13 +23,16 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::lines::PyPositions>()?;
     module.add_function(wrap_pyfunction!(python::objects::to_python, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::check_shredding_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::draft_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::infer, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::parse_json, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::path_key, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::shred, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::shred_draft, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::split_variant, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::to_json, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::unshred_array, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::unshred_draft, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::validate, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::variant_get, module)?)?;
     Ok(())

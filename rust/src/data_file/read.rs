@@ -15,6 +15,7 @@ use arrow_select::filter::filter_record_batch;
 use rayon::prelude::*;
 use roaring::RoaringTreemap;
 
+use crate::draft;
 use crate::error::{Error, Result};
 use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan};
 use crate::shred::OnConflict;
@@ -59,11 +60,20 @@ pub struct DataFileReader {
     failed: bool,
 }
 
+/// How Variants in the layout of the older Spark draft are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Draft {
+    /// As the draft's algorithm does, where its rules forbid what is there.
+    pub compat: bool,
+}
+
 /// What is read.
 struct Query {
     file: Arc<ParquetFile>,
     projections: Vec<Projection>,
     on_conflict: OnConflict,
+    /// Whether Variants are in the layout of the older Spark draft, and how those are read.
+    draft: Option<Draft>,
     /// Rows of the file that are not read.
     deleted: Option<RoaringTreemap>,
 }
@@ -89,12 +99,18 @@ impl DataFileReader {
     ) -> Self {
         let row_groups = row_groups.unwrap_or_else(|| (0..file.row_groups().len()).collect());
         DataFileReader {
-            query: Query { file, projections, on_conflict, deleted },
+            query: Query { file, projections, on_conflict, draft: None, deleted },
             row_groups: row_groups.into(),
             decoder: Decoder::default(),
             ready: VecDeque::new(),
             failed: false,
         }
+    }
+
+    /// The same reader of whole columns, of a file in the older draft's layout.
+    pub fn of_draft(mut self, draft: Draft) -> Self {
+        self.query.draft = Some(draft);
+        self
     }
 
     fn is_at_end(&self) -> bool {
@@ -305,7 +321,11 @@ impl Query {
     /// them.
     fn restore(&self, array: &ArrayRef, field: &Field) -> Result<ArrayRef> {
         if is_variant(field) {
-            return Ok(Arc::new(unshred(as_group(array)?, self.on_conflict)?));
+            let group = as_group(array)?;
+            return Ok(Arc::new(match self.draft {
+                Some(Draft { compat }) => draft::unshred(group, compat)?,
+                None => unshred(group, self.on_conflict)?,
+            }));
         }
         if !has_variant(field) {
             return Ok(array.clone());

@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use super::values::{PyStep, conflict_option, parse_options, steps};
 use super::{callback_error, choice, run};
 use crate::bounds::{ColumnBounds, PathReport, Step, VariantBounds, encode_bounds};
-use crate::data_file::read::{DataFileReader, Projection, What};
+use crate::data_file::read::{DataFileReader, Draft, Projection, What};
 use crate::data_file::stats::file_bounds;
 use crate::data_file::write::{Bounds, DataFileWriter, Encoding, OnInvalid, WriteError};
 use crate::deletion_vector;
@@ -292,7 +292,10 @@ impl PyDataFile {
     }
 
     /// An iterator of record batches of the projections, without the rows of a deletion vector.
-    #[pyo3(signature = (projections, row_groups, on_conflict, deleted=None))]
+    ///
+    /// With `draft`, whole Variants are in the layout of the older Spark draft: "strict" keeps to its rules, "compat"
+    /// to its algorithm.
+    #[pyo3(signature = (projections, row_groups, on_conflict, deleted=None, draft=None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -300,11 +303,17 @@ impl PyDataFile {
         row_groups: Option<Vec<usize>>,
         on_conflict: &str,
         deleted: Option<&[u8]>,
+        draft: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let on_conflict = conflict_option(on_conflict)?;
         let deleted = deleted.map(deletion_vector::rows).transpose()?;
         let projections = projections.into_iter().map(projection).collect::<Result<Vec<_>>>()?;
-        let reader = DataFileReader::new(self.file.clone(), projections, row_groups, on_conflict, deleted);
+        let mut reader =
+            DataFileReader::new(self.file.clone(), projections, row_groups, on_conflict, deleted);
+        if let Some(word) = draft {
+            let compat = choice(word, "draft", &[("strict", false), ("compat", true)])?;
+            reader = reader.of_draft(Draft { compat });
+        }
         Ok(PyBatches { reader: Mutex::new(reader) }.into_pyobject(py)?.into_any())
     }
 }

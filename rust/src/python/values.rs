@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::{choice, run};
 use crate::bounds::normalize_path;
+use crate::draft::{self, layout::TYPED_VALUE};
 use crate::error::{Error, Result};
 use crate::infer::{InferOptions, Inference};
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
@@ -146,6 +147,30 @@ pub fn shred(py: Python<'_>, variants: PyArray, schema: PyArrowType<Field>) -> P
 pub fn unshred_array(py: Python<'_>, shredded: PyArray, on_conflict: &str) -> PyResult<PyArray> {
     let on_conflict = conflict_option(on_conflict)?;
     run(py, || Ok::<_, Error>(PyArrowType(unshred(&group(shredded.0)?, on_conflict)?.to_data())))
+}
+
+/// Variants as columns of the older Spark draft.
+#[pyfunction]
+pub fn shred_draft(py: Python<'_>, variants: PyArray, schema: PyArrowType<Field>) -> PyResult<PyArray> {
+    run(py, || {
+        let schema = ShreddingSchema::from_arrow(&schema.0)?;
+        let unshredded = unshred(&group(variants.0)?, OnConflict::Error)?;
+        Ok::<_, Error>(PyArrowType(draft::shred(&unshredded, &schema)?.to_data()))
+    })
+}
+
+/// Columns of the older Spark draft as Variants.
+#[pyfunction]
+pub fn unshred_draft(py: Python<'_>, columns: PyArray, compat: bool) -> PyResult<PyArray> {
+    run(py, || Ok::<_, Error>(PyArrowType(draft::unshred(&group(columns.0)?, compat)?.to_data())))
+}
+
+/// A column with the Variants of the older Spark draft in it as `struct<metadata, value>`, and its shredding schema
+/// when it is one itself.
+#[pyfunction]
+pub fn draft_column(field: PyArrowType<Field>) -> PyResult<(PyArrowType<Field>, Option<PyArrowType<Field>>)> {
+    let schema = draft::layout::recognise(&field.0)?.map(|layout| layout.schema().to_arrow(TYPED_VALUE));
+    Ok((PyArrowType(draft::restored(&field.0)?), schema.map(PyArrowType)))
 }
 
 /// The shredding schema that suits arrays of Variants, or of JSON text whose invalid rows are passed over.

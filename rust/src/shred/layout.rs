@@ -48,10 +48,11 @@ impl Layout {
     /// Check and read the layout of a whole group, whose `metadata` must be there (requirements P-S1).
     pub fn parse(fields: &Fields) -> Result<Self> {
         let layout = Self::parse_projected(fields)?;
-        if layout.metadata.is_none() {
-            return Err(Error::Shredding("a Variant column has no `metadata`: it is no Variant".into()));
+        match layout.metadata {
+            Some(_) => Ok(layout),
+            None if layout.group.value.is_none() && layout.group.typed_value.is_some() => Err(older_draft()),
+            None => Err(Error::Shredding("a Variant column has no `metadata`: it is no Variant".into())),
         }
-        Ok(layout)
     }
 
     /// The shredding schema that the layout is of.
@@ -107,13 +108,7 @@ impl Typed {
         match field.data_type() {
             DataType::Struct(fields) => Self::object(fields, path, depth),
             DataType::List(element) | DataType::LargeList(element) => Self::list(element, path, depth),
-            // Arrow readers give a UUID as its bytes, with or without the name of the extension.
-            DataType::FixedSizeBinary(16) => Ok(Self::Leaf(LeafType::Uuid)),
-            _ => match ShreddingSchema::from_arrow(field) {
-                Ok(ShreddingSchema::Leaf(leaf)) => Ok(Self::Leaf(leaf)),
-                Ok(_) => Err(refused(path, "its `typed_value` has no type")),
-                Err(error) => Err(error.map_message(|message| format!("{message} (at {path})"))),
-            },
+            _ => leaf_type(field, path).map(Self::Leaf),
         }
     }
 
@@ -138,6 +133,19 @@ impl Typed {
     }
 }
 
+/// The type of a `typed_value` of scalars.
+pub(crate) fn leaf_type(field: &Field, path: &str) -> Result<LeafType> {
+    // Arrow readers give a UUID as its bytes, with or without the name of the extension.
+    if let DataType::FixedSizeBinary(16) = field.data_type() {
+        return Ok(LeafType::Uuid);
+    }
+    match ShreddingSchema::from_arrow(field) {
+        Ok(ShreddingSchema::Leaf(leaf)) => Ok(leaf),
+        Ok(_) => Err(refused(path, "its `typed_value` is not of the type of a scalar")),
+        Err(error) => Err(error.map_message(|message| format!("{message} (at {path})"))),
+    }
+}
+
 fn group_of(field: &Field, path: String, depth: usize) -> Result<Group> {
     match field.data_type() {
         DataType::Struct(fields) => Group::parse(fields, path, false, depth + 1),
@@ -148,9 +156,13 @@ fn group_of(field: &Field, path: String, depth: usize) -> Result<Group> {
 /// Refuse names that no Variant group has; those that begin with `_` are ignored (requirements P-X1, P-X2).
 fn check_names(fields: &Fields, path: &str, is_root: bool) -> Result<()> {
     let mut seen = HashSet::new();
+    let has_metadata = position(fields, "metadata").is_some();
     for field in fields {
         let name = field.name().as_str();
         let is_known = matches!(name, "value" | "typed_value") || is_root && name == "metadata";
+        if is_root && matches!(name, "untyped_value" | "object" | "array") && !has_metadata {
+            return Err(older_draft());
+        }
         if !is_known && !name.starts_with('_') {
             return Err(refused(path, &format!("it has a column {name:?} beside `value` and `typed_value`")));
         }
@@ -159,6 +171,15 @@ fn check_names(fields: &Fields, path: &str, is_root: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A group in the layout of the older Spark draft (requirements, section 3), which has no `metadata`.
+fn older_draft() -> Error {
+    Error::Shredding(
+        "the Variant column is shredded in the layout of the older Spark draft (object, array, typed_value, \
+         untyped_value): `delta-variant migrate SOURCE TARGET` writes the file anew in the present layout"
+            .into(),
+    )
 }
 
 fn check_bytes(field: &Field, path: &str, may_be_dictionary: bool) -> Result<()> {

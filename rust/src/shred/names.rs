@@ -147,6 +147,11 @@ impl Names {
         self.shapes.ranks[id as usize] as usize
     }
 
+    /// The `metadata` with this key, until the dictionary is handed over.
+    pub fn metadata(&self, key: i32) -> &[u8] {
+        self.shapes.dictionary.get(key as usize).map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// Hand over the distinct `metadata` of the rows since the last call, in the order of their keys.
     pub fn take_dictionary(&mut self) -> Vec<Vec<u8>> {
         self.shapes.take_dictionary()

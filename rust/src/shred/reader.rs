@@ -48,8 +48,9 @@ pub(super) struct FieldReader<'a> {
     group: GroupReader<'a>,
 }
 
+/// Where the elements of each list begin and end.
 #[derive(Debug)]
-enum Offsets<'a> {
+pub(crate) enum Offsets<'a> {
     Small(&'a [i32]),
     Large(&'a [i64]),
 }
@@ -245,7 +246,7 @@ impl<'a> TypedColumn<'a> {
 
 impl<'a> Offsets<'a> {
     /// The offsets and the elements of a list.
-    fn of(array: &'a dyn Array) -> (Self, &'a StructArray) {
+    pub fn of(array: &'a dyn Array) -> (Self, &'a StructArray) {
         if let DataType::LargeList(_) = array.data_type() {
             let list = array.as_list::<i64>();
             return (Offsets::Large(list.value_offsets()), list.values().as_struct());
@@ -254,7 +255,7 @@ impl<'a> Offsets<'a> {
         (Offsets::Small(list.value_offsets()), list.values().as_struct())
     }
 
-    fn range(&self, index: usize) -> std::ops::Range<usize> {
+    pub fn range(&self, index: usize) -> std::ops::Range<usize> {
         match self {
             Offsets::Small(offsets) => offsets[index] as usize..offsets[index + 1] as usize,
             Offsets::Large(offsets) => offsets[index] as usize..offsets[index + 1] as usize,
@@ -263,7 +264,7 @@ impl<'a> Offsets<'a> {
 }
 
 #[inline]
-fn is_valid(nulls: Option<&NullBuffer>, index: usize) -> bool {
+pub(crate) fn is_valid(nulls: Option<&NullBuffer>, index: usize) -> bool {
     nulls.is_none_or(|nulls| nulls.is_valid(index))
 }
 

@@ -17,7 +17,7 @@ const MAX_SHAPES: usize = 4096;
 
 /// One metadata, and what is derived from it.
 #[derive(Debug)]
-pub(super) struct Shape<'a, T> {
+pub(crate) struct Shape<'a, T> {
     pub metadata: Metadata<'a>,
     /// By id.
     pub names: Vec<&'a str>,
@@ -25,7 +25,7 @@ pub(super) struct Shape<'a, T> {
 }
 
 /// The distinct metadata of a column.
-pub(super) struct Shapes<'a, T> {
+pub(crate) struct Shapes<'a, T> {
     bytes: Bytes<'a>,
     /// Positions in `bytes`, where the column is a dictionary.
     keys: Option<&'a Int32Array>,
@@ -84,7 +84,7 @@ impl<'a, T> Shapes<'a, T> {
 }
 
 /// A column of bytes as plain binary, its nulls kept.
-pub(super) fn to_binary(column: &ArrayRef) -> Result<BinaryArray> {
+pub(crate) fn to_binary(column: &ArrayRef) -> Result<BinaryArray> {
     match column.data_type() {
         DataType::Binary => Ok(column.as_binary::<i32>().clone()),
         DataType::Dictionary(_, _) => {

@@ -1,0 +1,187 @@
+//! The layout of a Variant column in the older draft: where its members are, to every level.
+//!
+//! Members are found by name, in any order, and checked level by level (requirements O1, O3, O6, O15, O18).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Fields};
+
+use crate::error::{Error, Result};
+use crate::shred::layout::leaf_type;
+use crate::shred::schema::{EXTENSION_NAME, LeafType, MAX_SCHEMA_DEPTH, ShreddingSchema, VARIANT_EXTENSION};
+use crate::value::cast::variant_fields;
+use crate::value::path::push_field;
+
+pub const UNTYPED_VALUE: &str = "untyped_value";
+pub const OBJECT: &str = "object";
+pub const ARRAY: &str = "array";
+pub const TYPED_VALUE: &str = "typed_value";
+
+/// The members of one Variant value; numbers are positions in their struct. One at least is there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// The normalized path of the value; `[*]` stands for the elements of a list.
+    pub path: String,
+    pub untyped_value: Option<usize>,
+    /// With its fields in the order of the names' UTF-8 bytes.
+    pub object: Option<(usize, Vec<ObjectField>)>,
+    pub array: Option<(usize, Box<Group>)>,
+    pub typed_value: Option<(usize, LeafType)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObjectField {
+    pub name: String,
+    pub position: usize,
+    pub group: Group,
+}
+
+impl Group {
+    /// Check and read the layout of a whole column.
+    pub fn parse(fields: &Fields) -> Result<Self> {
+        Self::parse_at(fields, "$".into(), 0)
+    }
+
+    fn parse_at(fields: &Fields, path: String, depth: usize) -> Result<Self> {
+        if depth > MAX_SCHEMA_DEPTH {
+            return Err(refused(&path, &format!("it nests deeper than {MAX_SCHEMA_DEPTH} levels")));
+        }
+        check_names(fields, &path)?;
+        let mut group = Group { path, untyped_value: None, object: None, array: None, typed_value: None };
+        for (position, field) in fields.iter().enumerate() {
+            let path = group.path.as_str();
+            match field.name().as_str() {
+                UNTYPED_VALUE => {
+                    check_bytes(field, path)?;
+                    group.untyped_value = Some(position);
+                }
+                OBJECT => group.object = Some((position, object_fields(field, path, depth)?)),
+                ARRAY => group.array = Some((position, element(field, path, depth).map(Box::new)?)),
+                TYPED_VALUE => group.typed_value = Some((position, leaf_type(field, path)?)),
+                _ => {}
+            }
+        }
+        Ok(group)
+    }
+
+    /// The shredding schema of the present layout. A group has one `typed_value` there: of several, the one
+    /// that the draft's algorithm looks at first.
+    pub fn schema(&self) -> ShreddingSchema {
+        if let Some((_, fields)) = &self.object {
+            let fields = fields.iter().map(|field| (field.name.clone(), field.group.schema()));
+            return ShreddingSchema::Object(fields.collect());
+        }
+        match (&self.array, &self.typed_value) {
+            (Some((_, element)), _) => ShreddingSchema::List(Box::new(element.schema())),
+            (None, Some((_, leaf))) => ShreddingSchema::Leaf(*leaf),
+            (None, None) => ShreddingSchema::Untyped,
+        }
+    }
+}
+
+/// The layout of `field` if it is a Variant column of the draft; `None` if it is another column.
+///
+/// A group with an `untyped_value` is one, and an error if it breaks a rule. A group without may be an ordinary
+/// struct with a field called `object` or `array`: it is one if it keeps all rules.
+pub fn recognise(field: &Field) -> Result<Option<Group>> {
+    let DataType::Struct(fields) = field.data_type() else { return Ok(None) };
+    match Group::parse(fields) {
+        Ok(group) => Ok(Some(group)),
+        Err(error) if fields.find(UNTYPED_VALUE).is_some() => {
+            Err(error.map_message(|message| format!("column {:?}: {message}", field.name())))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// `field` with all that is a Variant of the draft in it, at any depth, as a `struct<metadata, value>` that carries
+/// the extension name of a Variant.
+pub fn restored(field: &Field) -> Result<Field> {
+    if recognise(field)?.is_some() {
+        let mut metadata = field.metadata().clone();
+        metadata.insert(EXTENSION_NAME.into(), VARIANT_EXTENSION.into());
+        let variant = DataType::Struct(variant_fields());
+        return Ok(field.clone().with_data_type(variant).with_metadata(metadata));
+    }
+    let inner = |field: &Arc<Field>| restored(field).map(Arc::new);
+    let data_type = match field.data_type() {
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect::<Result<_>>()?),
+        DataType::List(element) => DataType::List(inner(element)?),
+        DataType::LargeList(element) => DataType::LargeList(inner(element)?),
+        DataType::Map(entries, sorted) => DataType::Map(inner(entries)?, *sorted),
+        other => other.clone(),
+    };
+    Ok(field.clone().with_data_type(data_type))
+}
+
+/// Refuse names that no group of the draft has; those that begin with `_` are ignored (requirements O15).
+fn check_names(fields: &Fields, path: &str) -> Result<()> {
+    let mut seen = HashSet::new();
+    for field in fields.iter().filter(|field| !field.name().starts_with('_')) {
+        let name = field.name().as_str();
+        if matches!(name, "metadata" | "value") {
+            return Err(refused(path, &format!("it has `{name}`, which only the present layout has")));
+        }
+        if !matches!(name, UNTYPED_VALUE | OBJECT | ARRAY | TYPED_VALUE) {
+            return Err(refused(path, &format!("it has a column {name:?}, which the draft does not know")));
+        }
+        if !seen.insert(name) {
+            return Err(refused(path, &format!("it has two columns called {name:?}")));
+        }
+    }
+    match seen.is_empty() {
+        true => Err(refused(path, "it has none of object, array, typed_value and untyped_value")),
+        false => Ok(()),
+    }
+}
+
+fn check_bytes(field: &Field, path: &str) -> Result<()> {
+    match field.data_type() {
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Ok(()),
+        other => Err(refused(path, &format!("its `{UNTYPED_VALUE}` is {other}, not binary"))),
+    }
+}
+
+/// The fields of an `object`. Their names are data: any name will do (requirements P-X5).
+fn object_fields(object: &Field, path: &str, depth: usize) -> Result<Vec<ObjectField>> {
+    let DataType::Struct(fields) = object.data_type() else {
+        return Err(refused(path, &format!("its `{OBJECT}` is {}, not a group", object.data_type())));
+    };
+    let mut seen = HashSet::new();
+    let mut found = Vec::with_capacity(fields.len());
+    for (position, field) in fields.iter().enumerate() {
+        if !seen.insert(field.name()) {
+            return Err(refused(path, &format!("it has two shredded fields called {:?}", field.name())));
+        }
+        let mut field_path = path.to_owned();
+        push_field(&mut field_path, field.name());
+        found.push(ObjectField {
+            name: field.name().clone(),
+            position,
+            group: inner_group(field, field_path, depth)?,
+        });
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+fn element(array: &Field, path: &str, depth: usize) -> Result<Group> {
+    match array.data_type() {
+        DataType::List(element) | DataType::LargeList(element) => {
+            inner_group(element, format!("{path}[*]"), depth)
+        }
+        other => Err(refused(path, &format!("its `{ARRAY}` is {other}, not a list"))),
+    }
+}
+
+fn inner_group(field: &Field, path: String, depth: usize) -> Result<Group> {
+    match field.data_type() {
+        DataType::Struct(fields) => Group::parse_at(fields, path, depth + 1),
+        other => Err(refused(&path, &format!("it is {other}, not a group of the draft"))),
+    }
+}
+
+fn refused(path: &str, why: &str) -> Error {
+    Error::Shredding(format!("invalid Variant column of the older Spark draft at {path}: {why}"))
+}
