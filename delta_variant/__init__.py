@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .data_file import file_stats
+from .draft import migrate_draft
 from .errors import DeltaVariantError
 from .json_lines import read_json_lines
 from .log import load_snapshot
@@ -22,6 +23,7 @@ __all__ = [
     "file_stats",
     "infer_shredding_schema",
     "load_snapshot",
+    "migrate_draft",
     "parse_json",
     "read_json_lines",
     "read_table",

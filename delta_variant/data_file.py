@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 import pyarrow as pa
 
 from . import _native, store
-from .errors import DataFileError, DeltaVariantError, StoreError
+from .errors import DataFileError, DeltaVariantError, ShreddingError, StoreError
 from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema
 from .stats import FileStatistics, Path, from_report
 from .store import Store
@@ -20,6 +20,7 @@ from .variant import DuplicateKeys, Floats, OnConflict
 
 __all__ = [
     "Compression",
+    "Draft",
     "Fault",
     "FileSeries",
     "OnInvalid",
@@ -28,14 +29,19 @@ __all__ = [
     "Shredding",
     "WriteOptions",
     "WrittenFile",
+    "check_layout",
     "check_option",
     "file_stats",
+    "naming",
     "open_file",
     "read",
 ]
 
 Shredding: TypeAlias = "ShreddingSchema | Literal['infer'] | None"
 """The schema of every Variant column, one for each file from its first rows, or none."""
+
+Draft: TypeAlias = Literal["strict", "compat"]
+"""A Variant in the layout of the older Spark draft is read by its rules, or as its algorithm reads it."""
 
 OnInvalid: TypeAlias = Literal["error", "reject", "null"]
 Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
@@ -49,9 +55,9 @@ MAX_STATS_PATHS = 32
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How data files are written."""
+    """How data files are written; `shredding` may differ by Variant column."""
 
-    shredding: Shredding = "infer"
+    shredding: Shredding | Mapping[str, ShreddingSchema] = "infer"
     spark_compatible: bool = True
     target_file_size: int = 128 << 20
     compression: Compression = "zstd"
@@ -64,7 +70,7 @@ class WriteOptions:
 
     def __post_init__(self) -> None:
         """Raise ValueError for what is no such option."""
-        if not isinstance(self.shredding, ShreddingSchema):
+        if not isinstance(self.shredding, ShreddingSchema | Mapping):
             check_option("shredding", self.shredding, ("infer", None))
         check_option("compression", self.compression, get_args(Compression))
         check_option("floats", self.floats, get_args(Floats))
@@ -256,9 +262,12 @@ def _encoding(
     index: int, field: pa.Field[Any], sample: Sequence[pa.RecordBatch], options: WriteOptions
 ) -> tuple[str, pa.Field[Any]]:
     kind = "variant" if pa.types.is_struct(field.type) else "json"
-    if isinstance(options.shredding, ShreddingSchema):
-        return kind, options.shredding.field
-    if options.shredding is None:
+    shredding = options.shredding
+    if isinstance(shredding, Mapping):
+        shredding = shredding[field.name]
+    if isinstance(shredding, ShreddingSchema):
+        return kind, shredding.field
+    if shredding is None:
         return kind, UNSHREDDED.field
     arrays = [batch.column(index) for batch in sample]
     return kind, _native.infer(arrays, MAX_LEAVES, MAX_DEPTH, options.spark_compatible)
@@ -297,7 +306,7 @@ class _Ranges:
 def open_file(place: Store, path: str) -> _native.DataFile:
     """Return an open data file of a table; raises DataFileError, which names it."""
     local = store.local_path(place, path)
-    with _naming(path):
+    with naming(path):
         return _native.DataFile(_Ranges(place, path) if local is None else local)
 
 
@@ -308,22 +317,24 @@ def read(
     *,
     on_conflict: OnConflict = "error",
     deleted: bytes | None = None,
+    draft: Draft | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a data file, in order, as batches of the projections' fields.
 
     Only the leaf columns that they need are read. `deleted` is a deletion vector, whose rows are left out.
-    Errors name the file and the row.
+    `draft` says that whole Variants are in the layout of the older Spark draft, and how strictly they are
+    read. Errors name the file and the row.
     """
     file = open_file(place, path)
     asked = [
         (list(each.column), each.what and (each.what, list(each.path), each.strict), each.field)
         for each in projections
     ]
-    with _naming(path):
-        yield from file.read(asked, None, on_conflict, deleted)  # type: ignore[arg-type]
+    with naming(path):
+        yield from file.read(asked, None, on_conflict, deleted, draft)  # type: ignore[arg-type]
 
 
-class _naming:  # noqa: N801 - used as a context manager
+class naming:  # noqa: N801 - used as a context manager
     """Add the file's name to the errors of the kernel."""
 
     def __init__(self, path: str) -> None:
@@ -346,7 +357,7 @@ def file_stats(
     DataFileError.
     """
     name = fspath(path)
-    with _naming(name):
+    with naming(name):
         file = _native.DataFile(name)
         variants = variant_columns(file)
         columns = _without_inner_columns(file, file.bounds(variants, max_variant_stats_paths))
@@ -381,10 +392,23 @@ def _outer(leaves: Sequence[Any], variants: Collection[Path]) -> Iterator[Any]:
 def variant_columns(file: _native.DataFile) -> list[str]:
     """Return the names of the top-level columns of a file that are Variants.
 
-    Raises DataFileError for an annotation of another version than 1 (requirements P-S2).
+    Raises DataFileError for an annotation of another version than 1 (requirements P-S2), and ShreddingError
+    for a Variant in the layout of the older Spark draft.
     """
+    check_layout(file)
     annotated = dict(_annotated(file))
     return [field.name for field in file.schema if field.name in annotated or _is_variant_group(field.type)]
+
+
+def check_layout(file: _native.DataFile) -> None:
+    """Raise ShreddingError for a file that has a Variant in the layout of the older Spark draft."""
+    for field in file.schema:
+        if not _native.draft_column(field)[0].equals(field):
+            raise ShreddingError(
+                f"column {field.name} is shredded in the layout of the older Spark draft (object, array, "
+                "typed_value, untyped_value): `delta-variant migrate SOURCE TARGET` writes the file anew in "
+                "the present layout"
+            )
 
 
 def _annotated(file: _native.DataFile) -> Iterator[tuple[str, int | None]]:

@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from delta_variant.conformance import ENGINES
+from delta_variant.draft import migrate_draft
 from delta_variant.errors import DeltaVariantError
 from delta_variant.json_lines import read_json_lines
 from delta_variant.read import read_table
@@ -19,6 +20,7 @@ from delta_variant.write import write_table
 
 from . import bounds, statistics
 from .conformance import conform
+from .migration import MigrationSummary
 from .progress import Intake
 from .rows import OutputFormat, print_rows
 from .shredding_tree import merge, print_tree, shredding_of
@@ -250,6 +252,39 @@ def conformance(
     status = conform(cases or ["protocol_fixtures"], engine or [], html, json, timeout)
     if status:
         raise typer.Exit(status)
+
+
+@app.command()
+def migrate(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A Parquet file of the older Spark draft, or a folder.")
+    ],
+    target: Annotated[
+        str,
+        typer.Argument(metavar="TARGET", help="A file or folder that does not exist, or an empty folder."),
+    ],
+    shredding: Annotated[
+        Literal["same", "infer", "none"],
+        typer.Option(help="Which paths get columns of their own: the same, those that pay, or none."),
+    ] = "same",
+    compat: Annotated[
+        bool,
+        typer.Option("--compat", help="Read columns that contradict each other as the draft's algorithm."),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Write files in the Variant layout of the older Spark draft anew in the present layout.
+
+    Values, other columns, rows and file names stay. The source is only read.
+    """
+    result = migrate_draft(
+        source, target, shredding=None if shredding == "none" else shredding, compat=compat
+    )
+    summary = MigrationSummary(source, target, result)
+    if json:
+        summary.print_json()
+    else:
+        summary.print_text()
 
 
 @z85_app.command()

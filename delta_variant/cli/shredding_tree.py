@@ -76,8 +76,12 @@ class FileShredding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shredding_of(subject: DataFile) -> FileShredding:
-    """Return how a file is shredded, with the bounds of its statistics; raises DataFileError."""
+    """Return how a file is shredded, with the bounds of its statistics.
+
+    Raises DataFileError, and ShreddingError for a file in the layout of the older Spark draft.
+    """
     file = data_file.open_file(subject.store, subject.path)
+    data_file.check_layout(file)
     footer = file.inspect()
     groups = {column: _group_type(file.schema, column) for column in subject.variants}
     columns = {

@@ -1,0 +1,79 @@
+"""What a migration did, for people and for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from delta_variant.draft import MigratedFile, Migration
+
+from .terminal import Heading, console, count, print_lines, print_table, size_text
+
+__all__ = ["MigrationSummary"]
+
+MAX_SHOWN_FILES = 24
+HEADINGS: tuple[Heading, ...] = (
+    ("file", "left"),
+    ("columns", "left"),
+    ("rows", "right"),
+    ("before", "right"),
+    ("after", "right"),
+)
+
+
+@dataclass(frozen=True)
+class MigrationSummary:
+    """A migration beside the names that it was given."""
+
+    source: str
+    target: str
+    result: Migration
+
+    def print_json(self) -> None:
+        """Print one JSON object."""
+        files = self.result.files
+        report = {
+            "source": self.source,
+            "target": self.target,
+            "rows": sum(file.rows for file in files),
+            "bytes_before": sum(file.bytes_before for file in files),
+            "bytes": sum(file.bytes for file in files),
+            "files": [
+                {
+                    "path": file.path,
+                    "columns": file.columns,
+                    "rows": file.rows,
+                    "bytes_before": file.bytes_before,
+                    "bytes": file.bytes,
+                }
+                for file in files
+            ],
+            "others": self.result.others,
+        }
+        print(msgspec.json.encode(report).decode())
+
+    def print_text(self) -> None:
+        """Print sentences, and a table of the files."""
+        out = console()
+        files = self.result.files
+        print_lines(out, *self._sentences(), "")
+        print_table(out, HEADINGS, map(_cells, files[:MAX_SHOWN_FILES]))
+        if len(files) > MAX_SHOWN_FILES:
+            print_lines(out, f"and {len(files) - MAX_SHOWN_FILES} more")
+
+    def _sentences(self) -> Iterator[str]:
+        files = self.result.files
+        migrated = [file for file in files if file.columns]
+        rows = count(sum(file.rows for file in migrated), "row")
+        yield f"{self.target}: {count(len(migrated), 'file')} of {rows} in the present layout"
+        if len(migrated) < len(files):
+            yield f"{count(len(files) - len(migrated), 'file')} had no column of the draft: copied"
+        if self.result.others:
+            yield f"{count(len(self.result.others), 'file')} in {self.source} not .parquet: left there"
+
+
+def _cells(file: MigratedFile) -> tuple[str, ...]:
+    sizes = (size_text(file.bytes_before), size_text(file.bytes))
+    return file.path, ", ".join(file.columns) or "copied", f"{file.rows:,}", *sizes
