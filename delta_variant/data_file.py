@@ -344,8 +344,9 @@ class naming:  # noqa: N801 - used as a context manager
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, DeltaVariantError):
-            raise type(error)(f"{self._path}: {error}") from error
+        prefix = f"{self._path}: "
+        if isinstance(error, DeltaVariantError) and not str(error).startswith(prefix):
+            raise type(error)(f"{prefix}{error}") from error
 
 
 def file_stats(

@@ -39,7 +39,8 @@ def data_files(target: str, version: int | None) -> Iterator[DataFile]:
         yield from _files_of_table(log.load_snapshot(target, version))
         return
     folder, name = open_store(Path(target).parent), Path(target).name
-    variants = data_file.variant_columns(data_file.open_file(folder, name))
+    with data_file.naming(name):
+        variants = data_file.variant_columns(data_file.open_file(folder, name))
     yield DataFile(folder, name, data_file.file_stats(target), {(column,): column for column in variants})
 
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use bytes::{Buf, Bytes};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema};
@@ -360,7 +360,7 @@ fn fetch_chunks(store: &Store, mut ranges: Vec<Range<u64>>) -> Result<Chunks> {
     Ok(Chunks { pieces, file_length: store.length })
 }
 
-/// The Arrow schema of a file, with the `metadata` of Variants as dictionaries.
+/// The Arrow schema of a file, with the `metadata` of Variants as dictionaries, and INT96 in microseconds.
 fn shared_shapes(metadata: &ParquetMetaData) -> Result<Schema> {
     let descriptor = metadata.file_metadata().schema_descr();
     let schema = parquet_to_arrow_schema(descriptor, None)?;
@@ -372,6 +372,9 @@ fn shared_shapes(metadata: &ParquetMetaData) -> Result<Schema> {
 fn share(field: &FieldRef, column: &TypePtr) -> FieldRef {
     let children = members(column);
     let data_type = match (field.data_type(), children) {
+        _ if column.is_primitive() && column.get_physical_type() == PhysicalType::INT96 => {
+            int96(column.name())
+        }
         (DataType::Struct(fields), _) if is_variant_group(column) => {
             DataType::Struct(share_members(fields, children, |field, child| match child.name() {
                 "metadata" => shared(field),
@@ -393,6 +396,16 @@ fn share(field: &FieldRef, column: &TypePtr) -> FieldRef {
         _ => return field.clone(),
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type))
+}
+
+/// INT96 is Spark's older timestamp: microseconds hold all of its years, the nanoseconds of the crate do not.
+///
+/// As a `typed_value` it is invalid (requirements P-S9), so it gets a type that no `typed_value` has.
+fn int96(name: &str) -> DataType {
+    match name {
+        "typed_value" => DataType::Timestamp(TimeUnit::Second, None),
+        _ => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+    }
 }
 
 fn members(column: &Type) -> &[TypePtr] {
