@@ -25,8 +25,15 @@ NANOS = {"timestamp": 1000, "timestamp_ntz": 1000, "timestamp_nanos": 1, "timest
 
 
 def parse(text: str) -> Any:
-    """Return the JSON value of a text, numbers exact; raises ValueError."""
-    return json.loads(text, parse_float=Decimal, parse_constant=str)
+    """Return the JSON value of a text, numbers exact; ValueError for no JSON, or a name twice."""
+    return json.loads(text, parse_float=Decimal, parse_constant=str, object_pairs_hook=_unique)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        raise ValueError(f"an object has a name twice, among {', '.join(name for name, _ in pairs)}")
+    return entries
 
 
 def equal(wanted: Any, found: Any) -> bool:

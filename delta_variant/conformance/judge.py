@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from . import json_text, shredding_schema
+from . import json_text
 from .asking import VARIANT_KEY, Answer
+from .assembling import assemble, typed_pair
 from .case import Case
 from .decoding import NotAVariantError, decode
-from .shredded_columns import TYPED_KEY
+from .shredding_schema import Schema
 from .typed_values import Difference, compare, describe
 
 __all__ = ["STATUSES", "Result", "Status", "judge"]
@@ -89,8 +90,6 @@ def _decoded(content: Any) -> Any:
     if isinstance(content, Mapping):
         if content.keys() == {VARIANT_KEY}:
             return _variant(content)
-        if content.keys() == {TYPED_KEY}:
-            return content[TYPED_KEY]
         return {name: _decoded(part) for name, part in content.items()}
     return [_decoded(part) for part in content] if isinstance(content, list) else content
 
@@ -173,42 +172,29 @@ def _judge_rows(case: Case, content: Any) -> Iterator[str]:
 
 
 def _judge_shred(case: Case, content: Any) -> Iterator[str]:
-    wanted, found = case.expect["columns"], content["columns"]
+    wanted, found = case.expect["columns"], _decoded(content["columns"])
     if len(wanted) != len(found):
         raise _WrongError(f"{len(found)} rows in place of {len(wanted)}")
-    for row, (each, other) in enumerate(zip(wanted, found, strict=True)):
-        yield from _compare_pair(case.input["schema"], each, other, f"row {row}")
+    schema = case.input["schema"]
+    for row, (pair, other) in enumerate(zip(wanted, found, strict=True)):
+        yield from _compare_pairs(schema, typed_pair(schema, pair), other, f"row {row}")
 
 
-def _compare_pair(schema: shredding_schema.Schema, wanted: Any, found: Any, where: str) -> Iterator[str]:
+def _compare_pairs(schema: Schema, wanted: Any, found: Any, where: str) -> Iterator[str]:
+    """Compare the columns of a row: a value may stay in `value` where the specification leaves the choice."""
     if wanted is None or found is None:
         if wanted is not found:
-            raise _WrongError(f"{where}: {describe(_decoded(found))} in place of {describe(wanted)}")
+            raise _WrongError(f"{where}: {describe(found)} in place of {describe(wanted)}")
         return
-    yield from _compare_cell(wanted["value"], found["value"], f"{where}, value")
-    yield from _compare_payload(schema, wanted["typed_value"], found["typed_value"], f"{where}, typed_value")
-
-
-def _compare_payload(schema: shredding_schema.Schema, wanted: Any, found: Any, where: str) -> Iterator[str]:
-    if isinstance(schema, Mapping) and "object" in schema and _same_names(wanted, found):
-        for name, part in schema["object"].items():
-            yield from _compare_pair(part, wanted.get(name), found.get(name), f"{where}.{name}")
-    elif isinstance(schema, Mapping) and "array" in schema and _same_length(wanted, found):
-        for place, (each, other) in enumerate(zip(wanted, found, strict=True)):
-            yield from _compare_pair(schema["array"], each, other, f"{where}[{place}]")
-    elif isinstance(schema, str) and wanted is not None and isinstance(found, Mapping) and TYPED_KEY in found:
-        typed = {shredding_schema.payload_type(schema): wanted}
-        yield from _notes(compare(typed, found[TYPED_KEY]), f"{where}, ")
-    elif wanted is not None or found is not None:
-        raise _WrongError(f"{where}: {describe(_decoded(found))} in place of {describe(wanted)}")
-
-
-def _same_names(wanted: Any, found: Any) -> bool:
-    return isinstance(wanted, Mapping) and isinstance(found, Mapping) and wanted.keys() == found.keys()
-
-
-def _same_length(wanted: Any, found: Any) -> bool:
-    return isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found)
+    try:
+        value, other = assemble(schema, wanted), assemble(schema, found)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _WrongError(f"{where}: columns that no writer may leave: {error}") from error
+    if value is None or other is None:
+        raise _WrongError(f"{where}: {describe(found)} in place of {describe(wanted)}")
+    yield from _notes(compare(value, other), f"{where}, ")
+    if wanted != found:
+        yield f"{where} is stored as {describe(found)}, and not as {describe(wanted)}"
 
 
 def _judge_stats(case: Case, content: Any) -> Iterator[str]:

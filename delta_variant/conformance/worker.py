@@ -9,8 +9,9 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +20,7 @@ from .case import Case
 from .engine import Engine
 from .engines import start
 
-__all__ = ["case_from_line", "case_line"]
+__all__ = ["case_from_line", "case_line", "serve"]
 
 
 def case_line(number: int, case: Case) -> str:
@@ -46,14 +47,14 @@ def case_from_line(line: str) -> tuple[int, Case]:
     return asked["number"], case
 
 
-def main(name: str) -> None:
-    """Start the engine, say so, and answer until standard input ends."""
+def serve(start_engine: Callable[[Path], Engine]) -> None:
+    """Start an engine, say so, and answer until standard input ends."""
     answers = _private_stdout()
     with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
         home = Path(scratch) / "engine"
         home.mkdir()
         try:
-            engine = start(name, home)
+            engine = start_engine(home)
         except Exception as error:  # whatever a foreign engine raises, it is absent
             _say(answers, {"absent": f"{type(error).__name__}: {error}"})
             return
@@ -82,4 +83,4 @@ def _say(answers: IO[str], message: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    serve(partial(start, sys.argv[1]))
