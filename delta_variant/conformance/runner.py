@@ -58,7 +58,7 @@ def run(
         _run_engine(
             cases, EngineProcess(name, command(name), start_seconds), name, timeout_seconds, on_result
         )
-        for name in engines
+        for name in dict.fromkeys(engines)
     ]
     return Run(tuple(cases), tuple(runs))
 

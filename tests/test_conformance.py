@@ -1,0 +1,596 @@
+"""The conformance kit: liars are caught, crashes and hangs are results, and broken cases are refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from delta_variant.cli import main
+from delta_variant.cli.app import app
+from delta_variant.conformance import Case, EngineRun, Run, decoding, html_page, json_report, load_cases, run
+from delta_variant.conformance.asking import Answer, ask
+from delta_variant.conformance.decoding import NotAVariantError, decode, decode_concatenated
+from delta_variant.conformance.engines import start
+from delta_variant.conformance.judge import Result, judge
+from delta_variant.conformance.parquet_annotation import annotate
+from delta_variant.conformance.report import counts, matrix_rows, score
+from delta_variant.conformance.typed_values import compare, describe, fault_of
+from delta_variant.conformance.worker import case_from_line, case_line
+from delta_variant.errors import InvalidCaseError
+
+ONE = {"metadata": "010000", "value": "0c01"}
+HOSTILE = "<script>alert('x')</script><img src=http://x onerror=\"y\">\0\x1b[2J\u202e"
+
+
+def write_case(folder: Path, kind: str, name: str, **entries: Any) -> Path:
+    """Write a case with what every case has, and return its folder."""
+    case = folder / "cases" / kind / name
+    case.mkdir(parents=True)
+    common = {"rules": ["R4"], "verdict": "keeps", "section": "VariantShredding.md", "about": "A case"}
+    (case / "case.json").write_text(json.dumps({**common, **entries}), encoding="utf-8")
+    return case
+
+
+def write_shredded(file: Path, rows: list[tuple[int, str]], *, value: bytes | None = None) -> None:
+    """Write objects of `a`, int64, and `b`, string, both of them shredded, with `value` beside them."""
+    fields = [
+        {"metadata": b"\x01\x02\0\1\2ab", "value": value, "typed_value": {"a": field(a), "b": field(b)}}
+        for a, b in rows
+    ]
+    members = {
+        name: pa.struct([("value", pa.binary()), ("typed_value", kind)]) for name, kind in LEAVES.items()
+    }
+    group = [("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.struct(members.items()))]
+    pq.write_table(pa.table({"v": pa.array(fields, pa.struct(group))}), file)
+
+
+LEAVES = {"a": pa.int64(), "b": pa.string()}
+
+
+def field(value: object) -> dict[str, object]:
+    return {"value": None, "typed_value": value}
+
+
+def typed(a: int, b: str) -> dict[str, Any]:
+    return {"object": {"a": {"int64": a}, "b": {"string": b}}}
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> list[Case]:
+    """Return three cases: two files to be read, and one whose value contradicts its typed_value."""
+    for number in (1, 2):
+        folder = write_case(
+            tmp_path,
+            "unshred",
+            f"read_{number}",
+            input={"file": "f.parquet"},
+            expect={"rows": [typed(number, "x")]},
+        )
+        write_shredded(folder / "f.parquet", [(number, "x")])
+    folder = write_case(
+        tmp_path,
+        "unshred",
+        "refuse",
+        verdict="breaks",
+        input={"file": "f.parquet"},
+        expect={"error": "ConflictingValueError"},
+    )
+    write_shredded(folder / "f.parquet", [(3, "x")], value=b"\x0c\x05")
+    return load_cases([tmp_path])
+
+
+# An engine that reads as ours does, but for what stands in place of {}.
+LIAR = """
+import os, subprocess, sys, time
+from dataclasses import replace
+from delta_variant.conformance.engine import VariantBytes
+from delta_variant.conformance.engines import ours
+from delta_variant.conformance.worker import serve
+
+honest = ours.start(None)
+answers = []
+
+def read(file, column):
+    number = len(answers) + 1
+    {}
+
+def start(scratch):
+    return replace(honest, name="liar", read=read)
+
+serve(start)
+"""
+
+NULL = "answers.append(1); return [None]"
+SWAPPED = """answers.append(1)
+    [found] = honest.read(file, column)
+    return [VariantBytes(found.metadata.replace(b"ab", b"ba"), found.value)]"""
+REFUSING = "answers.append(1); raise RuntimeError('not today')"
+PREVIOUS = """answers.append([VariantBytes(b"\\1\\0\\0", b"\\0")] if file.parent.name == "refuse" else
+        honest.read(file, column))
+    return answers[-2] if number > 1 else answers[-1]"""
+EXITING = "os._exit(3) if file.parent.name == 'read_1' else None; return honest.read(file, column)"
+ABORTING = "os.abort() if file.parent.name == 'read_1' else None; return honest.read(file, column)"
+HANGING = "time.sleep(60) if file.parent.name == 'read_1' else None; return honest.read(file, column)"
+CHATTING = """print('rubbish'); print('{"number": 1}'); os.write(1, b"more\\n")
+    subprocess.run([sys.executable, "-c", "print('from a child')"])
+    return honest.read(file, column)"""
+NO_VARIANT = "return [VariantBytes(b'', b'')]"
+
+
+def run_liar(tmp_path: Path, cases: list[Case], lie: str, **options: Any) -> EngineRun:
+    script = tmp_path / "liar.py"
+    script.write_text(LIAR.replace("{}", lie, 1), encoding="utf-8")
+    [engine] = run(cases, ["liar"], command=lambda name: [sys.executable, str(script)], **options).engines
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("lie", "statuses"),
+    [
+        ("return honest.read(file, column)", ["pass", "pass", "pass"]),
+        (NULL, ["wrong value", "wrong value", "wrong value"]),
+        (SWAPPED, ["wrong value", "wrong value", "pass"]),
+        (REFUSING, ["refused", "refused", "pass"]),
+        (PREVIOUS, ["pass", "wrong value", "wrong value"]),
+        (EXITING, ["crashed", "pass", "pass"]),
+        (ABORTING, ["crashed", "pass", "pass"]),
+        (CHATTING, ["pass", "pass", "pass"]),
+        (NO_VARIANT, ["wrong value", "wrong value", "wrong value"]),
+    ],
+    ids=[
+        "honest",
+        "null",
+        "swapped",
+        "refusing",
+        "previous",
+        "exiting",
+        "aborting",
+        "chatting",
+        "no variant",
+    ],
+)
+def test_an_adapter_that_lies_is_caught(tmp_path: Path, cases: list[Case], lie: str, statuses: list[str]):
+    engine = run_liar(tmp_path, cases, lie)
+    assert engine.absent is None
+    assert [result.status for result in engine.results] == statuses, engine.results
+
+
+def test_a_hang_is_a_result_of_its_case_and_the_next_one_is_asked(tmp_path: Path, cases: list[Case]):
+    engine = run_liar(tmp_path, cases, HANGING, timeout_seconds=3)
+    assert [result.status for result in engine.results] == ["timed out", "pass", "pass"]
+    assert engine.results[0].got == "no answer within 3 seconds"
+
+
+def test_a_crash_says_by_what_and_the_last_words(tmp_path: Path, cases: list[Case]):
+    lie = "print('out of luck', flush=True); " + ABORTING
+    crashed = run_liar(tmp_path, cases, lie).results[0]
+    assert crashed.got.startswith(f"killed by {signal.SIGABRT.name}: out of luck")
+    assert run_liar(tmp_path, cases, EXITING).results[0].got == "exit status 3"
+
+
+@pytest.mark.parametrize(
+    ("start_up", "sentence"),
+    [
+        (
+            "raise ImportError('No module named spoons')",
+            "liar did not start: ImportError: No module named spoons",
+        ),
+        ("import os; print('no memory', flush=True); os._exit(9)", "liar did not start: no memory"),
+        ("time.sleep(60)", "liar did not start: "),
+    ],
+)
+def test_an_engine_that_does_not_start_is_absent(
+    tmp_path: Path, cases: list[Case], start_up: str, sentence: str
+):
+    lie = (
+        f"pass\n\ndef start(scratch):\n    {start_up}\n\nserve(start)\nsys.exit()\n\ndef unused():\n    pass"
+    )
+    engine = run_liar(tmp_path, cases, lie, start_seconds=5)
+    assert (engine.absent, engine.results) == (sentence, ())
+    [heading, row] = matrix_rows(Run(tuple(cases), (engine,)))
+    assert dict(zip(heading, row, strict=True))["engine"] == "liar (absent)"
+
+
+def test_no_engine_is_told_what_is_expected(cases: list[Case]):
+    number, case = case_from_line(case_line(7, cases[0]))
+    assert (number, case.expect, case.about, case.verdict) == (7, {}, "", "")
+    assert (case.id, case.kind, case.input) == (cases[0].id, cases[0].kind, cases[0].input)
+
+
+def test_of_our_own_errors_the_class_counts(cases: list[Case]):
+    case = cases[2]
+    wrong_class = Answer("refused", message="no", error_classes=("DataFileError", "DeltaVariantError"))
+    right_class = Answer("refused", message="no", error_classes=("ConflictingValueError", "ShreddingError"))
+    assert judge(case, "ours", wrong_class, is_ours=True).status == "refused"
+    assert judge(case, "ours", right_class, is_ours=True).status == "pass"
+    assert judge(case, "other", wrong_class).status == "pass"
+
+
+def test_either_an_error_or_the_answer_passes_where_both_are_allowed(tmp_path: Path):
+    expect = {"rows": [{"int8": 1}], "error": "ConflictingValueError"}
+    folder = write_case(tmp_path, "file", "either", input={"file": "f"}, expect=expect)
+    (folder / "f").touch()
+    [case] = load_cases([tmp_path])
+    bytes_of = {"rows": [{"$variant": ["010000", "0c01"]}]}
+    other = {"rows": [{"$variant": ["010000", "0c02"]}]}
+    assert judge(case, "other", Answer("refused", message="no")).status == "pass"
+    assert judge(case, "other", Answer("answered", bytes_of)).status == "pass"
+    assert judge(case, "other", Answer("answered", other)).status == "wrong value"
+
+
+def test_another_physical_type_is_a_pass_with_a_note(tmp_path: Path):
+    folder = write_case(tmp_path, "file", "wide", input={"file": "f"}, expect={"rows": [{"int64": 1}]})
+    (folder / "f").touch()
+    [case] = load_cases([tmp_path])
+    result = judge(case, "other", Answer("answered", {"rows": [{"$variant": ["010000", "0c01"]}]}))
+    assert result.status == "pass"
+    assert result.notes == ('row 0, $ has another physical type: $: {"int8": 1} in place of {"int64": 1}',)
+
+
+def test_an_option_that_an_engine_lacks_is_not_offered(tmp_path: Path):
+    write_case(
+        tmp_path, "encode", "x", input={"json": "1"}, options={"wings": 2}, expect={"rows": [{"int8": 1}]}
+    )
+    [case] = load_cases([tmp_path])
+    result = judge(case, "ours", ask(start("ours", tmp_path), case, tmp_path))
+    assert (result.status, result.got, result.is_finding) == (
+        "not offered",
+        "ours has no option wings",
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "statuses"),
+    [
+        ("ours", ["pass", "pass", "pass"]),
+        # The column is not annotated: a shredded struct, as it lies in the file, is not a value.
+        ("duckdb", ["wrong value", "wrong value", "wrong value"]),
+        ("pyarrow", ["refused", "refused", "pass"]),
+        ("deltalake", ["not offered", "not offered", "not offered"]),
+    ],
+)
+def test_engines_in_processes_of_their_own(cases: list[Case], name: str, statuses: list[str]):
+    [engine] = run(cases, [name]).engines
+    assert engine.absent is None
+    assert engine.version
+    assert [result.status for result in engine.results] == statuses, engine.results
+
+
+@pytest.mark.parametrize(
+    ("name", "passes"), [("ours", {"shred", "encode", "decode", "stats"}), ("duckdb", {"shred", "decode"})]
+)
+def test_engines_write_encode_and_print(tmp_path: Path, name: str, passes: set[str]):
+    columns = [
+        {"value": None, "typed_value": {"a": field(1), "b": {"value": {"int8": 2}, "typed_value": None}}}
+    ]
+    shredding = {"object": {"a": "int64", "b": "string"}}
+    folder = write_case(
+        tmp_path,
+        "shred",
+        "object",
+        input={"file": "f.parquet", "schema": shredding},
+        expect={"columns": columns},
+    )
+    variant = {"metadata": b"\x01\x02\0\1\2ab", "value": b"\2\2\0\1\0\2\4\x0c\1\x0c\2"}
+    pq.write_table(pa.table({"v": [variant]}), folder / "f.parquet")
+    annotate(folder / "f.parquet", "v")
+    write_case(tmp_path, "encode", "decimal", input={"json": "1.50"}, expect={"rows": [{"decimal4": "1.50"}]})
+    write_case(tmp_path, "decode", "one", input=ONE, expect={"rows": [{"int8": 1}], "json": [1]})
+    write_case(tmp_path, "stats", "one", input={"encode": ONE}, expect={"z85": "0rr9d0rr91"})
+    [engine] = run(load_cases([tmp_path]), [name]).engines
+    assert {result.case.kind for result in engine.results if result.status == "pass"} == passes
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"rules": []}, "rules is a list of at least one rule id"),
+        ({"verdict": "perhaps"}, 'verdict is "keeps" or "breaks"'),
+        ({"abuot": "x"}, "the case has unknown keys: abuot"),
+        ({"input": {"metadata": "01000", "value": "00"}}, "'01000' is not hex"),
+        ({"input": {"metadata": "010000"}}, "input lacks value"),
+        ({"expect": {}}, "expect is empty"),
+        ({"expect": {"row": []}}, "expect has unknown keys: row"),
+        ({"expect": {"rows": [{"int8": 128}]}}, "128 is no payload of int8"),
+        ({"expect": {"rows": [{"int9": 1}]}}, "no type of values is called 'int9'"),
+        ({"expect": {"rows": [{"int8": 1, "int16": 1}]}}, "a typed value is an object of one member"),
+        ({"expect": {"rows": [{"decimal4": 1.5}]}}, "1.5 is no payload of decimal4"),
+        ({"expect": {"error": "wrong"}}, "error is the name of a class of errors"),
+    ],
+)
+def test_a_broken_case_is_refused_by_name(tmp_path: Path, change: dict[str, Any], sentence: str):
+    entries = {"input": ONE, "expect": {"rows": [{"int8": 1}]}, **change}
+    path = write_case(tmp_path, "decode", "broken", **entries) / "case.json"
+    with pytest.raises(InvalidCaseError, match=f"^{re.escape(f'{path}: {sentence}')}"):
+        load_cases([tmp_path])
+
+
+def test_a_case_of_an_unknown_kind_or_with_a_file_outside_is_refused(tmp_path: Path):
+    write_case(tmp_path / "kind", "bake", "cake", input={}, expect={"error": "CakeError"})
+    with pytest.raises(InvalidCaseError, match=r"cake/case\.json: 'bake' is no kind of case"):
+        load_cases([tmp_path / "kind"])
+    (tmp_path / "outside").touch()
+    rows = {"rows": [None]}
+    folder = write_case(tmp_path / "file", "file", "a", input={"file": "../../../../outside"}, expect=rows)
+    with pytest.raises(InvalidCaseError, match=r"\.\./\.\./outside is not within the case"):
+        load_cases([tmp_path / "file"])
+    (folder / "case.json").unlink()
+    with pytest.raises(InvalidCaseError, match=r"case\.json is missing"):
+        load_cases([tmp_path / "file"])
+    with pytest.raises(InvalidCaseError, match="has no folder cases"):
+        load_cases([tmp_path])
+
+
+def test_a_value_nested_too_deeply_for_json_is_refused_by_name(tmp_path: Path):
+    path = write_case(tmp_path, "decode", "deep", input=ONE, expect={}) / "case.json"
+    path.write_text('{"rules": ' + "[" * 100_000, encoding="utf-8")
+    with pytest.raises(InvalidCaseError, match=r"deep/case\.json: "):
+        load_cases([tmp_path])
+
+
+# The judge's own reading of bytes, VariantEncoding.md.
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2002 6affffff", {"decimal4": "-1.50"}),
+        ("2000 05000000", {"decimal4": "5"}),
+        ("2003 05000000", {"decimal4": "0.005"}),
+        ("38 000000 80", {"float": "-0.0"}),
+        ("1c 000000000000f8 7f", {"double": "NaN"}),
+        ("50 f24f9b6481fa49d1b74e8c09a6e31c56", {"uuid": "f24f9b64-81fa-49d1-b74e-8c09a6e31c56"}),
+        ("3c 02000000 0aff", {"binary": "0aff"}),
+        ("03 02 00 00 02 0c05", {"array": [{"int8": 5}, {"null": None}]}),
+    ],
+)
+def test_the_judge_decodes_by_the_specification(value: str, expected: dict[str, Any]):
+    data = bytes.fromhex(value.replace(" ", ""))
+    if "array" in expected:
+        data = bytes.fromhex("03020002030c0500")
+    assert decode(b"\x01\0\0", data) == expected
+
+
+@pytest.mark.parametrize(
+    ("metadata", "value", "sentence"),
+    [
+        ("020000", "00", "metadata of version 2"),
+        ("0100", "00", "bytes 2 to 3 are wanted"),
+        ("11020001026261", "00", "says that it is sorted, and is not"),
+        ("01000000", "00", "metadata has 1 bytes behind its end"),
+        ("010000", "0000", "value has 1 bytes behind its end"),
+        ("010000", "54", "no primitive type has the id 21"),
+        ("010000", "0cff0c"[:2], "bytes 1 to 2 are wanted"),
+        ("010000", "05ff", "a string is not UTF-8"),
+        ("010000", "2027 00000000".replace(" ", ""), "a decimal of scale 39"),
+        ("0101000161", "02010100020c05", "field id 1 in a dictionary of 1 names"),
+        ("0101000161", "02020000000102" + "0000", "an object has a name twice"),
+        ("010000", "03020001010c05", "goes beyond what holds it|points behind the last"),
+        ("010000", "440060d71d14000000", "a time of"),
+        ("010000", "0f ffffffff".replace(" ", ""), "are wanted"),
+    ],
+)
+def test_the_judge_refuses_what_is_no_variant(metadata: str, value: str, sentence: str):
+    with pytest.raises(NotAVariantError, match=sentence):
+        decode(bytes.fromhex(metadata), bytes.fromhex(value))
+
+
+def test_the_judge_reads_depth_without_recursion_and_stops_at_values_that_share_bytes(monkeypatch):
+    value = b"\0"
+    for _ in range(5_000):
+        value = b"\x0f\1" + bytes(4) + len(value).to_bytes(4, "little") + value
+    deep = decode(b"\1\0\0", value)
+    assert list(compare(deep, deep)) == []
+    assert describe(deep, 30).endswith("…")
+    assert fault_of(deep) is None
+
+    monkeypatch.setattr(decoding, "MAX_VALUES", 1_000)
+    bomb = b"\0"
+    for _ in range(20):
+        bomb = b"\x0f\2" + bytes(8) + len(bomb).to_bytes(4, "little") + bomb
+    with pytest.raises(NotAVariantError, match="more than 1,000 values"):
+        decode(b"\1\0\0", bomb)
+
+
+def test_padding_is_allowed_behind_a_concatenated_variant_and_nothing_else():
+    assert decode_concatenated(b"\1\0\0\x0c\1\0\0\0") == {"int8": 1}
+    with pytest.raises(NotAVariantError, match="4 bytes are behind the value"):
+        decode_concatenated(b"\1\0\0\x0c\1\0\0\0\0")
+    with pytest.raises(NotAVariantError, match="not only padding"):
+        decode_concatenated(b"\1\0\0\x0c\1\7")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "verdict"),
+    [
+        ({"int8": 1}, {"decimal16": "1.00"}, "equal"),
+        ({"int8": 1}, {"int8": 1}, "same"),
+        ({"decimal4": "1.5"}, {"decimal4": "1.50"}, "equal"),
+        ({"timestamp": 1}, {"timestamp_nanos": 1_000}, "equal"),
+        ({"timestamp": 1}, {"timestamp_ntz": 1}, "other"),
+        ({"float": 1.5}, {"double": 1.5}, "other"),
+        ({"double": 1.0}, {"int8": 1}, "other"),
+        ({"double": "-0.0"}, {"double": 0.0}, "other"),
+        ({"double": "NaN"}, {"double": "NaN"}, "same"),
+        ({"int8": 1}, {"int8": 2}, "other"),
+        ({"boolean": True}, {"int8": 1}, "other"),
+        ({"null": None}, {"object": {}}, "other"),
+        (
+            {"object": {"a": {"int8": 1}, "b": {"null": None}}},
+            {"object": {"b": {"null": None}, "a": {"int8": 1}}},
+            "same",
+        ),
+        ({"array": [{"int8": 1}]}, {"array": []}, "other"),
+        ({"decimal16": "9" * 38}, {"decimal16": "9" * 37 + "8"}, "other"),
+    ],
+)
+def test_values_are_equal_by_their_equivalence_class(left: Any, right: Any, verdict: str):
+    """E-Q1, E-Q2"""
+    differences = list(compare(left, right))
+    assert verdict == (
+        "same" if not differences else "equal" if all(d.equal for d in differences) else "other"
+    )
+
+
+def test_a_column_is_annotated_as_variant_and_all_else_in_the_file_stays(tmp_path: Path):
+    file = tmp_path / "f.parquet"
+    table = pa.table({"n": [1, 2], "v": [{"metadata": b"\1\0\0", "value": b"\0"}] * 2, "w": ["x", "y"]})
+    pq.write_table(table, file)
+    annotate(file, "v")
+    assert "optional group field_id=-1 v (Variant(1))" in str(pq.ParquetFile(file).schema)
+    assert pq.read_table(file).to_pylist() == table.to_pylist()
+    with pytest.raises(ValueError, match="no column 'missing'"):
+        annotate(file, "missing")
+
+
+# Reports
+
+
+def hostile_run() -> Run:
+    case = Case(
+        f"decode/{HOSTILE}",
+        "decode",
+        Path(),
+        (HOSTILE,),
+        "keeps",
+        HOSTILE,
+        HOSTILE,
+        {},
+        {},
+        {HOSTILE: HOSTILE},
+    )
+    results = [Result(case, HOSTILE, status, HOSTILE, HOSTILE) for status in ("wrong value", "crashed")]
+    noted = Result(case, HOSTILE, "pass", HOSTILE, HOSTILE, (HOSTILE,))
+    engines = [EngineRun(HOSTILE, HOSTILE, (each,)) for each in (*results, noted)]
+    return Run((case,), (*engines, EngineRun(HOSTILE, absent=HOSTILE)))
+
+
+class _Tags(HTMLParser):
+    """The tags and attributes of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag not in ("meta", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_hostile_names_do_not_break_the_page():
+    page = html_page(hostile_run())
+    tags = _Tags()
+    tags.feed(page)
+    assert tags.open == []
+    assert not tags.tags & {"script", "img", "link", "iframe"}
+    assert not {name for name in tags.attributes if name.startswith("on")} | tags.attributes & {"src"}
+    assert not {"\0", "\x1b", "\u202e"} & set(page)
+    assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;" in page
+
+
+def test_the_page_loads_nothing_and_has_what_was_found(tmp_path: Path, cases: list[Case]):
+    engine = run_liar(tmp_path, cases, NULL)
+    page = html_page(Run(tuple(cases), (engine,)))
+    assert "default-src &#x27;none&#x27;" in page
+    assert "@import" not in page
+    assert "url(" not in page
+    for text in ("unshred/read_1", "wrong value", "R4", "VariantShredding.md"):
+        assert text in page
+    assert page.count('<details class="finding e0 wrong">') == 3
+
+
+def test_the_json_report_has_every_result(tmp_path: Path, cases: list[Case]):
+    engine = run_liar(tmp_path, cases, REFUSING)
+    report = json.loads(json.dumps(json_report(Run(tuple(cases), (engine,)))))
+    assert [case["id"] for case in report["cases"]] == ["unshred/read_1", "unshred/read_2", "unshred/refuse"]
+    [found] = report["engines"]
+    assert (found["name"], found["score"], found["counts"]) == ("liar", 33, {"refused": 2, "pass": 1})
+    assert found["results"][0]["got"] == "RuntimeError: not today"
+
+
+def test_a_wrong_value_counts_worse_than_a_refusal_and_what_is_not_offered_not_at_all(cases: list[Case]):
+    def scored(*statuses: Any) -> int | None:
+        return score(Result(cases[0], "x", status, "") for status in statuses)
+
+    assert scored("pass", "pass", "not offered") == 100
+    assert scored("pass", "wrong value") < scored("pass", "crashed") < scored("pass", "refused") == 50
+    assert scored("not offered") is None
+    assert counts(Result(cases[0], "x", "pass", "") for _ in range(2)) == {"pass": 2}
+
+
+# The command line
+
+
+def conformance(*arguments: str):
+    return CliRunner().invoke(app, ["conformance", *arguments])
+
+
+def test_the_command_prints_the_matrix_and_exits_with_0_where_ours_passes_all(
+    tmp_path: Path, cases: list[Case]
+):
+    page = tmp_path / "page.html"
+    result = conformance(
+        "--cases", str(tmp_path), "--engine", "ours", "--engine", "ours", "--html", str(page)
+    )
+    assert result.exit_code == 0
+    heading, row = (re.split(r" {2,}", line.strip()) for line in result.stdout.splitlines()[-2:])
+    assert heading == [
+        "engine",
+        "unshred 3",
+        "all",
+        "wrong value",
+        "crashed",
+        "timed out",
+        "refused",
+        "score",
+    ]
+    assert row[1:] == ["3/3", "3/3", "-", "-", "-", "-", "100"]
+    assert row[0].startswith("ours ")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_the_command_exits_with_1_where_an_engine_that_it_names_has_findings(
+    tmp_path: Path, cases: list[Case]
+):
+    result = conformance("--cases", str(tmp_path), "--engine", "pyarrow", "--json")
+    assert result.exit_code == 1
+    assert [each["status"] for each in json.loads(result.stdout)["engines"][0]["results"]] == [
+        "refused",
+        "refused",
+        "pass",
+    ]
+    assert "pyarrow: refused in unshred/read_1" in result.stderr
+
+
+def test_the_command_exits_with_2_for_an_engine_that_does_not_start(
+    tmp_path: Path, cases: list[Case], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no_java"))
+    result = conformance("--cases", str(tmp_path), "--engine", "spark")
+    assert result.exit_code == 2
+    assert "absent: spark did not start: " in result.stdout
+
+
+def test_the_command_exits_with_2_for_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert conformance("--engine", "steam").exit_code == 2
+    with pytest.raises(SystemExit, match="2"):
+        main(["conformance", "--cases", str(tmp_path)])
+    assert f"delta-variant: {tmp_path} has no folder cases" in capsys.readouterr().err

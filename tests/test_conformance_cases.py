@@ -1,0 +1,53 @@
+"""Every conformance case by our own functions, in this process; types and bytes are to be the very ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from locations import CORPORA
+
+from delta_variant.conformance import Case, load_cases
+from delta_variant.conformance.asking import ask
+from delta_variant.conformance.engine import Engine
+from delta_variant.conformance.engines import start
+from delta_variant.conformance.judge import judge
+
+FIXTURES = Path(__file__).resolve().parents[1] / "protocol_fixtures"
+PARQUET_TESTING = CORPORA / "parquet-testing"
+CASES = load_cases([FIXTURES, *([PARQUET_TESTING] if PARQUET_TESTING.is_dir() else [])])
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    """Return our own engine."""
+    return start("ours", tmp_path_factory.mktemp("engine"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_case_passes(ours: Engine, case: Case, tmp_path: Path):
+    result = judge(case, "ours", ask(ours, case, tmp_path), is_ours=True)
+    assert result.status == "pass", f"{case.about}: expected {result.expected}, got {result.got}"
+    assert result.notes == ()
+
+
+def test_parquet_testing_is_there_whole(corpora: Path):
+    """128 files to be read, 6 to be refused, 3 where both is right and one answer is asked for, 28 values."""
+    cases = load_cases([corpora / "parquet-testing"])
+    counted = {
+        "read": [
+            case for case in cases if case.kind == "unshred" and case.error is None and not case.options
+        ],
+        "refused": [case for case in cases if case.error is not None and not case.has_answer],
+        "either": [case for case in cases if case.error is not None and case.has_answer],
+        "lenient": [case for case in cases if case.options],
+        "values": [case for case in cases if case.kind == "decode"],
+    }
+    assert {name: len(found) for name, found in counted.items()} == {
+        "read": 128,
+        "refused": 6,
+        "either": 3,
+        "lenient": 3,
+        "values": 28,
+    }
+    assert {case.id for case in counted["lenient"]} == {f"{case.id}-lenient" for case in counted["either"]}
