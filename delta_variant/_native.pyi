@@ -6,6 +6,7 @@ from typing import Any, Protocol, final, type_check_only
 
 import pyarrow as pa
 
+from .data_file import Encoding
 from .variant import DuplicateKeys, Floats, OnConflict
 
 __all__ = [
@@ -78,7 +79,7 @@ class DataFileWriter:
         cls,
         place: str | PathLike[str] | Sink,
         schema: pa.Schema,
-        encodings: list[tuple[str, pa.Field[Any]] | None],
+        encodings: Sequence[Encoding],
         *,
         floats: Floats,
         duplicate_keys: DuplicateKeys,
@@ -100,7 +101,7 @@ class DataFile:
     @property
     def schema(self) -> pa.Schema: ...
     def inspect(self) -> dict[str, Any]: ...
-    def bounds(self, variants: list[str], max_stats_paths: int) -> list[Any]: ...
+    def bounds(self, variants: list[list[str]], max_stats_paths: int) -> list[Any]: ...
     def read(
         self,
         projections: list[tuple[list[str], tuple[str, list[str | int], bool] | None, pa.Field[Any]]],

@@ -10,9 +10,11 @@ from os import PathLike, fspath
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from . import _native, store
 from .errors import DataFileError, DeltaVariantError, ShreddingError, StoreError
+from .schema import is_variant as is_marked
 from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema
 from .stats import FileStatistics, Path, from_report
 from .store import Store
@@ -42,6 +44,9 @@ Shredding: TypeAlias = "ShreddingSchema | Literal['infer'] | None"
 
 Draft: TypeAlias = Literal["strict", "compat"]
 """A Variant in the layout of the older Spark draft is read by its rules, or as its algorithm reads it."""
+
+Encoding: TypeAlias = "tuple[Literal['json', 'variant'], pa.Field[Any]] | list[Encoding] | None"
+"""What a column becomes in a file: a Variant shredded by a schema, a struct of such columns, or itself."""
 
 OnInvalid: TypeAlias = Literal["error", "reject", "null"]
 Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
@@ -229,7 +234,7 @@ class _OpenFile:
         if local is not None:
             local.parent.mkdir(parents=True, exist_ok=True)
         encodings = [
-            _encoding(index, field, sample, options) if field.name in variants else None
+            _encoding(field, [batch.column(index) for batch in sample], options, field.name in variants)
             for index, field in enumerate(schema)
         ]
         writer = _native.DataFileWriter(
@@ -259,18 +264,30 @@ class _OpenFile:
 
 
 def _encoding(
-    index: int, field: pa.Field[Any], sample: Sequence[pa.RecordBatch], options: WriteOptions
-) -> tuple[str, pa.Field[Any]]:
-    kind = "variant" if pa.types.is_struct(field.type) else "json"
+    field: pa.Field[Any], arrays: Sequence[Any], options: WriteOptions, is_variant: bool
+) -> Encoding:
+    """Return what a column becomes: Variants are shredded at the top and within structs."""
+    if is_variant:
+        kind: Literal["json", "variant"] = "variant" if pa.types.is_struct(field.type) else "json"
+        return kind, _shredding_schema(field.name, arrays, options)
+    if not pa.types.is_struct(field.type):
+        return None
+    parts = [
+        _encoding(part, [pc.struct_field(array, [index]) for array in arrays], options, is_marked(part))
+        for index, part in enumerate(field.type)
+    ]
+    return parts if any(parts) else None
+
+
+def _shredding_schema(name: str, arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:
     shredding = options.shredding
     if isinstance(shredding, Mapping):
-        shredding = shredding[field.name]
+        shredding = shredding.get(name)
     if isinstance(shredding, ShreddingSchema):
-        return kind, shredding.field
+        return shredding.field
     if shredding is None:
-        return kind, UNSHREDDED.field
-    arrays = [batch.column(index) for batch in sample]
-    return kind, _native.infer(arrays, MAX_LEAVES, MAX_DEPTH, options.spark_compatible)
+        return UNSHREDDED.field
+    return _native.infer(list(arrays), MAX_LEAVES, MAX_DEPTH, options.spark_compatible)
 
 
 @dataclass(frozen=True)
@@ -360,34 +377,10 @@ def file_stats(
     name = fspath(path)
     with naming(name):
         file = _native.DataFile(name)
-        variants = variant_columns(file)
-        columns = _without_inner_columns(file, file.bounds(variants, max_variant_stats_paths))
-        return from_report(file.num_rows, columns, file.schema.names, None)
-
-
-def _without_inner_columns(file: _native.DataFile, columns: Sequence[Any]) -> list[Any]:
-    """Return a report in which a Variant within a struct is one leaf, as null as its `metadata`."""
-    nested = {path for field in file.schema for path in _variant_groups(field, ())}
-    return [column if isinstance(column, dict) else list(_outer(column, nested)) for column in columns]
-
-
-def _variant_groups(field: pa.Field[Any], parents: Path) -> Iterator[Path]:
-    path = (*parents, field.name)
-    if _is_variant_group(field.type):
-        yield path
-    elif pa.types.is_struct(field.type):
-        for part in field.type:
-            yield from _variant_groups(part, path)
-
-
-def _outer(leaves: Sequence[Any], variants: Collection[Path]) -> Iterator[Any]:
-    for leaf in leaves:
-        path, nulls = tuple(leaf[0]), leaf[1]
-        variant = next((path[:length] for length in range(1, len(path)) if path[:length] in variants), None)
-        if variant is None:
-            yield leaf
-        elif path == (*variant, "metadata"):
-            yield variant, nulls, None, None
+        variants = [list(path) for path in _variant_paths(file)]
+        return from_report(
+            file.num_rows, file.bounds(variants, max_variant_stats_paths), file.schema.names, None
+        )
 
 
 def variant_columns(file: _native.DataFile) -> list[str]:
@@ -396,9 +389,15 @@ def variant_columns(file: _native.DataFile) -> list[str]:
     Raises DataFileError for an annotation of another version than 1 (requirements P-S2), and ShreddingError
     for a Variant in the layout of the older Spark draft.
     """
+    return [path[0] for path in _variant_paths(file) if len(path) == 1]
+
+
+def _variant_paths(file: _native.DataFile) -> Iterator[Path]:
+    """Yield the paths of the Variants of a file, at the top and within structs."""
     check_layout(file)
     annotated = dict(_annotated(file))
-    return [field.name for field in file.schema if field.name in annotated or _is_variant_group(field.type)]
+    for field in file.schema:
+        yield from _variants_in(field, (), annotated)
 
 
 def check_layout(file: _native.DataFile) -> None:
@@ -412,14 +411,22 @@ def check_layout(file: _native.DataFile) -> None:
             )
 
 
-def _annotated(file: _native.DataFile) -> Iterator[tuple[str, int | None]]:
+def _variants_in(field: pa.Field[Any], parents: Path, annotated: Collection[Path]) -> Iterator[Path]:
+    path = (*parents, field.name)
+    if path in annotated or _is_variant_group(field.type):
+        yield path
+    elif pa.types.is_struct(field.type):
+        for part in field.type:
+            yield from _variants_in(part, path, annotated)
+
+
+def _annotated(file: _native.DataFile) -> Iterator[tuple[Path, int | None]]:
     for path, version in file.inspect()["variants"]:
         if version not in (None, 1):
             raise DataFileError(
                 f"column {'.'.join(path)} is VARIANT({version}), and only VARIANT(1) is known"
             )
-        if len(path) == 1:
-            yield path[0], version
+        yield tuple(path), version
 
 
 def _is_variant_group(arrow_type: pa.DataType) -> bool:

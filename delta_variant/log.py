@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from . import stats
 from .actions import (
     Action,
     AddFile,
@@ -30,7 +31,14 @@ from .actions import (
     decode_path,
     encode_commit,
 )
-from .errors import MalformedLogError, StoreError, TableNotFoundError, VersionNotFoundError
+from .errors import (
+    MalformedLogError,
+    MalformedVariantError,
+    ShreddingError,
+    StoreError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from .snapshot import FILES_SCHEMA, Checkpoint, Snapshot, files_table, replay
 from .store import Store, TableLocation, list_files, open_store, put_if_absent, read, read_if_present
 
@@ -251,8 +259,7 @@ _TABLE_ACTIONS: dict[str, type[Protocol | Metadata | Txn | DomainMetadata | Side
     "domainMetadata": DomainMetadata,
     "sidecar": Sidecar,
 }
-# Tombstones of a checkpoint say nothing of its state. `stats_parsed` is not read: a checkpoint without
-# `stats` text gives files without statistics, which is sound, as a file without them is never skipped.
+# Tombstones of a checkpoint say nothing of its state.
 _COLUMNS = [*(f"add.{name}" for name in _ADD_FIELDS), *_TABLE_ACTIONS]
 
 
@@ -289,15 +296,34 @@ def _decode_manifest(data: bytes, name: str) -> Checkpoint:
 
 
 def _decode_parquet(data: bytes) -> Checkpoint:
+    file = pq.ParquetFile(pa.BufferReader(data))
     actions: list[Action] = []
     files: list[pa.Table] = []
-    for batch in pq.ParquetFile(pa.BufferReader(data)).iter_batches(columns=_COLUMNS):
+    for batch in file.iter_batches(columns=_COLUMNS):
         if "add" in batch.schema.names:
             files.append(_files_of(cast(pa.StructArray, batch.column("add"))))
         for name, kind in _TABLE_ACTIONS.items():
             if name in batch.schema.names:
                 actions += _actions_of(cast(pa.StructArray, batch.column(name)), kind)
-    return Checkpoint(actions, pa.concat_tables([FILES_SCHEMA.empty_table(), *files]))
+    table = pa.concat_tables([FILES_SCHEMA.empty_table(), *files])
+    return Checkpoint(actions, _with_parsed_stats(file, table) if table["stats"].null_count else table)
+
+
+def _with_parsed_stats(file: pq.ParquetFile, files: pa.Table) -> pa.Table:
+    """Fill in the statistics that a checkpoint has as columns only (requirements ST16)."""
+    texts: list[str | None] = []
+    for batch in file.iter_batches(columns=["add.path", "add.stats_parsed"]):
+        adds = cast(pa.StructArray, batch.column("add"))
+        if adds.type.get_field_index("stats_parsed") < 0:
+            return files
+        parsed = pc.struct_field(adds.filter(adds.is_valid()), "stats_parsed")
+        try:
+            texts += stats.texts_of_parsed(cast(pa.StructArray, parsed))
+        except (MalformedVariantError, ShreddingError):
+            # A file without statistics is never skipped, so it is read all the same (ST17).
+            texts += [None] * len(parsed)
+    filled = pc.coalesce(files["stats"], pa.chunked_array([pa.array(texts, pa.string())]))
+    return files.set_column(files.schema.get_field_index("stats"), FILES_SCHEMA.field("stats"), filled)
 
 
 def _actions_of(

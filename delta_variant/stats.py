@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from math import isfinite
 from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from . import z85
+from . import _native, z85
 from .errors import InvalidStatisticsError, InvalidZ85Error, MalformedVariantError
 from .variant import Variant, from_concatenated
 
-__all__ = ["FileStatistics", "decode", "decode_bound", "encode_bound", "from_report"]
+__all__ = ["FileStatistics", "decode", "decode_bound", "encode_bound", "from_report", "texts_of_parsed"]
 
 Path: TypeAlias = tuple[str, ...]
 Nested: TypeAlias = Mapping[str, Any]
 
 PREFIX_CHARACTERS = 32
+MAX_SCALE = 38
 MAX_ASCII = "\x7f"
 MAX_CHARACTER = "\U0010ffff"
 """What follows a shortened upper bound, so that it is greater than every text it stands for."""
@@ -35,7 +37,8 @@ class FileStatistics:
     """What a file's AddFile says of its rows.
 
     `null_count`, `min_values` and `max_values` mirror the schema by physical names: a struct is a mapping.
-    The bounds are JSON values; those of a Variant column are z85 text, which `decode_bound` reads.
+    The bounds are JSON values, decoded numbers with a fraction or an exponent as Decimal, so that no digit is
+    lost; those of a Variant column are z85 text, which `decode_bound` reads.
     """
 
     num_records: int | None = None
@@ -61,14 +64,21 @@ def _digits(value: Any) -> Any:
     """Return bounds with decimals as JSON numbers of all their digits."""
     if isinstance(value, Mapping):
         return {name: _digits(part) for name, part in value.items()}
-    return msgspec.Raw(format(value, "f").encode()) if isinstance(value, Decimal) else value
+    if isinstance(value, Decimal):
+        # All digits of a decimal column; an exponent of another writer could ask for any number of them.
+        is_plain = -MAX_SCALE <= int(value.as_tuple().exponent) <= 0
+        return msgspec.Raw((format(value, "f") if is_plain else str(value)).encode())
+    return value
+
+
+_DECODER = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
 
 
 def decode(text: str) -> FileStatistics:
     """Return the statistics in the text of `AddFile.stats`; raises InvalidStatisticsError."""
     try:
-        entries = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+        entries = _DECODER.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidStatisticsError(f"the statistics are no JSON object: {error}") from error
     return FileStatistics(
         entries.get("numRecords"),
@@ -134,28 +144,77 @@ def _put(target: dict[str, Any], path: Path, value: Any) -> None:
 
 
 def _bound(row: Any, shorten: Callable[[str], str | None]) -> Any:
-    """Return a bound, an array of one row, as the JSON value that Delta gives it."""
+    """Return a bound, an array of one row or a Variant's bytes, as the JSON value that Delta gives it."""
     if row is None:
         return None
-    arrow_type = row.type
+    if isinstance(row, bytes):
+        return encode_bound(row)
+    (value,) = _json_values(row)
+    return shorten(value) if pa.types.is_string(row.type) else value
+
+
+def texts_of_parsed(parsed: pa.StructArray) -> list[str | None]:
+    """Return the text of `AddFile.stats` for each row of a checkpoint's column `stats_parsed`.
+
+    Variants become the z85 text of their bytes as they are (requirements ST16). Raises MalformedVariantError
+    and ShreddingError for what are none.
+    """
+    rows = _parsed_values(parsed)
+    return [None if row is None else msgspec.json.encode(_digits(row)).decode() for row in rows]
+
+
+def _parsed_values(array: Any) -> list[Any]:
+    if not pa.types.is_struct(array.type):
+        return _json_values(array)
+    if any(part.name == "metadata" and pa.types.is_binary(part.type) for part in array.type):
+        _native.validate(array)
+        variants: Any = _native.unshred(array, "error")
+        return [each and encode_bound(each["metadata"] + each["value"]) for each in variants.to_pylist()]
+    rows: list[dict[str, Any] | None] = [{} if valid else None for valid in array.is_valid().to_pylist()]
+    for index, part in enumerate(array.type):
+        for row, value in zip(rows, _parsed_values(pc.struct_field(array, [index])), strict=True):
+            if row is not None and value is not None:
+                row[part.name] = value
+    return rows
+
+
+def _json_values(array: Any) -> list[Any]:
+    """Return values as the JSON values that Delta gives bounds, None for those that have none."""
+    arrow_type = array.type
     if pa.types.is_timestamp(arrow_type):
-        return _timestamp(row.cast(pa.timestamp("us", arrow_type.tz))[0].value, bool(arrow_type.tz))
-    value = row[0].as_py()
-    if isinstance(value, str):
-        return shorten(value)
-    if isinstance(value, float) and not isfinite(value):
+        zone = "Z" if arrow_type.tz else ""
+        units = UNITS_PER_SECOND[arrow_type.unit]
+        return [_timestamp(each, units, zone) for each in array.cast(pa.int64()).to_pylist()]
+    if pa.types.is_date32(arrow_type):
+        return [_date(days) for days in array.cast(pa.int32()).to_pylist()]
+    values: list[Any] = array.to_pylist()
+    if pa.types.is_floating(arrow_type):
+        return [value if value is not None and isfinite(value) else None for value in values]
+    return values
+
+
+UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+EPOCH = datetime(1970, 1, 1)
+
+
+def _timestamp(units: int | None, units_per_second: int, zone: str) -> str | None:
+    """Return a timestamp to the millisecond below, as the protocol wants it; None beyond the year 9999."""
+    if units is None:
         return None
-    return value.isoformat() if isinstance(value, date) else value
-
-
-def _timestamp(micros: int, has_zone: bool) -> str | None:
-    """Return a timestamp to the millisecond below, as the protocol wants it."""
-    millis = micros // 1000
     try:
-        moment = datetime(1970, 1, 1) + timedelta(milliseconds=millis)
+        moment = EPOCH + timedelta(milliseconds=units * 1000 // units_per_second)
     except OverflowError:
         return None
-    return moment.isoformat(timespec="milliseconds") + ("Z" if has_zone else "")
+    return moment.isoformat(timespec="milliseconds") + zone
+
+
+def _date(days: int | None) -> str | None:
+    if days is None:
+        return None
+    try:
+        return (EPOCH + timedelta(days=days)).date().isoformat()
+    except OverflowError:
+        return None
 
 
 def _shorten_down(text: str) -> str:

@@ -261,7 +261,7 @@ def test_variants_within_other_columns_come_back(kind: str, tmp_path: Path):
     """T6."""
     data = pa.table({"c": nested(EVENTS)[kind]})
     for rows in (data, data.slice(2)):
-        dv.write_table(tmp_path / "t", rows, mode="append")
+        dv.write_table(tmp_path / "t", rows, mode="append", shredding=None)
     found = dv.read_table(tmp_path / "t").read_all().column("c").to_pylist()
     assert found == [*data.column("c").to_pylist(), *data.slice(2).column("c").to_pylist()]
 

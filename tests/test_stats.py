@@ -17,8 +17,8 @@ import pytest
 from locations import CORPORA
 
 import delta_variant as dv
-from delta_variant.errors import DataFileError, InvalidStatisticsError
-from delta_variant.stats import FileStatistics, decode, decode_bound
+from delta_variant.errors import DataFileError, InvalidStatisticsError, MalformedVariantError
+from delta_variant.stats import FileStatistics, decode, decode_bound, texts_of_parsed
 
 
 def stats_text(tmp_path: Path, data: pa.Table, **options: Any) -> str:
@@ -344,6 +344,53 @@ def test_a_table_without_shredding_has_null_counts_only(tmp_path: Path):
     assert found == {"numRecords": 2, "minValues": {}, "maxValues": {}, "nullCount": {"v": 1}}
 
 
+# Variants within structs.
+
+
+def nested(*texts: str | None, rows: list[bool] | None = None) -> pa.Table:
+    """Return a column `s: struct<n, v: Variant, t: struct<v: Variant>>`; null where `rows` says no."""
+    v = dv.parse_json(list(texts))
+    field = pa.field("v", v.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
+    inner = pa.StructArray.from_arrays([v], fields=[field])
+    parts = [pa.array(range(len(texts))), v, inner]
+    fields = [pa.field("n", pa.int64()), field, pa.field("t", inner.type)]
+    mask = None if rows is None else pa.array([not row for row in rows])
+    return pa.table({"s": pa.StructArray.from_arrays(parts, fields=fields, mask=mask)})
+
+
+def test_statistics_mirror_the_structs_that_variants_are_in(tmp_path: Path):
+    """ST11, ST14: z85 text where the Variant is, and a null struct is null in its Variants."""
+    data = nested('{"a":1}', '{"a":5}', None, '{"a":"hidden"}', rows=[True, True, True, False])
+    found = stats(tmp_path, data)
+    one, five = z85_of(1), z85_of(5)
+    assert found["minValues"] == {"s": {"n": 0, "v": one, "t": {"v": one}}}
+    assert found["maxValues"] == {"s": {"n": 2, "v": five, "t": {"v": five}}}
+    assert found["nullCount"] == {"s": {"n": 1, "v": 2, "t": {"v": 2}}}
+
+
+def test_nested_variants_are_shredded_and_come_back(tmp_path: Path):
+    data = nested('{"a":1,"b":"x"}', '{"a":"y"}', "null", None, "[1]", rows=[True] * 5)
+    result = dv.write_table(tmp_path / "t", data)
+    file = pq.ParquetFile(tmp_path / "t" / result.files[0].path)
+    assert "typed_value" in {part.name for part in file.schema_arrow.field("s").type.field("v").type}
+    columns = {"v": "to_json(s.v)", "w": "to_json(s.t.v)"}
+    texts = dv.read_table(tmp_path / "t", columns=columns).read_all()
+    expected = ['{"a":1,"b":"x"}', '{"a":"y"}', "null", None, "[1]"]
+    assert texts["v"].to_pylist() == texts["w"].to_pylist() == expected
+    assert dv.file_stats(tmp_path / "t" / result.files[0].path).to_json() == result.files[0].stats.to_json()
+
+
+def test_variants_in_arrays_and_maps_have_no_bounds(tmp_path: Path):
+    """ST11: the array or the map counts its own nulls; its Variants are written unshredded."""
+    v = dv.parse_json(['{"a":1}', '{"a":2}'])
+    mark = {"ARROW:extension:name": "arrow.parquet.variant"}
+    lists = pa.ListArray.from_arrays(
+        pa.array([0, 2, None, 2], pa.int32()), v, type=pa.list_(pa.field("element", v.type, metadata=mark))
+    )
+    found = stats(tmp_path, pa.table({"l": lists}))
+    assert (found["minValues"], found["maxValues"], found["nullCount"]) == ({}, {}, {"l": 1})
+
+
 # Files of others.
 
 
@@ -368,10 +415,7 @@ def test_file_stats_of_databricks_files_are_what_databricks_wrote(name: str):
         assert ours.num_records == theirs.num_records
         assert ours.null_count == theirs.null_count
         for side in ("min_values", "max_values"):
-            expected = readable(getattr(theirs, side))
-            # We compute no bounds of Variants within structs yet.
-            expected.pop("nv", None)
-            assert readable(getattr(ours, side)) == expected
+            assert readable(getattr(ours, side)) == readable(getattr(theirs, side))
 
 
 def readable(values: Any) -> Any:
@@ -392,6 +436,84 @@ def test_file_stats_of_any_parquet_file(tmp_path: Path):
     )
     with pytest.raises(DataFileError, match=r"nothing\.parquet"):
         dv.file_stats(tmp_path / "nothing.parquet")
+
+
+def test_decoded_numbers_keep_every_digit():
+    text = (
+        '{"minValues":{"d":-12345678901234567890.123456789012345678,"e":1E+5},"maxValues":{"i":'
+        + "9" * 38
+        + "}}"
+    )
+    found = decode(text)
+    assert found.min_values == {
+        "d": Decimal("-12345678901234567890.123456789012345678"),
+        "e": Decimal("1E+5"),
+    }
+    assert found.max_values == {"i": int("9" * 38)}
+    again = json.loads(found.to_json(), parse_float=Decimal)
+    assert {name: again[name] for name in ("minValues", "maxValues")} == json.loads(text, parse_float=Decimal)
+
+
+def test_an_exponent_is_not_written_out_in_digits():
+    text = decode('{"minValues":{"d":1e999999999,"e":1e-999999999}}').to_json()
+    assert text == '{"minValues":{"d":1E+999999999,"e":1E-999999999},"maxValues":{},"nullCount":{}}'
+
+
+def parsed(**bounds: pa.Array) -> pa.StructArray:
+    """Return a checkpoint's `stats_parsed` of one file, with the same lower and upper bounds."""
+    side = pa.StructArray.from_arrays(list(bounds.values()), list(bounds))
+    nulls = pa.StructArray.from_arrays([pa.array([0])], ["v"])
+    return pa.StructArray.from_arrays(
+        [pa.array([3]), side, side, nulls], ["numRecords", "minValues", "maxValues", "nullCount"]
+    )
+
+
+def test_parsed_statistics_of_a_checkpoint_become_the_text_of_the_protocol():
+    """ST16: the Variants of `stats_parsed` become z85 of their bytes, in either order of its columns."""
+    metadata, value = bytes.fromhex("0101000124"), bytes.fromhex("02010000 0918" + "00" * 8)
+    for names in (["value", "metadata"], ["metadata", "value"]):
+        variant = pa.array(
+            [{"metadata": metadata, "value": value}], pa.struct([(n, pa.binary()) for n in names])
+        )
+        (text,) = texts_of_parsed(
+            parsed(
+                id=pa.array([7]),
+                d=pa.array([Decimal("-1.50")], pa.decimal128(20, 2)),
+                day=pa.array([-1], pa.date32()),
+                at=pa.array([-1], pa.timestamp("us", "UTC")),
+                ntz=pa.array([1_700_000_000_123], pa.timestamp("ms")),
+                nan=pa.array([float("nan")]),
+                absent=pa.array([None], pa.string()),
+                v=variant,
+            )
+        )
+        side = (
+            '{"id":7,"d":-1.50,"day":"1969-12-31","at":"1969-12-31T23:59:59.999Z",'
+            '"ntz":"2023-11-14T22:13:20.123","v":"0rAf3bMW#D00%Fx0000000000"}'
+        )
+        assert text == f'{{"numRecords":3,"minValues":{side},"maxValues":{side},"nullCount":{{"v":0}}}}'
+
+
+def test_a_file_without_parsed_statistics_has_no_text():
+    rows = pa.concat_arrays([parsed(id=pa.array([1])), pa.nulls(1, parsed(id=pa.array([1])).type)])
+    assert [text is None for text in texts_of_parsed(rows)] == [False, True]
+
+
+def test_a_parsed_bound_that_is_no_variant_is_refused():
+    """ST17: what reads a checkpoint takes its files without statistics then."""
+    kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+    for row in ({"metadata": b"", "value": b"\0"}, {"metadata": None, "value": b"\0"}):
+        with pytest.raises(MalformedVariantError, match="metadata"):
+            texts_of_parsed(parsed(v=pa.array([row], kind)))
+
+
+def test_dates_and_times_that_no_text_can_hold_have_no_bounds(tmp_path: Path):
+    far = pa.table(
+        {"d": pa.array([0, 10**7], pa.date32()), "t": pa.array([0, 2**62], pa.timestamp("us", "UTC"))}
+    )
+    found = stats(tmp_path, far)
+    assert found["minValues"] == {"d": "1970-01-01", "t": "1970-01-01T00:00:00.000Z"}
+    assert found["maxValues"] == {}
 
 
 def test_statistics_are_decoded_and_others_refused():

@@ -64,8 +64,11 @@ def _leaves(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[
             yield (*above, name)
 
 
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+
+
 def _shown(value: Any) -> str:
-    return "" if value is None else shorten(msgspec.json.encode(value).decode(), MAX_BOUND_CHARACTERS)
+    return "" if value is None else shorten(_ENCODER.encode(value).decode(), MAX_BOUND_CHARACTERS)
 
 
 def _path_text(name: str, path_key: str) -> str:

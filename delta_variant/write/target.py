@@ -12,7 +12,7 @@ import msgspec
 
 from .. import data_file, features, properties, schema
 from ..actions import Format, Metadata, Protocol
-from ..data_types import VARIANT, StructField, StructType
+from ..data_types import VARIANT, DataType, StructField, StructType
 from ..snapshot import Snapshot
 
 __all__ = ["Target", "appended", "new_table", "now"]
@@ -54,7 +54,7 @@ def new_table(
     version cannot write.
     """
     settings = dict(configuration or {})
-    if shredding is not None and any(field.type == VARIANT for field in columns.fields):
+    if shredding is not None and _is_shredded(columns):
         settings.setdefault(properties.ENABLE_VARIANT_SHREDDING.name, "true")
     properties.check_new(settings)
     if properties.get(settings, properties.ENABLE_ROW_TRACKING):
@@ -79,6 +79,13 @@ def new_table(
     protocol = features.new_table_protocol(columns, settings)
     features.check_may_append(protocol, settings, columns, where)
     return Target(protocol, metadata, columns, protocol, metadata)
+
+
+def _is_shredded(data_type: DataType) -> bool:
+    """Say whether a write shreds anything of the type: Variants, but not those in arrays and maps."""
+    if isinstance(data_type, StructType):
+        return any(_is_shredded(field.type) for field in data_type.fields)
+    return data_type == VARIANT
 
 
 def _nullable(field: StructField) -> StructField:

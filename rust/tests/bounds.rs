@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use _native::bounds::{ColumnBounds, PathReport, Scalar, Step, VariantBounds, encode_bounds, normalize_path};
+use _native::bounds::{
+    ColumnBounds, LeafBounds, PathReport, Scalar, Step, VariantBounds, encode_bounds, normalize_path,
+};
 use _native::shred::{LeafType, ShreddingSchema};
 use arrow_array::builder::{Int64Builder, ListBuilder};
 use arrow_array::types::Int32Type;
@@ -440,7 +442,7 @@ fn many_paths_take_wider_ids_and_offsets() {
 }
 
 fn column(field: Field, arrays: &[ArrayRef]) -> ColumnBounds {
-    let mut bounds = ColumnBounds::new(&field);
+    let mut bounds = ColumnBounds::new(&field).unwrap();
     arrays.iter().for_each(|array| bounds.update(array).unwrap());
     bounds
 }
@@ -451,7 +453,10 @@ fn ordinary(array: impl Array + 'static) -> (u64, Option<(ArrayRef, ArrayRef)>) 
     let bounds = column(Field::new("c", array.data_type().clone(), true), &[array]);
     let report = bounds.leaves().unwrap().remove(0);
     assert_eq!(report.path, ["c"]);
-    (report.nulls, report.bounds)
+    match report.bounds {
+        LeafBounds::Ordinary(bounds) => (report.nulls, bounds),
+        LeafBounds::Variant(_) => panic!("an ordinary column is no Variant"),
+    }
 }
 
 fn check_ordinary(array: impl Array + 'static, nulls: u64, min: impl Array, max: impl Array) {
@@ -546,28 +551,85 @@ fn the_leaves_of_a_struct_are_null_where_it_is() {
     let report = bounds.leaves().unwrap().remove(0);
     assert_eq!(report.path, ["s", "a"]);
     assert_eq!(report.nulls, 4);
-    let (min, max) = report.bounds.unwrap();
+    let LeafBounds::Ordinary(Some((min, max))) = report.bounds else { panic!("no bounds of a number") };
     assert_eq!(
         (min.to_data(), max.to_data()),
         (Int64Array::from(vec![1]).to_data(), Int64Array::from(vec![1]).to_data())
     );
 }
 
-#[test]
-fn a_variant_within_a_struct_counts_its_nulls() {
-    let binary = || Arc::new(BinaryArray::from(vec![Some(&b"x"[..]), None])) as ArrayRef;
-    let parts = Fields::from(vec![
-        Field::new("metadata", DataType::Binary, true),
-        Field::new("value", DataType::Binary, true),
-    ]);
-    let variant = StructArray::new(parts, vec![binary(), binary()], Some(vec![true, false].into()));
+/// A column `s: struct<v: Variant>` of the given Variants, and the struct's own nulls.
+fn struct_of(variants: StructArray, valid: Vec<bool>) -> (Field, ArrayRef) {
     let extension = [("ARROW:extension:name".to_owned(), "arrow.parquet.variant".to_owned())];
-    let field = Field::new("v", variant.data_type().clone(), true).with_metadata(extension.into());
-    let fields = Fields::from(vec![field]);
-    let array: ArrayRef = Arc::new(StructArray::new(fields.clone(), vec![Arc::new(variant)], None));
-    let reports = column(Field::new("s", DataType::Struct(fields), true), &[array]).leaves().unwrap();
-    assert_eq!(reports.len(), 1);
-    assert_eq!((&reports[0].path[..], reports[0].nulls), (&["s".to_owned(), "v".to_owned()][..], 1));
+    let v = Field::new("v", variants.data_type().clone(), true).with_metadata(extension.into());
+    let fields = Fields::from(vec![v]);
+    let array = StructArray::new(fields.clone(), vec![Arc::new(variants)], Some(valid.into()));
+    (Field::new("s", DataType::Struct(fields), true), Arc::new(array))
+}
+
+#[test]
+fn a_variant_within_a_struct_is_a_leaf_with_bounds_of_its_own() {
+    let numbers = Arc::new(Int64Array::from(vec![Some(1), Some(7), None, Some(99)]));
+    let values = (0..4).map(|_| None::<&[u8]>).collect::<BinaryArray>();
+    let metadata = BinaryArray::from(vec![&[1, 0, 0][..]; 4]);
+    let fields = Fields::from(vec![
+        Field::new("metadata", DataType::Binary, false),
+        Field::new("value", DataType::Binary, true),
+        Field::new("typed_value", DataType::Int64, true),
+    ]);
+    let columns: Vec<ArrayRef> = vec![Arc::new(metadata), Arc::new(values), numbers];
+    let variants = StructArray::new(fields, columns, Some(vec![true, true, false, true].into()));
+    let (field, array) = struct_of(variants, vec![true, true, true, false]);
+    let bounds = column(field, &[array]);
+    let [report] = &bounds.leaves().unwrap()[..] else { panic!("a Variant is one leaf") };
+    assert_eq!((report.path.join("."), report.nulls), ("s.v".to_owned(), 2));
+    let LeafBounds::Variant(variant) = report.bounds else { panic!("no bounds of a Variant") };
+    assert_eq!((variant.rows(), variant.sql_nulls()), (4, 2));
+    assert_eq!(variant.paths()[0].bounds, Some((Scalar::Integer(1), Scalar::Integer(7))));
+}
+
+/// `{"a": 100}`: metadata, and the value as an object.
+const HIDDEN: (&[u8], &[u8]) = (&[1, 1, 0, 1, b'a'], &[2, 1, 0, 0, 2, 0x0C, 100]);
+
+/// A Variant column shredded as `{a, b}` whose rows have the given `value`; `typed` says which have a `typed_value`.
+fn leftovers(values: Vec<Option<&[u8]>>, typed: Vec<bool>) -> StructArray {
+    let numbers = || Arc::new(Int64Array::from_iter_values(0..typed.len() as i64)) as ArrayRef;
+    let inner = |name| (name, group(&vec![false; typed.len()], numbers(), None));
+    let typed_value = object(vec![inner("a"), inner("b")], Some(typed.clone()));
+    let fields = Fields::from(vec![
+        Field::new("metadata", DataType::Binary, false),
+        Field::new("value", DataType::Binary, true),
+        Field::new("typed_value", typed_value.data_type().clone(), true),
+    ]);
+    let metadata: ArrayRef = Arc::new(BinaryArray::from(vec![HIDDEN.0; typed.len()]));
+    StructArray::new(fields, vec![metadata, Arc::new(BinaryArray::from(values)), typed_value], None)
+}
+
+fn bounded_paths(column: &StructArray, trusting: bool) -> Vec<bool> {
+    let schema = object_schema(&[("a", INT64), ("b", INT64)]);
+    let bounds = VariantBounds::new(&schema);
+    let mut bounds = if trusting { bounds } else { bounds.distrusting() };
+    bounds.update(column).unwrap();
+    bounds.paths().iter().map(|path| path.bounds.is_some()).collect()
+}
+
+#[test]
+fn an_object_left_in_value_takes_the_bounds_of_all_its_paths() {
+    let column = leftovers(vec![None, Some(HIDDEN.1)], vec![true, false]);
+    assert_eq!(bounded_paths(&column, false), [false, false]);
+    assert_eq!(bounded_paths(&column, true), [true, true]);
+}
+
+#[test]
+fn a_field_in_both_columns_takes_the_bounds_of_its_path_only() {
+    let column = leftovers(vec![None, Some(HIDDEN.1)], vec![true, true]);
+    assert_eq!(bounded_paths(&column, false), [false, true]);
+}
+
+#[test]
+fn a_value_that_is_no_object_hides_nothing() {
+    let column = leftovers(vec![Some(&[0x05, b'x'][..]), None], vec![false, true]);
+    assert_eq!(bounded_paths(&column, false), [true, true]);
 }
 
 #[test]

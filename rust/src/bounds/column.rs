@@ -1,4 +1,4 @@
-//! The bounds of ordinary columns, for Delta's statistics of a file.
+//! The bounds of the columns of a file, for Delta's statistics of it: ordinary ones, Variants, and structs of both.
 
 use std::sync::Arc;
 
@@ -11,8 +11,10 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, TimeUnit};
 
+use super::VariantBounds;
 use super::extremes::{Extremes, Scalar};
 use crate::error::{Error, Result};
+use crate::shred::layout::Layout;
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 
 /// The null counts and bounds of one column and, where it is a struct, of the fields within it.
@@ -27,33 +29,64 @@ pub struct ColumnBounds {
 #[derive(Debug, Clone, PartialEq)]
 enum Content {
     Leaf(Extremes),
+    Variant(Box<VariantBounds>),
     Struct(Vec<ColumnBounds>),
 }
 
-/// What one leaf of a column holds.
+/// What one leaf of a column holds; a Variant is a leaf.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ColumnReport {
+pub struct ColumnReport<'a> {
     /// The name of the column, and of the fields down to the leaf.
     pub path: Vec<String>,
     /// The rows in which the leaf, or a struct around it, is null.
     pub nulls: u64,
+    pub bounds: LeafBounds<'a>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum LeafBounds<'a> {
     /// The least and the greatest value, each as an array of one row and of the leaf's type: none without values,
     /// for types without an order, and where there was a NaN. Strings are whole.
-    pub bounds: Option<(ArrayRef, ArrayRef)>,
+    Ordinary(Option<(ArrayRef, ArrayRef)>),
+    Variant(&'a VariantBounds),
 }
 
 impl ColumnBounds {
-    /// Lists, maps and Variants count their nulls only.
-    pub fn new(field: &Field) -> Self {
+    /// Fields with the extension name of Variants are shredded as their type says. Lists and maps count their
+    /// nulls only, whatever is in them (requirements ST11).
+    pub fn new(field: &Field) -> Result<Self> {
         let is_variant = field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == VARIANT_EXTENSION);
         let content = match field.data_type() {
-            DataType::Struct(fields) if !is_variant => {
-                Content::Struct(fields.iter().map(|field| ColumnBounds::new(field)).collect())
+            DataType::Struct(fields) if is_variant => {
+                Content::Variant(Box::new(VariantBounds::new(&Layout::parse(fields)?.schema())))
+            }
+            DataType::Struct(fields) => {
+                Content::Struct(fields.iter().map(|field| ColumnBounds::new(field)).collect::<Result<_>>()?)
             }
             data_type => Content::Leaf(Extremes::new(data_type)),
         };
         let (name, data_type) = (field.name().clone(), field.data_type().clone());
-        ColumnBounds { name, data_type, nulls: 0, content }
+        Ok(ColumnBounds { name, data_type, nulls: 0, content })
+    }
+
+    /// The same, for columns that others shredded: see [`VariantBounds::distrusting`].
+    pub fn distrusting(mut self) -> Self {
+        self.content = match self.content {
+            Content::Leaf(extremes) => Content::Leaf(extremes),
+            Content::Variant(variant) => Content::Variant(Box::new(variant.distrusting())),
+            Content::Struct(fields) => {
+                Content::Struct(fields.into_iter().map(ColumnBounds::distrusting).collect())
+            }
+        };
+        self
+    }
+
+    /// The bounds of a column that is a Variant itself.
+    pub fn as_variant(&self) -> Option<&VariantBounds> {
+        match &self.content {
+            Content::Variant(variant) => Some(variant),
+            _ => None,
+        }
     }
 
     /// Take in a batch of the column.
@@ -67,6 +100,10 @@ impl ColumnBounds {
         self.nulls += valid.map_or(0, NullBuffer::null_count) as u64;
         match &mut self.content {
             Content::Leaf(extremes) => extremes.update(array, valid),
+            Content::Variant(variant) => {
+                let group = array.as_struct_opt().ok_or_else(|| unexpected(&self.data_type, array))?;
+                variant.update_valid(group, valid)
+            }
             Content::Struct(fields) => {
                 let columns = array.as_struct_opt().filter(|array| array.num_columns() == fields.len());
                 let columns = columns.ok_or_else(|| unexpected(&self.data_type, array))?.columns();
@@ -83,6 +120,7 @@ impl ColumnBounds {
         self.nulls += other.nulls;
         match (&mut self.content, &other.content) {
             (Content::Leaf(extremes), Content::Leaf(other)) => extremes.merge(other),
+            (Content::Variant(variant), Content::Variant(other)) => variant.merge(other),
             (Content::Struct(fields), Content::Struct(others)) => {
                 fields.iter_mut().zip(others).for_each(|(field, other)| field.merge(other))
             }
@@ -91,27 +129,27 @@ impl ColumnBounds {
     }
 
     /// A report on each leaf, in the order of the schema.
-    pub fn leaves(&self) -> Result<Vec<ColumnReport>> {
+    pub fn leaves(&self) -> Result<Vec<ColumnReport<'_>>> {
         let mut reports = Vec::new();
         self.report(&mut Vec::new(), &mut reports)?;
         Ok(reports)
     }
 
-    fn report(&self, path: &mut Vec<String>, reports: &mut Vec<ColumnReport>) -> Result<()> {
+    fn report<'a>(&'a self, path: &mut Vec<String>, reports: &mut Vec<ColumnReport<'a>>) -> Result<()> {
         path.push(self.name.clone());
-        match &self.content {
-            Content::Struct(fields) => fields.iter().try_for_each(|field| field.report(path, reports))?,
-            Content::Leaf(extremes) => {
-                let bounds = extremes.bounds();
-                let bounds =
-                    bounds.map(|(min, max)| Ok::<_, Error>((self.one_row(min)?, self.one_row(max)?)));
-                reports.push(ColumnReport {
-                    path: path.clone(),
-                    nulls: self.nulls,
-                    bounds: bounds.transpose()?,
-                });
+        let bounds = match &self.content {
+            Content::Struct(fields) => {
+                fields.iter().try_for_each(|field| field.report(path, reports))?;
+                path.pop();
+                return Ok(());
             }
-        }
+            Content::Variant(variant) => LeafBounds::Variant(variant),
+            Content::Leaf(extremes) => LeafBounds::Ordinary(match extremes.bounds() {
+                Some((min, max)) => Some((self.one_row(min)?, self.one_row(max)?)),
+                None => None,
+            }),
+        };
+        reports.push(ColumnReport { path: path.clone(), nulls: self.nulls, bounds });
         path.pop();
         Ok(())
     }

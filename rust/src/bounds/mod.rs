@@ -3,12 +3,13 @@
 mod column;
 mod encode;
 mod extremes;
+mod hidden;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ListArray, StructArray};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 
-pub use self::column::{ColumnBounds, ColumnReport};
+pub use self::column::{ColumnBounds, ColumnReport, LeafBounds};
 pub use self::encode::{encode_bounds, normalize_path};
 use self::extremes::Extremes;
 pub use self::extremes::Scalar;
@@ -20,6 +21,8 @@ use crate::shred::{LeafType, ShreddingSchema};
 pub struct VariantBounds {
     rows: u64,
     sql_nulls: u64,
+    /// Whether `value` is searched for what the shredding schema should have taken.
+    is_distrusting: bool,
     root: Group,
 }
 
@@ -29,6 +32,8 @@ struct Group {
     /// How many of each are not null.
     values: u64,
     typed: u64,
+    /// Whether the `value` of a group around this one held values of this path.
+    is_hidden: bool,
     typed_value: TypedValue,
 }
 
@@ -58,8 +63,8 @@ pub struct PathReport {
     pub typed: u64,
     /// How many values of other types are in `value`.
     pub values: u64,
-    /// The least and the greatest typed value: none below a list, of a type that has no bounds, and where there
-    /// was a NaN.
+    /// The least and the greatest typed value: none below a list, of a type that has no bounds, where there was a
+    /// NaN, and where values of the path are not in its columns.
     pub bounds: Option<(Scalar, Scalar)>,
 }
 
@@ -73,14 +78,28 @@ impl PathReport {
 
 impl VariantBounds {
     pub fn new(schema: &ShreddingSchema) -> Self {
-        VariantBounds { rows: 0, sql_nulls: 0, root: Group::new(schema, true) }
+        VariantBounds { rows: 0, sql_nulls: 0, is_distrusting: false, root: Group::new(schema, true) }
+    }
+
+    /// The same, for columns that others shredded: an object that they left in `value`, or a field that is both
+    /// there and in `typed_value`, takes the bounds of the paths that it has values of (requirements ST4).
+    pub fn distrusting(self) -> Self {
+        VariantBounds { is_distrusting: true, ..self }
     }
 
     /// Take in a batch: a struct of `metadata`, `value` and `typed_value` as the schema lays them out.
     pub fn update(&mut self, group: &StructArray) -> Result<()> {
+        self.update_valid(group, group.nulls())
+    }
+
+    /// Take in the rows of a batch that are `valid`; the others are SQL NULL.
+    fn update_valid(&mut self, group: &StructArray, valid: Option<&NullBuffer>) -> Result<()> {
         self.rows += group.len() as u64;
-        self.sql_nulls += group.null_count() as u64;
-        self.root.update(group, group.nulls())
+        self.sql_nulls += valid.map_or(0, NullBuffer::null_count) as u64;
+        if self.is_distrusting {
+            self.root.find_hidden(group, valid)?;
+        }
+        self.root.update(group, valid)
     }
 
     /// Take in what `other` has seen of the same column, with the same schema.
@@ -130,7 +149,7 @@ impl Group {
             ),
             ShreddingSchema::List(element) => TypedValue::List(Box::new(Group::new(element, false))),
         };
-        Group { values: 0, typed: 0, typed_value }
+        Group { values: 0, typed: 0, is_hidden: false, typed_value }
     }
 
     /// Take in the slots of `group` that are `valid`: what the others hold is arbitrary.
@@ -169,6 +188,7 @@ impl Group {
     fn merge(&mut self, other: &Self) {
         self.values += other.values;
         self.typed += other.typed;
+        self.is_hidden |= other.is_hidden;
         match (&mut self.typed_value, &other.typed_value) {
             (TypedValue::Leaf(_, extremes), TypedValue::Leaf(_, other)) => extremes.merge(other),
             (TypedValue::Object(fields), TypedValue::Object(others)) => {
@@ -187,7 +207,7 @@ impl Group {
                 leaf_type: *leaf_type,
                 typed: self.typed,
                 values: self.values,
-                bounds: extremes.bounds(),
+                bounds: extremes.bounds().filter(|_| !self.is_hidden),
             }),
             TypedValue::Object(fields) => fields.iter().for_each(|(name, field)| {
                 path.push(Step::Field(name.clone()));

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
+use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 
-use crate::bounds::{ColumnBounds, VariantBounds};
+use crate::bounds::ColumnBounds;
 use crate::error::{Error, Result};
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows, text_bytes};
 use crate::parquet::write::{FileSummary, FileWriter, WriteOptions};
@@ -44,6 +45,8 @@ pub enum Encoding {
     Json(ShreddingSchema),
     /// A struct of `metadata` and `value` as a Variant shredded by the schema.
     Variant(ShreddingSchema),
+    /// A struct whose fields become these; none of them is JSON text.
+    Struct(Vec<Encoding>),
 }
 
 /// A value that is not valid JSON.
@@ -57,18 +60,12 @@ pub struct Invalid {
     pub message: String,
 }
 
-/// The bounds of one column of a closed file.
-pub enum Bounds {
-    Plain(ColumnBounds),
-    Variant(VariantBounds),
-}
-
 /// Writes one data file, batch after batch.
 pub struct DataFileWriter<W: Write + Send> {
     writer: FileWriter<W>,
     schema: SchemaRef,
     columns: Vec<Column>,
-    bounds: Vec<Bounds>,
+    bounds: Vec<ColumnBounds>,
     on_invalid: OnInvalid,
     /// Columns that are not encoded yet.
     pending: Option<RecordBatch>,
@@ -78,6 +75,7 @@ enum Column {
     Plain,
     Json(Box<JsonShredder>),
     Variant(ShreddingSchema),
+    Struct(Vec<Column>),
 }
 
 impl<W: Write + Send> DataFileWriter<W> {
@@ -92,16 +90,9 @@ impl<W: Write + Send> DataFileWriter<W> {
     ) -> Result<Self> {
         let fields: Vec<Field> =
             schema.fields().iter().zip(&encodings).map(|(field, encoding)| encoding.field(field)).collect();
-        let bounds = fields.iter().zip(&encodings).map(|(field, encoding)| encoding.bounds(field)).collect();
+        let bounds = fields.iter().map(ColumnBounds::new).collect::<Result<_>>()?;
         let file_schema = Arc::new(Schema::new(fields));
-        let columns = encodings
-            .into_iter()
-            .map(|encoding| match encoding {
-                Encoding::Plain => Column::Plain,
-                Encoding::Json(schema) => Column::Json(Box::new(JsonShredder::new(schema, parse))),
-                Encoding::Variant(schema) => Column::Variant(schema),
-            })
-            .collect();
+        let columns = encodings.into_iter().map(|encoding| Column::new(encoding, parse)).collect();
         let writer = FileWriter::new(sink, file_schema.clone(), options)?;
         Ok(DataFileWriter { writer, schema: file_schema, columns, bounds, on_invalid, pending: None })
     }
@@ -155,11 +146,24 @@ impl<W: Write + Send> DataFileWriter<W> {
     }
 
     /// Write what is buffered and the footer.
-    pub fn close(mut self) -> Result<(FileSummary, Vec<Bounds>)> {
+    pub fn close(mut self) -> Result<(FileSummary, Vec<ColumnBounds>)> {
         if let Some(pending) = self.pending.take() {
             self.writer.write(&pending)?;
         }
         Ok((self.writer.close()?, self.bounds))
+    }
+}
+
+impl Column {
+    fn new(encoding: Encoding, parse: ParseOptions) -> Self {
+        match encoding {
+            Encoding::Plain => Column::Plain,
+            Encoding::Json(schema) => Column::Json(Box::new(JsonShredder::new(schema, parse))),
+            Encoding::Variant(schema) => Column::Variant(schema),
+            Encoding::Struct(fields) => {
+                Column::Struct(fields.into_iter().map(|field| Column::new(field, parse)).collect())
+            }
+        }
     }
 }
 
@@ -168,6 +172,13 @@ impl Encoding {
     fn field(&self, field: &Field) -> Field {
         match self {
             Encoding::Plain => field.clone(),
+            Encoding::Struct(encodings) => match field.data_type() {
+                DataType::Struct(fields) => {
+                    let fields = fields.iter().zip(encodings).map(|(field, encoding)| encoding.field(field));
+                    field.clone().with_data_type(DataType::Struct(fields.collect()))
+                }
+                _ => field.clone(),
+            },
             Encoding::Json(schema) | Encoding::Variant(schema) => {
                 let metadata = match self {
                     Encoding::Json(_) => shapes_type(),
@@ -181,13 +192,6 @@ impl Encoding {
                 let data_type = DataType::Struct(Tree::fields(schema, metadata));
                 Field::new(field.name(), data_type, field.is_nullable()).with_metadata(field_metadata)
             }
-        }
-    }
-
-    fn bounds(&self, field: &Field) -> Bounds {
-        match self {
-            Encoding::Plain => Bounds::Plain(ColumnBounds::new(field)),
-            Encoding::Json(schema) | Encoding::Variant(schema) => Bounds::Variant(VariantBounds::new(schema)),
         }
     }
 }
@@ -231,24 +235,21 @@ impl From<Error> for WriteError {
 /// Turn the columns of `chunk` into those of the file.
 fn convert(
     columns: &mut [Column],
-    bounds: &mut [Bounds],
+    bounds: &mut [ColumnBounds],
     schema: &SchemaRef,
     on_invalid: OnInvalid,
     mut chunk: RecordBatch,
 ) -> Result<(RecordBatch, Vec<Invalid>), WriteError> {
-    let (mut arrays, invalid) = convert_columns(columns, on_invalid, &chunk)?;
+    let (mut arrays, invalid) = convert_columns(columns, schema, on_invalid, &chunk)?;
     if on_invalid == OnInvalid::Reject && !invalid.is_empty() {
         let keep = BooleanArray::from_iter(
             (0..chunk.num_rows()).map(|row| Some(invalid.binary_search_by_key(&row, |one| one.row).is_err())),
         );
         chunk = filter_record_batch(&chunk, &keep).map_err(Error::from)?;
-        arrays = convert_columns(columns, on_invalid, &chunk)?.0;
+        arrays = convert_columns(columns, schema, on_invalid, &chunk)?.0;
     }
     for (array, bounds) in arrays.iter().zip(bounds) {
-        match bounds {
-            Bounds::Plain(bounds) => bounds.update(array)?,
-            Bounds::Variant(bounds) => bounds.update(array.as_struct())?,
-        }
+        bounds.update(array)?;
     }
     let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(chunk.num_rows()));
     let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(Error::from)?;
@@ -258,6 +259,7 @@ fn convert(
 /// The columns of the file, with SQL NULL where JSON text is not valid, and where that is, by row.
 fn convert_columns(
     columns: &mut [Column],
+    schema: &Schema,
     on_invalid: OnInvalid,
     chunk: &RecordBatch,
 ) -> Result<(Vec<ArrayRef>, Vec<Invalid>), WriteError> {
@@ -277,20 +279,47 @@ fn convert_columns(
                 invalid.extend(found);
                 Arc::new(group)
             }
-            Column::Variant(schema) => Arc::new(shred(variant_column(array)?, schema.clone())?),
+            Column::Variant(shredding) => Arc::new(shred(struct_column(array)?, shredding.clone())?),
+            Column::Struct(fields) => {
+                convert_struct(fields, schema.field(index), struct_column(array)?, None)?
+            }
         });
     }
     invalid.sort_by_key(|one| one.row);
     Ok((arrays, invalid))
 }
 
-fn variant_column(array: &ArrayRef) -> Result<&StructArray> {
-    array.as_struct_opt().ok_or_else(|| {
-        Error::Unsupported(format!(
-            "a Variant column is a struct of metadata and value, and not {}",
-            array.data_type()
-        ))
-    })
+/// The struct of the file, as `field` has it; where a struct around it is not `valid`, its Variants are null.
+fn convert_struct(
+    columns: &[Column],
+    field: &Field,
+    array: &StructArray,
+    valid: Option<&NullBuffer>,
+) -> Result<ArrayRef> {
+    let DataType::Struct(fields) = field.data_type() else { return Err(no_struct(field.data_type())) };
+    let valid = NullBuffer::union(valid, array.nulls());
+    let converted =
+        columns.iter().zip(fields).zip(array.columns()).map(|((column, field), array)| match column {
+            Column::Variant(schema) => {
+                let variants = struct_column(array)?;
+                let nulls = NullBuffer::union(valid.as_ref(), variants.nulls());
+                let parts = (variants.fields().clone(), variants.columns().to_vec());
+                Ok(Arc::new(shred(&StructArray::try_new(parts.0, parts.1, nulls)?, schema.clone())?)
+                    as ArrayRef)
+            }
+            Column::Struct(fields) => convert_struct(fields, field, struct_column(array)?, valid.as_ref()),
+            Column::Plain | Column::Json(_) => Ok(array.clone()),
+        });
+    let converted = converted.collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(StructArray::try_new(fields.clone(), converted, array.nulls().cloned())?))
+}
+
+fn struct_column(array: &ArrayRef) -> Result<&StructArray> {
+    array.as_struct_opt().ok_or_else(|| no_struct(array.data_type()))
+}
+
+fn no_struct(data_type: &DataType) -> Error {
+    Error::Unsupported(format!("a Variant column is a struct of metadata and value, and not {data_type}"))
 }
 
 fn parse_column(shredder: &mut JsonShredder, array: &ArrayRef, column: usize) -> Result<Vec<Invalid>> {

@@ -16,10 +16,10 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::values::{PyStep, conflict_option, parse_options, steps};
 use super::{callback_error, choice, run};
-use crate::bounds::{ColumnBounds, PathReport, Step, VariantBounds, encode_bounds};
+use crate::bounds::{ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
 use crate::data_file::read::{DataFileReader, Draft, Projection, What};
 use crate::data_file::stats::file_bounds;
-use crate::data_file::write::{Bounds, DataFileWriter, Encoding, OnInvalid, WriteError};
+use crate::data_file::write::{DataFileWriter, Encoding, OnInvalid, WriteError};
 use crate::deletion_vector;
 use crate::error::{Error, Result};
 use crate::parquet::inspect::{FileReport, inspect};
@@ -51,8 +51,13 @@ impl Write for ObjectSink {
     }
 }
 
-/// What a column becomes: `None`, or `"json"` or `"variant"` with a shredding schema.
-type PyEncoding = Option<(String, PyArrowType<Field>)>;
+/// What a column becomes, unless it stays as it is: `"json"` or `"variant"` with a shredding schema, or a list of
+/// what the fields of a struct become.
+#[derive(FromPyObject)]
+enum PyEncoding {
+    Shredded((String, PyArrowType<Field>)),
+    Struct(Vec<Option<PyEncoding>>),
+}
 
 /// Writes one Parquet file.
 #[pyclass(name = "DataFileWriter", module = "delta_variant._native", frozen)]
@@ -68,7 +73,7 @@ impl PyDataFileWriter {
     fn new(
         place: Place,
         schema: PyArrowType<Schema>,
-        encodings: Vec<PyEncoding>,
+        encodings: Vec<Option<PyEncoding>>,
         floats: &str,
         duplicate_keys: &str,
         on_invalid: &str,
@@ -143,8 +148,14 @@ fn closed() -> Error {
     Error::DataFile("the file is closed, or was broken by an error".into())
 }
 
-fn encoding(encoding: PyEncoding) -> Result<Encoding> {
-    let Some((kind, schema)) = encoding else { return Ok(Encoding::Plain) };
+fn encoding(encoding: Option<PyEncoding>) -> Result<Encoding> {
+    let (kind, schema) = match encoding {
+        None => return Ok(Encoding::Plain),
+        Some(PyEncoding::Struct(fields)) => {
+            return Ok(Encoding::Struct(fields.into_iter().map(self::encoding).collect::<Result<_>>()?));
+        }
+        Some(PyEncoding::Shredded(shredded)) => shredded,
+    };
     let schema = ShreddingSchema::from_arrow(&schema.0)?;
     Ok(match choice(&kind, "an encoding", &[("json", true), ("variant", false)])? {
         true => Encoding::Json(schema),
@@ -163,26 +174,40 @@ fn compression_option(name: &str) -> Result<Compression> {
     choice(name, "compression", &choices)
 }
 
-fn columns_report<'py>(py: Python<'py>, bounds: &[Bounds], max_paths: usize) -> PyResult<Bound<'py, PyList>> {
+fn columns_report<'py>(
+    py: Python<'py>,
+    bounds: &[ColumnBounds],
+    max_paths: usize,
+) -> PyResult<Bound<'py, PyList>> {
     let columns = PyList::empty(py);
     for bounds in bounds {
-        columns.append(match bounds {
-            Bounds::Plain(bounds) => plain_report(py, bounds)?.into_any(),
-            Bounds::Variant(bounds) => variant_report(py, bounds, max_paths)?.into_any(),
+        columns.append(match bounds.as_variant() {
+            None => plain_report(py, bounds, max_paths)?.into_any(),
+            Some(variant) => variant_report(py, variant, max_paths)?.into_any(),
         })?;
     }
     Ok(columns)
 }
 
-/// The leaves of an ordinary column as (path, nulls, min, max); the bounds are arrays of one row.
-fn plain_report<'py>(py: Python<'py>, bounds: &ColumnBounds) -> PyResult<Bound<'py, PyList>> {
+/// The leaves of a column as (path, nulls, min, max); the bounds are arrays of one row, and bytes of a Variant.
+fn plain_report<'py>(
+    py: Python<'py>,
+    bounds: &ColumnBounds,
+    max_paths: usize,
+) -> PyResult<Bound<'py, PyList>> {
     let leaves = PyList::empty(py);
     for leaf in bounds.leaves()? {
         let (min, max) = match leaf.bounds {
-            Some((min, max)) => {
+            LeafBounds::Ordinary(None) => (None, None),
+            LeafBounds::Ordinary(Some((min, max))) => {
                 (Some(min.to_data().into_pyarrow(py)?), Some(max.to_data().into_pyarrow(py)?))
             }
-            None => (None, None),
+            LeafBounds::Variant(variant) => match encode_bounds(&variant.paths(), max_paths) {
+                Some((min, max)) => {
+                    (Some(PyBytes::new(py, &min).into_any()), Some(PyBytes::new(py, &max).into_any()))
+                }
+                None => (None, None),
+            },
         };
         leaves.append((leaf.path, leaf.nulls, min, max))?;
     }
@@ -280,11 +305,11 @@ impl PyDataFile {
         footer_report(py, &inspect(&self.file))
     }
 
-    /// The bounds of the columns, from the data; `variants` names those that are Variants.
+    /// The bounds of the columns, from the data; `variants` are the paths of those that are Variants.
     fn bounds<'py>(
         &self,
         py: Python<'py>,
-        variants: Vec<String>,
+        variants: Vec<Vec<String>>,
         max_stats_paths: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let bounds = run(py, || file_bounds(&self.file, &variants))?;
