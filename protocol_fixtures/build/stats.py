@@ -143,7 +143,7 @@ def texts() -> None:
     whole = b"".join(encode({"object": {"$['a']": int64(7)}}))
     for name, data, about in (
         ("value_cut_short", whole[:-6], "The value ends before its last byte"),
-        ("no_value", whole[:10], "There is metadata and no value"),
+        ("no_value", metadata(["$['abc']"]), "There is metadata and no value, nor padding to be one"),
         ("version_2", b"\x02" + whole[1:], "Metadata of version 2 is not known, and 02 is no object here"),
         ("empty", b"", "Nothing is no Variant"),
     ):
