@@ -77,7 +77,9 @@ def open_draft(folder: Path, name: str) -> DraftFile:
 def batches_of(file: DraftFile, *, compat: bool) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the rows of a file, its Variants put together, as one batch at least."""
     batches = _batches(file, "compat" if compat else "strict")
-    first = next(batches, None) or pa.RecordBatch.from_pylist([], schema=file.schema)
+    first = next(batches, None)
+    if first is None:
+        first = pa.RecordBatch.from_pylist([], schema=file.schema)
     return first.schema, chain([first], batches)
 
 
