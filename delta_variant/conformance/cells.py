@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .engine import Cell, VariantBytes
 
-__all__ = ["column_cells", "table_cells"]
+__all__ = ["column_cells", "table_cells", "variant_cells"]
 
 
 def table_cells(table: pa.Table) -> list[dict[str, Cell]]:
@@ -24,11 +24,24 @@ def column_cells(column: Any) -> Iterator[Cell]:
         yield _cell(column.type, scalar.as_py())
 
 
+def variant_cells(column: Any) -> list[Cell]:
+    """Return the Variants of a column that comes as a struct of bytes; ValueError for any other type.
+
+    A shredded struct, as it lies in a file, is not yet a value.
+    """
+    if not pa.types.is_struct(column.type) or {field.name for field in column.type} != MEMBERS:
+        raise ValueError(f"the column comes as {column.type}, which is no Variant")
+    return list(column_cells(column))
+
+
+MEMBERS = {"metadata", "value"}
+
+
 def _cell(arrow_type: Any, value: Any) -> Cell:
     if value is None or not pa.types.is_nested(arrow_type):
         return value
     if pa.types.is_struct(arrow_type):
-        if {field.name for field in arrow_type} == {"metadata", "value"}:
+        if {field.name for field in arrow_type} == MEMBERS:
             return _variant(value)
         return {field.name: _cell(field.type, value[field.name]) for field in arrow_type}
     if pa.types.is_map(arrow_type):

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from ..cells import column_cells, table_cells
+from ..cells import table_cells, variant_cells
 from ..engine import Cell, Engine, NotOfferedError, VariantBytes
 from ..shredding_schema import Schema, decimal_of
 
@@ -76,7 +76,7 @@ class _Doors:
         name = _quoted(column)
         described = self.connection.execute(f"DESCRIBE SELECT {name} FROM {_source(file)}").fetchall()
         selected = _handed_out(name) if described[0][1] == "VARIANT" else name
-        return list(column_cells(self._table(f"SELECT {selected} FROM {_source(file)}").column(0)))
+        return variant_cells(self._table(f"SELECT {selected} FROM {_source(file)}").column(0))
 
     def _table(self, query: str) -> Any:
         return self.connection.execute(query).to_arrow_table()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..cells import column_cells
+from ..cells import variant_cells
 from ..engine import Cell, Engine
 
 __all__ = ["start"]
@@ -20,7 +20,4 @@ def start(scratch: Path) -> Engine:
 
 
 def _read(file: Path, column: str) -> Sequence[Cell]:
-    read = pq.read_table(file, columns=[column]).column(column)
-    if not pa.types.is_struct(read.type) or {field.name for field in read.type} != {"metadata", "value"}:
-        raise ValueError(f"column {column} comes as {read.type}, which is no Variant")
-    return list(column_cells(read))
+    return variant_cells(pq.read_table(file, columns=[column]).column(column))
