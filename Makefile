@@ -17,7 +17,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PYO3_BUILD_EXTENSION_MODULE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build check test conformance bench demo clean
+.PHONY: build check test conformance fuzz bench demo clean
 .DEFAULT_GOAL := build
 
 build: .venv/built
@@ -37,11 +37,11 @@ check: build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	cargo fmt $(CRATE) --check
-	$(CARGO) clippy $(CRATE) --all-targets -- -D warnings
+	cargo fmt $(CRATE) --all --check
+	$(CARGO) clippy $(CRATE) --workspace --all-targets --all-features -- -D warnings
 
 test: build
-	$(CARGO) test --quiet $(CRATE)
+	$(CARGO) test --quiet $(CRATE) --workspace
 	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 # An engine that does not start, such as Spark without Java, is reported and left out.
@@ -64,6 +64,11 @@ bench: build
 	$(BIN)/maturin develop --release --extras dev,conformance,bench
 	$(BIN)/maturin build --release
 	$(BIN)/python benchmarks/run.py
+
+# Each target for so many seconds; by default 24 minutes in all.
+fuzz: SECONDS := 240
+fuzz: build
+	$(BIN)/python rust/fuzz/run.py --seconds $(SECONDS)
 
 demo: build $(DEMO)/bioregistry.ndjson
 	rm -rf $(DEMO)/registry

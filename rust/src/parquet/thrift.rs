@@ -3,7 +3,7 @@
 //! The decoder builds the schema by recursion, reserves memory by the counts it reads, and loops over lists
 //! past the end of its bytes; that would end the process, not the read. This walk reads no meaning but the
 //! schema's shape and the lengths of pages: every list has as many elements as it says, nothing nests too
-//! deeply, and no group claims children it lacks.
+//! deeply, no group claims children it lacks, and no page unpacks to more than a writer would put in it.
 
 use super::MAX_SCHEMA_DEPTH;
 use crate::error::{Error, Result};
@@ -29,8 +29,14 @@ const UUID: u8 = 13;
 /// Field id of `FileMetaData.schema`, and of `SchemaElement.num_children`.
 const FILE_SCHEMA: i64 = 2;
 const ELEMENT_NUM_CHILDREN: i64 = 5;
-/// Field id of `PageHeader.compressed_page_size`.
+/// Field ids of `PageHeader.uncompressed_page_size` and `PageHeader.compressed_page_size`.
+const UNCOMPRESSED_PAGE_SIZE: i64 = 2;
 const COMPRESSED_PAGE_SIZE: i64 = 3;
+
+/// Any page may unpack to so many bytes: writers end one at some megabytes, unless its values are large.
+const MAX_UNPACKED_PAGE: u64 = 16 << 20;
+/// And a page of large values to so many times its length: the decoder makes room before it unpacks.
+const MAX_RATIO: u64 = 512;
 
 /// Check that `bytes` are a footer which can be decoded within bounds.
 pub(super) fn check_footer(bytes: &[u8]) -> Result<()> {
@@ -168,18 +174,24 @@ impl Walk<'_> {
         }
     }
 
-    /// The compressed size in a page header.
+    /// The compressed size in a page header, when the page does not claim to unpack to far too much.
     fn page_header(&mut self) -> Result<u64> {
-        let (mut id, mut length) = (0, None);
+        let (mut id, mut unpacked, mut length) = (0, None, None);
         while let Some((kind, next)) = self.field(id)? {
             id = next;
-            if id == COMPRESSED_PAGE_SIZE && kind == I32 {
-                length = u64::try_from(self.zigzag()?).ok();
-            } else {
-                self.value(kind, MAX_THRIFT_DEPTH)?;
+            match (id, kind) {
+                (UNCOMPRESSED_PAGE_SIZE, I32) => unpacked = u64::try_from(self.zigzag()?).ok(),
+                (COMPRESSED_PAGE_SIZE, I32) => length = u64::try_from(self.zigzag()?).ok(),
+                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
             }
         }
-        length.ok_or_else(|| bad("has a page without a size"))
+        let (Some(unpacked), Some(length)) = (unpacked, length) else {
+            return Err(bad("has a page without a size"));
+        };
+        if unpacked > MAX_UNPACKED_PAGE.max(length.saturating_mul(MAX_RATIO)) {
+            return Err(bad(&format!("has a page of {length} bytes that would unpack to {unpacked}")));
+        }
+        Ok(length)
     }
 
     /// The schema: elements in depth-first order, each with the count of its children.
@@ -242,6 +254,15 @@ mod tests {
         let page = [0x15, 0, 0x15, 18, 0x15, 4, 0, 0xaa, 0xbb];
         assert_eq!(page_lengths(&[page, page].concat()).unwrap(), [2, 2]);
         assert!(page_lengths(&page[..8]).is_err());
+    }
+
+    #[test]
+    fn a_page_that_would_unpack_to_far_more_than_its_bytes_is_refused() {
+        // Type 0, uncompressed 2^24 and one more, compressed 2, then two bytes of data.
+        let page = |size: u8| [0x15, 0, 0x15, size, 0x80, 0x80, 0x10, 0x15, 4, 0, 0xaa, 0xbb];
+        assert_eq!(page_lengths(&page(0x80)).unwrap(), [2]);
+        let expected = "the Parquet file's metadata has a page of 2 bytes that would unpack to 16777217";
+        assert_eq!(page_lengths(&page(0x82)).unwrap_err(), Error::DataFile(expected.into()));
     }
 
     #[test]

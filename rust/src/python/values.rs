@@ -213,18 +213,8 @@ pub fn check_shredding_schema(schema: PyArrowType<Field>) -> PyResult<PyArrowTyp
 /// Split `metadata‖value`, or `value‖metadata` as one printed example has it (requirements Z5).
 #[pyfunction]
 pub fn split_variant(bytes: &[u8]) -> PyResult<(Vec<u8>, Vec<u8>)> {
-    let (metadata, value) = match value::split_concatenated(bytes) {
-        Ok(parts) => parts,
-        Err(error) => value_first(bytes).map_err(|_| error)?,
-    };
-    value::validate(&Metadata::parse(metadata)?, value)?;
+    let (metadata, value) = value::split_variant(bytes)?;
     Ok((metadata.to_vec(), value.to_vec()))
-}
-
-fn value_first(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
-    let unknown = || Error::Variant("malformed Variant: neither metadata nor a value comes first".into());
-    let (value, metadata) = bytes.split_at(value::size(bytes)?.ok_or_else(unknown)?);
-    Ok((Metadata::parse_prefix(metadata)?.as_bytes(), value))
 }
 
 /// The normalized path (RFC 9535) of a member reached through names.

@@ -207,6 +207,22 @@ pub fn split_concatenated(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     Ok((metadata, &rest[..size]))
 }
 
+/// Split `metadata‖value`, or `value‖metadata` as one printed example has it (requirements Z5), and check both.
+pub fn split_variant(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
+    let (metadata, value) = match split_concatenated(bytes) {
+        Ok(parts) => parts,
+        Err(error) => split_value_first(bytes).map_err(|_| error)?,
+    };
+    validate(&Metadata::parse(metadata)?, value)?;
+    Ok((metadata, value))
+}
+
+fn split_value_first(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
+    let unknown = || malformed("neither metadata nor a value comes first");
+    let (value, metadata) = bytes.split_at(size(bytes)?.ok_or_else(unknown)?);
+    Ok((Metadata::parse_prefix(metadata)?.as_bytes(), value))
+}
+
 pub(crate) fn malformed(why: &str) -> Error {
     Error::Variant(format!("malformed Variant value: {why}"))
 }

@@ -1,0 +1,121 @@
+"""Run the fuzz targets, each for a time, and say what came of it; exit status 1 on a broken promise.
+
+python rust/fuzz/run.py [--seconds 240] [target …]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from seeds import MAX_INPUT, PROJECT, write_seeds
+
+CRATE = PROJECT / "rust" / "fuzz"
+WORK = PROJECT / ".cache" / "fuzz"
+TARGETS = ("variant", "json", "parquet", "split_variant", "deletion_vector", "lines")
+# What `cargo fuzz` passes too, but for the sanitizers: those are not in stable Rust.
+COVERAGE = " ".join(
+    ["-Cpasses=sancov-module"]
+    + [
+        f"-Cllvm-args=-sanitizer-coverage-{setting}"
+        for setting in ("level=4", "inline-8bit-counters", "pc-table", "trace-compares")
+    ]
+)
+LIMITS = [f"-max_len={MAX_INPUT}", "-timeout=10", "-rss_limit_mb=4096"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the run of one target came to."""
+
+    target: str
+    executions: int
+    edges: int
+    peak_bytes: int
+    findings: tuple[Path, ...]
+    log: Path
+
+
+def build() -> Path:
+    """Build the fuzzer and return its path."""
+    host = re.search(r"host: (\S+)", _output(["rustc", "-vV"]))
+    if host is None:
+        raise SystemExit("rustc -vV names no host")
+    # With a target named, build scripts and macros are built without the flags.
+    command = ["cargo", "build", "--locked", "--package", "delta-variant-fuzz", "--features", "libfuzzer"]
+    command += ["--profile", "fuzz", "--target", host[1]]
+    subprocess.run(command, cwd=CRATE.parent, env={**os.environ, "RUSTFLAGS": COVERAGE}, check=True)
+    return CRATE.parent / "target" / host[1] / "fuzz" / "fuzz"
+
+
+def run(fuzzer: Path, target: str, seconds: int) -> Outcome:
+    """Fuzz one target, from its seeds, its kept inputs and what earlier runs reached."""
+    found, kept, reached = WORK / "findings" / target, CRATE / "corpus" / target, WORK / "reached" / target
+    shutil.rmtree(found, ignore_errors=True)
+    for folder in (found, kept, reached):
+        folder.mkdir(parents=True, exist_ok=True)
+    log = WORK / f"{target}.log"
+    command = [str(fuzzer), *LIMITS, f"-max_total_time={seconds}", f"-artifact_prefix={found}/"]
+    command += ["-print_final_stats=1", str(reached), str(WORK / "seeds" / target), str(kept)]
+    environment = {**os.environ, "FUZZ_TARGET": target, "RAYON_NUM_THREADS": "1"}
+    with log.open("wb") as out:
+        subprocess.run(command, env=environment, stdout=out, stderr=out, check=False)
+    text = log.read_text(encoding="utf-8", errors="replace")
+    return Outcome(
+        target,
+        executions=_greatest(r"number_of_executed_units: (\d+)", text),
+        edges=_greatest(r" cov: (\d+) ", text),
+        peak_bytes=_greatest(r"peak memory: (\d+) bytes", text),
+        findings=tuple(keep(finding, kept) for finding in sorted(found.iterdir())),
+        log=log,
+    )
+
+
+def keep(finding: Path, folder: Path) -> Path:
+    """Put an input that broke a promise where the tests replay it, and return its place there."""
+    place = folder / finding.name
+    shutil.copyfile(finding, place)
+    return place
+
+
+def _output(command: list[str]) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def _greatest(pattern: str, text: str) -> int:
+    return max((int(number) for number in re.findall(pattern, text)), default=0)
+
+
+def main() -> int:
+    """Run the targets and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=240, help="how long each target is run")
+    parser.add_argument(
+        "targets", nargs="*", metavar="target", help=f"of {', '.join(TARGETS)}; all by default"
+    )
+    arguments = parser.parse_args()
+    fuzzer = build()
+    write_seeds(WORK / "seeds")
+    failed = False
+    for target in arguments.targets or TARGETS:
+        one = run(fuzzer, target, arguments.seconds)
+        # A run without a single execution did not start.
+        failed |= bool(one.findings) or one.executions == 0
+        print(
+            f"{target:16} {one.executions:>11,} executions {one.edges:>7,} edges "
+            f"{one.peak_bytes / 2**20:>6.1f} MB at most, {len(one.findings)} findings ({one.log})",
+            *one.findings,
+            sep="\n  ",
+            flush=True,
+        )
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

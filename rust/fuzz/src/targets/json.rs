@@ -1,0 +1,84 @@
+//! JSON text: a choice of options, the description of a shredding schema, then a text a line.
+//!
+//! The parser that writes into shredded columns must give what parsing and then shredding gives.
+
+use std::sync::Arc;
+
+use _native::error::Result;
+use _native::json::parse::{JsonShredder, ParseOptions, parse_rows};
+use _native::shred::unshred::{to_json, unshred};
+use _native::shred::variants::shred;
+use _native::shred::{OnConflict, ShreddingSchema};
+use arrow_array::{Array, ArrayRef, BinaryArray, StructArray};
+
+use super::{choice, part};
+use crate::{canonical, schema};
+
+/// Names that texts and schemas share.
+const NAMES: [&str; 8] = ["a", "b", "", "id", "type", "value", "é", "long name of more than eight bytes"];
+
+/// A row that is no JSON, and where.
+type Invalid = (usize, usize, String);
+
+pub fn run(mut input: &[u8]) {
+    let flags = choice(&mut input);
+    let options = ParseOptions { doubles: flags & 1 != 0, last_duplicate: flags & 2 != 0 };
+    let schema = schema::from_bytes(part(&mut input), &NAMES);
+    let texts: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
+    let text: ArrayRef = Arc::new(BinaryArray::from(texts));
+
+    let (plain, invalid) = parse(&text, ShreddingSchema::Untyped, options).expect("text is parsed");
+    let (fused, fused_invalid) = parse(&text, schema.clone(), options).expect("text is parsed");
+    let rows = |invalid: &[Invalid]| invalid.iter().map(|one| one.0).collect::<Vec<_>>();
+    assert_eq!(rows(&invalid), rows(&fused_invalid), "{invalid:?} {fused_invalid:?}");
+
+    let variants = unshred(&plain, OnConflict::Error).expect("what was parsed is whole");
+    let meaning = canonical::rows(&variants).expect("what was parsed is valid");
+    let shredded = shred(&variants, schema).expect("what was parsed can be shredded");
+    for group in [&shredded, &fused] {
+        let restored = unshred(group, OnConflict::Error).expect("what was shredded is unshredded");
+        assert_eq!(canonical::rows(&restored).as_ref(), Ok(&meaning));
+        assert_eq!(to_json(group, OnConflict::Error), to_json(&variants, OnConflict::Error));
+    }
+    check_columns(&shredded, &fused);
+    check_text(&variants, options);
+}
+
+fn parse(
+    text: &ArrayRef,
+    schema: ShreddingSchema,
+    options: ParseOptions,
+) -> Result<(StructArray, Vec<Invalid>)> {
+    let mut shredder = JsonShredder::new(schema, options);
+    let mut invalid = Vec::new();
+    parse_rows(&mut shredder, text, |row, error| {
+        invalid.push((row, error.offset, error.message.into_owned()));
+    })?;
+    Ok((shredder.take()?, invalid))
+}
+
+/// Both ways put the same values into `typed_value`.
+fn check_columns(shredded: &StructArray, fused: &StructArray) {
+    match [shredded, fused].map(|group| group.column_by_name("typed_value")) {
+        [Some(shredded), Some(fused)] => assert_eq!(counts(shredded), counts(fused)),
+        [shredded, fused] => assert_eq!(shredded.is_some(), fused.is_some()),
+    }
+}
+
+/// How many nulls a column and each one below it has, where the column above has none.
+fn counts(array: &ArrayRef) -> Vec<usize> {
+    vec![array.len(), array.null_count()]
+}
+
+/// The text of values is text of the same values.
+fn check_text(variants: &StructArray, options: ParseOptions) {
+    let options = ParseOptions { doubles: true, ..options };
+    let text = to_json(variants, OnConflict::Error).expect("what was parsed is printed");
+    let text: ArrayRef = Arc::new(text);
+    let (again, invalid) = parse(&text, ShreddingSchema::Untyped, options).expect("text is parsed");
+    assert_eq!(invalid, []);
+    let printed = to_json(&again, OnConflict::Error).expect("what was parsed is printed");
+    let (third, _) = parse(&(Arc::new(printed.clone()) as ArrayRef), ShreddingSchema::Untyped, options)
+        .expect("text is parsed");
+    assert_eq!(to_json(&third, OnConflict::Error), Ok(printed));
+}

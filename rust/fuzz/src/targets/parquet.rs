@@ -1,0 +1,119 @@
+//! Whole Parquet files: opened, described, and read in every way that there is.
+
+use std::panic::PanicHookInfo;
+use std::sync::Arc;
+
+use _native::data_file::read::{DataFileReader, Projection, What};
+use _native::data_file::stats::file_bounds;
+use _native::error::Result;
+use _native::parquet::read::{ParquetFile, Source};
+use _native::parquet::{GroupReport, inspect};
+use _native::shred::OnConflict;
+use _native::value::path::Step;
+use arrow_schema::{DataType, Field};
+use bytes::Bytes;
+
+const MAGIC: &[u8] = b"PAR1";
+/// Length of the footer and the magic, at the end of a file.
+const TAIL: usize = 8;
+
+pub fn run(input: &[u8]) {
+    let Ok(file) = ParquetFile::open(Source::Bytes(Bytes::copy_from_slice(input))) else { return };
+    let file = Arc::new(file);
+    let report = inspect(&file);
+    let top = |group: &&GroupReport| group.variant && group.path.len() == 1;
+    let variants: Vec<String> = report.groups.iter().filter(top).map(|group| group.path[0].clone()).collect();
+    let _ = file_bounds(&file, &variants);
+    let _ = file_bounds(&file, &[]);
+    for projection in projections(&file, &variants) {
+        for on_conflict in [OnConflict::Error, OnConflict::Typed] {
+            let reader = DataFileReader::new(file.clone(), vec![projection.clone()], None, on_conflict, None);
+            reader.for_each(drop);
+        }
+    }
+}
+
+/// What the columns of a whole file take in memory: a run or a dictionary says a million rows in a few bytes.
+///
+/// Values are in memory thrice, as columns, put together, and as the text that is made of them; and the decoder
+/// keeps two levels for each.
+pub fn held(input: &[u8]) -> usize {
+    let Ok(file) = ParquetFile::open(Source::Bytes(Bytes::copy_from_slice(input))) else { return 0 };
+    let leaves = file.metadata().file_metadata().schema_descr().num_columns();
+    let scan = file.scan((0..leaves).collect(), 1024);
+    let columns = file.read(&scan).map(|batch| Ok(batch?.get_array_memory_size())).sum::<Result<usize>>();
+    let chunks = file.row_groups().iter().flat_map(|group| group.columns());
+    let entries: u64 = chunks.map(|chunk| chunk.num_values().unsigned_abs()).sum();
+    columns.map_or(0, |columns| 3 * columns + 8 * entries as usize)
+}
+
+/// Each column as it is; of Variants whole values, texts, and values at paths.
+fn projections(file: &ParquetFile, variants: &[String]) -> Vec<Projection> {
+    let mut projections = Vec::new();
+    for field in file.arrow_schema().fields().iter().take(4) {
+        let column = vec![field.name().clone()];
+        let mut add = |what, data_type: DataType| {
+            let field = Field::new(field.name(), data_type, true).with_metadata(field.metadata().clone());
+            projections.push(Projection { column: column.clone(), what, field });
+        };
+        add(What::Column, field.data_type().clone());
+        if variants.contains(field.name()) || matches!(field.data_type(), DataType::Struct(_)) {
+            add(What::Json { path: vec![] }, DataType::Utf8);
+            for path in [vec![], vec![Step::Field("a".into())], vec![Step::Index(0)]] {
+                add(What::Path { path: path.clone(), strict: false }, DataType::Int64);
+                add(What::Path { path, strict: false }, DataType::Utf8);
+            }
+        }
+    }
+    projections
+}
+
+/// Whether a panic is one of the decoder's, which the kernel catches.
+pub fn is_decoder(panic: &PanicHookInfo<'_>) -> bool {
+    let file = panic.location().map(|place| place.file()).unwrap_or_default();
+    !file.contains("fuzz/") && !file.starts_with("src/") && !file.contains("rust/src/")
+}
+
+/// Mutate the footer of a file more often than the rest, and keep its length right: an input whose footer is
+/// not found tells nothing. `mutate` changes bytes in place, and gives their new length.
+pub fn mutate(
+    data: &mut [u8],
+    size: usize,
+    max_size: usize,
+    seed: u32,
+    mutate: impl Fn(&mut [u8], usize, usize) -> usize,
+) -> usize {
+    let Some(footer) = data.get(..size).and_then(footer).filter(|footer| footer.start > 0) else {
+        return mutate(data, size, max_size);
+    };
+    match seed % 4 {
+        0 => mutate(data, size, max_size),
+        // The pages, each of which stays in its place.
+        1 => {
+            mutate(&mut data[..footer.start], footer.start, footer.start);
+            size
+        }
+        _ if footer.start + TAIL < max_size => {
+            let mut bytes = vec![0; max_size.max(size) - footer.start - TAIL];
+            bytes[..footer.len()].copy_from_slice(&data[footer.clone()]);
+            let length = mutate(&mut bytes, footer.len(), max_size - footer.start - TAIL);
+            write_footer(data, footer.start, &bytes[..length])
+        }
+        _ => mutate(data, size, max_size),
+    }
+}
+
+/// Put `footer` at `start` with its length and the magic behind it; the length of the file.
+fn write_footer(file: &mut [u8], start: usize, footer: &[u8]) -> usize {
+    let tail = [&(footer.len() as u32).to_le_bytes()[..], MAGIC].concat();
+    let bytes = [footer, &tail].concat();
+    file[start..start + bytes.len()].copy_from_slice(&bytes);
+    start + bytes.len()
+}
+
+fn footer(file: &[u8]) -> Option<std::ops::Range<usize>> {
+    let (rest, tail) = file.split_last_chunk::<TAIL>()?;
+    let (length, magic) = tail.split_first_chunk::<4>()?;
+    let start = rest.len().checked_sub(u32::from_le_bytes(*length) as usize)?;
+    (magic == MAGIC).then_some(start..rest.len())
+}

@@ -1,0 +1,34 @@
+//! The inputs that once broke something, each with its target.
+
+use std::fs;
+use std::path::Path;
+
+use delta_variant_fuzz::{MAX_INPUT, TARGETS, check};
+
+#[test]
+fn kept_inputs_neither_panic_nor_hang_nor_take_much_memory() {
+    for target in &TARGETS {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
+        let mut inputs: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        inputs.sort();
+        assert!(!inputs.is_empty(), "{} holds no input", folder.display());
+        for input in inputs {
+            let bytes = fs::read(&input).unwrap();
+            assert!(bytes.len() <= MAX_INPUT, "{} is too long", input.display());
+            println!("{}", input.display());
+            check(target, &bytes);
+        }
+    }
+}
+
+#[test]
+fn an_input_that_takes_more_memory_than_allowed_is_caught() {
+    let greedy = delta_variant_fuzz::Target {
+        name: "greedy",
+        run: |_| drop(std::hint::black_box(vec![1_u8; 65 << 20])),
+        held: None,
+    };
+    let caught = std::panic::catch_unwind(|| check(&greedy, b"")).unwrap_err();
+    let message = caught.downcast::<String>().unwrap();
+    assert!(message.ends_with("bytes allocated for an input of 0 bytes"), "{message}");
+}
