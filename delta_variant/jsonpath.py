@@ -35,7 +35,7 @@ def parse(path_key: str) -> tuple[str, ...]:
 
     try:
         segments = compile_path(path_key).segments
-    except JSONPathError as error:
+    except (JSONPathError, UnicodeEncodeError, RecursionError) as error:
         raise InvalidStatisticsError(f"{path_key!r} is not a JSON path: {error}") from error
     return tuple(_member_name(segment, path_key) for segment in segments)
 

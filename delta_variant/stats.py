@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any, TypeAlias
 
@@ -71,21 +71,33 @@ def _digits(value: Any) -> Any:
     return value
 
 
-_DECODER = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
+class _Entries(msgspec.Struct):
+    """What is known of the members of the statistics; others are passed over."""
+
+    numRecords: int | None = None  # noqa: N815 - the name in the text
+    nullCount: dict[str, Any] | None = None  # noqa: N815
+    minValues: dict[str, Any] | None = None  # noqa: N815
+    maxValues: dict[str, Any] | None = None  # noqa: N815
+    tightBounds: bool | None = None  # noqa: N815
+
+
+_DECODER = msgspec.json.Decoder(_Entries, float_hook=Decimal)
 
 
 def decode(text: str) -> FileStatistics:
     """Return the statistics in the text of `AddFile.stats`; raises InvalidStatisticsError."""
     try:
         entries = _DECODER.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidStatisticsError(f"the statistics are no JSON object: {error}") from error
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError, InvalidOperation) as error:
+        raise InvalidStatisticsError(
+            f"the statistics are not a JSON object of statistics: {error}"
+        ) from error
     return FileStatistics(
-        entries.get("numRecords"),
-        entries.get("nullCount") or {},
-        entries.get("minValues") or {},
-        entries.get("maxValues") or {},
-        entries.get("tightBounds"),
+        entries.numRecords,
+        entries.nullCount or {},
+        entries.minValues or {},
+        entries.maxValues or {},
+        entries.tightBounds,
     )
 
 

@@ -27,7 +27,8 @@ COVERAGE = " ".join(
         for setting in ("level=4", "inline-8bit-counters", "pc-table", "trace-compares")
     ]
 )
-LIMITS = [f"-max_len={MAX_INPUT}", "-timeout=10", "-rss_limit_mb=4096"]
+# Short inputs first: they are tried faster.
+LIMITS = [f"-max_len={MAX_INPUT}", "-len_control=100", "-timeout=10", "-rss_limit_mb=4096"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,10 @@ def main() -> int:
             sep="\n  ",
             flush=True,
         )
+    if not arguments.targets:
+        # Text that Python reads, by the project's own loop.
+        command = [sys.executable, str(PROJECT / "tests" / "hostile_text.py"), str(arguments.seconds)]
+        failed |= subprocess.run(command, check=False).returncode != 0
     return int(failed)
 
 
