@@ -1,0 +1,137 @@
+"""Small Parquet files of one Variant column, whose columns are written as they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from case_folder import Case, new_case, write_parquet
+from parquet_footer import Element, annotate, rewrite_schema
+from variant_bytes import metadata, value
+
+__all__ = ["FileCase", "array_of", "names", "object_of", "pair", "row", "v", "variant", "write_case"]
+
+BINARY = pa.binary()
+
+Column = dict[str, Any]
+
+
+def names(*dictionary: str) -> bytes:
+    """Return metadata of these names, in this order."""
+    return metadata(list(dictionary))
+
+
+def v(kind: str, payload: Any, *dictionary: str) -> bytes:
+    """Return the bytes of one value, whose names are in the dictionary."""
+    return value({kind: payload}, list(dictionary))
+
+
+ONE = v("int8", 1)
+TWO = v("int8", 2)
+NULL = v("null", None)
+
+
+def pair(typed: Any = None, residue: bytes | None = None) -> Column:
+    """Return `value` and `typed_value` of a field or an element."""
+    return {"value": residue, "typed_value": typed}
+
+
+def row(typed: Any = None, residue: bytes | None = None, *, of: bytes | None = names()) -> Column:
+    """Return a row of a Variant column; `of` is its metadata."""
+    return {"metadata": of, "value": residue, "typed_value": typed}
+
+
+def group(typed: pa.DataType | None = None, *members: pa.Field[Any], without_value: bool = False) -> Any:
+    """Return the group of a field or an element: `value`, `typed_value`, and more."""
+    fields = [] if without_value else [pa.field("value", BINARY)]
+    fields += [] if typed is None else [pa.field("typed_value", typed)]
+    return pa.struct([*fields, *members])
+
+
+def object_of(**fields: pa.DataType | None) -> pa.DataType:
+    """Return the type of an object's `typed_value`, from those of its fields; None is for `value` alone."""
+    return pa.struct([pa.field(name, group(each), nullable=False) for name, each in fields.items()])
+
+
+def array_of(
+    element: pa.DataType | None, *, optional: bool = False, without_value: bool = False
+) -> pa.DataType:
+    """Return the type of an array's `typed_value`, from that of its elements."""
+    return pa.list_(pa.field("element", group(element, without_value=without_value), nullable=optional))
+
+
+def variant(
+    typed: pa.DataType | None = None,
+    *more: pa.Field[Any],
+    order: Sequence[str] = ("metadata", "value", "typed_value"),
+    required: Sequence[str] = ("metadata",),
+) -> pa.DataType:
+    """Return the type of a Variant column whose members are those of `order` that it has."""
+    types = {"metadata": BINARY, "value": BINARY, "typed_value": typed}
+    members = [
+        pa.field(name, member, nullable=name not in required)
+        for name in order
+        if (member := types[name]) is not None
+    ]
+    return pa.struct([*members, *more])
+
+
+@dataclass(frozen=True)
+class FileCase:
+    """A case about a file: what is in it, and what a reader makes of it.
+
+    `rows` are those of the column, None is SQL NULL. `typed` are the expected rows; with an `error`, too,
+    either will do.
+    """
+
+    rules: str
+    about: str
+    type: pa.DataType
+    rows: Sequence[Column | None]
+    typed: Sequence[dict[str, Any] | None] | None = None
+    error: str | None = None
+    verdict: str = "keeps"
+    section: str = "VariantShredding.md, Value Shredding"
+    options: dict[str, Any] = field(default_factory=dict)
+    parquet: dict[str, Any] = field(default_factory=dict)
+    annotated: bool = True
+    version: int | None = 1
+    change: Any = None
+    """A function that changes the column's node of the schema."""
+
+
+def write_case(kind: str, name: str, case: FileCase) -> None:
+    """Write the folder of a case: `case.json` and `v.parquet`."""
+    expect: Case = {}
+    if case.typed is not None:
+        expect["rows"] = list(case.typed)
+    if case.error is not None:
+        expect["error"] = case.error
+    content: Case = {
+        "rules": case.rules.split(),
+        "verdict": case.verdict,
+        "section": case.section,
+        "about": case.about,
+        "input": {"file": "v.parquet"},
+    }
+    if case.options:
+        content["options"] = case.options
+    folder = new_case(kind, name, {**content, "expect": expect})
+    _write(folder / "v.parquet", case)
+
+
+def _write(path: Path, case: FileCase) -> None:
+    column: Any = pa.array(list(case.rows), case.type)
+    table = pa.table({"id": pa.array(range(1, len(column) + 1), pa.int32()), "v": column})
+    write_parquet(path, table, **case.parquet)
+    if case.change is not None:
+
+        def change(root: Element) -> None:
+            case.change(root.at("v"))
+
+        rewrite_schema(path, change)
+    if case.annotated:
+        annotate(path, ("v",), version=case.version)
