@@ -7,7 +7,7 @@ from typing import Any, Protocol, final, type_check_only
 import pyarrow as pa
 
 from .data_file import Encoding
-from .variant import DuplicateKeys, Floats, OnConflict
+from .variant import DuplicateKeys, Floats, Numeric, OnConflict
 
 __all__ = [
     "Batches",
@@ -48,7 +48,7 @@ def to_python(metadata: bytes, value: bytes) -> Any: ...
 def variant_get(
     variants: pa.Array[Any], path: list[str | int], target: pa.DataType, strict: bool
 ) -> pa.Array[Any]: ...
-def shred(variants: pa.Array[Any], schema: pa.Field[Any]) -> pa.StructArray: ...
+def shred(variants: pa.Array[Any], schema: pa.Field[Any], numeric: Numeric) -> pa.StructArray: ...
 def unshred(shredded: pa.Array[Any], on_conflict: OnConflict) -> pa.StructArray: ...
 def shred_draft(variants: pa.Array[Any], schema: pa.Field[Any]) -> pa.StructArray: ...
 def unshred_draft(columns: pa.Array[Any], compat: bool) -> pa.StructArray: ...
@@ -81,6 +81,7 @@ class DataFileWriter:
         schema: pa.Schema,
         encodings: Sequence[Encoding],
         *,
+        numeric: Numeric,
         floats: Floats,
         duplicate_keys: DuplicateKeys,
         on_invalid: str,

@@ -18,7 +18,7 @@ from .schema import is_variant as is_marked
 from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema
 from .stats import FileStatistics, Path, from_report
 from .store import Store
-from .variant import DuplicateKeys, Floats, OnConflict
+from .variant import DuplicateKeys, Floats, Numeric, OnConflict
 
 __all__ = [
     "Compression",
@@ -67,6 +67,7 @@ class WriteOptions:
     target_file_size: int = 128 << 20
     compression: Compression = "zstd"
     annotate: bool = True
+    numeric: Numeric = "value"
     floats: Floats = "decimal"
     duplicate_keys: DuplicateKeys = "error"
     on_invalid: OnInvalid = "error"
@@ -78,6 +79,7 @@ class WriteOptions:
         if not isinstance(self.shredding, ShreddingSchema | Mapping):
             check_option("shredding", self.shredding, ("infer", None))
         check_option("compression", self.compression, get_args(Compression))
+        check_option("numeric", self.numeric, get_args(Numeric))
         check_option("floats", self.floats, get_args(Floats))
         check_option("duplicate_keys", self.duplicate_keys, get_args(DuplicateKeys))
         check_option("on_invalid", self.on_invalid, get_args(OnInvalid))
@@ -241,6 +243,7 @@ class _OpenFile:
             local or buffer,  # type: ignore[arg-type]
             schema,
             encodings,
+            numeric=options.numeric,
             floats=options.floats,
             duplicate_keys=options.duplicate_keys,
             on_invalid=options.on_invalid,

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from . import _native
-from .variant import ArrowArray, OnConflict, to_arrow_array
+from .variant import ArrowArray, Numeric, OnConflict, to_arrow_array
 
 __all__ = ["ShreddingSchema", "infer_shredding_schema", "shred", "unshred"]
 
@@ -62,13 +62,14 @@ def _arrow_type(spec: Spec) -> pa.DataType:
     return pa.list_(_arrow_type(element))
 
 
-def shred(variants: ArrowArray, schema: ShreddingSchema) -> pa.StructArray:
+def shred(variants: ArrowArray, schema: ShreddingSchema, *, numeric: Numeric = "value") -> pa.StructArray:
     """Return Variants as `struct<metadata, value, typed_value>`, each value where it fits.
 
     A value goes to `typed_value` when it is of the column's type, or an exact number that the column holds
-    without loss; everything else stays in `value`.
+    without loss; everything else stays in `value`. `numeric="strict"` leaves numbers of another type than the
+    column's in `value`, too: then every value comes back with the type that it had.
     """
-    return _native.shred(to_arrow_array(variants), schema.field)
+    return _native.shred(to_arrow_array(variants), schema.field, numeric)
 
 
 def unshred(shredded: ArrowArray, *, on_conflict: OnConflict = "error") -> pa.StructArray:

@@ -16,6 +16,7 @@ __all__ = [
     "ArrowArray",
     "DuplicateKeys",
     "Floats",
+    "Numeric",
     "OnConflict",
     "Variant",
     "check",
@@ -34,6 +35,9 @@ Floats: TypeAlias = Literal["decimal", "double"]
 
 DuplicateKeys: TypeAlias = Literal["error", "last"]
 """What happens to a JSON object with two fields of one name."""
+
+Numeric: TypeAlias = Literal["value", "strict"]
+"""Which exact numbers are shredded: those that the column holds without loss, or those of its own type."""
 
 OnConflict: TypeAlias = Literal["error", "typed"]
 """What happens where `value` and `typed_value` contradict each other."""

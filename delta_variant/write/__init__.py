@@ -54,6 +54,7 @@ def write_table(
     variant_columns: Sequence[str] = (),
     on_invalid: data_file.OnInvalid = "error",
     rejects: str | PathLike[str] | None = None,
+    numeric: Literal["value", "strict"] = "value",
     floats: Literal["decimal", "double"] = "decimal",
     duplicate_keys: Literal["error", "last"] = "error",
     target_file_size: int = 128 << 20,
@@ -77,6 +78,8 @@ def write_table(
     `ignore` does nothing. `schema_mode="merge"` adds columns that the table does not have. New tables with a
     Variant column enable `delta.enableVariantShredding`, unless `shredding` is None or `configuration` says
     otherwise; `shredding="infer"` finds a shredding schema for each file where the table allows shredding.
+    `numeric="strict"` shreds only the numbers of Variants that have the column's own type, so that all come
+    back with the type that they had; numbers in JSON text have none to keep.
 
     Text that is not JSON raises InvalidJsonError with file, line and column, and nothing is committed;
     `on_invalid="reject"` leaves the row out and appends it with the reason to the file `rejects`, and
@@ -91,6 +94,7 @@ def write_table(
         target_file_size=target_file_size,
         compression=compression,
         annotate=annotate,
+        numeric=numeric,
         floats=floats,
         duplicate_keys=duplicate_keys,
         on_invalid=on_invalid,

@@ -116,7 +116,8 @@ fn read(
     row_groups: Option<Vec<usize>>,
     rows: &RoaringTreemap,
 ) -> Vec<RecordBatch> {
-    let reader = DataFileReader::new(file(), projections, row_groups, OnConflict::Error, Some(rows.clone()));
+    let reader =
+        DataFileReader::new(file(), projections, row_groups, OnConflict::Error, Some(rows.clone())).unwrap();
     reader.collect::<Result<_, _>>().unwrap()
 }
 

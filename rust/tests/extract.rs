@@ -290,7 +290,8 @@ fn shredding_and_putting_together_give_the_same_values() {
         assert_eq!(shown(&(Arc::new(variants.clone()) as ArrayRef)), expected, "{schema}");
         for other in schemas() {
             let target = ShreddingSchema::from_arrow(&Field::new("", other.clone(), true)).unwrap();
-            let again = _native::shred::variants::shred(&variants, target).unwrap();
+            let again =
+                _native::shred::variants::shred(&variants, target, _native::shred::Numeric::Value).unwrap();
             let back: ArrayRef = Arc::new(unshred(&again, OnConflict::Error).unwrap());
             assert_eq!(shown(&back), expected, "{schema}, then {other}");
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use _native::shred::unshred::{to_json, unshred};
 use _native::shred::variants::shred;
-use _native::shred::{LeafType, OnConflict, ShreddingSchema};
+use _native::shred::{LeafType, Numeric, OnConflict, ShreddingSchema};
 use _native::value::encode::{self, Layout};
 use _native::value::{Decimal, Metadata, Value, metadata, validate};
 use arrow_array::cast::AsArray;
@@ -228,7 +228,7 @@ fn exact(value: &Value<'_>) -> Option<(i128, u8)> {
 
 fn check(rows: &[Option<Tree>], schema: ShreddingSchema) -> Result<(), TestCaseError> {
     let before = variants(rows);
-    let shredded = shred(&before, schema).unwrap();
+    let shredded = shred(&before, schema, Numeric::Value).unwrap();
     let after = unshred(&shredded, OnConflict::Error).unwrap();
     prop_assert_eq!(after.nulls(), before.nulls());
     let column = |array: &StructArray, index: usize| array.column(index).as_binary::<i32>().clone();

@@ -259,14 +259,16 @@ fn r13_a_scalar_that_would_fit_its_typed_value_may_be_in_value() {
 }
 
 #[test]
-fn r14_a_null_group_of_a_field_is_a_missing_field() {
+fn r14_a_null_group_of_a_field_is_refused_or_read_as_a_missing_field() {
     let field = nested(
         &[("value", binary(&[Some(ONE), None])), ("typed_value", ints(&[None, Some(1)]))],
         Some(&[false, false]),
     );
     let typed = nested(&[("a", field)], None);
     let column = group(&[metadata_of(&["a"], 2), ("typed_value", typed)], None);
-    assert_eq!(json(&column), some(&["{}", "{}"]));
+    let (error, rows) = conflict(&column);
+    assert!(error.contains("the group of the shredded field \"a\" is null"), "{error}");
+    assert_eq!(rows, some(&["{}", "{}"]));
 }
 
 #[test]

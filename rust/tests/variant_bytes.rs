@@ -6,7 +6,7 @@ use _native::json::write::{Keys, value as write_json};
 use _native::shred::OnConflict;
 use _native::shred::unshred::{to_json, unshred};
 use _native::shred::variants::shred;
-use _native::shred::{LeafType, ShreddingSchema};
+use _native::shred::{LeafType, Numeric, ShreddingSchema};
 use _native::value::encode::{self, Layout};
 use _native::value::{Metadata, Value, metadata, validate};
 use arrow_array::{ArrayRef, BinaryArray, StructArray};
@@ -52,9 +52,10 @@ fn variants(rows: &[(&[u8], &[u8])]) -> StructArray {
 /// What each way to walk a whole value says.
 fn walks(metadata: &[u8], value: &[u8]) -> Vec<Result<(), String>> {
     let rows = variants(&[(metadata, value)]);
-    let untyped = shred(&rows, ShreddingSchema::Untyped).map(drop).map_err(|error| error.to_string());
+    let untyped =
+        shred(&rows, ShreddingSchema::Untyped, Numeric::Value).map(drop).map_err(|error| error.to_string());
     let list = ShreddingSchema::List(Box::new(ShreddingSchema::Leaf(LeafType::String)));
-    let listed = shred(&rows, list).map(drop).map_err(|error| error.to_string());
+    let listed = shred(&rows, list, Numeric::Value).map(drop).map_err(|error| error.to_string());
     vec![check(metadata, value), json(metadata, value).map(drop), untyped, listed]
 }
 
@@ -162,7 +163,8 @@ fn what_is_shredded_is_checked_whole_and_the_row_is_named() {
             [(&bad_string, "not UTF-8"), (&bad_name, "name id 9, and the metadata has 2 names")]
         {
             let error =
-                shred(&variants(&[(&metadata, &good), (&metadata, bad)]), schema.clone()).unwrap_err();
+                shred(&variants(&[(&metadata, &good), (&metadata, bad)]), schema.clone(), Numeric::Value)
+                    .unwrap_err();
             assert!(error.to_string().starts_with("row 1: "), "{error}");
             assert!(error.to_string().contains(sentence), "{error}");
         }
@@ -213,7 +215,7 @@ proptest! {
             if Metadata::parse(metadata).is_ok() {
                 let is_valid = check(metadata, &value).is_ok();
                 let rows = variants(&[(metadata, &value)]);
-                prop_assert_eq!(shred(&rows, ShreddingSchema::Untyped).is_ok(), is_valid);
+                prop_assert_eq!(shred(&rows, ShreddingSchema::Untyped, Numeric::Value).is_ok(), is_valid);
                 let _ = to_json(&rows, OnConflict::Error);
                 let _ = unshred(&rows, OnConflict::Error);
             }

@@ -12,12 +12,14 @@ use arrow_array::{
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
 use arrow_select::filter::filter_record_batch;
+use parquet::schema::types::Type;
 use rayon::prelude::*;
 use roaring::RoaringTreemap;
 
 use crate::draft;
 use crate::error::{Error, Result};
-use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan};
+use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan, members};
+use crate::parquet::variants::check_variant_column;
 use crate::shred::OnConflict;
 use crate::shred::extract::{extract, leaves_needed, needs_metadata};
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
@@ -90,21 +92,26 @@ struct Decoder {
 
 impl DataFileReader {
     /// A reader of `row_groups`, or of all; `deleted` are the numbers of rows in the file that are left out.
+    ///
+    /// Variant columns of types that the specification does not allow are refused, even where no row uses them.
     pub fn new(
         file: Arc<ParquetFile>,
         projections: Vec<Projection>,
         row_groups: Option<Vec<usize>>,
         on_conflict: OnConflict,
         deleted: Option<RoaringTreemap>,
-    ) -> Self {
+    ) -> Result<Self> {
+        for projection in &projections {
+            check_variants(file.schema(), projection)?;
+        }
         let row_groups = row_groups.unwrap_or_else(|| (0..file.row_groups().len()).collect());
-        DataFileReader {
+        Ok(DataFileReader {
             query: Query { file, projections, on_conflict, draft: None, deleted },
             row_groups: row_groups.into(),
             decoder: Decoder::default(),
             ready: VecDeque::new(),
             failed: false,
-        }
+        })
     }
 
     /// The same reader of whole columns, of a file in the older draft's layout.
@@ -408,6 +415,43 @@ fn live_rows(deleted: &RoaringTreemap, start: usize, length: usize) -> Option<Bo
     match deleted.range_cardinality(range.clone()) {
         0 => None,
         _ => Some(range.map(|row| !deleted.contains(row)).collect()),
+    }
+}
+
+/// Check the Variants that a projection reads against the types of VariantShredding.md.
+fn check_variants(root: &Type, projection: &Projection) -> Result<()> {
+    let mut column = root;
+    for name in &projection.column {
+        match members(column).iter().find(|member| member.name() == name) {
+            Some(member) => column = member,
+            None => return Ok(()),
+        }
+    }
+    match projection.what {
+        What::Column => check_variants_in(column, &projection.field),
+        What::Path { .. } | What::Json { .. } => check_variant_column(column),
+    }
+}
+
+/// Check the Variants that `field` has in a column of the file.
+fn check_variants_in(column: &Type, field: &Field) -> Result<()> {
+    if is_variant(field) {
+        return check_variant_column(column);
+    }
+    match (field.data_type(), members(column)) {
+        (DataType::Struct(fields), children) => fields.iter().try_for_each(|field| {
+            let child = children.iter().find(|child| child.name() == field.name());
+            child.map_or(Ok(()), |child| check_variants_in(child, field))
+        }),
+        (DataType::List(element) | DataType::LargeList(element), [repeated]) => match members(repeated) {
+            [item] => check_variants_in(item, element),
+            _ => Ok(()),
+        },
+        (DataType::Map(entry, _), [repeated]) => match (entry.data_type(), members(repeated)) {
+            (DataType::Struct(pair), [_, value]) if pair.len() == 2 => check_variants_in(value, &pair[1]),
+            _ => Ok(()),
+        },
+        _ => Ok(()),
     }
 }
 

@@ -7,12 +7,14 @@ use arrow_schema::{DataType, Field};
 use crate::bounds::ColumnBounds;
 use crate::error::{Error, Result};
 use crate::parquet::read::ParquetFile;
+use crate::parquet::variants::check_variant_at;
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 
 const BATCH_ROWS: usize = 64 << 10;
 
 /// The bounds of each top-level column; `variants` are the paths of those that are Variants, through structs.
 pub fn file_bounds(file: &ParquetFile, variants: &[Vec<String>]) -> Result<Vec<ColumnBounds>> {
+    variants.iter().try_for_each(|path| check_variant_at(file.schema(), path))?;
     let fields = file.arrow_schema().fields();
     let empty: Vec<ColumnBounds> = fields
         .iter()

@@ -16,10 +16,10 @@ use crate::bounds::ColumnBounds;
 use crate::error::{Error, Result};
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows, text_bytes};
 use crate::parquet::write::{FileSummary, FileWriter, WriteOptions};
-use crate::shred::ShreddingSchema;
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::tree::Tree;
 use crate::shred::variants::shred;
+use crate::shred::{Numeric, ShreddingSchema};
 use crate::value::column::Bytes;
 
 /// How much text or how many bytes of Variants are turned into columns at a time: also what a page holds.
@@ -44,7 +44,7 @@ pub enum Encoding {
     /// JSON text as a Variant shredded by the schema.
     Json(ShreddingSchema),
     /// A struct of `metadata` and `value` as a Variant shredded by the schema.
-    Variant(ShreddingSchema),
+    Variant(ShreddingSchema, Numeric),
     /// A struct whose fields become these; none of them is JSON text.
     Struct(Vec<Encoding>),
 }
@@ -74,7 +74,7 @@ pub struct DataFileWriter<W: Write + Send> {
 enum Column {
     Plain,
     Json(Box<JsonShredder>),
-    Variant(ShreddingSchema),
+    Variant(ShreddingSchema, Numeric),
     Struct(Vec<Column>),
 }
 
@@ -179,7 +179,7 @@ impl Encoding {
                 }
                 _ => field.clone(),
             },
-            Encoding::Json(schema) | Encoding::Variant(schema) => {
+            Encoding::Json(schema) | Encoding::Variant(schema, _) => {
                 let metadata = match self {
                     Encoding::Json(_) => shapes_type(),
                     _ => match field.data_type() {
@@ -279,7 +279,9 @@ fn convert_columns(
                 invalid.extend(found);
                 Arc::new(group)
             }
-            Column::Variant(shredding) => Arc::new(shred(struct_column(array)?, shredding.clone())?),
+            Column::Variant(shredding, numeric) => {
+                Arc::new(shred(struct_column(array)?, shredding.clone(), *numeric)?)
+            }
             Column::Struct(fields) => {
                 convert_struct(fields, schema.field(index), struct_column(array)?, None)?
             }

@@ -5,7 +5,7 @@
 //! nanoseconds; they follow the same form.
 
 use crate::error::{Error, Result};
-use crate::value::{MAX_DEPTH, Metadata, Value, text, too_deep};
+use crate::value::{MAX_DEPTH, Metadata, Object, Value, malformed, text, too_deep};
 
 const MICROS: i64 = 1_000_000;
 const NANOS: i64 = 1_000_000_000;
@@ -15,11 +15,15 @@ const NANOS: i64 = 1_000_000_000;
 pub struct Keys {
     text: Vec<u8>,
     ends: Vec<usize>,
+    /// Where each name stands among all, equal ones at one place; empty when that is the id.
+    ranks: Vec<u32>,
 }
 
 impl Keys {
     pub fn new(metadata: &Metadata<'_>) -> Self {
-        Self::of(metadata.names())
+        let ranks =
+            if metadata.is_sorted() { Vec::new() } else { ranks(&metadata.names().collect::<Vec<_>>()) };
+        Keys { ranks, ..Self::of(metadata.names()) }
     }
 
     /// The keys of `names`, which get their ids from 0.
@@ -41,6 +45,38 @@ impl Keys {
         self.text.get(start..*self.ends.get(id)?)
     }
 
+    fn rank(&self, id: usize) -> usize {
+        self.ranks.get(id).map_or(id, |&rank| rank as usize)
+    }
+
+    /// Refuse an object with two fields of one name; fields in the order of their names cost a glance each.
+    fn check_unique(&self, object: &Object<'_>) -> Result<()> {
+        let mut previous = None;
+        for index in 0..object.len() {
+            let rank = Some(self.rank(object.field_id(index)?));
+            if previous >= rank {
+                return self.check_unique_in_any_order(object);
+            }
+            previous = rank;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn check_unique_in_any_order(&self, object: &Object<'_>) -> Result<()> {
+        let ids = (0..object.len()).map(|index| object.field_id(index)).collect::<Result<Vec<_>>>()?;
+        let mut sorted: Vec<(usize, usize)> = ids.into_iter().map(|id| (self.rank(id), id)).collect();
+        sorted.sort_unstable();
+        match sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            Some(pair) => {
+                let key = self.checked(pair[0].1)?;
+                let name = String::from_utf8_lossy(key.strip_suffix(b":").unwrap_or(key));
+                Err(malformed(&format!("an object has two fields called {name}")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The key of the name with this id, or the error that there is none.
     pub(crate) fn checked(&self, id: usize) -> Result<&[u8]> {
         self.get(id).ok_or_else(|| {
@@ -50,6 +86,20 @@ impl Keys {
             ))
         })
     }
+}
+
+/// The place of each of `names` among them, sorted; nothing when they are sorted and unique.
+fn ranks(names: &[&str]) -> Vec<u32> {
+    if names.is_sorted_by(|a, b| a < b) {
+        return Vec::new();
+    }
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    order.sort_unstable_by_key(|&id| names[id]);
+    let mut ranks = vec![0; names.len()];
+    for pair in order.windows(2) {
+        ranks[pair[1]] = ranks[pair[0]] + u32::from(names[pair[0]] != names[pair[1]]);
+    }
+    ranks
 }
 
 /// Append `name` as the key of an object: `"name":`.
@@ -70,6 +120,7 @@ pub(crate) fn value_at(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], depth: usiz
     }
     match Value::decode(bytes)? {
         Value::Object(object) => {
+            keys.check_unique(&object)?;
             out.push(b'{');
             for (index, field) in object.fields().enumerate() {
                 let (id, field) = field?;

@@ -132,7 +132,7 @@ fn physical_text(descriptor: &ColumnDescriptor) -> String {
 }
 
 /// The annotation as the Parquet specification writes it.
-fn logical_text(logical: &LogicalType) -> String {
+pub(super) fn logical_text(logical: &LogicalType) -> String {
     match logical {
         LogicalType::Decimal(decimal) => format!("DECIMAL({},{})", decimal.precision, decimal.scale),
         LogicalType::Integer(integer) => format!("INT({},{})", integer.bit_width, integer.is_signed),

@@ -8,6 +8,7 @@ mod pages;
 pub mod read;
 pub mod schema;
 mod thrift;
+pub mod variants;
 pub mod write;
 
 pub use inspect::{FileReport, GroupReport, LeafReport, inspect};

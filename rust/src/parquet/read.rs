@@ -408,7 +408,8 @@ fn int96(name: &str) -> DataType {
     }
 }
 
-fn members(column: &Type) -> &[TypePtr] {
+/// The fields of a group; a primitive type has none.
+pub fn members(column: &Type) -> &[TypePtr] {
     if column.is_group() { column.get_fields() } else { &[] }
 }
 

@@ -14,7 +14,7 @@ use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use super::values::{PyStep, conflict_option, parse_options, steps};
+use super::values::{PyStep, conflict_option, numeric_option, parse_options, steps};
 use super::{callback_error, choice, run};
 use crate::bounds::{ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
 use crate::data_file::read::{DataFileReader, Draft, Projection, What};
@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::parquet::inspect::{FileReport, inspect};
 use crate::parquet::read::{ParquetFile, RangeReader, Source};
 use crate::parquet::write::WriteOptions;
-use crate::shred::ShreddingSchema;
+use crate::shred::{Numeric, ShreddingSchema};
 
 type Sink = Box<dyn Write + Send + Sync>;
 
@@ -68,12 +68,13 @@ pub struct PyDataFileWriter {
 #[pymethods]
 impl PyDataFileWriter {
     #[new]
-    #[pyo3(signature = (place, schema, encodings, *, floats, duplicate_keys, on_invalid, annotate, compression, row_group_bytes))]
+    #[pyo3(signature = (place, schema, encodings, *, numeric, floats, duplicate_keys, on_invalid, annotate, compression, row_group_bytes))]
     #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
     fn new(
         place: Place,
         schema: PyArrowType<Schema>,
         encodings: Vec<Option<PyEncoding>>,
+        numeric: &str,
         floats: &str,
         duplicate_keys: &str,
         on_invalid: &str,
@@ -84,7 +85,9 @@ impl PyDataFileWriter {
         let choices = [("error", OnInvalid::Error), ("reject", OnInvalid::Reject), ("null", OnInvalid::Null)];
         let on_invalid = choice(on_invalid, "on_invalid", &choices)?;
         let parse = parse_options(floats, duplicate_keys)?;
-        let encodings = encodings.into_iter().map(encoding).collect::<Result<Vec<_>>>()?;
+        let numeric = numeric_option(numeric)?;
+        let encodings =
+            encodings.into_iter().map(|one| encoding(one, numeric)).collect::<Result<Vec<_>>>()?;
         let compression = compression_option(compression)?;
         let options = WriteOptions { annotate, compression, row_group_bytes, ..WriteOptions::default() };
         let sink: Sink = match place {
@@ -148,18 +151,18 @@ fn closed() -> Error {
     Error::DataFile("the file is closed, or was broken by an error".into())
 }
 
-fn encoding(encoding: Option<PyEncoding>) -> Result<Encoding> {
+fn encoding(encoding: Option<PyEncoding>, numeric: Numeric) -> Result<Encoding> {
     let (kind, schema) = match encoding {
         None => return Ok(Encoding::Plain),
         Some(PyEncoding::Struct(fields)) => {
-            return Ok(Encoding::Struct(fields.into_iter().map(self::encoding).collect::<Result<_>>()?));
+            return Ok(Encoding::Struct(fields.into_iter().map(|field| self::encoding(field, numeric)).collect::<Result<_>>()?));
         }
         Some(PyEncoding::Shredded(shredded)) => shredded,
     };
     let schema = ShreddingSchema::from_arrow(&schema.0)?;
     Ok(match choice(&kind, "an encoding", &[("json", true), ("variant", false)])? {
         true => Encoding::Json(schema),
-        false => Encoding::Variant(schema),
+        false => Encoding::Variant(schema, numeric),
     })
 }
 
@@ -334,7 +337,7 @@ impl PyDataFile {
         let deleted = deleted.map(deletion_vector::rows).transpose()?;
         let projections = projections.into_iter().map(projection).collect::<Result<Vec<_>>>()?;
         let mut reader =
-            DataFileReader::new(self.file.clone(), projections, row_groups, on_conflict, deleted);
+            DataFileReader::new(self.file.clone(), projections, row_groups, on_conflict, deleted)?;
         if let Some(word) = draft {
             let compat = choice(word, "draft", &[("strict", false), ("compat", true)])?;
             reader = reader.of_draft(Draft { compat });

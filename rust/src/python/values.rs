@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::infer::{InferOptions, Inference};
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
 use crate::shred::unshred::unshred;
-use crate::shred::{OnConflict, ShreddingSchema, extract, unshred as unshredding, variants};
+use crate::shred::{Numeric, OnConflict, ShreddingSchema, extract, unshred as unshredding, variants};
 use crate::value::path::Step;
 use crate::value::{self, Metadata};
 
@@ -37,6 +37,10 @@ pub fn parse_options(floats: &str, duplicate_keys: &str) -> Result<ParseOptions>
 
 pub fn conflict_option(on_conflict: &str) -> Result<OnConflict> {
     choice(on_conflict, "on_conflict", &[("error", OnConflict::Error), ("typed", OnConflict::Typed)])
+}
+
+pub fn numeric_option(numeric: &str) -> Result<Numeric> {
+    choice(numeric, "numeric", &[("value", Numeric::Value), ("strict", Numeric::Strict)])
 }
 
 /// A step of a path as Python has it: a name or an index.
@@ -134,11 +138,17 @@ pub fn variant_get(
 
 /// Variants as shredded columns.
 #[pyfunction]
-pub fn shred(py: Python<'_>, variants: PyArray, schema: PyArrowType<Field>) -> PyResult<PyArray> {
+pub fn shred(
+    py: Python<'_>,
+    variants: PyArray,
+    schema: PyArrowType<Field>,
+    numeric: &str,
+) -> PyResult<PyArray> {
+    let numeric = numeric_option(numeric)?;
     run(py, || {
         let schema = ShreddingSchema::from_arrow(&schema.0)?;
         let unshredded = unshred(&group(variants.0)?, OnConflict::Error)?;
-        Ok::<_, Error>(PyArrowType(variants::shred(&unshredded, schema)?.to_data()))
+        Ok::<_, Error>(PyArrowType(variants::shred(&unshredded, schema, numeric)?.to_data()))
     })
 }
 

@@ -12,4 +12,4 @@ pub mod unshred;
 pub mod variants;
 
 pub use reader::OnConflict;
-pub use schema::{LeafType, ShreddingSchema};
+pub use schema::{LeafType, Numeric, ShreddingSchema};

@@ -28,7 +28,7 @@ pub(super) struct GroupReader<'a> {
     value: Option<Bytes<'a>>,
     /// With its nulls; `None` when every row is null, too.
     typed_value: Option<(TypedColumn<'a>, Option<&'a NullBuffer>)>,
-    /// The group's own nulls: another way of a file to say that a field is missing (requirements R14).
+    /// The group's own nulls, which only an element's group should have (requirements P-S6, R14).
     nulls: Option<&'a NullBuffer>,
     on_conflict: OnConflict,
 }
@@ -164,6 +164,9 @@ impl<'a> GroupReader<'a> {
                     self.conflict(|| format!("the shredded field {:?} is in `value`, too", field.name))?;
                     rest.next += 1;
                 }
+            }
+            if !is_valid(field.group.nulls, index) {
+                self.conflict(|| format!("the group of the shredded field {:?} is null", field.name))?;
             }
             let parts = field.group.parts(index);
             if let (Some(_), _) | (_, Some(_)) = parts {

@@ -44,6 +44,16 @@ pub enum LeafType {
     Uuid,
 }
 
+/// Which numbers go to a `typed_value` of an exact type (requirements P-T1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Numeric {
+    /// Those that the column holds without loss, whatever their own type.
+    #[default]
+    Value,
+    /// Those of the column's own type: they come back with the type that they had.
+    Strict,
+}
+
 /// How deep a shredding schema may nest.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
 
@@ -214,6 +224,35 @@ impl LeafType {
                 field.with_metadata([(EXTENSION_NAME.to_owned(), UUID_EXTENSION.to_owned())].into())
             }
             _ => field,
+        }
+    }
+
+    /// Whether the value at the start of `bytes` is of this very type, where it is an exact number.
+    pub fn is_type_of_number(self, bytes: &[u8]) -> bool {
+        let number = bytes.first().filter(|&header| header & 0b11 == 0).map(|header| header >> 2);
+        match (number, self) {
+            (
+                Some(id @ 3..=6),
+                Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64 | Self::Decimal { .. },
+            ) => id == self.number_id(),
+            (Some(id @ 8..=10), Self::Decimal { scale, .. }) => {
+                id == self.number_id() && bytes.get(1) == Some(&scale)
+            }
+            (Some(8..=10), _) => false,
+            _ => true,
+        }
+    }
+
+    /// The id of the primitive type that an exact number of this type has.
+    fn number_id(self) -> u8 {
+        match self {
+            Self::Int8 => 3,
+            Self::Int16 => 4,
+            Self::Int32 => 5,
+            Self::Int64 => 6,
+            Self::Decimal { precision: 0..=9, .. } => 8,
+            Self::Decimal { precision: 10..=18, .. } => 9,
+            _ => 10,
         }
     }
 

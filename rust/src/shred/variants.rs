@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::{Array as _, ArrayRef, StructArray};
 use arrow_schema::DataType;
 
-use super::schema::ShreddingSchema;
+use super::schema::{Numeric, ShreddingSchema};
 use super::shapes::{Shapes, to_binary};
 use super::tree::{NodeId, ROOT, Tree, Typed};
 use crate::error::{Error, Result};
@@ -20,21 +20,27 @@ use crate::value::{MAX_DEPTH, Object, Value, malformed, no_such_name, too_deep, 
 /// Shred `variants`, a struct of `metadata` and `value`, by `schema`.
 ///
 /// The result is a struct of `metadata`, `value` and, if the schema has any, `typed_value`; SQL NULL rows stay.
-pub fn shred(variants: &StructArray, schema: ShreddingSchema) -> Result<StructArray> {
+pub fn shred(variants: &StructArray, schema: ShreddingSchema, numeric: Numeric) -> Result<StructArray> {
     let metadata = child(variants, "metadata")?;
     let values = Bytes::new(child(variants, "value")?)?;
     let mut shapes = Shapes::new(metadata, |_| ())?;
-    let mut tree = Tree::new(schema);
+    let mut columns = Columns { tree: Tree::new(schema), numeric };
     for row in (0..variants.len()).filter(|&row| variants.is_valid(row)) {
         let value = values.get(row).ok_or_else(|| malformed("it is null").at_row(row))?;
         let names = &shapes.at(row).map_err(|e| e.at_row(row))?.names;
-        push(&mut tree, names, ROOT, row, value, 0).map_err(|e| e.at_row(row))?;
+        push(&mut columns, names, ROOT, row, value, 0).map_err(|e| e.at_row(row))?;
     }
     let metadata = match metadata.data_type() {
         DataType::Dictionary(_, _) => metadata.clone(),
         _ => Arc::new(to_binary(metadata)?),
     };
-    tree.take(variants.len(), metadata, variants.nulls().cloned())
+    columns.tree.take(variants.len(), metadata, variants.nulls().cloned())
+}
+
+/// The columns that values go to, and which numbers go to those of exact numbers.
+struct Columns {
+    tree: Tree,
+    numeric: Numeric,
 }
 
 fn child<'a>(variants: &'a StructArray, name: &str) -> Result<&'a ArrayRef> {
@@ -46,7 +52,7 @@ fn child<'a>(variants: &'a StructArray, name: &str) -> Result<&'a ArrayRef> {
 }
 
 fn push(
-    tree: &mut Tree,
+    columns: &mut Columns,
     names: &[&str],
     node: NodeId,
     slot: usize,
@@ -57,7 +63,9 @@ fn push(
         return Err(too_deep());
     }
     let decoded = Value::decode(bytes)?;
+    let tree = &mut columns.tree;
     if let Typed::Leaf(leaf) = &mut tree.nodes[node].typed
+        && (columns.numeric == Numeric::Value || leaf.leaf.is_type_of_number(bytes))
         && leaf.push(slot, &decoded)
     {
         return Ok(());
@@ -65,14 +73,14 @@ fn push(
     match (&mut tree.nodes[node].typed, &decoded) {
         (Typed::Object(column), Value::Object(object)) => {
             column.slots.set(slot);
-            return push_object(tree, names, node, slot, object, depth);
+            return push_object(columns, names, node, slot, object, depth);
         }
         (Typed::List(column), Value::Array(array)) => {
             let (element, start) = (column.element, column.next_element());
             for (index, value) in array.elements().enumerate() {
-                push(tree, names, element, start + index, value?, depth + 1)?;
+                push(columns, names, element, start + index, value?, depth + 1)?;
             }
-            if let Typed::List(column) = &mut tree.nodes[node].typed {
+            if let Typed::List(column) = &mut columns.tree.nodes[node].typed {
                 column.end_list(slot, start + array.len());
             }
             return Ok(());
@@ -86,7 +94,7 @@ fn push(
 }
 
 fn push_object(
-    tree: &mut Tree,
+    columns: &mut Columns,
     names: &[&str],
     node: NodeId,
     slot: usize,
@@ -97,9 +105,9 @@ fn push_object(
     for field in object.fields() {
         let (id, value) = field?;
         let name = *names.get(id).ok_or_else(|| no_such_name(id, names.len()))?;
-        match find_field(tree, node, name) {
-            Some(field) if tree.is_filled(field, slot) => return Err(duplicate(name)),
-            Some(field) => push(tree, names, field, slot, value, depth + 1)?,
+        match find_field(&columns.tree, node, name) {
+            Some(field) if columns.tree.is_filled(field, slot) => return Err(duplicate(name)),
+            Some(field) => push(columns, names, field, slot, value, depth + 1)?,
             None => {
                 validate_at(names, value, depth + 1)?;
                 leftovers.push((name, id, value));
@@ -113,7 +121,7 @@ fn push_object(
     if let Some(pair) = leftovers.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         return Err(duplicate(pair[0].0));
     }
-    let value = &mut tree.nodes[node].value;
+    let value = &mut columns.tree.nodes[node].value;
     write_object(&mut value.data, &leftovers);
     value.end_value(slot);
     Ok(())

@@ -185,8 +185,8 @@ impl<'a> Object<'a> {
 
     /// The bytes of the field called `name`.
     ///
-    /// Other writers sort by UTF-16 units. Where `name` stands among names is the same in both orders, unless it has
-    /// a character from U+E000: then a search that fails looks at every field (requirements X15).
+    /// Not all writers sort fields by the bytes of their names: a search that fails looks at every field
+    /// (requirements E-O3, X15).
     pub fn get(&self, metadata: &Metadata<'_>, name: &str) -> Result<Option<&'a [u8]>> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -197,15 +197,16 @@ impl<'a> Object<'a> {
                 std::cmp::Ordering::Greater => high = middle,
             }
         }
-        match name.chars().any(|character| character >= '\u{E000}') {
-            true => self.find(metadata, name),
-            false => Ok(None),
-        }
+        self.find(metadata, name)
     }
 
     fn find(&self, metadata: &Metadata<'_>, name: &str) -> Result<Option<&'a [u8]>> {
+        // In most objects that lack a name, the dictionary lacks it, too.
+        if metadata.is_sorted() && metadata.find(name).is_none() {
+            return Ok(None);
+        }
         for index in 0..self.len() {
-            if metadata.get(self.field_id(index)?)? == name {
+            if metadata.is_name(self.field_id(index)?, name) {
                 return self.header.value(index).map(Some);
             }
         }

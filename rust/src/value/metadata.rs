@@ -84,12 +84,20 @@ impl<'a> Metadata<'a> {
     }
 
     fn name(&self, id: usize) -> Option<&'a str> {
+        // Checked once in `check_names`; the check again is cheap for the short text that names are.
+        std::str::from_utf8(self.name_bytes(id)?).ok()
+    }
+
+    fn name_bytes(&self, id: usize) -> Option<&'a [u8]> {
         if id >= self.length {
             return None;
         }
-        let bytes = self.bytes.get(self.names + self.offset(id)?..self.names + self.offset(id + 1)?)?;
-        // Checked once in `check_names`; the check again is cheap for the short text that names are.
-        std::str::from_utf8(bytes).ok()
+        self.bytes.get(self.names + self.offset(id)?..self.names + self.offset(id + 1)?)
+    }
+
+    /// Whether the name with this id is `name`.
+    pub(super) fn is_name(&self, id: usize, name: &str) -> bool {
+        self.name_bytes(id) == Some(name.as_bytes())
     }
 
     /// The first id of `name`.
@@ -106,7 +114,7 @@ impl<'a> Metadata<'a> {
             }
             return None;
         }
-        (0..self.length).find(|&id| self.name(id) == Some(name))
+        (0..self.length).find(|&id| self.is_name(id, name))
     }
 
     /// All names, by id.
