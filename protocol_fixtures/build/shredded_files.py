@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from case_folder import Case, new_case, write_parquet
-from parquet_footer import Element, annotate, rewrite_schema
+from parquet_footer import annotate, rewrite_schema
 from variant_bytes import metadata, value
 
 __all__ = ["FileCase", "array_of", "names", "object_of", "pair", "row", "v", "variant", "write_case"]
@@ -99,6 +99,9 @@ class FileCase:
     parquet: dict[str, Any] = field(default_factory=dict)
     annotated: bool = True
     version: int | None = 1
+    required: bool = False
+    arrow_large: bool = False
+    key_values: dict[str, str] = field(default_factory=dict)
     change: Any = None
     """A function that changes the column's node of the schema."""
 
@@ -125,13 +128,20 @@ def write_case(kind: str, name: str, case: FileCase) -> None:
 
 def _write(path: Path, case: FileCase) -> None:
     column: Any = pa.array(list(case.rows), case.type)
-    table = pa.table({"id": pa.array(range(1, len(column) + 1), pa.int32()), "v": column})
-    write_parquet(path, table, **case.parquet)
+    if case.arrow_large:
+        column = column.cast(_large(case.type))
+    ids = pa.array(range(1, len(column) + 1), pa.int32())
+    fields = [pa.field("id", ids.type), pa.field("v", column.type, nullable=not case.required)]
+    schema = pa.schema(fields, case.key_values or None)
+    write_parquet(path, pa.table([ids, column], schema=schema), **case.parquet)
     if case.change is not None:
-
-        def change(root: Element) -> None:
-            case.change(root.at("v"))
-
-        rewrite_schema(path, change)
+        rewrite_schema(path, lambda root: case.change(root.at("v")))
     if case.annotated:
         annotate(path, ("v",), version=case.version)
+
+
+def _large(arrow_type: Any) -> Any:
+    """Return the type with large binary and large text."""
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([each.with_type(_large(each.type)) for each in arrow_type])
+    return {BINARY: pa.large_binary(), pa.string(): pa.large_string()}.get(arrow_type, arrow_type)

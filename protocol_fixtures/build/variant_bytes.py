@@ -8,13 +8,19 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 __all__ = ["encode", "z85"]
 
 INTEGERS = {"int8": (0x0C, "<b"), "int16": (0x10, "<h"), "int32": (0x14, "<i"), "int64": (0x18, "<q")}
-TIMES = {"timestamp": 0x30, "timestamp_ntz": 0x34, "time": 0x44}
+TIMES = {
+    "timestamp": 0x30,
+    "timestamp_ntz": 0x34,
+    "time": 0x44,
+    "timestamp_nanos": 0x48,
+    "timestamp_ntz_nanos": 0x4C,
+}
 FLOATS = {"double": (0x1C, "<d"), "float": (0x38, "<f")}
 DECIMALS = {"decimal4": (0x20, 4), "decimal8": (0x24, 8), "decimal16": (0x28, 16)}
 
@@ -44,13 +50,17 @@ def value(typed: dict[str, Any], names: list[str]) -> bytes:
         return bytes([header]) + struct.pack(layout, float(payload) if kind in FLOATS else payload)
     if kind in DECIMALS:
         header, width = DECIMALS[kind]
-        digits = Decimal(payload)
-        scale = -int(digits.as_tuple().exponent)
-        return bytes([header, scale]) + int(digits.scaleb(scale)).to_bytes(width, "little", signed=True)
+        whole, _, fraction = payload.partition(".")
+        return bytes([header, len(fraction)]) + int(whole + fraction).to_bytes(width, "little", signed=True)
     if kind == "date":
         return b"\x2c" + struct.pack("<i", payload)
     if kind in TIMES:
         return bytes([TIMES[kind]]) + struct.pack("<q", payload)
+    if kind == "binary":
+        data = bytes.fromhex(payload)
+        return b"\x3c" + struct.pack("<I", len(data)) + data
+    if kind == "uuid":
+        return b"\x50" + UUID(payload).bytes
     if kind == "string":
         text = payload.encode()
         short = len(text) < 64

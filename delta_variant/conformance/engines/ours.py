@@ -29,7 +29,7 @@ def start(scratch: Path) -> Engine:
     return Engine(
         name="ours",
         version=version("delta-variant"),
-        options=frozenset({"on_conflict", "floats", "duplicate_keys", "draft"}),
+        options=frozenset({"on_conflict", "floats", "duplicate_keys", "draft", "numeric"}),
         to_json=_to_json,
         parse_json=_parse_json,
         shred=_shred,
