@@ -127,7 +127,12 @@ PRIMITIVES: dict[str, tuple[str, dict[str, Any], list[Any]]] = {
 
 METADATA_CASES: dict[str, Keeps | Breaks] = {
     "metadata_without_names": Keeps(
-        "E-M1 E-M5 E-V3", METADATA, "Metadata without names has three bytes", NO_NAMES, "00", {"null": None}
+        "E-M1 E-M2 E-M5 E-V3",
+        METADATA,
+        "Metadata without names has three bytes",
+        NO_NAMES,
+        "00",
+        {"null": None},
     ),
     "metadata_without_offsets": Breaks(
         "E-M5 E-M4", METADATA, "Even without names there is one offset", "01 00", "00"
@@ -666,7 +671,9 @@ def primitives() -> dict[str, Keeps | Breaks]:
     """Return each primitive whole, and cut by its last byte where it has more than its header."""
     cases: dict[str, Keeps | Breaks] = {}
     for name, (value, typed, texts) in PRIMITIVES.items():
-        cases[f"primitive_{name}"] = Keeps("E-V3", TYPES, f"The type {name}", NO_NAMES, value, typed, texts)
+        cases[f"primitive_{name}"] = Keeps(
+            "E-V3 E-Q5", TYPES, f"The type {name}", NO_NAMES, value, typed, texts
+        )
         if name not in ("true", "false"):
             cut = value[:-2]
             cases[f"cut_{name}"] = Breaks("E-V3 E-Q5", TYPES, f"A cut {name} is refused", NO_NAMES, cut)

@@ -187,23 +187,26 @@ fn variants(rows: &[Option<Tree>]) -> StructArray {
     StructArray::try_new(_native::value::cast::variant_fields(), vec![metadata, value], Some(nulls)).unwrap()
 }
 
-/// Whether two values are equal; exact numbers by what they are worth, all else to the type and the bit
-/// (requirements X14, E-Q1).
-fn same(a: (&Metadata<'_>, &[u8]), b: (&Metadata<'_>, &[u8])) -> bool {
+/// Whether two values are equal; exact numbers by what they are worth unless they are shredded strictly, all else
+/// to the type and the bit (requirements X14, E-Q1, P-T1).
+fn same(a: (&Metadata<'_>, &[u8]), b: (&Metadata<'_>, &[u8]), numeric: Numeric) -> bool {
     match (Value::decode(a.1).unwrap(), Value::decode(b.1).unwrap()) {
         (Value::Object(x), Value::Object(y)) => {
             x.len() == y.len()
                 && x.fields().zip(y.fields()).all(|(x, y)| {
                     let ((i, v), (j, w)) = (x.unwrap(), y.unwrap());
-                    a.0.get(i) == b.0.get(j) && same((a.0, v), (b.0, w))
+                    a.0.get(i) == b.0.get(j) && same((a.0, v), (b.0, w), numeric)
                 })
         }
         (Value::Array(x), Value::Array(y)) => {
             x.len() == y.len()
-                && x.elements().zip(y.elements()).all(|(v, w)| same((a.0, v.unwrap()), (b.0, w.unwrap())))
+                && x.elements()
+                    .zip(y.elements())
+                    .all(|(v, w)| same((a.0, v.unwrap()), (b.0, w.unwrap()), numeric))
         }
         (x, y) => match (exact(&x), exact(&y)) {
-            (Some(x), Some(y)) => x == y,
+            (Some(x), Some(y)) if numeric == Numeric::Value => x == y,
+            (Some(_), Some(_)) => a.1 == b.1,
             (None, None) => a.1 == b.1,
             _ => false,
         },
@@ -226,9 +229,9 @@ fn exact(value: &Value<'_>) -> Option<(i128, u8)> {
     Some((unscaled, scale))
 }
 
-fn check(rows: &[Option<Tree>], schema: ShreddingSchema) -> Result<(), TestCaseError> {
+fn check(rows: &[Option<Tree>], schema: ShreddingSchema, numeric: Numeric) -> Result<(), TestCaseError> {
     let before = variants(rows);
-    let shredded = shred(&before, schema, Numeric::Value).unwrap();
+    let shredded = shred(&before, schema, numeric).unwrap();
     let after = unshred(&shredded, OnConflict::Error).unwrap();
     prop_assert_eq!(after.nulls(), before.nulls());
     let column = |array: &StructArray, index: usize| array.column(index).as_binary::<i32>().clone();
@@ -238,7 +241,7 @@ fn check(rows: &[Option<Tree>], schema: ShreddingSchema) -> Result<(), TestCaseE
         let (a, b) =
             (Metadata::parse(names.value(row)).unwrap(), Metadata::parse(new_names.value(row)).unwrap());
         prop_assert_eq!(validate(&b, new_values.value(row)), Ok(()));
-        let is_same = same((&a, values.value(row)), (&b, new_values.value(row)));
+        let is_same = same((&a, values.value(row)), (&b, new_values.value(row)), numeric);
         prop_assert!(is_same, "{:02x?} became {:02x?}", values.value(row), new_values.value(row));
     }
     prop_assert_eq!(to_json(&shredded, OnConflict::Error), to_json(&before, OnConflict::Error));
@@ -251,7 +254,8 @@ proptest! {
         rows in prop::collection::vec(prop::option::weighted(0.9, tree()), 0..6),
         schema in schema(),
     ) {
-        check(&rows, schema)?;
+        check(&rows, schema.clone(), Numeric::Value)?;
+        check(&rows, schema, Numeric::Strict)?;
     }
 
     #[test]
@@ -259,6 +263,7 @@ proptest! {
         rows in prop::collection::vec(prop::option::weighted(0.9, tree()), 1..6),
     ) {
         let schema = rows[0].as_ref().map_or(ShreddingSchema::Untyped, schema_of);
-        check(&rows, schema)?;
+        check(&rows, schema.clone(), Numeric::Value)?;
+        check(&rows, schema, Numeric::Strict)?;
     }
 }

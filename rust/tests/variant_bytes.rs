@@ -143,6 +143,33 @@ fn two_fields_of_one_name_are_refused_even_with_two_ids() {
 }
 
 #[test]
+fn two_fields_of_one_name_have_no_text() {
+    let metadata = metadata_of(&["b", "a", "a"]);
+    for ids in [[1, 1], [1, 2], [2, 1]] {
+        let value = object(&[(ids[0], 0), (ids[1], 0), (0, 0)], &[0x00]);
+        assert!(json(&metadata, &value).unwrap_err().contains("two fields called \"a\"")); // E-O5
+    }
+    let value = object(&[(0, 0), (2, 0)], &[0x00]);
+    assert_eq!(json(&metadata, &value).unwrap(), r#"{"b":null,"a":null}"#);
+}
+
+#[test]
+fn a_field_is_found_in_an_object_out_of_order() {
+    for is_sorted in [false, true] {
+        let mut bytes = Vec::new();
+        metadata::write(&mut bytes, ["a", "b", "c", "d"].into_iter(), is_sorted);
+        let metadata = Metadata::parse(&bytes).unwrap();
+        let value = object(&[(2, 0), (1, 2), (0, 4)], &[0x0C, 2, 0x0C, 1, 0x0C, 0]);
+        let Value::Object(object) = Value::decode(&value).unwrap() else { panic!() };
+        for (id, name) in ["a", "b", "c"].into_iter().enumerate() {
+            assert_eq!(object.get(&metadata, name).unwrap(), Some(&[0x0C, id as u8][..])); // E-O3
+        }
+        assert_eq!(object.get(&metadata, "d").unwrap(), None);
+        assert_eq!(object.get(&metadata, "e").unwrap(), None);
+    }
+}
+
+#[test]
 fn fields_out_of_order_are_refused_unless_the_order_is_that_of_utf16() {
     let metadata = metadata_of(&["b", "a", "\u{10000}", "\u{FFFD}"]);
     let value = object(&[(0, 0), (1, 0)], &[0x00]);

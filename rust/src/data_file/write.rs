@@ -159,7 +159,7 @@ impl Column {
         match encoding {
             Encoding::Plain => Column::Plain,
             Encoding::Json(schema) => Column::Json(Box::new(JsonShredder::new(schema, parse))),
-            Encoding::Variant(schema) => Column::Variant(schema),
+            Encoding::Variant(schema, numeric) => Column::Variant(schema, numeric),
             Encoding::Struct(fields) => {
                 Column::Struct(fields.into_iter().map(|field| Column::new(field, parse)).collect())
             }
@@ -302,12 +302,12 @@ fn convert_struct(
     let valid = NullBuffer::union(valid, array.nulls());
     let converted =
         columns.iter().zip(fields).zip(array.columns()).map(|((column, field), array)| match column {
-            Column::Variant(schema) => {
+            Column::Variant(schema, numeric) => {
                 let variants = struct_column(array)?;
                 let nulls = NullBuffer::union(valid.as_ref(), variants.nulls());
                 let parts = (variants.fields().clone(), variants.columns().to_vec());
-                Ok(Arc::new(shred(&StructArray::try_new(parts.0, parts.1, nulls)?, schema.clone())?)
-                    as ArrayRef)
+                let variants = StructArray::try_new(parts.0, parts.1, nulls)?;
+                Ok(Arc::new(shred(&variants, schema.clone(), *numeric)?) as ArrayRef)
             }
             Column::Struct(fields) => convert_struct(fields, field, struct_column(array)?, valid.as_ref()),
             Column::Plain | Column::Json(_) => Ok(array.clone()),

@@ -15,7 +15,7 @@ use super::assemble::Assembler;
 use super::layout::{ARRAY, OBJECT, TYPED_VALUE, UNTYPED_VALUE};
 use super::read::Output;
 use crate::error::Result;
-use crate::shred::schema::ShreddingSchema;
+use crate::shred::schema::{Numeric, ShreddingSchema};
 use crate::shred::shapes::Shapes;
 use crate::shred::variants;
 use crate::value::column::Bytes;
@@ -24,7 +24,7 @@ use crate::value::column::Bytes;
 ///
 /// SQL NULL rows stay. A value that is missing is a null group. Errors name the row.
 pub fn shred(variants: &StructArray, schema: &ShreddingSchema) -> Result<StructArray> {
-    let shredded = variants::shred(variants, schema.clone())?;
+    let shredded = variants::shred(variants, schema.clone(), Numeric::Value)?;
     let metadata = shredded.column(0);
     let mut converter = Converter { shapes: Shapes::new(metadata, |_| ())?, assembler: Assembler::new() };
     let rows: Vec<usize> = (0..shredded.len()).collect();

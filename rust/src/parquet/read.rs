@@ -373,7 +373,8 @@ fn share(field: &FieldRef, column: &TypePtr) -> FieldRef {
     let children = members(column);
     let data_type = match (field.data_type(), children) {
         _ if column.is_primitive() && column.get_physical_type() == PhysicalType::INT96 => {
-            int96(column.name())
+            // Spark's older timestamp: microseconds hold all of its years, the nanoseconds of the crate do not.
+            DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
         }
         (DataType::Struct(fields), _) if is_variant_group(column) => {
             DataType::Struct(share_members(fields, children, |field, child| match child.name() {
@@ -396,16 +397,6 @@ fn share(field: &FieldRef, column: &TypePtr) -> FieldRef {
         _ => return field.clone(),
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type))
-}
-
-/// INT96 is Spark's older timestamp: microseconds hold all of its years, the nanoseconds of the crate do not.
-///
-/// As a `typed_value` it is invalid (requirements P-S9), so it gets a type that no `typed_value` has.
-fn int96(name: &str) -> DataType {
-    match name {
-        "typed_value" => DataType::Timestamp(TimeUnit::Second, None),
-        _ => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-    }
 }
 
 /// The fields of a group; a primitive type has none.

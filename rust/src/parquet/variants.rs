@@ -1,15 +1,16 @@
 //! The Parquet types of a Variant column, where they say more than the Arrow types made of them.
 //!
-//! Arrow readers take INT96 for a timestamp, TIME(true,MICROS) for TIME(false,MICROS), JSON for a string, any
+//! Types are refused even where no row uses them. Arrow readers take INT96 for a timestamp, TIME(true,MICROS) for TIME(false,MICROS), JSON for a string, any
 //! FIXED_LEN_BYTE_ARRAY(16) for a UUID, and lists of two levels for lists: none is a `typed_value`
 //! (VariantShredding.md, requirements P-S2, P-S6, P-S9).
 
-use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as PhysicalType};
+use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as PhysicalType};
 use parquet::schema::types::Type;
 
 use super::inspect::logical_text;
 use super::read::members;
 use crate::error::{Error, Result};
+use crate::value::MAX_DECIMAL_DIGITS;
 use crate::value::path::push_field;
 
 /// Check the Variant column at `path` in a file's schema, if it has one there.
@@ -78,22 +79,9 @@ fn check_list(list: &Type, path: &str) -> Result<()> {
 fn check_leaf(leaf: &Type, path: &str) -> Result<()> {
     let info = leaf.get_basic_info();
     let (logical, converted) = (info.logical_type_ref(), info.converted_type());
-    let is_known = match leaf.get_physical_type() {
-        PhysicalType::INT96 => false,
-        PhysicalType::BYTE_ARRAY => match logical {
-            None => matches!(converted, ConvertedType::NONE | ConvertedType::UTF8 | ConvertedType::DECIMAL),
-            Some(logical) => matches!(logical, LogicalType::String | LogicalType::Decimal(_)),
-        },
-        PhysicalType::FIXED_LEN_BYTE_ARRAY => match logical {
-            None => converted == ConvertedType::DECIMAL,
-            Some(logical) => matches!(logical, LogicalType::Uuid | LogicalType::Decimal(_)),
-        },
-        // Of the others, the Arrow type tells.
-        _ => match logical {
-            Some(LogicalType::Time(time)) => !time.is_adjusted_to_u_t_c,
-            None => converted != ConvertedType::TIME_MICROS,
-            _ => true,
-        },
+    let is_known = match logical {
+        Some(logical) => is_shredded_type(leaf.get_physical_type(), logical),
+        None => is_shredded_converted_type(leaf.get_physical_type(), converted),
     };
     if is_known {
         return Ok(());
@@ -104,6 +92,37 @@ fn check_leaf(leaf: &Type, path: &str) -> Result<()> {
         (None, converted) => converted.to_string(),
     };
     Err(refused(path, &format!("is {name}, which cannot be a shredded type")))
+}
+
+/// The table of shredded value types in VariantShredding.md.
+fn is_shredded_type(physical: PhysicalType, logical: &LogicalType) -> bool {
+    use PhysicalType as P;
+    match (physical, logical) {
+        (P::INT32, LogicalType::Integer(integer)) => integer.is_signed && integer.bit_width <= 32,
+        (P::INT64, LogicalType::Integer(integer)) => integer.is_signed && integer.bit_width == 64,
+        (P::INT32 | P::INT64 | P::BYTE_ARRAY | P::FIXED_LEN_BYTE_ARRAY, LogicalType::Decimal(decimal)) => {
+            decimal.precision <= i32::from(MAX_DECIMAL_DIGITS)
+        }
+        (P::INT64, LogicalType::Time(time)) => !time.is_adjusted_to_u_t_c && time.unit == TimeUnit::MICROS,
+        (P::INT64, LogicalType::Timestamp(timestamp)) => timestamp.unit != TimeUnit::MILLIS,
+        (P::INT32, LogicalType::Date)
+        | (P::BYTE_ARRAY, LogicalType::String)
+        | (P::FIXED_LEN_BYTE_ARRAY, LogicalType::Uuid) => true,
+        _ => false,
+    }
+}
+
+/// The same, by the annotations of older writers; a time of theirs is in UTC.
+fn is_shredded_converted_type(physical: PhysicalType, converted: ConvertedType) -> bool {
+    use {ConvertedType as C, PhysicalType as P};
+    match physical {
+        P::BOOLEAN | P::FLOAT | P::DOUBLE => converted == C::NONE,
+        P::INT32 => matches!(converted, C::NONE | C::INT_8 | C::INT_16 | C::INT_32 | C::DATE | C::DECIMAL),
+        P::INT64 => matches!(converted, C::NONE | C::INT_64 | C::TIMESTAMP_MICROS | C::DECIMAL),
+        P::BYTE_ARRAY => matches!(converted, C::NONE | C::UTF8 | C::DECIMAL),
+        P::FIXED_LEN_BYTE_ARRAY => converted == C::DECIMAL,
+        P::INT96 => false,
+    }
 }
 
 fn refused(path: &str, why: &str) -> Error {

@@ -155,7 +155,9 @@ fn encoding(encoding: Option<PyEncoding>, numeric: Numeric) -> Result<Encoding> 
     let (kind, schema) = match encoding {
         None => return Ok(Encoding::Plain),
         Some(PyEncoding::Struct(fields)) => {
-            return Ok(Encoding::Struct(fields.into_iter().map(|field| self::encoding(field, numeric)).collect::<Result<_>>()?));
+            return Ok(Encoding::Struct(
+                fields.into_iter().map(|field| self::encoding(field, numeric)).collect::<Result<_>>()?,
+            ));
         }
         Some(PyEncoding::Shredded(shredded)) => shredded,
     };

@@ -1,0 +1,97 @@
+"""The files of parquet-testing, a test a case: what is valid, what is refused, and what may be read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from locations import CORPORA
+
+from delta_variant import data_file
+from delta_variant.data_file import Projection
+from delta_variant.errors import ConflictingValueError, DeltaVariantError, ShreddingError
+from delta_variant.schema import variant_field
+from delta_variant.store import open_store
+
+SHREDDED = CORPORA / "parquet-testing" / "shredded_variant"
+UNSHREDDED = CORPORA / "parquet-testing" / "variant"
+
+# Each must be refused, by a message that has the path and, where it is the data that is wrong, the row.
+REFUSED: dict[int, tuple[type[DeltaVariantError], str]] = {
+    40: (ConflictingValueError, r"row 0: .* at \$\[\*\]: `value` and `typed_value` are both set"),
+    42: (ConflictingValueError, r"row 0: .* at \$: `value` and `typed_value` are both set"),
+    87: (ConflictingValueError, r"row 0: .* at \$: `typed_value` holds an object, and `value`"),
+    127: (ShreddingError, r"at \$: its `typed_value` is INT\(32,false\), which cannot be a shredded type"),
+    128: (ConflictingValueError, r"row 0: .* at \$: `typed_value` holds an object, and `value`"),
+    137: (
+        ShreddingError,
+        r"at \$: its `typed_value` is FIXED_LEN_BYTE_ARRAY, which cannot be a shredded type",
+    ),
+}
+# Not valid, with a value to be read by those who do read it.
+INVALID: dict[int, str] = {
+    43: r"row 0: .* at \$: the shredded field \"b\" is in `value`, too",
+    84: r"row 0: .* at \$: the group of the shredded field \"d\" is null",
+    125: r"row 0: .* at \$: the shredded field \"b\" is in `value`, too",
+}
+
+
+def shredded_cases() -> dict[int, dict[str, Any]]:
+    entries = json.loads((SHREDDED / "cases.json").read_text(encoding="utf-8"))
+    return {entry["case_number"]: entry for entry in entries if "parquet_file" in entry}
+
+
+CASES = shredded_cases()
+VALID = [number for number in CASES if number not in REFUSED and number not in INVALID]
+
+
+def read(number: int, on_conflict: Any = "error") -> list[tuple[bytes, bytes] | None]:
+    """Return metadata and value of each row of a case's file."""
+    projection = Projection(variant_field("var"), ("var",))
+    file = CASES[number]["parquet_file"]
+    batches = data_file.read(open_store(SHREDDED), file, [projection], on_conflict=on_conflict)
+    rows = [row for batch in batches for row in batch.column(0).to_pylist()]
+    return [None if row is None else (row["metadata"], row["value"]) for row in rows]
+
+
+def expected(number: int) -> Iterator[bytes | None]:
+    """Yield `metadata‖value` of each row of a case."""
+    entry = CASES[number]
+    files = entry.get("variant_files") or [entry["variant_file"]]
+    for name in files:
+        yield None if name is None else (SHREDDED / name).read_bytes()
+
+
+def test_the_corpus_has_the_cases_that_are_counted_here():
+    assert (len(VALID), len(REFUSED), len(INVALID)) == (128, 6, 3)
+    assert all("error_message" in CASES[number] for number in REFUSED)
+    assert all("INVALID" in CASES[number]["parquet_file"] for number in INVALID)
+
+
+@pytest.mark.parametrize("number", VALID)
+def test_a_valid_file_gives_the_bytes_of_its_values(number: int):
+    rows = [None if row is None else b"".join(row) for row in read(number)]
+    assert rows == list(expected(number))
+
+
+@pytest.mark.parametrize("number", REFUSED)
+def test_a_file_that_must_be_refused_is_and_the_message_says_where(number: int):
+    error, where = REFUSED[number]
+    with pytest.raises(error, match=f"^{re.escape(CASES[number]['parquet_file'])}: .*{where}"):
+        read(number)
+
+
+@pytest.mark.parametrize("number", INVALID)
+def test_an_invalid_file_is_refused_and_the_message_says_where(number: int):
+    file = CASES[number]["parquet_file"]
+    with pytest.raises(ConflictingValueError, match=f"^{re.escape(file)}: {INVALID[number]}"):
+        read(number)
+
+
+@pytest.mark.parametrize("number", INVALID)
+def test_an_invalid_file_is_read_when_typed_values_win(number: int):
+    rows = [None if row is None else b"".join(row) for row in read(number, "typed")]
+    assert rows == list(expected(number))
