@@ -19,7 +19,7 @@ OBJECT = "VariantEncoding.md, Value Data for Object"
 ARRAY = "VariantEncoding.md, Value Data for Array"
 ORDER = "VariantEncoding.md, Object field ID order and uniqueness"
 
-NO_NAMES = "110000"
+NO_NAMES = "010000"
 
 Typed = dict[str, Any]
 
@@ -162,7 +162,7 @@ OTHER_CASES: dict[str, Text | Refused] = {
         "Escapes, and a pair of surrogates",
         r'"\u00e9\n\"\\\/\ud83d\ude00"',
         {"string": 'é\n"\\/😀'},
-        "2d c3a9 0a 22 5c 2f f09f9880",
+        "29 c3a9 0a 22 5c 2f f09f9880",
         section=TEXT,
     ),
     "text_with_a_lone_surrogate": Refused("E-V2 P-T6", "A lone surrogate has no UTF-8", r'"\ud83d"', TEXT),
