@@ -22,8 +22,7 @@ DEFAULT_COLUMN = "v"
 class Case:
     """One case: what it is about, what an engine gets, and what must come out.
 
-    `id` is `kind/name`; `folder` is where the files that `input` names are. `lenient_of` is the case that
-    asks the same without `options`, where one file has two answers.
+    `id` is `kind/name`; `folder` is where the files that `input` names are.
     """
 
     id: str

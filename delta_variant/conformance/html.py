@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import product
@@ -127,7 +128,7 @@ def _cell(results: Sequence[Result]) -> str:
     found = counts(results)
     offered = len(results) - found["not offered"]
     if not offered:
-        return '<td class="number quiet">not offered</td>'
+        return '<td class="number quiet" title="not offered">·<span class="hidden">not offered</span></td>'
     marks = [
         f'<span class="mark {CLASSES[status]}" title="{status}">{found[status]}</span>'
         for status in STATUSES
@@ -171,7 +172,12 @@ def _by_rule(cases: Iterable[Case]) -> Mapping[str, list[Case]]:
     for case in cases:
         for rule in case.rules:
             found.setdefault(rule, []).append(case)
-    return dict(sorted(found.items()))
+    return dict(sorted(found.items(), key=lambda item: _in_natural_order(item[0])))
+
+
+def _in_natural_order(rule: str) -> list[tuple[str, int]]:
+    """Return a key by which E-M2 comes before E-M10."""
+    return [(word, int(digits or 0)) for word, digits in re.findall(r"([^0-9]*)([0-9]*)", rule)]
 
 
 SEVERITY: tuple[Status, ...] = ("wrong value", "crashed", "timed out", "refused", "pass", "not offered")
