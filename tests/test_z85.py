@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import sys
 from pathlib import Path
@@ -90,6 +91,13 @@ def test_every_string_in_the_golden_tables_encodes_back_to_itself(corpora: Path)
         texts.update(re.findall(r'\\"(0r[^"\\]+)\\"', log.read_text(encoding="utf-8")))
     assert len(texts) >= 4
     assert {z85.encode(z85.decode(text)) for text in texts} == texts
+
+
+@given(st.binary())
+def test_z85_text_needs_no_escapes_in_json(data):
+    """ST19."""
+    text = z85.encode(data)
+    assert json.dumps(text) == f'"{text}"'
 
 
 def test_nothing_is_the_empty_text():

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from interop.corpus import CORPORA, read_lines, write_texts
 from interop.tables import load, rows_by_spark, rows_by_us
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import VariantVal
 
 import delta_variant as dv
 
@@ -32,6 +35,11 @@ TABLES = (
     "g_names",
     "g_scalar",
     "g_types",
+)
+GOLDEN_TABLES = (
+    "spark-variant-checkpoint",
+    "variant-stats-no-checkpoint",
+    "variant-stats-with-struct-no-checkpoint",
 )
 SHREDDED = (
     "TBLPROPERTIES ('delta.enableVariantShredding' = 'true', 'delta.feature.variantShredding' = 'supported')"
@@ -66,6 +74,48 @@ def test_we_read_every_column_of_a_table_of_the_corpus(
     }
     # The tables have no key in common, and their rows no order.
     assert rows_by_us(table, columns) == rows_by_spark(spark, table, columns)
+
+
+@pytest.mark.parametrize("name", [*TABLES, *GOLDEN_TABLES])
+def test_we_read_every_value_of_a_table_of_the_corpora_with_its_type(
+    spark: SparkSession, corpora: Path, unpack_table: Callable[[str], Path], name: str
+):
+    """All rows and columns, nested ones too; every Variant by the type and the value of each of its parts."""
+    table = unpack_table(name) if name in TABLES else corpora / "delta-golden" / name
+    frame = load(spark, table)
+    theirs = [comparable(row) for row in frame.collect()]
+    found = dv.read_table(table).read_all()
+    assert found.column_names == frame.columns
+    assert sorted(map(repr, theirs)) == sorted(repr(comparable(row)) for row in found.to_pylist())
+    assert theirs
+
+
+def comparable(value: Any) -> Any:
+    """Return a row of either side in one form: names in order, Variants as parts with their types."""
+    if isinstance(value, VariantVal):
+        return typed(dv.Variant(bytes(value.metadata), bytes(value.value)).to_python())
+    if isinstance(value, Row):
+        return {name: comparable(part) for name, part in sorted(value.asDict().items())}
+    if isinstance(value, dict):
+        if set(value) == {"metadata", "value"}:
+            return typed(dv.Variant(value["metadata"], value["value"]).to_python())
+        return {name: comparable(part) for name, part in sorted(value.items())}
+    if isinstance(value, list) and value and type(value[0]) is tuple:
+        return {key: comparable(part) for key, part in sorted(value)}
+    if isinstance(value, list):
+        return [comparable(part) for part in value]
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def typed(value: Any) -> Any:
+    """Return a Variant's value with the types of its parts; to Spark all exact numbers are one type (X14)."""
+    if isinstance(value, dict):
+        return {name: typed(part) for name, part in sorted(value.items())}
+    if isinstance(value, list):
+        return [typed(part) for part in value]
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return "exact number", f"{Decimal(value).normalize():f}"
+    return type(value).__name__, value
 
 
 @pytest.mark.parametrize("mode", ["none", "name", "id"])

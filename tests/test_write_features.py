@@ -1,0 +1,122 @@
+"""What the features of Variant ask of a write, in the tables of the protocol cases."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import delta_variant as dv
+from delta_variant import write_table
+from delta_variant.errors import (
+    ProtocolError,
+    SchemaError,
+    ShreddingNotEnabledError,
+    UnsupportedFeatureError,
+)
+
+CASES = Path(__file__).resolve().parents[1] / "protocol_fixtures" / "cases"
+
+
+def files_of(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def fixture_table(tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that copies the table of a protocol case and returns its folder."""
+
+    def copy(name: str) -> Path:
+        return Path(shutil.copytree(CASES / name / "table", tmp_path / "table"))
+
+    return copy
+
+
+def test_not_null_lets_variant_nulls_in_and_keeps_sql_nulls_out(fixture_table: Callable[[str], Path]):
+    """T7."""
+    table = fixture_table("table/not_null_variant_null")
+    before = files_of(table)
+
+    def rows_with(text: str | None) -> pa.Table:
+        return pa.table({"id": [9], "v": pa.array([text], pa.json_())})
+
+    with pytest.raises(SchemaError, match="column v has 1 nulls, but it is NOT NULL"):
+        write_table(table, rows_with(None), mode="append")
+    with pytest.raises(SchemaError, match="'v' is declared as non-nullable"):
+        write_table(table, rows_with("no json"), mode="append", on_invalid="null")
+    assert files_of(table) == before
+    assert write_table(table, rows_with("null"), mode="append").version == 1
+
+
+@pytest.mark.parametrize("name", ["table/default_of_a_variant", "table/property_without_the_feature"])
+def test_what_a_writer_must_not_pass_over_refuses_the_append(name: str, fixture_table: Callable[[str], Path]):
+    """X8, H4: a default that is not null, and the property of shredding without its feature."""
+    table = fixture_table(name)
+    before = files_of(table)
+    with pytest.raises(
+        (UnsupportedFeatureError, ProtocolError), match=r"CURRENT_DEFAULT|default|variantShredding"
+    ):
+        write_table(table, pa.table({"id": [9]}), mode="append")
+    assert files_of(table) == before
+
+
+@pytest.mark.parametrize("name", ["table/partitioned_by_variant", "table/variant_as_map_key"])
+def test_a_variant_where_none_can_be_refuses_the_append(name: str, fixture_table: Callable[[str], Path]):
+    """T6, T7."""
+    table = fixture_table(name)
+    with pytest.raises(SchemaError, match="Variant"):
+        write_table(table, pa.table({"id": [9]}), mode="append")
+
+
+def test_where_the_property_is_off_new_files_are_unshredded_and_the_feature_stays(
+    fixture_table: Callable[[str], Path],
+):
+    """H3, H10."""
+    table = fixture_table("log/property_off_again")
+    before = dv.load_snapshot(table).protocol
+    rows = pa.table({"id": [3], "v": pa.array(['{"a":3}'], pa.json_())})
+    result = write_table(table, rows, mode="append")
+    parts = pq.ParquetFile(table / result.files[0].path).schema_arrow.field("v").type
+    assert [part.name for part in parts] == ["metadata", "value"]
+    assert dv.load_snapshot(table).protocol == before
+    with pytest.raises(ShreddingNotEnabledError, match="enableVariantShredding"):
+        schema = dv.ShreddingSchema.of({"a": pa.int64()})
+        write_table(table, rows, mode="append", shredding=schema)
+    texts = dv.read_table(table, columns={"id": "id", "v": "to_json(v)"}).read_all().to_pylist()
+    assert sorted(row["v"] for row in texts) == ['{"a":1}', '{"a":2}', '{"a":3}']
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("table/shredding_feature_preview", ["variantType", "variantShredding-preview"]),
+        (
+            "table/shredding_feature_both_names",
+            ["variantType", "variantShredding", "variantShredding-preview"],
+        ),
+        ("table/type_feature_preview", ["variantType-preview"]),
+        ("table/type_feature_both_names", ["variantType", "variantType-preview"]),
+    ],
+)
+def test_an_append_leaves_the_names_of_the_features_as_they_are(
+    name: str, names: list[str], fixture_table: Callable[[str], Path]
+):
+    """T3, 5.4."""
+    table = fixture_table(name)
+    write_table(table, pa.table({"id": [9], "v": pa.array(["1"], pa.json_())}), mode="append")
+    protocol = dv.load_snapshot(table).protocol
+    assert (list(protocol.reader_features or ()), list(protocol.writer_features or ())) == (names, names)
+
+
+@pytest.mark.parametrize("annotate", [True, False])
+def test_the_annotation_can_be_left_out_for_old_readers(annotate: bool, tmp_path: Path):
+    """T15."""
+    data = pa.table({"v": pa.array(['{"a":1}'], pa.json_())})
+    result = write_table(tmp_path / "t", data, annotate=annotate)
+    file = tmp_path / "t" / result.files[0].path
+    assert ("Variant" in str(pq.ParquetFile(file).schema)) is annotate
+    assert dv.read_table(tmp_path / "t", columns=["v:a::int"]).read_all().to_pydict() == {"v:a::int": [1]}
