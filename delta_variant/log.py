@@ -33,8 +33,6 @@ from .actions import (
 )
 from .errors import (
     MalformedLogError,
-    MalformedVariantError,
-    ShreddingError,
     StoreError,
     TableNotFoundError,
     VersionNotFoundError,
@@ -317,11 +315,7 @@ def _with_parsed_stats(file: pq.ParquetFile, files: pa.Table) -> pa.Table:
         if adds.type.get_field_index("stats_parsed") < 0:
             return files
         parsed = pc.struct_field(adds.filter(adds.is_valid()), "stats_parsed")
-        try:
-            texts += stats.texts_of_parsed(cast(pa.StructArray, parsed))
-        except (MalformedVariantError, ShreddingError):
-            # A file without statistics is never skipped, so it is read all the same (ST17).
-            texts += [None] * len(parsed)
+        texts += stats.texts_of_parsed(cast(pa.StructArray, parsed))
     filled = pc.coalesce(files["stats"], pa.chunked_array([pa.array(texts, pa.string())]))
     return files.set_column(files.schema.get_field_index("stats"), FILES_SCHEMA.field("stats"), filled)
 

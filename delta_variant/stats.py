@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import _native, z85
-from .errors import InvalidStatisticsError, InvalidZ85Error, MalformedVariantError
+from .errors import InvalidStatisticsError, InvalidZ85Error, MalformedVariantError, ShreddingError
 from .variant import Variant, from_concatenated
 
 __all__ = ["FileStatistics", "decode", "decode_bound", "encode_bound", "from_report", "texts_of_parsed"]
@@ -168,8 +168,8 @@ def _bound(row: Any, shorten: Callable[[str], str | None]) -> Any:
 def texts_of_parsed(parsed: pa.StructArray) -> list[str | None]:
     """Return the text of `AddFile.stats` for each row of a checkpoint's column `stats_parsed`.
 
-    Variants become the z85 text of their bytes as they are (requirements ST16). Raises MalformedVariantError
-    and ShreddingError for what are none.
+    Variants become the z85 text of their bytes as they are (requirements ST16), and what are none are left out:
+    a bound that cannot be decoded is as good as absent (ST17).
     """
     rows = _parsed_values(parsed)
     return [None if row is None else msgspec.json.encode(_digits(row)).decode() for row in rows]
@@ -179,15 +179,22 @@ def _parsed_values(array: Any) -> list[Any]:
     if not pa.types.is_struct(array.type):
         return _json_values(array)
     if any(part.name == "metadata" and pa.types.is_binary(part.type) for part in array.type):
-        _native.validate(array)
-        variants: Any = _native.unshred(array, "error")
-        return [each and encode_bound(each["metadata"] + each["value"]) for each in variants.to_pylist()]
+        return _variant_texts(array)
     rows: list[dict[str, Any] | None] = [{} if valid else None for valid in array.is_valid().to_pylist()]
     for index, part in enumerate(array.type):
         for row, value in zip(rows, _parsed_values(pc.struct_field(array, [index])), strict=True):
             if row is not None and value is not None:
                 row[part.name] = value
     return rows
+
+
+def _variant_texts(array: Any) -> list[str | None]:
+    try:
+        _native.validate(array)
+        variants: Any = _native.unshred(array, "error")
+    except (MalformedVariantError, ShreddingError):
+        return [None] * len(array)
+    return [each and encode_bound(each["metadata"] + each["value"]) for each in variants.to_pylist()]
 
 
 def _json_values(array: Any) -> list[Any]:

@@ -19,7 +19,7 @@ import pytest
 from locations import CORPORA
 
 import delta_variant as dv
-from delta_variant.errors import DataFileError, InvalidStatisticsError, MalformedVariantError
+from delta_variant.errors import DataFileError, InvalidStatisticsError
 from delta_variant.stats import FileStatistics, decode, decode_bound, encode_bound, texts_of_parsed
 
 
@@ -533,12 +533,12 @@ def test_a_file_without_parsed_statistics_has_no_text():
     assert [text is None for text in texts_of_parsed(rows)] == [False, True]
 
 
-def test_a_parsed_bound_that_is_no_variant_is_refused():
-    """ST17: what reads a checkpoint takes its files without statistics then."""
+def test_a_parsed_bound_that_is_no_variant_is_left_out():
+    """ST17."""
     kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
     for row in ({"metadata": b"", "value": b"\0"}, {"metadata": None, "value": b"\0"}):
-        with pytest.raises(MalformedVariantError, match="metadata"):
-            texts_of_parsed(parsed(v=pa.array([row], kind)))
+        (text,) = texts_of_parsed(parsed(id=pa.array([1]), v=pa.array([row], kind)))
+        assert text == '{"numRecords":3,"minValues":{"id":1},"maxValues":{"id":1},"nullCount":{"v":0}}'
 
 
 def test_dates_and_times_that_no_text_can_hold_have_no_bounds(tmp_path: Path):

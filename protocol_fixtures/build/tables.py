@@ -679,6 +679,18 @@ def statistics() -> None:
         layout = AS_SHREDDED if features == SHREDDING else AS_VARIANT
         one_file(table, protocol(*features), layout=layout, stats=stats)
 
+    other = z85(b"".join(encode({"object": {"$['a']": {"string": "x"}}})))
+    for name, rules, verdict, about, least, greatest in (
+        ("stats_of_two_types", "ST8", "breaks", "Bounds of two types are as none", right, other),
+        ("stats_of_one_side", "TR2", "keeps", "A path may have a bound on one side only", right, None),
+    ):
+        table = table_case(name, rules, verdict, STATISTICS, about, {"rows": PLAIN})
+        sides = {"minValues": {"id": 1, "v": least}, "maxValues": {"id": 4, "v": greatest}}
+        if greatest is None:
+            del sides["maxValues"]["v"]
+        stats = {"numRecords": 4, **sides, "nullCount": {"id": 0, "v": 1}}
+        one_file(table, protocol(*SHREDDING), layout=AS_SHREDDED, stats=stats)
+
     table = table_case(
         "stats_wide_after_delete",
         "ST15",
@@ -710,8 +722,60 @@ def statistics() -> None:
     )
 
 
+def checkpoints() -> None:
+    """ST16, ST17: a checkpoint whose statistics are columns, those of the Variant as Variants."""
+    bounds = encode({"object": {"$['a']": {"int64": 1}}})
+    for name, rules, verdict, about, metadata_bytes in (
+        ("checkpoint_with_struct_stats", "ST16", "keeps", "Statistics may be columns only", bounds[0]),
+        ("checkpoint_with_damaged_stats", "ST17", "breaks", "A bound that is no Variant is as none", b"\x02"),
+    ):
+        table = table_case(name, rules, verdict, "PROTOCOL.md, Checkpoint Schema", about, {"rows": PLAIN})
+        size = write_rows(table / "part-0.parquet", PLAIN, AS_SHREDDED)
+        actions = (protocol(*SHREDDING), metadata(**ENABLED), add("part-0.parquet", size))
+        commit(table, 1, {"commitInfo": {"operation": "OPTIMIZE"}})
+        variant = {"value": bounds[1], "metadata": metadata_bytes}
+        _write_checkpoint(table / "_delta_log" / f"{0:020}.checkpoint.parquet", actions, variant)
+
+
+def _write_checkpoint(path: Path, actions: Sequence[Json], bound: Json) -> None:
+    """Write a checkpoint of protocol, metaData and one add, with `bound` on both sides of `v`."""
+    texts = pa.map_(pa.string(), pa.string())
+    names = pa.list_(pa.field("element", pa.string()))
+    side = pa.struct(
+        [("id", pa.int64()), ("v", pa.struct([("value", pa.binary()), ("metadata", pa.binary())]))]
+    )
+    nulls = pa.struct([("id", pa.int64()), ("v", pa.int64())])
+    parsed = [("numRecords", pa.int64()), ("minValues", side), ("maxValues", side), ("nullCount", nulls)]
+    versions = [("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())]
+    features = [("readerFeatures", names), ("writerFeatures", names)]
+    of_format = pa.struct([("provider", pa.string()), ("options", texts)])
+    of_metadata = [("id", pa.string()), ("format", of_format), ("schemaString", pa.string())]
+    of_table = [("partitionColumns", names), ("configuration", texts), ("createdTime", pa.int64())]
+    of_file = [("path", pa.string()), ("partitionValues", texts), ("size", pa.int64())]
+    of_change = [("modificationTime", pa.int64()), ("dataChange", pa.bool_())]
+    schema = pa.schema(
+        [
+            ("protocol", pa.struct([*versions, *features])),
+            ("metaData", pa.struct([*of_metadata, *of_table])),
+            ("add", pa.struct([*of_file, *of_change, ("stats_parsed", pa.struct(parsed))])),
+        ]
+    )
+    stats = {
+        "numRecords": 4,
+        "minValues": {"id": 1, "v": bound},
+        "maxValues": {"id": 4, "v": bound},
+        "nullCount": {"id": 0, "v": 1},
+    }
+    rows = json.loads(json.dumps(actions))
+    rows[1]["metaData"]["configuration"] = list(rows[1]["metaData"]["configuration"].items())
+    rows[1]["metaData"]["format"]["options"] = []
+    rows[2]["add"] |= {"partitionValues": [], "dataChange": False, "stats_parsed": stats}
+    write_parquet(path, pa.Table.from_pylist(rows, schema))
+
+
 def main() -> None:
     """Write all cases."""
+    checkpoints()
     protocols()
     schemas()
     shredding()
