@@ -168,7 +168,7 @@ def _bound(row: Any, shorten: Callable[[str], str | None]) -> Any:
 def texts_of_parsed(parsed: pa.StructArray) -> list[str | None]:
     """Return the text of `AddFile.stats` for each row of a checkpoint's column `stats_parsed`.
 
-    Variants become the z85 text of their bytes as they are (requirements ST16), and what are none are left out:
+    Variants become the z85 text of their bytes as they are (requirements ST16); what are none are left out:
     a bound that cannot be decoded is as good as absent (ST17).
     """
     rows = _parsed_values(parsed)

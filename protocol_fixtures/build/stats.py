@@ -222,7 +222,7 @@ def qualifying() -> None:
     )
     bounds(
         "some_missing",
-        "ST2",
+        "ST2 ST3",
         "keeps",
         "Rows without the path, and SQL NULLs, take no bounds",
         AB,
