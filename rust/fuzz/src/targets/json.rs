@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use _native::error::Result;
 use _native::json::parse::{JsonShredder, ParseOptions, parse_rows};
+use _native::shred::schema::Numeric;
 use _native::shred::unshred::{to_json, unshred};
 use _native::shred::variants::shred;
 use _native::shred::{OnConflict, ShreddingSchema};
@@ -34,7 +35,7 @@ pub fn run(mut input: &[u8]) {
 
     let variants = unshred(&plain, OnConflict::Error).expect("what was parsed is whole");
     let meaning = canonical::rows(&variants).expect("what was parsed is valid");
-    let shredded = shred(&variants, schema).expect("what was parsed can be shredded");
+    let shredded = shred(&variants, schema, Numeric::Value).expect("what was parsed can be shredded");
     for group in [&shredded, &fused] {
         let restored = unshred(group, OnConflict::Error).expect("what was shredded is unshredded");
         assert_eq!(canonical::rows(&restored).as_ref(), Ok(&meaning));

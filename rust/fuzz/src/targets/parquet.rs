@@ -21,14 +21,14 @@ pub fn run(input: &[u8]) {
     let Ok(file) = ParquetFile::open(Source::Bytes(Bytes::copy_from_slice(input))) else { return };
     let file = Arc::new(file);
     let report = inspect(&file);
-    let top = |group: &&GroupReport| group.variant && group.path.len() == 1;
-    let variants: Vec<String> = report.groups.iter().filter(top).map(|group| group.path[0].clone()).collect();
+    let annotated = |group: &&GroupReport| group.variant;
+    let variants: Vec<_> = report.groups.iter().filter(annotated).map(|group| group.path.clone()).collect();
     let _ = file_bounds(&file, &variants);
     let _ = file_bounds(&file, &[]);
     for projection in projections(&file, &variants) {
         for on_conflict in [OnConflict::Error, OnConflict::Typed] {
             let reader = DataFileReader::new(file.clone(), vec![projection.clone()], None, on_conflict, None);
-            reader.for_each(drop);
+            reader.into_iter().flatten().for_each(drop);
         }
     }
 }
@@ -48,7 +48,7 @@ pub fn held(input: &[u8]) -> usize {
 }
 
 /// Each column as it is; of Variants whole values, texts, and values at paths.
-fn projections(file: &ParquetFile, variants: &[String]) -> Vec<Projection> {
+fn projections(file: &ParquetFile, variants: &[Vec<String>]) -> Vec<Projection> {
     let mut projections = Vec::new();
     for field in file.arrow_schema().fields().iter().take(4) {
         let column = vec![field.name().clone()];
@@ -57,7 +57,7 @@ fn projections(file: &ParquetFile, variants: &[String]) -> Vec<Projection> {
             projections.push(Projection { column: column.clone(), what, field });
         };
         add(What::Column, field.data_type().clone());
-        if variants.contains(field.name()) || matches!(field.data_type(), DataType::Struct(_)) {
+        if variants.contains(&column) || matches!(field.data_type(), DataType::Struct(_)) {
             add(What::Json { path: vec![] }, DataType::Utf8);
             for path in [vec![], vec![Step::Field("a".into())], vec![Step::Index(0)]] {
                 add(What::Path { path: path.clone(), strict: false }, DataType::Int64);

@@ -7,6 +7,7 @@ use _native::error::Result;
 use _native::infer::{InferOptions, Inference};
 use _native::json::write::{self, Keys};
 use _native::shred::extract::extract;
+use _native::shred::schema::Numeric;
 use _native::shred::unshred::{to_json, unshred};
 use _native::shred::variants::shred;
 use _native::shred::{OnConflict, ShreddingSchema};
@@ -34,11 +35,12 @@ pub fn run(mut input: &[u8]) {
         check_one(parsed, value, &names, &variants);
     }
     check_casts(&variants, &names);
-    check_shredding(&variants, schema, is_valid);
+    check_shredding(&variants, &schema, Numeric::Value, is_valid);
+    check_shredding(&variants, &schema, Numeric::Strict, is_valid);
     let options = InferOptions { spark_compatible: false, ..InferOptions::default() };
     let mut inference = Inference::new(options);
     if inference.add_array(&variants).is_ok() {
-        check_shredding(&variants, inference.finish(), is_valid);
+        check_shredding(&variants, &inference.finish(), Numeric::Value, is_valid);
     }
 }
 
@@ -102,9 +104,9 @@ fn cast_targets(name: &str) -> Vec<DataType> {
 }
 
 /// Shredding loses nothing; what is valid can be shredded.
-fn check_shredding(variants: &StructArray, schema: ShreddingSchema, is_valid: bool) {
-    let mut bounds = VariantBounds::new(&schema);
-    let shredded = match shred(variants, schema) {
+fn check_shredding(variants: &StructArray, schema: &ShreddingSchema, numeric: Numeric, is_valid: bool) {
+    let mut bounds = VariantBounds::new(schema);
+    let shredded = match shred(variants, schema.clone(), numeric) {
         Ok(shredded) => shredded,
         Err(error) => return assert!(!is_valid, "a valid value was not shredded: {error}"),
     };
