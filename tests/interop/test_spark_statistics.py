@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from interop.corpus import CORPORA, json_table, read_lines
 from interop.tables import actions, rows_by_spark, rows_by_us
@@ -37,6 +39,25 @@ def test_spark_decodes_our_bounds_and_derives_the_same_from_our_footer(spark: Sp
         bounds = json.loads(codec.decodeVariantFromZ85(stats[side]["event"]).toString())
         assert len(bounds) >= 10
         assert bounds == derived[stat_type]
+
+
+def test_spark_decodes_and_derives_our_bounds_within_structs(spark: SparkSession, tmp_path: Path):
+    """ST11."""
+    variants = dv.parse_json(['{"a":1,"b":"x"}', '{"a":5}', None, '{"a":-2,"b":"y"}'])
+    mark = {"ARROW:extension:name": "arrow.parquet.variant"}
+    fields = [pa.field("n", pa.int64()), pa.field("event", variants.type, metadata=mark)]
+    data = pa.StructArray.from_arrays([pa.array(range(4)), variants], fields=fields)
+    dv.write_table(str(tmp_path / "table"), pa.table({"s": data}))
+    codec = _scala_object(spark._jvm, "org.apache.spark.sql.delta.util.DeltaStatsJsonUtils")
+    [add] = actions(tmp_path / "table", "add")
+    stats = json.loads(add["stats"])
+    assert stats["nullCount"] == {"s": {"n": 0, "event": 1}}
+
+    derived = _derived_from_footer(spark, tmp_path / "table" / add["path"], ["s", "event"])
+    expected = ({"$['a']": -2, "$['b']": "x"}, {"$['a']": 5, "$['b']": "y"})
+    for (side, stat_type), bounds in zip(SIDES, expected, strict=True):
+        assert json.loads(codec.decodeVariantFromZ85(stats[side]["s"]["event"]).toString()) == bounds
+        assert derived[stat_type] == bounds
 
 
 @pytest.mark.parametrize("table", CORPORA, indirect=True)
@@ -86,17 +107,19 @@ def test_a_checkpoint_of_spark_keeps_our_statistics_and_both_read_behind_it(spar
     assert rows_by_us(table, columns) == rows == rows_by_spark(spark, table, columns)
 
 
-def _derived_from_footer(spark: SparkSession, file: Path) -> dict[str, dict[str, Any]]:
+def _derived_from_footer(
+    spark: SparkSession, file: Path, path: Sequence[str] = ("event",)
+) -> dict[str, dict[str, Any]]:
     """Return the bounds that Delta on Spark would write for the file, had it written it."""
     jvm: Any = spark._jvm
-    path = jvm.org.apache.hadoop.fs.Path(str(file))
+    location = jvm.org.apache.hadoop.fs.Path(str(file))
     configuration = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
-    footer = jvm.org.apache.parquet.hadoop.ParquetFileReader.readFooter(configuration, path)
+    footer = jvm.org.apache.parquet.hadoop.ParquetFileReader.readFooter(configuration, location)
     # Dates and times of proleptic calendars, as ours are, stay as they are.
     unchanged = getattr(jvm.scala.Predef, "$conforms")()
     package = "org.apache.spark.sql.delta.stats"
     derived = _scala_object(jvm, f"{package}.VariantStatsData").apply(footer, unchanged, unchanged)
-    column = jvm.org.apache.spark.api.python.PythonUtils.toSeq(["event"])
+    column = jvm.org.apache.spark.api.python.PythonUtils.toSeq(list(path))
     return {
         name: json.loads(
             derived.forPrefixAndStatType(column, _scala_object(jvm, f"{package}.{name}")).toString()

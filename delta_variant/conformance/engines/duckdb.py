@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from ..cells import table_cells, variant_cells
-from ..engine import Cell, Engine, NotOfferedError, VariantBytes
+from ..engine import Cell, Engine, NotOfferedError
 from ..shredding_schema import Schema, decimal_of
 
 __all__ = ["start"]
@@ -36,60 +35,62 @@ TYPES: Mapping[str, str] = {
 
 def start(scratch: Path) -> Engine:
     """Return the engine; it offers Delta tables where its extension for them is installed."""
-    doors = _Doors(duckdb.connect(config={"threads": 1}))
     return Engine(
         name="duckdb",
         version=duckdb.__version__,
-        to_json=doors.to_json,
-        parse_json=doors.parse_json,
-        shred=doors.shred,
-        read=doors.read,
-        read_table=doors.read_table if doors.has_delta() else None,
+        to_json=_to_json,
+        parse_json=_parse_json,
+        shred=_shred,
+        read=_read,
+        read_table=_read_table if _has_delta() else None,
     )
 
 
-@dataclass(frozen=True)
-class _Doors:
-    """The doors of one connection. There is none for statistics or the log."""
+def _table(query: str, *parameters: str) -> Any:
+    # An internal error makes a database unusable: each query gets one of its own.
+    with duckdb.connect(config={"threads": 1}) as connection:
+        if "delta_scan" in query:
+            connection.execute("LOAD delta")
+        return connection.execute(query, parameters).to_arrow_table()
 
-    connection: duckdb.DuckDBPyConnection
 
-    def has_delta(self) -> bool:
-        try:
-            self.connection.execute("LOAD delta")
-        except duckdb.Error:
-            return False
-        return True
+def _has_delta() -> bool:
+    try:
+        _table("LOAD delta")
+    except duckdb.Error:
+        return False
+    return True
 
-    def to_json(self, file: Path, column: str) -> str:
-        query = f"SELECT {_quoted(column)}::JSON::VARCHAR FROM {_source(file)}"
-        [(text,)] = self.connection.execute(query).fetchall()
-        # DuckDB has one null, and prints none of it.
-        return "null" if text is None else str(text)
 
-    def parse_json(self, text: str) -> Cell:
-        query = f"SELECT {_handed_out('v')} FROM (SELECT ?::JSON::VARIANT AS v)"
-        [(found,)] = self.connection.execute(query, [text]).fetchall()
-        return None if found is None else VariantBytes(found["metadata"], found["value"])
+def _to_json(file: Path, column: str) -> str:
+    [text] = _table(f"SELECT {_quoted(column)}::JSON::VARCHAR FROM {_source(file)}").column(0).to_pylist()
+    # DuckDB has one null, and prints none of it.
+    return "null" if text is None else str(text)
 
-    def read(self, file: Path, column: str) -> Sequence[Cell]:
-        name = _quoted(column)
-        described = self.connection.execute(f"DESCRIBE SELECT {name} FROM {_source(file)}").fetchall()
-        selected = _handed_out(name) if described[0][1] == "VARIANT" else name
-        return variant_cells(self._table(f"SELECT {selected} FROM {_source(file)}").column(0))
 
-    def _table(self, query: str) -> Any:
-        return self.connection.execute(query).to_arrow_table()
+def _parse_json(text: str) -> Cell:
+    [cell] = variant_cells(
+        _table(f"SELECT {_handed_out('v')} FROM (SELECT ?::JSON::VARIANT AS v)", text).column(0)
+    )
+    return cell
 
-    def shred(self, file: Path, column: str, schema: Schema, out: Path) -> None:
-        name = _quoted(column)
-        given = f"FORMAT parquet, SHREDDING {{{name}: {_literal(_sql_type(schema))}}}"
-        query = f"COPY (SELECT {name} FROM {_source(file)}) TO {_literal(str(out))} ({given})"
-        self.connection.execute(query)
 
-    def read_table(self, folder: Path, version: int | None) -> Sequence[Mapping[str, Cell]]:
-        at = "" if version is None else f", version => {version}"
-        return table_cells(self._table(f"SELECT * FROM delta_scan({_literal(str(folder))}{at})"))
+def _read(file: Path, column: str) -> Sequence[Cell]:
+    name = _quoted(column)
+    [column_type] = _table(f"DESCRIBE SELECT {name} FROM {_source(file)}").column(1).to_pylist()
+    selected = _handed_out(name) if column_type == "VARIANT" else name
+    return variant_cells(_table(f"SELECT {selected} FROM {_source(file)}").column(0))
+
+
+def _shred(file: Path, column: str, schema: Schema, out: Path) -> None:
+    name = _quoted(column)
+    given = f"FORMAT parquet, SHREDDING {{{name}: {_literal(_sql_type(schema))}}}"
+    _table(f"COPY (SELECT {name} FROM {_source(file)}) TO {_literal(str(out))} ({given})")
+
+
+def _read_table(folder: Path, version: int | None) -> Sequence[Mapping[str, Cell]]:
+    at = "" if version is None else f", version => {version}"
+    return table_cells(_table(f"SELECT * FROM delta_scan({_literal(str(folder))}{at})"))
 
 
 def _quoted(name: str) -> str:

@@ -115,10 +115,12 @@ class _Doors:
         return [cell(row[0]) for row in self._column(file, column).collect()]
 
     def shred(self, file: Path, column: str, schema: Schema, out: Path) -> None:
-        self.session.conf.set(WRITE_SHREDDING, str(schema is not None).lower())
-        self.session.conf.set(FORCED_SCHEMA, "" if schema is None else _sql_type(schema))
+        # What is set for one file is not set for the tables that follow.
+        doors = _Doors(self.session.newSession())
+        doors.session.conf.set(WRITE_SHREDDING, str(schema is not None).lower())
+        doors.session.conf.set(FORCED_SCHEMA, "" if schema is None else _sql_type(schema))
         folder = out.with_suffix(".spark")
-        self._column(file, column).coalesce(1).write.parquet(str(folder))
+        doors._column(file, column).coalesce(1).write.parquet(str(folder))
         [written] = folder.glob("part-*.parquet")
         written.rename(out)
 
