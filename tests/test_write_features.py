@@ -83,8 +83,8 @@ def test_where_the_property_is_off_new_files_are_unshredded_and_the_feature_stay
     parts = pq.ParquetFile(table / result.files[0].path).schema_arrow.field("v").type
     assert [part.name for part in parts] == ["metadata", "value"]
     assert dv.load_snapshot(table).protocol == before
+    schema = dv.ShreddingSchema.of({"a": pa.int64()})
     with pytest.raises(ShreddingNotEnabledError, match="enableVariantShredding"):
-        schema = dv.ShreddingSchema.of({"a": pa.int64()})
         write_table(table, rows, mode="append", shredding=schema)
     texts = dv.read_table(table, columns={"id": "id", "v": "to_json(v)"}).read_all().to_pylist()
     assert sorted(row["v"] for row in texts) == ['{"a":1}', '{"a":2}', '{"a":3}']
