@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import sys
@@ -17,7 +18,17 @@ from typer.testing import CliRunner
 
 from delta_variant.cli import main
 from delta_variant.cli.app import app
-from delta_variant.conformance import Case, EngineRun, Run, decoding, html_page, json_report, load_cases, run
+from delta_variant.conformance import (
+    Case,
+    EngineRun,
+    Run,
+    decoding,
+    html_page,
+    json_report,
+    load_cases,
+    memory,
+    run,
+)
 from delta_variant.conformance.asking import Answer, ask
 from delta_variant.conformance.decoding import NotAVariantError, decode, decode_concatenated
 from delta_variant.conformance.engines import start
@@ -125,6 +136,11 @@ CHATTING = """print('rubbish'); print('{"number": 1}'); os.write(1, b"more\\n")
     subprocess.run([sys.executable, "-c", "print('from a child')"])
     return honest.read(file, column)"""
 NO_VARIANT = "return [VariantBytes(b'', b'')]"
+GREEDY = """while file.parent.name == "read_1": answers.append(b"x" * 10_000_000); time.sleep(0.01)
+    return honest.read(file, column)"""
+GREEDY_CHILD = """subprocess.run([sys.executable, "-c", "import sys, time; hoard = []\\n"
+        "while sys.argv[1] == 'read_1': hoard.append(b'x' * 10_000_000); time.sleep(0.01)", file.parent.name])
+    return honest.read(file, column)"""
 
 
 def run_liar(tmp_path: Path, cases: list[Case], lie: str, **options: Any) -> EngineRun:
@@ -169,6 +185,28 @@ def test_a_hang_is_a_result_of_its_case_and_the_next_one_is_asked(tmp_path: Path
     engine = run_liar(tmp_path, cases, HANGING, timeout_seconds=3)
     assert [result.status for result in engine.results] == ["timed out", "pass", "pass"]
     assert engine.results[0].got == "no answer within 3 seconds"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="memory is looked up in /proc")
+@pytest.mark.parametrize("lie", [GREEDY, GREEDY_CHILD], ids=["the process", "a child"])
+def test_an_engine_that_takes_memory_without_end_is_ended_and_the_next_case_asked(
+    tmp_path: Path, cases: list[Case], lie: str
+):
+    engine = run_liar(tmp_path, cases, lie, memory_gb=0.7)
+    assert [result.status for result in engine.results] == ["crashed", "pass", "pass"], engine.results
+    assert engine.results[0].got == "went beyond 0.7 GB of memory"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="memory is looked up in /proc")
+def test_an_engine_that_takes_memory_without_end_does_not_start(tmp_path: Path, cases: list[Case]):
+    lie = "pass\n\nhoard = []\nwhile True: hoard.append(b'x' * 10_000_000); time.sleep(0.01)"
+    engine = run_liar(tmp_path, cases, lie, memory_gb=0.7)
+    assert engine.absent == "liar did not start: went beyond 0.7 GB of memory"
+
+
+def test_without_proc_no_memory_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(memory, "PROC", tmp_path / "no_proc")
+    assert memory.resident_bytes(os.getpgid(0)) == 0
 
 
 def test_a_crash_says_by_what_and_the_last_words(tmp_path: Path, cases: list[Case]):

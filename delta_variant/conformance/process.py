@@ -16,16 +16,25 @@ from typing import IO, Any
 
 from .asking import Answer
 from .case import Case
+from .memory import resident_bytes
 from .worker import case_line
 
 __all__ = ["AbsentError", "EngineProcess", "worker_command"]
 
 TAIL_BYTES = 2000
 CHUNK_BYTES = 1 << 16
+GB = 1_000_000_000
+
+# Short enough that an engine gets little further than its limit.
+LOOK_SECONDS = 0.1
 
 
 class AbsentError(Exception):
     """An engine that does not start, in one sentence."""
+
+
+class _TooMuchMemoryError(Exception):
+    """An engine that went beyond its limit of memory, in one sentence."""
 
 
 def worker_command(name: str) -> list[str]:
@@ -34,20 +43,27 @@ def worker_command(name: str) -> list[str]:
 
 
 class EngineProcess:
-    """A worker that serves one case after another, and is started again after a crash or a hang."""
+    """A worker that serves one case after another, and is started again after a crash or a hang.
 
-    def __init__(self, name: str, command: Sequence[str], start_seconds: float) -> None:
+    One that holds more memory than its limit is ended, which is a crash.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], *, start_seconds: float, memory_gb: float) -> None:
         self._name = name
         self._command = list(command)
         self._start_seconds = start_seconds
+        self._memory_gb = memory_gb
         self._running: _Running | None = None
         self._number = 0
         self.version = ""
 
     def start(self) -> None:
         """Start the engine; raises AbsentError."""
-        self._running = _Running.of(self._command)
-        message = self._running.message(self._start_seconds)
+        self._running = _Running.of(self._command, self._memory_gb)
+        try:
+            message = self._running.message(self._start_seconds)
+        except _TooMuchMemoryError as error:
+            message = {"absent": str(error)}
         if message is not None and "ready" in message:
             self.version = str(message["ready"])
             return
@@ -63,9 +79,13 @@ class EngineProcess:
         self._number += 1
         deadline = time.monotonic() + timeout_seconds
         self._running.send(case_line(self._number, case))
-        while (message := self._running.message(deadline - time.monotonic())) is not None:
-            if message.pop("number", None) == self._number:
-                return Answer(**{**message, "error_classes": tuple(message["error_classes"])})
+        try:
+            while (message := self._running.message(deadline - time.monotonic())) is not None:
+                if message.pop("number", None) == self._number:
+                    return Answer(**{**message, "error_classes": tuple(message["error_classes"])})
+        except _TooMuchMemoryError as error:
+            self.stop()
+            return Answer("crashed", message=str(error))
         return self._fallen(timeout_seconds)
 
     def _fallen(self, timeout_seconds: float) -> Answer:
@@ -103,18 +123,19 @@ def _status_text(status: int) -> str:
 class _Running:
     """One process: lines of JSON in and out, everything else that it prints to a file."""
 
-    def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes], memory_gb: float) -> None:
         self._process = process
         self._errors = errors
+        self._memory_gb = memory_gb
         self._pending = b""
 
     @classmethod
-    def of(cls, command: Sequence[str]) -> _Running:
+    def of(cls, command: Sequence[str], memory_gb: float) -> _Running:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         pipe = subprocess.PIPE
         # A session of its own: what the engine starts dies with it.
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors, start_new_session=True)
-        return cls(process, errors)
+        return cls(process, errors, memory_gb)
 
     def send(self, line: str) -> None:
         assert self._process.stdin is not None
@@ -123,7 +144,10 @@ class _Running:
             self._process.stdin.flush()
 
     def message(self, seconds: float) -> dict[str, Any] | None:
-        """Return the next object that the process prints, None at its end or when the time is over."""
+        """Return the next object that the process prints, None at its end or when the time is over.
+
+        Raises _TooMuchMemoryError where it goes beyond its limit meanwhile.
+        """
         deadline = time.monotonic() + seconds
         while True:
             line = self._line(deadline)
@@ -139,14 +163,23 @@ class _Running:
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._pending:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
+                seconds = max(0.0, deadline - time.monotonic())
+                if selector.select(min(seconds, LOOK_SECONDS)):
+                    chunk = os.read(self._process.stdout.fileno(), CHUNK_BYTES)
+                    if not chunk:
+                        return None
+                    self._pending += chunk
+                elif seconds <= LOOK_SECONDS:
                     return None
-                chunk = os.read(self._process.stdout.fileno(), CHUNK_BYTES)
-                if not chunk:
-                    return None
-                self._pending += chunk
+                else:
+                    self._check_memory()
         line, _, self._pending = self._pending.partition(b"\n")
         return line
+
+    def _check_memory(self) -> None:
+        # The process leads its group, as it leads its session.
+        if resident_bytes(self._process.pid) > self._memory_gb * GB:
+            raise _TooMuchMemoryError(f"went beyond {self._memory_gb:g} GB of memory")
 
     def exit_status(self) -> int | None:
         """Return the status of a process that has ended, or is about to; None for one that runs."""

@@ -15,6 +15,9 @@ __all__ = ["EngineRun", "Run", "run"]
 
 TIMEOUT_SECONDS = 60.0
 START_SECONDS = 300.0
+
+# Spark's JVM may have 2 GB of heap, and no case needs as much.
+MEMORY_GB = 4.0
 OURS = "ours"
 
 
@@ -47,18 +50,21 @@ def run(
     *,
     timeout_seconds: float = TIMEOUT_SECONDS,
     start_seconds: float = START_SECONDS,
+    memory_gb: float = MEMORY_GB,
     command: Callable[[str], Sequence[str]] = worker_command,
     on_result: Callable[[Result], None] = lambda result: None,
 ) -> Run:
     """Return how each engine does in each case.
 
-    `command` gives the worker of an engine by its name; `on_result` is called after each case.
+    `command` gives the worker of an engine by its name; `on_result` is called after each case. An engine that
+    goes beyond `memory_gb`, with all that it started, is ended as one that hangs is; Linux only.
     """
+
+    def process(name: str) -> EngineProcess:
+        return EngineProcess(name, command(name), start_seconds=start_seconds, memory_gb=memory_gb)
+
     runs = [
-        _run_engine(
-            cases, EngineProcess(name, command(name), start_seconds), name, timeout_seconds, on_result
-        )
-        for name in dict.fromkeys(engines)
+        _run_engine(cases, process(name), name, timeout_seconds, on_result) for name in dict.fromkeys(engines)
     ]
     return Run(tuple(cases), tuple(runs))
 
