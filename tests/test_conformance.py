@@ -275,6 +275,43 @@ def test_another_physical_type_is_a_pass_with_a_note(tmp_path: Path):
     assert result.notes == ('row 0, $ has another physical type: $: {"int8": 1} in place of {"int64": 1}',)
 
 
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("AGH/", "pass"),
+        (r"\x00a\xFF", "pass"),
+        (r"\x00\x61\xff", "pass"),
+        ("\\x00a", "wrong value"),
+        ("", "wrong value"),
+    ],
+)
+def test_binary_may_be_printed_as_base64_and_with_escapes(tmp_path: Path, text: str, status: str):
+    given = {"metadata": "010000", "value": "3c030000000061ff"}
+    write_case(tmp_path, "decode", "binary", input=given, expect={"rows": [{"binary": "0061ff"}]})
+    [case] = load_cases([tmp_path])
+    assert judge(case, "other", Answer("answered", {"json": json.dumps(text)})).status == status
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [("020000", "pass"), ("0c05", "wrong value"), ("0201000002 0c05".replace(" ", ""), "wrong value")],
+    ids=["empty object", "scalar", "the shredded field"],
+)
+def test_nothing_left_of_an_object_may_be_an_empty_one(tmp_path: Path, value: str, status: str):
+    pair = {"value": None, "typed_value": {"a": field(1)}}
+    schema = {"object": {"a": "int64"}}
+    folder = write_case(
+        tmp_path, "shred", "x", input={"file": "f", "schema": schema}, expect={"columns": [pair]}
+    )
+    (folder / "f").touch()
+    [case] = load_cases([tmp_path])
+    left = {"$variant": ["0101000161", value]}
+    typed_value = {"a": {"value": None, "typed_value": {"$typed": {"int64": 1}}}}
+    answer = Answer("answered", {"columns": [{"value": left, "typed_value": typed_value}]})
+    result = judge(case, "other", answer)
+    assert (result.status, len(result.notes)) == (status, status == "pass"), result
+
+
 def test_an_option_that_an_engine_lacks_is_not_offered(tmp_path: Path):
     write_case(
         tmp_path, "encode", "x", input={"json": "1"}, options={"wings": 2}, expect={"rows": [{"int8": 1}]}

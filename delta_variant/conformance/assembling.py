@@ -57,9 +57,10 @@ def _element(schema: Schema, pair: Any) -> TypedValue:
 
 
 def _object(schema: Any, value: TypedValue | None, typed: Mapping[str, Any]) -> TypedValue:
+    # Where nothing is left, an empty object says no more than null, and is not among the invalid rows.
     left = {} if value is None else value.get("object")
-    if left is None or (value is not None and not left):
-        raise ValueError("beside an object in typed_value, value has only fields that are left of it")
+    if left is None:
+        raise ValueError("beside an object in typed_value, value is no object")
     twice = sorted(left.keys() & typed.keys())
     if twice:
         raise ValueError(f"value has the shredded field {twice[0]!r}")

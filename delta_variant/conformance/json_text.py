@@ -1,4 +1,8 @@
-"""JSON text of a typed value: what an engine may print for it (VariantEncoding.md, "To and from JSON")."""
+"""JSON text of a typed value: what an engine may print for it.
+
+No specification says how, since VariantEncoding.md lost its table (apache/parquet-format#485): a text that
+holds the whole value is right.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,7 @@ MOMENT = re.compile(
     r"(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?",
     re.ASCII,
 )
+ESCAPED_BYTE = re.compile(r"\\x([0-9A-Fa-f]{2})")
 TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
 NANOS = {"timestamp": 1000, "timestamp_ntz": 1000, "timestamp_nanos": 1, "timestamp_ntz_nanos": 1}
 
@@ -94,12 +99,18 @@ def _is_string(kind: str, payload: Any, found: str) -> bool:
     if kind == "uuid":
         return found.lower() == str(payload).lower()
     if kind == "binary":
-        return found == base64.b64encode(bytes.fromhex(payload)).decode()
+        return _is_binary(bytes.fromhex(payload), found)
     if kind == "time":
         return _time_nanos(found) == int(payload) * 1000
     if kind == "date":
         return found == _date_text(payload)
     return _moment_nanos(found, kind) == int(payload) * NANOS[kind]
+
+
+def _is_binary(data: bytes, found: str) -> bool:
+    """Tell whether a text is base64, or ASCII in which other bytes are escaped: `a\\xFF`."""
+    unescaped = ESCAPED_BYTE.sub(lambda byte: chr(int(byte[1], 16)), found)
+    return found == base64.b64encode(data).decode() or unescaped == data.decode("latin-1")
 
 
 def _date_text(days: int) -> str | None:
