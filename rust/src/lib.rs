@@ -22,9 +22,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::lines::PyLineSplitter>()?;
     module.add_class::<python::lines::PyPositions>()?;
     module.add_function(wrap_pyfunction!(python::objects::to_python, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::bound_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::check_shredding_schema, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::draft_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::infer, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::json_leaves, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::parse_json, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::path_key, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::shred, module)?)?;

@@ -1,5 +1,6 @@
 //! Deletion vectors as Spark wrote them, as `roaring` writes them, and broken.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use _native::data_file::read::{DataFileReader, Projection, What};
@@ -113,11 +114,11 @@ fn id() -> Projection {
 
 fn read(
     projections: Vec<Projection>,
-    row_groups: Option<Vec<usize>>,
-    rows: &RoaringTreemap,
+    rows: Option<&[Range<u64>]>,
+    deleted: &RoaringTreemap,
 ) -> Vec<RecordBatch> {
-    let reader =
-        DataFileReader::new(file(), projections, row_groups, OnConflict::Error, Some(rows.clone())).unwrap();
+    let deleted = Some(deleted.clone());
+    let reader = DataFileReader::new(file(), projections, rows, OnConflict::Error, deleted).unwrap();
     reader.collect::<Result<_, _>>().unwrap()
 }
 
@@ -131,8 +132,11 @@ fn deleted_rows_are_left_out_by_their_number_in_the_file() {
     let deleted: RoaringTreemap = [0, 65_535, 65_536, 79_999, 80_000, 150_000, 199_999, 1 << 40].into();
     let expected: Vec<u64> = (0..200_000).filter(|row| !deleted.contains(*row)).collect();
     assert_eq!(ids(&read(vec![id()], None, &deleted)), expected);
-    let second: Vec<u64> = (80_000..160_000).filter(|row| !deleted.contains(*row)).collect();
-    assert_eq!(ids(&read(vec![id()], Some(vec![1]), &deleted)), second);
+    for ranges in [&[80_000..160_000][..], &[0..1, 65_530..80_010, 199_000..200_000], &[7..9], &[]] {
+        let expected: Vec<u64> =
+            ranges.iter().cloned().flatten().filter(|row| !deleted.contains(*row)).collect();
+        assert_eq!(ids(&read(vec![id()], Some(ranges), &deleted)), expected, "{ranges:?}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::{PathReport, Scalar, Step};
 use crate::shred::LeafType;
+use crate::value::path::push_field;
 use crate::value::{Value, encode, metadata};
 
 /// How many code points of a string a bound keeps.
@@ -26,29 +27,11 @@ pub fn encode_bounds(paths: &[PathReport], max_paths: usize) -> Option<(Vec<u8>,
     Some((least, greatest))
 }
 
-/// The normalized path (RFC 9535 section 2.7) of the member reached through `names`.
+/// The normalized path (RFC 9535) of the member reached through `names`.
 pub fn normalize_path<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut path = String::from("$");
-    for name in names {
-        path.push_str("['");
-        name.chars().for_each(|char| push_escaped(&mut path, char));
-        path.push_str("']");
-    }
+    names.into_iter().for_each(|name| push_field(&mut path, name));
     path
-}
-
-fn push_escaped(path: &mut String, char: char) {
-    match char {
-        '\'' => path.push_str("\\'"),
-        '\\' => path.push_str("\\\\"),
-        '\u{08}' => path.push_str("\\b"),
-        '\u{0C}' => path.push_str("\\f"),
-        '\n' => path.push_str("\\n"),
-        '\r' => path.push_str("\\r"),
-        '\t' => path.push_str("\\t"),
-        '\0'..='\u{1F}' => path.push_str(&format!("\\u{:04x}", u32::from(char))),
-        _ => path.push(char),
-    }
 }
 
 /// A path with its bounds as Variant values.

@@ -1,6 +1,7 @@
 //! Exact bounds of columns on their way into a file: of the leaves of a shredded Variant, and of ordinary columns.
 
 mod column;
+mod decode;
 mod encode;
 mod extremes;
 mod hidden;
@@ -10,6 +11,7 @@ use arrow_array::{Array, ListArray, StructArray};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 
 pub use self::column::{ColumnBounds, ColumnReport, LeafBounds};
+pub use self::decode::{BoundBuilder, bound_column};
 pub use self::encode::{encode_bounds, normalize_path};
 use self::extremes::Extremes;
 pub use self::extremes::Scalar;

@@ -2,4 +2,5 @@
 
 pub mod read;
 pub mod stats;
+pub mod units;
 pub mod write;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -16,12 +17,13 @@ use parquet::schema::types::Type;
 use rayon::prelude::*;
 use roaring::RoaringTreemap;
 
+use super::units::row_group_rows;
 use crate::draft;
 use crate::error::{Error, Result};
 use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan, members};
 use crate::parquet::variants::check_variant_column;
 use crate::shred::OnConflict;
-use crate::shred::extract::{extract, leaves_needed, needs_metadata};
+use crate::shred::extract::{extract, leaf_count, leaves_needed, needs_metadata};
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::unshred::{to_json, unshred};
 use crate::value::path::Step;
@@ -56,7 +58,7 @@ pub enum What {
 /// The result of a read: record batches of the projections, in the order of the file.
 pub struct DataFileReader {
     query: Query,
-    row_groups: VecDeque<usize>,
+    row_groups: VecDeque<Selected>,
     decoder: Decoder,
     ready: VecDeque<RecordBatch>,
     failed: bool,
@@ -80,34 +82,80 @@ struct Query {
     deleted: Option<RoaringTreemap>,
 }
 
+/// The rows of one row group that are read.
+#[derive(Debug, Clone)]
+struct Selected {
+    row_group: usize,
+    /// The row group's first row in the file.
+    start: u64,
+    /// Ranges of rows of the file; `None` for all of the row group.
+    rows: Option<Vec<Range<u64>>>,
+}
+
+impl Selected {
+    /// The ranges as the rows of the row group are counted.
+    fn within(&self) -> Option<Vec<Range<u64>>> {
+        let rows = self.rows.as_ref()?;
+        Some(rows.iter().map(|range| range.start - self.start..range.end - self.start).collect())
+    }
+
+    fn numbers(&self) -> RowNumbers {
+        RowNumbers { ranges: self.rows.clone().unwrap_or_else(|| vec![self.start..u64::MAX]).into() }
+    }
+}
+
+/// The numbers that rows have in the file, handed out batch by batch.
+#[derive(Default)]
+struct RowNumbers {
+    ranges: VecDeque<Range<u64>>,
+}
+
+impl RowNumbers {
+    /// The next `count` rows as ranges.
+    fn take(&mut self, count: usize) -> Vec<Range<u64>> {
+        let (mut left, mut taken) = (count as u64, Vec::new());
+        while let Some(range) = self.ranges.front_mut().filter(|_| left > 0) {
+            let end = range.end.min(range.start + left);
+            taken.push(range.start..end);
+            left -= end - range.start;
+            range.start = end;
+            if range.is_empty() {
+                self.ranges.pop_front();
+            }
+        }
+        taken
+    }
+}
+
 /// Where a read of whole values is: they are large, so their row groups are not held in memory.
 #[derive(Default)]
 struct Decoder {
     batches: Option<RowGroupBatches>,
-    /// The row of the file that is decoded next.
-    row: usize,
-    /// Batches that are not put together yet, each with its first row.
-    decoded: Vec<(usize, RecordBatch)>,
+    /// The rows that are decoded next.
+    rows: RowNumbers,
+    /// Batches that are not put together yet, each with its rows.
+    decoded: Vec<(Vec<Range<u64>>, RecordBatch)>,
 }
 
 impl DataFileReader {
-    /// A reader of `row_groups`, or of all; `deleted` are the numbers of rows in the file that are left out.
+    /// A reader of `rows`, ranges in order and apart from each other, or of all rows; `deleted` are the numbers of
+    /// rows in the file that are left out.
     ///
     /// Variant columns of types that the specification does not allow are refused, even where no row uses them.
     pub fn new(
         file: Arc<ParquetFile>,
         projections: Vec<Projection>,
-        row_groups: Option<Vec<usize>>,
+        rows: Option<&[Range<u64>]>,
         on_conflict: OnConflict,
         deleted: Option<RoaringTreemap>,
     ) -> Result<Self> {
         for projection in &projections {
             check_variants(file.schema(), projection)?;
         }
-        let row_groups = row_groups.unwrap_or_else(|| (0..file.row_groups().len()).collect());
+        let row_groups = selected_row_groups(&file, rows);
         Ok(DataFileReader {
             query: Query { file, projections, on_conflict, draft: None, deleted },
-            row_groups: row_groups.into(),
+            row_groups,
             decoder: Decoder::default(),
             ready: VecDeque::new(),
             failed: false,
@@ -138,7 +186,8 @@ impl DataFileReader {
         let (decoding, projected) = rayon::join(
             || decoder.decode(query, row_groups),
             || {
-                let project = |(row, batch): &(usize, RecordBatch)| query.project_rows(batch, *row);
+                let project =
+                    |(rows, batch): &(Vec<Range<u64>>, RecordBatch)| query.project_rows(batch, rows);
                 decoded.par_iter().with_max_len(1).map(project).collect::<Vec<_>>()
             },
         );
@@ -151,10 +200,10 @@ impl DataFileReader {
     /// Read as many row groups at once as there are threads.
     fn read_leaves(&mut self) -> Result<()> {
         let count = self.row_groups.len().min(rayon::current_num_threads());
-        let wave: Vec<usize> = self.row_groups.drain(..count).collect();
+        let wave: Vec<Selected> = self.row_groups.drain(..count).collect();
         let query = &self.query;
         let read: Vec<Result<Vec<RecordBatch>>> =
-            wave.par_iter().with_max_len(1).map(|&row_group| query.read_row_group(row_group)).collect();
+            wave.par_iter().with_max_len(1).map(|selected| query.read_row_group(selected)).collect();
         for batches in read {
             self.ready.extend(batches?);
         }
@@ -164,21 +213,17 @@ impl DataFileReader {
 
 impl Decoder {
     /// Decode some batches, from the next row group when one is at its end.
-    fn decode(&mut self, query: &Query, row_groups: &mut VecDeque<usize>) -> Result<()> {
+    fn decode(&mut self, query: &Query, row_groups: &mut VecDeque<Selected>) -> Result<()> {
         while self.decoded.len() < WHOLE_BATCHES {
             let Some(batches) = &mut self.batches else {
-                let Some(row_group) = row_groups.pop_front() else { return Ok(()) };
-                self.row = query.first_row(row_group);
-                self.batches = Some(query.file.read_row_group(&query.whole_scan()?, row_group)?);
+                let Some(selected) = row_groups.pop_front() else { return Ok(()) };
+                self.rows = selected.numbers();
+                self.batches = Some(query.read_rows(&query.whole_scan()?, &selected)?);
                 continue;
             };
             match batches.next().transpose()? {
                 None => self.batches = None,
-                Some(batch) => {
-                    let rows = batch.num_rows();
-                    self.decoded.push((self.row, batch));
-                    self.row += rows;
-                }
+                Some(batch) => self.decoded.push((self.rows.take(batch.num_rows()), batch)),
             }
         }
         Ok(())
@@ -197,20 +242,19 @@ impl Query {
         })
     }
 
-    fn first_row(&self, row_group: usize) -> usize {
-        let rows: i64 = self.file.row_groups().iter().take(row_group).map(|group| group.num_rows()).sum();
-        usize::try_from(rows).unwrap_or_default()
+    fn read_rows(&self, scan: &Scan, selected: &Selected) -> Result<RowGroupBatches> {
+        self.file.read_rows(scan, selected.row_group, selected.within().as_deref())
     }
 
-    fn read_row_group(&self, row_group: usize) -> Result<Vec<RecordBatch>> {
+    fn read_row_group(&self, selected: &Selected) -> Result<Vec<RecordBatch>> {
         let needed = self.needed_leaves()?;
         let leaves = needed.iter().flat_map(|one| &one.leaves).copied().collect();
-        match self.try_row_group(row_group, leaves, false)? {
+        match self.try_row_group(selected, leaves, false)? {
             Some(batches) => Ok(batches),
             None => {
                 let all =
                     needed.iter().flat_map(|one| one.leaves.iter().chain(&one.metadata)).copied().collect();
-                let batches = self.try_row_group(row_group, all, true)?;
+                let batches = self.try_row_group(selected, all, true)?;
                 batches.ok_or_else(|| {
                     Error::DataFile("the Parquet file has no metadata for its Variants".into())
                 })
@@ -221,39 +265,35 @@ impl Query {
     /// The batches of a row group read from `leaves`; `None` when names are needed and were not read.
     fn try_row_group(
         &self,
-        row_group: usize,
+        selected: &Selected,
         leaves: BTreeSet<usize>,
         has_metadata: bool,
     ) -> Result<Option<Vec<RecordBatch>>> {
-        let scan = Scan {
-            leaves: leaves.into_iter().collect(),
-            row_groups: vec![row_group],
-            batch_size: BATCH_ROWS,
-        };
-        let mut row = self.first_row(row_group);
+        let scan =
+            Scan { leaves: leaves.into_iter().collect(), row_groups: Vec::new(), batch_size: BATCH_ROWS };
+        let mut rows = selected.numbers();
         let mut batches = Vec::new();
-        for batch in self.file.read_row_group(&scan, row_group)? {
+        for batch in self.read_rows(&scan, selected)? {
             let batch = batch?;
             if !has_metadata && self.lacks_metadata(&batch)? {
                 return Ok(None);
             }
-            batches.push(self.project_rows(&batch, row)?);
-            row += batch.num_rows();
+            batches.push(self.project_rows(&batch, &rows.take(batch.num_rows()))?);
         }
         Ok(Some(batches))
     }
 
-    /// The projections of a batch that begins at row `start` of the file, without its deleted rows.
+    /// The projections of a batch of `rows` of the file, without its deleted rows.
     ///
     /// Those are dropped first: what they hold is no error.
-    fn project_rows(&self, batch: &RecordBatch, start: usize) -> Result<RecordBatch> {
-        let Some(live) = self.deleted.as_ref().and_then(|rows| live_rows(rows, start, batch.num_rows()))
-        else {
-            return self.project(batch).map_err(|error| error.renumbered(|row| start + row));
+    fn project_rows(&self, batch: &RecordBatch, rows: &[Range<u64>]) -> Result<RecordBatch> {
+        let number = |index| rows.iter().cloned().flatten().nth(index).unwrap_or_default() as usize;
+        let Some(live) = self.deleted.as_ref().and_then(|deleted| live_rows(deleted, rows)) else {
+            return self.project(batch).map_err(|error| error.renumbered(number));
         };
         let kept = filter_record_batch(batch, &BooleanArray::new(live.clone(), None))?;
         self.project(&kept)
-            .map_err(|error| error.renumbered(|row| start + live.set_indices().nth(row).unwrap_or_default()))
+            .map_err(|error| error.renumbered(|row| number(live.set_indices().nth(row).unwrap_or_default())))
     }
 
     /// Whether whole values are read, and not just leaves.
@@ -409,12 +449,31 @@ impl Iterator for DataFileReader {
     }
 }
 
-/// Which of `length` rows from `start` are not among `deleted`; `None` when all are.
-fn live_rows(deleted: &RoaringTreemap, start: usize, length: usize) -> Option<BooleanBuffer> {
-    let range = start as u64..(start + length) as u64;
-    match deleted.range_cardinality(range.clone()) {
-        0 => None,
-        _ => Some(range.map(|row| !deleted.contains(row)).collect()),
+/// The row groups that hold any of `rows`, or all.
+fn selected_row_groups(file: &ParquetFile, rows: Option<&[Range<u64>]>) -> VecDeque<Selected> {
+    let groups = row_group_rows(file).into_iter().enumerate();
+    let selected = groups.filter_map(|(row_group, group)| {
+        let whole = Selected { row_group, start: group.start, rows: None };
+        let Some(rows) = rows else { return Some(whole) };
+        let within: Vec<Range<u64>> = rows
+            .iter()
+            .map(|range| range.start.max(group.start)..range.end.min(group.end))
+            .filter(|range| !range.is_empty())
+            .collect();
+        match &within[..] {
+            [] => None,
+            [range] if *range == group => Some(whole),
+            _ => Some(Selected { rows: Some(within), ..whole }),
+        }
+    });
+    selected.collect()
+}
+
+/// Which of `rows` are not among `deleted`; `None` when all are.
+fn live_rows(deleted: &RoaringTreemap, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
+    match rows.iter().any(|range| deleted.range_cardinality(range.clone()) > 0) {
+        false => None,
+        true => Some(rows.iter().cloned().flatten().map(|row| !deleted.contains(row)).collect()),
     }
 }
 
@@ -479,7 +538,7 @@ impl Needed {
 }
 
 /// The first leaf, and the field, at the end of `path`.
-fn locate<'a>(fields: &'a Fields, path: &[String]) -> Option<(usize, &'a Field)> {
+pub(super) fn locate<'a>(fields: &'a Fields, path: &[String]) -> Option<(usize, &'a Field)> {
     let (name, rest) = path.split_first()?;
     let position = fields.iter().position(|field| field.name() == name)?;
     let first = fields.iter().take(position).map(|field| leaf_count(field.data_type())).sum::<usize>();
@@ -488,16 +547,6 @@ fn locate<'a>(fields: &'a Fields, path: &[String]) -> Option<(usize, &'a Field)>
         ([], _) => Some((first, field)),
         (_, DataType::Struct(fields)) => locate(fields, rest).map(|(leaf, field)| (first + leaf, field)),
         _ => None,
-    }
-}
-
-fn leaf_count(data_type: &DataType) -> usize {
-    match data_type {
-        DataType::Struct(fields) => fields.iter().map(|field| leaf_count(field.data_type())).sum(),
-        DataType::List(element) | DataType::LargeList(element) | DataType::Map(element, _) => {
-            leaf_count(element.data_type())
-        }
-        _ => 1,
     }
 }
 

@@ -4,9 +4,11 @@
 //! [`VARIANT_EXTENSION`]; the group it becomes is annotated `VARIANT(1)`.
 
 pub mod inspect;
+pub mod page_index;
 mod pages;
 pub mod read;
 pub mod schema;
+pub mod statistics;
 mod thrift;
 pub mod variants;
 pub mod write;

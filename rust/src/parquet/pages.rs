@@ -3,6 +3,8 @@
 //! The decoder believes the counts that a page holds: it reserves memory for them, or loops over them, past
 //! what a few broken bytes can stand for. Neither can be caught afterwards, so such pages are refused here.
 
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
@@ -11,6 +13,7 @@ use parquet::basic::{Encoding, Type as PhysicalType};
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescPtr;
@@ -26,6 +29,12 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
+    /// The bytes of `range`, which was fetched whole.
+    pub(super) fn slice(&self, range: Range<u64>) -> Option<Bytes> {
+        let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
+        self.get_bytes(range.start, length).ok()
+    }
+
     /// What was fetched from `start` on, to the end of its piece.
     fn from(&self, start: u64) -> Result<Bytes> {
         let outside = || broken(&format!("has a page at byte {start}, outside its column chunk"));
@@ -65,9 +74,26 @@ pub(super) struct RowGroup {
     pub(super) chunks: Arc<Chunks>,
     pub(super) metadata: Arc<ParquetMetaData>,
     pub(super) index: usize,
+    /// The pages of leaves of which only some are in `chunks`.
+    pub(super) locations: HashMap<usize, Vec<PageLocation>>,
 }
 
 impl RowGroup {
+    /// Check the dictionary at `start` and those pages that were fetched.
+    fn check_fetched(&self, start: u64, locations: &[PageLocation]) -> Result<()> {
+        let first = locations.first().map_or(start, |page| page.offset.unsigned_abs());
+        if let Some(dictionary) = self.chunks.slice(start..first) {
+            check_pages(&dictionary)?;
+        }
+        for page in locations {
+            let (offset, size) = (page.offset.unsigned_abs(), page.compressed_page_size.unsigned_abs());
+            if let Some(page) = self.chunks.slice(offset..offset + u64::from(size)) {
+                check_pages(&page)?;
+            }
+        }
+        Ok(())
+    }
+
     fn group(&self) -> &RowGroupMetaData {
         self.metadata.row_group(self.index)
     }
@@ -81,9 +107,13 @@ impl RowGroups for RowGroup {
     fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>> {
         let chunk = self.group().column(leaf);
         let (start, length) = chunk.byte_range();
-        let bytes = self.chunks.get_bytes(start, length as usize)?;
-        page_lengths(&bytes).map_err(|error| ParquetError::General(error.to_string()))?;
-        let inner = SerializedPageReader::new(self.chunks.clone(), chunk, self.num_rows(), None)?;
+        let locations = self.locations.get(&leaf);
+        match locations {
+            None => check_pages(&self.chunks.get_bytes(start, length as usize)?)?,
+            Some(locations) => self.check_fetched(start, locations)?,
+        }
+        let (chunks, rows) = (self.chunks.clone(), self.num_rows());
+        let inner = SerializedPageReader::new(chunks, chunk, rows, locations.cloned())?;
         let pages: Box<dyn PageReader> =
             Box::new(CheckedPages { inner, descriptor: chunk.column_descr_ptr() });
         Ok(Box::new(OneChunk(Some(pages))))
@@ -96,6 +126,10 @@ impl RowGroups for RowGroup {
     fn metadata(&self) -> &ParquetMetaData {
         &self.metadata
     }
+}
+
+fn check_pages(bytes: &[u8]) -> Result<()> {
+    page_lengths(bytes).map(drop).map_err(|error| ParquetError::General(error.to_string()))
 }
 
 struct OneChunk(Option<Box<dyn PageReader>>);

@@ -1,18 +1,22 @@
 //! One Parquet file → record batches of chosen leaf columns.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use bytes::{Buf, Bytes};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema};
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::page_index::offset_index::PageLocation;
 use parquet::schema::types::{Type, TypePtr};
 use rayon::prelude::*;
 
@@ -114,6 +118,18 @@ impl ParquetFile {
     /// The compressed bytes of the leaves are fetched at once; decoding happens batch by batch. A scan of no
     /// leaves gives batches of rows without columns.
     pub fn read_row_group(&self, scan: &Scan, row_group: usize) -> Result<RowGroupBatches> {
+        self.read_rows(scan, row_group, None)
+    }
+
+    /// The batches of some rows of a row group: `rows` are ranges within it, in order and apart from each other.
+    ///
+    /// Pages that hold none of them are not fetched, where the file says which rows its pages hold.
+    pub fn read_rows(
+        &self,
+        scan: &Scan,
+        row_group: usize,
+        rows: Option<&[Range<u64>]>,
+    ) -> Result<RowGroupBatches> {
         let leaves = self.metadata().file_metadata().schema_descr().num_columns();
         if let Some(leaf) = scan.leaves.iter().find(|leaf| **leaf >= leaves) {
             return Err(Error::DataFile(format!("the file has {leaves} leaf columns, and no leaf {leaf}")));
@@ -124,17 +140,53 @@ impl ParquetFile {
                 "the file has {groups} row groups, and no row group {row_group}"
             )));
         };
-        let ranges = scan.leaves.iter().map(|leaf| byte_range(group, *leaf)).collect::<Result<_>>()?;
-        let chunks = Arc::new(fetch_chunks(&self.store, ranges)?);
+        let total = group.num_rows().unsigned_abs();
+        let selection = rows.map(|rows| selection(rows, total));
+        let locations = match &selection {
+            Some(_) => self.page_locations(row_group, &scan.leaves)?,
+            None => HashMap::new(),
+        };
+        let mut ranges = Vec::new();
+        for leaf in &scan.leaves {
+            let chunk = byte_range(group, *leaf)?;
+            match (&selection, locations.get(leaf)) {
+                (Some(selection), Some(pages)) => ranges.extend(page_ranges(selection, pages, chunk)),
+                _ => ranges.push(chunk),
+            }
+        }
+        let chunks = Arc::new(self.fetch(ranges)?);
         let descriptor = self.metadata.file_metadata().schema_descr();
         let mask = ProjectionMask::leaves(descriptor, scan.leaves.iter().copied());
-        let pages = RowGroup { chunks, metadata: self.metadata.clone(), index: row_group };
+        let missing = selection.as_ref().map_or(total, |selection| selection.row_count() as u64);
+        let pages = RowGroup { chunks, metadata: self.metadata.clone(), index: row_group, locations };
         let reader = guarded(|| {
             let levels = parquet_to_arrow_field_levels(descriptor, mask, Some(self.arrow_schema.fields()))?;
             let batch_size = scan.batch_size.max(1);
-            Ok(ParquetRecordBatchReader::try_new_with_row_groups(&levels, &pages, batch_size, None)?)
+            let reader =
+                ParquetRecordBatchReader::try_new_with_row_groups(&levels, &pages, batch_size, selection);
+            Ok(reader?)
         })?;
-        Ok(RowGroupBatches { reader: Some(reader), missing: group.num_rows().unsigned_abs() })
+        Ok(RowGroupBatches { reader: Some(reader), missing })
+    }
+
+    fn page_locations(
+        &self,
+        row_group: usize,
+        leaves: &[usize],
+    ) -> Result<HashMap<usize, Vec<PageLocation>>> {
+        let pages = self.page_index(row_group, leaves, false)?;
+        let known = leaves.iter().zip(pages).filter_map(|(leaf, pages)| Some((*leaf, pages?.locations)));
+        Ok(known.collect())
+    }
+
+    /// Fetch `ranges`, those close to each other together.
+    pub(super) fn fetch(&self, ranges: Vec<Range<u64>>) -> Result<Chunks> {
+        fetch_chunks(&self.store, ranges)
+    }
+
+    /// Bytes that were read of the file so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.store.bytes_read.load(Relaxed)
     }
 
     /// The batches of a scan, one after another, on this thread.
@@ -222,6 +274,7 @@ fn broken(what: &str) -> Error {
 struct Store {
     source: OpenSource,
     length: u64,
+    bytes_read: AtomicU64,
 }
 
 enum OpenSource {
@@ -232,14 +285,15 @@ enum OpenSource {
 
 impl Store {
     fn open(source: Source) -> Result<Self> {
-        Ok(match source {
+        let (length, source) = match source {
             Source::Path(path) => {
                 let file = File::open(path)?;
-                Store { length: file.metadata()?.len(), source: OpenSource::File(file) }
+                (file.metadata()?.len(), OpenSource::File(file))
             }
-            Source::Bytes(bytes) => Store { length: bytes.len() as u64, source: OpenSource::Bytes(bytes) },
-            Source::Ranges(reader) => Store { length: reader.length()?, source: OpenSource::Ranges(reader) },
-        })
+            Source::Bytes(bytes) => (bytes.len() as u64, OpenSource::Bytes(bytes)),
+            Source::Ranges(reader) => (reader.length()?, OpenSource::Ranges(reader)),
+        };
+        Ok(Store { source, length, bytes_read: AtomicU64::new(0) })
     }
 
     /// The bytes of each of `ranges`, all of which lie within the file.
@@ -255,6 +309,7 @@ impl Store {
             OpenSource::Ranges(reader) => reader.read(ranges)?,
         };
         let asked = ranges.iter().map(|range| range.end - range.start);
+        self.bytes_read.fetch_add(asked.clone().sum(), Relaxed);
         match read.iter().map(|bytes| bytes.len() as u64).eq(asked) {
             true => Ok(read),
             false => Err(broken("was read in ranges of other lengths than asked for")),
@@ -341,6 +396,22 @@ fn byte_range(group: &RowGroupMetaData, leaf: usize) -> Result<Range<u64>> {
         (Ok(start), Some(end)) if start <= end => Ok(start..end),
         _ => Err(broken("has a column chunk at an impossible place")),
     }
+}
+
+fn selection(rows: &[Range<u64>], total: u64) -> RowSelection {
+    let ranges = rows.iter().map(|range| range.start as usize..range.end.min(total) as usize);
+    RowSelection::from_consecutive_ranges(ranges, total as usize)
+}
+
+/// The bytes of a column chunk that hold the selected rows: its dictionary, and pages.
+fn page_ranges(
+    selection: &RowSelection,
+    pages: &[PageLocation],
+    chunk: Range<u64>,
+) -> impl Iterator<Item = Range<u64>> {
+    let first = pages.first().map_or(chunk.end, |page| page.offset.unsigned_abs());
+    let dictionary = (chunk.start < first).then_some(chunk.start..first);
+    dictionary.into_iter().chain(selection.scan_ranges(pages))
 }
 
 /// Fetch `ranges`, those close to each other together.

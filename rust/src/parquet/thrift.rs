@@ -5,6 +5,10 @@
 //! schema's shape and the lengths of pages: every list has as many elements as it says, nothing nests too
 //! deeply, no group claims children it lacks, and no page unpacks to more than a writer would put in it.
 
+use std::ops::Range;
+
+use parquet::file::page_index::offset_index::PageLocation;
+
 use super::MAX_SCHEMA_DEPTH;
 use crate::error::{Error, Result};
 
@@ -65,6 +69,58 @@ pub(super) fn page_lengths(chunk: &[u8]) -> Result<Vec<u64>> {
     Ok(lengths)
 }
 
+/// A walk through the bytes of a page index, which keeps what it says.
+pub(super) struct PageIndexWalk;
+
+/// Where a binary value is among the bytes it was read from.
+pub(super) type Binary = Range<usize>;
+
+/// The fields of a ColumnIndex that matter here.
+#[derive(Debug, Default)]
+pub(super) struct ColumnIndex {
+    pub(super) null_pages: Vec<bool>,
+    pub(super) min_values: Vec<Binary>,
+    pub(super) max_values: Vec<Binary>,
+    pub(super) null_counts: Vec<u64>,
+}
+
+impl PageIndexWalk {
+    /// The locations in an OffsetIndex.
+    pub(super) fn locations(bytes: &[u8]) -> Result<Vec<PageLocation>> {
+        let mut walk = Walk { rest: bytes };
+        let (mut id, mut locations) = (0, Vec::new());
+        while let Some((kind, next)) = walk.field(id)? {
+            id = next;
+            match (id, kind) {
+                (1, LIST) => locations = walk.each(|walk| walk.page_location())?,
+                _ => walk.value(kind, MAX_THRIFT_DEPTH)?,
+            }
+        }
+        Ok(locations)
+    }
+
+    /// The lists in a ColumnIndex.
+    pub(super) fn statistics(bytes: &[u8]) -> Result<ColumnIndex> {
+        let mut walk = Walk { rest: bytes };
+        let (mut id, mut index) = (0, ColumnIndex::default());
+        while let Some((kind, next)) = walk.field(id)? {
+            id = next;
+            match (id, kind) {
+                (1, LIST) => index.null_pages = walk.each(|walk| Ok(walk.byte()? == BOOLEAN_TRUE))?,
+                (2, LIST) => index.min_values = walk.each(|walk| walk.binary(bytes.len()))?,
+                (3, LIST) => index.max_values = walk.each(|walk| walk.binary(bytes.len()))?,
+                (5, LIST) => {
+                    index.null_counts = walk.each(|walk| {
+                        u64::try_from(walk.zigzag()?).map_err(|_| bad("has a negative count of nulls"))
+                    })?;
+                }
+                _ => walk.value(kind, MAX_THRIFT_DEPTH)?,
+            }
+        }
+        Ok(index)
+    }
+}
+
 struct Walk<'a> {
     rest: &'a [u8],
 }
@@ -120,6 +176,35 @@ impl Walk<'_> {
             true => Ok((header & 0x0f, count)),
             false => Err(bad("has a list that is longer than the bytes it is in")),
         }
+    }
+
+    /// What `read` makes of each element of a list.
+    fn each<T>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let (_, count) = self.list()?;
+        (0..count).map(|_| read(self)).collect()
+    }
+
+    /// A binary value's place among `total` bytes, of which `rest` is the end.
+    fn binary(&mut self, total: usize) -> Result<Binary> {
+        let length = self.varint()?;
+        let start = total - self.rest.len();
+        self.skip(length)?;
+        Ok(start..total - self.rest.len())
+    }
+
+    fn page_location(&mut self) -> Result<PageLocation> {
+        let mut page = PageLocation { offset: -1, compressed_page_size: -1, first_row_index: -1 };
+        let mut id = 0;
+        while let Some((kind, next)) = self.field(id)? {
+            id = next;
+            match (id, kind) {
+                (1, I64) => page.offset = self.zigzag()?,
+                (2, I32) => page.compressed_page_size = i32::try_from(self.zigzag()?).unwrap_or(-1),
+                (3, I64) => page.first_row_index = self.zigzag()?,
+                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+            }
+        }
+        Ok(page)
     }
 
     fn value(&mut self, kind: u8, depth: usize) -> Result<()> {

@@ -8,17 +8,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use arrow_array::{Array, RecordBatch};
 use arrow_pyarrow::{IntoPyArrow, PyArrowType};
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use super::values::{PyStep, conflict_option, numeric_option, parse_options, steps};
+use super::values::{PyArray, PyStep, conflict_option, numeric_option, parse_options, steps};
 use super::{callback_error, choice, run};
 use crate::bounds::{ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
 use crate::data_file::read::{DataFileReader, Draft, Projection, What};
 use crate::data_file::stats::file_bounds;
+use crate::data_file::units::{Input, UnitBounds, page_units, row_group_units};
 use crate::data_file::write::{DataFileWriter, Encoding, OnInvalid, WriteError};
 use crate::deletion_vector;
 use crate::error::{Error, Result};
@@ -283,6 +284,16 @@ pub struct PyDataFile {
 /// The second part is `None` for the column itself, ("path", steps, strict), or ("json", steps, strict).
 type PyProjection = (Vec<String>, Option<(String, Vec<PyStep>, bool)>, PyArrowType<Field>);
 
+/// A range of rows, its end excluded.
+type PyRows = (u64, u64);
+
+/// A column of the file, the path below it where it is a Variant, and the type that it is cast to.
+type PyInput = (Vec<String>, Option<Vec<PyStep>>, PyArrowType<DataType>);
+
+fn input((column, path, target): PyInput) -> Input {
+    Input { column, path: path.map(steps), target: target.0 }
+}
+
 #[pymethods]
 impl PyDataFile {
     #[new]
@@ -321,16 +332,46 @@ impl PyDataFile {
         columns_report(py, &bounds, max_stats_paths)
     }
 
-    /// An iterator of record batches of the projections, without the rows of a deletion vector.
+    /// Bytes that were read of the file so far, its footer among them.
+    #[getter]
+    fn bytes_read(&self) -> u64 {
+        self.file.bytes_read()
+    }
+
+    /// What is known of inputs in ranges of rows: in the row groups, or with `row_groups` in the pages of those.
+    ///
+    /// The ranges as (start, end), and for each input (min, max, all_null, no_null), a row for each range.
+    #[pyo3(signature = (inputs, row_groups=None))]
+    fn units(
+        &self,
+        py: Python<'_>,
+        inputs: Vec<PyInput>,
+        row_groups: Option<Vec<usize>>,
+    ) -> PyResult<(Vec<PyRows>, Vec<[PyArray; 4]>)> {
+        let inputs: Vec<Input> = inputs.into_iter().map(input).collect();
+        let units = run(py, || match &row_groups {
+            None => row_group_units(&self.file, &inputs),
+            Some(row_groups) => page_units(&self.file, &inputs, row_groups),
+        })?;
+        let rows = units.rows.into_iter().map(|rows| (rows.start, rows.end)).collect();
+        let bounds = units.inputs.into_iter().map(|bounds| {
+            let UnitBounds { min, max, all_null, no_null } = bounds;
+            [min.to_data(), max.to_data(), all_null.to_data(), no_null.to_data()].map(PyArrowType)
+        });
+        Ok((rows, bounds.collect()))
+    }
+
+    /// An iterator of record batches of the projections, without the rows of a deletion vector; of all rows, or of
+    /// those in `rows`, ranges in order and apart from each other.
     ///
     /// With `draft`, whole Variants are in the layout of the older Spark draft: "strict" keeps to its rules, "compat"
     /// to its algorithm.
-    #[pyo3(signature = (projections, row_groups, on_conflict, deleted=None, draft=None))]
+    #[pyo3(signature = (projections, rows, on_conflict, deleted=None, draft=None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
         projections: Vec<PyProjection>,
-        row_groups: Option<Vec<usize>>,
+        rows: Option<Vec<PyRows>>,
         on_conflict: &str,
         deleted: Option<&[u8]>,
         draft: Option<&str>,
@@ -338,8 +379,10 @@ impl PyDataFile {
         let on_conflict = conflict_option(on_conflict)?;
         let deleted = deleted.map(deletion_vector::rows).transpose()?;
         let projections = projections.into_iter().map(projection).collect::<Result<Vec<_>>>()?;
-        let mut reader =
-            DataFileReader::new(self.file.clone(), projections, row_groups, on_conflict, deleted)?;
+        let rows: Option<Vec<Range<u64>>> =
+            rows.map(|rows| rows.into_iter().map(|(start, end)| start..end).collect());
+        let file = self.file.clone();
+        let mut reader = DataFileReader::new(file, projections, rows.as_deref(), on_conflict, deleted)?;
         if let Some(word) = draft {
             let compat = choice(word, "draft", &[("strict", false), ("compat", true)])?;
             reader = reader.of_draft(Draft { compat });

@@ -1,7 +1,7 @@
 //! Functions over arrays of Variants.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, StructArray, make_array};
+use arrow_array::{Array, ArrayRef, StringArray, StructArray, make_array};
 use arrow_data::ArrayData;
 use arrow_pyarrow::PyArrowType;
 use arrow_schema::{DataType, Field};
@@ -9,10 +9,11 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use super::{choice, run};
-use crate::bounds::normalize_path;
+use crate::bounds::{self, normalize_path};
 use crate::draft::{self, layout::TYPED_VALUE};
 use crate::error::{Error, Result};
 use crate::infer::{InferOptions, Inference};
+use crate::json::leaves;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
 use crate::shred::unshred::unshred;
 use crate::shred::{Numeric, OnConflict, ShreddingSchema, extract, unshred as unshredding, variants};
@@ -225,6 +226,43 @@ pub fn check_shredding_schema(schema: PyArrowType<Field>) -> PyResult<PyArrowTyp
 pub fn split_variant(bytes: &[u8]) -> PyResult<(Vec<u8>, Vec<u8>)> {
     let (metadata, value) = value::split_variant(bytes)?;
     Ok((metadata.to_vec(), value.to_vec()))
+}
+
+/// One column of text for each path: what each JSON text has there, null where that is no string, number or word.
+#[pyfunction]
+pub fn json_leaves(py: Python<'_>, texts: PyArray, paths: Vec<Vec<String>>) -> PyResult<Vec<PyArray>> {
+    let leaves = run(py, || in_parts(texts.0, |part| Ok(leaves::json_leaves(part, &paths))))?;
+    Ok(leaves.into_iter().map(PyArrowType).collect())
+}
+
+/// The bounds of one path in statistics strings, cast to `target`; null where they say nothing of the values.
+#[pyfunction]
+pub fn bound_column(
+    py: Python<'_>,
+    texts: PyArray,
+    key: &str,
+    target: PyArrowType<DataType>,
+) -> PyResult<PyArray> {
+    let bounds = run(py, || in_parts(texts.0, |part| Ok(vec![bounds::bound_column(part, key, &target.0)?])))?;
+    bounds.into_iter().next().map(PyArrowType).ok_or_else(|| Error::Unsupported("no column".into()).into())
+}
+
+/// The columns that `work` makes of texts, in parts on all threads.
+fn in_parts(
+    texts: ArrayData,
+    work: impl Fn(&StringArray) -> Result<Vec<ArrayRef>> + Sync,
+) -> Result<Vec<ArrayData>> {
+    let texts = make_array(texts);
+    let texts = texts.as_string_opt::<i32>().ok_or_else(|| Error::Unsupported("texts are strings".into()))?;
+    let starts: Vec<usize> = (0..texts.len().max(1)).step_by(ROWS_PER_THREAD).collect();
+    let part = |start: &usize| work(&texts.slice(*start, ROWS_PER_THREAD.min(texts.len() - start)));
+    let parts = starts.par_iter().map(part).collect::<Result<Vec<_>>>()?;
+    let columns = parts.first().map_or(0, Vec::len);
+    let column = |index: usize| {
+        let arrays: Vec<&dyn Array> = parts.iter().map(|part| part[index].as_ref()).collect();
+        Ok(arrow_select::concat::concat(&arrays)?.to_data())
+    };
+    (0..columns).map(column).collect()
 }
 
 /// The normalized path (RFC 9535) of a member reached through names.

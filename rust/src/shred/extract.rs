@@ -54,6 +54,27 @@ pub fn leaves_needed(fields: &Fields, path: &[Step], target: &DataType) -> Resul
     Ok(NeededLeaves { leaves, metadata: metadata.filter(|_| may_need_names || is_list(target)) })
 }
 
+/// The leaf columns of a shredded path, as positions among all leaf columns of the group, depth first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShreddedLeaf {
+    pub typed_value: usize,
+    pub value: Option<usize>,
+}
+
+/// The leaf columns that hold the values at `path`; `None` unless it leads through objects to a column of scalars.
+pub fn shredded_leaf(fields: &Fields, path: &[Step]) -> Result<Option<ShreddedLeaf>> {
+    let layout = Layout::parse(fields)?;
+    let (group, fields, first, rest) = locate(&layout.group, fields, path);
+    let is_reached = rest.is_empty() && path.iter().all(|step| matches!(step, Step::Field(_)));
+    Ok(match &group.typed_value {
+        Some((position, Typed::Leaf(_))) if is_reached => Some(ShreddedLeaf {
+            typed_value: first + leaves_before(fields, *position),
+            value: group.value.map(|position| first + leaves_before(fields, position)),
+        }),
+        _ => None,
+    })
+}
+
 fn is_list(target: &DataType) -> bool {
     matches!(target, DataType::List(_))
 }
@@ -109,7 +130,7 @@ fn leaves_before(fields: &Fields, position: usize) -> usize {
     fields.iter().take(position).map(|field| leaf_count(field.data_type())).sum()
 }
 
-fn leaf_count(data_type: &DataType) -> usize {
+pub(crate) fn leaf_count(data_type: &DataType) -> usize {
     match data_type {
         DataType::Struct(fields) => leaves_before(fields, fields.len()),
         DataType::List(element) | DataType::LargeList(element) | DataType::Map(element, _) => {

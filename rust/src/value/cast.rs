@@ -149,7 +149,7 @@ impl CastBuilder {
     }
 
     /// Append the cast of a decoded value, to any target but Variant.
-    fn append_value(&mut self, metadata: Option<&Metadata<'_>>, value: &Value<'_>) -> Result<()> {
+    pub fn append_value(&mut self, metadata: Option<&Metadata<'_>>, value: &Value<'_>) -> Result<()> {
         if *value == Value::Null {
             return self.append_null();
         }

@@ -209,12 +209,14 @@ pub fn split_concatenated(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
 
 /// Split `metadata‖value`, or `value‖metadata` as one printed example has it (requirements Z5), and check both.
 pub fn split_variant(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
-    let (metadata, value) = match split_concatenated(bytes) {
-        Ok(parts) => parts,
-        Err(error) => split_value_first(bytes).map_err(|_| error)?,
-    };
+    let (metadata, value) = split_either(bytes)?;
     validate(&Metadata::parse(metadata)?, value)?;
     Ok((metadata, value))
+}
+
+/// As `split_variant`, unchecked.
+pub fn split_either(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
+    split_concatenated(bytes).or_else(|error| split_value_first(bytes).map_err(|_| error))
 }
 
 fn split_value_first(bytes: &[u8]) -> Result<(&[u8], &[u8])> {

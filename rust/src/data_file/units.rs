@@ -1,0 +1,236 @@
+//! What is known of the rows of a file before they are read: bounds of columns and of shredded paths, by row
+//! groups and by pages.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use arrow_array::builder::BooleanBuilder;
+use arrow_array::{ArrayRef, BooleanArray};
+use arrow_schema::{DataType, Fields};
+use parquet::schema::types::ColumnDescriptor;
+
+use super::read::locate;
+use crate::bounds::BoundBuilder;
+use crate::error::Result;
+use crate::parquet::ParquetFile;
+use crate::parquet::page_index::PageIndex;
+use crate::parquet::statistics::{Statistics, bound_value};
+use crate::shred::extract::{ShreddedLeaf, shredded_leaf};
+use crate::value::path::Step;
+
+/// An ordinary column, or the values at a path in a Variant, as they are cast to `target`.
+#[derive(Debug, Clone)]
+pub struct Input {
+    pub column: Vec<String>,
+    pub path: Option<Vec<Step>>,
+    pub target: DataType,
+}
+
+/// Ranges of rows, and what is known of each input in them.
+#[derive(Debug)]
+pub struct Units {
+    pub rows: Vec<Range<u64>>,
+    pub inputs: Vec<UnitBounds>,
+}
+
+/// What is known of one input, a row for each unit.
+#[derive(Debug)]
+pub struct UnitBounds {
+    /// Null where nothing is known.
+    pub min: ArrayRef,
+    pub max: ArrayRef,
+    /// Whether every value is known to be null, and whether none is.
+    pub all_null: BooleanArray,
+    pub no_null: BooleanArray,
+}
+
+/// The row groups of a file.
+pub fn row_group_units(file: &ParquetFile, inputs: &[Input]) -> Result<Units> {
+    let places = places(file, inputs)?;
+    let mut units = UnitsBuilder::new(inputs)?;
+    for (row_group, rows) in row_group_rows(file).into_iter().enumerate() {
+        units.push(rows, file, &places, |leaf| Statistics::of_chunk(file, row_group, leaf))?;
+    }
+    units.finish()
+}
+
+/// The rows of some row groups, in pieces that no page of the inputs crosses.
+pub fn page_units(file: &ParquetFile, inputs: &[Input], row_groups: &[usize]) -> Result<Units> {
+    let places = places(file, inputs)?;
+    let leaves: Vec<usize> =
+        places.iter().flat_map(Place::leaves).collect::<BTreeSet<_>>().into_iter().collect();
+    let groups = row_group_rows(file);
+    let mut units = UnitsBuilder::new(inputs)?;
+    for &row_group in row_groups {
+        let Some(rows) = groups.get(row_group) else { continue };
+        let pages = file.page_index(row_group, &leaves, true)?;
+        for piece in pieces(&pages, rows.end - rows.start) {
+            let statistics = |leaf: usize| {
+                let index = leaves.iter().position(|known| *known == leaf);
+                let pages = index.and_then(|index| pages.get(index)?.as_ref());
+                match pages.and_then(|pages| page_at(pages, piece.start)) {
+                    Some(page) => page,
+                    None => Statistics::of_chunk(file, row_group, leaf),
+                }
+            };
+            let rows = rows.start + piece.start..rows.start + piece.end;
+            units.push(rows, file, &places, statistics)?;
+        }
+    }
+    units.finish()
+}
+
+/// The rows of each row group.
+pub fn row_group_rows(file: &ParquetFile) -> Vec<Range<u64>> {
+    let mut end = 0;
+    let ranges = file.row_groups().iter().map(|group| {
+        let start = end;
+        end += group.num_rows().unsigned_abs();
+        start..end
+    });
+    ranges.collect()
+}
+
+/// The rows of a row group, cut wherever a page begins.
+fn pieces(pages: &[Option<PageIndex>], total: u64) -> Vec<Range<u64>> {
+    let starts = pages.iter().flatten().flat_map(|pages| pages.rows(total)).map(|rows| rows.start);
+    let cuts: Vec<u64> = starts.chain([0, total]).collect::<BTreeSet<_>>().into_iter().collect();
+    cuts.windows(2).map(|cut| cut[0]..cut[1]).collect()
+}
+
+fn page_at(pages: &PageIndex, row: u64) -> Option<Statistics<'_>> {
+    let after = pages.locations.partition_point(|page| page.first_row_index.unsigned_abs() <= row);
+    pages.statistics.get(after.checked_sub(1)?).map(Statistics::of_page)
+}
+
+/// Where an input is in the file.
+enum Place {
+    /// The file has no such column: it is null.
+    Absent,
+    /// Something that statistics do not tell of.
+    Unknown,
+    Leaf(ShreddedLeaf),
+}
+
+impl Place {
+    fn leaves(&self) -> impl Iterator<Item = usize> {
+        let leaf = match self {
+            Place::Leaf(leaf) => Some(*leaf),
+            _ => None,
+        };
+        leaf.into_iter().flat_map(|leaf| [Some(leaf.typed_value), leaf.value]).flatten()
+    }
+}
+
+fn places(file: &ParquetFile, inputs: &[Input]) -> Result<Vec<Place>> {
+    let fields = file.arrow_schema().fields();
+    inputs.iter().map(|input| place(fields, input)).collect()
+}
+
+fn place(fields: &Fields, input: &Input) -> Result<Place> {
+    let Some((first, field)) = locate(fields, &input.column) else { return Ok(Place::Absent) };
+    let leaf = match (&input.path, field.data_type()) {
+        (None, data_type) if data_type.is_nested() => None,
+        (None, _) => Some(ShreddedLeaf { typed_value: 0, value: None }),
+        (Some(path), DataType::Struct(group)) => shredded_leaf(group, path)?,
+        (Some(_), _) => None,
+    };
+    Ok(leaf.map_or(Place::Unknown, |leaf| {
+        Place::Leaf(ShreddedLeaf {
+            typed_value: first + leaf.typed_value,
+            value: leaf.value.map(|value| first + value),
+        })
+    }))
+}
+
+struct UnitsBuilder {
+    rows: Vec<Range<u64>>,
+    inputs: Vec<InputBuilder>,
+}
+
+struct InputBuilder {
+    min: BoundBuilder,
+    max: BoundBuilder,
+    all_null: BooleanBuilder,
+    no_null: BooleanBuilder,
+}
+
+impl UnitsBuilder {
+    fn new(inputs: &[Input]) -> Result<Self> {
+        let inputs = inputs.iter().map(|input| InputBuilder::new(&input.target)).collect::<Result<_>>()?;
+        Ok(UnitsBuilder { rows: Vec::new(), inputs })
+    }
+
+    fn push<'a>(
+        &mut self,
+        rows: Range<u64>,
+        file: &ParquetFile,
+        places: &[Place],
+        statistics: impl Fn(usize) -> Statistics<'a>,
+    ) -> Result<()> {
+        let columns = file.metadata().file_metadata().schema_descr().columns();
+        self.rows.push(rows);
+        for (input, place) in self.inputs.iter_mut().zip(places) {
+            match place {
+                Place::Absent => input.push_null(true)?,
+                Place::Unknown => input.push_null(false)?,
+                Place::Leaf(leaf) => {
+                    let value = leaf.value.map(&statistics);
+                    input.push(&columns[leaf.typed_value], statistics(leaf.typed_value), value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Units> {
+        let inputs = self.inputs.into_iter().map(InputBuilder::finish).collect::<Result<_>>()?;
+        Ok(Units { rows: self.rows, inputs })
+    }
+}
+
+impl InputBuilder {
+    fn new(target: &DataType) -> Result<Self> {
+        Ok(InputBuilder {
+            min: BoundBuilder::new(target)?,
+            max: BoundBuilder::new(target)?,
+            all_null: BooleanBuilder::new(),
+            no_null: BooleanBuilder::new(),
+        })
+    }
+
+    fn push_null(&mut self, all_null: bool) -> Result<()> {
+        self.min.push(None)?;
+        self.max.push(None)?;
+        self.all_null.append_value(all_null);
+        self.no_null.append_value(false);
+        Ok(())
+    }
+
+    /// Add a unit; the bounds of `typed_value` hold for the path only where its `value` is null in all rows
+    /// (VariantShredding.md, "Data Skipping").
+    fn push(
+        &mut self,
+        column: &ColumnDescriptor,
+        typed: Statistics<'_>,
+        value: Option<Statistics<'_>>,
+    ) -> Result<()> {
+        if value.is_some_and(|value| !value.all_null) {
+            return self.push_null(false);
+        }
+        self.min.push(typed.min.and_then(|bytes| bound_value(column, bytes)))?;
+        self.max.push(typed.max.and_then(|bytes| bound_value(column, bytes)))?;
+        self.all_null.append_value(typed.all_null);
+        self.no_null.append_value(value.is_none() && typed.no_null);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<UnitBounds> {
+        Ok(UnitBounds {
+            min: self.min.finish()?,
+            max: self.max.finish()?,
+            all_null: self.all_null.finish(),
+            no_null: self.no_null.finish(),
+        })
+    }
+}

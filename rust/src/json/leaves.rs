@@ -1,0 +1,244 @@
+//! Single values out of many JSON texts, by the names that lead to them; what is between is skipped unread.
+
+use std::sync::Arc;
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::{Array, ArrayRef, StringArray};
+
+use super::scan::{Scan, Text, error, skip_space, string};
+
+/// How deep a text may nest where it is skipped.
+const MAX_DEPTH: usize = 1000;
+
+/// The names that are looked for below one object, as a tree.
+#[derive(Debug, Default)]
+struct Wanted {
+    names: Vec<(String, Wanted)>,
+    /// The column that takes the value itself.
+    column: Option<usize>,
+}
+
+impl Wanted {
+    fn insert(&mut self, path: &[String], column: usize) {
+        match path {
+            [] => self.column = Some(column),
+            [name, rest @ ..] => {
+                let position = self.names.iter().position(|(known, _)| known == name);
+                let position = position.unwrap_or_else(|| {
+                    self.names.push((name.clone(), Wanted::default()));
+                    self.names.len() - 1
+                });
+                self.names[position].1.insert(rest, column);
+            }
+        }
+    }
+
+    /// Forget what was found here: a later value of the same name counts instead.
+    fn clear(&self, found: &mut [Found]) {
+        if let Some(column) = self.column {
+            found[column] = Found::Nothing;
+        }
+        self.names.iter().for_each(|(_, below)| below.clear(found));
+    }
+}
+
+/// Where each wanted value of one text is; the last of two with one name counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    /// A number or a word, as it stands in the text.
+    Token(usize, usize),
+    Text(String),
+}
+
+/// One column of text for each of `paths`, which differ: the string there, or the number, `true` or `false` as it
+/// stands; null where there is nothing, `null`, an object or an array, and for a text that is not JSON.
+pub fn json_leaves(texts: &StringArray, paths: &[Vec<String>]) -> Vec<ArrayRef> {
+    let mut wanted = Wanted::default();
+    paths.iter().enumerate().for_each(|(column, path)| wanted.insert(path, column));
+    let mut columns: Vec<StringBuilder> = paths.iter().map(|_| StringBuilder::new()).collect();
+    let mut reader = Reader { found: vec![Found::Nothing; paths.len()], scratch: Vec::new() };
+    for row in 0..texts.len() {
+        reader.found.fill(Found::Nothing);
+        let text = if texts.is_valid(row) { texts.value(row) } else { "" };
+        let is_json = reader.read(text.as_bytes(), &wanted).is_ok();
+        for (column, found) in columns.iter_mut().zip(&reader.found) {
+            match found {
+                Found::Token(start, end) if is_json => column.append_option(text.get(*start..*end)),
+                Found::Text(value) if is_json => column.append_value(value),
+                _ => column.append_null(),
+            }
+        }
+    }
+    columns.into_iter().map(|mut column| Arc::new(column.finish()) as ArrayRef).collect()
+}
+
+struct Reader {
+    found: Vec<Found>,
+    scratch: Vec<u8>,
+}
+
+impl Reader {
+    fn read(&mut self, text: &[u8], wanted: &Wanted) -> Scan<()> {
+        let mut at = skip_space(text, 0);
+        self.value(text, &mut at, Some(wanted), 0)?;
+        match skip_space(text, at) == text.len() {
+            true => Ok(()),
+            false => error(at, "there is more text after the value"),
+        }
+    }
+
+    fn value(&mut self, text: &[u8], at: &mut usize, wanted: Option<&Wanted>, depth: usize) -> Scan<()> {
+        if depth > MAX_DEPTH {
+            return error(*at, "the text nests too deeply");
+        }
+        if let Some(wanted) = wanted {
+            wanted.clear(&mut self.found);
+        }
+        let column = wanted.and_then(|wanted| wanted.column);
+        let start = *at;
+        let found = match text.get(*at) {
+            Some(b'{') => self.object(text, at, wanted, depth).map(|()| Found::Nothing)?,
+            Some(b'[') => self.array(text, at, depth).map(|()| Found::Nothing)?,
+            Some(b'"') => {
+                *at += 1;
+                match string(text, at, &mut self.scratch)? {
+                    _ if column.is_none() => Found::Nothing,
+                    Text::Plain(bytes) => text_of(bytes, start)?,
+                    Text::Unescaped => text_of(&self.scratch, start)?,
+                }
+            }
+            _ => {
+                token(text, at)?;
+                if &text[start..*at] == b"null" { Found::Nothing } else { Found::Token(start, *at) }
+            }
+        };
+        if let Some(column) = column {
+            self.found[column] = found;
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, text: &[u8], at: &mut usize, wanted: Option<&Wanted>, depth: usize) -> Scan<()> {
+        *at = skip_space(text, *at + 1);
+        if text.get(*at) == Some(&b'}') {
+            *at += 1;
+            return Ok(());
+        }
+        loop {
+            if text.get(*at) != Some(&b'"') {
+                return error(*at, "a name is missing");
+            }
+            *at += 1;
+            let name = match string(text, at, &mut self.scratch)? {
+                Text::Plain(bytes) => bytes,
+                Text::Unescaped => self.scratch.as_slice(),
+            };
+            let below = wanted.and_then(|wanted| {
+                wanted.names.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, below)| below)
+            });
+            *at = skip_space(text, *at);
+            if text.get(*at) != Some(&b':') {
+                return error(*at, "a colon is missing");
+            }
+            *at = skip_space(text, *at + 1);
+            self.value(text, at, below, depth + 1)?;
+            if !next_member(text, at, b'}')? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn array(&mut self, text: &[u8], at: &mut usize, depth: usize) -> Scan<()> {
+        *at = skip_space(text, *at + 1);
+        if text.get(*at) == Some(&b']') {
+            *at += 1;
+            return Ok(());
+        }
+        loop {
+            self.value(text, at, None, depth + 1)?;
+            if !next_member(text, at, b']')? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Whether another member follows, at `*at` then.
+fn next_member(text: &[u8], at: &mut usize, end: u8) -> Scan<bool> {
+    *at = skip_space(text, *at);
+    match text.get(*at) {
+        Some(b',') => {
+            *at = skip_space(text, *at + 1);
+            Ok(true)
+        }
+        Some(byte) if *byte == end => {
+            *at += 1;
+            Ok(false)
+        }
+        _ => error(*at, "a comma is missing"),
+    }
+}
+
+fn token(text: &[u8], at: &mut usize) -> Scan<()> {
+    let start = *at;
+    while text.get(*at).is_some_and(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte)) {
+        *at += 1;
+    }
+    if *at == start { error(start, "a value is missing") } else { Ok(()) }
+}
+
+fn text_of(bytes: &[u8], at: usize) -> Scan<Found> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(Found::Text(text.to_owned())),
+        Err(_) => error(at, "a string is not UTF-8"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::cast::AsArray;
+
+    use super::*;
+
+    fn leaf(texts: &[Option<&str>], path: &[&str]) -> Vec<Option<String>> {
+        let path = path.iter().map(|name| name.to_string()).collect();
+        let columns = json_leaves(&texts.iter().copied().collect(), &[path]);
+        columns[0].as_string::<i32>().iter().map(|value| value.map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn values_are_found_by_the_names_that_lead_to_them() {
+        let text = r#" {"a": {"b": "x\n", "c": [1, {"b": 2}]}, "b": -1.50e3, "t": true, "n": null} "#;
+        assert_eq!(leaf(&[Some(text)], &["a", "b"]), [Some("x\n".into())]);
+        assert_eq!(leaf(&[Some(text)], &["b"]), [Some("-1.50e3".into())]);
+        assert_eq!(leaf(&[Some(text)], &["t"]), [Some("true".into())]);
+        for absent in [&["n"][..], &["a"], &["a", "c"], &["x"], &["b", "x"], &[]] {
+            assert_eq!(leaf(&[Some(text)], absent), [None], "{absent:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_two_values_with_one_name_counts() {
+        assert_eq!(
+            leaf(&[Some(r#"{"a": 1, "a": 2}"#), Some(r#"{"a": 1, "a": null}"#)], &["a"]),
+            [Some("2".into()), None]
+        );
+        assert_eq!(leaf(&[Some(r#"{"a": {"b": 1}, "a": {"c": 2}}"#)], &["a", "b"]), [None]);
+    }
+
+    #[test]
+    fn a_text_that_is_not_json_has_no_values() {
+        for text in
+            ["", "{", r#"{"a": 1"#, r#"{"a": 1}}"#, r#"{"a" 1}"#, r#"{"a": }"#, r#"{a: 1}"#, r#"{"a": "x}"#]
+        {
+            assert_eq!(
+                leaf(&[Some(text), None, Some(r#"{"a": 7}"#)], &["a"]),
+                [None, None, Some("7".into())],
+                "{text}"
+            );
+        }
+        let deep = format!(r#"{{"a": 1, "b": {}{}}}"#, "[".repeat(2000), "]".repeat(2000));
+        assert_eq!(leaf(&[Some(&deep)], &["a"]), [None]);
+    }
+}

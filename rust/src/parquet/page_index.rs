@@ -1,0 +1,137 @@
+//! The page index: where the pages of a column chunk are, and what each of them holds (parquet.thrift, OffsetIndex
+//! and ColumnIndex).
+//!
+//! It is optional and only ever spares work, so one that cannot be understood is as good as none.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use parquet::file::page_index::offset_index::PageLocation;
+
+use super::read::ParquetFile;
+use super::thrift::{Binary, PageIndexWalk};
+use crate::error::Result;
+
+/// The pages of one column chunk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PageIndex {
+    /// Where the pages are, in the order of their rows.
+    pub locations: Vec<PageLocation>,
+    /// What each of them holds; empty where the file does not say.
+    pub statistics: Vec<PageStatistics>,
+}
+
+/// What the values of one page are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageStatistics {
+    pub all_null: bool,
+    pub null_count: Option<u64>,
+    /// In Parquet's plain encoding without a length; empty where all are null.
+    pub min: Bytes,
+    pub max: Bytes,
+}
+
+impl PageIndex {
+    /// The rows of each page, of `total` in the row group.
+    pub fn rows(&self, total: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        let first = |page: &PageLocation| page.first_row_index.unsigned_abs();
+        let ends = self.locations.iter().skip(1).map(first).chain([total]);
+        self.locations.iter().zip(ends).map(move |(page, end)| first(page)..end)
+    }
+}
+
+impl ParquetFile {
+    /// The pages of `leaves` in a row group, `None` for those of which the file does not say; with their
+    /// statistics where `statistics` asks for them.
+    pub fn page_index(
+        &self,
+        row_group: usize,
+        leaves: &[usize],
+        statistics: bool,
+    ) -> Result<Vec<Option<PageIndex>>> {
+        let group = self.row_groups().get(row_group);
+        let chunks: Vec<Option<&ColumnChunkMetaData>> =
+            leaves.iter().map(|leaf| group.and_then(|group| group.columns().get(*leaf))).collect();
+        let offsets = self.fetch_some(chunks.iter().map(|chunk| chunk.and_then(offset_index_range)))?;
+        let columns = self.fetch_some(
+            chunks.iter().map(|chunk| chunk.filter(|_| statistics).and_then(column_index_range)),
+        )?;
+        let parts = chunks.iter().zip(offsets).zip(columns);
+        Ok(parts.map(|((chunk, offsets), columns)| decode(group?, (*chunk)?, &offsets?, columns)).collect())
+    }
+
+    /// The bytes of those ranges that are there and within the file.
+    fn fetch_some(&self, ranges: impl Iterator<Item = Option<Range<u64>>>) -> Result<Vec<Option<Bytes>>> {
+        let ranges: Vec<Option<Range<u64>>> =
+            ranges.map(|range| range.filter(|range| range.end <= self.length())).collect();
+        let wanted: Vec<Range<u64>> = ranges.iter().flatten().cloned().collect();
+        let chunks = self.fetch(wanted)?;
+        Ok(ranges.into_iter().map(|range| chunks.slice(range?)).collect())
+    }
+}
+
+fn offset_index_range(chunk: &ColumnChunkMetaData) -> Option<Range<u64>> {
+    range(chunk.offset_index_offset()?, chunk.offset_index_length()?)
+}
+
+fn column_index_range(chunk: &ColumnChunkMetaData) -> Option<Range<u64>> {
+    range(chunk.column_index_offset()?, chunk.column_index_length()?)
+}
+
+fn range(start: i64, length: i32) -> Option<Range<u64>> {
+    let start = u64::try_from(start).ok()?;
+    Some(start..start.checked_add(u64::try_from(length).ok()?)?)
+}
+
+fn decode(
+    group: &RowGroupMetaData,
+    chunk: &ColumnChunkMetaData,
+    offsets: &Bytes,
+    columns: Option<Bytes>,
+) -> Option<PageIndex> {
+    let locations = PageIndexWalk::locations(offsets).ok()?;
+    if !are_pages_of(&locations, group, chunk) {
+        return None;
+    }
+    let statistics = columns.and_then(|bytes| page_statistics(&bytes)).unwrap_or_default();
+    let known = statistics.len() == locations.len();
+    Some(PageIndex { locations, statistics: if known { statistics } else { Vec::new() } })
+}
+
+/// Whether the pages begin with the row group's first row, go on in order, and lie within the column chunk.
+fn are_pages_of(locations: &[PageLocation], group: &RowGroupMetaData, chunk: &ColumnChunkMetaData) -> bool {
+    let (start, length) = chunk.byte_range();
+    let within = |page: &PageLocation| {
+        let (offset, size) = (u64::try_from(page.offset), u64::try_from(page.compressed_page_size));
+        matches!((offset, size), (Ok(offset), Ok(size))
+            if offset >= start && offset.saturating_add(size) <= start.saturating_add(length))
+    };
+    let rows = || locations.iter().map(|page| page.first_row_index);
+    rows().next() == Some(0)
+        && rows().zip(rows().skip(1)).all(|(row, next)| row < next)
+        && rows().all(|row| row < group.num_rows())
+        && locations.iter().all(within)
+}
+
+fn page_statistics(bytes: &Bytes) -> Option<Vec<PageStatistics>> {
+    let index = PageIndexWalk::statistics(bytes).ok()?;
+    let count = index.null_pages.len();
+    let counts_known = index.null_counts.len() == count;
+    if index.min_values.len() != count || index.max_values.len() != count {
+        return None;
+    }
+    let bound = |range: &Binary| bytes.slice(range.clone());
+    let pages = index.null_pages.iter().zip(index.min_values.iter().zip(&index.max_values));
+    Some(
+        pages
+            .enumerate()
+            .map(|(page, (all_null, (min, max)))| PageStatistics {
+                all_null: *all_null,
+                null_count: index.null_counts.get(page).filter(|_| counts_known).copied(),
+                min: bound(min),
+                max: bound(max),
+            })
+            .collect(),
+    )
+}
