@@ -15,9 +15,11 @@ __all__ = [
     "DataFileWriter",
     "LineSplitter",
     "Positions",
+    "bound_column",
     "check_shredding_schema",
     "draft_column",
     "infer",
+    "json_leaves",
     "parse_json",
     "path_key",
     "shred",
@@ -58,6 +60,8 @@ def infer(
 ) -> pa.Field[Any]: ...
 def check_shredding_schema(schema: pa.Field[Any]) -> pa.Field[Any]: ...
 def split_variant(bytes: bytes) -> tuple[bytes, bytes]: ...  # noqa: A002 - the name in the module
+def json_leaves(texts: pa.Array[Any], paths: list[list[str]]) -> list[pa.StringArray]: ...
+def bound_column(texts: pa.Array[Any], key: str, target: pa.DataType) -> pa.Array[Any]: ...
 def path_key(names: list[str]) -> str: ...
 def validate(variants: pa.Array[Any]) -> None: ...
 
@@ -102,11 +106,18 @@ class DataFile:
     @property
     def schema(self) -> pa.Schema: ...
     def inspect(self) -> dict[str, Any]: ...
+    @property
+    def bytes_read(self) -> int: ...
+    def units(
+        self,
+        inputs: list[tuple[list[str], list[str | int] | None, pa.DataType]],
+        row_groups: list[int] | None = None,
+    ) -> tuple[list[tuple[int, int]], list[list[pa.Array[Any]]]]: ...
     def bounds(self, variants: list[list[str]], max_stats_paths: int) -> list[Any]: ...
     def read(
         self,
         projections: list[tuple[list[str], tuple[str, list[str | int], bool] | None, pa.Field[Any]]],
-        row_groups: list[int] | None,
+        rows: list[tuple[int, int]] | None,
         on_conflict: OnConflict,
         deleted: bytes | None = None,
         draft: str | None = None,

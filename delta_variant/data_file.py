@@ -25,10 +25,14 @@ __all__ = [
     "Draft",
     "Fault",
     "FileSeries",
+    "Input",
+    "NativeFile",
     "OnInvalid",
     "Projection",
+    "Rows",
     "ShreddedPath",
     "Shredding",
+    "Units",
     "WriteOptions",
     "WrittenFile",
     "check_layout",
@@ -37,6 +41,7 @@ __all__ = [
     "naming",
     "open_file",
     "read",
+    "units",
 ]
 
 Shredding: TypeAlias = "ShreddingSchema | Literal['infer'] | None"
@@ -50,6 +55,12 @@ Encoding: TypeAlias = "tuple[Literal['json', 'variant'], pa.Field[Any]] | list[E
 
 OnInvalid: TypeAlias = Literal["error", "reject", "null"]
 Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
+
+NativeFile: TypeAlias = _native.DataFile
+"""An open Parquet file."""
+
+Rows: TypeAlias = tuple[int, int]
+"""A range of the rows of a file, its end excluded."""
 
 ROW_GROUP_BYTES = 16 << 20
 SAMPLE_BYTES = 16 << 20
@@ -323,35 +334,76 @@ class _Ranges:
         return store.get_ranges(self.store, self.path, list(zip(starts, ends, strict=True)))
 
 
-def open_file(place: Store, path: str) -> _native.DataFile:
+def open_file(place: Store, path: str) -> NativeFile:
     """Return an open data file of a table; raises DataFileError, which names it."""
     local = store.local_path(place, path)
     with naming(path):
         return _native.DataFile(_Ranges(place, path) if local is None else local)
 
 
+@dataclass(frozen=True)
+class Input:
+    """A column whose values are asked about before they are read.
+
+    `column` leads to it as in a Projection; `path` is the path below it where it is a Variant, else None;
+    `type` is the Arrow type that its values are cast to.
+    """
+
+    column: tuple[str, ...]
+    path: tuple[str, ...] | None
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Units:
+    """Ranges of rows of a file, and for each input what is known of it in them.
+
+    `known` has the arrays `(min, max, all_null, no_null)` of each input, a row for each range; a null bound
+    says nothing.
+    """
+
+    rows: Sequence[Rows]
+    known: Sequence[Sequence[pa.Array[Any]]]
+
+
+def units(
+    file: NativeFile, path: str, inputs: Sequence[Input], row_groups: Sequence[int] | None = None
+) -> Units:
+    """Return what an open file knows of inputs in its row groups, or in the pages of some of them.
+
+    Pages of several columns are cut into ranges that no page crosses. Errors name the file.
+    """
+    asked: Any = [
+        (list(each.column), None if each.path is None else list(each.path), each.type) for each in inputs
+    ]
+    with naming(path):
+        return Units(*file.units(asked, None if row_groups is None else list(row_groups)))
+
+
 def read(
-    place: Store,
+    file: NativeFile,
     path: str,
     projections: Sequence[Projection],
     *,
+    rows: Sequence[Rows] | None = None,
     on_conflict: OnConflict = "error",
     deleted: bytes | None = None,
     draft: Draft | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a data file, in order, as batches of the projections' fields.
+    """Yield the rows of an open data file, in order, as batches of the projections' fields.
 
-    Only the leaf columns that they need are read. `deleted` is a deletion vector, whose rows are left out.
-    `draft` says that whole Variants are in the layout of the older Spark draft, and how strictly they are
-    read. Errors name the file and the row.
+    Only the leaf columns that they need are read; of `rows`, ranges in order and apart from each other, only
+    the pages that hold some. `deleted` is a deletion vector, whose rows are left out. Errors name file and
+    row. `draft` says that whole Variants are in the layout of the older Spark draft, and how strictly they are
+    read.
     """
-    file = open_file(place, path)
     asked = [
         (list(each.column), each.what and (each.what, list(each.path), each.strict), each.field)
         for each in projections
     ]
+    ranges = None if rows is None else list(rows)
     with naming(path):
-        yield from file.read(asked, None, on_conflict, deleted, draft)  # type: ignore[arg-type]
+        yield from file.read(asked, ranges, on_conflict, deleted, draft)  # type: ignore[arg-type]
 
 
 class naming:  # noqa: N801 - used as a context manager

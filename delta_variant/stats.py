@@ -20,7 +20,16 @@ from . import _native, z85
 from .errors import InvalidStatisticsError, InvalidZ85Error, MalformedVariantError, ShreddingError
 from .variant import Variant, from_concatenated
 
-__all__ = ["FileStatistics", "decode", "decode_bound", "encode_bound", "from_report", "texts_of_parsed"]
+__all__ = [
+    "FileStatistics",
+    "bounds_at",
+    "decode",
+    "decode_bound",
+    "encode_bound",
+    "from_report",
+    "texts_at",
+    "texts_of_parsed",
+]
 
 Path: TypeAlias = tuple[str, ...]
 Nested: TypeAlias = Mapping[str, Any]
@@ -115,6 +124,28 @@ def decode_bound(text: str) -> Variant:
         return from_concatenated(z85.decode(text))
     except (InvalidZ85Error, MalformedVariantError) as error:
         raise InvalidStatisticsError(f"{text!r} holds no Variant: {error}") from error
+
+
+def texts_at(texts: pa.ChunkedArray[Any], places: Sequence[Sequence[str]]) -> list[pa.StringArray]:
+    """Return what many files' statistics have at each place, a path of names from the root of the JSON.
+
+    The text of a string, or a number or word as it stands; null where there is anything else, and for text
+    that is not JSON.
+    """
+    wanted = [list(place) for place in places]
+    parts = [_native.json_leaves(chunk, wanted) for chunk in texts.chunks]
+    empty: Any = pa.array([], pa.string())
+    return [pa.concat_arrays([empty, *column]) for column in zip(*parts, strict=True)] or [empty] * len(
+        wanted
+    )
+
+
+def bounds_at(texts: pa.StringArray, path_key: str, arrow_type: pa.DataType) -> pa.Array[Any]:
+    """Return the bound of one path in many statistics entries of a Variant column, cast to an Arrow type.
+
+    Null where an entry cannot be decoded, has no such path, or a bound whose order is not that of the type.
+    """
+    return _native.bound_column(texts, path_key, arrow_type)
 
 
 def from_report(

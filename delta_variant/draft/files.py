@@ -85,7 +85,8 @@ def batches_of(file: DraftFile, *, compat: bool) -> tuple[pa.Schema, Iterator[pa
 
 def _batches(file: DraftFile, draft: data_file.Draft) -> Iterator[pa.RecordBatch]:
     projections = [Projection(field, (field.name,)) for field in file.schema]
-    for batch in data_file.read(open_store(file.folder), file.name, projections, draft=draft):
+    opened = data_file.open_file(open_store(file.folder), file.name)
+    for batch in data_file.read(opened, file.name, projections, draft=draft):
         # The kernel gives every column as nullable; whether it is the file knows.
         own = zip(batch.schema, file.schema, strict=True)
         schema = pa.schema([field.with_nullable(known.nullable) for field, known in own])

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from .binding import bind, bind_predicate
+from .casting import cast_values
 from .evaluation import evaluate, filter_mask
 from .tree import (
     Call,
@@ -29,6 +30,7 @@ from .tree import (
     inputs,
     output_type,
 )
+from .types import kind_of
 
 __all__ = [
     "Call",
@@ -43,11 +45,13 @@ __all__ = [
     "Path",
     "bind",
     "bind_predicate",
+    "cast_values",
     "describe",
     "evaluate",
     "filter_mask",
     "input_name",
     "inputs",
+    "kind_of",
     "output_type",
     "parse",
     "parse_columns",

@@ -53,7 +53,8 @@ def _parse_json(text: str, **options: Any) -> VariantBytes:
 
 def _batches(file: Path, column: str, **options: Any) -> list[pa.RecordBatch]:
     projection = Projection(variant_field(column), (column,))
-    return list(data_file.read(open_store(file.parent), file.name, [projection], **options))
+    opened = data_file.open_file(open_store(file.parent), file.name)
+    return list(data_file.read(opened, file.name, [projection], **options))
 
 
 def _read(file: Path, column: str, **options: Any) -> Sequence[Cell]:

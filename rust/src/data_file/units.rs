@@ -61,10 +61,10 @@ pub fn page_units(file: &ParquetFile, inputs: &[Input], row_groups: &[usize]) ->
         places.iter().flat_map(Place::leaves).collect::<BTreeSet<_>>().into_iter().collect();
     let groups = row_group_rows(file);
     let mut units = UnitsBuilder::new(inputs)?;
-    for &row_group in row_groups {
+    let indexes = file.page_indexes(row_groups, &leaves, true)?;
+    for (&row_group, pages) in row_groups.iter().zip(&indexes) {
         let Some(rows) = groups.get(row_group) else { continue };
-        let pages = file.page_index(row_group, &leaves, true)?;
-        for piece in pieces(&pages, rows.end - rows.start) {
+        for piece in pieces(pages, rows.end - rows.start) {
             let statistics = |leaf: usize| {
                 let index = leaves.iter().position(|known| *known == leaf);
                 let pages = index.and_then(|index| pages.get(index)?.as_ref());

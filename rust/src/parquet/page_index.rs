@@ -42,23 +42,27 @@ impl PageIndex {
 }
 
 impl ParquetFile {
-    /// The pages of `leaves` in a row group, `None` for those of which the file does not say; with their
+    /// The pages of `leaves` in each of `row_groups`, `None` for those of which the file does not say; with their
     /// statistics where `statistics` asks for them.
-    pub fn page_index(
+    pub fn page_indexes(
         &self,
-        row_group: usize,
+        row_groups: &[usize],
         leaves: &[usize],
         statistics: bool,
-    ) -> Result<Vec<Option<PageIndex>>> {
-        let group = self.row_groups().get(row_group);
-        let chunks: Vec<Option<&ColumnChunkMetaData>> =
-            leaves.iter().map(|leaf| group.and_then(|group| group.columns().get(*leaf))).collect();
-        let offsets = self.fetch_some(chunks.iter().map(|chunk| chunk.and_then(offset_index_range)))?;
-        let columns = self.fetch_some(
-            chunks.iter().map(|chunk| chunk.filter(|_| statistics).and_then(column_index_range)),
-        )?;
-        let parts = chunks.iter().zip(offsets).zip(columns);
-        Ok(parts.map(|((chunk, offsets), columns)| decode(group?, (*chunk)?, &offsets?, columns)).collect())
+    ) -> Result<Vec<Vec<Option<PageIndex>>>> {
+        let mut chunks = Vec::with_capacity(row_groups.len() * leaves.len());
+        for group in row_groups.iter().map(|row_group| self.row_groups().get(*row_group)) {
+            chunks.extend(leaves.iter().map(|leaf| Some((group?, group?.columns().get(*leaf)?))));
+        }
+        let chunk = |place: &Option<(_, _)>| place.map(|(_, chunk)| chunk);
+        let offsets = self.fetch_some(chunks.iter().map(|place| offset_index_range(chunk(place)?)))?;
+        let columns = chunks.iter().map(|place| column_index_range(chunk(place).filter(|_| statistics)?));
+        let columns = self.fetch_some(columns)?;
+        let mut indexes = chunks.into_iter().zip(offsets).zip(columns).map(|((place, offsets), columns)| {
+            let (group, chunk) = place?;
+            decode(group, chunk, &offsets?, columns)
+        });
+        Ok(row_groups.iter().map(|_| indexes.by_ref().take(leaves.len()).collect()).collect())
     }
 
     /// The bytes of those ranges that are there and within the file.

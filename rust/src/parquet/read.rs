@@ -174,8 +174,11 @@ impl ParquetFile {
         row_group: usize,
         leaves: &[usize],
     ) -> Result<HashMap<usize, Vec<PageLocation>>> {
-        let pages = self.page_index(row_group, leaves, false)?;
-        let known = leaves.iter().zip(pages).filter_map(|(leaf, pages)| Some((*leaf, pages?.locations)));
+        let pages = self.page_indexes(&[row_group], leaves, false)?;
+        let known = leaves
+            .iter()
+            .zip(pages.into_iter().flatten())
+            .filter_map(|(leaf, pages)| Some((*leaf, pages?.locations)));
         Ok(known.collect())
     }
 

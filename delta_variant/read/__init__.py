@@ -1,0 +1,105 @@
+"""Reading a table: columns and paths by SQL text; what provably holds no wanted row is not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, overload
+
+import pyarrow as pa
+
+from delta_variant import features, log, schema
+from delta_variant.snapshot import Snapshot
+from delta_variant.store import TableLocation
+from delta_variant.variant import OnConflict
+
+from .explanation import Explanation, FileReport
+from .explanation import explain as _explain
+from .plan import FilePlan, plan_files, plan_rows
+from .query import Query
+from .table import Table, files_of
+
+__all__ = ["Explanation", "read_table"]
+
+
+@overload
+def read_table(
+    table: TableLocation | Snapshot,
+    *,
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+    where: str | None = None,
+    version: int | None = None,
+    on_conflict: OnConflict = "error",
+    storage_options: Mapping[str, str] | None = None,
+    explain: Literal[False] = False,
+) -> pa.RecordBatchReader: ...
+
+
+@overload
+def read_table(
+    table: TableLocation | Snapshot,
+    *,
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+    where: str | None = None,
+    version: int | None = None,
+    on_conflict: OnConflict = "error",
+    storage_options: Mapping[str, str] | None = None,
+    explain: Literal[True],
+) -> Explanation: ...
+
+
+def read_table(
+    table: TableLocation | Snapshot,
+    *,
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+    where: str | None = None,
+    version: int | None = None,
+    on_conflict: OnConflict = "error",
+    storage_options: Mapping[str, str] | None = None,
+    explain: bool = False,
+) -> pa.RecordBatchReader | Explanation:
+    """Return the rows of a table as a stream of Arrow batches.
+
+    `columns` are expressions in SQL text, by output name or as a sequence, over ordinary columns and Variant
+    paths (`event:user.id::bigint`); None is every column, and a Variant column comes as `struct<metadata,
+    value>` marked `arrow.parquet.variant`. `where` keeps the rows for which it is true. Casts are Spark's: a
+    value that cannot be cast is an error, which `try_cast` and `try_variant_get` make null. Files, row groups
+    and pages that provably hold no such row are skipped, and so are the errors that they hold. With `explain`
+    the rows are read and counted, and what was read and skipped is returned instead of them.
+
+    Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError, ProtocolError and
+    SchemaError for tables that this version cannot read; while the stream is read, DataFileError,
+    MalformedVariantError, ConflictingValueError (unless `on_conflict="typed"`) and CastError, which name file
+    and row.
+    """
+    snapshot = (
+        table
+        if isinstance(table, Snapshot)
+        else log.load_snapshot(table, version, storage_options=storage_options)
+    )
+    features.check_may_read(snapshot.protocol, snapshot.schema, snapshot.uri)
+    schema.check_variants(snapshot.schema, snapshot.partition_columns)
+    query = Query.of(snapshot, columns, where)
+    plan = plan_files(snapshot, query.predicate)
+    reports: list[FileReport] = []
+    batches = _batches(snapshot, query, plan, on_conflict, reports)
+    if not explain:
+        return pa.RecordBatchReader.from_batches(query.schema, batches)
+    rows = sum(batch.num_rows for batch in batches)
+    return _explain(plan, snapshot.num_files, snapshot.num_bytes, reports, rows)
+
+
+def _batches(
+    snapshot: Snapshot, query: Query, plan: FilePlan, on_conflict: OnConflict, reports: list[FileReport]
+) -> Iterator[pa.RecordBatch]:
+    table = Table.of(snapshot)
+    for each in files_of(plan.files):
+        file = table.open(each)
+        rows = plan_rows(file, plan.condition)
+        decoded = 0
+        if rows.rows != []:
+            for batch in file.read(query.inputs, rows.rows, on_conflict):
+                decoded += batch.num_rows
+                result = query.result(batch)
+                if result.num_rows:
+                    yield result
+        reports.append(FileReport(rows, file.native.bytes_read, decoded))

@@ -1,0 +1,174 @@
+"""How the columns of a table are found in its data files, and how their rows become rows of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from delta_variant import data_file, deletion_vectors, expression, properties, schema
+from delta_variant.data_file import Projection
+from delta_variant.data_types import StructField, StructType
+from delta_variant.expression import Column, Extraction, Input
+from delta_variant.skipping import Leaf
+from delta_variant.snapshot import Snapshot
+from delta_variant.variant import VARIANT_TYPE, OnConflict
+
+__all__ = ["DataFile", "OpenFile", "Table", "files_of"]
+
+ABSENT = "\0"
+"""A name that no column of a Parquet file has: its rows are null."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """What a read needs of one AddFile."""
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    deletion_vector: Mapping[str, Any] | None
+
+
+def files_of(files: pa.Table) -> Iterator[DataFile]:
+    """Yield what a read needs of each of the files, rows of `Snapshot.files`."""
+    columns = files.select(["path", "partition_values", "deletion_vector"])
+    for batch in columns.to_batches():
+        for path, values, vector in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            yield DataFile(path, dict(values or ()), vector)
+
+
+@dataclass(frozen=True)
+class Table:
+    """How the columns of a table are found in its files."""
+
+    snapshot: Snapshot
+    mode: schema.ColumnMappingMode
+    fields: Mapping[str, StructField]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Table:
+        mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+        return cls(snapshot, mode, {field.name: field for field in snapshot.schema.fields})
+
+    def column(self, each: Input, array: Any) -> Any:
+        """Return a column as the table has it: cast, nested names logical, absent nested fields null."""
+        if isinstance(each, Extraction):
+            return array
+        field = self.fields[each.name]
+        physical = schema.physical_schema(StructType((field,)), self.mode)
+        (stored,) = physical.fields
+        nullable = StructType((StructField(stored.name, stored.type, True),))
+        conformed = schema.conform(pa.record_batch([array], names=[stored.name]), nullable).column(0)
+        return conformed if conformed.type == each.type else _renamed(conformed, each.type)
+
+    def open(self, file: DataFile) -> OpenFile:
+        """Open a data file; raises DataFileError."""
+        opened = data_file.open_file(self.snapshot.store, file.path)
+        names = _names_by_id(opened.schema) if self.mode == "id" else None
+        return OpenFile(self, file, opened, names)
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """One data file of a table, its footer read."""
+
+    table: Table
+    file: DataFile
+    native: data_file.NativeFile
+    names_by_id: Mapping[int | None, str] | None
+    """The names of its columns by field id, where the table maps columns by id."""
+
+    def units(self, leaves: Sequence[Leaf], row_groups: Sequence[int] | None = None) -> data_file.Units:
+        """Return what is known of leaves in the row groups, or in the pages of some."""
+        inputs = [data_file.Input(self._stored_path(leaf.names), leaf.path, leaf.type) for leaf in leaves]
+        return data_file.units(self.native, self.file.path, inputs, row_groups)
+
+    def read(
+        self, inputs: Sequence[Input], rows: Sequence[data_file.Rows] | None, on_conflict: OnConflict
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in `rows`, or all, as batches of the inputs, each under its name."""
+        path, deleted = self.file.path, self._deleted()
+        stored = [each for each in inputs if not self._is_partition(each)]
+        projections = [self._projection(each) for each in stored]
+        options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted}
+        for batch in data_file.read(self.native, path, projections, **options):
+            yield self._with_constants(batch, stored, inputs) if inputs else batch
+
+    def _deleted(self) -> bytes | None:
+        return deletion_vectors.load(self.table.snapshot.store, self.file.deletion_vector)
+
+    def _with_constants(
+        self, batch: pa.RecordBatch, stored: Sequence[Input], inputs: Sequence[Input]
+    ) -> pa.RecordBatch:
+        """Return what was read as the table has it, and the partition values beside it."""
+        arrays = {
+            expression.input_name(each): self.table.column(each, array)
+            for each, array in zip(stored, batch.columns, strict=True)
+        }
+        for each in inputs:
+            if self._is_partition(each):
+                arrays[expression.input_name(each)] = self._constant(each, batch.num_rows)
+        names = [expression.input_name(each) for each in inputs]
+        return pa.record_batch([arrays[name] for name in names], names=names)
+
+    def _is_partition(self, each: Input) -> bool:
+        return isinstance(each, Column) and each.name in self.table.snapshot.partition_columns
+
+    def _constant(self, each: Input, rows: int) -> Any:
+        assert isinstance(each, Column)
+        field = self.table.fields[each.name]
+        text = self.file.partition_values.get(schema.physical_name(field, self.table.mode))
+        value = schema.partition_value_from_string(text, field.type)
+        constant: Any = pa.scalar(value, each.type)
+        return pa.repeat(constant, rows)
+
+    def _projection(self, each: Input) -> Projection:
+        if isinstance(each, Column):
+            physical = schema.physical_schema(StructType((self.table.fields[each.name],)), self.table.mode)
+            (arrow_field,) = schema.to_arrow(physical)
+            return Projection(arrow_field, self._stored_path((each.name,)))
+        column = self._stored_path((each.column, *each.fields))
+        if each.as_json:
+            return Projection(pa.field("json", pa.string()), column, "json", each.path)
+        target = VARIANT_TYPE if each.type is None else each.type
+        return Projection(pa.field("path", target), column, "path", each.path, each.strict)
+
+    def _stored_path(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the names in the file of a column, and of the fields of structs below it."""
+        field = self.table.fields[names[0]]
+        path = [self._stored_name(field)]
+        for name in names[1:]:
+            assert isinstance(field.type, StructType)
+            field = next(part for part in field.type.fields if part.name == name)
+            path.append(schema.physical_name(field, self.table.mode))
+        return tuple(path)
+
+    def _stored_name(self, field: StructField) -> str:
+        """Return the name of a column in the file: by field id where columns are mapped by id."""
+        if self.names_by_id is None:
+            return schema.physical_name(field, self.table.mode)
+        return self.names_by_id.get(schema.field_id(field), ABSENT)
+
+
+def _renamed(array: Any, arrow_type: pa.DataType) -> Any:
+    """Return a nested array whose fields have the names of `arrow_type`, which has the same layout."""
+    retyped: Any = _Retyped(array, arrow_type)
+    return pa.array(retyped)
+
+
+@dataclass(frozen=True)
+class _Retyped:
+    """An array under another type of the same layout, without a copy."""
+
+    array: Any
+    type: pa.DataType
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        return self.type.__arrow_c_schema__(), self.array.__arrow_c_array__()[1]
+
+
+def _names_by_id(file_schema: pa.Schema) -> Mapping[int | None, str]:
+    ids = {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in file_schema}
+    return {int(identity): name for name, identity in ids.items() if identity is not None}

@@ -1,0 +1,180 @@
+"""What the log says of the files of a table: partition values, and statistics of columns and paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_variant import features, properties, schema, stats
+from delta_variant.data_types import DataType, StructField, StructType
+from delta_variant.errors import CastError, ExpressionError, MalformedLogError
+from delta_variant.expression import Expression, cast_values, filter_mask, inputs, kind_of
+from delta_variant.jsonpath import normalize
+from delta_variant.snapshot import Snapshot
+
+from .condition import Leaf
+from .keep import Bounds
+
+__all__ = ["file_bounds", "partition_test"]
+
+# The stubs of pyarrow do not narrow arrays by their types.
+Array: TypeAlias = Any
+TextReader: TypeAlias = Callable[[Array, pa.DataType], Array]
+
+SIDES = ("minValues", "maxValues", "nullCount")
+
+UNREAD = "\0"
+
+MILLISECOND = 999
+"""By how many microseconds a timestamp may be above the greatest in statistics, which are in milliseconds."""
+
+
+def file_bounds(snapshot: Snapshot, leaves: Collection[Leaf]) -> dict[Leaf, Bounds]:
+    """Return what the statistics of all files say of each leaf, a row for each file.
+
+    A leaf of which they cannot tell is left out. Bounds of Variants count only in tables whose protocol has
+    them (requirements T8).
+    """
+    mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+    has_variant_bounds = features.shredding_supported(snapshot.protocol)
+    known = {
+        leaf: names
+        for leaf in leaves
+        if (leaf.path is None or has_variant_bounds)
+        and (names := _physical_names(leaf.names, snapshot.schema, mode)) is not None
+    }
+    return _Statistics.of(snapshot, known.values()).bounds(known)
+
+
+def _physical_names(
+    names: tuple[str, ...], struct: DataType, mode: schema.ColumnMappingMode
+) -> tuple[str, ...] | None:
+    physical: list[str] = []
+    for name in names:
+        field = _field(struct, name)
+        if field is None:
+            return None
+        physical.append(schema.physical_name(field, mode))
+        struct = field.type
+    return tuple(physical)
+
+
+def _field(struct: DataType, name: str) -> StructField | None:
+    fields = struct.fields if isinstance(struct, StructType) else ()
+    return next((field for field in fields if field.name == name), None)
+
+
+@dataclass(frozen=True)
+class _Statistics:
+    """Single values out of the statistics of all files, as text, by where they stand in the JSON."""
+
+    texts: Mapping[tuple[str, ...], Array]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, columns: Collection[tuple[str, ...]]) -> _Statistics:
+        places = [("numRecords",), *dict.fromkeys((side, *names) for names in columns for side in SIDES)]
+        columns_of_text = stats.texts_at(snapshot.files["stats"], places)
+        return cls(dict(zip(places, columns_of_text, strict=True)))
+
+    def bounds(self, known: Mapping[Leaf, tuple[str, ...]]) -> dict[Leaf, Bounds]:
+        rows = _integers(self.texts[("numRecords",)])
+        return {leaf: self._bounds_of(leaf, names, rows) for leaf, names in known.items()}
+
+    def _at(self, side: str, names: tuple[str, ...]) -> Array:
+        place = (side, *names)
+        return self.texts[place]
+
+    def _bounds_of(self, leaf: Leaf, names: tuple[str, ...], rows: Array) -> Bounds:
+        least, greatest, counts = (self._at(side, names) for side in SIDES)
+        nulls = _integers(counts)
+        # Counts of rows that a deletion vector took are counts of rows still: all is all, and none is none.
+        all_null, no_null = _are_equal(nulls, rows), _are_equal(nulls, 0)
+        if leaf.path is not None:
+            key = normalize(leaf.path)
+            lower, upper = (stats.bounds_at(side, key, leaf.type) for side in (least, greatest))
+            return Bounds(lower, upper, all_null, pa.repeat(pa.scalar(False), len(rows)))
+        read = READERS.get(kind_of(leaf.type), _unknown)
+        return Bounds(read(least, leaf.type), _raised(read(greatest, leaf.type)), all_null, no_null)
+
+
+def _integers(texts: Array) -> Array:
+    return cast_values(texts, pa.int64(), strict=False)
+
+
+def _are_equal(counts: Array, others: Any) -> Array:
+    return pc.fill_null(pc.equal(counts, others), False)
+
+
+def _number(texts: Array, arrow_type: pa.DataType) -> Array:
+    # JSON's exponents, too: decimals are wide enough for every bound that the type holds.
+    values = cast_values(texts, arrow_type, strict=False)
+    if kind_of(arrow_type) != "floating":
+        return values
+    return pc.if_else(pc.is_finite(values), values, pa.scalar(None, arrow_type))
+
+
+def _text(texts: Array, arrow_type: pa.DataType) -> Array:
+    return texts.cast(arrow_type)
+
+
+def _moment(texts: Array, arrow_type: pa.DataType) -> Array:
+    return cast_values(texts, arrow_type, strict=False)
+
+
+def _unknown(texts: Array, arrow_type: pa.DataType) -> Array:
+    unknown: Any = pa.nulls(len(texts))
+    return unknown.cast(arrow_type)
+
+
+def _raised(greatest: Array) -> Array:
+    if not pa.types.is_timestamp(greatest.type):
+        return greatest
+    return pc.add(greatest, pa.scalar(MILLISECOND, pa.duration("us")))
+
+
+READERS: dict[str, TextReader] = {
+    **dict.fromkeys(("integer", "decimal", "floating"), _number),
+    "string": _text,
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), _moment),
+}
+
+
+def partition_test(snapshot: Snapshot) -> Callable[[Expression], Array]:
+    """Return the function that says in which files an expression over partition columns may be true.
+
+    Where it cannot be evaluated, every file is kept, and reading says why.
+    """
+    return _Partitions(snapshot).test
+
+
+@dataclass(frozen=True)
+class _Partitions:
+    snapshot: Snapshot
+
+    def test(self, expression: Expression) -> Array:
+        names = [each.name for each in inputs([expression])]  # type: ignore[union-attr]
+        files = self.snapshot.files
+        try:
+            arrays = [self._values(name) for name in names]
+            # A column that nobody reads gives the batch its length.
+            batch = pa.record_batch([files["path"].combine_chunks(), *arrays], names=[UNREAD, *names])
+            return filter_mask(expression, batch)
+        except (CastError, ExpressionError, MalformedLogError):
+            return pa.repeat(pa.scalar(True), files.num_rows)
+
+    def _values(self, name: str) -> Array:
+        """Return the values of a partition column, one for each file."""
+        field = _field(self.snapshot.schema, name)
+        assert field is not None
+        mode = properties.get(self.snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+        maps = self.snapshot.files["partition_values"]
+        texts = pc.map_lookup(maps, schema.physical_name(field, mode), "first").combine_chunks()
+        codes = texts.dictionary_encode()
+        values = [
+            schema.partition_value_from_string(text, field.type) for text in codes.dictionary.to_pylist()
+        ]
+        return pa.array(values, schema.to_arrow_type(field.type)).take(codes.indices)
