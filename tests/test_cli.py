@@ -404,3 +404,15 @@ def test_sizes_and_control_characters_are_readable():
         "50.0 TB",
     ]
     assert printable("é\n\x9b\u202e\ud800") == r"é\n\x9b\u202e\ud800"
+
+
+def test_read_explains_what_it_read_and_skipped(tmp_path):
+    table = str(tmp_path / "t")
+    for start in (0, 10):
+        rows = pa.table({"event": [f'{{"a": {n}}}' for n in range(start, start + 10)]})
+        write_table(table, rows, mode="append", variant_columns=["event"])
+    query = ("read", table, "--where", "event:a::bigint > 15", "--explain")
+    shown = run(*query).stdout
+    assert "files       1 of 2 read\n            1 skipped by bounds of Variants\n" in shown
+    report = json.loads(run(*query, "--json").stdout)
+    assert (report["files_read"], report["files_by_variant_bounds"], report["rows"]) == (1, 1, 4)

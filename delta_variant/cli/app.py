@@ -176,9 +176,16 @@ def read(
     ] = "table",
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     version: Version = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print what was read and what was skipped, instead of the rows.")
+    ] = False,
 ) -> None:
     """Print rows of a table: whole, or columns and paths of it."""
     columns = [_named(text) for text in column] if column else None
+    if explain:
+        explanation = read_table(table, columns=columns, where=where, version=version, explain=True)
+        print(msgspec.json.encode(explanation).decode() if json else explanation)
+        return
     reader = read_table(table, columns=columns, where=where, version=version)
     print_rows(reader, "json" if json else output_format, limit)
 
