@@ -393,9 +393,9 @@ def read(
     """Yield the rows of an open data file, in order, as batches of the projections' fields.
 
     Only the leaf columns that they need are read; of `rows`, ranges in order and apart from each other, only
-    the pages that hold some. `deleted` is a deletion vector, whose rows are left out. Errors name file and
-    row. `draft` says that whole Variants are in the layout of the older Spark draft, and how strictly they are
-    read.
+    the pages that hold some. `deleted` is a deletion vector, whose rows are left out. `draft` says that whole
+    Variants are in the layout of the older Spark draft, and how strictly they are read. Errors name file and
+    row.
     """
     asked = [
         (list(each.column), each.what and (each.what, list(each.path), each.strict), each.field)

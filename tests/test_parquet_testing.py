@@ -52,7 +52,8 @@ def read(number: int, on_conflict: Any = "error") -> list[tuple[bytes, bytes] | 
     """Return metadata and value of each row of a case's file."""
     projection = Projection(variant_field("var"), ("var",))
     file = CASES[number]["parquet_file"]
-    batches = data_file.read(open_store(SHREDDED), file, [projection], on_conflict=on_conflict)
+    opened = data_file.open_file(open_store(SHREDDED), file)
+    batches = data_file.read(opened, file, [projection], on_conflict=on_conflict)
     rows = [row for batch in batches for row in batch.column(0).to_pylist()]
     return [None if row is None else (row["metadata"], row["value"]) for row in rows]
 
