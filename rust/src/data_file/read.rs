@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::collections::VecDeque;
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -100,7 +101,8 @@ impl Selected {
     }
 
     fn numbers(&self) -> RowNumbers {
-        RowNumbers { ranges: self.rows.clone().unwrap_or_else(|| vec![self.start..u64::MAX]).into() }
+        let whole = self.start..u64::MAX;
+        RowNumbers { ranges: self.rows.clone().map_or_else(|| iter::once(whole).collect(), VecDeque::from) }
     }
 }
 
