@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,3 +54,21 @@ def test_parquet_testing_is_there_whole(corpora: Path):
         "values": 28,
     }
     assert {case.id for case in counted["lenient"]} == {f"{case.id}-lenient" for case in counted["either"]}
+
+
+def cases_named(page: str) -> Iterator[str]:
+    """Yield the patterns of cases that the cells of a page name: `kind/name`, and `name` of the same kind."""
+    for cell in re.split(r"[|\n]", page):
+        kind = ""
+        for found in re.finditer(r"`(?:([a-z]+)/)?([\w*]+)`", cell):
+            kind = found[1] or kind
+            if kind:
+                yield f"{kind}/{found[2]}"
+
+
+def test_the_cases_that_the_page_of_engines_names_are_there():
+    page = (FIXTURES / "ENGINES.md").read_text(encoding="utf-8").partition("## The cases of this folder")[2]
+    patterns = list(cases_named(page))
+    assert {"decode/object_field_twice_*", "unshred/typed_uuid"} <= set(patterns)
+    ids = [case.id for case in CASES]
+    assert [pattern for pattern in patterns if not fnmatch.filter(ids, pattern)] == []
