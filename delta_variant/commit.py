@@ -39,6 +39,7 @@ def create_table(
     metadata: Metadata,
     adds: Sequence[AddFile] = (),
     *,
+    txn: Txn | None = None,
     operation: str = "CREATE TABLE",
     operation_parameters: Mapping[str, Any] | None = None,
     operation_metrics: Mapping[str, int | str] | None = None,
@@ -53,7 +54,8 @@ def create_table(
     provenance = _Provenance(
         operation, operation_parameters, operation_metrics, engine_info, txn_id, None, True
     )
-    draft = _Draft(protocol, metadata, (protocol, metadata), tuple(adds), provenance)
+    table_actions = tuple(action for action in (protocol, metadata, txn) if action is not None)
+    draft = _Draft(protocol, metadata, table_actions, tuple(adds), provenance)
     try:
         log.write_commit(store, 0, _actions(draft, _NOTHING, clock))
     except VersionExistsError as error:

@@ -38,6 +38,7 @@ __all__ = [
     "check_layout",
     "check_option",
     "file_stats",
+    "infer_shredding",
     "naming",
     "open_file",
     "read",
@@ -71,9 +72,9 @@ MAX_STATS_PATHS = 32
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How data files are written; `shredding` may differ by Variant column."""
+    """How data files are written; `shredding` may differ by Variant column, whose names lead to it."""
 
-    shredding: Shredding | Mapping[str, ShreddingSchema] = "infer"
+    shredding: Shredding | Mapping[Path, ShreddingSchema] = "infer"
     spark_compatible: bool = True
     target_file_size: int = 128 << 20
     compression: Compression = "zstd"
@@ -247,7 +248,13 @@ class _OpenFile:
         if local is not None:
             local.parent.mkdir(parents=True, exist_ok=True)
         encodings = [
-            _encoding(field, [batch.column(index) for batch in sample], options, field.name in variants)
+            _encoding(
+                (field.name,),
+                field,
+                [batch.column(index) for batch in sample],
+                options,
+                is_variant=field.name in variants,
+            )
             for index, field in enumerate(schema)
         ]
         writer = _native.DataFileWriter(
@@ -277,30 +284,63 @@ class _OpenFile:
         return WrittenFile(self.path, report["rows"], report["bytes"], statistics, variants)
 
 
+def infer_shredding(
+    batches: Sequence[pa.RecordBatch], variants: Collection[str], options: WriteOptions
+) -> dict[Path, ShreddingSchema]:
+    """Return a shredding schema for each Variant of batches of one schema, at the top and within structs."""
+    found: dict[Path, ShreddingSchema] = {}
+    for index, field in enumerate(batches[0].schema if batches else ()):
+        arrays = [batch.column(index) for batch in batches]
+        for path, parts in _variant_arrays((field.name,), field, arrays, is_variant=field.name in variants):
+            found[path] = ShreddingSchema(_inferred(parts, options))
+    return found
+
+
+def _variant_arrays(
+    path: Path, field: pa.Field[Any], arrays: Sequence[Any], *, is_variant: bool
+) -> Iterator[tuple[Path, Sequence[Any]]]:
+    if is_variant:
+        yield path, arrays
+    elif pa.types.is_struct(field.type):
+        for index, part in enumerate(field.type):
+            parts = [pc.struct_field(array, [index]) for array in arrays]
+            yield from _variant_arrays((*path, part.name), part, parts, is_variant=is_marked(part))
+
+
 def _encoding(
-    field: pa.Field[Any], arrays: Sequence[Any], options: WriteOptions, is_variant: bool
+    path: Path, field: pa.Field[Any], arrays: Sequence[Any], options: WriteOptions, *, is_variant: bool
 ) -> Encoding:
     """Return what a column becomes: Variants are shredded at the top and within structs."""
     if is_variant:
         kind: Literal["json", "variant"] = "variant" if pa.types.is_struct(field.type) else "json"
-        return kind, _shredding_schema(field.name, arrays, options)
+        return kind, _shredding_schema(path, arrays, options)
     if not pa.types.is_struct(field.type):
         return None
     parts = [
-        _encoding(part, [pc.struct_field(array, [index]) for array in arrays], options, is_marked(part))
+        _encoding(
+            (*path, part.name),
+            part,
+            [pc.struct_field(array, [index]) for array in arrays],
+            options,
+            is_variant=is_marked(part),
+        )
         for index, part in enumerate(field.type)
     ]
     return parts if any(parts) else None
 
 
-def _shredding_schema(name: str, arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:
+def _shredding_schema(path: Path, arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:
     shredding = options.shredding
     if isinstance(shredding, Mapping):
-        shredding = shredding.get(name)
+        shredding = shredding.get(path)
     if isinstance(shredding, ShreddingSchema):
         return shredding.field
     if shredding is None:
         return UNSHREDDED.field
+    return _inferred(arrays, options)
+
+
+def _inferred(arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:
     return _native.infer(list(arrays), MAX_LEAVES, MAX_DEPTH, options.spark_compatible)
 
 

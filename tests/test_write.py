@@ -145,6 +145,24 @@ def test_append_adds_rows_and_creates_what_is_not_there(tmp_path: Path):
     assert len(rows(tmp_path / "t")) == 4
 
 
+def test_a_write_with_a_txn_happens_once(tmp_path: Path):
+    assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 7)).version == 0
+    assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 8)).version == 1
+    before = files_of(tmp_path)
+    assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 8)).version is None
+    assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 3)).version is None
+    assert files_of(tmp_path) == before
+    assert write_table(tmp_path / "t", events(), mode="append", txn=("other", 3)).version == 2
+    txns = {txn["appId"]: txn["version"] for txn in actions(tmp_path / "t", "txn")}
+    assert txns == {"app": 8, "other": 3}
+
+
+def test_a_table_that_exists_is_an_error_whatever_its_txns_are(tmp_path: Path):
+    write_table(tmp_path / "t", events(), txn=("app", 7))
+    with pytest.raises(TableExistsError, match="mode='append'"):
+        write_table(tmp_path / "t", events(), txn=("app", 7))
+
+
 def test_ignore_leaves_a_table_alone_and_creates_what_is_not_there(tmp_path: Path):
     assert write_table(tmp_path / "t", events(), mode="ignore").version == 0
     before = files_of(tmp_path)

@@ -117,8 +117,8 @@ def _migrate(
         (folder / file.name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file.path, folder / file.name)
         return MigratedFile(file.name, file.rows, size, size)
-    by_column = file.schemas if shredding == "same" else shredding
-    options = WriteOptions(shredding=by_column, compression=compression)
+    same: dict[tuple[str, ...], ShreddingSchema] = {(name,): schema for name, schema in file.schemas.items()}
+    options = WriteOptions(shredding=same if shredding == "same" else shredding, compression=compression)
     _, batches = batches_of(file, compat=compat)
     with data_file.naming(file.name):
         written = write_file(folder, file.name, batches, file.schemas, options)

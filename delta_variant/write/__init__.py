@@ -3,44 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Literal, TypeAlias, get_args
-from uuid import uuid4
+from typing import Any, Literal
 
-import msgspec
 import pyarrow as pa
 
-from .. import commit, data_file, features, log, properties, schema
-from ..actions import AddFile, encode_path
-from ..data_file import WriteOptions, WrittenFile, check_option
-from ..errors import CommitConflictError, ShreddingNotEnabledError, TableExistsError, TableNotFoundError
+from .. import data_file, schema
+from ..data_file import WriteOptions
 from ..json_lines import JsonLines
-from ..shredding import ShreddingSchema
-from ..snapshot import Snapshot
-from ..store import Store, TableLocation, open_store
-from .faults import Faults
-from .partitions import Batches, PartitionFile, discard, write_files
-from .target import Target, appended, new_table, now
+from ..store import TableLocation, open_store
+from .committing import WriteResult, commit_files
+from .faults import Faults, RejectsFile
+from .partitions import Batches, PartitionFile, discard, with_one_shredding, write_files
+from .preparation import (
+    Mode,
+    Preparation,
+    SchemaMode,
+    TableOptions,
+    application_transaction,
+    existing,
+    is_done,
+    prepare,
+)
+from .target import Target
 
-__all__ = ["WriteResult", "write_table"]
-
-Mode: TypeAlias = Literal["error", "append", "ignore"]
-
-
-@dataclass(frozen=True)
-class WriteResult:
-    """What a write did.
-
-    `version` is None when nothing was committed. `invalid` counts the values of JSON text that were left out
-    or became SQL NULL.
-    """
-
-    version: int | None
-    rows: int = 0
-    invalid: int = 0
-    files: tuple[WrittenFile, ...] = ()
+__all__ = [
+    "Faults",
+    "Mode",
+    "PartitionFile",
+    "Preparation",
+    "SchemaMode",
+    "TableOptions",
+    "Target",
+    "WriteResult",
+    "application_transaction",
+    "commit_files",
+    "discard",
+    "existing",
+    "is_done",
+    "prepare",
+    "with_one_shredding",
+    "write_files",
+    "write_table",
+]
 
 
 def write_table(
@@ -49,7 +55,7 @@ def write_table(
     *,
     mode: Mode = "error",
     partition_by: str | Sequence[str] | None = None,
-    schema_mode: Literal["merge"] | None = None,
+    schema_mode: SchemaMode = None,
     shredding: data_file.Shredding = "infer",
     variant_columns: Sequence[str] = (),
     on_invalid: data_file.OnInvalid = "error",
@@ -65,6 +71,7 @@ def write_table(
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
+    txn: tuple[str, int] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> WriteResult:
     """Write `data` to a Delta table as one commit.
@@ -85,6 +92,9 @@ def write_table(
     `on_invalid="reject"` leaves the row out and appends it with the reason to the file `rejects`, and
     `on_invalid="null"` stores SQL NULL. `target_file_size` is in bytes.
 
+    `txn` is the id of an application and a version that grows with its writes: nothing is written where the
+    table has that version of it already, or a later one, so that a write can be repeated.
+
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for what the table demands and this
     version cannot honour, ShreddingNotEnabledError, and CommitConflictError.
     """
@@ -100,41 +110,20 @@ def write_table(
         on_invalid=on_invalid,
         max_stats_paths=max_variant_stats_paths,
     )
-    check_option("mode", mode, get_args(Mode))
-    check_option("schema_mode", schema_mode, ("merge", None))
+    table_options = TableOptions(partition_by, schema_mode, configuration, name, description)
     if (on_invalid == "reject") != (rejects is not None):
         raise ValueError("rejects= names the file of on_invalid='reject': give both or none")
-    place = open_store(table, storage_options)
-    snapshot = _existing(place, mode)
-    if snapshot is not None and mode == "ignore":
+    place, transaction = open_store(table, storage_options), application_transaction(txn)
+    snapshot = existing(place, mode)
+    if is_done(snapshot, mode, transaction):
         return WriteResult(None)
     source = _Source.of(data)
     columns = schema.from_arrow(source.schema, _names_of_variants(source.schema, variant_columns))
-    if snapshot is None:
-        target = new_table(
-            columns, _as_tuple(partition_by), configuration, name, description, shredding, place.uri
-        )
-    else:
-        target = appended(snapshot, columns, _as_tuple(partition_by), configuration, schema_mode)
-    with Faults(on_invalid, rejects) as faults:
-        files = write_files(place, source.batches, target, _allowed(options, target, place.uri), faults)
-    committed = _commit_or_discard(place, snapshot, target, files)
-    rows = sum(file.written.rows for file in files)
-    return WriteResult(committed, rows, faults.count, tuple(file.written for file in files))
-
-
-def _as_tuple(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    return (names,) if isinstance(names, str) else None if names is None else tuple(names)
-
-
-def _existing(place: Store, mode: Mode) -> Snapshot | None:
-    try:
-        snapshot = log.load_snapshot(place)
-    except TableNotFoundError:
-        return None
-    if mode == "error":
-        raise TableExistsError(f"there is a Delta table at {place.uri} already: write with mode='append'")
-    return snapshot
+    write = prepare(place, snapshot, columns, options, table_options, transaction)
+    with RejectsFile(rejects) as file:
+        faults = Faults(on_invalid, file.keep)
+        files = write_files(place, source.batches, write.target, write.options, faults)
+    return commit_files(write, files, faults.count)
 
 
 @dataclass(frozen=True)
@@ -160,77 +149,3 @@ def _names_of_variants(arrow_schema: pa.Schema, variant_columns: Sequence[str]) 
     if missing:
         raise ValueError(f"variant_columns names {missing[0]!r}, and the data has no such column")
     return tuple(variant_columns)
-
-
-def _allowed(options: WriteOptions, target: Target, where: str) -> WriteOptions:
-    """Return the options with no more shredding and statistics than the table allows (T8, H3)."""
-    if not features.shredding_supported(target.protocol):
-        options = replace(options, max_stats_paths=0)
-    if features.shredding_enabled(target.protocol, target.metadata.configuration):
-        return options
-    if isinstance(options.shredding, ShreddingSchema):
-        raise ShreddingNotEnabledError(
-            f"{where} does not enable variantShredding: set {properties.ENABLE_VARIANT_SHREDDING.name}=true "
-            "or write with shredding=None"
-        )
-    return replace(options, shredding=None)
-
-
-def _commit_or_discard(
-    place: Store, snapshot: Snapshot | None, target: Target, files: Sequence[PartitionFile]
-) -> int | None:
-    try:
-        return _commit(place, snapshot, target, files)
-    except (CommitConflictError, TableExistsError):
-        # The commit is known not to have happened; after other errors it may have.
-        discard(place, [file.written.path for file in files])
-        raise
-
-
-def _commit(
-    place: Store, snapshot: Snapshot | None, target: Target, files: Sequence[PartitionFile]
-) -> int | None:
-    if snapshot is not None and not files and target.new_metadata is None:
-        return None
-    tight = True if features.supports(target.protocol, "deletionVectors") else None
-    adds = [_add_file(file, tight) for file in files]
-    partitions = msgspec.json.encode(target.metadata.partition_columns).decode()
-    common: dict[str, Any] = {
-        "operation": "WRITE",
-        "operation_metrics": {
-            "numFiles": len(files),
-            "numOutputRows": sum(file.written.rows for file in files),
-            "numOutputBytes": sum(file.written.bytes for file in files),
-        },
-        "clock": now,
-        "engine_info": _engine_info(),
-        "txn_id": str(uuid4()),
-    }
-    if snapshot is None:
-        parameters = {"mode": "ErrorIfExists", "partitionBy": partitions}
-        return commit.create_table(
-            place, target.protocol, target.metadata, adds, operation_parameters=parameters, **common
-        )
-    return commit.add_files(
-        snapshot,
-        adds,
-        new_metadata=target.new_metadata,
-        new_protocol=target.new_protocol,
-        operation_parameters={"mode": "Append", "partitionBy": partitions},
-        **common,
-    )
-
-
-def _add_file(file: PartitionFile, tight_bounds: bool | None) -> AddFile:
-    return AddFile(
-        path=encode_path(file.written.path),
-        partition_values=dict(file.partition_values),
-        size=file.written.bytes,
-        modification_time=now(),
-        data_change=True,
-        stats=replace(file.written.stats, tight_bounds=tight_bounds).to_json(),
-    )
-
-
-def _engine_info() -> str:
-    return f"delta-variant/{version('delta-variant')}"

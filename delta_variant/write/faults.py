@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -14,7 +15,7 @@ from ..data_file import Fault
 from ..errors import InvalidJsonError
 from ..json_lines import Origin
 
-__all__ = ["Faults", "Rows"]
+__all__ = ["Faults", "Place", "RejectsFile", "Rows"]
 
 
 @dataclass(frozen=True)
@@ -29,47 +30,71 @@ class Rows:
         return row if self.positions is None else int(self.positions[row].as_py())
 
 
+Place: TypeAlias = "dict[str, Any]"
+"""Where a value is, the reason why it is not JSON, and its text."""
+
+
 class Faults:
-    """What is done with values that are not valid JSON, and how many there were."""
+    """What is done with values that are not valid JSON, and how many there were.
 
-    def __init__(self, on_invalid: data_file.OnInvalid, rejects: str | PathLike[str] | None) -> None:
+    `keep` takes the rejected ones. `partition` is the number of a part of the data whose rows are counted by
+    themselves.
+    """
+
+    def __init__(
+        self,
+        on_invalid: data_file.OnInvalid,
+        keep: Callable[[Place], None] | None = None,
+        partition: int | None = None,
+    ) -> None:
         self._on_invalid = on_invalid
-        self._rejects = rejects
-        self._file: Any = None
+        self._keep = keep
+        self._partition = partition
         self.count = 0
-
-    def __enter__(self) -> Faults:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._file is not None:
-            self._file.close()
 
     def report(self, rows: Rows, batch: pa.RecordBatch, faults: list[Fault]) -> None:
         """Raise for the first fault, or count them all and keep the rejected rows."""
         for fault in faults:
             text = batch.column(fault.column)[fault.row].as_py()
             text = text.encode() if isinstance(text, str) else text
-            where, place, reason = _place(rows, fault, text, batch.schema.names[fault.column])
+            where, place, reason = self._place(rows, fault, text, batch.schema.names[fault.column])
             if self._on_invalid == "error":
                 raise InvalidJsonError(f"{where}: {reason}")
-            if self._on_invalid == "reject":
+            if self._on_invalid == "reject" and self._keep is not None:
                 self._keep({**place, "reason": reason, "text": text.decode(errors="backslashreplace")})
         self.count += len(faults)
 
-    def _keep(self, reject: dict[str, Any]) -> None:
+    def _place(self, rows: Rows, fault: Fault, text: bytes, column: str) -> tuple[str, Place, str]:
+        """Return where a fault is, as text and as fields of a reject, and its reason."""
+        position = rows.position(fault.row)
+        if rows.origin is not None:
+            line, place, reason = rows.origin.locate(position, text, fault.offset, fault.message)
+            where = f"{rows.origin.name}, line {line}, column {place}"
+            return where, {"file": rows.origin.name, "line": line, "column": place}, reason
+        row = {"row": rows.first + position}
+        if self._partition is not None:
+            row = {"partition": self._partition, **row}
+        where = ", ".join(f"{name} {number}" for name, number in row.items())
+        where = f"{where}, column {column!r}, byte {fault.offset + 1} of the text"
+        return where, {**row, "byte": fault.offset + 1}, fault.message
+
+
+class RejectsFile:
+    """The file that rejected values are appended to as JSON lines; it is opened for the first of them."""
+
+    def __init__(self, path: str | PathLike[str] | None) -> None:
+        self._path = path
+        self._file: Any = None
+
+    def __enter__(self) -> RejectsFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def keep(self, reject: Place) -> None:
+        """Append one value."""
         if self._file is None:
-            self._file = open(self._rejects, "ab")  # type: ignore[arg-type]  # noqa: SIM115 - closed by __exit__
+            self._file = open(self._path, "ab")  # type: ignore[arg-type]  # noqa: SIM115 - closed by __exit__
         self._file.write(msgspec.json.encode(reject) + b"\n")
-
-
-def _place(rows: Rows, fault: Fault, text: bytes, column: str) -> tuple[str, dict[str, Any], str]:
-    """Return where a fault is, as text and as fields of a reject, and its reason."""
-    position = rows.position(fault.row)
-    if rows.origin is None:
-        row = rows.first + position
-        where = f"row {row}, column {column!r}, byte {fault.offset + 1} of the text"
-        return where, {"row": row, "byte": fault.offset + 1}, fault.message
-    line, place, reason = rows.origin.locate(position, text, fault.offset, fault.message)
-    where = f"{rows.origin.name}, line {line}, column {place}"
-    return where, {"file": rows.origin.name, "line": line, "column": place}, reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schema, variant
-from ..data_file import FileSeries, WriteOptions, WrittenFile
+from ..data_file import FileSeries, WriteOptions, WrittenFile, infer_shredding
 from ..data_types import VARIANT, ArrayType, DataType, MapType, StructField, StructType, primitives_of
 from ..errors import MalformedVariantError, StoreError
 from ..json_lines import Origin
@@ -23,7 +23,7 @@ from ..store import Store, delete
 from .faults import Faults, Rows
 from .target import Target
 
-__all__ = ["Batches", "PartitionFile", "discard", "write_files"]
+__all__ = ["Batches", "PartitionFile", "discard", "with_one_shredding", "write_files"]
 
 Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | None]]
 """Batches of a source, each with its origin where it comes from a file of JSON."""
@@ -43,11 +43,27 @@ class PartitionFile:
     partition_values: Mapping[str, str | None]
 
 
+def new_name(number: int) -> str:
+    """Return a name that no other file has, for a write's file of that number."""
+    return f"part-{number:05}-{uuid4()}-c000"
+
+
 def write_files(
-    place: Store, batches: Batches, target: Target, options: WriteOptions, faults: Faults
+    place: Store,
+    batches: Batches,
+    target: Target,
+    options: WriteOptions,
+    faults: Faults,
+    *,
+    name: Callable[[int], str] = new_name,
+    max_open_partitions: int = MAX_OPEN_PARTITIONS,
 ) -> list[PartitionFile]:
-    """Return the files that hold the batches; when one fails, none is left behind."""
-    writer = _PartitionedWriter(place, target, options, faults)
+    """Return the files that hold the batches; when one fails, none is left behind.
+
+    `name` gives the name of each file by its number. Where the rows of a partition follow one another, one
+    open partition is enough.
+    """
+    writer = _PartitionedWriter(place, target, options, faults, name, max_open_partitions)
     try:
         first = 0
         for batch, origin in batches:
@@ -59,19 +75,61 @@ def write_files(
         raise
 
 
+def with_one_shredding(
+    options: WriteOptions, sample: Iterable[pa.RecordBatch], target: Target
+) -> WriteOptions:
+    """Return options that shred all files by one schema, inferred from rows of all of them."""
+    columns = _FileColumns.of(target)
+    batches = [columns.of_files(schema.conform(batch, target.columns)) for batch in sample]
+    return replace(options, shredding=infer_shredding(batches, columns.variants, options))
+
+
+@dataclass(frozen=True)
+class _FileColumns:
+    """The columns that are in the files of a table, as the files name them."""
+
+    target: Target
+    physical: StructType
+    variants: tuple[str, ...]
+
+    @classmethod
+    def of(cls, target: Target) -> _FileColumns:
+        physical = schema.physical_schema(target.data_columns, target.mapping_mode)
+        return cls(target, physical, tuple(each.name for each in physical.fields if each.type == VARIANT))
+
+    def of_files(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of the table under physical names and with field ids."""
+        batch = batch.select([field.name for field in self.target.data_columns.fields])
+        fields = schema.to_arrow(self.physical, field_ids=self.target.mapping_mode != "none")
+        wanted = [
+            field.with_type(column.type) if field.name in self.variants else field
+            for field, column in zip(fields, batch.columns, strict=True)
+        ]
+        return pa.record_batch(_Retyped(batch, pa.schema(wanted)))
+
+
 class _PartitionedWriter:
     """Splits batches by partition and hands each to the files of its partition."""
 
-    def __init__(self, place: Store, target: Target, options: WriteOptions, faults: Faults) -> None:
+    def __init__(
+        self,
+        place: Store,
+        target: Target,
+        options: WriteOptions,
+        faults: Faults,
+        name: Callable[[int], str],
+        max_open: int,
+    ) -> None:
         self._store = place
         self._target = target
         self._faults = faults
+        self._name = name
+        self._max_open = max_open
         self._partitions = target.metadata.partition_columns
         self._options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
         self._mode = target.mapping_mode
-        self._physical = schema.physical_schema(target.data_columns, self._mode)
+        self._columns = _FileColumns.of(target)
         self._nested = [field for field in target.columns.fields if _has_nested_variant(field)]
-        self._variants = [field.name for field in self._physical.fields if field.type == VARIANT]
         chains = schema.stats_columns(target.columns, target.metadata.configuration, self._partitions)
         self._indexed = {
             tuple(schema.physical_name(field, self._mode) for field in chain) for chain in chains
@@ -85,7 +143,7 @@ class _PartitionedWriter:
         _check_nested_variants(conformed, self._nested)
         for values, positions in self._split(conformed):
             part = conformed if positions is None else conformed.take(positions)
-            self._series(values).add(self._renamed(part), Rows(origin, first, positions))
+            self._series(values).add(self._columns.of_files(part), Rows(origin, first, positions))
 
     def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pa.Array[Any] | None]]:
         """Yield the partition values in a batch, and the positions of their rows; None for all."""
@@ -111,26 +169,16 @@ class _PartitionedWriter:
         ]
         return column.indices.cast(pa.int64()), texts
 
-    def _renamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the columns of the files, under their physical names and with their field ids."""
-        batch = batch.select([field.name for field in self._target.data_columns.fields])
-        fields = schema.to_arrow(self._physical, field_ids=self._mode != "none")
-        wanted = [
-            field.with_type(column.type) if field.name in self._variants else field
-            for field, column in zip(fields, batch.columns, strict=True)
-        ]
-        return pa.record_batch(_Retyped(batch, pa.schema(wanted)))
-
     def _series(self, values: tuple[str | None, ...]) -> FileSeries[Rows]:
         if values not in self._open:
-            if len(self._open) == MAX_OPEN_PARTITIONS:
+            if len(self._open) == self._max_open:
                 self._finish(next(iter(self._open)))
             self._open[values] = FileSeries(
                 self._store,
                 partial(self._new_path, values),
                 self._options,
                 self._indexed,
-                self._variants,
+                self._columns.variants,
                 self._faults.report,
             )
         return self._open[values]
@@ -140,8 +188,8 @@ class _PartitionedWriter:
             f"{quote(name, safe='')}={NULL_PARTITION if value is None else quote(value, safe=' ')}/"
             for name, value in zip(self._partitions, values, strict=True)
         ]
-        number = len(self._paths)
-        path = f"{''.join(folders)}part-{number:05}-{uuid4()}-c000.{self._options.compression}.parquet"
+        name = self._name(len(self._paths))
+        path = f"{''.join(folders)}{name}.{self._options.compression}.parquet"
         self._paths.append(path)
         return path
 

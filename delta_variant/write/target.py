@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import msgspec
 
-from .. import data_file, features, properties, schema
+from .. import features, properties, schema
 from ..actions import Format, Metadata, Protocol
 from ..data_types import VARIANT, DataType, StructField, StructType
 from ..snapshot import Snapshot
@@ -45,7 +45,7 @@ def new_table(
     configuration: Mapping[str, str] | None,
     name: str | None,
     description: str | None,
-    shredding: data_file.Shredding,
+    enable_shredding: bool,
     where: str,
 ) -> Target:
     """Return the table that a write creates.
@@ -54,7 +54,7 @@ def new_table(
     version cannot write.
     """
     settings = dict(configuration or {})
-    if shredding is not None and _is_shredded(columns):
+    if enable_shredding and _is_shredded(columns):
         settings.setdefault(properties.ENABLE_VARIANT_SHREDDING.name, "true")
     properties.check_new(settings)
     if properties.get(settings, properties.ENABLE_ROW_TRACKING):
