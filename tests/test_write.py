@@ -252,6 +252,16 @@ def test_arrow_data_of_every_kind_is_written(data: Any, tmp_path: Path):
     assert texts(tmp_path / "t") == ['{"n":1,"type":"buy"}', '{"n":2,"type":"view"}', '{"n":"three"}']
 
 
+@pytest.mark.parametrize("arrow_type", [pa.binary(), pa.large_binary(), pa.binary_view()])
+def test_bytes_named_as_variants_are_json_text(arrow_type: pa.DataType, tmp_path: Path):
+    data = pa.table({"event": pa.array([b'{"a":"\xc3\xa4"}', None], pa.binary()).cast(arrow_type)})
+    write_table(tmp_path / "t", data, variant_columns=["event"])
+    assert texts(tmp_path / "t") == ['{"a":"ä"}', None]
+    damaged = pa.table({"event": [b'"\xff"']})
+    with pytest.raises(InvalidJsonError, match="row 0, column 'event', byte 2"):
+        write_table(tmp_path / "t", damaged, mode="append", variant_columns=["event"])
+
+
 def test_the_result_of_a_duckdb_query_is_written(tmp_path: Path):
     query = duckdb.sql("select i as id, '{\"n\":' || i || '}' as event from range(3) t(i)")
     write_table(tmp_path / "t", query, variant_columns=["event"])

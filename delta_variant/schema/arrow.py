@@ -166,14 +166,17 @@ def _from_field(
 ) -> StructField:
     where = (*path, field.name)
     if field.name in variant_columns or is_variant(field):
-        _check_variant(field, where)
+        _check_variant(field, where, field.name in variant_columns)
         return StructField(field.name, VARIANT, field.nullable)
     return StructField(field.name, _from_type(field.type, where), field.nullable)
 
 
-def _check_variant(field: pa.Field[Any], path: tuple[str, ...]) -> None:
+def _check_variant(field: pa.Field[Any], path: tuple[str, ...], is_named: bool) -> None:
     storage = storage_of(field.type)
     if _is_text(storage) or arrow_types.is_null(storage) or _is_variant_storage(storage):
+        return
+    # Messages of Kafka and the like are bytes; only whoever names the column can know that they are text.
+    if is_named and _primitive_name(storage) == "binary" and not arrow_types.is_fixed_size_binary(storage):
         return
     raise SchemaError(
         f"the column {'.'.join(path)} cannot become a Variant: it is {field.type}, "

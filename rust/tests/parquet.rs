@@ -587,11 +587,13 @@ impl RangeReader for Counted {
 
 #[test]
 fn a_remote_file_is_asked_once_for_its_footer_and_once_for_a_row_group() {
-    let bytes = write(&[batch(vec![shredded(ROWS)])]);
-    let remote = Arc::new(Counted(bytes, Default::default()));
-    let file = ParquetFile::open(Source::Ranges(remote.clone())).unwrap();
-    assert_eq!(read(&file).iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS);
-    assert_eq!(*remote.1.lock().unwrap(), [1, 1]);
+    // A small file comes with its footer.
+    for (rows, requests) in [(ROWS, vec![1]), (40 * ROWS, vec![1, 1])] {
+        let remote = Arc::new(Counted(write(&[batch(vec![shredded(rows)])]), Default::default()));
+        let file = ParquetFile::open(Source::Ranges(remote.clone())).unwrap();
+        assert_eq!(read(&file).iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
+        assert_eq!(*remote.1.lock().unwrap(), requests);
+    }
 }
 
 #[test]

@@ -19,6 +19,10 @@ const GROUP_ROWS: usize = 60_000;
 
 /// `id` from 0, and `event` with `a` as `id`, `late` in the last quarter only, and `odd`, a text in row 70,000.
 fn file() -> Arc<ParquetFile> {
+    file_of(ROWS)
+}
+
+fn file_of(rows: i64) -> Arc<ParquetFile> {
     let schema = Schema::new(vec![
         Field::new("id", DataType::Int64, false),
         Field::new("event", DataType::Utf8, true),
@@ -31,8 +35,8 @@ fn file() -> Arc<ParquetFile> {
     let mut bytes = Vec::new();
     let mut writer =
         DataFileWriter::new(&mut bytes, &schema, encodings, parse, OnInvalid::Error, options).unwrap();
-    let texts: StringArray = (0..ROWS).map(|id| Some(text(id))).collect();
-    let ids = Int64Array::from_iter_values(0..ROWS);
+    let texts: StringArray = (0..rows).map(|id| Some(text(id))).collect();
+    let ids = Int64Array::from_iter_values(0..rows);
     writer
         .write(&RecordBatch::try_new(Arc::new(schema), vec![Arc::new(ids), Arc::new(texts)]).unwrap())
         .unwrap();
@@ -130,4 +134,12 @@ fn pages_without_wanted_rows_are_not_fetched() {
     let (some, bytes_of_some) = read(Some(&[61_000..61_010, 99_990..100_000]));
     assert_eq!(some, (61_000..61_010).chain(99_990..100_000).collect::<Vec<_>>());
     assert!(bytes_of_some < bytes_of_all, "{bytes_of_some} of {bytes_of_all}");
+}
+
+#[test]
+fn no_byte_of_a_small_file_is_read_twice() {
+    let file = file_of(100);
+    row_group_units(&file, &[column("id"), path("a")]).unwrap();
+    assert!(file.read(&file.scan(vec![0, 1], 1024)).all(|batch| batch.is_ok()));
+    assert_eq!(file.bytes_read(), file.length());
 }

@@ -28,8 +28,8 @@ const MAGIC: &[u8] = b"PAR1";
 const ENCRYPTED_MAGIC: &[u8] = b"PARE";
 /// Length of the footer and the magic, at the end of a file.
 const TAIL_BYTES: u64 = 8;
-/// Read from the end at first; most footers fit, and need no second request.
-const FOOTER_GUESS: u64 = 64 << 10;
+/// Read from the end at first, and kept: most footers and page indexes fit, and need no request of their own.
+const END_BYTES: u64 = 64 << 10;
 /// Column chunks closer than this are fetched in one request.
 const COALESCE_GAP: u64 = 256 << 10;
 
@@ -277,6 +277,8 @@ fn broken(what: &str) -> Error {
 struct Store {
     source: OpenSource,
     length: u64,
+    /// The last bytes of the file, at most `END_BYTES`.
+    end: Bytes,
     bytes_read: AtomicU64,
 }
 
@@ -296,11 +298,26 @@ impl Store {
             Source::Bytes(bytes) => (bytes.len() as u64, OpenSource::Bytes(bytes)),
             Source::Ranges(reader) => (reader.length()?, OpenSource::Ranges(reader)),
         };
-        Ok(Store { source, length, bytes_read: AtomicU64::new(0) })
+        let mut store = Store { source, length, end: Bytes::new(), bytes_read: AtomicU64::new(0) };
+        store.end = store.fetch_one(length.saturating_sub(END_BYTES)..length)?;
+        Ok(store)
     }
 
     /// The bytes of each of `ranges`, all of which lie within the file.
     fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let kept: Vec<Option<Bytes>> = ranges.iter().map(|range| self.at_end(range)).collect();
+        let missing = ranges.iter().zip(&kept).filter(|(_, kept)| kept.is_none());
+        let missing: Vec<Range<u64>> = missing.map(|(range, _)| range.clone()).collect();
+        let mut read = if missing.is_empty() { Vec::new() } else { self.read(&missing)? }.into_iter();
+        Ok(kept.into_iter().filter_map(|kept| kept.or_else(|| read.next())).collect())
+    }
+
+    fn at_end(&self, range: &Range<u64>) -> Option<Bytes> {
+        let start = range.start.checked_sub(self.length - self.end.len() as u64)?;
+        Some(self.end.slice(start as usize..(start + range.end - range.start) as usize))
+    }
+
+    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let read = match &self.source {
             OpenSource::File(file) => {
                 ranges.iter().map(|range| read_at(file, range)).collect::<Result<_>>()?
@@ -349,7 +366,7 @@ fn footer_bytes(store: &Store) -> Result<Bytes> {
     if length < TAIL_BYTES + MAGIC.len() as u64 {
         return Err(broken(&format!("has only {length} bytes")));
     }
-    let end = store.fetch_one(length.saturating_sub(FOOTER_GUESS)..length)?;
+    let end = &store.end;
     let (rest, tail) = end.split_at(end.len() - TAIL_BYTES as usize);
     let (mut size, magic) = tail.split_at(4);
     match magic {
