@@ -34,7 +34,7 @@ from delta_variant.conformance.decoding import NotAVariantError, decode, decode_
 from delta_variant.conformance.engines import start
 from delta_variant.conformance.judge import Result, judge
 from delta_variant.conformance.parquet_annotation import annotate
-from delta_variant.conformance.report import counts, matrix_rows, score
+from delta_variant.conformance.report import FINDINGS, counts, matrix_rows, score
 from delta_variant.conformance.typed_values import compare, describe, fault_of
 from delta_variant.conformance.worker import case_from_line, case_line
 from delta_variant.errors import InvalidCaseError
@@ -154,14 +154,14 @@ def run_liar(tmp_path: Path, cases: list[Case], lie: str, **options: Any) -> Eng
     ("lie", "statuses"),
     [
         ("return honest.read(file, column)", ["pass", "pass", "pass"]),
-        (NULL, ["wrong value", "wrong value", "wrong value"]),
+        (NULL, ["wrong value", "wrong value", "accepted"]),
         (SWAPPED, ["wrong value", "wrong value", "pass"]),
         (REFUSING, ["refused", "refused", "pass"]),
-        (PREVIOUS, ["pass", "wrong value", "wrong value"]),
+        (PREVIOUS, ["pass", "wrong value", "accepted"]),
         (EXITING, ["crashed", "pass", "pass"]),
         (ABORTING, ["crashed", "pass", "pass"]),
         (CHATTING, ["pass", "pass", "pass"]),
-        (NO_VARIANT, ["wrong value", "wrong value", "wrong value"]),
+        (NO_VARIANT, ["wrong value", "wrong value", "accepted"]),
     ],
     ids=[
         "honest",
@@ -252,6 +252,13 @@ def test_of_our_own_errors_the_class_counts(cases: list[Case]):
     assert judge(case, "ours", wrong_class, is_ours=True).status == "refused"
     assert judge(case, "ours", right_class, is_ours=True).status == "pass"
     assert judge(case, "other", wrong_class).status == "pass"
+
+
+def test_an_answer_where_an_error_is_due_is_accepted_and_no_wrong_value(cases: list[Case]):
+    answer = Answer("answered", {"rows": [{"$variant": ["010000", "0c05"]}]})
+    result = judge(cases[2], "other", answer)
+    assert (result.status, result.is_finding) == ("accepted", True)
+    assert (result.expected, result.got) == ("an error (ConflictingValueError)", '{"rows": [{"int8": 5}]}')
 
 
 def test_either_an_error_or_the_answer_passes_where_both_are_allowed(tmp_path: Path):
@@ -589,7 +596,11 @@ def test_the_page_loads_nothing_and_has_what_was_found(tmp_path: Path, cases: li
     assert "url(" not in page
     for text in ("unshred/read_1", "wrong value", "R4", "VariantShredding.md"):
         assert text in page
-    assert page.count('<details class="finding e0 wrong">') == 3
+    assert page.count('<details class="finding e0 wrong">') == 2
+    assert page.count('<details class="finding e0 accepted">') == 1
+    headings = re.findall(r'<th class="number">([^<]+)</th>', page)
+    assert headings == ["score", "all", *FINDINGS, "cases"]
+    assert '<td class="number"><span class="mark accepted">1</span></td>' in page
 
 
 def test_the_json_report_has_every_result(tmp_path: Path, cases: list[Case]):
@@ -601,12 +612,15 @@ def test_the_json_report_has_every_result(tmp_path: Path, cases: list[Case]):
     assert found["results"][0]["got"] == "RuntimeError: not today"
 
 
-def test_a_wrong_value_counts_worse_than_a_refusal_and_what_is_not_offered_not_at_all(cases: list[Case]):
+def test_a_wrong_value_counts_worst_and_an_answer_for_an_error_between_a_crash_and_a_refusal(
+    cases: list[Case],
+):
     def scored(*statuses: Any) -> int | None:
         return score(Result(cases[0], "x", status, "") for status in statuses)
 
     assert scored("pass", "pass", "not offered") == 100
-    assert scored("pass", "wrong value") < scored("pass", "crashed") < scored("pass", "refused") == 50
+    assert scored("pass", "wrong value") < scored("pass", "crashed") < scored("pass", "accepted")
+    assert scored("pass", "accepted") < scored("pass", "refused") == 50
     assert scored("not offered") is None
     assert counts(Result(cases[0], "x", "pass", "") for _ in range(2)) == {"pass": 2}
 
@@ -634,10 +648,11 @@ def test_the_command_prints_the_matrix_and_exits_with_0_where_ours_passes_all(
         "wrong value",
         "crashed",
         "timed out",
+        "accepted",
         "refused",
         "score",
     ]
-    assert row[1:] == ["3/3", "3/3", "-", "-", "-", "-", "100"]
+    assert row[1:] == ["3/3", "3/3", "-", "-", "-", "-", "-", "100"]
     assert row[0].startswith("ours ")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .case import Case
 from .judge import STATUSES, Result, Status
-from .report import counts, kinds_of, of_kind, score
+from .report import FINDINGS, counts, kinds_of, of_kind, score
 from .runner import EngineRun, Run
 
 __all__ = ["html_page"]
@@ -19,18 +19,20 @@ NOTE = "note"
 CLASSES: Mapping[str, str] = {
     "pass": "pass",
     "wrong value": "wrong",
+    "accepted": "accepted",
     "refused": "refused",
     "crashed": "crashed",
     "timed out": "timeout",
     "not offered": "none",
     NOTE: "note",
 }
-FINDINGS: tuple[str, ...] = ("wrong value", "crashed", "timed out", "refused", NOTE)
+DETAILS: tuple[str, ...] = (*FINDINGS, NOTE)
 """What the list of details has, worst first."""
 
 SCORING = (
     "A cell has the passes of the cases that an engine offers. In the score, which is 100 where all pass, "
-    "a refusal counts 0, a crash or a hang -1, a wrong value -2 passes; what is not offered does not count."
+    "a refusal counts 0, an answer where an error is due (accepted) -1/2, a crash or a hang -1, a wrong "
+    "value -2 passes; what is not offered does not count."
 )
 
 # Nothing is loaded from anywhere, and nothing runs.
@@ -70,7 +72,7 @@ def _head(run: Run) -> Iterator[str]:
 def _filter_style(engines: int) -> str:
     """Return CSS that leaves the findings of the chosen engine and status, and the cases that have some."""
     engine_choices = [("", ""), *((f":has(#engine-{n}:checked)", f".e{n}") for n in range(engines))]
-    names = [CLASSES[status] for status in FINDINGS]
+    names = [CLASSES[status] for status in DETAILS]
     status_choices = [("", ""), *((f":has(#status-{name}:checked)", f".{name}") for name in names)]
     lines = []
     for (engine, engine_class), (status, status_class) in product(engine_choices, status_choices):
@@ -88,7 +90,9 @@ def _summary(run: Run) -> Iterator[str]:
     yield f'<p class="legend">{"".join(map(_chip, STATUSES))}</p></header>'
     yield '<section><div class="wide"><table class="matrix"><thead><tr><th>engine</th>'
     yield '<th class="number">score</th><th class="number">all</th>'
-    yield f"{''.join(_kind_heading(run, kind) for kind in kinds)}</tr></thead><tbody>"
+    yield "".join(_kind_heading(run, kind) for kind in kinds)
+    yield "".join(f'<th class="number">{status}</th>' for status in FINDINGS)
+    yield "</tr></thead><tbody>"
     for number, engine in enumerate(run.engines):
         yield from _matrix_row(number, engine, kinds)
     yield "</tbody></table></div>"
@@ -107,13 +111,15 @@ def _kind_heading(run: Run, kind: str) -> str:
 def _matrix_row(number: int, engine: EngineRun, kinds: Sequence[str]) -> Iterator[str]:
     name = f"<th>{_text(engine.name)} <small>{_text(engine.version)}</small>"
     if engine.absent:
-        sentence = f"absent: {_text(engine.absent)}"
-        yield f'<tr>{name}</th><td colspan="{len(kinds) + 2}" class="quiet">{sentence}</td></tr>'
+        columns = 2 + len(kinds) + len(FINDINGS)
+        yield f'<tr>{name}</th><td colspan="{columns}" class="quiet">absent: {_text(engine.absent)}</td></tr>'
         return
     points = score(engine.results)
     yield f"<tr>{name}{_bar(engine.results)}</th>"
     yield f'<td class="number score">{"" if points is None else points}</td>{_cell(engine.results)}'
-    yield f"{''.join(_cell(of_kind(engine, kind)) for kind in kinds)}</tr>"
+    yield "".join(_cell(of_kind(engine, kind)) for kind in kinds)
+    found = counts(engine.results)
+    yield f"{''.join(_finding_cell(status, found[status]) for status in FINDINGS)}</tr>"
 
 
 def _bar(results: Sequence[Result]) -> str:
@@ -138,11 +144,16 @@ def _cell(results: Sequence[Result]) -> str:
     return f'<td class="number{whole}">{found["pass"]}<small>/{offered}</small> {"".join(marks)}</td>'
 
 
+def _finding_cell(status: Status, number: int) -> str:
+    shown = f'<span class="mark {CLASSES[status]}">{number}</span>' if number else ""
+    return f'<td class="number">{shown}</td>'
+
+
 def _filters(run: Run) -> Iterator[str]:
     yield '<section class="filters" aria-label="Filter of the details">'
     engines = [(f"engine-{number}", engine.name) for number, engine in enumerate(run.engines)]
     yield _choice("engine", [("engine-all", "all engines"), *engines])
-    yield _choice("status", [("status-all", "all"), *((f"status-{CLASSES[s]}", s) for s in FINDINGS)])
+    yield _choice("status", [("status-all", "all"), *((f"status-{CLASSES[s]}", s) for s in DETAILS)])
     yield "</section>"
 
 
@@ -180,7 +191,7 @@ def _in_natural_order(rule: str) -> list[tuple[str, int]]:
     return [(word, int(digits or 0)) for word, digits in re.findall(r"([^0-9]*)([0-9]*)", rule)]
 
 
-SEVERITY: tuple[Status, ...] = ("wrong value", "crashed", "timed out", "refused", "pass", "not offered")
+SEVERITY: tuple[Status, ...] = (*FINDINGS, "pass", "not offered")
 
 
 def _worst(results: Sequence[Result]) -> str:

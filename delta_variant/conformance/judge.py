@@ -16,9 +16,19 @@ from .typed_values import Difference, compare, describe
 
 __all__ = ["STATUSES", "Result", "Status", "judge"]
 
-Status: TypeAlias = Literal["pass", "wrong value", "refused", "crashed", "timed out", "not offered"]
+Status: TypeAlias = Literal[
+    "pass", "wrong value", "accepted", "refused", "crashed", "timed out", "not offered"
+]
 
-STATUSES: tuple[Status, ...] = ("pass", "wrong value", "refused", "crashed", "timed out", "not offered")
+STATUSES: tuple[Status, ...] = (
+    "pass",
+    "wrong value",
+    "accepted",
+    "refused",
+    "crashed",
+    "timed out",
+    "not offered",
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,7 @@ def judge(case: Case, engine: str, answer: Answer, *, is_ours: bool = False) -> 
 def _judge_content(case: Case, engine: str, content: Any, expected: str) -> Result:
     got = _shown(content)
     if not case.has_answer:
-        return Result(case, engine, "wrong value", expected, got)
+        return Result(case, engine, "accepted", expected, got)
     try:
         notes = tuple(JUDGES[case.kind](case, content))
     except _WrongError as wrong:

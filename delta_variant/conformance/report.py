@@ -7,17 +7,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .case import KINDS
-from .judge import Result
+from .judge import Result, Status
 from .runner import EngineRun, Run
 
-__all__ = ["counts", "json_report", "kinds_of", "matrix_rows", "of_kind", "score", "text_lines"]
+__all__ = [
+    "FINDINGS",
+    "counts",
+    "json_report",
+    "kinds_of",
+    "matrix_rows",
+    "of_kind",
+    "score",
+    "text_lines",
+]
 
 NONE = "-"
 
-FINDINGS = ("wrong value", "crashed", "timed out", "refused")
+FINDINGS: tuple[Status, ...] = ("wrong value", "crashed", "timed out", "accepted", "refused")
+"""What an engine should not have done, worst first."""
 
-# A reader who gets a wrong value does not know; one who is refused does.
-POINTS = {"pass": 1.0, "refused": 0.0, "crashed": -1.0, "timed out": -1.0, "wrong value": -2.0}
+# A reader who gets a wrong value does not know; one who is refused does. What is accepted though an error is
+# due may be what was stored, and nobody says that it is damaged.
+POINTS = {
+    "pass": 1.0,
+    "refused": 0.0,
+    "accepted": -0.5,
+    "crashed": -1.0,
+    "timed out": -1.0,
+    "wrong value": -2.0,
+}
 
 
 def counts(results: Iterable[Result]) -> Counter[str]:
@@ -28,7 +46,8 @@ def counts(results: Iterable[Result]) -> Counter[str]:
 def score(results: Iterable[Result]) -> int | None:
     """Return the points out of 100 of the cases that an engine offers; below 0 it does more harm than good.
 
-    A pass is 1, a refusal 0, a crash or a hang -1, a wrong value -2. None where it offers none.
+    A pass is 1, a refusal 0, an answer where an error is due -1/2, a crash or a hang -1, a wrong value -2.
+    None where it offers none.
     """
     points = [POINTS[result.status] for result in results if result.status in POINTS]
     return round(100 * sum(points) / len(points)) if points else None
