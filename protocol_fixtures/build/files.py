@@ -28,6 +28,7 @@ from shredded_files import (
 
 GROUP = "VariantShredding.md, Value Shredding"
 ANNOTATION = "LogicalTypes.md, VARIANT"
+NOT_ANNOTATED = "VariantEncoding.md, Variant in Parquet: the group is to be annotated"
 UNSHREDDED = "VariantEncoding.md, Variant in Parquet"
 EXTRA = "specs/spark-shredding-draft.md: names that begin with an underscore"
 
@@ -36,7 +37,10 @@ A, A_B = names("a"), names("a", "b")
 
 
 def mixed(**options: Any) -> FileCase:
-    """Return a shredded object, one with further fields, a scalar, Variant null and SQL NULL."""
+    """Return a shredded object, one with further fields, a scalar and SQL NULL.
+
+    Variant null as a row has files of its own: these are about something else.
+    """
     kind = object_of(a=INT64, b=pa.string())
     rest = v("object", {"c": {"int8": 3}}, "a", "b", "c")
     a_b_c = names("a", "b", "c")
@@ -48,14 +52,12 @@ def mixed(**options: Any) -> FileCase:
             row({"a": pair(1), "b": pair("x")}, of=A_B),
             row({"a": pair(2), "b": pair(residue=ONE)}, rest, of=a_b_c),
             row(residue=v("string", "y"), of=names()),
-            row(residue=NULL, of=names()),
             None,
         ],
         [
             {"object": {"a": {"int64": 1}, "b": {"string": "x"}}},
             {"object": {"a": {"int64": 2}, "b": {"int8": 1}, "c": {"int8": 3}}},
             {"string": "y"},
-            {"null": None},
             None,
         ],
         section=GROUP,
@@ -87,9 +89,10 @@ ANNOTATIONS = {
     "annotated_without_a_version": about(
         mixed(),
         "P-S2",
-        "A group annotated VARIANT without a version of the specification",
-        ANNOTATION,
+        "A group annotated VARIANT without a version of the specification: read, or refused",
+        "LogicalTypes.md, VARIANT: the version is to be there; parquet.thrift: it is optional",
         version=None,
+        error="DataFileError",
     ),
     "annotated_version_2": about(
         mixed(),
@@ -104,39 +107,44 @@ ANNOTATIONS = {
     "not_annotated": about(
         mixed(),
         "P-S2",
-        "A shredded group without annotation, in a column that is known to be a Variant",
-        ANNOTATION,
+        "A shredded group without annotation, in a column that is known to be a Variant: read, or refused",
+        NOT_ANNOTATED,
         annotated=False,
+        error="DataFileError",
     ),
     "not_annotated_unshredded": about(
         SCALARS,
         "P-S2 P-S3",
-        "An unshredded group without annotation, as Spark 4.0 writes it",
-        ANNOTATION,
+        "An unshredded group without annotation, as Spark 4.0 writes it: read, or refused",
+        NOT_ANNOTATED,
         annotated=False,
+        error="DataFileError",
     ),
     "not_annotated_value_first": about(
         replace(SCALARS, type=variant(order=("value", "metadata"), required=("metadata", "value"))),
         "P-S1 P-S2",
-        "An unshredded group of `value` and `metadata`, in this order and without annotation",
-        ANNOTATION,
+        "An unshredded group of `value` and `metadata` without annotation: read, or refused",
+        NOT_ANNOTATED,
         annotated=False,
+        error="DataFileError",
     ),
     "not_annotated_optional_metadata": about(
         mixed(required=()),
         "P-S1 P-S2",
-        "Neither an annotation nor a required `metadata`",
-        ANNOTATION,
+        "Neither an annotation nor a required `metadata`: read, or refused",
+        NOT_ANNOTATED,
         annotated=False,
+        error="DataFileError",
     ),
     "not_annotated_typed_value_alone": about(
         FileCase(
             "", "", variant(INT64, order=("metadata", "typed_value")), [row(1), None], [{"int64": 1}, None]
         ),
         "P-S2 P-S4",
-        "A group of `metadata` and `typed_value` alone, without annotation",
-        ANNOTATION,
+        "A group of `metadata` and `typed_value` alone, without annotation: read, or refused",
+        NOT_ANNOTATED,
         annotated=False,
+        error="DataFileError",
     ),
 }
 
@@ -154,7 +162,7 @@ MEMBERS = {
         "A required `value`",
     ),
     "required_column": about(
-        replace(mixed(), rows=mixed().rows[:4], typed=(mixed().typed or ())[:4], required=True),
+        replace(mixed(), rows=mixed().rows[:3], typed=(mixed().typed or ())[:3], required=True),
         "P-S12",
         "A column without SQL NULL",
     ),
@@ -405,18 +413,38 @@ STORAGE = {
 MORE = {
     "variant_null_children": FileCase(
         "P-T5 R4 W6",
-        "Variant null in the root, in a field, in an element and within a value",
+        "Variant null in a field, in an element and within a value",
         variant(object_of(a=INT64, b=array_of(INT64))),
         [
-            row(residue=NULL, of=A_B),
             row({"a": pair(residue=NULL), "b": pair([pair(residue=NULL), pair(1)])}, of=A_B),
             row({"a": pair(residue=v("array", [{"null": None}])), "b": pair(residue=NULL)}, of=A_B),
         ],
         [
-            {"null": None},
             {"object": {"a": {"null": None}, "b": {"array": [{"null": None}, {"int64": 1}]}}},
             {"object": {"a": {"array": [{"null": None}]}, "b": {"null": None}}},
         ],
+    ),
+    "variant_null_row": FileCase(
+        "P-T5 W6",
+        "Variant null as a row, between an object and SQL NULL",
+        variant(object_of(a=INT64)),
+        [row({"a": pair(1)}, of=A), row(residue=NULL, of=A), None],
+        [{"object": {"a": {"int64": 1}}}, {"null": None}, None],
+    ),
+    "variant_null_unshredded": FileCase(
+        "P-S3 W6",
+        "Variant null as a row of an unshredded column, beside SQL NULL",
+        variant(required=("metadata", "value")),
+        [row(residue=ONE), row(residue=NULL), None],
+        [{"int8": 1}, {"null": None}, None],
+        section=UNSHREDDED,
+    ),
+    "variant_null_in_all_rows": FileCase(
+        "P-T5 W6",
+        "Nothing but Variant null: no row is in `typed_value`",
+        variant(INT64),
+        [row(residue=NULL), row(residue=NULL)],
+        [{"null": None}, {"null": None}],
     ),
     "rows_of_other_shapes": FileCase(
         "R20 E-M10",
@@ -431,8 +459,9 @@ MORE = {
     "no_rows": FileCase("P-S1", "A file without rows", variant(INT64), [], []),
     "no_rows_of_a_refused_type": FileCase(
         "P-S9 R15",
-        "A type that no `typed_value` has is refused in a file without rows",
+        "A type that no `typed_value` has, in a file without rows: refused, or no rows",
         variant(pa.uint32()),
+        [],
         [],
         error="ShreddingError",
         verdict="breaks",

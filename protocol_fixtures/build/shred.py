@@ -76,8 +76,8 @@ VARIANT_NULL = stays("null", None)
 
 NUMBERS = {
     "int64_by_value": Shredding(
-        "P-T1 P-T2 P-T5",
-        "Exact whole numbers of any type are shredded as int64; a double, a text and Variant null are not",
+        "P-T1 P-T2",
+        "Exact whole numbers of any type are shredded as int64; a double and a text are not",
         "int64",
         [
             fits("int8", -1),
@@ -91,7 +91,6 @@ NUMBERS = {
             stays("float", 5.0),
             stays("string", "5"),
             stays("boolean", True),
-            VARIANT_NULL,
         ],
         section=TYPES,
     ),
@@ -131,7 +130,6 @@ NUMBERS = {
             stays("double", 1.5),
             stays("float", 1.5),
             stays("string", "1.5"),
-            VARIANT_NULL,
         ],
         section=TYPES,
     ),
@@ -208,10 +206,9 @@ def alone(name: str, payloads: Sequence[Any], *others: tuple[str, Any]) -> Shred
     rows = [
         *(fits(name, payload) for payload in payloads),
         *(stays(*other) for other in others),
-        VARIANT_NULL,
     ]
     about = f"Only values of type {name} are shredded as such"
-    return Shredding("P-T1 P-T5", about, name, rows, section=TYPES)
+    return Shredding("P-T1", about, name, rows, section=TYPES)
 
 
 KINDS = {
@@ -220,10 +217,10 @@ KINDS = {
     "binary_alone": alone("binary", ["", "00ff"], ("string", "a")),
     "date_alone": alone("date", [0, -719162], ("timestamp", 0), ("int32", 0)),
     "time_alone": alone("time", [0, 86_399_999_999], ("int64", 0)),
-    "timestamp_alone": alone(
-        "timestamp", [-1], ("timestamp_ntz", -1), ("timestamp_nanos", -1000), ("int64", 1)
-    ),
-    "timestamp_ntz_alone": alone("timestamp_ntz", [-1], ("timestamp", -1), ("timestamp_ntz_nanos", 1000)),
+    "timestamp_alone": alone("timestamp", [-1], ("timestamp_ntz", -1), ("int64", 1)),
+    "timestamp_ntz_alone": alone("timestamp_ntz", [-1], ("timestamp", -1)),
+    "timestamp_beside_nanoseconds": alone("timestamp", [-1], ("timestamp_nanos", -1000)),
+    "timestamp_ntz_beside_nanoseconds": alone("timestamp_ntz", [-1], ("timestamp_ntz_nanos", 1000)),
     "timestamp_nanos_alone": alone("timestamp_nanos", [-1], ("timestamp", 1), ("timestamp_ntz_nanos", 1)),
     "timestamp_ntz_nanos_alone": alone("timestamp_ntz_nanos", [-1], ("timestamp_ntz", 1), ("date", 1)),
     "uuid_alone": alone("uuid", [UUID], ("string", UUID)),
@@ -247,7 +244,6 @@ NESTED = {
             (obj(a={"string": "x"}), pair({"a": pair(residue={"string": "x"})})),
             stays("int8", 1),
             stays("array", [int8(1)]),
-            VARIANT_NULL,
             (None, None),
         ],
         section=OBJECTS,
@@ -278,7 +274,6 @@ NESTED = {
             ({"array": []}, pair([])),
             stays("int8", 1),
             stays("object", {"a": int8(1)}),
-            VARIANT_NULL,
             (None, None),
         ],
         section=ARRAYS,
@@ -341,13 +336,36 @@ NESTED = {
         section=OBJECTS,
     ),
     "nothing_shredded": Shredding(
-        "P-S3 W6",
+        "P-S3",
         "No shredding schema: all is in `value`",
         None,
-        [stays("int8", 1), VARIANT_NULL, stays("object", {"a": int8(1)}), (None, None)],
+        [stays("int8", 1), stays("object", {"a": int8(1)}), (None, None)],
         section="VariantEncoding.md, Variant in Parquet",
     ),
 }
+
+# Variant null as a whole row, in files of its own: other files are about something else.
+NULLS = {
+    f"variant_null_beside_{name}": Shredding(
+        "P-T5 W6",
+        "Variant null is in `value`, and no SQL NULL",
+        schema,
+        [fitting, VARIANT_NULL, (None, None)],
+    )
+    for name, schema, fitting in (
+        ("a_number", "int64", fits("int64", 1)),
+        ("a_text", "string", fits("string", "x")),
+        ("an_object", A_INT64, (obj(a=int8(1)), pair({"a": pair(1)}))),
+        ("an_array", {"array": "int64"}, ({"array": [int8(1)]}, pair([pair(1)]))),
+    )
+}
+NULLS["variant_null_unshredded"] = Shredding(
+    "P-S3 W6",
+    "Variant null is in `value` of an unshredded column, and no SQL NULL",
+    None,
+    [stays("int8", 1), VARIANT_NULL, (None, None)],
+    section="VariantEncoding.md, Variant in Parquet",
+)
 
 A = names("a")
 REFUSALS = {
@@ -381,7 +399,7 @@ REFUSALS = {
 
 
 def main() -> None:
-    shreddings = {**NUMBERS, **KINDS, **NESTED}
+    shreddings = {**NUMBERS, **KINDS, **NESTED, **NULLS}
     for name, case in shreddings.items():
         rows = [None if typed is None else _row(typed) for typed, _ in case.rows]
         _write(name, case, "keeps", rows, {"columns": [column for _, column in case.rows]}, case.options)

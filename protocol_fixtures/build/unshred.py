@@ -36,6 +36,7 @@ TYPED = {"on_conflict": "typed"}
 OBJECTS = "VariantShredding.md, Objects"
 ARRAYS = "VariantShredding.md, Arrays"
 TYPES = "VariantShredding.md, Shredded Value Types"
+NO_VALUE = "VariantShredding.md, Value Shredding: optional; LogicalTypes.md, VARIANT: a field of the group"
 MISSING = "VariantShredding.md, Value Shredding: a missing value where one is required"
 
 A, A_B = names("a"), names("a", "b")
@@ -206,15 +207,34 @@ ROWS = {
     ),
 }
 
+# Variant null as a whole row, in files of its own (W6): other files are about something else.
+
+NULLS = {
+    f"variant_null_beside_{name}": FileCase(
+        "P-T5 W6",
+        f"Variant null is a value, beside {name.replace('_', ' ')} in `typed_value`",
+        variant(arrow_type),
+        [row(cell, of=A), row(residue=NULL, of=A)],
+        [typed_row, {"null": None}],
+    )
+    for name, arrow_type, cell, typed_row in (
+        ("a_number", INT64, 1, int64(1)),
+        ("a_text", pa.string(), "x", {"string": "x"}),
+        ("an_object", OF_A, {"a": pair(1)}, obj(a=int64(1))),
+        ("an_array", array_of(INT64), [pair(1)], arr(int64(1))),
+    )
+}
+
 # What writers must not write (R5 to R12, R14, R17).
 
 BROKEN = {
     "scalar_in_both": breaks(
         "R5 W1 W3",
-        "A scalar in both columns is refused",
+        "A scalar in both columns: refused, or read from `typed_value`",
         variant(INT64),
-        [row(1), row(1, ONE)],
-        error=CONFLICT,
+        [row(1), row(1, TWO)],
+        [int64(1), int64(1)],
+        CONFLICT,
     ),
     "scalar_in_both_typed": breaks(
         "R5",
@@ -226,10 +246,11 @@ BROKEN = {
     ),
     "array_in_both": breaks(
         "R5 W4",
-        "An array in both columns is refused",
+        "An array in both columns: refused, or read from `typed_value`",
         variant(array_of(INT64)),
-        [row([pair(1)], v("array", [{"int8": 1}]))],
-        error=CONFLICT,
+        [row([pair(1)], v("array", [{"int8": 2}]))],
+        [arr(int64(1))],
+        CONFLICT,
         section=ARRAYS,
     ),
     "array_in_both_typed": breaks(
@@ -243,10 +264,11 @@ BROKEN = {
     ),
     "element_in_both": breaks(
         "R5 W10",
-        "An element in both columns is refused",
+        "An element in both columns: refused, or read from `typed_value`",
         variant(array_of(INT64)),
-        [row([pair(1), pair(1, ONE)])],
-        error=CONFLICT,
+        [row([pair(1), pair(1, TWO)])],
+        [arr(int64(1), int64(1))],
+        CONFLICT,
         section=ARRAYS,
     ),
     "field_in_both_of_its_columns": breaks(
@@ -314,21 +336,23 @@ BROKEN = {
     ),
     "empty_object_in_value": breaks(
         "R8 W2 W7",
-        "An empty object in `value` where objects are shredded is read as it is",
+        "An empty object in `value` where objects are shredded: read as it is, or refused",
         variant(OF_A),
         [row(residue=v("object", {}), of=A)],
         [obj()],
+        CONFLICT,
         section=OBJECTS,
     ),
     "object_in_value": breaks(
         "R8 W2",
-        "An object in `value` where objects are shredded is read as it is",
+        "An object in `value` where objects are shredded: read as it is, or refused",
         variant(OF_A),
         [
             row(residue=v("object", {"a": {"int8": 1}}, "a"), of=A),
             row(residue=v("object", {"b": {"int8": 1}}, "a", "b"), of=A_B),
         ],
         [obj(a=int8(1)), obj(b=int8(1))],
+        CONFLICT,
         section=OBJECTS,
     ),
     "empty_object_beside_an_object": breaks(
@@ -426,10 +450,12 @@ BROKEN = {
 ABSENT = {
     "no_value_at_the_root": FileCase(
         "P-S4 W3",
-        "A file may lack `value`",
+        "A column may lack `value`, or is refused without it",
         variant(INT64, order=("metadata", "typed_value")),
         [row(1), None],
         [int64(1), None],
+        REFUSED,
+        section=NO_VALUE,
     ),
     "no_value_of_a_field": FileCase(
         "P-S4",
@@ -449,19 +475,21 @@ ABSENT = {
     ),
     "no_value_of_an_object": FileCase(
         "P-S4",
-        "A shredded object may lack `value`",
+        "A column of shredded objects may lack `value`, or is refused without it",
         variant(OF_A, order=("metadata", "typed_value")),
         [row({"a": pair(1)}, of=A), row({"a": NEITHER}, of=A)],
         [obj(a=int64(1)), obj()],
-        section=OBJECTS,
+        REFUSED,
+        section=NO_VALUE,
     ),
     "no_value_of_an_array": FileCase(
         "P-S4",
-        "A shredded array may lack `value`",
+        "A column of shredded arrays may lack `value`, or is refused without it",
         variant(array_of(INT64), order=("metadata", "typed_value")),
         [row([pair(1)]), row([])],
         [arr(int64(1)), arr()],
-        section=ARRAYS,
+        REFUSED,
+        section=NO_VALUE,
     ),
     "no_typed_value_of_a_field": FileCase(
         "P-S5",
@@ -521,8 +549,12 @@ def logical(union: Any) -> Callable[[Element], None]:
     return lambda column: column.at("typed_value").set_logical(union)
 
 
+# Members of ConvertedType in parquet.thrift.
+DECIMAL, INTERVAL = 5, 21
+
+
 def interval(column: Element) -> None:
-    column.at("typed_value").fields[CONVERTED] = (I32, 21)
+    column.at("typed_value").fields[CONVERTED] = (I32, INTERVAL)
 
 
 MICROS = {2: (STRUCT, {2: (STRUCT, {})})}
@@ -534,7 +566,7 @@ def decimal(precision: int, scale: int) -> Callable[[Element], None]:
     def change(column: Element) -> None:
         leaf = column.at("typed_value")
         leaf.set_logical({5: (STRUCT, {1: (I32, scale), 2: (I32, precision)})})
-        leaf.fields.update({SCALE: (I32, scale), PRECISION: (I32, precision)})
+        leaf.fields.update({CONVERTED: (I32, DECIMAL), SCALE: (I32, scale), PRECISION: (I32, precision)})
 
     return change
 
@@ -543,14 +575,21 @@ def refused_type(name: str, typed: pa.DataType, change: Any = None, **parquet: A
     """Return a file whose only row is in `value`, beside a type that no `typed_value` has."""
     return breaks(
         "P-S9 R15",
-        f"A `typed_value` of type {name} is refused, though no row uses it",
+        f"A `typed_value` of type {name} that no row uses: refused, or the row read from `value`",
         variant(typed),
         [row(residue=ONE)],
-        error=REFUSED,
+        [int8(1)],
+        REFUSED,
         section=TYPES,
         parquet=parquet,
         change=change,
     )
+
+
+def used_type(name: str, typed: pa.DataType, cell: Any) -> FileCase:
+    """Return a file with a row in a `typed_value` whose type has no values of Variant."""
+    about = f"A row in a `typed_value` of type {name} is refused: no Variant has this type"
+    return breaks("P-S9 R15", about, variant(typed), [row(cell)], error=REFUSED, section=TYPES)
 
 
 SCHEMAS = {
@@ -613,6 +652,9 @@ SCHEMAS = {
     "refused_enum": refused_type("ENUM", pa.string(), logical(logical_type("ENUM"))),
     "refused_map": refused_type("MAP", pa.map_(pa.string(), INT64)),
     "refused_decimal_of_40_digits": refused_type("DECIMAL(40,0)", pa.decimal256(40, 0)),
+    "used_uint32": used_type("INT(32,false)", pa.uint32(), 2**32 - 1),
+    "used_fixed_4": used_type("FIXED_LEN_BYTE_ARRAY(4)", pa.binary(4), b"\x01\x02\x03\x04"),
+    "used_float16": used_type("FLOAT16", pa.float16(), 1.5),
     "refused_variant": refused_type("VARIANT", variant(), logical(logical_type("VARIANT"))),
 }
 
@@ -629,13 +671,14 @@ def typed(
     rules: str = "P-S9 R15",
     **parquet: Any,
 ) -> FileCase:
-    """Return a column of a type, and Variant null beside it."""
+    """Return a column of a type, and a value of another type beside it."""
+    other = {"int8": 1} if name == "string" else {"string": "x"}
     return FileCase(
         rules,
-        f"`typed_value` of type {name}, and Variant null beside it",
+        f"`typed_value` of type {name}, and a value of another type beside it",
         variant(arrow_type),
-        [*(row(cell) for cell in cells), row(residue=NULL)],
-        [*({name: payload} for payload in payloads), {"null": None}],
+        [*(row(cell) for cell in cells), row(residue=v(*next(iter(other.items()))))],
+        [*({name: payload} for payload in payloads), other],
         section=TYPES,
         parquet=parquet,
         change=change,
@@ -719,7 +762,7 @@ VALUES = {
 
 
 def main() -> None:
-    cases = {**ROWS, **BROKEN, **ABSENT, **SCHEMAS, **VALUES}
+    cases = {**ROWS, **NULLS, **BROKEN, **ABSENT, **SCHEMAS, **VALUES}
     for name, case in cases.items():
         write_case("unshred", name, case)
     print(f"{len(cases)} cases of unshred")
