@@ -90,9 +90,8 @@ def _summary(run: Run) -> Iterator[str]:
     yield f'<p class="legend">{"".join(map(_chip, STATUSES))}</p></header>'
     yield '<section><div class="wide"><table class="matrix"><thead><tr><th>engine</th>'
     yield '<th class="number">score</th><th class="number">all</th>'
-    yield "".join(_kind_heading(run, kind) for kind in kinds)
-    yield "".join(f'<th class="number">{status}</th>' for status in FINDINGS)
-    yield "</tr></thead><tbody>"
+    yield "".join(f'<th class="number count">{status}</th>' for status in FINDINGS)
+    yield f"{''.join(_kind_heading(run, kind) for kind in kinds)}</tr></thead><tbody>"
     for number, engine in enumerate(run.engines):
         yield from _matrix_row(number, engine, kinds)
     yield "</tbody></table></div>"
@@ -116,10 +115,11 @@ def _matrix_row(number: int, engine: EngineRun, kinds: Sequence[str]) -> Iterato
         return
     points = score(engine.results)
     yield f"<tr>{name}{_bar(engine.results)}</th>"
-    yield f'<td class="number score">{"" if points is None else points}</td>{_cell(engine.results)}'
-    yield "".join(_cell(of_kind(engine, kind)) for kind in kinds)
     found = counts(engine.results)
-    yield f"{''.join(_finding_cell(status, found[status]) for status in FINDINGS)}</tr>"
+    yield f'<td class="number score">{"" if points is None else points}</td>'
+    yield _cell(engine.results, marked=())
+    yield "".join(f'<td class="number count">{_mark(status, found)}</td>' for status in FINDINGS)
+    yield f"{''.join(_cell(of_kind(engine, kind)) for kind in kinds)}</tr>"
 
 
 def _bar(results: Sequence[Result]) -> str:
@@ -130,23 +130,19 @@ def _bar(results: Sequence[Result]) -> str:
     return f'<span class="bar" aria-hidden="true">{"".join(parts)}</span>'
 
 
-def _cell(results: Sequence[Result]) -> str:
+def _cell(results: Sequence[Result], *, marked: Sequence[Status] = FINDINGS) -> str:
     found = counts(results)
     offered = len(results) - found["not offered"]
     if not offered:
         return '<td class="number quiet" title="not offered">·<span class="hidden">not offered</span></td>'
-    marks = [
-        f'<span class="mark {CLASSES[status]}" title="{status}">{found[status]}</span>'
-        for status in STATUSES
-        if found[status] and status not in ("pass", "not offered")
-    ]
     whole = " whole" if found["pass"] == offered else ""
-    return f'<td class="number{whole}">{found["pass"]}<small>/{offered}</small> {"".join(marks)}</td>'
+    marks = "".join(_mark(status, found) for status in marked)
+    return f'<td class="number{whole}">{found["pass"]}<small>/{offered}</small> {marks}</td>'
 
 
-def _finding_cell(status: Status, number: int) -> str:
-    shown = f'<span class="mark {CLASSES[status]}">{number}</span>' if number else ""
-    return f'<td class="number">{shown}</td>'
+def _mark(status: Status, found: Mapping[Status, int]) -> str:
+    number = found[status]
+    return f'<span class="mark {CLASSES[status]}" title="{status}">{number}</span>' if number else ""
 
 
 def _filters(run: Run) -> Iterator[str]:

@@ -38,7 +38,7 @@ POINTS = {
 }
 
 
-def counts(results: Iterable[Result]) -> Counter[str]:
+def counts(results: Iterable[Result]) -> Counter[Status]:
     """Return how many results there are of each status."""
     return Counter(result.status for result in results)
 
