@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, overload
 
 import pyarrow as pa
 
 from delta_variant import features, log, schema
+from delta_variant.skipping import Condition
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
 from delta_variant.variant import OnConflict
@@ -16,9 +17,19 @@ from .explanation import Explanation, FileReport
 from .explanation import explain as _explain
 from .plan import FilePlan, plan_files, plan_rows
 from .query import Query
-from .table import Table, files_of
+from .table import DataFile, Table, files_of
 
-__all__ = ["Explanation", "read_table"]
+__all__ = [
+    "DataFile",
+    "Explanation",
+    "FilePlan",
+    "Query",
+    "files_of",
+    "plan_files",
+    "read_files",
+    "read_table",
+    "readable",
+]
 
 
 @overload
@@ -71,6 +82,21 @@ def read_table(
     MalformedVariantError, ConflictingValueError (unless `on_conflict="typed"`) and CastError, which name file
     and row.
     """
+    snapshot = readable(table, version, storage_options)
+    query = Query.of(snapshot, columns, where)
+    plan = plan_files(snapshot, query.predicate)
+    reports: list[FileReport] = []
+    batches = read_files(snapshot, query, files_of(plan.files), plan.condition, on_conflict, reports)
+    if not explain:
+        return pa.RecordBatchReader.from_batches(query.schema, batches)
+    rows = sum(batch.num_rows for batch in batches)
+    return _explain(plan, snapshot.num_files, snapshot.num_bytes, reports, rows)
+
+
+def readable(
+    table: TableLocation | Snapshot, version: int | None, storage_options: Mapping[str, str] | None
+) -> Snapshot:
+    """Return a table at a version; raises what `read_table` does for one that this version cannot read."""
     snapshot = (
         table
         if isinstance(table, Snapshot)
@@ -78,23 +104,25 @@ def read_table(
     )
     features.check_may_read(snapshot.protocol, snapshot.schema, snapshot.uri)
     schema.check_variants(snapshot.schema, snapshot.partition_columns)
-    query = Query.of(snapshot, columns, where)
-    plan = plan_files(snapshot, query.predicate)
-    reports: list[FileReport] = []
-    batches = _batches(snapshot, query, plan, on_conflict, reports)
-    if not explain:
-        return pa.RecordBatchReader.from_batches(query.schema, batches)
-    rows = sum(batch.num_rows for batch in batches)
-    return _explain(plan, snapshot.num_files, snapshot.num_bytes, reports, rows)
+    return snapshot
 
 
-def _batches(
-    snapshot: Snapshot, query: Query, plan: FilePlan, on_conflict: OnConflict, reports: list[FileReport]
+def read_files(
+    snapshot: Snapshot,
+    query: Query,
+    files: Iterable[DataFile],
+    condition: Condition,
+    on_conflict: OnConflict = "error",
+    reports: list[FileReport] | None = None,
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the wanted rows of some files of a snapshot, whose own list of files is not looked at.
+
+    What reading them took is added to `reports`, file by file.
+    """
     table = Table.of(snapshot)
-    for each in files_of(plan.files):
+    for each in files:
         file = table.open(each)
-        rows = plan_rows(file, plan.condition)
+        rows = plan_rows(file, condition)
         decoded = 0
         if rows.rows != []:
             for batch in file.read(query.inputs, rows.rows, on_conflict):
@@ -102,4 +130,5 @@ def _batches(
                 result = query.result(batch)
                 if result.num_rows:
                     yield result
-        reports.append(FileReport(rows, file.native.bytes_read, decoded))
+        if reports is not None:
+            reports.append(FileReport(rows, file.native.bytes_read, decoded))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, TypeAlias
 from urllib.parse import quote
 from uuid import uuid4
@@ -200,7 +199,7 @@ class _PartitionedWriter:
             for field in self._target.columns.fields
             if field.name == name
         ]
-        partition_values = MappingProxyType(dict(zip(names, values, strict=True)))
+        partition_values = dict(zip(names, values, strict=True))
         written = self._open.pop(values).close()
         self._files.extend(PartitionFile(file, partition_values) for file in written if file.rows)
         discard(self._store, [file.path for file in written if not file.rows])

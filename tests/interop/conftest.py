@@ -44,7 +44,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Return the one Spark 4.2 session of the run, which reads and writes Delta tables by path."""
     # Otherwise the workers take the python3 of the PATH, which has no pyspark, and die.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").appName("delta_variant interop")
+    builder = SparkSession.builder.master("local[2,3]").appName("delta_variant interop")
     warehouse = tmp_path_factory.mktemp("warehouse")
     for name, value in {**SETTINGS, **_delta_jars(), "spark.sql.warehouse.dir": str(warehouse)}.items():
         builder = builder.config(name, value)

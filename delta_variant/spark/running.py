@@ -1,0 +1,56 @@
+"""The Spark session that a function works with, and the tasks that it still runs."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
+
+from delta_variant.errors import UnsupportedFeatureError
+
+__all__ = ["Jobs", "check_batch", "check_classic"]
+
+JOB_GROUP = "spark.jobGroup.id"
+LONGEST_WAIT = 10.0
+
+
+def check_classic() -> None:
+    """Raise UnsupportedFeatureError within Spark Connect, which has no jobs to follow."""
+    if is_remote():
+        raise UnsupportedFeatureError(
+            "delta_variant.spark works with a classic SparkSession, and this one is of Spark Connect: run "
+            "it by spark-submit, or with a master"
+        )
+
+
+def check_batch(df: DataFrame) -> None:
+    """Raise UnsupportedFeatureError for a streaming DataFrame."""
+    if df.isStreaming:
+        raise UnsupportedFeatureError(
+            "write_table writes a DataFrame at rest: write a stream by df.writeStream.foreachBatch("
+            "delta_variant.spark.batch_writer(table)) or df.writeStream.format('delta_variant')"
+        )
+
+
+class Jobs:
+    """The jobs that a thread starts from here on."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        context: Any = spark.sparkContext
+        self._tracker = context.statusTracker()
+        self._group = context.getLocalProperty(JOB_GROUP)
+        self._before = set(self._tracker.getJobIdsForGroup(self._group))
+
+    def wait(self) -> None:
+        """Return when none of their tasks runs, or after a while: those of a failed job are killed late."""
+        end = time.monotonic() + LONGEST_WAIT
+        while self._active_tasks() and time.monotonic() < end:
+            time.sleep(0.1)
+
+    def _active_tasks(self) -> int:
+        started = set(self._tracker.getJobIdsForGroup(self._group)) - self._before
+        jobs = (self._tracker.getJobInfo(job) for job in started)
+        stages = (self._tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds)
+        return sum(stage.numActiveTasks for stage in stages if stage)

@@ -1,0 +1,79 @@
+"""One shredding schema for all files of a write, from the first rows of some partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from delta_variant.data_types import VARIANT, StructField, StructType, primitives_of
+from delta_variant.write import Preparation, with_one_shredding
+
+from .columns import quoted
+from .tasks import MESSAGE
+
+__all__ = ["with_sampled_shredding"]
+
+PARTITIONS = 16
+PARTITION_BYTES = 1 << 20
+
+
+def with_sampled_shredding(write: Preparation, df: DataFrame) -> Preparation:
+    """Return a write that shreds all files alike, where it is to infer how.
+
+    Where the partitions that are looked at have no rows, each file is left to infer its own schema.
+    """
+    names = [field.name for field in write.target.data_columns.fields if _has_variant(field)]
+    present = [name for name in df.columns if name.lower() in {each.lower() for each in names}]
+    if write.options.shredding != "infer" or not present:
+        return write
+    sample = _sample(df.select([sql.col(quoted(name)) for name in present]))
+    if not sample:
+        return write
+    return replace(write, options=with_one_shredding(write.options, sample, write.target))
+
+
+def _has_variant(field: StructField) -> bool:
+    return VARIANT.name in primitives_of(StructType((field,)))
+
+
+def _sample(df: DataFrame) -> list[pa.RecordBatch]:
+    parts = df.mapInArrow(FirstRows(PARTITION_BYTES), MESSAGE).rdd
+    count = parts.getNumPartitions()
+    if not count:
+        return []
+    chosen = sorted({index * count // PARTITIONS for index in range(PARTITIONS)} & set(range(count)))
+    rows: list[Any] = parts.context.runJob(parts, list, chosen)
+    return [batch for row in rows for batch in pa.ipc.open_stream(row[0])]
+
+
+@dataclass(frozen=True)
+class FirstRows:
+    """Gives the first rows of a partition, up to so many bytes, as one message."""
+
+    max_bytes: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield one message, or none for no rows."""
+        taken: list[pa.RecordBatch] = []
+        left = self.max_bytes
+        for batch in batches:
+            rows = max(1, min(batch.num_rows, left * batch.num_rows // max(batch.nbytes, 1)))
+            taken.append(batch.slice(0, rows))
+            left -= batch.nbytes
+            if left <= 0:
+                break
+        if taken:
+            yield pa.record_batch([pa.array([_stream(taken)], pa.binary())], names=["message"])
+
+
+def _stream(batches: list[pa.RecordBatch]) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()

@@ -1,0 +1,117 @@
+"""Spark's own Parquet scan over files that we keep: where it reads what Delta says, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from delta_variant import expression, features, properties, schema
+from delta_variant.actions import is_absolute
+from delta_variant.data_types import VOID, StructField, StructType, primitives_of
+from delta_variant.read import DataFile, files_of
+from delta_variant.snapshot import Snapshot
+
+from .columns import quoted, to_spark
+
+__all__ = ["evaluates_alike", "obstacle_to_scan", "scan", "select"]
+
+MAX_PARTITIONS = 32
+"""How many partitions of a table are scanned side by side; Spark plans each by itself."""
+
+GLOB = frozenset("{}[]*?\\")
+TYPE_WIDENING = ("typeWidening", "typeWidening-preview")
+LOCAL = "file:"
+
+
+def obstacle_to_scan(
+    spark: SparkSession, snapshot: Snapshot, files: pa.Table, *, own_credentials: bool
+) -> str | None:
+    """Say why Spark's Parquet scan would not read these rows of `Snapshot.files` as Delta means them."""
+    if properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE) != "none":
+        return "its columns are mapped"
+    if any(features.supports(snapshot.protocol, name) for name in TYPE_WIDENING):
+        return "the types of its columns were widened"
+    if VOID.name in primitives_of(snapshot.schema):
+        return "a column of it has no type"
+    if files["deletion_vector"].null_count < files.num_rows:
+        return "it has deletion vectors"
+    if any(GLOB & set(path) or is_absolute(path) for path in files["path"].to_pylist() if path):
+        return "Spark takes paths of its files for patterns, or would not find them below it"
+    if len(_by_partition(files)) > MAX_PARTITIONS:
+        return f"more than {MAX_PARTITIONS} partitions of it are to be read"
+    if snapshot.store.local_root is None and (own_credentials or not _is_reached(spark, snapshot)):
+        return "Spark does not know its store, or the credentials in storage_options"
+    return None
+
+
+def evaluates_alike(spark: SparkSession) -> bool:
+    """Say whether SQL text means in this session what it means to us: a cast that fails is an error."""
+    return spark.conf.get("spark.sql.ansi.enabled") == "true"
+
+
+def scan(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> DataFrame:
+    """Return the rows of files as Spark reads them, partition columns among them."""
+    parts = [
+        _scan_partition(spark, snapshot, dict(values), part) for values, part in _by_partition(files).items()
+    ]
+    if not parts:
+        return spark.createDataFrame([], to_spark(snapshot.schema))
+    return reduce(DataFrame.unionAll, parts)
+
+
+def select(df: DataFrame, columns: Mapping[str, str] | Sequence[str] | None, where: str | None) -> DataFrame:
+    """Return the rows that SQL text asks for, as Spark evaluates it."""
+    if where is not None:
+        df = df.where(where)
+    if columns is None:
+        return df
+    texts = columns.values() if isinstance(columns, Mapping) else columns
+    names = expression.parse_columns(columns)
+    return df.select([sql.expr(text).alias(name) for text, name in zip(texts, names, strict=True)])
+
+
+def _by_partition(files: pa.Table) -> dict[tuple[tuple[str, str | None], ...], list[DataFile]]:
+    groups: dict[tuple[tuple[str, str | None], ...], list[DataFile]] = {}
+    for file in files_of(files):
+        groups.setdefault(tuple(file.partition_values.items()), []).append(file)
+    return groups
+
+
+def _scan_partition(
+    spark: SparkSession, snapshot: Snapshot, values: Mapping[str, str | None], files: Sequence[DataFile]
+) -> DataFrame:
+    stored = tuple(field for field in snapshot.schema.fields if field.name not in snapshot.partition_columns)
+    root = f"{LOCAL}{snapshot.uri}" if snapshot.store.local_root else snapshot.uri
+    reader = spark.read.schema(to_spark(StructType(stored))).option("mergeSchema", "false")
+    df = reader.parquet(*(f"{root}/{file.path}" for file in files))
+    return df.select([_column(field, values, snapshot) for field in snapshot.schema.fields])
+
+
+def _column(field: StructField, values: Mapping[str, str | None], snapshot: Snapshot) -> Any:
+    if field.name not in snapshot.partition_columns:
+        return sql.col(quoted(field.name))
+    (spark_field,) = to_spark(StructType((field,))).fields
+    value = schema.partition_value_from_string(values.get(field.name), field.type)
+    if isinstance(value, datetime) and value.tzinfo is None:
+        # As a value it would be taken for one of the session's time zone.
+        value = value.isoformat(" ")
+    return sql.lit(value).cast(spark_field.dataType).alias(field.name)
+
+
+def _is_reached(spark: SparkSession, snapshot: Snapshot) -> bool:
+    """Say whether Spark has a file system for the table's URI."""
+    jvm: Any = spark.sparkContext._jvm
+    context: Any = spark.sparkContext._jsc
+    scheme = snapshot.uri.split(":", 1)[0]
+    try:
+        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, context.hadoopConfiguration())
+    except Py4JJavaError:
+        return False
+    return True

@@ -1,0 +1,130 @@
+"""What the tasks of Spark do: values that are sent to the executors, and know nothing of the driver."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark import TaskContext
+
+from delta_variant import store
+from delta_variant.data_file import WriteOptions
+from delta_variant.store import Store, open_store
+from delta_variant.write import Faults, PartitionFile, Target, write_files
+
+from .attempts import Attempt, Job
+
+__all__ = ["MESSAGE", "FileTask", "Written", "message", "messages", "packed"]
+
+MESSAGE = "message binary"
+"""The rows by which driver and tasks tell each other something, as Spark's schema."""
+
+REJECTS_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Written:
+    """What an attempt of a task wrote; `invalid` counts the values that are not JSON."""
+
+    attempt: str
+    files: tuple[PartitionFile, ...]
+    invalid: int
+
+
+@dataclass(frozen=True)
+class FileTask:
+    """Writes the rows of a partition of a DataFrame to data files of a table.
+
+    The rows of one partition of the table follow one another. `rejects` is the folder of values that are no
+    JSON.
+    """
+
+    uri: str
+    storage_options: Mapping[str, str] | None
+    target: Target
+    options: WriteOptions
+    job: Job
+    rejects: str | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield one message, or none for no rows."""
+        written = self.write(batches)
+        if written.files or written.invalid:
+            yield message(written)
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
+        """Return what was written."""
+        partition = _partition()
+        place = open_store(self.uri, self.storage_options)
+        attempt = Attempt(place, self.job, partition)
+        with _Rejects(self._rejects_store(), attempt) as rejects:
+            faults = Faults(self.options.on_invalid, rejects.keep, partition)
+            files = write_files(
+                place,
+                ((batch, None) for batch in batches),
+                self.target,
+                self.options,
+                faults,
+                name=attempt.file_name,
+                max_open_partitions=1,
+            )
+        return Written(attempt.identity, tuple(files), faults.count)
+
+    def _rejects_store(self) -> Store | None:
+        return None if self.rejects is None else open_store(self.rejects, self.storage_options)
+
+
+def packed(value: object) -> bytes:
+    """Return a value as the content of a message."""
+    return pickle.dumps(value)
+
+
+def message(value: object) -> pa.RecordBatch:
+    """Return a value as a row for the driver."""
+    return pa.record_batch([pa.array([packed(value)], pa.binary())], names=["message"])
+
+
+def messages(rows: Sequence[Any]) -> list[Any]:
+    """Return the values in rows of messages."""
+    return [pickle.loads(row["message"]) for row in rows]
+
+
+def _partition() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+class _Rejects:
+    """Files of rejected values as JSON lines, a new one whenever enough has come together."""
+
+    def __init__(self, place: Store | None, attempt: Attempt) -> None:
+        self._place = place
+        self._attempt = attempt
+        self._lines: list[bytes] = []
+        self._bytes = 0
+        self._files = 0
+
+    def __enter__(self) -> _Rejects:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
+            self._flush()
+
+    def keep(self, reject: dict[str, object]) -> None:
+        line = msgspec.json.encode(reject) + b"\n"
+        self._lines.append(line)
+        self._bytes += len(line)
+        if self._bytes >= REJECTS_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._lines and self._place is not None:
+            name = f"{self._attempt.file_name(self._files)}.ndjson"
+            store.put(self._place, name, b"".join(self._lines))
+            self._files += 1
+        self._lines, self._bytes = [], 0

@@ -1,0 +1,136 @@
+"""Writing a DataFrame: executors write the files, the driver commits them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from typing import Literal
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from delta_variant import data_file
+from delta_variant.data_file import WriteOptions
+from delta_variant.errors import CommitConflictError, TableExistsError
+from delta_variant.store import Store, TableLocation, open_store
+from delta_variant.write import (
+    Mode,
+    Preparation,
+    SchemaMode,
+    TableOptions,
+    WriteResult,
+    application_transaction,
+    commit_files,
+    existing,
+    is_done,
+    prepare,
+)
+
+from .attempts import Job, forget, remove_lost
+from .columns import from_spark, quoted
+from .failures import own_errors
+from .running import Jobs, check_batch, check_classic
+from .sampling import with_sampled_shredding
+from .tasks import MESSAGE, FileTask, Written, messages
+
+__all__ = ["write_table"]
+
+
+def write_table(
+    df: DataFrame,
+    table: TableLocation,
+    *,
+    mode: Mode = "error",
+    partition_by: str | Sequence[str] | None = None,
+    schema_mode: SchemaMode = None,
+    shredding: data_file.Shredding = "infer",
+    variant_columns: Sequence[str] = (),
+    on_invalid: data_file.OnInvalid = "error",
+    rejects: str | PathLike[str] | None = None,
+    numeric: Literal["value", "strict"] = "value",
+    floats: Literal["decimal", "double"] = "decimal",
+    duplicate_keys: Literal["error", "last"] = "error",
+    target_file_size: int = 128 << 20,
+    compression: data_file.Compression = "zstd",
+    annotate: bool = True,
+    spark_compatible: bool = True,
+    max_variant_stats_paths: int = data_file.MAX_STATS_PATHS,
+    configuration: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    txn: tuple[str, int] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> WriteResult:
+    """Write a DataFrame to a Delta table as one commit; each of its partitions is written by a task.
+
+    VARIANT columns stay what they are, and columns of JSON text that `variant_columns` names become Variants
+    without Spark's `parse_json`. `shredding="infer"` reads the first rows of some partitions for one schema
+    for all files, which runs what the DataFrame is computed from for these twice. The other arguments are
+    those of `delta_variant.write_table`, but that `rejects` is a folder, in any store that `storage_options`
+    open, and rows are named by the partition of the DataFrame.
+
+    What tasks leave that Spark repeats or that fail is removed, and a job that fails commits nothing. A write
+    that is repeated with the same `txn` after its driver died removes what that one left.
+
+    Raises what `delta_variant.write_table` does, and UnsupportedFeatureError for a stream.
+    """
+    check_classic()
+    check_batch(df)
+    if (on_invalid == "reject") != (rejects is not None):
+        raise ValueError("rejects= names the folder of on_invalid='reject': give both or none")
+    options = WriteOptions(
+        shredding=shredding,
+        spark_compatible=spark_compatible,
+        target_file_size=target_file_size,
+        compression=compression,
+        annotate=annotate,
+        numeric=numeric,
+        floats=floats,
+        duplicate_keys=duplicate_keys,
+        on_invalid=on_invalid,
+        max_stats_paths=max_variant_stats_paths,
+    )
+    table_options = TableOptions(partition_by, schema_mode, configuration, name, description)
+    place, transaction = open_store(table, storage_options), application_transaction(txn)
+    folders = [place, *([] if rejects is None else [open_store(rejects, storage_options)])]
+    job = Job.of(transaction)
+    snapshot = existing(place, mode)
+    if is_done(snapshot, mode, transaction):
+        forget(place, job)
+        return WriteResult(None)
+    columns = from_spark(df.schema, variant_columns)
+    write = prepare(place, snapshot, columns, options, table_options, transaction)
+    with own_errors():
+        write = with_sampled_shredding(write, df)
+    rejected = None if rejects is None else fspath(rejects)
+    task = FileTask(place.uri, storage_options, write.target, write.options, job, rejected)
+    return _commit(write, _run(task, df, folders), job, folders)
+
+
+def _run(task: FileTask, df: DataFrame, folders: Sequence[Store]) -> list[Written]:
+    """Return what the tasks wrote, or remove it when one fails."""
+    jobs = Jobs(df.sparkSession)
+    partitions = task.target.metadata.partition_columns
+    if partitions:
+        df = df.sortWithinPartitions([sql.col(quoted(name)) for name in partitions])
+    try:
+        with own_errors():
+            return messages(df.mapInArrow(task, MESSAGE).collect())
+    except BaseException:
+        jobs.wait()
+        remove_lost(folders, task.job, (), of_all_runs=False)
+        raise
+
+
+def _commit(
+    write: Preparation, written: Sequence[Written], job: Job, folders: Sequence[Store]
+) -> WriteResult:
+    files = [file for each in written for file in each.files]
+    try:
+        result = commit_files(write, files, sum(each.invalid for each in written))
+    except (CommitConflictError, TableExistsError):
+        remove_lost(folders, job, (), of_all_runs=False)
+        raise
+    winners = [each.attempt for each in written]
+    remove_lost(folders, job, winners, of_all_runs=result.version is not None)
+    return result

@@ -1,0 +1,7 @@
+"""The session that the tests of the Spark pipeline have in common with those of interop."""
+
+from __future__ import annotations
+
+from interop.conftest import spark
+
+__all__ = ["spark"]

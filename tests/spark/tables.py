@@ -1,0 +1,32 @@
+"""What is on disk of a table, and in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import delta_variant as dv
+
+
+def data_files(table: Path) -> set[str]:
+    """Return the files of a table's folder that are not of its log."""
+    files = (path.relative_to(table) for path in table.rglob("*") if path.is_file())
+    return {str(path) for path in files if path.parts[0] != "_delta_log"}
+
+
+def listed_files(table: Path) -> set[str]:
+    """Return the files that the latest version has."""
+    return set(dv.load_snapshot(table).files["path"].to_pylist())
+
+
+def rows(table: Path, **columns: str) -> list[dict[str, Any]]:
+    """Return columns of a table as our own reader gives them, in the order of their texts."""
+    return sorted(dv.read_table(table, columns=columns).read_all().to_pylist(), key=str)
+
+
+def commits(table: Path, kind: str) -> list[dict[str, Any]]:
+    """Return the actions of one kind in all commits."""
+    log = sorted((table / "_delta_log").glob("*.json"))
+    lines = [json.loads(line) for path in log for line in path.read_text("utf-8").splitlines()]
+    return [line[kind] for line in lines if kind in line]

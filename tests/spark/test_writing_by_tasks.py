@@ -1,0 +1,292 @@
+"""`delta_variant.spark.write_table`: what becomes of DataFrames, and of tasks that fail or run twice."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from spark.tables import commits, data_files, listed_files, rows
+
+import delta_variant as dv
+from delta_variant import spark as dvs
+from delta_variant.errors import (
+    CommitConflictError,
+    InvalidJsonError,
+    SchemaError,
+    TableExistsError,
+    UnsupportedFeatureError,
+)
+from delta_variant.spark.attempts import Attempt, Job, remove_lost
+from delta_variant.store import open_store, put
+
+EVENT = 'concat(\'{"n":\', id, \',"user":{"name":"u\', id % 7, \'"}}\') AS event'
+EVERY_TYPE = [
+    "id",
+    "CASE WHEN id % 2 = 0 THEN parse_json(concat('{\"a\":', id, '}')) END AS v",
+    "array(parse_json('1'), NULL) AS a",
+    "map('k', parse_json('[2]')) AS m",
+    "CASE WHEN id % 3 > 0 THEN named_struct('e', CASE WHEN id = 1 THEN parse_json('{\"k\":1}') END) END AS s",
+    "timestamp'2026-01-01 00:00:00' AS t",
+    "timestamp_ntz'2026-01-01 00:00:00' AS ntz",
+    "date'2026-01-01' AS d",
+    "CAST(1.5 AS DECIMAL(5,2)) AS dec",
+    "CAST(id AS SMALLINT) AS small",
+    "CAST('x' AS BINARY) AS bin",
+]
+
+
+def events(spark: SparkSession, count: int = 100, partitions: int = 3) -> DataFrame:
+    return spark.range(0, count, 1, partitions).selectExpr("id", EVENT)
+
+
+def lines(spark: SparkSession, *texts: str) -> DataFrame:
+    """Return one row for each text, each in a partition of its own."""
+    return spark.createDataFrame([(text,) for text in texts], "event string").repartitionByRange(
+        len(texts), "event"
+    )
+
+
+def test_json_text_becomes_a_shredded_variant_and_every_file_is_shredded_alike(spark: SparkSession, tmp_path):
+    result = dvs.write_table(events(spark), tmp_path / "t", variant_columns=["event"])
+    assert (result.version, result.rows, result.invalid, len(result.files)) == (0, 100, 0, 3)
+    paths = {tuple((path.path, str(path.type)) for path in file.variants["event"]) for file in result.files}
+    assert paths == {((("n",), "int64"), (("user", "name"), "string"))}
+    assert rows(tmp_path / "t", id="id", text="to_json(event)")[1] == {
+        "id": 1,
+        "text": '{"n":1,"user":{"name":"u1"}}',
+    }
+    assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
+    assert commits(tmp_path / "t", "commitInfo")[0]["operationMetrics"]["numOutputRows"] == "100"
+    assert all(json.loads(add["stats"])["minValues"]["event"] for add in commits(tmp_path / "t", "add"))
+
+
+def test_columns_of_every_type_arrive_and_variants_stay_what_they_are(spark: SparkSession, tmp_path: Path):
+    dvs.write_table(spark.range(0, 3, 1, 1).selectExpr(*EVERY_TYPE), tmp_path / "t")
+    assert rows(tmp_path / "t", id="id", v="to_json(v)", e="to_json(s.e)") == [
+        {"id": 0, "v": '{"a":0}', "e": None},
+        {"id": 1, "v": None, "e": '{"k":1}'},
+        {"id": 2, "v": '{"a":2}', "e": None},
+    ]
+    first = dv.read_table(tmp_path / "t", where="id = 0").read_all().to_pylist()[0]
+    assert [dv.to_json([each])[0].as_py() if each else None for each in first["a"]] == ["1", None]
+    assert [(key, dv.to_json([each])[0].as_py()) for key, each in first["m"]] == [("k", "[2]")]
+    assert {name: first[name] for name in ("t", "ntz", "d", "dec", "small", "bin")} == {
+        "t": dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc),
+        "ntz": dt.datetime(2026, 1, 1),
+        "d": dt.date(2026, 1, 1),
+        "dec": Decimal("1.50"),
+        "small": 0,
+        "bin": b"x",
+    }
+    fields = {field.name: field for field in dv.load_snapshot(tmp_path / "t").schema.fields}
+    assert [dv.schema.describe(fields[name].type) for name in ("small", "ntz", "a")] == [
+        "short",
+        "timestamp_ntz",
+        "array<variant>",
+    ]
+
+
+def test_each_task_has_one_file_for_each_partition_of_the_table(spark: SparkSession, tmp_path: Path):
+    df = events(spark, 90).selectExpr("*", "nullif(id % 3, 2) AS day")
+    result = dvs.write_table(df, tmp_path / "t", variant_columns=["event"], partition_by="day")
+    assert len(result.files) == 9
+    assert {add["partitionValues"]["day"] for add in commits(tmp_path / "t", "add")} == {"0", "1", None}
+    found = rows(tmp_path / "t", id="id", day="day")
+    assert found == sorted(({"id": n, "day": n % 3 if n % 3 < 2 else None} for n in range(90)), key=str)
+
+
+def test_an_append_fits_the_table_or_is_refused(spark: SparkSession, tmp_path: Path):
+    dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
+    with pytest.raises(TableExistsError, match="mode='append'"):
+        dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
+    assert dvs.write_table(events(spark, 10), tmp_path / "t", mode="ignore").version is None
+    with pytest.raises(SchemaError, match="event"):
+        dvs.write_table(events(spark, 10), tmp_path / "t", mode="append")
+    with pytest.raises(SchemaError, match="more"):
+        dvs.write_table(spark.range(1).selectExpr("id", "1 AS more"), tmp_path / "t", mode="append")
+    merged = spark.range(1).selectExpr("id", "1 AS more")
+    assert dvs.write_table(merged, tmp_path / "t", mode="append", schema_mode="merge").version == 1
+    before = data_files(tmp_path / "t")
+    with pytest.raises(SchemaError, match="interval"):
+        dvs.write_table(spark.sql("SELECT interval '1' day AS i"), tmp_path / "u")
+    assert data_files(tmp_path / "t") == before
+    assert not (tmp_path / "u").exists()
+
+
+def test_a_given_shredding_schema_and_none_are_kept(spark: SparkSession, tmp_path: Path):
+    given = dv.ShreddingSchema.of({"n": pa.int64()})
+    written = dvs.write_table(events(spark), tmp_path / "t", variant_columns=["event"], shredding=given).files
+    assert {path.path for file in written for path in file.variants["event"]} == {("n",)}
+    written = dvs.write_table(events(spark), tmp_path / "u", variant_columns=["event"], shredding=None).files
+    assert {path.path for file in written for path in file.variants["event"]} == set()
+
+
+def test_a_line_that_is_no_json_is_an_error_and_nothing_is_left(spark: SparkSession, tmp_path: Path):
+    df = lines(spark, '{"a":1}', '{"a":2', '{"a":3}')
+    with pytest.raises(InvalidJsonError, match=r"partition \d, row 0, column 'event', byte 7 of the text: "):
+        dvs.write_table(df, tmp_path / "t", variant_columns=["event"])
+    assert data_files(tmp_path / "t") == set()
+    assert not (tmp_path / "t" / "_delta_log").exists()
+
+
+def test_lines_that_are_no_json_are_rejected_with_their_places(spark: SparkSession, tmp_path: Path):
+    result = dvs.write_table(
+        lines(spark, '{"a":1}', '{"a":2', '{"a":3}'),
+        tmp_path / "t",
+        variant_columns=["event"],
+        on_invalid="reject",
+        rejects=tmp_path / "rejects",
+    )
+    assert (result.rows, result.invalid) == (2, 1)
+    [file] = (tmp_path / "rejects").iterdir()
+    [reject] = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert (reject["row"], reject["byte"], reject["text"]) == (0, 7, '{"a":2')
+    assert rows(tmp_path / "t", a="event:a::int") == [{"a": 1}, {"a": 3}]
+
+
+def test_lines_that_are_no_json_become_null(spark: SparkSession, tmp_path: Path):
+    df = lines(spark, '{"a":1}', '{"a":2', '{"a":3}')
+    result = dvs.write_table(df, tmp_path / "t", variant_columns=["event"], on_invalid="null")
+    assert (result.rows, result.invalid) == (3, 1)
+    assert rows(tmp_path / "t", a="event:a::int") == [{"a": 1}, {"a": 3}, {"a": None}]
+
+
+def test_a_task_that_fails_twice_and_then_succeeds_leaves_each_row_once(spark: SparkSession, tmp_path: Path):
+    def fail_twice(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        for number, batch in enumerate(batches):
+            if number == 1 and context.partitionId() == 1 and context.attemptNumber() < 2:
+                raise OSError("the disk is gone")
+            yield batch
+
+    df = spark.range(0, 60_000, 1, 2).selectExpr("id", EVENT).mapInArrow(fail_twice, "id long, event string")
+    # Small files, so that an attempt has some behind it when it fails.
+    result = dvs.write_table(df, tmp_path / "t", variant_columns=["event"], target_file_size=1000)
+    assert result.rows == 60_000
+    assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
+    [summary] = (
+        dv.read_table(tmp_path / "t", columns=["id"])
+        .read_all()
+        .group_by([])
+        .aggregate([("id", "sum"), ("id", "count_distinct")])
+        .to_pylist()
+    )
+    assert summary == {"id_sum": 60_000 * 59_999 // 2, "id_count_distinct": 60_000}
+
+
+def test_a_job_that_fails_commits_nothing_and_leaves_nothing(spark: SparkSession, tmp_path: Path):
+    def fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(batches):
+            if number == 1 and TaskContext.get().partitionId() == 1:
+                raise OSError("the disk is gone")
+            yield batch
+
+    dvs.write_table(events(spark), tmp_path / "t", variant_columns=["event"])
+    before = data_files(tmp_path / "t")
+    df = spark.range(0, 60_000, 1, 2).selectExpr("id", EVENT).mapInArrow(fail, "id long, event string")
+    with pytest.raises(Exception, match="the disk is gone"):
+        dvs.write_table(
+            df,
+            tmp_path / "t",
+            mode="append",
+            variant_columns=["event"],
+            target_file_size=1000,
+            shredding=None,
+        )
+    assert data_files(tmp_path / "t") == before
+    assert dv.load_snapshot(tmp_path / "t").version == 0
+
+
+def test_what_attempts_leave_that_were_killed_is_removed(tmp_path: Path):
+    place, job = open_store(tmp_path), Job.of(None)
+    won, lost, other = (Attempt(place, job, 3) for _ in range(3))
+    for attempt in (won, lost, other):
+        put(place, f"day=1/{attempt.file_name(0)}.zstd.parquet", b"")
+    unknown = Attempt(place, Job.of(None), 3)
+    put(place, f"{unknown.file_name(0)}.zstd.parquet", b"")
+
+    remove_lost([place], job, [won.identity], of_all_runs=True)
+    assert {Path(path).name for path in data_files(tmp_path)} == {
+        f"{won.file_name(0)}.zstd.parquet",
+        f"{unknown.file_name(0)}.zstd.parquet",
+        unknown.identity,
+    }
+
+
+def test_a_run_leaves_the_files_of_another_run_of_the_job_until_it_is_committed(tmp_path: Path):
+    place = open_store(tmp_path)
+    txn = dv.actions.Txn(app_id="app", version=1)
+    first, second = (Attempt(place, Job.of(txn), 0) for _ in range(2))
+    for attempt in (first, second):
+        put(place, f"{attempt.file_name(0)}.parquet", b"")
+    remove_lost([place], second.job, (), of_all_runs=False)
+    assert f"{first.file_name(0)}.parquet" in data_files(tmp_path)
+    remove_lost([place], second.job, (), of_all_runs=True)
+    assert data_files(tmp_path) == set()
+
+
+def test_two_drivers_append_at_once(spark: SparkSession, tmp_path: Path):
+    dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
+
+    def append(_: int) -> int | None:
+        df = events(spark, 10)
+        return dvs.write_table(df, tmp_path / "t", mode="append", variant_columns=["event"]).version
+
+    with ThreadPoolExecutor(2) as drivers:
+        assert sorted(drivers.map(append, range(4))) == [1, 2, 3, 4]
+    assert len(rows(tmp_path / "t", id="id")) == 50
+    assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
+
+
+def test_a_write_with_a_txn_happens_once(spark: SparkSession, tmp_path: Path):
+    for version in (0, 1, 1, 0):
+        dvs.write_table(
+            events(spark, 10), tmp_path / "t", mode="append", variant_columns=["event"], txn=("app", version)
+        )
+    assert dv.load_snapshot(tmp_path / "t").version == 1
+    assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
+
+
+def test_of_two_writes_with_one_txn_at_once_one_is_committed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
+    from delta_variant.spark import writing
+
+    run = writing._run
+
+    def run_behind_another(*arguments):
+        monkeypatch.setattr(writing, "_run", run)
+        append()
+        return run(*arguments)
+
+    def append() -> dvs.WriteResult:
+        return dvs.write_table(
+            events(spark, 10), tmp_path / "t", mode="append", variant_columns=["event"], txn=("app", 1)
+        )
+
+    monkeypatch.setattr(writing, "_run", run_behind_another)
+    with pytest.raises(CommitConflictError, match="app"):
+        append()
+    assert len(rows(tmp_path / "t", id="id")) == 20
+    assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
+
+
+def test_a_stream_is_refused_by_the_batch_function(spark: SparkSession, tmp_path: Path):
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(UnsupportedFeatureError, match="batch_writer"):
+        dvs.write_table(stream, tmp_path / "t")
+
+
+def test_storage_options_and_targets_go_to_the_executors(spark: SparkSession, tmp_path: Path):
+    uri = (tmp_path / "a table").as_uri()
+    dvs.write_table(events(spark, 5), uri, variant_columns=["event"], storage_options={"allow_http": "true"})
+    assert len(rows(tmp_path / "a table", id="id")) == 5
