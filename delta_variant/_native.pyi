@@ -17,6 +17,7 @@ __all__ = [
     "Positions",
     "bound_column",
     "check_shredding_schema",
+    "describe_bound",
     "draft_column",
     "infer",
     "json_leaves",
@@ -62,6 +63,9 @@ def check_shredding_schema(schema: pa.Field[Any]) -> pa.Field[Any]: ...
 def split_variant(bytes: bytes) -> tuple[bytes, bytes]: ...  # noqa: A002 - the name in the module
 def json_leaves(texts: pa.Array[Any], paths: list[list[str]]) -> list[pa.StringArray]: ...
 def bound_column(texts: pa.Array[Any], key: str, target: pa.DataType) -> pa.Array[Any]: ...
+def describe_bound(
+    bytes: bytes,  # noqa: A002 - the name in the module
+) -> tuple[bool, bytes, list[tuple[str, str, int | None, str]] | None]: ...
 def path_key(names: list[str]) -> str: ...
 def validate(variants: pa.Array[Any]) -> None: ...
 
@@ -114,6 +118,15 @@ class DataFile:
         row_groups: list[int] | None = None,
     ) -> tuple[list[tuple[int, int]], list[list[pa.Array[Any]]]]: ...
     def bounds(self, variants: list[list[str]], max_stats_paths: int) -> list[Any]: ...
+    def check_schema(self, column: list[str]) -> list[tuple[str, str, str]]: ...
+    def check_rows(
+        self,
+        column: list[str],
+        paths: list[tuple[str, list[str]]],
+        least: bytes | None,
+        greatest: bytes | None,
+        deleted: bytes | None = None,
+    ) -> tuple[int, list[tuple[str, str, int, int, str]], list[dict[str, Any]]]: ...
     def read(
         self,
         projections: list[tuple[list[str], tuple[str, list[str | int], bool] | None, pa.Field[Any]]],

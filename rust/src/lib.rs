@@ -1,6 +1,7 @@
 //! The native kernel of `delta_variant`: Variant bytes, Arrow columns and one Parquet file.
 
 pub mod bounds;
+pub mod check;
 pub mod data_file;
 pub mod deletion_vector;
 pub mod draft;
@@ -21,6 +22,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::files::PyDataFileWriter>()?;
     module.add_class::<python::lines::PyLineSplitter>()?;
     module.add_class::<python::lines::PyPositions>()?;
+    module.add_function(wrap_pyfunction!(python::check::py_describe_bound, module)?)?;
     module.add_function(wrap_pyfunction!(python::objects::to_python, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::bound_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::check_shredding_schema, module)?)?;

@@ -10,14 +10,17 @@ use arrow_array::{Array, RecordBatch};
 use arrow_pyarrow::{IntoPyArrow, PyArrowType};
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
-use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use parquet::basic::{Compression, GzipLevel, LogicalType, ZstdLevel};
+use parquet::schema::types::Type;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
+use super::check::{PyColumnCheck, column_report};
 use super::values::{PyArray, PyStep, conflict_option, numeric_option, parse_options, steps};
 use super::{callback_error, choice, run};
 use crate::bounds::{ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
 use crate::data_file::read::{DataFileReader, Draft, Projection, What};
+use crate::check::{PathCheck, check_column, check_schema};
 use crate::data_file::stats::file_bounds;
 use crate::data_file::units::{Input, UnitBounds, page_units, row_group_units};
 use crate::data_file::write::{DataFileWriter, Encoding, OnInvalid, WriteError};
@@ -361,6 +364,35 @@ impl PyDataFile {
         Ok((rows, bounds.collect()))
     }
 
+    /// What is wrong with the schema of the Variant column at a path, as (rule, path in the Variant, message).
+    fn check_schema(&self, column: Vec<String>) -> Vec<(&'static str, String, String)> {
+        let Some(group) = find_group(self.file.schema(), &column) else { return Vec::new() };
+        let faults = check_schema(group).into_iter();
+        faults.map(|fault| (fault.rule, fault.path, fault.message)).collect()
+    }
+
+    /// What is wrong in the rows of the Variant column at a path: see `column_report`.
+    ///
+    /// `paths` are the path keys and names of the bounds in `least` and `greatest`.
+    #[pyo3(signature = (column, paths, least, greatest, deleted=None))]
+    fn check_rows<'py>(
+        &self,
+        py: Python<'py>,
+        column: Vec<String>,
+        paths: Vec<(String, Vec<String>)>,
+        least: Option<&[u8]>,
+        greatest: Option<&[u8]>,
+        deleted: Option<&[u8]>,
+    ) -> PyResult<PyColumnCheck<'py>> {
+        let deleted = deleted.map(deletion_vector::rows).transpose()?;
+        let paths = paths
+            .into_iter()
+            .map(|(key, names)| PathCheck::new(&key, names, least, greatest))
+            .collect::<Result<Vec<_>>>()?;
+        let check = run(py, || check_column(&self.file, &column, &paths, deleted.as_ref()))?;
+        column_report(py, check)
+    }
+
     /// An iterator of record batches of the projections, without the rows of a deletion vector; of all rows, or of
     /// those in `rows`, ranges in order and apart from each other.
     ///
@@ -389,6 +421,19 @@ impl PyDataFile {
         }
         Ok(PyBatches { reader: Mutex::new(reader) }.into_pyobject(py)?.into_any())
     }
+}
+
+/// The group that a path leads to, through structs, lists (`element`) and maps (`key`, `value`).
+fn find_group<'t>(parent: &'t Type, path: &[String]) -> Option<&'t Type> {
+    let Some((step, rest)) = path.split_first() else { return Some(parent) };
+    let fields = if parent.is_group() { parent.get_fields() } else { &[] };
+    let is_nested =
+        matches!(parent.get_basic_info().logical_type_ref(), Some(LogicalType::List | LogicalType::Map));
+    let fields = match fields {
+        [repeated] if is_nested && repeated.is_group() => repeated.get_fields(),
+        fields => fields,
+    };
+    find_group(fields.iter().find(|field| field.name() == step)?, rest)
 }
 
 fn projection((column, what, field): PyProjection) -> Result<Projection> {

@@ -1,5 +1,6 @@
 //! The seam to Python: each binding converts, lets go of the interpreter, calls, converts.
 
+pub mod check;
 pub mod files;
 pub mod lines;
 pub mod objects;

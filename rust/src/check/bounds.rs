@@ -1,0 +1,299 @@
+//! Bounds of paths, as statistics hold them, against the values that rows have there (requirements AU1 to AU9).
+
+use std::cmp::Ordering;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, StructArray};
+
+use crate::error::{Error, Result};
+use crate::json::write::plain;
+use crate::value::path::{self, Step};
+use crate::value::{self, Decimal, Metadata, Value};
+
+/// One bound of one path: its type by the specification's name, and its value as JSON text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    pub key: String,
+    pub type_name: &'static str,
+    /// Of a decimal.
+    pub scale: Option<u8>,
+    pub text: String,
+}
+
+/// What the bytes of a statistics entry hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundReport {
+    /// Whether `value` stands before `metadata`, as in the protocol's example (requirements Z5).
+    pub is_value_first: bool,
+    /// What follows the two.
+    pub rest: Vec<u8>,
+    /// `None` for a Variant that is no object.
+    pub bounds: Option<Vec<Bound>>,
+}
+
+/// Read `metadata‖value`, or `value‖metadata`, with whatever follows.
+pub fn describe_bound(bytes: &[u8]) -> Result<BoundReport> {
+    let (metadata, value, is_value_first) = match value::split_concatenated(bytes) {
+        Ok((metadata, value)) => (metadata, value, false),
+        Err(error) => {
+            let (value, metadata) = value_first(bytes).map_err(|_| error)?;
+            (metadata, value, true)
+        }
+    };
+    let names = Metadata::parse(metadata)?;
+    value::validate(&names, value)?;
+    let bounds = match Value::decode(value)? {
+        Value::Object(object) => Some(
+            object
+                .fields()
+                .map(|field| {
+                    let (id, bytes) = field?;
+                    bound(names.get(id)?, bytes)
+                })
+                .collect::<Result<_>>()?,
+        ),
+        _ => None,
+    };
+    let rest = bytes.get(metadata.len() + value.len()..).unwrap_or_default().to_vec();
+    Ok(BoundReport { is_value_first, rest, bounds })
+}
+
+fn value_first(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
+    let unknown = || Error::Variant("malformed Variant: neither metadata nor a value comes first".into());
+    let (value, metadata) = bytes.split_at(value::size(bytes)?.ok_or_else(unknown)?);
+    Ok((value, Metadata::parse_prefix(metadata)?.as_bytes()))
+}
+
+fn bound(key: &str, bytes: &[u8]) -> Result<Bound> {
+    let value = Value::decode(bytes)?;
+    let scale = match value {
+        Value::Decimal(decimal) => Some(decimal.scale),
+        _ => None,
+    };
+    let type_name = match (&value, bytes.first().map(|header| header >> 2)) {
+        (Value::Decimal(_), Some(8)) => "decimal4",
+        (Value::Decimal(_), Some(9)) => "decimal8",
+        (Value::Decimal(_), _) => "decimal16",
+        _ => value.type_name(),
+    };
+    Ok(Bound { key: key.to_owned(), type_name, scale, text: text(&value) })
+}
+
+fn text(value: &Value<'_>) -> String {
+    let mut out = Vec::new();
+    match value {
+        Value::Object(_) => "{…}".into(),
+        Value::Array(_) => "[…]".into(),
+        value => match plain(&mut out, value) {
+            Ok(()) => String::from_utf8_lossy(&out).into_owned(),
+            Err(error) => error.to_string(),
+        },
+    }
+}
+
+/// Rows that break one rule: how many, the first, and its value.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Faults {
+    pub count: u64,
+    pub row: u64,
+    pub text: String,
+}
+
+impl Faults {
+    fn add(&mut self, row: u64, value: &Value<'_>) {
+        if self.count == 0 {
+            (self.row, self.text) = (row, text(value));
+        }
+        self.count += 1;
+    }
+
+    fn merge(&mut self, later: Self) {
+        if self.count == 0 {
+            (self.row, self.text) = (later.row, later.text);
+        }
+        self.count += later.count;
+    }
+}
+
+/// The bounds of one path, and what the rows have there.
+#[derive(Debug, Clone)]
+pub struct PathCheck {
+    path: Vec<Step>,
+    min: Option<Vec<u8>>,
+    max: Option<Vec<u8>>,
+    /// Rows that have the path.
+    pub present: u64,
+    /// Rows with a Variant null there.
+    pub nulls: Faults,
+    /// Rows with a NaN there.
+    pub nans: Faults,
+    /// Rows with a value of a type that does not compare with the bounds.
+    pub others: Faults,
+    pub below: Faults,
+    pub above: Faults,
+    pub min_attained: bool,
+    pub max_attained: bool,
+}
+
+impl PathCheck {
+    /// The check of `key`, which leads through `names`, by the two Variants of a file's statistics.
+    pub fn new(key: &str, names: Vec<String>, least: Option<&[u8]>, greatest: Option<&[u8]>) -> Result<Self> {
+        let of = |bytes: Option<&[u8]>| bytes.map(|bytes| bound_bytes(bytes, key)).transpose();
+        Ok(PathCheck {
+            path: names.into_iter().map(Step::Field).collect(),
+            min: of(least)?.flatten(),
+            max: of(greatest)?.flatten(),
+            present: 0,
+            nulls: Faults::default(),
+            nans: Faults::default(),
+            others: Faults::default(),
+            below: Faults::default(),
+            above: Faults::default(),
+            min_attained: false,
+            max_attained: false,
+        })
+    }
+
+    /// Take in the slots of `variants`, whose rows are in `rows`.
+    pub fn update(&mut self, variants: &StructArray, rows: &[Option<u64>]) -> Result<()> {
+        let (metadata, values) =
+            (variants.column(0).as_binary::<i32>(), variants.column(1).as_binary::<i32>());
+        let (min, max) = (self.min.clone(), self.max.clone());
+        let [min, max] = [&min, &max].map(|bound| bound.as_deref().map(Value::decode).transpose());
+        let (min, max) = (min?, max?);
+        for (slot, row) in rows.iter().enumerate() {
+            let Some(row) = row.filter(|_| variants.is_valid(slot)) else { continue };
+            let names = Metadata::parse(metadata.value(slot))?;
+            if let Some(bytes) = path::get(&names, values.value(slot), &self.path)? {
+                self.take(&Value::decode(bytes)?, min.as_ref(), max.as_ref(), row);
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, value: &Value<'_>, min: Option<&Value<'_>>, max: Option<&Value<'_>>, row: u64) {
+        self.present += 1;
+        match value {
+            Value::Null => return self.nulls.add(row, value),
+            Value::Float(number) if number.is_nan() => return self.nans.add(row, value),
+            Value::Double(number) if number.is_nan() => return self.nans.add(row, value),
+            _ => {}
+        }
+        let sides = [min, max].map(|bound| bound.map(|bound| compare(value, bound)));
+        if sides.contains(&Some(None)) {
+            return self.others.add(row, value);
+        }
+        match sides[0].flatten() {
+            Some(Ordering::Less) => self.below.add(row, value),
+            Some(Ordering::Equal) => self.min_attained = true,
+            _ => self.min_attained |= min.is_some_and(|min| is_cut_min(value, min)),
+        }
+        match sides[1].flatten() {
+            Some(Ordering::Greater) => self.above.add(row, value),
+            Some(Ordering::Equal) => self.max_attained = true,
+            _ => self.max_attained |= max.is_some_and(|max| is_cut_max(value, max)),
+        }
+    }
+
+    /// Take in what later rows have.
+    pub fn merge(&mut self, later: Self) {
+        self.present += later.present;
+        self.nulls.merge(later.nulls);
+        self.nans.merge(later.nans);
+        self.others.merge(later.others);
+        self.below.merge(later.below);
+        self.above.merge(later.above);
+        self.min_attained |= later.min_attained;
+        self.max_attained |= later.max_attained;
+    }
+}
+
+fn bound_bytes(bytes: &[u8], key: &str) -> Result<Option<Vec<u8>>> {
+    let (metadata, value) = match value::split_concatenated(bytes) {
+        Ok(parts) => parts,
+        Err(error) => value_first(bytes).map(|(value, metadata)| (metadata, value)).map_err(|_| error)?,
+    };
+    match Value::decode(value)? {
+        Value::Object(object) => Ok(object.get(&Metadata::parse(metadata)?, key)?.map(<[u8]>::to_vec)),
+        _ => Ok(None),
+    }
+}
+
+/// How two values of one equivalence class compare; `None` for values of two classes (requirements E-Q1).
+fn compare(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
+    use Value::*;
+    if let (Some(a), Some(b)) = (exact(a), exact(b)) {
+        return Some(compare_exact(a, b));
+    }
+    if let (Some((a, a_zone)), Some((b, b_zone))) = (nanos(a), nanos(b)) {
+        return (a_zone == b_zone).then(|| a.cmp(&b));
+    }
+    match (a, b) {
+        (Float(a), Float(b)) => a.partial_cmp(b),
+        (Double(a), Double(b)) => a.partial_cmp(b),
+        (Boolean(a), Boolean(b)) => Some(a.cmp(b)),
+        (Date(a), Date(b)) => Some(a.cmp(b)),
+        (Time(a), Time(b)) => Some(a.cmp(b)),
+        (String(a), String(b)) => Some(a.cmp(b)),
+        (Binary(a), Binary(b)) => Some(a.cmp(b)),
+        (Uuid(a), Uuid(b)) => Some(a.cmp(b)),
+        _ => None,
+    }
+}
+
+fn exact(value: &Value<'_>) -> Option<Decimal> {
+    let unscaled = match *value {
+        Value::Int8(v) => v.into(),
+        Value::Int16(v) => v.into(),
+        Value::Int32(v) => v.into(),
+        Value::Int64(v) => v.into(),
+        Value::Decimal(decimal) => return Some(decimal),
+        _ => return None,
+    };
+    Some(Decimal { unscaled, scale: 0 })
+}
+
+fn compare_exact(a: Decimal, b: Decimal) -> Ordering {
+    let scale = a.scale.max(b.scale);
+    let widen = |d: Decimal| d.unscaled.checked_mul(10_i128.checked_pow(u32::from(scale - d.scale))?);
+    match (widen(a), widen(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        // What overflows is further from zero than anything that does not.
+        (None, _) => a.unscaled.cmp(&0),
+        (_, None) => 0.cmp(&b.unscaled),
+    }
+}
+
+/// A timestamp in nanoseconds, and whether it has a zone.
+fn nanos(value: &Value<'_>) -> Option<(i128, bool)> {
+    Some(match *value {
+        Value::Timestamp(v) => (i128::from(v) * 1000, true),
+        Value::TimestampNtz(v) => (i128::from(v) * 1000, false),
+        Value::TimestampNanos(v) => (v.into(), true),
+        Value::TimestampNtzNanos(v) => (v.into(), false),
+        _ => return None,
+    })
+}
+
+/// How many characters a bound keeps of a string at least, when it keeps not all (requirements TR1, TR2).
+const MIN_CUT_CHARS: usize = 16;
+
+/// Whether a string begins with a bound that was cut; `?` stands for a character that was cut in two.
+fn is_cut_min(value: &Value<'_>, min: &Value<'_>) -> bool {
+    match (value, min) {
+        (Value::String(value), Value::String(min)) => {
+            let kept = min.strip_suffix('?').unwrap_or(min);
+            min.chars().count() >= MIN_CUT_CHARS && value.starts_with(kept)
+        }
+        _ => false,
+    }
+}
+
+fn is_cut_max(value: &Value<'_>, max: &Value<'_>) -> bool {
+    match (value, max) {
+        (Value::String(value), Value::String(max)) => {
+            max.strip_suffix(char::MAX).is_some_and(|kept| value.starts_with(kept))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,209 @@
+//! The Parquet schema of a Variant column, held against the rules for it (requirements 2.2 and 2.6).
+
+use std::collections::HashSet;
+
+use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as PhysicalType};
+use parquet::schema::types::Type;
+
+use crate::shred::schema::MAX_SCHEMA_DEPTH;
+use crate::value::path::push_field;
+
+/// One rule that the schema of a Variant column breaks at one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaFault {
+    pub rule: &'static str,
+    pub path: String,
+    pub message: String,
+}
+
+/// All that is wrong with `group` as the group of a Variant column.
+pub fn check_schema(group: &Type) -> Vec<SchemaFault> {
+    let mut check = Check { faults: Vec::new() };
+    if !group.is_group() {
+        check.add("P-S1", "$", "the column is no group of `metadata`, `value` and `typed_value`");
+        return check.faults;
+    }
+    match group.get_basic_info().logical_type_ref() {
+        Some(LogicalType::Variant(variant)) if !matches!(variant.specification_version, Some(1)) => {
+            check.annotation(variant.specification_version)
+        }
+        Some(LogicalType::Variant(_)) => {}
+        None => check.add("P-S2", "$", "the group has no annotation VARIANT(1)"),
+        Some(_) => check.add("P-S2", "$", "the group has another annotation than VARIANT(1)"),
+    }
+    check.metadata(group);
+    check.group(group, "$", true, 0);
+    check.faults
+}
+
+struct Check {
+    faults: Vec<SchemaFault>,
+}
+
+impl Check {
+    fn add(&mut self, rule: &'static str, path: &str, message: &str) {
+        self.faults.push(SchemaFault { rule, path: path.to_owned(), message: message.to_owned() });
+    }
+
+    fn annotation(&mut self, version: Option<i8>) {
+        match version {
+            Some(version) => {
+                let message = format!("the annotation is VARIANT({version}), and only VARIANT(1) is known");
+                self.faults.push(SchemaFault { rule: "P-S2v", path: "$".into(), message });
+            }
+            None => self.add("P-S2v", "$", "the annotation VARIANT has no version, which Spark refuses"),
+        }
+    }
+
+    fn metadata(&mut self, group: &Type) {
+        match member(group, "metadata") {
+            None => self.add("P-S1", "$", "the group has no `metadata`"),
+            Some(metadata) if !is_bytes(metadata) => self.add("P-S1", "$", "`metadata` is not binary"),
+            Some(metadata) if repetition(metadata) != Some(Repetition::REQUIRED) => {
+                self.add("P-S1m", "$", "`metadata` is not required")
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn group(&mut self, group: &Type, path: &str, is_root: bool, depth: usize) {
+        if depth > MAX_SCHEMA_DEPTH {
+            return self.add("P-S9", path, "the shredding schema nests too deep");
+        }
+        self.names(group, path, is_root);
+        let (value, typed) = (member(group, "value"), member(group, "typed_value"));
+        if value.is_some_and(|value| !is_bytes(value)) {
+            self.add("P-S1", path, "`value` is not binary");
+        }
+        match (value, typed) {
+            (None, None) => self.add("P-S4", path, "there is neither a `value` nor a `typed_value`"),
+            (None, Some(_)) => self.add(
+                "P-S4v",
+                path,
+                "there is no `value` beside `typed_value`, so Spark derives no bounds",
+            ),
+            (Some(value), None) if is_root && repetition(value) != Some(Repetition::REQUIRED) => {
+                self.add("P-S3o", path, "`value` is not required, and there is no `typed_value`")
+            }
+            _ => {}
+        }
+        if let Some(typed) = typed {
+            self.typed_value(typed, path, depth);
+        }
+    }
+
+    /// Names that no such group has; those that begin with `_` are ignored by readers.
+    fn names(&mut self, group: &Type, path: &str, is_root: bool) {
+        let mut seen = HashSet::new();
+        for field in group.get_fields() {
+            let name = field.name();
+            if !seen.insert(name) {
+                self.add("P-S10", path, &format!("two columns are called {name:?}"));
+            }
+            match name {
+                "value" | "typed_value" => {}
+                "metadata" if is_root => {}
+                _ if name.starts_with('_') => {
+                    self.add("P-X1", path, &format!("the column {name:?} is no part of a Variant group"))
+                }
+                _ => self.add("P-X2", path, &format!("the column {name:?} is no part of a Variant group")),
+            }
+        }
+    }
+
+    fn typed_value(&mut self, typed: &Type, path: &str, depth: usize) {
+        let logical = typed.get_basic_info().logical_type_ref();
+        if repetition(typed) != Some(Repetition::OPTIONAL) {
+            self.add("P-S1t", path, "`typed_value` is not optional");
+        }
+        if !typed.is_group() {
+            if let Some(message) = unknown_leaf(typed) {
+                self.add("P-S9", path, &message);
+            }
+            return;
+        }
+        match logical {
+            Some(LogicalType::List) => self.list(typed, path, depth),
+            None => self.object(typed, path, depth),
+            Some(LogicalType::Variant(_)) => self.add("P-S9", path, "`typed_value` is itself a Variant"),
+            Some(_) => {
+                self.add("P-S9", path, "`typed_value` is a group that is neither an object nor a list")
+            }
+        }
+    }
+
+    fn object(&mut self, object: &Type, path: &str, depth: usize) {
+        let mut seen = HashSet::new();
+        for field in object.get_fields() {
+            let mut field_path = path.to_owned();
+            push_field(&mut field_path, field.name());
+            if !seen.insert(field.name()) {
+                self.add("P-S10", path, &format!("two shredded fields are called {:?}", field.name()));
+            }
+            if !field.is_group() {
+                self.add("P-S9", &field_path, "a shredded field is no group of `value` and `typed_value`");
+                continue;
+            }
+            if repetition(field) != Some(Repetition::REQUIRED) {
+                self.add("P-S7", &field_path, "the group of a shredded field is not required");
+            }
+            self.group(field, &field_path, false, depth + 1);
+        }
+    }
+
+    fn list(&mut self, list: &Type, path: &str, depth: usize) {
+        let element_path = format!("{path}[*]");
+        let element = match list.get_fields() {
+            [repeated] if repeated.is_group() && repetition(repeated) == Some(Repetition::REPEATED) => {
+                match repeated.get_fields() {
+                    [element] if element.is_group() => element,
+                    _ => return self.add("P-S6", &element_path, "the list is not of three levels"),
+                }
+            }
+            _ => return self.add("P-S6", &element_path, "the list is not of three levels"),
+        };
+        if repetition(element) != Some(Repetition::REQUIRED) {
+            self.add("W10", &element_path, "the group of the elements is not required");
+        }
+        self.group(element, &element_path, false, depth + 1);
+    }
+}
+
+fn member<'t>(group: &'t Type, name: &str) -> Option<&'t Type> {
+    group.get_fields().iter().find(|field| field.name() == name).map(AsRef::as_ref)
+}
+
+fn is_bytes(field: &Type) -> bool {
+    field.is_primitive()
+        && field.get_physical_type() == PhysicalType::BYTE_ARRAY
+        && field.get_basic_info().logical_type_ref().is_none()
+}
+
+fn repetition(field: &Type) -> Option<Repetition> {
+    let info = field.get_basic_info();
+    info.has_repetition().then(|| info.repetition())
+}
+
+/// Why a leaf is of no type that `typed_value` may have.
+fn unknown_leaf(leaf: &Type) -> Option<String> {
+    use PhysicalType::*;
+    let (physical, logical) = (leaf.get_physical_type(), leaf.get_basic_info().logical_type_ref());
+    let is_known = match (physical, logical) {
+        (BOOLEAN | INT32 | INT64 | FLOAT | DOUBLE | BYTE_ARRAY, None) => true,
+        (INT32, Some(LogicalType::Integer(int))) => int.is_signed && matches!(int.bit_width, 8 | 16 | 32),
+        (INT64, Some(LogicalType::Integer(int))) => int.is_signed && int.bit_width == 64,
+        (INT32 | INT64 | BYTE_ARRAY | FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Decimal(_))) => true,
+        (INT32, Some(LogicalType::Date)) => true,
+        (INT64, Some(LogicalType::Time(time))) => {
+            !time.is_adjusted_to_u_t_c && matches!(time.unit, TimeUnit::MICROS)
+        }
+        (INT64, Some(LogicalType::Timestamp(time))) => {
+            matches!(time.unit, TimeUnit::MICROS | TimeUnit::NANOS)
+        }
+        (BYTE_ARRAY, Some(LogicalType::String)) => true,
+        (FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Uuid)) => true,
+        _ => false,
+    };
+    let annotation = logical.map_or_else(String::new, |logical| format!(" {logical:?}"));
+    (!is_known).then(|| format!("`typed_value` is {physical}{annotation}, which no Variant is shredded as"))
+}
