@@ -37,6 +37,7 @@ __all__ = [
     "WrittenFile",
     "check_layout",
     "check_option",
+    "compute_stats",
     "file_stats",
     "infer_shredding",
     "naming",
@@ -476,6 +477,22 @@ def file_stats(
         return from_report(
             file.num_rows, file.bounds(variants, max_variant_stats_paths), file.schema.names, None
         )
+
+
+def compute_stats(
+    file: _native.DataFile,
+    variants: Sequence[Path],
+    *,
+    max_variant_stats_paths: int = MAX_STATS_PATHS,
+    indexed: Collection[Path] | None = None,
+) -> FileStatistics:
+    """Return the statistics of an open file, computed from all rows of its data.
+
+    `variants` are its Variant columns, through structs, `indexed` the leaf columns that have statistics, None
+    for all. Raises DataFileError.
+    """
+    columns = file.bounds([list(path) for path in variants], max_variant_stats_paths)
+    return from_report(file.num_rows, columns, file.schema.names, indexed)
 
 
 def variant_columns(file: _native.DataFile) -> list[str]:

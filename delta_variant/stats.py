@@ -21,10 +21,13 @@ from .errors import InvalidStatisticsError, InvalidZ85Error, MalformedVariantErr
 from .variant import Variant, from_concatenated
 
 __all__ = [
+    "Bound",
+    "BoundText",
     "FileStatistics",
     "bounds_at",
     "decode",
     "decode_bound",
+    "describe_bound",
     "encode_bound",
     "from_report",
     "texts_at",
@@ -146,6 +149,43 @@ def bounds_at(texts: pa.StringArray, path_key: str, arrow_type: pa.DataType) -> 
     Null where an entry cannot be decoded, has no such path, or a bound whose order is not that of the type.
     """
     return _native.bound_column(texts, path_key, arrow_type)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One side of one path: its type by the specification's name, the scale of a decimal, and JSON text."""
+
+    type: str
+    scale: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class BoundText:
+    """What the text of a statistics entry holds, down to how it was printed.
+
+    `bounds` are by path key, None for a Variant that is no object. `rest` is what follows the Variant, which
+    should be fewer than four zero bytes; `is_cut` tells text whose last block is cut (Z5).
+    """
+
+    data: bytes
+    bounds: Mapping[str, Bound] | None
+    is_value_first: bool
+    rest: bytes
+    is_cut: bool
+
+
+def describe_bound(text: str) -> BoundText:
+    """Return what the text of a statistics entry holds; raises InvalidStatisticsError."""
+    try:
+        data = z85.decode(text)
+        is_value_first, rest, bounds = _native.describe_bound(data)
+    except (InvalidZ85Error, MalformedVariantError) as error:
+        raise InvalidStatisticsError(f"{text!r} holds no Variant: {error}") from error
+    members = (
+        None if bounds is None else {key: Bound(kind, scale, shown) for key, kind, scale, shown in bounds}
+    )
+    return BoundText(data, members, is_value_first, rest, len(text) % z85.BLOCK_CHARACTERS != 0)
 
 
 def from_report(
