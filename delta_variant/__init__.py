@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from .audit import Audit, Finding, audit_table
 from .data_file import file_stats
 from .draft import migrate_draft
 from .errors import DeltaVariantError
 from .json_lines import read_json_lines
 from .log import load_snapshot
 from .read import read_table
+from .repair import repair_table
 from .shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
 from .snapshot import Snapshot
 from .values import try_variant_get, variant_get
@@ -15,11 +17,14 @@ from .variant import Variant, parse_json, to_json
 from .write import write_table
 
 __all__ = [
+    "Audit",
     "DeltaVariantError",
+    "Finding",
     "ShreddingSchema",
     "Snapshot",
     "Variant",
     "__version__",
+    "audit_table",
     "file_stats",
     "infer_shredding_schema",
     "load_snapshot",
@@ -27,6 +32,7 @@ __all__ = [
     "parse_json",
     "read_json_lines",
     "read_table",
+    "repair_table",
     "shred",
     "to_json",
     "try_variant_get",

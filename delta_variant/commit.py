@@ -1,7 +1,8 @@
 """Commits: a new table, or files for a table that there is, checked against concurrent writers and retried.
 
 A commit is never overwritten. An append depends on the protocol, the metadata and its `txn` only, so it goes
-through behind any other commit that leaves these alone (PROTOCOL.md, "Commit Provenance Information",
+through behind any other commit that leaves these alone; files that are committed once more rely on these, too
+(PROTOCOL.md, "Commit Provenance Information",
 "In-Commit Timestamps", "Row Tracking").
 """
 
@@ -14,7 +15,18 @@ from typing import Any
 import msgspec
 
 from . import features, log, properties
-from .actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, Txn
+from .actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Txn,
+    decode_path,
+    file_key,
+)
 from .errors import (
     CommitConflictError,
     MalformedLogError,
@@ -25,7 +37,7 @@ from .errors import (
 from .snapshot import Snapshot
 from .store import Store
 
-__all__ = ["Clock", "add_files", "create_table"]
+__all__ = ["Clock", "add_files", "create_table", "recommit_files"]
 
 Clock = Callable[[], int]
 """Gives the time in milliseconds since 1970."""
@@ -96,6 +108,50 @@ def add_files(
         tuple(msgspec.structs.replace(add, data_change=data_change) for add in adds),
         provenance,
     )
+    return _commit_behind(snapshot, draft, clock, max_attempts, lambda action: _obstacle(action, txn))
+
+
+def recommit_files(
+    snapshot: Snapshot,
+    adds: Sequence[AddFile],
+    *,
+    operation: str,
+    operation_parameters: Mapping[str, Any] | None = None,
+    operation_metrics: Mapping[str, int | str] | None = None,
+    clock: Clock,
+    engine_info: str,
+    txn_id: str,
+    max_attempts: int = 1000,
+) -> int:
+    """Commit files that `snapshot` has once more, with `dataChange=false`, and return the version.
+
+    The fields of `adds` are theirs, row ids too. Raises CommitConflictError when a concurrent commit changed
+    protocol or metadata, or removed or committed one of the files: what is known of it no longer holds.
+    """
+    provenance = _Provenance(
+        operation, operation_parameters, operation_metrics, engine_info, txn_id, snapshot.version, False
+    )
+    unchanged = tuple(msgspec.structs.replace(add, data_change=False) for add in adds)
+    draft = _Draft(snapshot.protocol, snapshot.metadata, unchanged, (), provenance)
+    paths = {decode_path(add.path) for add in adds}
+
+    def obstacle(action: Action) -> str | None:
+        if isinstance(action, AddFile | RemoveFile) and file_key(action)[0] in paths:
+            verb = "removed" if isinstance(action, RemoveFile) else "committed"
+            return f"{verb} {file_key(action)[0]}"
+        return _obstacle(action, None)
+
+    return _commit_behind(snapshot, draft, clock, max_attempts, obstacle)
+
+
+def _commit_behind(
+    snapshot: Snapshot,
+    draft: _Draft,
+    clock: Clock,
+    max_attempts: int,
+    obstacle: Callable[[Action], str | None],
+) -> int:
+    """Commit behind whatever was committed since `snapshot`, unless an action of it is in the way."""
     base = _Base(
         snapshot.version, snapshot.timestamp, _high_water_mark(snapshot.domain_metadata.values(), -1)
     )
@@ -105,10 +161,11 @@ def add_files(
             log.write_commit(snapshot.store, version, _actions(draft, base, clock))
         except VersionExistsError:
             winners = log.read_commits(snapshot.store, base.version)
+            txn_id = draft.provenance.txn_id
             own = next((won for won, actions in winners if _is_own(actions, txn_id)), None)
             if own is not None:
                 return own
-            base = _behind(base, winners, snapshot.uri, txn)
+            base = _behind(base, winners, snapshot.uri, obstacle)
         else:
             return version
     raise CommitConflictError(
@@ -238,14 +295,18 @@ def _high_water_mark(actions: Iterable[Action], known: int) -> int:
     return known
 
 
-def _behind(base: _Base, winners: Sequence[log.CommitActions], uri: str, txn: Txn | None) -> _Base:
+def _behind(
+    base: _Base,
+    winners: Sequence[log.CommitActions],
+    uri: str,
+    obstacle: Callable[[Action], str | None],
+) -> _Base:
     """Return the base behind the commits that came first, or raise CommitConflictError for one in the way."""
     for version, actions in winners:
         for action in actions:
-            if obstacle := _obstacle(action, txn):
+            if (what := obstacle(action)) is not None:
                 raise CommitConflictError(
-                    f"{uri}: version {version}, committed meanwhile, {obstacle}; "
-                    "load the table again and retry"
+                    f"{uri}: version {version}, committed meanwhile, {what}; load the table again and retry"
                 )
         timestamps = (action.in_commit_timestamp for action in actions if isinstance(action, CommitInfo))
         base = replace(

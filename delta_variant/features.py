@@ -20,6 +20,7 @@ __all__ = [
     "FEATURES",
     "TableFeature",
     "check_may_append",
+    "check_may_commit",
     "check_may_read",
     "new_table_protocol",
     "shredding_enabled",
@@ -213,10 +214,25 @@ def check_may_read(protocol: Protocol, schema: StructType, where: str) -> None:
 def check_may_append(
     protocol: Protocol, configuration: Mapping[str, str], schema: StructType, where: str
 ) -> None:
-    """Raise unless this library appends to the table at `where` rightly; includes `check_may_read`.
+    """Raise unless this library appends to the table at `where` rightly; includes `check_may_commit`.
 
-    `UnsupportedFeatureError` names each writer feature, constraint and property that it cannot honour;
-    `ProtocolError` a property or a type that needs a feature which the protocol lacks (H4).
+    `UnsupportedFeatureError` names each constraint and property that it cannot honour.
+    """
+    check_may_commit(protocol, configuration, schema, where)
+    obstacles = [each for row in _ROWS for each in row.append_obstacles(configuration, schema)]
+    if obstacles:
+        raise UnsupportedFeatureError(
+            f"cannot append to {where}: this version does not honour {', '.join(obstacles)}"
+        )
+
+
+def check_may_commit(
+    protocol: Protocol, configuration: Mapping[str, str], schema: StructType, where: str
+) -> None:
+    """Raise unless this library may commit to the table at `where`, be it no new rows.
+
+    `UnsupportedFeatureError` names each writer feature that it does not know; `ProtocolError` a property or a
+    type that needs a feature which the protocol lacks (H4).
     """
     check_may_read(protocol, schema, where)
     if protocol.min_writer_version > WRITER_FEATURES_VERSION:
@@ -227,11 +243,6 @@ def check_may_append(
     if refused:
         raise UnsupportedFeatureError(
             f"{where} uses table features that this version cannot write: {', '.join(refused)}"
-        )
-    obstacles = [each for row in _ROWS for each in row.append_obstacles(configuration, schema)]
-    if obstacles:
-        raise UnsupportedFeatureError(
-            f"cannot append to {where}: this version does not honour {', '.join(obstacles)}"
         )
     for feature in _ROWS:
         _check_type_feature(feature, protocol, schema, where)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -40,7 +41,15 @@ from .errors import (
 from .snapshot import FILES_SCHEMA, Checkpoint, Snapshot, files_table, replay
 from .store import Store, TableLocation, list_files, open_store, put_if_absent, read, read_if_present
 
-__all__ = ["commit_file_name", "load_snapshot", "read_commits", "refresh", "table_exists", "write_commit"]
+__all__ = [
+    "commit_file_name",
+    "load_snapshot",
+    "read_commits",
+    "refresh",
+    "table_exists",
+    "write_commit",
+    "written_paths",
+]
 
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -100,6 +109,34 @@ def read_commits(store: Store, after_version: int) -> list[CommitActions]:
     """
     commits = sorted(_list_log(store, after_version + 1).commits)
     return list(_read_commits(store, range(after_version + 1, max(commits, default=after_version) + 1)))
+
+
+def written_paths(snapshot: Snapshot) -> dict[str, str]:
+    """Return the paths of a snapshot's files as its log spells them, by their decoded form.
+
+    One path has several spellings, and readers may take two of them for two files: who commits a file once
+    more has to spell it as before. Raises MalformedLogError for a log that cannot be read.
+    """
+    store = snapshot.store
+    base = next((c for c in _list_log(store, None).checkpoints if c.version <= snapshot.version), None)
+    texts: Iterable[str] = () if base is None else _checkpoint_paths(store, base)
+    first = 0 if base is None else base.version + 1
+    commits = _read_commits(store, range(first, snapshot.version + 1))
+    adds = (action.path for _, actions in commits for action in actions if isinstance(action, AddFile))
+    return {decode_path(text): text for text in chain(texts, adds)}
+
+
+def _checkpoint_paths(store: Store, files: _CheckpointFiles) -> Iterator[str]:
+    parts = [_read_checkpoint_file(store, path) for path in files.paths]
+    sidecars = [action for part in parts for action in part.actions if isinstance(action, Sidecar)]
+    for path in (*files.paths, *(f"{_LOG}/_sidecars/{decode_path(each.path)}" for each in sidecars)):
+        data = read(store, path)
+        if path.endswith(".json"):
+            actions = decode_commit(data, path)
+            yield from (action.path for action in actions if isinstance(action, AddFile))
+        else:
+            adds = pq.read_table(pa.BufferReader(data), columns=["add.path"])["add"].combine_chunks()
+            yield from pc.struct_field(adds, "path").drop_null().to_pylist()
 
 
 def write_commit(store: Store, version: int, actions: Iterable[Action]) -> None:

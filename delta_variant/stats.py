@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
-from math import isfinite
+from math import isfinite, isnan, nan
 from typing import Any, TypeAlias
 
 import msgspec
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import _native, z85
+from .data_types import DataType, PrimitiveType, decimal_of
 from .errors import InvalidStatisticsError, InvalidZ85Error, MalformedVariantError, ShreddingError
 from .variant import Variant, from_concatenated
 
@@ -25,6 +26,7 @@ __all__ = [
     "BoundText",
     "FileStatistics",
     "bounds_at",
+    "comparable",
     "decode",
     "decode_bound",
     "describe_bound",
@@ -39,6 +41,7 @@ Nested: TypeAlias = Mapping[str, Any]
 
 PREFIX_CHARACTERS = 32
 MAX_SCALE = 38
+INTEGERS = ("long", "integer", "short", "byte")
 MAX_ASCII = "\x7f"
 MAX_CHARACTER = "\U0010ffff"
 """What follows a shortened upper bound, so that it is greater than every text it stands for."""
@@ -318,3 +321,38 @@ def _shorten_up(text: str) -> str | None:
     if following < MAX_ASCII:
         return prefix + MAX_ASCII
     return prefix + MAX_CHARACTER if following < MAX_CHARACTER else None
+
+
+def comparable(value: Any, data_type: DataType) -> Any:
+    """Return a JSON bound of an ordinary column as a value that compares, None where it is none."""
+    if not isinstance(data_type, PrimitiveType):
+        return None
+    try:
+        return _comparable(value, data_type)
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def _comparable(value: Any, data_type: PrimitiveType) -> Any:
+    if isinstance(value, bool):
+        return value if data_type.name == "boolean" else None
+    if data_type.name in INTEGERS or decimal_of(data_type):
+        return Decimal(value) if isinstance(value, int | Decimal) else None
+    if data_type.name in ("float", "double"):
+        number = float(value) if isinstance(value, int | float | Decimal) else nan
+        return None if isnan(number) else number
+    if not isinstance(value, str):
+        return None
+    if data_type.name == "string":
+        return value.encode("utf-8", "surrogatepass")
+    if data_type.name == "date":
+        return date.fromisoformat(value)
+    if data_type.name in ("timestamp", "timestamp_ntz"):
+        return _moment(value)
+    return None
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text.replace("Z", "+00:00").replace(" ", "T"))
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return moment.astimezone(timezone.utc)

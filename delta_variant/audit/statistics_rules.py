@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from .. import data_file, jsonpath
-from ..data_types import StructType
+from ..data_types import VARIANT, DataType, StructType
 from ..errors import InvalidStatisticsError
-from ..stats import Bound, BoundText, FileStatistics
+from ..stats import Bound, BoundText, FileStatistics, comparable
 from .findings import Fault, Rule
-from .ordinary_bounds import comparable, ordinary_columns
 from .subjects import ColumnSubject, FileSubject, PathReport, statistic
 
 __all__ = ["COLUMN_STATISTICS_RULES", "FILE_STATISTICS_RULES"]
+
+Path: TypeAlias = tuple[str, ...]
 
 SIDES = ("minValues", "maxValues")
 EXACT = ("int8", "int16", "int32", "int64", "decimal4", "decimal8", "decimal16")
@@ -88,11 +89,20 @@ def _leaves(values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[
 # The data of a file: ordinary columns.
 
 
+def _ordinary_columns(columns: StructType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
+    for field in columns.fields:
+        where = (*path, field.name)
+        if isinstance(field.type, StructType):
+            yield from _ordinary_columns(field.type, where)
+        elif field.type != VARIANT:
+            yield where, field.type
+
+
 def _ordinary_faults(subject: FileSubject, judge: Callable[[Any, Any, str], str | None]) -> Iterator[Fault]:
     computed = subject.computed
     if not isinstance(computed, FileStatistics):
         return
-    for path, data_type in ordinary_columns(subject.table.physical):
+    for path, data_type in _ordinary_columns(subject.table.physical):
         for side, said, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
             stated = comparable(statistic(said, path), data_type)
             actual = comparable(statistic(found, path), data_type)
@@ -146,7 +156,7 @@ def _ordinary_null_counts(subject: FileSubject) -> Iterator[Fault]:
     if not isinstance(computed, FileStatistics):
         return
     is_whole = subject.add["deletion_vector"] is None
-    for path, _ in ordinary_columns(subject.table.physical):
+    for path, _ in _ordinary_columns(subject.table.physical):
         said, found = statistic(subject.stats.null_count, path), statistic(computed.null_count, path)
         if type(said) is not int or type(found) is not int:
             continue

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version as installed_version
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
@@ -13,15 +14,20 @@ import typer
 
 from delta_variant.conformance import ENGINES
 from delta_variant.draft import migrate_draft
+from delta_variant.audit import audit_table
 from delta_variant.errors import DeltaVariantError
 from delta_variant.json_lines import read_json_lines
 from delta_variant.read import read_table
+from delta_variant.repair import repair_table
 from delta_variant.write import write_table
 
 from . import bounds, statistics
 from .conformance import conform
 from .migration import MigrationSummary
+from .audit_page import audit_page
+from .audit_text import print_findings, print_findings_json
 from .progress import Intake
+from .repair_text import print_repair, print_repair_json
 from .rows import OutputFormat, print_rows
 from .shredding_tree import merge, print_tree, shredding_of
 from .summary import WriteSummary
@@ -292,6 +298,58 @@ def migrate(
         summary.print_json()
     else:
         summary.print_text()
+
+
+@app.command()
+def audit(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    data: Annotated[bool, typer.Option("--data", help="Look at every row, too.")] = False,
+    file: Annotated[
+        list[str] | None, typer.Option("--file", help="Look at this data file only; repeatable.")
+    ] = None,
+    version: Version = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Write a page for a browser.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Find what is wrong with a table: its log, protocol, schema, files and statistics.
+
+    Exit status 1 says that there is an error or a warning among the findings.
+    """
+    found = audit_table(table, data=data, files=file, version=version)
+    if html is not None:
+        html.write_text(audit_page(found), encoding="utf-8")
+    if json:
+        print_findings_json(found)
+    else:
+        print_findings(found)
+    if not found.is_clean:
+        raise typer.Exit(FINDINGS)
+
+
+@app.command()
+def repair(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    yes: Annotated[
+        bool, typer.Option("--yes/--dry-run", help="Commit the statistics; by default the plan is shown.")
+    ] = False,
+    file: Annotated[
+        list[str] | None, typer.Option("--file", help="Repair this data file only; repeatable.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compute statistics that are wrong, absent or one-sided from the data, and commit them.
+
+    No data file is touched. Exit status 1 says that there is something left to repair.
+    """
+    result = repair_table(table, dry_run=not yes, files=file)
+    if json:
+        print_repair_json(result)
+    else:
+        print_repair(result)
+    if result.unrepairable or (result.repairable and not yes):
+        raise typer.Exit(FINDINGS)
 
 
 @z85_app.command()

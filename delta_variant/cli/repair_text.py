@@ -1,0 +1,57 @@
+"""What a repair does, or would do, for people at a terminal and for scripts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from delta_variant.repair import FileRepair, Repair
+
+from .terminal import console, count, print_lines
+
+__all__ = ["print_repair", "print_repair_json"]
+
+MAX_REASONS = 6
+
+
+def print_repair(repair: Repair) -> None:
+    """Print each file whose statistics are not right, why, and what was committed."""
+    out = console()
+    for file in repair.files:
+        verb = "has statistics to repair" if file.stats is not None else "cannot be repaired"
+        print_lines(out, f"{file.path} {verb}", *_reasons(file))
+    print_lines(out, *([""] if repair.files else []), _outcome(repair))
+
+
+def _reasons(file: FileRepair) -> list[str]:
+    shown = [f"  {reason}" for reason in file.reasons[:MAX_REASONS]]
+    more = len(file.reasons) - MAX_REASONS
+    return [*shown, f"  and {count(more, 'reason')} more"] if more > 0 else shown
+
+
+def _outcome(repair: Repair) -> str:
+    of_files = f"{len(repair.repairable):,} of {count(repair.num_files, 'file')}"
+    if repair.committed is not None:
+        return f"{repair.uri}: version {repair.committed} has the statistics of {of_files}"
+    if repair.repairable:
+        return f"{repair.uri}: nothing is committed yet; --yes commits the statistics of {of_files}"
+    return f"{repair.uri}: there is nothing to repair in {count(repair.num_files, 'file')}"
+
+
+def print_repair_json(repair: Repair) -> None:
+    """Print one JSON object."""
+    report = {
+        "uri": repair.uri,
+        "version": repair.version,
+        "committed": repair.committed,
+        "num_files": repair.num_files,
+        "files": [
+            {
+                "path": file.path,
+                "reasons": file.reasons,
+                "stats_before": file.stats_before,
+                "stats": file.stats,
+            }
+            for file in repair.files
+        ],
+    }
+    print(msgspec.json.encode(report).decode())

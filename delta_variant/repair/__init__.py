@@ -1,0 +1,201 @@
+"""Repairing statistics: computed from the data of each file, and committed with the file as it was."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from importlib.metadata import version as installed_version
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from .. import commit, data_file, features, log, properties, schema
+from ..actions import AddFile, DeletionVector, encode_path
+from ..data_types import VARIANT, DataType
+from ..errors import DeltaVariantError
+from ..snapshot import Snapshot
+from ..stats import FileStatistics
+from ..store import TableLocation
+from .judging import Path, reasons_to_repair
+
+__all__ = ["FileRepair", "Repair", "repair_table"]
+
+ALL_PATHS = 1 << 20
+OPERATION = "COMPUTE STATS"
+
+
+@dataclass(frozen=True)
+class FileRepair:
+    """A file whose statistics are not right: why, their text as it is, and as it should be.
+
+    `stats` is None where they cannot be computed, and `reasons` say why: such a file is left as it is.
+    """
+
+    path: str
+    reasons: tuple[str, ...]
+    stats_before: str | None
+    stats: str | None
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What a repair found in the files of `version`, and the version that it committed, None for none."""
+
+    uri: str
+    version: int
+    num_files: int
+    files: tuple[FileRepair, ...]
+    committed: int | None
+
+    @property
+    def repairable(self) -> tuple[FileRepair, ...]:
+        """Return the files whose statistics can be computed."""
+        return tuple(file for file in self.files if file.stats is not None)
+
+    @property
+    def unrepairable(self) -> tuple[FileRepair, ...]:
+        """Return the files whose statistics cannot be computed."""
+        return tuple(file for file in self.files if file.stats is None)
+
+
+def repair_table(
+    table: TableLocation,
+    *,
+    dry_run: bool = True,
+    files: Collection[str] | None = None,
+    max_variant_stats_paths: int = data_file.MAX_STATS_PATHS,
+    storage_options: Mapping[str, str] | None = None,
+) -> Repair:
+    """Compute the statistics of data files that are wrong, absent or one-sided, and commit them.
+
+    Data files are read and never touched. All other fields of a file are committed as they were, with
+    `dataChange=false`. `dry_run=True` commits nothing and says what would be. `files` are the paths of the
+    files to look at, None for all. Raises UnsupportedFeatureError and ProtocolError for a table that this
+    version cannot commit to, CommitConflictError when another writer changed one of the files meanwhile,
+    ValueError for a path in `files` that the table does not have.
+    """
+    snapshot = log.load_snapshot(table, storage_options=storage_options)
+    features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
+    target = _Target.of(snapshot, max_variant_stats_paths)
+    adds = {add["path"]: add for add in _chosen(snapshot, files)}
+    found = tuple(repair for add in adds.values() if (repair := target.judge(add)) is not None)
+    result = Repair(snapshot.uri, snapshot.version, len(adds), found, None)
+    if dry_run or not result.repairable:
+        return result
+    return replace(result, committed=_commit(snapshot, adds, result))
+
+
+def _chosen(snapshot: Snapshot, files: Collection[str] | None) -> list[dict[str, Any]]:
+    adds: list[dict[str, Any]] = snapshot.files.to_pylist()
+    if files is None:
+        return adds
+    unknown = sorted(set(files) - {add["path"] for add in adds})
+    if unknown:
+        raise ValueError(f"{snapshot.uri} has no data file {unknown[0]}")
+    return [add for add in adds if add["path"] in files]
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The statistics that the files of a table should have."""
+
+    snapshot: Snapshot
+    columns: Mapping[Path, DataType]
+    max_paths: int
+    has_deletion_vectors: bool
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, max_paths: int) -> _Target:
+        mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+        chains = schema.stats_columns(snapshot.schema, snapshot.configuration, snapshot.partition_columns)
+        columns = {
+            tuple(schema.physical_name(field, mode) for field in chain): chain[-1].type for chain in chains
+        }
+        # Bounds of Variants are for tables that support shredding alone (requirements T8).
+        limit = max_paths if features.shredding_supported(snapshot.protocol) else 0
+        return cls(snapshot, columns, limit, features.supports(snapshot.protocol, "deletionVectors"))
+
+    def judge(self, add: Mapping[str, Any]) -> FileRepair | None:
+        """Return what is wrong with the statistics of a file, None when nothing is."""
+        stated, why = _stated(add["stats"])
+        try:
+            computed = self._compute(str(add["path"]), ALL_PATHS)
+            reasons = why or tuple(reasons_to_repair(stated, computed, self.columns))
+            vector = add["deletion_vector"]
+            if vector is not None and stated.tight_bounds is not False and not why:
+                reasons = (*reasons, "they claim to be of the rows that are left, and not of all")
+            if not reasons:
+                return None
+            limited = self._compute(str(add["path"]), self.max_paths)
+        except DeltaVariantError as error:
+            return FileRepair(add["path"], (f"they cannot be computed: {error}",), add["stats"], None)
+        # Bounds of all rows are wide when some are deleted (requirements ST15).
+        tight = False if vector is not None else True if self.has_deletion_vectors else None
+        return FileRepair(add["path"], reasons, add["stats"], replace(limited, tight_bounds=tight).to_json())
+
+    def _compute(self, path: str, max_paths: int) -> FileStatistics:
+        file = data_file.open_file(self.snapshot.store, path)
+        variants = [column for column, data_type in self.columns.items() if data_type == VARIANT]
+        limit = max_paths if self.max_paths else 0
+        return data_file.compute_stats(
+            file, variants, max_variant_stats_paths=limit, indexed=set(self.columns)
+        )
+
+
+def _stated(text: str | None) -> tuple[FileStatistics, tuple[str, ...]]:
+    """Return the statistics of a file, and why they are none."""
+    if text is None:
+        return FileStatistics(), ("there are none",)
+    try:
+        entries = _DECODER.decode(text)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        return FileStatistics(), (f"they cannot be understood: {error}",)
+    members = (entries.null_count or {}, entries.min_values or {}, entries.max_values or {})
+    return FileStatistics(entries.num_records, *members, entries.tight_bounds), ()
+
+
+class _Statistics(msgspec.Struct, rename="camel"):
+    num_records: int | None = None
+    null_count: dict[str, Any] | None = None
+    min_values: dict[str, Any] | None = None
+    max_values: dict[str, Any] | None = None
+    tight_bounds: bool | None = None
+
+
+# Decimals keep all their digits.
+_DECODER = msgspec.json.Decoder(_Statistics, float_hook=Decimal)
+
+
+def _commit(snapshot: Snapshot, adds: Mapping[str, Mapping[str, Any]], repair: Repair) -> int:
+    spelled = log.written_paths(snapshot)
+    recommitted = [_add_file(adds[file.path], file.stats, spelled) for file in repair.repairable]
+    return commit.recommit_files(
+        snapshot,
+        recommitted,
+        operation=OPERATION,
+        operation_metrics={"numFiles": len(recommitted)},
+        clock=lambda: time.time_ns() // 1_000_000,
+        engine_info=f"delta-variant/{installed_version('delta-variant')}",
+        txn_id=str(uuid4()),
+    )
+
+
+def _add_file(add: Mapping[str, Any], stats: str | None, spelled: Mapping[str, str]) -> AddFile:
+    """Return an AddFile with other statistics and every other field as the log has it."""
+    vector = add["deletion_vector"]
+    return AddFile(
+        path=spelled.get(add["path"], encode_path(add["path"])),
+        partition_values=dict(add["partition_values"] or ()),
+        size=add["size"],
+        modification_time=add["modification_time"],
+        data_change=False,
+        stats=stats,
+        tags=None if add["tags"] is None else dict(add["tags"]),
+        deletion_vector=None if vector is None else DeletionVector(**vector),
+        base_row_id=add["base_row_id"],
+        default_row_commit_version=add["default_row_commit_version"],
+        clustering_provider=add["clustering_provider"],
+    )
