@@ -24,7 +24,6 @@ from delta_variant.write import write_table
 from . import bounds, statistics
 from .conformance import conform
 from .migration import MigrationSummary
-from .audit_page import audit_page
 from .audit_text import print_findings, print_findings_json
 from .progress import Intake
 from .repair_text import print_repair, print_repair_json
