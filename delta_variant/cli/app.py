@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
+from delta_variant.audit import audit_table
 from delta_variant.conformance import ENGINES
 from delta_variant.draft import migrate_draft
-from delta_variant.audit import audit_table
 from delta_variant.errors import DeltaVariantError
 from delta_variant.json_lines import read_json_lines
 from delta_variant.read import read_table
@@ -22,9 +22,10 @@ from delta_variant.repair import repair_table
 from delta_variant.write import write_table
 
 from . import bounds, statistics
+from .audit_page import audit_page
+from .audit_text import print_findings, print_findings_json
 from .conformance import conform
 from .migration import MigrationSummary
-from .audit_text import print_findings, print_findings_json
 from .progress import Intake
 from .repair_text import print_repair, print_repair_json
 from .rows import OutputFormat, print_rows

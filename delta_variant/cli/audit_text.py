@@ -12,7 +12,7 @@ from delta_variant.audit import SEVERITIES, Audit, Finding
 
 from .terminal import console, count, print_lines, printable, size_text
 
-__all__ = ["by_place", "print_findings", "print_findings_json", "verdict"]
+__all__ = ["NOUNS", "by_place", "looked_at", "print_findings", "print_findings_json", "verdict"]
 
 STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 NOUNS = {"error": "error", "warning": "warning", "info": "note"}
@@ -40,7 +40,8 @@ def looked_at(audit: Audit) -> str:
     """Return a sentence on what was looked at."""
     rows = sum(file.rows or 0 for file in audit.files)
     what = "log, files and every row" if audit.data else "log and files; --data looks at every row"
-    return f"{audit.uri}: version {audit.version}, {count(len(audit.files), 'file')}, {count(rows, 'row')} ({what})"
+    counts = f"{count(len(audit.files), 'file')}, {count(rows, 'row')}"
+    return f"{audit.uri}: version {audit.version}, {counts} ({what})"
 
 
 def verdict(audit: Audit) -> str:

@@ -17,7 +17,7 @@ from delta_variant.store import Store, open_store
 
 from .bounds import Bounds, decode_sides
 
-__all__ = ["DataFile", "bounds_of", "data_files", "statistic", "undecodable"]
+__all__ = ["DataFile", "bounds_of", "data_files", "files_of", "statistic", "undecodable"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class DataFile:
 def data_files(target: str, version: int | None) -> Iterator[DataFile]:
     """Yield a Parquet file, or the files of a table at `version`."""
     if not Path(target).is_file():
-        yield from _files_of_table(log.load_snapshot(target, version))
+        yield from files_of(log.load_snapshot(target, version))
         return
     folder, name = open_store(Path(target).parent), Path(target).name
     with data_file.naming(name):
@@ -44,7 +44,8 @@ def data_files(target: str, version: int | None) -> Iterator[DataFile]:
     yield DataFile(folder, name, data_file.file_stats(target), {(column,): column for column in variants})
 
 
-def _files_of_table(snapshot: Snapshot) -> Iterator[DataFile]:
+def files_of(snapshot: Snapshot) -> Iterator[DataFile]:
+    """Yield the files of a table, without statistics where those cannot be understood."""
     mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
     physical = fields_of(physical_schema(snapshot.schema, mode))
     variants = {
@@ -53,8 +54,14 @@ def _files_of_table(snapshot: Snapshot) -> Iterator[DataFile]:
         if field.type == VARIANT
     }
     for row in snapshot.files.select(["path", "stats"]).to_pylist():
-        known = stats.decode(row["stats"]) if row["stats"] else FileStatistics()
-        yield DataFile(snapshot.store, row["path"], known, variants)
+        yield DataFile(snapshot.store, row["path"], _known(row["stats"]), variants)
+
+
+def _known(text: str | None) -> FileStatistics:
+    try:
+        return stats.decode(text) if text else FileStatistics()
+    except InvalidStatisticsError:
+        return FileStatistics()
 
 
 def bounds_of(file: DataFile, column: tuple[str, ...]) -> Mapping[str, Bounds]:

@@ -1,0 +1,141 @@
+"""The bounds of a path over the files of a table, as a picture: where they overlap, skipping cannot help."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from html import escape
+from typing import Any
+
+from .bounds import Bounds
+
+__all__ = ["PathBounds", "path_bounds", "picture"]
+
+WIDTH = 640
+MAX_BARS = 160
+BAR_HEIGHTS = ((24, 8), (60, 5), (MAX_BARS, 3))
+"""Up to how many files a bar has how many pixels."""
+
+BINS = 96
+DENSITY_HEIGHT = 26
+
+
+@dataclass(frozen=True)
+class PathBounds:
+    """The bounds of one path in the files that have both, as numbers on an axis, the least first.
+
+    `least` and `greatest` are the ends of the axis as text; `is_to_scale` is false for texts, whose places
+    are their ranks. `files` counts all files of the table.
+    """
+
+    column: str
+    key: str
+    type: str
+    intervals: tuple[tuple[float, float], ...]
+    least: str
+    greatest: str
+    is_to_scale: bool
+    files: int
+
+    @property
+    def read_by_lookup(self) -> float:
+        """Return how many files a lookup of one value reads on average, those without bounds among them.
+
+        The values looked up are the ends of the bounds.
+        """
+        starts = sorted(low for low, _ in self.intervals)
+        ends = sorted(high for _, high in self.intervals)
+        looked_up = [*starts, *ends]
+        hits = [bisect_right(starts, value) - bisect_left(ends, value) for value in looked_up]
+        return sum(hits) / len(hits) + self.files - len(self.intervals)
+
+
+def path_bounds(column: str, files: Sequence[Mapping[str, Bounds]]) -> Iterator[PathBounds]:
+    """Yield the bounds of each path that at least one file has both sides of, paths in order."""
+    for key in sorted({key for bounds in files for key in bounds}):
+        sides = [bounds[key] for bounds in files if key in bounds]
+        whole = [side for side in sides if side.min is not None and side.max is not None]
+        if whole:
+            yield _placed(column, key, whole, len(files))
+
+
+def _placed(column: str, key: str, sides: Sequence[Bounds], files: int) -> PathBounds:
+    values = [(json.loads(side.min or b"null"), json.loads(side.max or b"null")) for side in sides]
+    types = sorted({side.type for side in sides})
+    pairs = [(_number(low, types[0]), _number(high, types[0])) for low, high in values]
+    placed = [(low, high) for low, high in pairs if low is not None and high is not None]
+    is_to_scale = len(types) == 1 and len(placed) == len(values)
+    if not is_to_scale:
+        order = {text: rank for rank, text in enumerate(sorted({str(v) for pair in values for v in pair}))}
+        placed = [(float(order[str(low)]), float(order[str(high)])) for low, high in values]
+    least = min(zip(placed, values, strict=True), key=lambda each: each[0][0])[1][0]
+    greatest = max(zip(placed, values, strict=True), key=lambda each: each[0][1])[1][1]
+    intervals = tuple(sorted(placed))
+    types_text = " or ".join(types)
+    return PathBounds(column, key, types_text, intervals, str(least), str(greatest), is_to_scale, files)
+
+
+def _number(value: Any, type_name: str) -> float | None:
+    if isinstance(value, int | float):
+        return float(value)
+    if not isinstance(value, str) or not type_name.startswith(("date", "timestamp")):
+        return None
+    try:
+        moment = datetime.fromisoformat(value.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def picture(bounds: PathBounds) -> str:
+    """Return an SVG: a bar for each file from its least to its greatest value, and below how many overlap."""
+    shown = _sample(bounds.intervals)
+    height = next(height for most, height in BAR_HEIGHTS if len(shown) <= most)
+    low = min(pair[0] for pair in bounds.intervals)
+    span = max(pair[1] for pair in bounds.intervals) - low
+    bars = len(shown) * (height + 1) + 6
+    total = bars + DENSITY_HEIGHT
+    range_ = f"from {bounds.least} to {bounds.greatest}"
+    label = _text(f"{len(bounds.intervals)} of {bounds.files} files have bounds, {range_}")
+    parts = [f'<svg viewBox="0 0 {WIDTH} {total}" role="img" aria-label="{label}">']
+    for place, (start, end) in enumerate(shown):
+        left, right = (_x(each, low, span) for each in (start, end))
+        width = max(right - left, 2.0)
+        left = min(left, WIDTH - width)
+        box = f'x="{left:.1f}" y="{place * (height + 1)}" width="{width:.1f}" height="{height}"'
+        parts.append(f'<rect class="bounds" {box} rx="1.5"/>')
+    parts += _density(bounds, low, span, bars)
+    return "".join([*parts, "</svg>"])
+
+
+def _sample(intervals: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
+    if len(intervals) <= MAX_BARS:
+        return intervals
+    return [intervals[index * len(intervals) // MAX_BARS] for index in range(MAX_BARS)]
+
+
+def _x(value: float, low: float, span: float) -> float:
+    return WIDTH * (value - low) / span if span else 0.0
+
+
+def _density(bounds: PathBounds, low: float, span: float, top: int) -> Iterator[str]:
+    """Yield a strip of columns, each as high as the share of files whose bounds lie over it."""
+    covered = [0] * BINS
+    for start, end in bounds.intervals:
+        first, last = (min(int(BINS * (each - low) / span), BINS - 1) if span else 0 for each in (start, end))
+        for index in range(first, last + 1 if span else BINS):
+            covered[index] += 1
+    width = WIDTH / BINS
+    for index, count in enumerate(covered):
+        height = DENSITY_HEIGHT * count / len(bounds.intervals)
+        box = f'x="{index * width:.2f}" y="{top + DENSITY_HEIGHT - height:.1f}"'
+        if count:
+            yield f'<rect class="overlap" {box} width="{width + 0.2:.2f}" height="{height:.1f}"/>'
+
+
+def _text(value: str) -> str:
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in value)
+    return escape(shown)
