@@ -1,0 +1,146 @@
+"""Audits of whole tables: those of other writers, those that cannot be loaded, and what an audit gives."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+
+import pyarrow as pa
+import pytest
+from planting import EMPTY, INT8_1, LIST_OF_INTS, Table, column
+from test_log import GOLDEN_TABLES, SPARK_TABLES
+
+import delta_variant as dv
+from delta_variant.errors import TableNotFoundError
+
+# What there is to say of tables that are in order, and why requirements.md has it so.
+EXPLAINED = {
+    # Delta on Spark computes no Variant statistics by default (X11), and reads none out of columns (ST16).
+    "b0_shredded_defaults": {"ST10"},
+    "b1_limit_only": {"ST10"},
+    # A Variant null beside typed values takes the path its bounds (ST2).
+    "g_scalar": {"ST10"},
+    # Spark up to 4.0 annotates no Variant (P-S2, T15).
+    "spark-variant-checkpoint": {"P-S2"},
+}
+
+
+@pytest.fixture
+def unpacked(corpora, tmp_path):
+    """Return a function that gives the folder of a table of the corpora by its name."""
+
+    def unpack(name):
+        if name in GOLDEN_TABLES:
+            return corpora / "delta-golden" / name
+        with tarfile.open(corpora / "delta-spark" / f"{name}.tar.gz") as archive:
+            archive.extractall(tmp_path, filter="data")
+        return tmp_path / name
+
+    return unpack
+
+
+@pytest.mark.parametrize("name", [*SPARK_TABLES, *GOLDEN_TABLES])
+def test_a_table_of_another_writer_has_only_what_requirements_explain(unpacked, name):
+    audit = dv.audit_table(unpacked(name), data=True)
+    assert audit.is_clean
+    assert {finding.rule for finding in audit.findings} == EXPLAINED.get(name, set())
+    assert audit.data
+    assert audit.snapshot is not None
+    assert len(audit.files) == audit.snapshot.num_files > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shredding": None},
+        {"spark_compatible": False},
+        {"configuration": {"delta.columnMapping.mode": "name"}},
+        {"configuration": {"delta.enableDeletionVectors": "true"}},
+        {"configuration": {"delta.enableInCommitTimestamps": "true", "delta.enableRowTracking": "true"}},
+        {"partition_by": "day"},
+        {"max_variant_stats_paths": 2},
+    ],
+)
+def test_what_we_write_has_no_findings(tmp_path, corpora, options):
+    texts = [json.dumps({"a": n, "s": "x" * n, "o": {"d": n / 4}, "t": [n]}) for n in range(50)]
+    data = pa.table(
+        {
+            "day": [str(n % 2) for n in range(50)],
+            "at": pa.array(range(50), pa.timestamp("us", "UTC")),
+            "event": pa.array(texts, pa.json_()),
+        }
+    )
+    dv.write_table(tmp_path / "table", data, **options)
+    dv.write_table(tmp_path / "table", data, mode="append")
+    assert dv.audit_table(tmp_path / "table", data=True).findings == ()
+
+
+def test_a_table_that_cannot_be_loaded_is_described_all_the_same(tmp_path):
+    table = Table.write(tmp_path / "table")
+    table.commit.write_text(table.commit.read_text("utf-8") + "{\n", "utf-8")
+    data = table.file.read_bytes()
+    table.file.write_bytes(data + b"\0")
+    audit = dv.audit_table(table.path)
+    assert audit.snapshot is None
+    assert [(f.rule, f.version) for f in audit.findings if f.file_path is None] == [("L0", None), ("L1", 0)]
+    assert {f.rule for f in audit.findings if f.file_path == table.file.name} == {"F2", "F3"}
+    assert [file.path for file in audit.files] == [table.file.name]
+
+
+def test_findings_say_where(tmp_path):
+    table = Table.write(tmp_path / "table")
+    table.shift_bounds("$['a']", {"type": "bigint", "value": 2}, {"type": "bigint", "value": 3})
+    (finding,) = dv.audit_table(table.path, data=True).findings
+    assert (finding.rule, finding.severity) == ("AU7", "error")
+    assert (finding.file_path, finding.column) == (table.file.name, "v")
+    assert (finding.path_key, finding.row) == ("$['a']", 0)
+    assert finding.sentence == (
+        "row 0, column v at $['a']: 1 is less than the lower bound: a reader that skips by it loses rows; "
+        "`delta-variant repair` computes it anew"
+    )
+
+
+def test_a_fault_in_many_rows_is_one_finding(tmp_path):
+    table = Table.write(tmp_path / "table")
+    good = {"metadata": EMPTY, "typed_value": 1}
+    table.replace_rows(column(pa.int64()), good, *[{**good, "value": INT8_1}] * 3)
+    found = [f for f in dv.audit_table(table.path, data=True).findings if f.severity == "error"]
+    assert [(f.rule, f.row, f.path_key) for f in found] == [("R5", 1, "$")]
+    assert "and 2 more like it" in found[0].sentence
+
+
+def test_rows_are_looked_at_only_when_asked(tmp_path):
+    table = Table.write(tmp_path / "table")
+    table.replace_rows(LIST_OF_INTS, {"metadata": EMPTY, "typed_value": [{}]})
+    assert "R3" not in {f.rule for f in dv.audit_table(table.path).findings}
+    assert "R3" in {f.rule for f in dv.audit_table(table.path, data=True).findings}
+
+
+def test_a_choice_of_files_is_looked_at_alone(tmp_path):
+    table = Table.write(tmp_path / "table")
+    dv.write_table(table.path, dv.read_table(table.path).read_all(), mode="append")
+    first = table.actions()[-1]["add"]["path"]
+    audit = dv.audit_table(table.path, files=[first])
+    assert [file.path for file in audit.files] == [first]
+    with pytest.raises(ValueError, match="has no data file nothing"):
+        dv.audit_table(table.path, files=["nothing"])
+
+
+def test_an_earlier_version_is_audited_as_it_was(tmp_path):
+    table = Table.write(tmp_path / "table")
+    table.add_commit(1, {"add": {"path": "gone.parquet"}})
+    assert not dv.audit_table(table.path).is_clean
+    assert dv.audit_table(table.path, version=0).findings == ()
+
+
+def test_a_folder_without_a_log_is_no_table(tmp_path):
+    with pytest.raises(TableNotFoundError, match="there is no Delta table"):
+        dv.audit_table(tmp_path)
+
+
+def test_deleted_rows_break_no_rule(unpacked):
+    path = unpacked("d_dv")
+    adds = dv.load_snapshot(path).files.to_pylist()
+    assert any(add["deletion_vector"] for add in adds)
+    assert dv.audit_table(path, data=True).findings == ()

@@ -1,0 +1,187 @@
+"""Repairs: what they change in a log and what they leave, and what stands in their way."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from planting import Table
+
+import delta_variant as dv
+from delta_variant import commit, log
+from delta_variant.errors import CommitConflictError, UnsupportedFeatureError
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Return a table whose statistics are wrong."""
+    table = Table.write(tmp_path / "table")
+    table.edit_stats(lambda statistics: statistics.update(numRecords=7))
+    return table
+
+
+def last_commit(table):
+    lines = sorted(table.log.glob("*.json"))[-1].read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(table):
+    before = {path: path.read_bytes() for path in table.path.rglob("*") if path.is_file()}
+    repair = dv.repair_table(table.path)
+    assert (repair.version, repair.committed, repair.num_files) == (0, None, 1)
+    (file,) = repair.repairable
+    assert file.reasons == ("numRecords is 7, and not 4",)
+    assert json.loads(file.stats)["numRecords"] == 4
+    assert before == {path: path.read_bytes() for path in table.path.rglob("*") if path.is_file()}
+
+
+def test_a_repair_leaves_every_other_field_as_it_was(table):
+    fields = {
+        "path": table.file.name.replace("-", "%2D"),
+        "tags": {"k": "v", "n": None},
+        "baseRowId": 5,
+        "defaultRowCommitVersion": 0,
+        "clusteringProvider": "liquid",
+        "modificationTime": 7,
+    }
+    table.edit("add", lambda add: add.update(fields))
+    (before,) = (action["add"] for action in table.actions() if "add" in action)
+    data = table.file.read_bytes()
+    assert dv.repair_table(table.path, dry_run=False).committed == 1
+    info, after = last_commit(table)
+    after = after["add"]
+    assert after.pop("dataChange") is False
+    assert json.loads(after.pop("stats"))["numRecords"] == 4
+    assert after == {name: value for name, value in before.items() if name not in ("stats", "dataChange")}
+    assert info["commitInfo"]["operation"] == "COMPUTE STATS"
+    assert info["commitInfo"]["isBlindAppend"] is False
+    assert table.file.read_bytes() == data
+    assert dv.load_snapshot(table.path).num_files == 1
+
+
+def test_a_repaired_table_is_not_repaired_again(table):
+    dv.repair_table(table.path, dry_run=False)
+    again = dv.repair_table(table.path, dry_run=False)
+    assert (again.files, again.committed) == ((), None)
+
+
+def test_a_table_without_variant_statistics_gets_those_of_a_writer_that_computes_them(tmp_path):
+    with_them, without = Table.write(tmp_path / "a"), Table.write(tmp_path / "b", max_variant_stats_paths=0)
+    dv.repair_table(without.path, dry_run=False)
+    (added,) = (action["add"] for action in last_commit(without) if "add" in action)
+    (written,) = (action["add"] for action in with_them.actions() if "add" in action)
+    assert json.loads(added["stats"]) == json.loads(written["stats"])
+
+
+def test_bounds_of_fewer_paths_than_there_could_be_are_left(tmp_path):
+    table = Table.write(tmp_path / "table", max_variant_stats_paths=1)
+    assert dv.repair_table(table.path).files == ()
+
+
+def test_bounds_of_all_rows_are_wide_where_rows_are_deleted(unpack_golden):
+    table = unpack_golden("d_dv")
+    log_file = table / "_delta_log" / f"{1:020d}.json"
+    text = log_file.read_text("utf-8")
+    assert dv.repair_table(table).files == ()
+    log_file.write_text(text.replace('\\"tightBounds\\":false', '\\"tightBounds\\":true'), "utf-8")
+    repair = dv.repair_table(table, dry_run=False)
+    for file in repair.files:
+        assert json.loads(file.stats)["tightBounds"] in (False, True)
+    assert dv.audit_table(table, data=True).is_clean
+
+
+@pytest.fixture
+def unpack_golden(corpora, tmp_path):
+    """Return a function that unpacks a table of Spark."""
+    import tarfile
+
+    def unpack(name):
+        with tarfile.open(corpora / "delta-spark" / f"{name}.tar.gz") as archive:
+            archive.extractall(tmp_path, filter="data")
+        return tmp_path / name
+
+    return unpack
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_repaired(table):
+    dv.write_table(table.path, dv.read_table(table.path).read_all(), mode="append")
+    broken = last_commit(table)[-1]["add"]["path"]
+    (table.path / broken).write_bytes(b"PAR1")
+    repair = dv.repair_table(table.path, dry_run=False)
+    assert [file.path for file in repair.unrepairable] == [broken]
+    assert "cannot be computed" in repair.unrepairable[0].reasons[0]
+    assert len(repair.repairable) == 1
+    assert repair.committed == 2
+
+
+def meanwhile(monkeypatch, act):
+    """Let another writer act when the next commit is about to be written."""
+    write = log.write_commit
+
+    def write_behind(*arguments):
+        monkeypatch.setattr(log, "write_commit", write)
+        act()
+        write(*arguments)
+
+    monkeypatch.setattr(log, "write_commit", write_behind)
+
+
+def test_an_append_meanwhile_does_not_stop_a_repair(table, monkeypatch):
+    rows = pa.table({"id": [9], "v": pa.array(["1"], pa.json_())})
+    meanwhile(monkeypatch, lambda: dv.write_table(table.path, rows, mode="append"))
+    assert dv.repair_table(table.path, dry_run=False).committed == 2
+    assert dv.audit_table(table.path, data=True).is_clean
+
+
+@pytest.mark.parametrize("action", ["remove", "add"])
+def test_a_file_that_another_writer_changed_meanwhile_stops_a_repair(table, monkeypatch, action):
+    (add,) = (each["add"] for each in table.actions() if "add" in each)
+    gone = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
+    other = {"remove": gone} if action == "remove" else {"add": add}
+    meanwhile(monkeypatch, lambda: table.add_commit(1, other))
+    with pytest.raises(CommitConflictError, match=f"version 1, committed meanwhile, .* {table.file.name}"):
+        dv.repair_table(table.path, dry_run=False)
+
+
+def test_a_change_of_the_metadata_meanwhile_stops_a_repair(table, monkeypatch):
+    (metadata,) = (each for each in table.actions() if "metaData" in each)
+    meanwhile(monkeypatch, lambda: table.add_commit(1, metadata))
+    with pytest.raises(CommitConflictError, match="changed the metadata"):
+        dv.repair_table(table.path, dry_run=False)
+
+
+def test_a_table_of_an_unknown_feature_is_not_committed_to(table):
+    features = ["variantType", "variantShredding"]
+    table.edit_protocol(features, [*features, "wishes"])
+    with pytest.raises(UnsupportedFeatureError, match="wishes"):
+        dv.repair_table(table.path)
+
+
+def test_a_constraint_does_not_stop_a_repair_for_no_row_is_added(table):
+    table.set_property("delta.constraints.positive", "id >= 0")
+    table.edit("protocol", lambda each: each["writerFeatures"].append("checkConstraints"))
+    assert dv.repair_table(table.path, dry_run=False).committed == 1
+
+
+def test_paths_are_spelled_as_the_log_has_them(table):
+    table.edit("add", lambda add: add.update(path=add["path"].replace("-", "%2D")))
+    snapshot = dv.load_snapshot(table.path)
+    assert log.written_paths(snapshot) == {table.file.name: table.file.name.replace("-", "%2D")}
+
+
+def test_a_recommit_keeps_row_ids_where_a_table_tracks_rows(tmp_path):
+    table = Table.write(tmp_path / "table", configuration={"delta.enableRowTracking": "true"})
+    before = dv.load_snapshot(table.path)
+    table.edit_stats(lambda statistics: statistics["nullCount"].update(v=0))
+    dv.repair_table(table.path, dry_run=False)
+    after = dv.load_snapshot(table.path)
+    for name in ("base_row_id", "default_row_commit_version"):
+        assert after.files[name].to_pylist() == before.files[name].to_pylist()
+    assert after.domain_metadata == before.domain_metadata
+
+
+def test_recommit_writes_files_without_a_change_of_data(table):
+    snapshot = dv.load_snapshot(table.path)
+    said = {"clock": lambda: 1000, "engine_info": "delta-variant/0.0.0", "txn_id": "t-1"}
+    assert commit.recommit_files(snapshot, [], operation="COMPUTE STATS", **said) == 1
