@@ -18,8 +18,6 @@ EXPLAINED = {
     # Delta on Spark computes no Variant statistics by default (X11), and reads none out of columns (ST16).
     "b0_shredded_defaults": {"ST10"},
     "b1_limit_only": {"ST10"},
-    # A Variant null beside typed values takes the path its bounds (ST2).
-    "g_scalar": {"ST10"},
     # Spark up to 4.0 annotates no Variant (P-S2, T15).
     "spark-variant-checkpoint": {"P-S2"},
 }

@@ -160,7 +160,11 @@ def a_variant_to_partition_by(table):
 
 @breaks("T7")
 def a_variant_to_cluster_by(table):
-    domain = {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["v"]]}', "removed": False}
+    domain = {
+        "domain": "delta.clustering",
+        "configuration": '{"clusteringColumns":[["v"]]}',
+        "removed": False,
+    }
     table.rewrite([*table.actions(), {"domainMetadata": domain}])
 
 
@@ -248,7 +252,12 @@ def a_value_of_no_partition_column(table):
 
 @breaks("F6")
 def a_deletion_vector_that_is_gone(table):
-    vector = {"storageType": "u", "pathOrInlineDv": "^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 4, "cardinality": 1}
+    vector = {
+        "storageType": "u",
+        "pathOrInlineDv": "^-aqEH.-t@S}K{vb[*k^",
+        "sizeInBytes": 4,
+        "cardinality": 1,
+    }
     table.edit("add", lambda add: add.update(deletionVector=vector))
 
 
@@ -483,19 +492,19 @@ METADATA_OF_A_B = bytes.fromhex("0102000102") + b"ab"
 
 @breaks("E-O3")
 def fields_out_of_order(table):
-    value = bytes.fromhex("0202" "0100" "000204") + INT8_1 + INT8_1
+    value = bytes.fromhex("02020100000204") + INT8_1 + INT8_1
     table.replace_rows(UNSHREDDED, {"metadata": METADATA_OF_A_B, "value": value})
 
 
 @breaks("E-O5")
 def a_field_twice(table):
-    value = bytes.fromhex("0202" "0000" "000204") + INT8_1 + INT8_1
+    value = bytes.fromhex("02020000000204") + INT8_1 + INT8_1
     table.replace_rows(UNSHREDDED, {"metadata": METADATA_OF_A, "value": value})
 
 
 @breaks("E-O7")
 def a_field_without_a_name(table):
-    value = bytes.fromhex("0201" "09" "0002") + INT8_1
+    value = bytes.fromhex("0201090002") + INT8_1
     table.replace_rows(UNSHREDDED, {"metadata": METADATA_OF_A, "value": value})
 
 
@@ -503,7 +512,7 @@ def a_field_without_a_name(table):
 def fields_in_the_order_of_utf16(table):
     names = ["\U00010000".encode(), "\ue000".encode()]
     metadata = bytes([1, 2, 0, 4, 7]) + b"".join(names)
-    value = bytes.fromhex("0202" "0001" "000204") + INT8_1 + INT8_1
+    value = bytes.fromhex("02020001000204") + INT8_1 + INT8_1
     table.replace_rows(UNSHREDDED, {"metadata": metadata, "value": value})
 
 
@@ -542,7 +551,7 @@ def a_bound_that_is_a_number(table):
 
 @breaks("AU3", repairable=True)
 def a_bound_that_is_null(table):
-    text = bound_of(bytes.fromhex("0201" "00" "0001" "00"), ["$['a']"])
+    text = bound_of(bytes.fromhex("020100000100"), ["$['a']"])
     table.set_bound("minValues", text)
 
 
@@ -585,7 +594,7 @@ def a_column_that_no_file_has(table):
 @breaks("AU14", repairable=True)
 def a_bound_that_is_nan(table):
     nan = bytes([7 << 2]) + bytes.fromhex("000000000000f87f")
-    text = bound_of(bytes.fromhex("0201" "00" "0009") + nan, ["$['d']"])
+    text = bound_of(bytes.fromhex("0201000009") + nan, ["$['d']"])
     table.set_bound("minValues", text)
     table.set_bound("maxValues", text)
 
@@ -593,7 +602,7 @@ def a_bound_that_is_nan(table):
 @breaks("AU14", "warning", repairable=True)
 def a_zero_of_the_wrong_sign(table):
     zero = bytes([7 << 2]) + bytes(8)
-    text = bound_of(bytes.fromhex("0201" "00" "0009") + zero, ["$['d']"])
+    text = bound_of(bytes.fromhex("0201000009") + zero, ["$['d']"])
     table.set_bound("minValues", text)
     table.set_bound("maxValues", text)
 
@@ -607,19 +616,19 @@ def bounds_of_two_scales(table):
 @breaks("AU15", repairable=True)
 def a_bound_of_too_many_digits(table):
     decimal = bytes([8 << 2, 0]) + (2**31 - 1).to_bytes(4, "little")
-    table.set_bound("maxValues", bound_of(bytes.fromhex("0201" "00" "0006") + decimal, ["$['a']"]))
+    table.set_bound("maxValues", bound_of(bytes.fromhex("0201000006") + decimal, ["$['a']"]))
 
 
 @breaks("AU16", "warning", repairable=True)
 def bounds_that_are_padded_with_ones(table):
-    value = bytes.fromhex("0201" "00" "0002") + INT8_1
+    value = bytes.fromhex("0201000002") + INT8_1
     names = bytes([1, 1, 0, 6]) + b"$['a']"
     table.set_bound("minValues", stats.encode_bound(names + value + b"\1\1\1"))
 
 
 @breaks("AU16", "warning", repairable=True)
 def a_value_before_its_metadata(table):
-    value = bytes.fromhex("0201" "00" "0002") + INT8_1
+    value = bytes.fromhex("0201000002") + INT8_1
     names = bytes([1, 1, 0, 6]) + b"$['a']"
     table.set_bound("minValues", stats.encode_bound(value + names))
 

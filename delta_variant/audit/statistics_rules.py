@@ -178,8 +178,29 @@ def _is_false_null_count(subject: FileSubject, said: int, found: int) -> bool:
 def _no_statistics(subject: ColumnSubject) -> Iterator[Fault]:
     if not subject.column.has_bounds or not subject.is_shredded or not subject.file.table.shreds:
         return
-    if not any(subject.entry(side) is not None for side in SIDES) and subject.leaves:
+    if not any(subject.entry(side) is not None for side in SIDES) and _could_have_bounds(subject):
         yield Fault(f"the Variant column {subject.name} is shredded and has no bounds", column=subject.name)
+
+
+def _could_have_bounds(subject: ColumnSubject) -> bool:
+    """Tell whether a path has typed values alone: by the data where it is known, otherwise by the footer."""
+    computed = subject.file.computed
+    if isinstance(computed, FileStatistics):
+        return statistic(computed.min_values, subject.column.path) is not None
+    nulls = {tuple(leaf["path"]): leaf for leaf in subject.file.footer.get("leaves", ())}
+    return any(
+        not _is_filled(nulls.get((*path, "value"))) and _is_filled(nulls.get((*path, "typed_value")))
+        for path in (_group_path(subject.column.path, names) for names in subject.leaves)
+    )
+
+
+def _group_path(column: Path, names: Path) -> Path:
+    return (*column, *(step for name in names for step in ("typed_value", name)))
+
+
+def _is_filled(leaf: Mapping[str, Any] | None) -> bool:
+    """Tell whether a leaf column has values; one whose nulls are not counted may."""
+    return leaf is not None and leaf["null_count"] != leaf["num_values"]
 
 
 def _undecodable(subject: ColumnSubject) -> Iterator[Fault]:
