@@ -288,9 +288,11 @@ def _scales_differ(subject: ColumnSubject) -> Iterator[Fault]:
 
 
 def _one_sided(subject: ColumnSubject) -> Iterator[Fault]:
+    if any(not isinstance(found, BoundText) for found in subject.sides.values()):
+        return
     least, greatest = (subject.bounds.get(side, {}) for side in SIDES)
     # The greatest of long texts may have no short bound (requirements TR2).
-    for key in least.keys() ^ greatest.keys():
+    for key in sorted(least.keys() ^ greatest.keys()):
         bound = least.get(key) or greatest[key]
         if bound.type != "string" or key in greatest:
             side = SIDES[0] if key in least else SIDES[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from html import escape
@@ -26,6 +27,8 @@ MAX_FINDINGS = 200
 """How many findings of one file are shown; the JSON output has them all."""
 
 MAX_OPEN_PLACES = 6
+
+COMMAND = re.compile(r"`(delta-variant [a-z]+)`")
 
 # Nothing is loaded from anywhere, and nothing runs.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -153,7 +156,8 @@ def _place(place: str | None, findings: Sequence[Finding], number: int) -> Itera
     yield f"<summary><h3>{_text(name)}</h3> {chips}</summary>"
     yield "<ul>"
     for finding in findings[:MAX_FINDINGS]:
-        yield f'<li class="{finding.severity}"><b>{_text(finding.rule)}</b> {_text(finding.sentence)}</li>'
+        sentence = COMMAND.sub(r"<code>\1</code>", _text(finding.sentence))
+        yield f'<li class="{finding.severity}"><b>{_text(finding.rule)}</b> {sentence}</li>'
     if len(findings) > MAX_FINDINGS:
         yield f'<li class="quiet">and {len(findings) - MAX_FINDINGS:,} more</li>'
     yield "</ul></details>"

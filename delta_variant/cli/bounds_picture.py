@@ -20,6 +20,7 @@ BAR_HEIGHTS = ((24, 8), (60, 5), (MAX_BARS, 3))
 """Up to how many files a bar has how many pixels."""
 
 BINS = 96
+EXACT = ("tinyint", "smallint", "int", "bigint")
 DENSITY_HEIGHT = 26
 
 
@@ -63,18 +64,22 @@ def path_bounds(column: str, files: Sequence[Mapping[str, Bounds]]) -> Iterator[
 
 
 def _placed(column: str, key: str, sides: Sequence[Bounds], files: int) -> PathBounds:
-    values = [(json.loads(side.min or b"null"), json.loads(side.max or b"null")) for side in sides]
+    values = [tuple(json.loads(bytes(bound or b"null")) for bound in (side.min, side.max)) for side in sides]
     types = sorted({side.type for side in sides})
     pairs = [(_number(low, types[0]), _number(high, types[0])) for low, high in values]
     placed = [(low, high) for low, high in pairs if low is not None and high is not None]
-    is_to_scale = len(types) == 1 and len(placed) == len(values)
+    # Exact numbers of all widths and scales have one order (VariantEncoding.md, Equivalence Class).
+    is_one_class = len(types) == 1 or all(name in EXACT or name.startswith("decimal") for name in types)
+    is_to_scale = is_one_class and len(placed) == len(values)
     if not is_to_scale:
         order = {text: rank for rank, text in enumerate(sorted({str(v) for pair in values for v in pair}))}
         placed = [(float(order[str(low)]), float(order[str(high)])) for low, high in values]
     least = min(zip(placed, values, strict=True), key=lambda each: each[0][0])[1][0]
     greatest = max(zip(placed, values, strict=True), key=lambda each: each[0][1])[1][1]
     intervals = tuple(sorted(placed))
-    types_text = " or ".join(types)
+    types_text = (
+        types[0] if len(types) == 1 else "numbers of several types" if is_to_scale else "several types"
+    )
     return PathBounds(column, key, types_text, intervals, str(least), str(greatest), is_to_scale, files)
 
 
