@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .audit import Audit, Finding, audit_table
+from .audit import audit_table
 from .data_file import file_stats
 from .draft import migrate_draft
 from .errors import DeltaVariantError
@@ -17,9 +17,7 @@ from .variant import Variant, parse_json, to_json
 from .write import write_table
 
 __all__ = [
-    "Audit",
     "DeltaVariantError",
-    "Finding",
     "ShreddingSchema",
     "Snapshot",
     "Variant",
