@@ -473,9 +473,8 @@ def file_stats(
     name = fspath(path)
     with naming(name):
         file = _native.DataFile(name)
-        variants = [list(path) for path in _variant_paths(file)]
-        return from_report(
-            file.num_rows, file.bounds(variants, max_variant_stats_paths), file.schema.names, None
+        return compute_stats(
+            file, list(_variant_paths(file)), max_variant_stats_paths=max_variant_stats_paths
         )
 
 

@@ -341,6 +341,12 @@ def a_field_whose_group_may_be_null(table):
     table.replace_rows(fields, {"metadata": METADATA_OF_A, "typed_value": {"a": {"typed_value": 1}}})
 
 
+@breaks("O1")
+def the_layout_of_the_older_draft(table):
+    fields = pa.struct([pa.field("untyped_value", pa.binary()), pa.field("typed_value", pa.int64())])
+    table.replace_rows(fields, {"typed_value": 1})
+
+
 @breaks("P-S9")
 def a_typed_value_that_is_unsigned(table):
     table.replace_rows(column(pa.uint32()), {"metadata": EMPTY, "typed_value": 1})

@@ -63,6 +63,11 @@ impl BoundBuilder {
 
 fn bound_of<'b>(text: &str, key: &str, bytes: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>> {
     decode_z85(text, bytes)?;
+    bound_at(bytes, key)
+}
+
+/// The bound of the path `key` in the bytes of a statistics entry.
+pub fn bound_at<'b>(bytes: &'b [u8], key: &str) -> Result<Option<&'b [u8]>> {
     let (metadata, value) = value::split_either(bytes)?;
     match Value::decode(value)? {
         Value::Object(object) => object.get(&Metadata::parse(metadata)?, key),

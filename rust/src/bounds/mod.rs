@@ -11,7 +11,7 @@ use arrow_array::{Array, ListArray, StructArray};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 
 pub use self::column::{ColumnBounds, ColumnReport, LeafBounds};
-pub use self::decode::{BoundBuilder, bound_column};
+pub use self::decode::{BoundBuilder, bound_at, bound_column};
 pub use self::encode::{encode_bounds, normalize_path};
 use self::extremes::Extremes;
 pub use self::extremes::Scalar;

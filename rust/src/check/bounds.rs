@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, StructArray};
 
-use crate::error::{Error, Result};
+use crate::bounds::bound_at;
+use crate::error::Result;
 use crate::json::write::plain;
 use crate::value::path::{self, Step};
 use crate::value::{self, Decimal, Metadata, Value};
@@ -33,15 +34,9 @@ pub struct BoundReport {
 
 /// Read `metadata‖value`, or `value‖metadata`, with whatever follows.
 pub fn describe_bound(bytes: &[u8]) -> Result<BoundReport> {
-    let (metadata, value, is_value_first) = match value::split_concatenated(bytes) {
-        Ok((metadata, value)) => (metadata, value, false),
-        Err(error) => {
-            let (value, metadata) = value_first(bytes).map_err(|_| error)?;
-            (metadata, value, true)
-        }
-    };
+    let (metadata, value) = value::split_variant(bytes)?;
+    let is_value_first = std::ptr::eq(value.as_ptr(), bytes.as_ptr());
     let names = Metadata::parse(metadata)?;
-    value::validate(&names, value)?;
     let bounds = match Value::decode(value)? {
         Value::Object(object) => Some(
             object
@@ -56,12 +51,6 @@ pub fn describe_bound(bytes: &[u8]) -> Result<BoundReport> {
     };
     let rest = bytes.get(metadata.len() + value.len()..).unwrap_or_default().to_vec();
     Ok(BoundReport { is_value_first, rest, bounds })
-}
-
-fn value_first(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
-    let unknown = || Error::Variant("malformed Variant: neither metadata nor a value comes first".into());
-    let (value, metadata) = bytes.split_at(value::size(bytes)?.ok_or_else(unknown)?);
-    Ok((value, Metadata::parse_prefix(metadata)?.as_bytes()))
 }
 
 fn bound(key: &str, bytes: &[u8]) -> Result<Bound> {
@@ -138,11 +127,14 @@ pub struct PathCheck {
 impl PathCheck {
     /// The check of `key`, which leads through `names`, by the two Variants of a file's statistics.
     pub fn new(key: &str, names: Vec<String>, least: Option<&[u8]>, greatest: Option<&[u8]>) -> Result<Self> {
-        let of = |bytes: Option<&[u8]>| bytes.map(|bytes| bound_bytes(bytes, key)).transpose();
+        let of = |bytes: Option<&[u8]>| -> Result<Option<Vec<u8>>> {
+            let bound = bytes.map(|bytes| bound_at(bytes, key)).transpose()?.flatten();
+            Ok(bound.map(<[u8]>::to_vec))
+        };
         Ok(PathCheck {
             path: names.into_iter().map(Step::Field).collect(),
-            min: of(least)?.flatten(),
-            max: of(greatest)?.flatten(),
+            min: of(least)?,
+            max: of(greatest)?,
             present: 0,
             nulls: Faults::default(),
             nans: Faults::default(),
@@ -205,17 +197,6 @@ impl PathCheck {
         self.above.merge(later.above);
         self.min_attained |= later.min_attained;
         self.max_attained |= later.max_attained;
-    }
-}
-
-fn bound_bytes(bytes: &[u8], key: &str) -> Result<Option<Vec<u8>>> {
-    let (metadata, value) = match value::split_concatenated(bytes) {
-        Ok(parts) => parts,
-        Err(error) => value_first(bytes).map(|(value, metadata)| (metadata, value)).map_err(|_| error)?,
-    };
-    match Value::decode(value)? {
-        Value::Object(object) => Ok(object.get(&Metadata::parse(metadata)?, key)?.map(<[u8]>::to_vec)),
-        _ => Ok(None),
     }
 }
 

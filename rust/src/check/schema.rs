@@ -2,9 +2,12 @@
 
 use std::collections::HashSet;
 
-use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as PhysicalType};
+use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as PhysicalType};
 use parquet::schema::types::Type;
 
+use crate::parquet::read::members;
+use crate::parquet::variants::unknown_leaf;
+use crate::shred::layout::is_of_older_draft;
 use crate::shred::schema::MAX_SCHEMA_DEPTH;
 use crate::value::path::push_field;
 
@@ -21,6 +24,10 @@ pub fn check_schema(group: &Type) -> Vec<SchemaFault> {
     let mut check = Check { faults: Vec::new() };
     if !group.is_group() {
         check.add("P-S1", "$", "the column is no group of `metadata`, `value` and `typed_value`");
+        return check.faults;
+    }
+    if member(group, "metadata").is_none() && members(group).iter().any(|m| is_of_older_draft(m.name())) {
+        check.add("O1", "$", "the group is in the layout of the older Spark draft");
         return check.faults;
     }
     match group.get_basic_info().logical_type_ref() {
@@ -112,23 +119,21 @@ impl Check {
     }
 
     fn typed_value(&mut self, typed: &Type, path: &str, depth: usize) {
-        let logical = typed.get_basic_info().logical_type_ref();
+        let info = typed.get_basic_info();
         if repetition(typed) != Some(Repetition::OPTIONAL) {
             self.add("P-S1t", path, "`typed_value` is not optional");
         }
         if !typed.is_group() {
-            if let Some(message) = unknown_leaf(typed) {
-                self.add("P-S9", path, &message);
+            if let Some(name) = unknown_leaf(typed) {
+                self.add("P-S9", path, &format!("`typed_value` is {name}, which no Variant is shredded as"));
             }
             return;
         }
-        match logical {
-            Some(LogicalType::List) => self.list(typed, path, depth),
-            None => self.object(typed, path, depth),
-            Some(LogicalType::Variant(_)) => self.add("P-S9", path, "`typed_value` is itself a Variant"),
-            Some(_) => {
-                self.add("P-S9", path, "`typed_value` is a group that is neither an object nor a list")
-            }
+        match (info.logical_type_ref(), info.converted_type()) {
+            (Some(LogicalType::List), _) | (None, ConvertedType::LIST) => self.list(typed, path, depth),
+            (None, ConvertedType::NONE) => self.object(typed, path, depth),
+            (Some(LogicalType::Variant(_)), _) => self.add("P-S9", path, "`typed_value` is itself a Variant"),
+            _ => self.add("P-S9", path, "`typed_value` is a group that is neither an object nor a list"),
         }
     }
 
@@ -170,7 +175,7 @@ impl Check {
 }
 
 fn member<'t>(group: &'t Type, name: &str) -> Option<&'t Type> {
-    group.get_fields().iter().find(|field| field.name() == name).map(AsRef::as_ref)
+    members(group).iter().find(|field| field.name() == name).map(AsRef::as_ref)
 }
 
 fn is_bytes(field: &Type) -> bool {
@@ -182,28 +187,4 @@ fn is_bytes(field: &Type) -> bool {
 fn repetition(field: &Type) -> Option<Repetition> {
     let info = field.get_basic_info();
     info.has_repetition().then(|| info.repetition())
-}
-
-/// Why a leaf is of no type that `typed_value` may have.
-fn unknown_leaf(leaf: &Type) -> Option<String> {
-    use PhysicalType::*;
-    let (physical, logical) = (leaf.get_physical_type(), leaf.get_basic_info().logical_type_ref());
-    let is_known = match (physical, logical) {
-        (BOOLEAN | INT32 | INT64 | FLOAT | DOUBLE | BYTE_ARRAY, None) => true,
-        (INT32, Some(LogicalType::Integer(int))) => int.is_signed && matches!(int.bit_width, 8 | 16 | 32),
-        (INT64, Some(LogicalType::Integer(int))) => int.is_signed && int.bit_width == 64,
-        (INT32 | INT64 | BYTE_ARRAY | FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Decimal(_))) => true,
-        (INT32, Some(LogicalType::Date)) => true,
-        (INT64, Some(LogicalType::Time(time))) => {
-            !time.is_adjusted_to_u_t_c && matches!(time.unit, TimeUnit::MICROS)
-        }
-        (INT64, Some(LogicalType::Timestamp(time))) => {
-            matches!(time.unit, TimeUnit::MICROS | TimeUnit::NANOS)
-        }
-        (BYTE_ARRAY, Some(LogicalType::String)) => true,
-        (FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Uuid)) => true,
-        _ => false,
-    };
-    let annotation = logical.map_or_else(String::new, |logical| format!(" {logical:?}"));
-    (!is_known).then(|| format!("`typed_value` is {physical}{annotation}, which no Variant is shredded as"))
 }

@@ -77,21 +77,25 @@ fn check_list(list: &Type, path: &str) -> Result<()> {
 }
 
 fn check_leaf(leaf: &Type, path: &str) -> Result<()> {
+    match unknown_leaf(leaf) {
+        Some(name) => Err(refused(path, &format!("is {name}, which cannot be a shredded type"))),
+        None => Ok(()),
+    }
+}
+
+/// The type of a leaf that no `typed_value` may have; `None` for one that is in the specification.
+pub fn unknown_leaf(leaf: &Type) -> Option<String> {
     let info = leaf.get_basic_info();
     let (logical, converted) = (info.logical_type_ref(), info.converted_type());
     let is_known = match logical {
         Some(logical) => is_shredded_type(leaf.get_physical_type(), logical),
         None => is_shredded_converted_type(leaf.get_physical_type(), converted),
     };
-    if is_known {
-        return Ok(());
-    }
-    let name = match (logical, converted) {
+    (!is_known).then(|| match (logical, converted) {
         (Some(logical), _) => logical_text(logical),
         (None, ConvertedType::NONE) => leaf.get_physical_type().to_string(),
         (None, converted) => converted.to_string(),
-    };
-    Err(refused(path, &format!("is {name}, which cannot be a shredded type")))
+    })
 }
 
 /// The table of shredded value types in VariantShredding.md.

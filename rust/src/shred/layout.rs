@@ -160,7 +160,7 @@ fn check_names(fields: &Fields, path: &str, is_root: bool) -> Result<()> {
     for field in fields {
         let name = field.name().as_str();
         let is_known = matches!(name, "value" | "typed_value") || is_root && name == "metadata";
-        if is_root && matches!(name, "untyped_value" | "object" | "array") && !has_metadata {
+        if is_root && is_of_older_draft(name) && !has_metadata {
             return Err(older_draft());
         }
         if !is_known && !name.starts_with('_') {
@@ -174,6 +174,11 @@ fn check_names(fields: &Fields, path: &str, is_root: bool) -> Result<()> {
 }
 
 /// A group in the layout of the older Spark draft (requirements, section 3), which has no `metadata`.
+/// Whether only the older Spark draft has a column of this name in the group of a Variant.
+pub fn is_of_older_draft(name: &str) -> bool {
+    matches!(name, "untyped_value" | "object" | "array")
+}
+
 fn older_draft() -> Error {
     Error::Shredding(
         "the Variant column is shredded in the layout of the older Spark draft (object, array, typed_value, \
