@@ -1,5 +1,6 @@
 # `make` builds the package into .venv; `make test` is what continuous integration runs.
-# It needs Python 3.10 or newer, cargo and the package registries; `make test` also Java 17 or 21, for Spark.
+# It needs Python 3.10 or newer, cargo and the package registries; `make test` also Java 17 or 21, for Spark, and
+# Chromium, which it installs as root on Debian.
 
 PYTHON ?= python3
 
@@ -17,7 +18,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PYO3_BUILD_EXTENSION_MODULE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build check test conformance fuzz bench demo clean
+.PHONY: build check test browser conformance fuzz bench demo clean
 .DEFAULT_GOAL := build
 
 build: .venv/built
@@ -40,9 +41,14 @@ check: build
 	cargo fmt $(CRATE) --all --check
 	$(CARGO) clippy $(CRATE) --workspace --all-targets --all-features -- -D warnings
 
-test: build
+test: build browser
 	$(CARGO) test --quiet $(CRATE) --workspace
 	$(BIN)/pytest --numprocesses 2 --dist loadfile
+
+# The page of an audit is looked at in Chromium. Where it cannot be installed here, a test says what is missing.
+browser:
+	@command -v chromedriver > /dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null || \
+	  { apt-get update --quiet; apt-get install --quiet --yes --no-install-recommends chromium chromium-driver; }
 
 # An engine that does not start, such as Spark without Java, is reported and left out.
 conformance: build

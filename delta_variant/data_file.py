@@ -484,14 +484,15 @@ def compute_stats(
     *,
     max_variant_stats_paths: int = MAX_STATS_PATHS,
     indexed: Collection[Path] | None = None,
+    shorten: bool = True,
 ) -> FileStatistics:
     """Return the statistics of an open file, computed from all rows of its data.
 
     `variants` are its Variant columns, through structs, `indexed` the leaf columns that have statistics, None
-    for all. Raises DataFileError.
+    for all. `shorten=False` keeps long texts of ordinary columns whole. Raises DataFileError.
     """
     columns = file.bounds([list(path) for path in variants], max_variant_stats_paths)
-    return from_report(file.num_rows, columns, file.schema.names, indexed)
+    return from_report(file.num_rows, columns, file.schema.names, indexed, shorten=shorten)
 
 
 def variant_columns(file: _native.DataFile) -> list[str]:

@@ -5,7 +5,7 @@ Bounds of a Variant column are two Variant objects from normalized paths to leas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
@@ -32,12 +32,16 @@ __all__ = [
     "describe_bound",
     "encode_bound",
     "from_report",
+    "is_shortened",
+    "leaves_of",
     "texts_at",
     "texts_of_parsed",
+    "value_at",
 ]
 
 Path: TypeAlias = tuple[str, ...]
 Nested: TypeAlias = Mapping[str, Any]
+Shorten: TypeAlias = Callable[[str], str | None]
 
 PREFIX_CHARACTERS = 32
 MAX_SCALE = 38
@@ -116,6 +120,23 @@ def decode(text: str) -> FileStatistics:
     )
 
 
+def value_at(values: Nested, path: Path) -> Any:
+    """Return what a member of the statistics has for a column, None for nothing."""
+    found: Any = values
+    for step in path:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def leaves_of(values: Nested, parents: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield what a member of the statistics has, each with the path of its column."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from leaves_of(value, (*parents, name))
+        else:
+            yield (*parents, name), value
+
+
 def encode_bound(data: bytes) -> str:
     """Return `metadata‖value` as the z85 text of a statistics entry (requirements Z2)."""
     return z85.encode(data)
@@ -192,16 +213,23 @@ def describe_bound(text: str) -> BoundText:
 
 
 def from_report(
-    num_records: int, columns: Sequence[Any], names: Sequence[str], indexed: Collection[Path] | None
+    num_records: int,
+    columns: Sequence[Any],
+    names: Sequence[str],
+    indexed: Collection[Path] | None,
+    *,
+    shorten: bool = True,
 ) -> FileStatistics:
     """Return the statistics of a file from what the kernel reports of its columns.
 
-    `indexed` are the leaf columns that have statistics, None for all.
+    `indexed` are the leaf columns that have statistics, None for all. `shorten=False` keeps long texts of
+    ordinary columns whole.
     """
+    ends: tuple[Shorten, Shorten] = (_shorten_down, _shorten_up) if shorten else (str, str)
     null_count: dict[str, Any] = {}
     bounds: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     for name, column in zip(names, columns, strict=True):
-        for path, nulls, least, greatest in _leaves(name, column):
+        for path, nulls, least, greatest in _leaves(name, column, ends):
             if indexed is not None and path not in indexed:
                 continue
             _put(null_count, path, nulls)
@@ -211,14 +239,14 @@ def from_report(
     return FileStatistics(num_records, null_count, *bounds)
 
 
-def _leaves(name: str, column: Any) -> list[tuple[Path, int, Any, Any]]:
+def _leaves(name: str, column: Any, ends: tuple[Shorten, Shorten]) -> list[tuple[Path, int, Any, Any]]:
     if isinstance(column, dict):
         least, greatest = column["bounds"] or (None, None)
         return [
             ((name,), column["nulls"], least and encode_bound(least), greatest and encode_bound(greatest))
         ]
     return [
-        (tuple(path), nulls, _bound(least, _shorten_down), _bound(greatest, _shorten_up))
+        (tuple(path), nulls, _bound(least, ends[0]), _bound(greatest, ends[1]))
         for path, nulls, least, greatest in column
     ]
 
@@ -229,7 +257,7 @@ def _put(target: dict[str, Any], path: Path, value: Any) -> None:
     target[path[-1]] = value
 
 
-def _bound(row: Any, shorten: Callable[[str], str | None]) -> Any:
+def _bound(row: Any, shorten: Shorten) -> Any:
     """Return a bound, an array of one row or a Variant's bytes, as the JSON value that Delta gives it."""
     if row is None:
         return None
@@ -323,6 +351,23 @@ def _shorten_up(text: str) -> str | None:
     return prefix + MAX_CHARACTER if following < MAX_CHARACTER else None
 
 
+KEPT_CHARACTERS = 16
+"""How much of a long text other writers keep at least where a bound is shortened."""
+
+
+def is_shortened(bound: str, longer: str, *, is_upper: bool) -> bool:
+    """Tell whether a bound keeps the beginning of a text that is longer, and holds for it.
+
+    A `?` may stand for half a character at the end of the least one (requirements TR1, TR2).
+    """
+    if len(bound) <= KEPT_CHARACTERS:
+        return False
+    if is_upper:
+        is_cut = bound[-1] in (MAX_ASCII, MAX_CHARACTER) and len(longer) >= len(bound)
+        return is_cut and longer.startswith(bound[:-1])
+    return longer.startswith(bound.removesuffix("?"))
+
+
 def comparable(value: Any, data_type: DataType) -> Any:
     """Return a JSON bound of an ordinary column as a value that compares, None where it is none."""
     if not isinstance(data_type, PrimitiveType):
@@ -344,7 +389,8 @@ def _comparable(value: Any, data_type: PrimitiveType) -> Any:
     if not isinstance(value, str):
         return None
     if data_type.name == "string":
-        return value.encode("utf-8", "surrogatepass")
+        # The order of code points is that of their bytes.
+        return value
     if data_type.name == "date":
         return date.fromisoformat(value)
     if data_type.name in ("timestamp", "timestamp_ntz"):

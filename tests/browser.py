@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -18,7 +17,6 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-PACKAGES = ("chromium", "chromium-driver")
 PROGRAMS = (("chromium", "chromium-browser", "google-chrome"), ("chromedriver", "chromium.chromedriver"))
 ARGUMENTS = (
     "--headless=new",
@@ -31,20 +29,14 @@ START_SECONDS = 30
 
 
 def programs() -> tuple[str, str]:
-    """Return the browser and its driver, installed by apt where they are not; else the test fails."""
-    found = _find()
-    if found is None and shutil.which("apt-get") is not None and os.geteuid() == 0:
-        for command in (["update"], ["install", "--yes", "--no-install-recommends", *PACKAGES]):
-            subprocess.run(["apt-get", *command], capture_output=True, check=False)
-        found = _find()
-    if found is None:
-        pytest.fail(f"Chromium is missing: install the packages {' and '.join(PACKAGES)}")
-    return found
-
-
-def _find() -> tuple[str, str] | None:
+    """Return the browser and its driver; the test fails where they are missing."""
     browser, driver = (next(filter(None, map(shutil.which, names)), None) for names in PROGRAMS)
-    return (browser, driver) if browser and driver else None
+    if browser is None or driver is None:
+        pytest.fail(
+            "Chromium or its driver is missing: `make browser` installs them as root on Debian; elsewhere "
+            "install chromium and chromedriver"
+        )
+    return browser, driver
 
 
 class Browser:

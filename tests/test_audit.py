@@ -86,6 +86,33 @@ def test_a_table_that_cannot_be_loaded_is_described_all_the_same(tmp_path):
     assert [file.path for file in audit.files] == [table.file.name]
 
 
+@pytest.mark.parametrize(
+    ("least", "greatest", "rules"),
+    [
+        ("x" * 32, "x" * 32 + "\x7f", set()),
+        ("x" * 32, "x" * 32 + "\U0010ffff", set()),
+        # Other writers shorten earlier or later.
+        ("x" * 20, "x" * 20 + "\x7f", set()),
+        ("x" * 40, "x" * 40, set()),
+        ("x" * 39, "x" * 39 + "\x7f", set()),
+        ("x" * 31 + "y", "x" * 32 + "\x7f", {"AU7"}),
+        ("x" * 32, "x" * 32, {"AU7"}),
+        ("x" * 32, "x" * 33, {"AU7"}),
+        ("x" * 32, "x" * 31 + "a", {"AU7"}),
+        ("w", "x" * 32 + "\x7f", {"AU8"}),
+        ("x" * 32, "y", {"AU8"}),
+    ],
+)
+def test_bounds_of_long_texts_hold_at_any_length(tmp_path, least, greatest, rules):
+    dv.write_table(tmp_path / "table", pa.table({"s": ["x" * 40]}))
+    bounds = {"minValues": {"s": least}, "maxValues": {"s": greatest}}
+    table = Table(tmp_path / "table")
+    table.edit_stats(lambda statistics: statistics.update(bounds))
+    audit = dv.audit_table(table.path, data=True)
+    assert {finding.rule for finding in audit.findings} == rules
+    assert bool(dv.repair_table(table.path).files) == bool(rules)
+
+
 def test_findings_say_where(tmp_path):
     table = Table.write(tmp_path / "table")
     table.shift_bounds("$['a']", {"type": "bigint", "value": 2}, {"type": "bigint", "value": 3})

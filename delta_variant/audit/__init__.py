@@ -9,10 +9,11 @@ from typing import Any
 
 from ..snapshot import Snapshot
 from ..store import Store, TableLocation, open_store
+from .bound_rules import BOUND_RULES
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
 from .findings import SEVERITIES, Finding, Severity, held_against
-from .log_survey import LogSurvey, survey
-from .statistics_rules import COLUMN_STATISTICS_RULES, FILE_STATISTICS_RULES
+from .log_survey import survey
+from .statistics_rules import FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
 from .table_rules import LOG_RULES, TABLE_RULES
 
@@ -26,7 +27,7 @@ RULES = (
     *FILE_RULES,
     *FILE_STATISTICS_RULES,
     *COLUMN_RULES,
-    *COLUMN_STATISTICS_RULES,
+    *BOUND_RULES,
     *ROW_RULES,
 )
 """All rules, in the order in which a table is held against them."""
@@ -81,15 +82,15 @@ def audit_table(
     for a path in `files` that the table does not have.
     """
     place = open_store(table, storage_options)
-    subject = TableSubject(survey(place, version))
-    chosen = _chosen(subject.survey.files, files, place)
-    findings = [*held_against(LOG_RULES, subject.survey), *held_against(TABLE_RULES, subject)]
+    log = survey(place, version)
+    subject = TableSubject(log)
+    chosen = _chosen(log.files, files, place)
+    findings = [*held_against(LOG_RULES, log), *held_against(TABLE_RULES, subject)]
     audited = []
     with ThreadPoolExecutor(THREADS) as threads:
         for file, found in threads.map(lambda add: _audit_file(FileSubject(subject, add, data)), chosen):
             audited.append(file)
             findings += found
-    log: LogSurvey = subject.survey
     return Audit(place.uri, log.version, data, tuple(audited), tuple(findings), log.snapshot)
 
 
@@ -113,5 +114,5 @@ def _audit_file(subject: FileSubject) -> tuple[AuditedFile, list[Finding]]:
 def _file_findings(subject: FileSubject) -> Iterator[Finding]:
     yield from held_against((*FILE_RULES, *FILE_STATISTICS_RULES), subject)
     for column in subject.columns:
-        findings = held_against((*COLUMN_RULES, *COLUMN_STATISTICS_RULES, *ROW_RULES), column)
+        findings = held_against((*COLUMN_RULES, *BOUND_RULES, *ROW_RULES), column)
         yield from (replace(finding, column=finding.column or column.name) for finding in findings)

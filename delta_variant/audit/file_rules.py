@@ -183,7 +183,9 @@ FILE_RULES: tuple[Rule[FileSubject], ...] = (
 COLUMN_RULES: tuple[Rule[ColumnSubject], ...] = (
     Rule("T10", "error", _other_type, "no type is widened to Variant; write the file anew"),
     Rule("H8", "error", _shredded_without_feature, "add the feature, or write the file without shredding"),
-    Rule("O1", "error", _of_schema("O1"), "no reader of Delta knows it; `delta-variant migrate` writes it anew"),
+    Rule(
+        "O1", "error", _of_schema("O1"), "no reader of Delta knows it; `delta-variant migrate` writes it anew"
+    ),
     Rule("P-S1", "error", _of_schema("P-S1"), REWRITE),
     Rule("P-S1", "warning", _of_schema("P-S1m"), "no harm as long as it is never null"),
     Rule("P-S1", "warning", _of_schema("P-S1t"), "readers cannot tell what is missing from what is there"),

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
 from typing import Any, TypeAlias
 
-import msgspec
 import pyarrow as pa
 
 from .. import data_file, deletion_vectors, features, jsonpath, properties, schema, stats, store
@@ -19,12 +17,9 @@ from ..properties import ColumnMappingMode
 from ..stats import BoundText, FileStatistics
 from .log_survey import LogSurvey
 
-__all__ = ["ColumnSubject", "FileSubject", "PathReport", "TableSubject", "statistic"]
+__all__ = ["ColumnSubject", "FileSubject", "PathReport", "TableSubject"]
 
 Path: TypeAlias = tuple[str, ...]
-
-_ENTRIES = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
-_MEMBERS = {"nullCount": dict, "minValues": dict, "maxValues": dict}
 
 
 @dataclass(frozen=True)
@@ -170,33 +165,17 @@ class FileSubject:
         return {} if self.opened is None else self.opened.inspect()
 
     @cached_property
-    def entries(self) -> Mapping[str, Any] | str | None:
-        """Return the members of the statistics, None where there are none, or why they are no statistics."""
-        text = self.add["stats"]
-        if text is None:
-            return None
+    def decoded(self) -> FileStatistics | InvalidStatisticsError:
+        """Return the statistics, empty ones where there are none, or why they cannot be understood."""
         try:
-            entries = _ENTRIES.decode(text)
-        except (msgspec.DecodeError, RecursionError) as error:
-            return str(error)
-        for name, kind in _MEMBERS.items():
-            if not isinstance(entries.get(name, {}), kind) and entries[name] is not None:
-                return f"{name} is no object"
-        return entries
+            return stats.decode(self.add["stats"]) if self.add["stats"] is not None else FileStatistics()
+        except InvalidStatisticsError as error:
+            return error
 
-    @cached_property
+    @property
     def stats(self) -> FileStatistics:
         """Return the statistics, empty ones where there are none or they cannot be understood."""
-        if not isinstance(self.entries, Mapping):
-            return FileStatistics()
-        tight, records = self.entries.get("tightBounds"), self.entries.get("numRecords")
-        return FileStatistics(
-            records if type(records) is int else None,
-            self.entries.get("nullCount") or {},
-            self.entries.get("minValues") or {},
-            self.entries.get("maxValues") or {},
-            tight if isinstance(tight, bool) else None,
-        )
+        return self.decoded if isinstance(self.decoded, FileStatistics) else FileStatistics()
 
     @property
     def is_tight(self) -> bool:
@@ -226,11 +205,12 @@ class FileSubject:
 
     @cached_property
     def computed(self) -> FileStatistics | DeltaVariantError | None:
-        """Return the statistics that the file's data has, or why they are not known; None when not asked."""
+        """Return the statistics of the data, with texts whole, or why they are not known; None unasked."""
         if not self.rows or self.opened is None:
             return None
         try:
-            return data_file.compute_stats(self.opened, [column.path for column in self.table.variants])
+            variants = [column.path for column in self.table.variants]
+            return data_file.compute_stats(self.opened, variants, shorten=False)
         except DeltaVariantError as error:
             return error
 
@@ -305,7 +285,7 @@ class ColumnSubject:
     def entry(self, side: str) -> Any:
         """Return what `minValues` or `maxValues` have for the column, None for nothing."""
         values = self.file.stats.min_values if side == "minValues" else self.file.stats.max_values
-        return statistic(values, self.column.path)
+        return stats.value_at(values, self.column.path)
 
     @cached_property
     def sides(self) -> Mapping[str, BoundText | InvalidStatisticsError]:
@@ -351,14 +331,6 @@ class ColumnSubject:
     def rows(self) -> RowReport | None:
         """Return what the rows have, None where it is not known."""
         return self.row_report if isinstance(self.row_report, RowReport) else None
-
-
-def statistic(values: Mapping[str, Any], path: Path) -> Any:
-    """Return what a member of the statistics has for a column, None for nothing."""
-    found: Any = values
-    for step in path:
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
 
 
 def _names(key: str) -> Path | None:

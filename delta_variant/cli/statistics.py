@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from delta_variant import jsonpath
 from delta_variant.errors import InvalidStatisticsError
+from delta_variant.stats import leaves_of, value_at
 
-from .target import DataFile, bounds_of, statistic
+from .target import DataFile, bounds_of
 from .terminal import Heading, console, path_text, print_lines, print_table, shorten
 
 __all__ = ["json_report", "print_tables"]
@@ -41,27 +42,19 @@ def print_tables(file: DataFile) -> None:
 
 def _rows(file: DataFile) -> Iterator[tuple[str, ...]]:
     stats = file.stats
-    for path in dict.fromkeys(
-        [*_leaves(stats.null_count), *_leaves(stats.min_values), *_leaves(stats.max_values), *file.variants]
-    ):
-        nulls = statistic(stats.null_count, path)
+    members = (stats.null_count, stats.min_values, stats.max_values)
+    known = (path for member in members for path, _ in leaves_of(member))
+    for path in dict.fromkeys([*known, *file.variants]):
+        nulls = value_at(stats.null_count, path)
         count = "" if nulls is None else f"{nulls:,}"
         if path not in file.variants:
-            sides = [_shown(statistic(side, path)) for side in (stats.min_values, stats.max_values)]
+            sides = [_shown(value_at(side, path)) for side in (stats.min_values, stats.max_values)]
             yield ".".join(path), "", count, *sides
             continue
         name = file.variants[path]
         yield name, "variant", count, "", ""
         for path_key, bounds in bounds_of(file, path).items():
             yield f"  {_path_text(name, path_key)}", bounds.type, "", _shown(bounds.min), _shown(bounds.max)
-
-
-def _leaves(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, (*above, name))
-        else:
-            yield (*above, name)
 
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")

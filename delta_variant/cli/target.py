@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from delta_variant import data_file, log, properties, stats
 from delta_variant.data_types import VARIANT, fields_of
@@ -17,7 +16,7 @@ from delta_variant.store import Store, open_store
 
 from .bounds import Bounds, decode_sides
 
-__all__ = ["DataFile", "bounds_of", "data_files", "files_of", "statistic", "undecodable"]
+__all__ = ["DataFile", "bounds_of", "data_files", "files_of", "undecodable"]
 
 
 @dataclass(frozen=True)
@@ -82,12 +81,6 @@ def undecodable(file: DataFile) -> Iterator[str]:
 
 
 def _decode_bounds(file: DataFile, column: tuple[str, ...]) -> Mapping[str, Bounds]:
-    return decode_sides(statistic(file.stats.min_values, column), statistic(file.stats.max_values, column))
-
-
-def statistic(values: Mapping[str, Any], column: Sequence[str]) -> Any:
-    """Return what nullCount, minValues or maxValues say of a column, None where they say nothing."""
-    found: Any = values
-    for step in column:
-        found = found.get(step) if isinstance(found, dict) else None
-    return found
+    return decode_sides(
+        stats.value_at(file.stats.min_values, column), stats.value_at(file.stats.max_values, column)
+    )

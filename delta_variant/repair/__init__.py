@@ -5,17 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from importlib.metadata import version as installed_version
 from typing import Any
 from uuid import uuid4
 
-import msgspec
-
-from .. import commit, data_file, features, log, properties, schema
+from .. import commit, data_file, features, log, properties, schema, stats
 from ..actions import AddFile, DeletionVector, encode_path
 from ..data_types import VARIANT, DataType
-from ..errors import DeltaVariantError
+from ..errors import DeltaVariantError, InvalidStatisticsError
 from ..snapshot import Snapshot
 from ..stats import FileStatistics
 from ..store import TableLocation
@@ -122,26 +119,28 @@ class _Target:
         """Return what is wrong with the statistics of a file, None when nothing is."""
         stated, why = _stated(add["stats"])
         try:
-            computed = self._compute(str(add["path"]), ALL_PATHS)
+            computed = self._compute(str(add["path"]), whole=True)
             reasons = why or tuple(reasons_to_repair(stated, computed, self.columns))
             vector = add["deletion_vector"]
             if vector is not None and stated.tight_bounds is not False and not why:
                 reasons = (*reasons, "they claim to be of the rows that are left, and not of all")
             if not reasons:
                 return None
-            limited = self._compute(str(add["path"]), self.max_paths)
+            limited = self._compute(str(add["path"]))
         except DeltaVariantError as error:
             return FileRepair(add["path"], (f"they cannot be computed: {error}",), add["stats"], None)
         # Bounds of all rows are wide when some are deleted (requirements ST15).
         tight = False if vector is not None else True if self.has_deletion_vectors else None
         return FileRepair(add["path"], reasons, add["stats"], replace(limited, tight_bounds=tight).to_json())
 
-    def _compute(self, path: str, max_paths: int) -> FileStatistics:
-        file = data_file.open_file(self.snapshot.store, path)
-        variants = [column for column, data_type in self.columns.items() if data_type == VARIANT]
-        limit = max_paths if self.max_paths else 0
+    def _compute(self, path: str, *, whole: bool = False) -> FileStatistics:
+        """Return the statistics to be committed, or the whole of them, which those are a part of."""
         return data_file.compute_stats(
-            file, variants, max_variant_stats_paths=limit, indexed=set(self.columns)
+            data_file.open_file(self.snapshot.store, path),
+            [column for column, data_type in self.columns.items() if data_type == VARIANT],
+            max_variant_stats_paths=ALL_PATHS if whole and self.max_paths else self.max_paths,
+            indexed=set(self.columns),
+            shorten=not whole,
         )
 
 
@@ -150,23 +149,9 @@ def _stated(text: str | None) -> tuple[FileStatistics, tuple[str, ...]]:
     if text is None:
         return FileStatistics(), ("there are none",)
     try:
-        entries = _DECODER.decode(text)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        return FileStatistics(), (f"they cannot be understood: {error}",)
-    members = (entries.null_count or {}, entries.min_values or {}, entries.max_values or {})
-    return FileStatistics(entries.num_records, *members, entries.tight_bounds), ()
-
-
-class _Statistics(msgspec.Struct, rename="camel"):
-    num_records: int | None = None
-    null_count: dict[str, Any] | None = None
-    min_values: dict[str, Any] | None = None
-    max_values: dict[str, Any] | None = None
-    tight_bounds: bool | None = None
-
-
-# Decimals keep all their digits.
-_DECODER = msgspec.json.Decoder(_Statistics, float_hook=Decimal)
+        return stats.decode(text), ()
+    except InvalidStatisticsError as error:
+        return FileStatistics(), (str(error),)
 
 
 def _commit(snapshot: Snapshot, adds: Mapping[str, Mapping[str, Any]], repair: Repair) -> int:

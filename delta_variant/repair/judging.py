@@ -6,18 +6,24 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from .. import stats
 from ..data_types import VARIANT, DataType
 from ..errors import InvalidStatisticsError
-from ..stats import MAX_ASCII, MAX_CHARACTER, Bound, BoundText, FileStatistics
+from ..stats import (
+    Bound,
+    BoundText,
+    FileStatistics,
+    comparable,
+    describe_bound,
+    is_shortened,
+    leaves_of,
+    value_at,
+)
 
 __all__ = ["Path", "reasons_to_repair"]
 
 Path: TypeAlias = tuple[str, ...]
 
 SIDES = ("minValues", "maxValues")
-CUT_CHARACTERS = 16
-"""How much of a text other writers keep at least when they cut a bound."""
 
 
 def reasons_to_repair(
@@ -36,10 +42,10 @@ def reasons_to_repair(
             yield f"{member} has {'.'.join(path)}, which is no column"
     for path, data_type in columns.items():
         name = ".".join(path)
-        if _leaf(stated.null_count, path) != _leaf(computed.null_count, path):
+        if value_at(stated.null_count, path) != value_at(computed.null_count, path):
             yield f"nullCount of {name} is not that of the data"
         judge = _variant_reasons if data_type == VARIANT else _ordinary_reasons
-        sides = [(_leaf(said, path), _leaf(found, path)) for said, found in _sides(stated, computed)]
+        sides = [(value_at(said, path), value_at(found, path)) for said, found in _sides(stated, computed)]
         yield from judge(name, data_type, sides)
 
 
@@ -49,25 +55,10 @@ def _sides(
     return (stated.min_values, computed.min_values), (stated.max_values, computed.max_values)
 
 
-def _leaf(values: Mapping[str, Any], path: Path) -> Any:
-    found: Any = values
-    for step in path:
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
-
-
 def _leaves(statistics: FileStatistics) -> Iterator[tuple[Path, str]]:
     members = (statistics.null_count, statistics.min_values, statistics.max_values)
     for name, values in zip(("nullCount", *SIDES), members, strict=True):
-        yield from ((path, name) for path in _paths(values, ()))
-
-
-def _paths(values: Mapping[str, Any], path: Path) -> Iterator[Path]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _paths(value, (*path, name))
-        else:
-            yield (*path, name)
+        yield from ((path, name) for path, _ in leaves_of(values))
 
 
 def _ordinary_reasons(name: str, data_type: DataType, sides: list[tuple[Any, Any]]) -> Iterator[str]:
@@ -81,25 +72,14 @@ def _ordinary_reasons(name: str, data_type: DataType, sides: list[tuple[Any, Any
 
 
 def _is_same(said: Any, found: Any, data_type: DataType, side: str) -> bool:
-    stated, actual = stats.comparable(said, data_type), stats.comparable(found, data_type)
+    stated, actual = comparable(said, data_type), comparable(found, data_type)
     if stated is None or actual is None:
         return stated is actual is None and found is None
     if isinstance(stated, datetime):
         # Writers cut to the millisecond below, or keep the microseconds.
         return bool(abs(stated - actual) < timedelta(milliseconds=1))
-    return bool(stated == actual) or (isinstance(stated, bytes) and _is_cut(said, found, side))
-
-
-def _is_cut(said: str, found: str, side: str) -> bool:
-    """Tell whether a bound of long texts keeps less of them than ours does, and holds all the same.
-
-    A `?` may stand for half a character at the end of the least one (requirements TR1).
-    """
-    if len(said) <= CUT_CHARACTERS:
-        return False
-    if side == SIDES[0]:
-        return found.startswith(said.removesuffix("?"))
-    return said[-1] in (MAX_ASCII, MAX_CHARACTER) and found.startswith(said[:-1])
+    is_text = isinstance(stated, str)
+    return bool(stated == actual) or (is_text and is_shortened(said, found, is_upper=side == SIDES[1]))
 
 
 def _variant_reasons(name: str, data_type: DataType, sides: list[tuple[Any, Any]]) -> Iterator[str]:
@@ -122,7 +102,7 @@ def _variant_reasons(name: str, data_type: DataType, sides: list[tuple[Any, Any]
 
 def _described(entry: Any) -> Mapping[str, Bound]:
     try:
-        found = stats.describe_bound(entry) if isinstance(entry, str) else None
+        found = describe_bound(entry) if isinstance(entry, str) else None
     except InvalidStatisticsError:
         return {}
     return (found and found.bounds) or {}
@@ -135,7 +115,7 @@ def _why_unfit(entry: Any) -> str | None:
     if not isinstance(entry, str):
         return "is no text"
     try:
-        found: BoundText = stats.describe_bound(entry)
+        found: BoundText = describe_bound(entry)
     except InvalidStatisticsError:
         return "cannot be decoded"
     if found.bounds is None:
@@ -151,4 +131,4 @@ def _agree(said: Bound | None, actual: Bound | None, side: str) -> bool:
     if (said.type, said.scale, said.text) == (actual.type, actual.scale, actual.text):
         return True
     is_text = said.type == actual.type == "string"
-    return is_text and _is_cut(said.text, actual.text, side)
+    return is_text and is_shortened(said.text, actual.text, is_upper=side == SIDES[1])
