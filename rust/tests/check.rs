@@ -121,8 +121,7 @@ fn a_bound_is_described_in_either_order() {
 fn rows_are_held_against_the_bounds_of_their_class_alone() {
     let bounds = [METADATA, VALUE].concat();
     let check = |value: &[u8]| {
-        let file =
-            file_of(b"\x01\x01\x00\x03key", &[&[2, 1, 0, 0, value.len() as u8], value].concat());
+        let file = file_of(b"\x01\x01\x00\x03key", &[&[2, 1, 0, 0, value.len() as u8], value].concat());
         let path = PathCheck::new("$['key']", vec!["key".into()], Some(&bounds), Some(&bounds)).unwrap();
         let mut report = check_column(&file, &["v".into()], &[path], None).unwrap();
         let path = report.paths.remove(0);
