@@ -135,8 +135,10 @@ def _checkpoint_paths(store: Store, files: _CheckpointFiles) -> Iterator[str]:
             actions = decode_commit(data, path)
             yield from (action.path for action in actions if isinstance(action, AddFile))
         else:
-            adds = pq.read_table(pa.BufferReader(data), columns=["add.path"])["add"].combine_chunks()
-            yield from pc.struct_field(adds, "path").drop_null().to_pylist()
+            file = pq.ParquetFile(pa.BufferReader(data))
+            # With sidecars, the main file has no adds.
+            for batch in file.iter_batches(columns=["add.path"]) if "add" in file.schema_arrow.names else ():
+                yield from pc.struct_field(batch.column("add"), "path").drop_null().to_pylist()
 
 
 def write_commit(store: Store, version: int, actions: Iterable[Action]) -> None:

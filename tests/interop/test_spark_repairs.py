@@ -21,6 +21,9 @@ def break_statistics(table):
             statistics["nullCount"] = dict.fromkeys(statistics["nullCount"], 1 << 20)
             add["stats"] = json.dumps({**statistics, "minValues": {}, "maxValues": {}})
         commit.write_text("\n".join(map(json.dumps, lines)) + "\n", "utf-8")
+    # Hadoop's checksums of these files, and Delta's of these versions, tell of other statistics.
+    for checksum in (table / "_delta_log").glob("*.crc"):
+        checksum.unlink()
 
 
 def rows(spark, table):
@@ -39,8 +42,6 @@ def rows(spark, table):
 def test_spark_reads_the_same_rows_of_a_repaired_table(spark, unpack_table, name):
     table = unpack_table(name)
     break_statistics(table)
-    for checkpoint in (table / "_delta_log").glob("*.crc"):
-        checkpoint.unlink()
     before = rows(spark, table)
     repair = dv.repair_table(table, dry_run=False)
     if repair.committed is None:
