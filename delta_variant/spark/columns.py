@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType as SparkStruct
 
 from delta_variant import schema
@@ -56,37 +57,40 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def for_spark(batches: Iterator[pa.RecordBatch], columns: StructType) -> Iterator[pa.RecordBatch]:
-    """Yield batches as Spark takes them from Python: it takes the first part of a Variant for `value`."""
-    names = [field.name for field in columns.fields]
+def for_spark(batches: Iterable[pa.RecordBatch], spark_schema: SparkStruct) -> Iterator[pa.RecordBatch]:
+    """Yield batches as Spark takes them from Python, which is to the letter.
+
+    Of a Variant it takes the first part for `value`, and no part may be null, not even of a null Variant.
+    """
+    arrow_schema = to_arrow_schema(spark_schema, timezone="UTC")
     for batch in batches:
         arrays = [
-            _for_spark(array, field.type) for array, field in zip(batch.columns, columns.fields, strict=True)
+            _for_spark(array, field.type) for array, field in zip(batch.columns, arrow_schema, strict=True)
         ]
-        yield pa.RecordBatch.from_arrays(arrays, names=names)
+        yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)
 
 
-def _for_spark(array: Any, data_type: DataType) -> Any:
-    if data_type == VARIANT:
-        parts = [pc.struct_field(array, [name]) for name in ("value", "metadata")]
-        return pa.StructArray.from_arrays(parts, ["value", "metadata"], mask=array.is_null())
-    if isinstance(data_type, PrimitiveType):
-        return array
-    if isinstance(data_type, StructType):
-        parts = [
-            _for_spark(pc.struct_field(array, [index]), field.type)
-            for index, field in enumerate(data_type.fields)
-        ]
-        return pa.StructArray.from_arrays(
-            parts, [field.name for field in data_type.fields], mask=array.is_null()
-        )
-    array = pa.concat_arrays([array])
-    if isinstance(data_type, ArrayType):
-        values = _for_spark(array.values, data_type.element_type)
-        return pa.ListArray.from_arrays(array.offsets, values, mask=array.is_null())
-    items = _for_spark(array.items, data_type.value_type)
-    map_type: Any = pa.map_(array.type.key_type, items.type)
-    return pa.MapArray.from_arrays(array.offsets, array.keys, items, type=map_type, mask=array.is_null())
+def _for_spark(array: Any, target: Any) -> Any:
+    if pa.types.is_struct(target):
+        parts = [_part(array, part) for part in target]
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=array.is_null())
+    if pa.types.is_list(target):
+        array = pa.concat_arrays([array])
+        values = _for_spark(array.values, target.value_type)
+        return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=array.is_null())
+    if pa.types.is_map(target):
+        array = pa.concat_arrays([array])
+        keys, items = _for_spark(array.keys, target.key_type), _for_spark(array.items, target.item_type)
+        from_arrays: Any = pa.MapArray.from_arrays
+        return from_arrays(array.offsets, keys, items, type=target, mask=array.is_null())
+    return array.cast(target)
+
+
+def _part(array: Any, part: pa.Field[Any]) -> Any:
+    values: Any = pc.struct_field(array, [part.name])
+    if not part.nullable and pa.types.is_binary(part.type):
+        values = pc.if_else(array.is_null(), b"", values.cast(part.type))
+    return _for_spark(values, part.type)
 
 
 def _as_variant(field: StructField) -> StructField:

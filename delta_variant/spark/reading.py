@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType as SparkStruct
 
 from delta_variant import schema, skipping
 from delta_variant.data_file import check_option
-from delta_variant.data_types import StructType
 from delta_variant.errors import UnsupportedFeatureError
 from delta_variant.read import DataFile, Query, files_of, plan_files, read_files, readable
 from delta_variant.snapshot import FILES_SCHEMA, Snapshot
@@ -23,7 +23,7 @@ from .running import check_classic
 from .scanning import evaluates_alike, obstacle_to_scan, scan, select
 from .tasks import MESSAGE, messages, packed
 
-__all__ = ["Columns", "FileReader", "Reader", "file_groups", "read_table"]
+__all__ = ["Columns", "FileReader", "Reader", "file_groups", "read_table", "sized_files", "without_files"]
 
 Columns: TypeAlias = "Mapping[str, str] | Sequence[str] | None"
 Reader: TypeAlias = Literal["auto", "scan", "kernel"]
@@ -68,18 +68,23 @@ def read_table(
     is_scanned = not obstacle and columns is None and on_conflict == "error"
     if reader == "scan" or (reader == "auto" and is_scanned and (where is None or evaluates_alike(spark))):
         return select(scan(spark, snapshot, files), columns, where)
-    task = FileReader(_without_files(snapshot), columns, where, on_conflict, storage_options)
+    task = FileReader(without_files(snapshot), columns, where, on_conflict, storage_options)
     return _read_by_tasks(spark, task, files)
 
 
-def file_groups(files: pa.Table, tasks: int) -> list[tuple[DataFile, ...]]:
-    """Return rows of `Snapshot.files` in groups of like size, as many as there are tasks at once or more."""
-    sizes = [size or 0 for size in files["size"].to_pylist()]
-    limit = min(GROUP_BYTES, sum(sizes) // max(tasks, 1) + 1)
+def sized_files(files: pa.Table) -> list[tuple[DataFile, int]]:
+    """Return rows of `Snapshot.files` with their sizes."""
+    sizes = (size or 0 for size in files["size"].to_pylist())
+    return list(zip(files_of(files), sizes, strict=True))
+
+
+def file_groups(files: Sequence[tuple[DataFile, int]], tasks: int) -> list[tuple[DataFile, ...]]:
+    """Return files in groups of like size, as many as there are tasks at once or more."""
+    limit = min(GROUP_BYTES, sum(size for _, size in files) // max(tasks, 1) + 1)
     groups: list[tuple[DataFile, ...]] = []
     group: list[DataFile] = []
     filled = 0
-    for file, size in zip(files_of(files), sizes, strict=True):
+    for file, size in files:
         if group and filled + size > limit:
             groups.append(tuple(group))
             group, filled = [], 0
@@ -99,9 +104,9 @@ class FileReader:
     storage_options: Mapping[str, str] | None
 
     @property
-    def output(self) -> StructType:
-        """Return the columns that are read."""
-        return schema.from_arrow(Query.of(self.snapshot, self.columns, self.where).schema)
+    def schema(self) -> SparkStruct:
+        """Return the schema of the rows that are read."""
+        return _spark_schema(Query.of(self.snapshot, self.columns, self.where))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the wanted rows of the groups that came as messages."""
@@ -118,17 +123,22 @@ class FileReader:
         if query.predicate is not None:
             condition = skipping.condition_of(query.predicate, snapshot.partition_columns)
         rows = read_files(snapshot, query, files, condition, self.on_conflict)
-        yield from for_spark(rows, schema.from_arrow(query.schema))
+        yield from for_spark(rows, _spark_schema(query))
 
 
-def _without_files(snapshot: Snapshot) -> Snapshot:
+def _spark_schema(query: Query) -> SparkStruct:
+    return to_spark(schema.from_arrow(query.schema))
+
+
+def without_files(snapshot: Snapshot) -> Snapshot:
+    """Return what a FileReader needs of a snapshot."""
     nowhere: Any = None
     return replace(snapshot, store=nowhere, files=FILES_SCHEMA.empty_table())
 
 
 def _read_by_tasks(spark: SparkSession, task: FileReader, files: pa.Table) -> DataFrame:
-    groups = file_groups(files, spark.sparkContext.defaultParallelism)
+    groups = file_groups(sized_files(files), spark.sparkContext.defaultParallelism)
     rows = spark.createDataFrame([(packed(group),) for group in groups], MESSAGE)
     # One task for each group: a single partition is dealt out evenly, many by chance.
     tasks = rows.coalesce(1).repartition(max(len(groups), 1))
-    return tasks.mapInArrow(task, to_spark(task.output))
+    return tasks.mapInArrow(task, task.schema)

@@ -39,8 +39,8 @@ class Written:
 class FileTask:
     """Writes the rows of a partition of a DataFrame to data files of a table.
 
-    The rows of one partition of the table follow one another. `rejects` is the folder of values that are no
-    JSON.
+    `rejects` is the folder of values that are no JSON. One open partition of the table is enough where the
+    rows of each follow one another.
     """
 
     uri: str
@@ -49,6 +49,7 @@ class FileTask:
     options: WriteOptions
     job: Job
     rejects: str | None = None
+    max_open_partitions: int = 1
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one message, or none for no rows."""
@@ -59,9 +60,9 @@ class FileTask:
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """Return what was written."""
         partition = _partition()
-        place = open_store(self.uri, self.storage_options)
+        place, *others = self.folders()
         attempt = Attempt(place, self.job, partition)
-        with _Rejects(self._rejects_store(), attempt) as rejects:
+        with _Rejects(others[0] if others else None, attempt) as rejects:
             faults = Faults(self.options.on_invalid, rejects.keep, partition)
             files = write_files(
                 place,
@@ -70,12 +71,14 @@ class FileTask:
                 self.options,
                 faults,
                 name=attempt.file_name,
-                max_open_partitions=1,
+                max_open_partitions=self.max_open_partitions,
             )
         return Written(attempt.identity, tuple(files), faults.count)
 
-    def _rejects_store(self) -> Store | None:
-        return None if self.rejects is None else open_store(self.rejects, self.storage_options)
+    def folders(self) -> list[Store]:
+        """Return the places that are written to: the table, and the folder of rejects where there is one."""
+        locations = [self.uri, *([] if self.rejects is None else [self.rejects])]
+        return [open_store(location, self.storage_options) for location in locations]
 
 
 def packed(value: object) -> bytes:

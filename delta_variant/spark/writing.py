@@ -33,7 +33,7 @@ from .running import Jobs, check_batch, check_classic
 from .sampling import with_sampled_shredding
 from .tasks import MESSAGE, FileTask, Written, messages
 
-__all__ = ["write_table"]
+__all__ = ["commit_written", "write_table"]
 
 
 def write_table(
@@ -44,6 +44,7 @@ def write_table(
     partition_by: str | Sequence[str] | None = None,
     schema_mode: SchemaMode = None,
     shredding: data_file.Shredding = "infer",
+    one_shredding: bool = True,
     variant_columns: Sequence[str] = (),
     on_invalid: data_file.OnInvalid = "error",
     rejects: str | PathLike[str] | None = None,
@@ -64,8 +65,9 @@ def write_table(
     """Write a DataFrame to a Delta table as one commit; each of its partitions is written by a task.
 
     VARIANT columns stay what they are, and columns of JSON text that `variant_columns` names become Variants
-    without Spark's `parse_json`. `shredding="infer"` reads the first rows of some partitions for one schema
-    for all files, which runs what the DataFrame is computed from for these twice. The other arguments are
+    without Spark's `parse_json`. `shredding="infer"` looks at the first rows of some partitions for one
+    schema for all files, which computes these rows twice; with `one_shredding=False` they are computed once,
+    and each file has a schema of its own. The other arguments are
     those of `delta_variant.write_table`, but that `rejects` is a folder, in any store that `storage_options`
     open, and rows are named by the partition of the DataFrame.
 
@@ -92,7 +94,6 @@ def write_table(
     )
     table_options = TableOptions(partition_by, schema_mode, configuration, name, description)
     place, transaction = open_store(table, storage_options), application_transaction(txn)
-    folders = [place, *([] if rejects is None else [open_store(rejects, storage_options)])]
     job = Job.of(transaction)
     snapshot = existing(place, mode)
     if is_done(snapshot, mode, transaction):
@@ -100,14 +101,15 @@ def write_table(
         return WriteResult(None)
     columns = from_spark(df.schema, variant_columns)
     write = prepare(place, snapshot, columns, options, table_options, transaction)
-    with own_errors():
-        write = with_sampled_shredding(write, df)
+    if one_shredding:
+        with own_errors():
+            write = with_sampled_shredding(write, df)
     rejected = None if rejects is None else fspath(rejects)
     task = FileTask(place.uri, storage_options, write.target, write.options, job, rejected)
-    return _commit(write, _run(task, df, folders), job, folders)
+    return commit_written(write, _run(task, df), job, task.folders())
 
 
-def _run(task: FileTask, df: DataFrame, folders: Sequence[Store]) -> list[Written]:
+def _run(task: FileTask, df: DataFrame) -> list[Written]:
     """Return what the tasks wrote, or remove it when one fails."""
     jobs = Jobs(df.sparkSession)
     partitions = task.target.metadata.partition_columns
@@ -118,13 +120,14 @@ def _run(task: FileTask, df: DataFrame, folders: Sequence[Store]) -> list[Writte
             return messages(df.mapInArrow(task, MESSAGE).collect())
     except BaseException:
         jobs.wait()
-        remove_lost(folders, task.job, (), of_all_runs=False)
+        remove_lost(task.folders(), task.job, (), of_all_runs=False)
         raise
 
 
-def _commit(
+def commit_written(
     write: Preparation, written: Sequence[Written], job: Job, folders: Sequence[Store]
 ) -> WriteResult:
+    """Commit what the winning attempts of a job wrote, and remove what others left in `folders`."""
     files = [file for each in written for file in each.files]
     try:
         result = commit_files(write, files, sum(each.invalid for each in written))

@@ -1,0 +1,68 @@
+"""The data source `delta_variant` of `spark.read`, `df.write`, `spark.readStream` and `df.writeStream`."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from delta_variant.errors import UnsupportedFeatureError
+
+from .options import READ, STREAM_READ, STREAM_WRITE, WRITE, parse_options
+from .sinks import BatchSink, StreamSink
+from .sources import BatchSource, FilteringBatchSource, StreamSource, file_reader
+
+__all__ = ["DeltaVariantSource", "register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `delta_variant` known to a session.
+
+    Spark's Python data sources know the save modes append and overwrite, no `partitionBy` (the option
+    `partition_by` does it) and no SQL that changes rows. They do not prune columns: give the option
+    `columns`, or a schema. Where that is too little, `delta_variant.spark.read_table`, `write_table` and
+    `batch_writer` do more.
+    """
+    spark.dataSource.register(DeltaVariantSource)
+
+
+class DeltaVariantSource(DataSource):
+    """A table at a path or URI, with the options of `delta_variant.spark.options`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "delta_variant"
+
+    def schema(self) -> StructType:
+        return file_reader(parse_options(self.options, {**READ, **STREAM_READ})).schema
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = parse_options(self.options, READ)
+        kind = FilteringBatchSource if options.get("push_filters") else BatchSource
+        return kind(file_reader(options, schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        _refuse_overwrite(overwrite)
+        return BatchSink(schema, parse_options(self.options, WRITE))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        options = parse_options(self.options, STREAM_READ)
+        return StreamSource(file_reader(options, schema), options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
+        _refuse_overwrite(overwrite)
+        options = parse_options(self.options, STREAM_WRITE)
+        return StreamSink(schema, options, self.options.get("checkpointlocation"))
+
+
+def _refuse_overwrite(overwrite: bool) -> None:
+    if overwrite:
+        raise UnsupportedFeatureError(
+            "the data source delta_variant appends only: write with mode('append') and outputMode('append')"
+        )

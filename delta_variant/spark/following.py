@@ -1,0 +1,106 @@
+"""The files that come to a table, in order: those of one version, then those of each commit behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import msgspec
+
+from delta_variant import features, log, schema
+from delta_variant.actions import Action, AddFile, Metadata, Protocol, RemoveFile, decode_path
+from delta_variant.errors import SchemaError, UnsupportedFeatureError
+from delta_variant.read import DataFile, files_of
+from delta_variant.snapshot import Snapshot
+from delta_variant.store import Store
+
+__all__ = ["Follower", "Position", "Step"]
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a stream is: so many files of those that a version adds, or has when `is_initial`."""
+
+    version: int
+    index: int = 0
+    is_initial: bool = False
+
+    @classmethod
+    def of(cls, offset: dict[str, Any]) -> Position:
+        """Return the position that a checkpoint of Spark holds."""
+        return cls(**offset)
+
+    @property
+    def offset(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A file, None for the end of a version, and the position behind it."""
+
+    file: DataFile | None
+    size: int
+    after: Position
+
+
+@dataclass(frozen=True)
+class Follower:
+    """Follows a table that must keep the schema that it had at `snapshot`."""
+
+    store: Store
+    snapshot: Snapshot
+
+    def latest(self) -> int:
+        """Return the latest version."""
+        return log.load_snapshot(self.store).version
+
+    def steps(self, start: Position, last: int | None = None) -> Iterator[Step]:
+        """Yield what lies behind a position, up to and with the version `last`.
+
+        Raises UnsupportedFeatureError for a commit that changes or removes rows, and SchemaError for one that
+        changes the schema.
+        """
+        if start.is_initial:
+            yield from self._files_of_version(start)
+            start = Position(start.version + 1)
+        for version, actions in log.read_commits(self.store, start.version - 1):
+            if last is not None and version > last:
+                return
+            yield from self._added_files(version, actions, start.index if version == start.version else 0)
+
+    def _files_of_version(self, start: Position) -> Iterator[Step]:
+        files = log.load_snapshot(self.store, start.version).files.sort_by("path")
+        sizes = files["size"].to_pylist()
+        for number, (file, size) in enumerate(zip(files_of(files), sizes, strict=True)):
+            if number >= start.index:
+                yield Step(file, size or 0, Position(start.version, number + 1, True))
+        yield Step(None, 0, Position(start.version + 1))
+
+    def _added_files(self, version: int, actions: list[Action], first: int) -> Iterator[Step]:
+        for action in actions:
+            self._check(version, action)
+        added = [action for action in actions if isinstance(action, AddFile) and action.data_change]
+        for number, add in enumerate(added[first:], first):
+            yield Step(_data_file(add), add.size, Position(version, number + 1))
+        yield Step(None, 0, Position(version + 1))
+
+    def _check(self, version: int, action: Action) -> None:
+        if isinstance(action, RemoveFile) and action.data_change:
+            raise UnsupportedFeatureError(
+                f"{self.store.uri}: version {version} changes or removes rows, and a stream reads only what "
+                f"is appended: start a new query, of the whole table or with starting_version={version + 1}"
+            )
+        if isinstance(action, Protocol):
+            features.check_may_read(action, self.snapshot.schema, self.store.uri)
+        if isinstance(action, Metadata) and schema.parse(action.schema_string) != self.snapshot.schema:
+            raise SchemaError(
+                f"{self.store.uri}: version {version} changes the schema; start the query again to read on "
+                "with the new one"
+            )
+
+
+def _data_file(add: AddFile) -> DataFile:
+    vector = None if add.deletion_vector is None else msgspec.structs.asdict(add.deletion_vector)
+    return DataFile(decode_path(add.path), add.partition_values, vector)

@@ -1,0 +1,115 @@
+"""Options of Spark's data sources, which are text, as what they mean."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from delta_variant.data_file import WriteOptions
+
+__all__ = ["READ", "STREAM_READ", "STREAM_WRITE", "WRITE", "parse_options", "write_options"]
+
+Parse = Callable[[str], Any]
+
+STORAGE = "storage."
+# What Spark itself puts among the options.
+SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "__v1tabledistribution"})
+
+
+def _flag(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    found = json.loads(text) if text.startswith("[") else [name.strip() for name in text.split(",")]
+    return tuple(str(name) for name in found)
+
+
+def _columns(text: str) -> Any:
+    return json.loads(text) if text[:1] in ("{", "[") else _names(text)
+
+
+def _shredding(text: str) -> str | None:
+    return {"infer": "infer", "none": None}[text]
+
+
+READ: Mapping[str, Parse] = {
+    "path": str,
+    "where": str,
+    "columns": _columns,
+    "version": int,
+    "on_conflict": str,
+    "push_filters": _flag,
+}
+STREAM_READ: Mapping[str, Parse] = {
+    **{name: READ[name] for name in ("path", "where", "columns", "on_conflict")},
+    "starting_version": lambda text: text if text == "latest" else int(text),
+    "max_files_per_trigger": int,
+    "max_bytes_per_trigger": int,
+}
+WRITE: Mapping[str, Parse] = {
+    "path": str,
+    "variant_columns": _names,
+    "partition_by": _names,
+    "schema_mode": str,
+    "shredding": _shredding,
+    "on_invalid": str,
+    "rejects": str,
+    "numeric": str,
+    "floats": str,
+    "duplicate_keys": str,
+    "target_file_size": int,
+    "compression": str,
+    "annotate": _flag,
+    "spark_compatible": _flag,
+    "max_variant_stats_paths": int,
+    "configuration": json.loads,
+    "name": str,
+    "description": str,
+    "txn_app_id": str,
+    "txn_version": int,
+}
+STREAM_WRITE: Mapping[str, Parse] = {name: parse for name, parse in WRITE.items() if name != "txn_version"}
+
+
+def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[str, Any]:
+    """Return options by name; those of the store, `storage.…`, as a mapping `storage_options`, or None.
+
+    Raises ValueError for an option that is not known, and for text that is no value of it.
+    """
+    found: dict[str, Any] = {"storage_options": _storage_options(given)}
+    for key, text in given.items():
+        name = key.lower()
+        if name.startswith(STORAGE) or name in SPARKS_OWN:
+            continue
+        if name not in known:
+            raise ValueError(f"delta_variant has no option {name!r} here; it has {', '.join(sorted(known))}")
+        found[name] = _parse(name, text, known[name])
+    if "path" not in found:
+        raise ValueError(
+            "delta_variant reads and writes one table, at the path of .load(path) or .save(path)"
+        )
+    return found
+
+
+def write_options(options: Mapping[str, Any]) -> WriteOptions:
+    """Return how files are written by options of WRITE."""
+    renamed = {"max_variant_stats_paths": "max_stats_paths"}
+    names = WriteOptions.__dataclass_fields__
+    chosen = {renamed.get(name, name): value for name, value in options.items()}
+    return WriteOptions(**{name: value for name, value in chosen.items() if name in names})
+
+
+def _storage_options(given: Mapping[str, str]) -> dict[str, str] | None:
+    prefixed = {key.lower(): value for key, value in given.items()}
+    return {
+        key.removeprefix(STORAGE): value for key, value in prefixed.items() if key.startswith(STORAGE)
+    } or None
+
+
+def _parse(name: str, text: str, parse: Parse) -> Any:
+    try:
+        return parse(text)
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"the option {name} cannot be {text!r}") from error

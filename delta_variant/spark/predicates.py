@@ -1,0 +1,70 @@
+"""Filters that Spark pushes into a data source, as the SQL text of a predicate."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from .columns import quoted
+
+__all__ = ["as_sql"]
+
+OPERATORS: dict[type[Filter], str] = {
+    EqualTo: "=",
+    EqualNullSafe: "<=>",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+}
+
+
+def as_sql(filters: Iterable[Filter], where: str | None = None) -> str | None:
+    """Return what all filters that have a text ask for, and `where`; None for no predicate."""
+    texts = [text for text in map(_text, filters) if text is not None]
+    parts = [*([] if where is None else [where]), *texts]
+    return " and ".join(f"({part})" for part in parts) or None
+
+
+def _text(each: Any) -> str | None:
+    kind = type(each)
+    if kind not in (*OPERATORS, In, IsNull, IsNotNull):
+        return None
+    column = ".".join(map(quoted, each.attribute))
+    if kind in (IsNull, IsNotNull):
+        return f"{column} is {'not ' if kind is IsNotNull else ''}null"
+    values = [_literal(value) for value in (each.value if kind is In else [each.value])]
+    if None in values:
+        return None
+    return (
+        f"{column} in ({', '.join(map(str, values))})"
+        if kind is In
+        else f"{column} {OPERATORS[kind]} {values[0]}"
+    )
+
+
+def _literal(value: object) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | Decimal):
+        return str(value)
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return f"date'{value.isoformat()}'"
+    return None

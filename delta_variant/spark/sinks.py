@@ -1,0 +1,191 @@
+"""Writers of the data source: tasks write files, and what they wrote is committed, without a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType as SparkStruct
+
+from delta_variant import store
+from delta_variant.actions import Metadata, Protocol, Txn
+from delta_variant.errors import CommitConflictError, DeltaVariantError, UnsupportedFeatureError
+from delta_variant.snapshot import Snapshot
+from delta_variant.store import open_store
+from delta_variant.write import (
+    Preparation,
+    TableOptions,
+    Target,
+    application_transaction,
+    existing,
+    is_done,
+    prepare,
+)
+
+from .attempts import Job, remove_lost
+from .columns import from_spark
+from .options import write_options
+from .tasks import FileTask, Written
+from .writing import commit_written
+
+__all__ = ["BatchSink", "Sink", "StreamSink", "query_of"]
+
+MAX_OPEN_PARTITIONS = 16
+"""Data sources cannot ask for sorted rows, so some partitions of the table are written side by side."""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """A write to a table, whose protocol and metadata were `before`; None for a table that is created."""
+
+    task: FileTask
+    before: tuple[Protocol, Metadata] | None
+
+    @classmethod
+    def of(cls, spark_schema: SparkStruct, options: Mapping[str, Any], txn: Txn | None) -> Sink:
+        """Return the write that options ask for; raises what `write_table` does before it writes."""
+        place = open_store(options["path"], options["storage_options"])
+        snapshot = existing(place, "append")
+        columns = from_spark(spark_schema, options.get("variant_columns", ()))
+        names = TableOptions.__dataclass_fields__
+        table_options = TableOptions(**{name: value for name, value in options.items() if name in names})
+        if (options.get("on_invalid") == "reject") != ("rejects" in options):
+            raise ValueError("the option rejects names the folder of on_invalid=reject: give both or none")
+        write = prepare(place, snapshot, columns, write_options(options), table_options, txn)
+        task = FileTask(
+            place.uri,
+            options["storage_options"],
+            write.target,
+            write.options,
+            Job.of(txn),
+            options.get("rejects"),
+            MAX_OPEN_PARTITIONS,
+        )
+        return cls(task, None if snapshot is None else (snapshot.protocol, snapshot.metadata))
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of a task."""
+        return Message(self.task.write(batches), self)
+
+    def commit(self, written: Sequence[Written], txn: Txn | None) -> None:
+        """Commit what tasks wrote, or remove it where the table has the `txn` already."""
+        place = open_store(self.task.uri, self.task.storage_options)
+        snapshot = existing(place, "append")
+        if is_done(snapshot, "append", txn):
+            self.abort()
+            return
+        write = Preparation(place, snapshot, self._target(snapshot), self.task.options, txn)
+        commit_written(write, written, self.task.job, self.task.folders())
+
+    def abort(self) -> None:
+        """Remove what the tasks of this write left."""
+        remove_lost(self.task.folders(), self.task.job, (), of_all_runs=False)
+
+    def _target(self, snapshot: Snapshot | None) -> Target:
+        """Return the table after the write, on top of what was committed since it began."""
+        target = self.task.target
+        if snapshot is None or self.before == (snapshot.protocol, snapshot.metadata):
+            return target
+        if (target.protocol, target.metadata) == (snapshot.protocol, snapshot.metadata):
+            return replace(target, new_protocol=None, new_metadata=None)
+        self.abort()
+        raise CommitConflictError(
+            f"{snapshot.uri}: version {snapshot.version} has another protocol, schema or properties than the "
+            "write began with; start it again"
+        )
+
+
+@dataclass
+class Message(WriterCommitMessage):
+    """What one attempt of a task wrote, and for which write.
+
+    Spark makes a new writer where it commits, which would give a new table another id and its columns other
+    physical names than the tasks did.
+    """
+
+    written: Written
+    sink: Sink
+
+
+def _commit(messages: Sequence[WriterCommitMessage | None], txn: Txn | None) -> None:
+    received = [message for message in messages if isinstance(message, Message)]
+    if received:
+        received[0].sink.commit([message.written for message in received], txn)
+
+
+def _abort(messages: Sequence[WriterCommitMessage | None], sink: Sink) -> None:
+    """Remove what tasks wrote of which one failed; after a commit that failed, it may have happened."""
+    received = [message for message in messages if isinstance(message, Message)]
+    if len(received) < len(messages):
+        (received[0].sink if received else sink).abort()
+
+
+class BatchSink(DataSourceArrowWriter):
+    """Appends the rows of a DataFrame as one commit."""
+
+    def __init__(self, schema: SparkStruct, options: Mapping[str, Any]) -> None:
+        if ("txn_app_id" in options) != ("txn_version" in options):
+            raise ValueError("txn_app_id and txn_version belong together: give both or none")
+        pair = (options["txn_app_id"], options["txn_version"]) if "txn_app_id" in options else None
+        self._txn = application_transaction(pair)
+        self._sink = Sink.of(schema, options, self._txn)
+
+    def write(self, iterator: Any) -> WriterCommitMessage:
+        return self._sink.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        _commit(messages, self._txn)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        _abort(messages, self._sink)
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """Appends each micro-batch as one commit, once: its `txn` is the query's id and the batch's."""
+
+    def __init__(self, schema: SparkStruct, options: Mapping[str, Any], checkpoint: str | None) -> None:
+        self._app_id = options.get("txn_app_id")
+        self._checkpoint = checkpoint
+        if self._app_id is None and checkpoint is None:
+            raise UnsupportedFeatureError(
+                "a stream is written once only under a name that outlives it: set the option "
+                "checkpointLocation, or txn_app_id"
+            )
+        self._sink = Sink.of(schema, options, None)
+
+    def write(self, iterator: Any) -> WriterCommitMessage:
+        return self._sink.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        _commit(messages, application_transaction((self._application(), batchId)))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        _abort(messages, self._sink)
+
+    def _application(self) -> str:
+        return self._app_id or query_of(self._checkpoint or "")
+
+
+class _Query(msgspec.Struct):
+    id: str
+
+
+def query_of(checkpoint: str) -> str:
+    """Return the id of the query that has a checkpoint at a path or URI, and lasts as long."""
+    try:
+        # Hadoop writes file:/path where others write file:///path.
+        place = open_store(checkpoint.removeprefix("file:") if checkpoint[:7] != "file://" else checkpoint)
+        return msgspec.json.decode(store.read(place, "metadata"), type=_Query).id
+    except (DeltaVariantError, msgspec.MsgspecError) as error:
+        raise UnsupportedFeatureError(
+            f"the id of the query cannot be read from its checkpoint {checkpoint} ({error}): set the option "
+            "txn_app_id to a name that is this query's alone, or write by delta_variant.spark.batch_writer"
+        ) from error

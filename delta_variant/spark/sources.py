@@ -1,0 +1,165 @@
+"""Readers of the data source: tables at rest, and what comes to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType as SparkStruct
+
+from delta_variant.errors import SchemaError
+from delta_variant.read import DataFile, Query, plan_files, readable
+from delta_variant.store import open_store
+
+from .columns import quoted
+from .following import Follower, Position
+from .predicates import as_sql
+from .reading import FileReader, file_groups, sized_files, without_files
+
+__all__ = ["BatchSource", "FilteringBatchSource", "StreamSource", "file_reader"]
+
+TASKS = 8
+"""How many tasks a table is dealt out to, or more: a reader does not know how many cores there are."""
+
+MAX_FILES_PER_TRIGGER = 1000
+
+
+def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = None) -> FileReader:
+    """Return the reader that options ask for, of the columns of a schema that was given to Spark.
+
+    Raises SchemaError for a schema that has what the table has not.
+    """
+    snapshot = readable(options["path"], options.get("version"), options["storage_options"])
+    reader = FileReader(
+        without_files(snapshot),
+        options.get("columns"),
+        options.get("where"),
+        options.get("on_conflict", "error"),
+        options["storage_options"],
+    )
+    if spark_schema is None or spark_schema.names == reader.schema.names:
+        return reader
+    if unknown := [name for name in spark_schema.names if name not in reader.schema.names]:
+        raise SchemaError(f"{snapshot.uri} has no column {unknown[0]!r} that the schema given to Spark names")
+    if reader.columns is not None:
+        raise SchemaError("give either the option columns or a schema, and not both")
+    return replace(reader, columns={name: quoted(name) for name in spark_schema.names})
+
+
+@dataclass
+class FileGroup(InputPartition):
+    """The files of one task."""
+
+    files: tuple[DataFile, ...]
+
+
+class BatchSource(DataSourceReader):
+    """Reads a table, of which it plans the files."""
+
+    def __init__(self, reader: FileReader) -> None:
+        self._reader = reader
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the files that may hold a wanted row, in groups."""
+        reader = self._reader
+        snapshot = readable(reader.snapshot.uri, reader.snapshot.version, reader.storage_options)
+        query = Query.of(snapshot, reader.columns, reader.where)
+        files = plan_files(snapshot, query.predicate).files
+        return [FileGroup(group) for group in file_groups(sized_files(files), TASKS)] or [FileGroup(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the wanted rows of a group of files."""
+        return _read(self._reader, partition)
+
+
+class FilteringBatchSource(BatchSource):
+    """A BatchSource that takes filters of Spark, where `spark.sql.python.filterPushdown.enabled` is set."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Skip by the filters; Spark evaluates them all again."""
+        self._reader = replace(self._reader, where=as_sql(filters, self._reader.where))
+        return filters
+
+
+class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads a version of a table, and then what is appended to it."""
+
+    def __init__(self, reader: FileReader, options: Mapping[str, Any]) -> None:
+        self._reader = reader
+        self._follower = Follower(open_store(reader.snapshot.uri, reader.storage_options), reader.snapshot)
+        self._start = options.get("starting_version")
+        self._limit = _limit(options.get("max_files_per_trigger"), options.get("max_bytes_per_trigger"))
+        self._last: int | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return where a new query begins."""
+        if self._start == "latest":
+            return Position(self._follower.latest() + 1).offset
+        if self._start is not None:
+            return Position(self._start).offset
+        return Position(self._reader.snapshot.version, is_initial=True).offset
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Return how much a micro-batch takes."""
+        return self._limit
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Read no further than the version that is the latest now."""
+        self._last = self._follower.latest()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return where the next micro-batch ends; it takes one file at least."""
+        end, files, size = Position.of(start), 0, 0
+        for step in self._follower.steps(end, self._last):
+            if step.file is not None:
+                files, size = files + 1, size + step.size
+                if _is_beyond(limit, files, size):
+                    break
+            end = step.after
+        return end.offset
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the files between two positions, in groups."""
+        files: list[tuple[DataFile, int]] = []
+        first, last = Position.of(start), Position.of(end)
+        if first != last:
+            for step in self._follower.steps(first):
+                if step.file is not None:
+                    files.append((step.file, step.size))
+                if step.after == last:
+                    break
+        return [FileGroup(group) for group in file_groups(files, TASKS)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the wanted rows of a group of files."""
+        return _read(self._reader, partition)
+
+
+def _read(reader: FileReader, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    assert isinstance(partition, FileGroup)
+    return reader.read(partition.files)
+
+
+def _limit(files: int | None, size: int | None) -> ReadLimit:
+    if files is not None and size is not None:
+        raise ValueError("give max_files_per_trigger or max_bytes_per_trigger, and not both")
+    return ReadMaxFiles(files or MAX_FILES_PER_TRIGGER) if size is None else ReadMaxBytes(size)
+
+
+def _is_beyond(limit: ReadLimit, files: int, size: int) -> bool:
+    if isinstance(limit, ReadMaxFiles):
+        return files > limit.max_files
+    if isinstance(limit, ReadMaxBytes):
+        return files > 1 and size > limit.max_bytes
+    assert isinstance(limit, ReadAllAvailable)
+    return False

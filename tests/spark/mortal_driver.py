@@ -1,0 +1,72 @@
+"""A driver that streams lines into a table, and is killed at the place that it is told.
+
+`python mortal_driver.py FOLDER DEATH`; FOLDER has the lines, and gets the table and the checkpoint. DEATH is
+`none`, or what the driver is about when it is killed by SIGKILL, with Spark and all: `tasks`, `commit` (it is
+not committed yet) or `done` (Spark does not know yet that it is), of the second batch that it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from delta_variant import spark as dvs
+from delta_variant.spark import writing
+
+FATAL_BATCH = 2
+
+
+def main(folder: Path, death: str) -> None:
+    """Stream all lines, a file a batch."""
+    plan_death(death)
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = spark.config("spark.log.level", "FATAL").getOrCreate()
+    lines = session.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "lines"))
+    writer = dvs.batch_writer(folder / "table", variant_columns=["value"], target_file_size=2000)
+    query = lines.repartition(2).writeStream.foreachBatch(writer)
+    query = query.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
+    query.start().awaitTermination()
+    session.stop()
+
+
+def plan_death(death: str) -> None:
+    run, commit = writing._run, writing.commit_written
+    if death == "tasks":
+        writing._run = at_batch(lambda: Timer(random.uniform(0, 1), die).start(), before=run)
+    elif death == "commit":
+        writing.commit_written = at_batch(die, before=commit)
+    elif death == "done":
+        writing.commit_written = at_batch(die, behind=commit)
+
+
+def at_batch(act: Callable[[], None], *, before: Any = None, behind: Any = None) -> Any:
+    """Return a function that does what it stands before or behind, and acts in the fatal batch."""
+    calls = 0
+
+    def call(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if before and calls == FATAL_BATCH:
+            act()
+        result = (before or behind)(*arguments)
+        if behind and calls == FATAL_BATCH:
+            act()
+        return result
+
+    return call
+
+
+def die() -> None:
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

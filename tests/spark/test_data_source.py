@@ -1,0 +1,134 @@
+"""The data source `delta_variant`: what its options ask for, and what Spark cannot do by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql.datasource import EqualTo, GreaterThan, In, IsNotNull, StringContains
+from spark.tables import commits, data_files, listed_files, rows
+
+import delta_variant as dv
+from delta_variant import spark as dvs
+from delta_variant.errors import CommitConflictError
+from delta_variant.spark.predicates import as_sql
+from delta_variant.spark.sinks import Sink
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture
+def source(spark: SparkSession) -> SparkSession:
+    dvs.register(spark)
+    return spark
+
+
+def events(spark: SparkSession, first: int = 0, count: int = 60) -> DataFrame:
+    return spark.range(first, first + count, 1, 2).selectExpr(
+        "id", "concat('{\"n\":', id, '}') AS event", "id % 3 AS part"
+    )
+
+
+def writer(df: DataFrame, **options: str) -> DataFrameWriter:
+    return df.write.format("delta_variant").mode("append").options(variant_columns="event", **options)
+
+
+def test_rows_are_appended_and_read_by_paths(source: SparkSession, tmp_path: Path):
+    table = tmp_path / "t"
+    writer(events(source), partition_by="part", configuration='{"delta.appendOnly":"true"}').save(str(table))
+    writer(events(source, 60)).save(str(table))
+    assert len(commits(table, "commitInfo")) == 2
+    assert commits(table, "metaData")[0]["configuration"]["delta.appendOnly"] == "true"
+    assert data_files(table) == listed_files(table)
+
+    read = source.read.format("delta_variant")
+    assert read.load(str(table)).selectExpr("sum(event:n::int) AS n").collect()[0].n == 120 * 119 // 2
+    assert dict(read.load(str(table)).dtypes) == {"id": "bigint", "event": "variant", "part": "bigint"}
+    found = read.option("where", "event:n::int = 7").option("columns", '{"n": "event:n::int", "id": "id"}')
+    assert [tuple(row) for row in found.load(str(table)).collect()] == [(7, 7)]
+    assert source.read.format("delta_variant").schema("id long").load(str(table)).columns == ["id"]
+
+
+def test_filters_are_pushed_where_spark_does_it(source: SparkSession, tmp_path: Path):
+    writer(events(source)).save(str(tmp_path / "t"))
+    source.conf.set(PUSHDOWN, "true")
+    try:
+        pushing = source.read.format("delta_variant").option("push_filters", "true").load(str(tmp_path / "t"))
+        found = pushing.where("id in (3, 4) and part = 1 and event is not null").collect()
+        assert [row.id for row in found] == [4]
+    finally:
+        source.conf.unset(PUSHDOWN)
+
+
+def test_filters_become_sql_where_they_have_a_text():
+    filters = [
+        EqualTo(("a b",), "it's"),
+        GreaterThan(("s", "x"), 2),
+        In(("d",), (True, None)),
+        StringContains(("t",), "x"),
+        IsNotNull(("t",)),
+    ]
+    assert (
+        as_sql(filters, "y = 1") == "(y = 1) and (`a b` = 'it\\'s') and (`s`.`x` > 2) and (`t` is not null)"
+    )
+    assert as_sql([]) is None
+
+
+@pytest.mark.parametrize(
+    ("write", "sentence"),
+    [
+        (lambda df, path: writer(df).mode("overwrite").save(path), "appends only"),
+        (lambda df, path: writer(df).mode("error").save(path), "ErrorIfExists"),
+        (lambda df, path: writer(df, nothing="1").save(path), "has no option 'nothing'"),
+        (
+            lambda df, path: writer(df, annotate="perhaps").save(path),
+            "the option annotate cannot be 'perhaps'",
+        ),
+        (lambda df, path: writer(df, on_invalid="reject").save(path), "rejects names the folder"),
+        (lambda df, path: writer(df, txn_version="1").save(path), "txn_app_id and txn_version"),
+        (lambda df, path: writer(df).option("partition_by", "nothing").save(path), "nothing"),
+    ],
+)
+def test_what_it_cannot_do_is_said_and_nothing_is_written(
+    source: SparkSession, tmp_path: Path, write: Callable[[DataFrame, str], None], sentence: str
+):
+    with pytest.raises(Exception, match=sentence):
+        write(events(source), str(tmp_path / "t"))
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_failed_write_leaves_nothing(source: SparkSession, tmp_path: Path):
+    df = events(source).selectExpr("id", "if(id = 59, '{', event) AS event")
+    with pytest.raises(Exception, match="InvalidJsonError: partition 1, row 29"):
+        writer(df).save(str(tmp_path / "t"))
+    assert data_files(tmp_path / "t") == set()
+
+
+def test_a_batch_with_a_txn_is_written_once(source: SparkSession, tmp_path: Path):
+    for version in ("3", "3", "4"):
+        writer(events(source), txn_app_id="app", txn_version=version).save(str(tmp_path / "t"))
+    assert len(rows(tmp_path / "t", id="id")) == 120
+    assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
+
+
+def test_a_write_that_another_schema_overtook_is_refused(source: SparkSession, tmp_path: Path):
+    sink = Sink.of(events(source).schema, {"path": str(tmp_path / "t"), "storage_options": None}, None)
+    dv.write_table(tmp_path / "t", pa.table({"other": [1]}))
+    with pytest.raises(CommitConflictError, match="start it again"):
+        sink.commit([], None)
+
+
+def test_columns_may_be_mapped(source: SparkSession, tmp_path: Path):
+    mapped = json.dumps({"delta.columnMapping.mode": "name"})
+    writer(events(source), configuration=mapped).save(str(tmp_path / "t"))
+    assert len(rows(tmp_path / "t", n="event:n::int")) == 60
+
+
+@pytest.fixture(autouse=True)
+def _unset(spark: SparkSession) -> Iterator[None]:
+    yield
+    spark.conf.unset(PUSHDOWN)
