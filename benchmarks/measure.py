@@ -24,6 +24,8 @@ class Cost:
     cpu_seconds: float
     wall_seconds: float
     peak_megabytes: float
+    megabytes_in: float
+    """Read from files and sockets, whether the disk was asked or its cache."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,11 @@ def measure(work: Callable[[], Result]) -> tuple[Cost, Result]:
     CPU is user and system time of this process and its descendants. The peak is the sum of the peaks of these
     processes, so it is exact where one process does the work.
     """
-    cpu, start = _cpu_seconds(), time.perf_counter()
+    cpu, read, start = _cpu_seconds(), _megabytes_in(), time.perf_counter()
     result = work()
     wall = time.perf_counter() - start
-    return Cost(round(_cpu_seconds() - cpu, 3), round(wall, 4), round(_peak_megabytes(), 1)), result
+    cpu, read = _cpu_seconds() - cpu, _megabytes_in() - read
+    return Cost(round(cpu, 3), round(wall, 4), round(_peak_megabytes(), 1), round(read, 3)), result
 
 
 def size_of(path: Path) -> int:
@@ -87,8 +90,12 @@ def _cpu_seconds() -> float:
 
 
 def _peak_megabytes() -> float:
-    peaks = (_status_kilobytes(process, "VmHWM") for process in _processes())
+    peaks = (_field(process, "status", "VmHWM") for process in _processes())
     return sum(peaks) / 1024
+
+
+def _megabytes_in() -> float:
+    return sum(_field(process, "io", "rchar") for process in _processes()) / 1e6
 
 
 def _processes() -> Iterator[int]:
@@ -116,9 +123,10 @@ def _stat(process: int) -> list[str]:
         return []
 
 
-def _status_kilobytes(process: int, field: str) -> int:
+def _field(process: int, file: str, field: str) -> int:
+    """Return a number in a file of /proc/PID, 0 where the process has ended."""
     try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+        lines = Path(f"/proc/{process}/{file}").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
         return 0
     return next((int(line.split()[1]) for line in lines if line.startswith(f"{field}:")), 0)
