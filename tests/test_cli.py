@@ -279,6 +279,15 @@ def test_stats_of_a_file_are_those_that_the_log_has(table):
     assert ["event:action", "string", '"buy"', '"view"'] in shown
 
 
+def test_exact_statistics_of_a_table_are_those_of_its_data_whatever_the_log_says(table):
+    commit = Path(table, "_delta_log", f"{0:020d}.json")
+    before = run("stats", table, "--json").stdout
+    log = commit.read_text(encoding="utf-8")
+    commit.write_text(re.sub(r',"stats":"(\\"|[^"])*"', "", log), encoding="utf-8")
+    assert json.loads(run("stats", table, "--json").stdout)["variants"] == {"event": {}}
+    assert run("stats", table, "--json", "--exact").stdout == before
+
+
 def test_bounds_that_cannot_be_decoded_are_findings_and_hide_nothing_else(table):
     commit = Path(table, "_delta_log", f"{0:020d}.json")
     log = commit.read_text(encoding="utf-8")

@@ -219,6 +219,9 @@ def inspect(
 def stats(
     target: Annotated[str, typer.Argument(metavar="FILE|TABLE", help="A Parquet file, or a Delta table.")],
     version: Version = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Compute those of a table from its data, as a Parquet file's are.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Print the statistics of data files: those in a table's log, or those computed from a Parquet file.
@@ -226,7 +229,7 @@ def stats(
     With --json, one object a file. Exit status 1 says that bounds cannot be decoded.
     """
     faults: list[str] = []
-    for file in data_files(target, version):
+    for file in data_files(target, version, exact=exact):
         if json:
             print(msgspec.json.encode(statistics.json_report(file)).decode())
         else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from delta_variant import data_file, log, properties, stats
 from delta_variant.data_types import VARIANT, fields_of
 from delta_variant.errors import InvalidStatisticsError
+from delta_variant.repair import TableStatistics
 from delta_variant.schema import physical_schema
 from delta_variant.snapshot import Snapshot
 from delta_variant.stats import FileStatistics
@@ -21,7 +22,7 @@ __all__ = ["DataFile", "bounds_of", "data_files", "files_of", "undecodable"]
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file, and its statistics: those that the log has, or computed ones where there is no log.
+    """A data file, and its statistics: those that the log has, or those computed from its data.
 
     `variants` are the names of the Variant columns by their path in the file.
     """
@@ -32,10 +33,15 @@ class DataFile:
     variants: Mapping[tuple[str, ...], str]
 
 
-def data_files(target: str, version: int | None) -> Iterator[DataFile]:
-    """Yield a Parquet file, or the files of a table at `version`."""
+def data_files(target: str, version: int | None, *, exact: bool = False) -> Iterator[DataFile]:
+    """Yield a Parquet file, or the files of a table at `version`.
+
+    `exact=True` computes what the log may lack or have wrong.
+    """
     if not Path(target).is_file():
-        yield from files_of(log.load_snapshot(target, version))
+        snapshot = log.load_snapshot(target, version)
+        files = files_of(snapshot)
+        yield from _computed(snapshot, files) if exact else files
         return
     folder, name = open_store(Path(target).parent), Path(target).name
     with data_file.naming(name):
@@ -54,6 +60,12 @@ def files_of(snapshot: Snapshot) -> Iterator[DataFile]:
     }
     for row in snapshot.files.select(["path", "stats"]).to_pylist():
         yield DataFile(snapshot.store, row["path"], _known(row["stats"]), variants)
+
+
+def _computed(snapshot: Snapshot, files: Iterable[DataFile]) -> Iterator[DataFile]:
+    statistics = TableStatistics.of(snapshot)
+    for file in files:
+        yield replace(file, stats=statistics.compute(file.path))
 
 
 def _known(text: str | None) -> FileStatistics:

@@ -9,18 +9,17 @@ from importlib.metadata import version as installed_version
 from typing import Any
 from uuid import uuid4
 
-from .. import commit, data_file, features, log, properties, schema, stats
+from .. import commit, data_file, features, log, stats
 from ..actions import AddFile, DeletionVector, encode_path
-from ..data_types import VARIANT, DataType
 from ..errors import DeltaVariantError, InvalidStatisticsError
 from ..snapshot import Snapshot
 from ..stats import FileStatistics
 from ..store import TableLocation
-from .judging import Path, reasons_to_repair
+from .computing import TableStatistics
+from .judging import reasons_to_repair
 
-__all__ = ["FileRepair", "Repair", "repair_table"]
+__all__ = ["FileRepair", "Repair", "TableStatistics", "repair_table"]
 
-ALL_PATHS = 1 << 20
 OPERATION = "COMPUTE STATS"
 
 
@@ -76,9 +75,9 @@ def repair_table(
     """
     snapshot = log.load_snapshot(table, storage_options=storage_options)
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
-    target = _Target.of(snapshot, max_variant_stats_paths)
+    statistics = TableStatistics.of(snapshot, max_variant_stats_paths)
     adds = {add["path"]: add for add in _chosen(snapshot, files)}
-    found = tuple(repair for add in adds.values() if (repair := target.judge(add)) is not None)
+    found = tuple(repair for add in adds.values() if (repair := _judge(statistics, add)) is not None)
     result = Repair(snapshot.uri, snapshot.version, len(adds), found, None)
     if dry_run or not result.repairable:
         return result
@@ -95,53 +94,24 @@ def _chosen(snapshot: Snapshot, files: Collection[str] | None) -> list[dict[str,
     return [add for add in adds if add["path"] in files]
 
 
-@dataclass(frozen=True)
-class _Target:
-    """The statistics that the files of a table should have."""
-
-    snapshot: Snapshot
-    columns: Mapping[Path, DataType]
-    max_paths: int
-    has_deletion_vectors: bool
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, max_paths: int) -> _Target:
-        mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
-        chains = schema.stats_columns(snapshot.schema, snapshot.configuration, snapshot.partition_columns)
-        columns = {
-            tuple(schema.physical_name(field, mode) for field in chain): chain[-1].type for chain in chains
-        }
-        # Bounds of Variants are for tables that support shredding alone (requirements T8).
-        limit = max_paths if features.shredding_supported(snapshot.protocol) else 0
-        return cls(snapshot, columns, limit, features.supports(snapshot.protocol, "deletionVectors"))
-
-    def judge(self, add: Mapping[str, Any]) -> FileRepair | None:
-        """Return what is wrong with the statistics of a file, None when nothing is."""
-        stated, why = _stated(add["stats"])
-        try:
-            computed = self._compute(str(add["path"]), whole=True)
-            reasons = why or tuple(reasons_to_repair(stated, computed, self.columns))
-            vector = add["deletion_vector"]
-            if vector is not None and stated.tight_bounds is not False and not why:
-                reasons = (*reasons, "they claim to be of the rows that are left, and not of all")
-            if not reasons:
-                return None
-            limited = self._compute(str(add["path"]))
-        except DeltaVariantError as error:
-            return FileRepair(add["path"], (f"they cannot be computed: {error}",), add["stats"], None)
-        # Bounds of all rows are wide when some are deleted (requirements ST15).
-        tight = False if vector is not None else True if self.has_deletion_vectors else None
-        return FileRepair(add["path"], reasons, add["stats"], replace(limited, tight_bounds=tight).to_json())
-
-    def _compute(self, path: str, *, whole: bool = False) -> FileStatistics:
-        """Return the statistics to be committed, or the whole of them, which those are a part of."""
-        return data_file.compute_stats(
-            data_file.open_file(self.snapshot.store, path),
-            [column for column, data_type in self.columns.items() if data_type == VARIANT],
-            max_variant_stats_paths=ALL_PATHS if whole and self.max_paths else self.max_paths,
-            indexed=set(self.columns),
-            shorten=not whole,
-        )
+def _judge(statistics: TableStatistics, add: Mapping[str, Any]) -> FileRepair | None:
+    """Return what is wrong with the statistics of a file, None when nothing is."""
+    stated, why = _stated(add["stats"])
+    vector = add["deletion_vector"]
+    try:
+        computed = statistics.compute(str(add["path"]), whole=True)
+        reasons = why or tuple(reasons_to_repair(stated, computed, statistics.columns))
+        if vector is not None and stated.tight_bounds is not False and not why:
+            reasons = (*reasons, "they claim to be of the rows that are left, and not of all")
+        if not reasons:
+            return None
+        limited = statistics.compute(str(add["path"]))
+    except DeltaVariantError as error:
+        return FileRepair(add["path"], (f"they cannot be computed: {error}",), add["stats"], None)
+    # Bounds of all rows are wide when some are deleted (requirements ST15).
+    has_vectors = features.supports(statistics.snapshot.protocol, "deletionVectors")
+    tight = False if vector is not None else True if has_vectors else None
+    return FileRepair(add["path"], reasons, add["stats"], replace(limited, tight_bounds=tight).to_json())
 
 
 def _stated(text: str | None) -> tuple[FileStatistics, tuple[str, ...]]:
