@@ -19,8 +19,18 @@ import pytest
 from locations import CORPORA
 
 import delta_variant as dv
+from delta_variant.data_types import VARIANT
 from delta_variant.errors import DataFileError, InvalidStatisticsError
-from delta_variant.stats import FileStatistics, decode, decode_bound, encode_bound, texts_of_parsed
+from delta_variant.repair import TableStatistics
+from delta_variant.stats import (
+    FileStatistics,
+    decode,
+    decode_bound,
+    describe_bound,
+    encode_bound,
+    leaves_of,
+    texts_of_parsed,
+)
 
 
 def stats_text(tmp_path: Path, data: pa.Table, **options: Any) -> str:
@@ -418,6 +428,38 @@ def test_file_stats_of_databricks_files_are_what_databricks_wrote(name: str):
         assert ours.null_count == theirs.null_count
         for side in ("min_values", "max_values"):
             assert readable(getattr(ours, side)) == readable(getattr(theirs, side))
+
+
+def variant_bounds(found: FileStatistics, table: TableStatistics) -> dict[Any, Any]:
+    """Return each bound of a Variant by side, column and path key, its type and scale with it."""
+    return {
+        (side, column, key): bound
+        for side in ("min_values", "max_values")
+        for column, text in leaves_of(getattr(found, side))
+        if table.columns[column] == VARIANT
+        for key, bound in (describe_bound(text).bounds or {}).items()
+    }
+
+
+def test_bounds_computed_from_files_of_spark_are_those_that_spark_wrote(corpora: Path, tmp_path: Path):
+    """Delta on Spark keeps as many paths as its setting says: one table has a limit of two."""
+    types: dict[Any, str] = {}
+    for archive in sorted(corpora.glob("delta-spark/*.tar.gz")):
+        with tarfile.open(archive) as files:
+            files.extractall(tmp_path, filter="data")
+        snapshot = dv.load_snapshot(tmp_path / archive.name.removesuffix(".tar.gz"))
+        statistics = TableStatistics.of(snapshot)
+        for path, text in zip(*(snapshot.files[name].to_pylist() for name in ("path", "stats")), strict=True):
+            theirs = variant_bounds(decode(text or "{}"), statistics)
+            ours = variant_bounds(statistics.compute(path), statistics)
+            is_limited = "limit2" in archive.name
+            assert {key: ours.get(key) for key in theirs} == theirs
+            assert is_limited or not theirs or ours.keys() == theirs.keys(), archive.name
+            types.update({(key, bound.type): archive.name for (_, _, key), bound in theirs.items()})
+    assert len(types) >= 30
+    assert {each for _, each in types} == {
+        *("int64", "decimal8", "float", "double", "string", "date", "timestamp", "timestamp_ntz")
+    }
 
 
 def commits(corpora: Path, folder: Path) -> Iterator[str]:
