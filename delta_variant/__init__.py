@@ -10,6 +10,7 @@ from .json_lines import read_json_lines
 from .log import load_snapshot
 from .read import read_table
 from .repair import repair_table
+from .rewrite import delete
 from .shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
 from .snapshot import Snapshot
 from .values import try_variant_get, variant_get
@@ -23,6 +24,7 @@ __all__ = [
     "Variant",
     "__version__",
     "audit_table",
+    "delete",
     "file_stats",
     "infer_shredding_schema",
     "load_snapshot",

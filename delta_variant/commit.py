@@ -1,31 +1,33 @@
 """Commits: a new table, or files for a table that there is, checked against concurrent writers and retried.
 
 A commit is never overwritten. An append depends on the protocol, the metadata and its `txn` only, so it goes
-through behind any other commit that leaves these alone; files that are committed once more rely on these, too
-(PROTOCOL.md, "Commit Provenance Information",
-"In-Commit Timestamps", "Row Tracking").
+through behind any other commit that leaves these alone. One that replaces files depends on what it read, too,
+and one that commits files once more on these (PROTOCOL.md, "Commit Provenance Information", "In-Commit
+Timestamps", "Row Tracking").
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from . import features, log, properties
 from .actions import (
     Action,
     AddFile,
     CommitInfo,
+    DeletionVector,
     DomainMetadata,
     Metadata,
     Protocol,
     RemoveFile,
     Txn,
     decode_path,
-    file_key,
+    encode_path,
 )
 from .errors import (
     CommitConflictError,
@@ -37,12 +39,27 @@ from .errors import (
 from .snapshot import Snapshot
 from .store import Store
 
-__all__ = ["Clock", "add_files", "create_table", "recommit_files"]
+__all__ = ["Clock", "Reads", "add_files", "create_table", "recommit_files", "replace_files"]
 
 Clock = Callable[[], int]
 """Gives the time in milliseconds since 1970."""
 
+Obstacle = Callable[[Sequence[Action]], "str | None"]
+"""Says what in a concurrent commit stands in the way, None where nothing does."""
+
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What a commit relies on: the files that it read, and those that it would have read.
+
+    `files` are rows of `Snapshot.files`. `may_match` says of files that others add whether they may hold a
+    row that the operation asked for.
+    """
+
+    files: pa.Table
+    may_match: Callable[[Sequence[AddFile]], bool]
 
 
 def create_table(
@@ -108,7 +125,58 @@ def add_files(
         tuple(msgspec.structs.replace(add, data_change=data_change) for add in adds),
         provenance,
     )
-    return _commit_behind(snapshot, draft, clock, max_attempts, lambda action: _obstacle(action, txn))
+    return _commit_behind(
+        snapshot, draft, clock, max_attempts, lambda actions: _obstacle_to_append(actions, txn)
+    )
+
+
+def replace_files(
+    snapshot: Snapshot,
+    removed: pa.Table,
+    adds: Sequence[AddFile],
+    *,
+    reads: Reads,
+    data_change: bool = True,
+    new_metadata: Metadata | None = None,
+    new_protocol: Protocol | None = None,
+    txn: Txn | None = None,
+    operation: str,
+    operation_parameters: Mapping[str, Any] | None = None,
+    operation_metrics: Mapping[str, int | str] | None = None,
+    clock: Clock,
+    engine_info: str,
+    txn_id: str,
+    max_attempts: int = 1000,
+) -> int:
+    """Commit that files of `snapshot` are gone and others are there, and return the version.
+
+    `removed` are rows of `Snapshot.files`. `data_change=False` says that the rows are the same. Raises
+    CommitConflictError when a concurrent commit changed protocol or metadata, has a `txn` of the same
+    application, removed a file that was read, or added one that would have been read: unless rows stay the
+    same, or the table is `WriteSerializable` and the other commit a blind append.
+    """
+    provenance = _Provenance(
+        operation, operation_parameters, operation_metrics, engine_info, txn_id, snapshot.version, False
+    )
+    removes = _removes(removed, clock(), data_change)
+    draft = _Draft(
+        new_protocol or snapshot.protocol,
+        new_metadata or snapshot.metadata,
+        (*(action for action in (new_protocol, new_metadata, txn) if action is not None), *removes),
+        tuple(msgspec.structs.replace(add, data_change=data_change) for add in adds),
+        provenance,
+    )
+    paths = {str(path) for files in (reads.files, removed) for path in files["path"].to_pylist()}
+    isolation = properties.get(draft.metadata.configuration, properties.ISOLATION_LEVEL)
+    tolerates_appends = isolation == "WriteSerializable" and new_metadata is None
+
+    def obstacle(actions: Sequence[Action]) -> str | None:
+        found = _obstacle_to_append(actions, txn) or _removal(actions, paths)
+        if found or not data_change or (tolerates_appends and _is_blind_append(actions)):
+            return found
+        return _addition(actions, reads.may_match)
+
+    return _commit_behind(snapshot, draft, clock, max_attempts, obstacle)
 
 
 def recommit_files(
@@ -135,23 +203,17 @@ def recommit_files(
     draft = _Draft(snapshot.protocol, snapshot.metadata, unchanged, (), provenance)
     paths = {decode_path(add.path) for add in adds}
 
-    def obstacle(action: Action) -> str | None:
-        if isinstance(action, AddFile | RemoveFile) and file_key(action)[0] in paths:
-            verb = "removed" if isinstance(action, RemoveFile) else "committed"
-            return f"{verb} {file_key(action)[0]}"
-        return _obstacle(action, None)
+    def obstacle(actions: Sequence[Action]) -> str | None:
+        return _obstacle_to_append(actions, None) or _change_of_files(actions, paths)
 
     return _commit_behind(snapshot, draft, clock, max_attempts, obstacle)
 
 
 def _commit_behind(
-    snapshot: Snapshot,
-    draft: _Draft,
-    clock: Clock,
-    max_attempts: int,
-    obstacle: Callable[[Action], str | None],
+    snapshot: Snapshot, draft: _Draft, clock: Clock, max_attempts: int, obstacle: Obstacle
 ) -> int:
-    """Commit behind whatever was committed since `snapshot`, unless an action of it is in the way."""
+    """Commit behind whatever was committed since `snapshot`, unless some of it is in the way."""
+    txn_id = draft.provenance.txn_id
     base = _Base(
         snapshot.version, snapshot.timestamp, _high_water_mark(snapshot.domain_metadata.values(), -1)
     )
@@ -161,7 +223,6 @@ def _commit_behind(
             log.write_commit(snapshot.store, version, _actions(draft, base, clock))
         except VersionExistsError:
             winners = log.read_commits(snapshot.store, base.version)
-            txn_id = draft.provenance.txn_id
             own = next((won for won, actions in winners if _is_own(actions, txn_id)), None)
             if own is not None:
                 return own
@@ -295,19 +356,13 @@ def _high_water_mark(actions: Iterable[Action], known: int) -> int:
     return known
 
 
-def _behind(
-    base: _Base,
-    winners: Sequence[log.CommitActions],
-    uri: str,
-    obstacle: Callable[[Action], str | None],
-) -> _Base:
+def _behind(base: _Base, winners: Sequence[log.CommitActions], uri: str, obstacle: Obstacle) -> _Base:
     """Return the base behind the commits that came first, or raise CommitConflictError for one in the way."""
     for version, actions in winners:
-        for action in actions:
-            if (what := obstacle(action)) is not None:
-                raise CommitConflictError(
-                    f"{uri}: version {version}, committed meanwhile, {what}; load the table again and retry"
-                )
+        if (found := obstacle(actions)) is not None:
+            raise CommitConflictError(
+                f"{uri}: version {version}, committed meanwhile, {found}; load the table again and retry"
+            )
         timestamps = (action.in_commit_timestamp for action in actions if isinstance(action, CommitInfo))
         base = replace(
             base,
@@ -318,14 +373,61 @@ def _behind(
     return base
 
 
-def _obstacle(action: Action, txn: Txn | None) -> str | None:
-    if isinstance(action, Protocol):
-        return "changed the protocol"
-    if isinstance(action, Metadata):
-        return "changed the metadata"
-    if isinstance(action, Txn) and txn is not None and action.app_id == txn.app_id:
-        return f"has a transaction of the same application {txn.app_id}"
+def _obstacle_to_append(actions: Sequence[Action], txn: Txn | None) -> str | None:
+    for action in actions:
+        if isinstance(action, Protocol):
+            return "changed the protocol"
+        if isinstance(action, Metadata):
+            return "changed the metadata"
+        if isinstance(action, Txn) and txn is not None and action.app_id == txn.app_id:
+            return f"has a transaction of the same application {txn.app_id}"
     return None
+
+
+def _removal(actions: Sequence[Action], paths: Set[str]) -> str | None:
+    removed = (decode_path(action.path) for action in actions if isinstance(action, RemoveFile))
+    gone = next((path for path in removed if path in paths), None)
+    return None if gone is None else f"removed {gone}, which this operation read"
+
+
+def _change_of_files(actions: Sequence[Action], paths: Set[str]) -> str | None:
+    for action in actions:
+        if isinstance(action, AddFile | RemoveFile) and decode_path(action.path) in paths:
+            verb = "removed" if isinstance(action, RemoveFile) else "committed"
+            return f"{verb} {decode_path(action.path)}"
+    return None
+
+
+def _addition(actions: Sequence[Action], may_match: Callable[[Sequence[AddFile]], bool]) -> str | None:
+    # What was only rearranged was in files that another action of the same commit removed.
+    adds = [action for action in actions if isinstance(action, AddFile) and action.data_change]
+    return "added rows that this operation may have to see" if adds and may_match(adds) else None
+
+
+def _is_blind_append(actions: Sequence[Action]) -> bool:
+    infos = (action for action in actions if isinstance(action, CommitInfo))
+    return any(info.fields.get("isBlindAppend") is True for info in infos)
+
+
+def _removes(files: pa.Table, now: int, data_change: bool) -> list[RemoveFile]:
+    """Return the tombstones of files, with all that a reader of changes or row ids needs of them."""
+    rows = (row for batch in files.to_batches() for row in batch.to_pylist(maps_as_pydicts="lossy"))
+    return [
+        RemoveFile(
+            path=row["encoded_path"] or encode_path(row["path"]),
+            deletion_timestamp=now,
+            data_change=data_change,
+            extended_file_metadata=True,
+            partition_values=row["partition_values"] or {},
+            size=row["size"],
+            stats=row["stats"],
+            tags=row["tags"],
+            deletion_vector=row["deletion_vector"] and DeletionVector(**row["deletion_vector"]),
+            base_row_id=row["base_row_id"],
+            default_row_commit_version=row["default_row_commit_version"],
+        )
+        for row in rows
+    ]
 
 
 def _is_own(actions: Iterable[Action], txn_id: str) -> bool:

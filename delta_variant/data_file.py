@@ -43,6 +43,7 @@ __all__ = [
     "naming",
     "open_file",
     "read",
+    "shredding_of",
     "units",
 ]
 
@@ -493,6 +494,19 @@ def compute_stats(
     """
     columns = file.bounds([list(path) for path in variants], max_variant_stats_paths)
     return from_report(file.num_rows, columns, file.schema.names, indexed, shorten=shorten)
+
+
+def shredding_of(file: _native.DataFile) -> Mapping[Path, ShreddingSchema]:
+    """Return the shredding schema of each Variant of a file, at the top and within structs.
+
+    Raises ShreddingError for a Variant in the layout of the older Spark draft, or of no layout allowed.
+    """
+    return {path: ShreddingSchema.of_column(_column_type(file.schema, path)) for path in _variant_paths(file)}
+
+
+def _column_type(fields: Any, path: Path) -> Any:
+    found = fields.field(fields.get_field_index(path[0])).type
+    return _column_type(found, path[1:]) if path[1:] else found
 
 
 def variant_columns(file: _native.DataFile) -> list[str]:

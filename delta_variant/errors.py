@@ -15,6 +15,7 @@ __all__ = [
     "InvalidZ85Error",
     "MalformedLogError",
     "MalformedVariantError",
+    "PredicateViolationError",
     "ProtocolError",
     "SchemaError",
     "ShreddingError",
@@ -66,6 +67,10 @@ class ExpressionError(DeltaVariantError):
 
 class SchemaError(DeltaVariantError):
     """Data whose schema does not fit the table, or a schema that Delta does not allow."""
+
+
+class PredicateViolationError(DeltaVariantError):
+    """New rows for an overwrite by a predicate that is not true of them."""
 
 
 class ProtocolError(DeltaVariantError):

@@ -18,10 +18,12 @@ from .properties import TableProperty
 
 __all__ = [
     "FEATURES",
+    "Rewrite",
     "TableFeature",
     "check_may_append",
     "check_may_commit",
     "check_may_read",
+    "check_may_rewrite",
     "new_table_protocol",
     "shredding_enabled",
     "shredding_supported",
@@ -69,12 +71,29 @@ def _enabled(prop: TableProperty[bool]) -> Obstacles:
 
 
 @dataclass(frozen=True)
+class Rewrite:
+    """What an operation does to the rows that a table has.
+
+    `removes_rows` says that some are no longer there, or no longer as they were; `moves_rows` that some which
+    stay come to lie in other files.
+    """
+
+    removes_rows: bool
+    moves_rows: bool
+
+
+def _never(rewrite: Rewrite) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
 class TableFeature:
     """A table feature, and how far this library honours it.
 
     `enabled_by` is the property that needs the feature when its value is not the default; `needed_by` a
     primitive type that needs it. `append_obstacles` yields what stands in the way of an append, in a table
-    that can have the feature and yet be appended to.
+    that can have the feature and yet be appended to. `refuses` says which rewrites cannot be done where
+    `enabled_by` is true.
     """
 
     name: str
@@ -88,6 +107,7 @@ class TableFeature:
     can_read: bool = True
     can_append: bool = True
     append_obstacles: Obstacles = _no_obstacle
+    refuses: Callable[[Rewrite], bool] = _never
 
 
 VARIANT_TYPE = TableFeature("variantType", is_reader_writer=True, needed_by="variant")
@@ -99,14 +119,25 @@ VARIANT_SHREDDING = TableFeature(
 )
 
 _ROWS = (
-    TableFeature("appendOnly", legacy_writer_version=2, enabled_by=properties.APPEND_ONLY),
+    TableFeature(
+        "appendOnly",
+        legacy_writer_version=2,
+        enabled_by=properties.APPEND_ONLY,
+        refuses=lambda rewrite: rewrite.removes_rows,
+    ),
     TableFeature(
         "invariants",
         legacy_writer_version=2,
         append_obstacles=_field_metadata("delta.invariants", "the invariant"),
     ),
     TableFeature("checkConstraints", legacy_writer_version=3, append_obstacles=_check_constraints),
-    TableFeature("changeDataFeed", legacy_writer_version=4, enabled_by=properties.ENABLE_CHANGE_DATA_FEED),
+    TableFeature(
+        "changeDataFeed",
+        legacy_writer_version=4,
+        enabled_by=properties.ENABLE_CHANGE_DATA_FEED,
+        # Readers make the changes of whole files of the actions on them.
+        refuses=lambda rewrite: rewrite.removes_rows and rewrite.moves_rows,
+    ),
     TableFeature(
         "generatedColumns",
         legacy_writer_version=4,
@@ -137,7 +168,13 @@ _ROWS = (
     TableFeature("inCommitTimestamp", enabled_by=properties.ENABLE_IN_COMMIT_TIMESTAMPS),
     TableFeature("inCommitTimestamp-preview", preview_of="inCommitTimestamp"),
     TableFeature("domainMetadata"),
-    TableFeature("rowTracking", requires=("domainMetadata",), enabled_by=properties.ENABLE_ROW_TRACKING),
+    TableFeature(
+        "rowTracking",
+        requires=("domainMetadata",),
+        enabled_by=properties.ENABLE_ROW_TRACKING,
+        # A row that moves keeps its id only in a column of its own.
+        refuses=lambda rewrite: rewrite.moves_rows,
+    ),
     TableFeature("clustering", requires=("domainMetadata",)),
     TableFeature("allowColumnDefaults", append_obstacles=_variant_defaults),
     TableFeature("checkpointProtection"),
@@ -247,6 +284,23 @@ def check_may_commit(
     for feature in _ROWS:
         _check_type_feature(feature, protocol, schema, where)
         _check_property_feature(feature, protocol, configuration, where)
+
+
+def check_may_rewrite(
+    protocol: Protocol, configuration: Mapping[str, str], schema: StructType, rewrite: Rewrite, where: str
+) -> None:
+    """Raise unless this library rewrites rows of the table at `where` rightly; includes `check_may_append`.
+
+    `UnsupportedFeatureError` names the table property that stands in the way.
+    """
+    check_may_append(protocol, configuration, schema, where)
+    obstacles = [
+        f"{row.enabled_by.name}=true"
+        for row in _ROWS
+        if row.enabled_by is not None and row.refuses(rewrite) and _is_enabled(row, configuration)
+    ]
+    if obstacles:
+        raise UnsupportedFeatureError(f"cannot rewrite rows of {where}: it sets {', '.join(obstacles)}")
 
 
 def new_table_protocol(schema: StructType, configuration: Mapping[str, str]) -> Protocol:

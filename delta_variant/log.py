@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -38,7 +37,7 @@ from .errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from .snapshot import FILES_SCHEMA, Checkpoint, Snapshot, files_table, replay
+from .snapshot import FILES_SCHEMA, Checkpoint, Snapshot, encoded_path, files_table, replay
 from .store import Store, TableLocation, list_files, open_store, put_if_absent, read, read_if_present
 
 __all__ = [
@@ -48,7 +47,6 @@ __all__ = [
     "refresh",
     "table_exists",
     "write_commit",
-    "written_paths",
 ]
 
 _LOG = "_delta_log"
@@ -109,36 +107,6 @@ def read_commits(store: Store, after_version: int) -> list[CommitActions]:
     """
     commits = sorted(_list_log(store, after_version + 1).commits)
     return list(_read_commits(store, range(after_version + 1, max(commits, default=after_version) + 1)))
-
-
-def written_paths(snapshot: Snapshot) -> dict[str, str]:
-    """Return the paths of a snapshot's files as its log spells them, by their decoded form.
-
-    One path has several spellings, and readers may take two of them for two files: who commits a file once
-    more has to spell it as before. Raises MalformedLogError for a log that cannot be read.
-    """
-    store = snapshot.store
-    base = next((c for c in _list_log(store, None).checkpoints if c.version <= snapshot.version), None)
-    texts: Iterable[str] = () if base is None else _checkpoint_paths(store, base)
-    first = 0 if base is None else base.version + 1
-    commits = _read_commits(store, range(first, snapshot.version + 1))
-    adds = (action.path for _, actions in commits for action in actions if isinstance(action, AddFile))
-    return {decode_path(text): text for text in chain(texts, adds)}
-
-
-def _checkpoint_paths(store: Store, files: _CheckpointFiles) -> Iterator[str]:
-    parts = [_read_checkpoint_file(store, path) for path in files.paths]
-    sidecars = [action for part in parts for action in part.actions if isinstance(action, Sidecar)]
-    for path in (*files.paths, *(f"{_LOG}/_sidecars/{decode_path(each.path)}" for each in sidecars)):
-        data = read(store, path)
-        if path.endswith(".json"):
-            actions = decode_commit(data, path)
-            yield from (action.path for action in actions if isinstance(action, AddFile))
-        else:
-            file = pq.ParquetFile(pa.BufferReader(data))
-            # With sidecars, the main file has no adds.
-            for batch in file.iter_batches(columns=["add.path"]) if "add" in file.schema_arrow.names else ():
-                yield from pc.struct_field(batch.column("add"), "path").drop_null().to_pylist()
 
 
 def write_commit(store: Store, version: int, actions: Iterable[Action]) -> None:
@@ -376,6 +344,7 @@ def _without_nulls(value: Any) -> Any:
 def _files_of(column: pa.StructArray) -> pa.Table:
     adds = column.filter(column.is_valid())
     columns = {_ADD_FIELDS[field.name]: pc.struct_field(adds, field.name) for field in adds.type}
+    columns["encoded_path"] = _encoded_paths(columns["path"])
     columns["path"] = _decode_paths(columns["path"])
     if "deletion_vector" in columns:
         columns["deletion_vector"] = _rename(columns["deletion_vector"], _DELETION_VECTOR_FIELDS)
@@ -390,6 +359,12 @@ def _decode_paths(paths: pa.Array[Any]) -> pa.Array[Any]:
     if not pc.any(pc.match_substring(paths, "%")).as_py():
         return paths
     return pa.array([decode_path(str(path)) for path in paths.to_pylist()], pa.string())
+
+
+def _encoded_paths(paths: pa.Array[Any]) -> pa.Array[Any]:
+    if not pc.any(pc.match_substring_regex(paths, "[^A-Za-z0-9/_.=-]")).as_py():
+        return pa.nulls(len(paths), pa.string())
+    return pa.array([encoded_path(str(path)) for path in paths.to_pylist()], pa.string())
 
 
 def _rename(vectors: pa.StructArray, names: Mapping[str, str]) -> pa.StructArray:

@@ -27,6 +27,7 @@ __all__ = [
     "ENABLE_VARIANT_SHREDDING",
     "IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP",
     "IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION",
+    "ISOLATION_LEVEL",
     "MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME",
     "MATERIALIZED_ROW_ID_COLUMN_NAME",
     "PROPERTIES",
@@ -35,6 +36,7 @@ __all__ = [
     "WRITE_STATS_AS_JSON",
     "WRITE_STATS_AS_STRUCT",
     "ColumnMappingMode",
+    "IsolationLevel",
     "TableProperty",
     "check_new",
     "get",
@@ -44,6 +46,8 @@ T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
 
 ColumnMappingMode: TypeAlias = Literal["none", "name", "id"]
+
+IsolationLevel: TypeAlias = Literal["Serializable", "WriteSerializable"]
 
 ColumnNames = tuple[tuple[str, ...], ...]
 
@@ -185,6 +189,9 @@ IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP = _number(
 IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION = _number(
     "delta.inCommitTimestampEnablementVersion", None, 0, "a version of the table"
 )
+ISOLATION_LEVEL: TableProperty[IsolationLevel] = _word(
+    "delta.isolationLevel", "Serializable", "WriteSerializable"
+)
 MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME = _text(
     "delta.rowTracking.materializedRowCommitVersionColumnName"
 )
@@ -214,6 +221,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         ENABLE_VARIANT_SHREDDING,
         IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
         IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
+        ISOLATION_LEVEL,
         MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME,
         MATERIALIZED_ROW_ID_COLUMN_NAME,
         RANDOMIZE_FILE_PREFIXES,

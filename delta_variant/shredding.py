@@ -44,11 +44,30 @@ class ShreddingSchema:
         field = form if isinstance(form, pa.Field) else pa.field("typed_value", form)
         return cls(_native.check_shredding_schema(field))
 
+    @classmethod
+    def of_column(cls, column: pa.DataType) -> ShreddingSchema:
+        """Return the schema that a shredded column, `struct<metadata, value, typed_value>`, is shredded by.
+
+        Raises ShreddingError for one that the specification does not allow.
+        """
+        return cls.from_arrow(_typed(column))
+
     def __str__(self) -> str:
         return str(self.field.type)
 
 
 UNSHREDDED = ShreddingSchema(pa.field("typed_value", pa.null()))
+
+
+def _typed(group: Any) -> pa.DataType:
+    """Return the type of the values in a group of `value` and `typed_value`, null without the latter."""
+    position = group.get_field_index("typed_value")
+    typed_value: pa.DataType = pa.null() if position < 0 else group.field(position).type
+    if pa.types.is_struct(typed_value):
+        return pa.struct([pa.field(part.name, _typed(part.type)) for part in typed_value])
+    if pa.types.is_list(typed_value) or pa.types.is_large_list(typed_value):
+        return pa.list_(_typed(typed_value.value_type))
+    return typed_value
 
 
 def _arrow_type(spec: Spec) -> pa.DataType:

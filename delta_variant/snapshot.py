@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,13 +22,16 @@ from .actions import (
     RemoveFile,
     Txn,
     decode_path,
+    encode_path,
     file_key,
 )
 from .data_types import StructType, describe
 from .errors import MalformedLogError
 from .store import Store
 
-__all__ = ["FILES_SCHEMA", "Checkpoint", "Snapshot", "files_table", "replay"]
+__all__ = ["FILES_SCHEMA", "Checkpoint", "Snapshot", "encoded_path", "files_table", "replay"]
+
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/_.=-]*", re.ASCII)
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 
@@ -45,6 +49,7 @@ _DELETION_VECTOR = pa.struct(
 FILES_SCHEMA = pa.schema(
     [
         ("path", pa.string()),
+        ("encoded_path", pa.string()),
         ("partition_values", _STRING_MAP),
         ("size", pa.int64()),
         ("modification_time", pa.int64()),
@@ -56,7 +61,11 @@ FILES_SCHEMA = pa.schema(
         ("clustering_provider", pa.string()),
     ]
 )
-"""The columns of `Snapshot.files`: the fields of an AddFile, `path` decoded and `stats` verbatim."""
+"""The columns of `Snapshot.files`: the fields of an AddFile, `path` decoded and `stats` verbatim.
+
+`encoded_path` is the path as the log has it, null where it is what `encode_path` gives. An action on the file
+has to repeat it: Spark compares the texts, and writers differ in what they encode.
+"""
 
 
 @dataclass(frozen=True)
@@ -127,8 +136,9 @@ class Snapshot:
 def files_table(adds: Sequence[AddFile]) -> pa.Table:
     """Return AddFiles as a table of FILES_SCHEMA, their paths decoded."""
     values: dict[str, list[Any]] = {
-        field.name: [getattr(add, field.name) for add in adds] for field in FILES_SCHEMA
+        field.name: [getattr(add, field.name, None) for add in adds] for field in FILES_SCHEMA
     }
+    values["encoded_path"] = [encoded_path(path) for path in values["path"]]
     values["path"] = [decode_path(path) for path in values["path"]]
     for name in ("partition_values", "tags"):
         values[name] = [None if entries is None else list(entries.items()) for entries in values[name]]
@@ -138,6 +148,13 @@ def files_table(adds: Sequence[AddFile]) -> pa.Table:
     return pa.table(
         {field.name: pa.array(values[field.name], field.type) for field in FILES_SCHEMA}, schema=FILES_SCHEMA
     )
+
+
+def encoded_path(text: str) -> str | None:
+    """Return a path as the log has it, None where it is what `encode_path` gives."""
+    if _PLAIN_PATH.fullmatch(text) or encode_path(decode_path(text)) == text:
+        return None
+    return text
 
 
 def replay(

@@ -23,6 +23,7 @@ __all__ = [
     "extract",
     "from_concatenated",
     "parse_json",
+    "parse_valid_json",
     "to_arrow_array",
     "to_json",
 ]
@@ -72,6 +73,17 @@ def parse_json(
         row, offset, message = invalid[0]
         raise InvalidJsonError(f"row {row}, column {offset + 1}: {message}")
     return variants
+
+
+def parse_valid_json(
+    strings: ArrowArray, *, floats: Floats, duplicate_keys: DuplicateKeys
+) -> tuple[pa.StructArray, list[int]]:
+    """Return what `parse_json` returns, with null for text that is not valid, and the rows of such text."""
+    text = to_arrow_array(strings)
+    if pa.types.is_null(text.type):
+        text = text.cast(pa.string())
+    variants, invalid = _native.parse_json(text, floats, duplicate_keys)
+    return variants, [row for row, _, _ in invalid]
 
 
 def check(variants: ArrowArray) -> None:

@@ -146,7 +146,7 @@ def test_lines_stored_as_null_are_findings(tmp_path):
         (["--on-invalid", "reject"], "--on-invalid reject and --rejects FILE go together"),
         (["--rejects", "x"], "--on-invalid reject and --rejects FILE go together"),
         (["--target-file-size", "much"], "'much' is no size"),
-        (["--mode", "overwrite"], "--mode"),
+        (["--mode", "replace"], "--mode"),
     ],
 )
 def test_wrong_usage_is_status_2(events, tmp_path, capsys, options, sentence):
@@ -425,3 +425,27 @@ def test_read_explains_what_it_read_and_skipped(tmp_path):
     assert "files       1 of 2 read\n            1 skipped by bounds of Variants\n" in shown
     report = json.loads(run(*query, "--json").stdout)
     assert (report["files_read"], report["files_by_variant_bounds"], report["rows"]) == (1, 1, 4)
+
+
+def test_delete_says_what_it_did_and_wants_a_condition_or_all(table):
+    result = run("delete", table, "--where", "event:action::string = 'buy'")
+    assert result.exit_code == 0
+    first, second = result.stdout.splitlines()
+    assert first.endswith("table: version 1, 2 rows deleted, 1 row copied")
+    assert re.fullmatch(r"1 file removed, 1 file added, \d\.\d kB", second)
+    none = run("delete", table, "--where", "event:action::string = 'buy'")
+    assert none.stdout.endswith("table: no row is concerned, nothing was written\n")
+    assert run("delete", table).exit_code == 2
+    report = json.loads(run("delete", table, "--all", "--json").stdout)
+    assert (report["version"], report["rows_deleted"], report["files"]) == (2, 1, [])
+
+
+def test_write_overwrites_a_table_or_the_rows_that_match(table, events):
+    where = "event:action::string = 'buy'"
+    events.write_text('{"action": "buy"}\n')
+    arguments = ("write", str(events), table, "--column", "event", "--mode", "overwrite")
+    lines = run(*arguments, "--predicate", where).stdout.splitlines()
+    assert lines[0].endswith("table: version 1, 1 row in 1 file")
+    assert lines[2] == "2 rows replaced, 1 row copied"
+    assert json.loads(run(*arguments, "--json").stdout)["rows_deleted"] == 2
+    assert run("read", table, "--json").stdout == '{"event":{"action":"buy"}}\n'

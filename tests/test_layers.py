@@ -17,7 +17,7 @@ ROWS = (
     {"features", "schema", "variant", "store"},
     {"shredding", "snapshot", "stats", "expression", "deletion_vectors"},
     {"data_file", "log", "skipping", "json_lines", "values"},
-    {"commit"},
+    {"commit", "table_files"},
     {"write", "read", "rewrite", "audit", "repair", "draft"},
     {"spark", "conformance"},
     {"cli"},

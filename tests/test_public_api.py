@@ -26,6 +26,7 @@ def test_all_has_the_public_names_and_no_others():
         "Variant",
         "__version__",
         "audit_table",
+        "delete",
         "file_stats",
         "infer_shredding_schema",
         "load_snapshot",

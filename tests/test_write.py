@@ -173,8 +173,8 @@ def test_ignore_leaves_a_table_alone_and_creates_what_is_not_there(tmp_path: Pat
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("mode", "overwrite"),
-        ("schema_mode", "overwrite"),
+        ("mode", "replace"),
+        ("schema_mode", "replace"),
         ("on_invalid", "skip"),
         ("compression", "brotli"),
         ("floats", "float"),

@@ -19,6 +19,8 @@ from delta_variant.errors import DeltaVariantError
 from delta_variant.json_lines import read_json_lines
 from delta_variant.read import read_table
 from delta_variant.repair import repair_table
+from delta_variant.rewrite import RewriteResult
+from delta_variant.rewrite import delete as delete_rows
 from delta_variant.write import write_table
 
 from . import bounds, statistics
@@ -28,6 +30,7 @@ from .conformance import conform
 from .migration import MigrationSummary
 from .progress import Intake
 from .repair_text import print_repair, print_repair_json
+from .rewriting import RewriteSummary
 from .rows import OutputFormat, print_rows
 from .shredding_tree import merge, print_tree, shredding_of
 from .summary import WriteSummary
@@ -110,14 +113,19 @@ def write(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
     column: Annotated[str, typer.Option(help="The Variant column that takes the values.")] = "value",
     mode: Annotated[
-        Literal["error", "append", "ignore"], typer.Option(help="What to do when the table exists.")
+        Literal["error", "append", "overwrite", "ignore"],
+        typer.Option(help="What to do when the table exists."),
     ] = "error",
+    predicate: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="With --mode overwrite: replace only rows for which this is true."),
+    ] = None,
     shredding: Annotated[
         bool, typer.Option("--shredding/--no-shredding", help="Give common paths columns of their own.")
     ] = True,
-    merge_schema: Annotated[
-        Literal["merge"] | None,
-        typer.Option("--schema-mode", help="Add the column to a table that lacks it."),
+    schema_mode: Annotated[
+        Literal["merge", "overwrite"] | None,
+        typer.Option(help="Add the column to a table that lacks it, or make it the table's only one."),
     ] = None,
     on_invalid: Annotated[
         Literal["error", "reject", "null"],
@@ -149,7 +157,8 @@ def write(
             table,
             lines,
             mode=mode,
-            schema_mode=merge_schema,
+            schema_mode=schema_mode,
+            predicate=predicate,
             shredding="infer" if shredding else None,
             on_invalid=on_invalid,
             rejects=rejects,
@@ -194,6 +203,29 @@ def read(
         return
     reader = read_table(table, columns=columns, where=where, version=version)
     print_rows(reader, "json" if json else output_format, limit)
+
+
+@app.command()
+def delete(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    where: Annotated[
+        str | None, typer.Option(metavar="SQL", help="Delete the rows for which this is true.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Delete all rows.")] = False,
+    json: Json = False,
+) -> None:
+    """Delete rows of a table, as one commit."""
+    if (where is None) != everything:
+        raise typer.BadParameter("give one of --where and --all")
+    _print_rewrite(table, delete_rows(table, where), json)
+
+
+def _print_rewrite(table: str, result: RewriteResult, json: bool) -> None:
+    summary = RewriteSummary(table, result)
+    if json:
+        summary.print_json()
+    else:
+        summary.print_text()
 
 
 def _named(text: str) -> str:

@@ -58,6 +58,8 @@ class WriteSummary:
             "version": self.result.version,
             "rows": self.result.rows,
             "invalid": self.result.invalid,
+            "rows_deleted": self.result.rows_deleted,
+            "rows_copied": self.result.rows_copied,
             "rejects": self.rejects,
             "seconds": round(self.intake.seconds, 3),
             "bytes_in": self.intake.bytes,
@@ -91,6 +93,9 @@ class WriteSummary:
         yield f"{self.table}: version {result.version}, {rows} in {files}"
         sizes = f"{size_text(intake.bytes)} in, {size_text(self.bytes_out)} out"
         yield f"{sizes}, {intake.seconds:.1f} s, {result.rows / max(intake.seconds, 1e-6):,.0f} rows/s"
+        if result.rows_deleted or result.rows_copied:
+            copied = f", {count(result.rows_copied, 'row')} copied" if result.rows_copied else ""
+            yield f"{count(result.rows_deleted, 'row')} replaced{copied}"
         if result.invalid:
             fate = f"rejected: see {self.rejects}" if self.rejects else "stored as NULL"
             yield f"{count(result.invalid, 'value')} not valid, {fate}"

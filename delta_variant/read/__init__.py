@@ -11,13 +11,12 @@ from delta_variant import features, log, schema
 from delta_variant.skipping import Condition
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
+from delta_variant.table_files import DataFile, FilePlan, Table, files_of, plan_files, plan_rows
 from delta_variant.variant import OnConflict
 
 from .explanation import Explanation, FileReport
 from .explanation import explain as _explain
-from .plan import FilePlan, plan_files, plan_rows
 from .query import Query
-from .table import DataFile, Table, files_of
 
 __all__ = [
     "DataFile",

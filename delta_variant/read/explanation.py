@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 
 from delta_variant import expression
 from delta_variant.skipping import Leaf
-
-from .plan import FilePlan, RowPlan
+from delta_variant.table_files import FilePlan, RowPlan
 
 __all__ = ["Explanation", "FileReport", "explain"]
 

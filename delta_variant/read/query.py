@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from delta_variant import expression, schema
-from delta_variant.data_types import VARIANT
 from delta_variant.expression import Expression, Input
 from delta_variant.snapshot import Snapshot
+from delta_variant.table_files import Scope
 
 __all__ = ["Query", "rows_without_columns"]
 
@@ -28,18 +28,13 @@ class Query:
     def of(
         cls, snapshot: Snapshot, columns: Mapping[str, str] | Sequence[str] | None, where: str | None
     ) -> Query:
-        arrow_schema = schema.to_arrow(snapshot.schema)
-        variants = [field.name for field in snapshot.schema.fields if field.type == VARIANT]
+        scope = Scope.of(snapshot.schema)
         if columns is None:
-            parsed: dict[str, Expression] = {name: expression.Name((name,)) for name in arrow_schema.names}
+            outputs = scope.whole_columns()
         else:
             parsed = expression.parse_columns(columns)
-        outputs = {name: expression.bind(each, arrow_schema, variants) for name, each in parsed.items()}
-        predicate = (
-            None
-            if where is None
-            else expression.bind_predicate(expression.parse(where), arrow_schema, variants)
-        )
+            outputs = {name: scope.bind(each) for name, each in parsed.items()}
+        predicate = scope.predicate(where)
         used = [*outputs.values(), *([] if predicate is None else [predicate])]
         return cls(outputs, predicate, expression.inputs(used))
 

@@ -125,8 +125,7 @@ def _stated(text: str | None) -> tuple[FileStatistics, tuple[str, ...]]:
 
 
 def _commit(snapshot: Snapshot, adds: Mapping[str, Mapping[str, Any]], repair: Repair) -> int:
-    spelled = log.written_paths(snapshot)
-    recommitted = [_add_file(adds[file.path], file.stats, spelled) for file in repair.repairable]
+    recommitted = [_add_file(adds[file.path], file.stats) for file in repair.repairable]
     return commit.recommit_files(
         snapshot,
         recommitted,
@@ -138,11 +137,11 @@ def _commit(snapshot: Snapshot, adds: Mapping[str, Mapping[str, Any]], repair: R
     )
 
 
-def _add_file(add: Mapping[str, Any], stats: str | None, spelled: Mapping[str, str]) -> AddFile:
+def _add_file(add: Mapping[str, Any], stats: str | None) -> AddFile:
     """Return an AddFile with other statistics and every other field as the log has it."""
     vector = add["deletion_vector"]
     return AddFile(
-        path=spelled.get(add["path"], encode_path(add["path"])),
+        path=add["encoded_path"] or encode_path(add["path"]),
         partition_values=dict(add["partition_values"] or ()),
         size=add["size"],
         modification_time=add["modification_time"],

@@ -4,7 +4,17 @@ What is skipped provably holds none; where statistics are absent, undecodable or
 """
 
 from .condition import Condition, Leaf, condition_of, leaves
-from .files import file_bounds, partition_test
+from .files import file_bounds, partition_matches, partition_test
 from .keep import Bounds, kept
 
-__all__ = ["Bounds", "Condition", "Leaf", "condition_of", "file_bounds", "kept", "leaves", "partition_test"]
+__all__ = [
+    "Bounds",
+    "Condition",
+    "Leaf",
+    "condition_of",
+    "file_bounds",
+    "kept",
+    "leaves",
+    "partition_matches",
+    "partition_test",
+]

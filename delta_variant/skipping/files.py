@@ -19,7 +19,7 @@ from delta_variant.snapshot import Snapshot
 from .condition import Leaf
 from .keep import Bounds
 
-__all__ = ["file_bounds", "partition_test"]
+__all__ = ["file_bounds", "partition_matches", "partition_test"]
 
 # The stubs of pyarrow do not narrow arrays by their types.
 Array: TypeAlias = Any
@@ -151,20 +151,31 @@ def partition_test(snapshot: Snapshot) -> Callable[[Expression], Array]:
     return _Partitions(snapshot).test
 
 
+def partition_matches(snapshot: Snapshot, expression: Expression) -> Array:
+    """Return, without nulls, in which files an expression over partition columns is true.
+
+    Raises CastError and MalformedLogError where it cannot be evaluated.
+    """
+    return _Partitions(snapshot).matches(expression)
+
+
 @dataclass(frozen=True)
 class _Partitions:
     snapshot: Snapshot
 
     def test(self, expression: Expression) -> Array:
-        names = [each.name for each in inputs([expression])]  # type: ignore[union-attr]
-        files = self.snapshot.files
         try:
-            arrays = [self._values(name) for name in names]
-            # A column that nobody reads gives the batch its length.
-            batch = pa.record_batch([files["path"].combine_chunks(), *arrays], names=[UNREAD, *names])
-            return filter_mask(expression, batch)
+            return self.matches(expression)
         except (CastError, ExpressionError, MalformedLogError):
-            return pa.repeat(pa.scalar(True), files.num_rows)
+            return pa.repeat(pa.scalar(True), self.snapshot.num_files)
+
+    def matches(self, expression: Expression) -> Array:
+        names = [each.name for each in inputs([expression])]  # type: ignore[union-attr]
+        arrays = [self._values(name) for name in names]
+        # A column that nobody reads gives the batch its length.
+        paths = self.snapshot.files["path"].combine_chunks()
+        batch = pa.record_batch([paths, *arrays], names=[UNREAD, *names])
+        return filter_mask(expression, batch)
 
     def _values(self, name: str) -> Array:
         """Return the values of a partition column, one for each file."""

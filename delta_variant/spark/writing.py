@@ -92,7 +92,9 @@ def write_table(
         on_invalid=on_invalid,
         max_stats_paths=max_variant_stats_paths,
     )
-    table_options = TableOptions(partition_by, schema_mode, configuration, name, description)
+    table_options = TableOptions(
+        partition_by, schema_mode, configuration, name, description, mode == "overwrite"
+    )
     place, transaction = open_store(table, storage_options), application_transaction(txn)
     job = Job.of(transaction)
     snapshot = existing(place, mode)

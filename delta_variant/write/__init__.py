@@ -1,4 +1,4 @@
-"""Writing a table: create and append, one commit each."""
+"""Writing a table: create, append and overwrite, one commit each."""
 
 from __future__ import annotations
 
@@ -13,9 +13,18 @@ from .. import data_file, schema
 from ..data_file import WriteOptions
 from ..json_lines import JsonLines
 from ..store import TableLocation, open_store
+from ..table_files import (
+    Batches,
+    Faults,
+    PartitionFile,
+    RejectsFile,
+    Target,
+    discard,
+    with_one_shredding,
+    write_files,
+)
 from .committing import WriteResult, commit_files
-from .faults import Faults, RejectsFile
-from .partitions import Batches, PartitionFile, discard, with_one_shredding, write_files
+from .overwriting import only_matching
 from .preparation import (
     Mode,
     Preparation,
@@ -26,7 +35,6 @@ from .preparation import (
     is_done,
     prepare,
 )
-from .target import Target
 
 __all__ = [
     "Faults",
@@ -56,6 +64,7 @@ def write_table(
     mode: Mode = "error",
     partition_by: str | Sequence[str] | None = None,
     schema_mode: SchemaMode = None,
+    predicate: str | None = None,
     shredding: data_file.Shredding = "infer",
     variant_columns: Sequence[str] = (),
     on_invalid: data_file.OnInvalid = "error",
@@ -82,9 +91,13 @@ def write_table(
     `variant_columns`.
 
     `mode` says what happens when the table exists: `error` raises TableExistsError, `append` adds rows,
-    `ignore` does nothing. `schema_mode="merge"` adds columns that the table does not have. New tables with a
-    Variant column enable `delta.enableVariantShredding`, unless `shredding` is None or `configuration` says
-    otherwise; `shredding="infer"` finds a shredding schema for each file where the table allows shredding.
+    `overwrite` replaces all rows, or with `predicate` those for which this SQL is true, which then has to be
+    true of the data, too; `ignore` does nothing. A predicate over partition columns reads no file.
+    `schema_mode="merge"` adds columns that the table does not have; `schema_mode="overwrite"` gives a table
+    that is overwritten whole the columns of the data, and with `partition_by` other partitions. New tables
+    with a Variant column enable `delta.enableVariantShredding`, unless `shredding` is None or `configuration`
+    says otherwise; `shredding="infer"` finds a shredding schema for each file where the table allows
+    shredding.
     `numeric="strict"` shreds only the numbers of Variants that have the column's own type, so that all come
     back with the type that they had; numbers in JSON text have none to keep.
 
@@ -96,7 +109,7 @@ def write_table(
     table has that version of it already, or a later one, so that a write can be repeated.
 
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for what the table demands and this
-    version cannot honour, ShreddingNotEnabledError, and CommitConflictError.
+    version cannot honour, ShreddingNotEnabledError, PredicateViolationError, and CommitConflictError.
     """
     options = WriteOptions(
         shredding=shredding,
@@ -110,7 +123,9 @@ def write_table(
         on_invalid=on_invalid,
         max_stats_paths=max_variant_stats_paths,
     )
-    table_options = TableOptions(partition_by, schema_mode, configuration, name, description)
+    table_options = TableOptions(
+        partition_by, schema_mode, configuration, name, description, mode == "overwrite", predicate
+    )
     if (on_invalid == "reject") != (rejects is not None):
         raise ValueError("rejects= names the file of on_invalid='reject': give both or none")
     place, transaction = open_store(table, storage_options), application_transaction(txn)
@@ -122,7 +137,8 @@ def write_table(
     write = prepare(place, snapshot, columns, options, table_options, transaction)
     with RejectsFile(rejects) as file:
         faults = Faults(on_invalid, file.keep)
-        files = write_files(place, source.batches, write.target, write.options, faults)
+        batches = only_matching(source.batches, write)
+        files = write_files(place, batches, write.target, write.options, faults)
     return commit_files(write, files, faults.count)
 
 

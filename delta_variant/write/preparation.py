@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from .. import features, log, properties
+from .. import features, log
 from ..actions import Txn
 from ..data_file import WriteOptions, check_option
 from ..data_types import StructType
-from ..errors import ShreddingNotEnabledError, TableExistsError, TableNotFoundError
-from ..shredding import ShreddingSchema
+from ..errors import TableExistsError, TableNotFoundError
+from ..expression import Expression
 from ..snapshot import Snapshot
 from ..store import Store
-from .target import Target, appended, new_table, now
+from ..table_files import Scope, Target, allowed, is_of_partitions, now
+from .target import appended, new_table, overwritten
 
 __all__ = [
     "Mode",
+    "Overwrite",
     "Preparation",
     "SchemaMode",
     "TableOptions",
@@ -27,23 +29,32 @@ __all__ = [
     "prepare",
 ]
 
-Mode: TypeAlias = Literal["error", "append", "ignore"]
-SchemaMode: TypeAlias = Literal["merge"] | None
+Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
+SchemaMode: TypeAlias = Literal["merge", "overwrite"] | None
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """What a write asks of the table beside its columns."""
+    """What a write asks of the table beside its columns.
+
+    `overwrite` is for the rows that are there: all, or those for which `predicate` is true.
+    """
 
     partition_by: str | Sequence[str] | None = None
     schema_mode: SchemaMode = None
     configuration: Mapping[str, str] | None = None
     name: str | None = None
     description: str | None = None
+    overwrite: bool = False
+    predicate: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for what is no such option."""
-        check_option("schema_mode", self.schema_mode, ("merge", None))
+        """Raise ValueError for what is no such option, and for options that contradict each other."""
+        check_option("schema_mode", self.schema_mode, ("merge", "overwrite", None))
+        if self.predicate is not None and not self.overwrite:
+            raise ValueError("predicate= says which rows mode='overwrite' replaces: give both")
+        if self.schema_mode == "overwrite" and (self.predicate is not None or not self.overwrite):
+            raise ValueError("schema_mode='overwrite' is for a table that mode='overwrite' replaces whole")
 
     @property
     def partition_columns(self) -> tuple[str, ...] | None:
@@ -52,10 +63,19 @@ class TableOptions:
 
 
 @dataclass(frozen=True)
+class Overwrite:
+    """The rows that a write replaces: those for which a predicate over the table as it is is true, or all."""
+
+    text: str | None
+    predicate: Expression | None
+
+
+@dataclass(frozen=True)
 class Preparation:
     """A write whose files may be written: its table, as it is and as it will be, and what the files are like.
 
-    `snapshot` is None for a table that is created.
+    `snapshot` is None for a table that is created, `overwrite` where no rows are replaced. `predicate` has to
+    be true of all rows that are written.
     """
 
     place: Store
@@ -63,6 +83,8 @@ class Preparation:
     target: Target
     options: WriteOptions
     txn: Txn | None
+    overwrite: Overwrite | None = None
+    predicate: Expression | None = None
 
 
 def existing(place: Store, mode: Mode) -> Snapshot | None:
@@ -73,7 +95,9 @@ def existing(place: Store, mode: Mode) -> Snapshot | None:
     except TableNotFoundError:
         return None
     if mode == "error":
-        raise TableExistsError(f"there is a Delta table at {place.uri} already: write with mode='append'")
+        raise TableExistsError(
+            f"there is a Delta table at {place.uri} already: write with mode='append' or mode='overwrite'"
+        )
     return snapshot
 
 
@@ -101,7 +125,7 @@ def prepare(
     """Return a write of data that has `columns`.
 
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for what the table demands and this
-    version cannot honour, ShreddingNotEnabledError.
+    version cannot honour, ShreddingNotEnabledError, ExpressionError for a predicate that is not understood.
     """
     if snapshot is None:
         target = new_table(
@@ -113,20 +137,25 @@ def prepare(
             options.shredding is not None,
             place.uri,
         )
+    elif table.schema_mode == "overwrite":
+        target = overwritten(snapshot, columns, table.partition_columns, table.configuration)
     else:
         target = appended(snapshot, columns, table.partition_columns, table.configuration, table.schema_mode)
-    return Preparation(place, snapshot, target, _allowed(options, target, place.uri), txn)
+    return Preparation(
+        place,
+        snapshot,
+        target,
+        allowed(options, target, place.uri),
+        txn,
+        _overwrite(snapshot, table.predicate) if snapshot is not None and table.overwrite else None,
+        Scope.of(target.columns).predicate(table.predicate),
+    )
 
 
-def _allowed(options: WriteOptions, target: Target, where: str) -> WriteOptions:
-    """Return the options with no more shredding and statistics than the table allows (T8, H3)."""
-    if not features.shredding_supported(target.protocol):
-        options = replace(options, max_stats_paths=0)
-    if features.shredding_enabled(target.protocol, target.metadata.configuration):
-        return options
-    if isinstance(options.shredding, ShreddingSchema):
-        raise ShreddingNotEnabledError(
-            f"{where} does not enable variantShredding: set {properties.ENABLE_VARIANT_SHREDDING.name}=true "
-            "or write with shredding=None"
-        )
-    return replace(options, shredding=None)
+def _overwrite(snapshot: Snapshot, text: str | None) -> Overwrite:
+    predicate = Scope.of(snapshot.schema).predicate(text)
+    rewrite = features.Rewrite(removes_rows=True, moves_rows=not is_of_partitions(snapshot, predicate))
+    features.check_may_rewrite(
+        snapshot.protocol, snapshot.configuration, snapshot.schema, rewrite, snapshot.uri
+    )
+    return Overwrite(text, predicate)

@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 from uuid import uuid4
 
 import msgspec
 
 from .. import features, properties, schema
-from ..actions import Format, Metadata, Protocol
+from ..actions import Format, Metadata
 from ..data_types import VARIANT, DataType, StructField, StructType
+from ..errors import UnsupportedFeatureError
 from ..snapshot import Snapshot
+from ..table_files import Target, now
 
-__all__ = ["Target", "appended", "new_table", "now"]
+__all__ = ["appended", "new_table", "overwritten"]
 
-
-@dataclass(frozen=True)
-class Target:
-    """The table as it is after the write; the new actions are None where nothing changes."""
-
-    protocol: Protocol
-    metadata: Metadata
-    columns: StructType
-    new_protocol: Protocol | None
-    new_metadata: Metadata | None
-
-    @property
-    def mapping_mode(self) -> schema.ColumnMappingMode:
-        return properties.get(self.metadata.configuration, properties.COLUMN_MAPPING_MODE)
-
-    @property
-    def data_columns(self) -> StructType:
-        """Return the columns that are in the files: all but the partition columns."""
-        partitions = set(self.metadata.partition_columns)
-        return StructType(tuple(field for field in self.columns.fields if field.name not in partitions))
+CLUSTERING_DOMAIN = "delta.clustering"
 
 
 def new_table(
@@ -137,6 +119,50 @@ def appended(
     return Target(protocol, metadata, merged, protocol if protocol != snapshot.protocol else None, metadata)
 
 
-def now() -> int:
-    """Return the time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
+def overwritten(
+    snapshot: Snapshot,
+    columns: StructType,
+    partition_by: tuple[str, ...] | None,
+    configuration: Mapping[str, str] | None,
+) -> Target:
+    """Return an existing table with the columns of the data in place of its own; id and properties stay.
+
+    A column of the same name and type keeps its field. Raises SchemaError for columns that no table may have,
+    and UnsupportedFeatureError for a table that this version cannot write to so.
+    """
+    if configuration:
+        raise ValueError("configuration is of new tables: an overwrite cannot change the table's properties")
+    settings = dict(snapshot.configuration)
+    features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
+    mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
+    columns = StructType(tuple(_as_before(field, snapshot.schema) for field in columns.fields))
+    schema.check_new(columns, mode=mode)
+    partitions = schema.check_partition_columns(
+        columns, snapshot.partition_columns if partition_by is None else partition_by
+    )
+    _check_clustering(snapshot)
+    columns = _mapped(columns, settings)
+    protocol = features.with_needed_features(snapshot.protocol, columns, settings)
+    features.check_may_append(protocol, settings, columns, snapshot.uri)
+    metadata = msgspec.structs.replace(
+        snapshot.metadata,
+        schema_string=schema.to_json(columns),
+        partition_columns=partitions,
+        configuration=settings,
+    )
+    if metadata == snapshot.metadata:
+        return Target.of(snapshot)
+    return Target(protocol, metadata, columns, protocol if protocol != snapshot.protocol else None, metadata)
+
+
+def _as_before(field: StructField, columns: StructType) -> StructField:
+    same = (each for each in columns.fields if each.name == field.name and each.type == field.type)
+    return next((replace(each, nullable=True) for each in same), _nullable(field))
+
+
+def _check_clustering(snapshot: Snapshot) -> None:
+    if CLUSTERING_DOMAIN in snapshot.domain_metadata:
+        raise UnsupportedFeatureError(
+            f"{snapshot.uri} is clustered by columns that the domain {CLUSTERING_DOMAIN} names: its schema "
+            "cannot be overwritten by this version"
+        )

@@ -121,6 +121,16 @@ def test_an_append_fits_the_table_or_is_refused(spark: SparkSession, tmp_path: P
     assert not (tmp_path / "u").exists()
 
 
+def test_an_overwrite_replaces_the_table(spark: SparkSession, tmp_path: Path):
+    dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
+    result = dvs.write_table(events(spark, 3), tmp_path / "t", mode="overwrite", variant_columns=["event"])
+    assert (result.version, result.rows, result.rows_deleted) == (1, 3, 10)
+    assert rows(tmp_path / "t", id="id") == [{"id": 0}, {"id": 1}, {"id": 2}]
+    other = spark.range(1).selectExpr("'x' AS id")
+    dvs.write_table(other, tmp_path / "t", mode="overwrite", schema_mode="overwrite")
+    assert rows(tmp_path / "t", id="id") == [{"id": "x"}]
+
+
 def test_a_given_shredding_schema_and_none_are_kept(spark: SparkSession, tmp_path: Path):
     given = dv.ShreddingSchema.of({"n": pa.int64()})
     written = dvs.write_table(events(spark), tmp_path / "t", variant_columns=["event"], shredding=given).files

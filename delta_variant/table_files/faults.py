@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from .. import data_file
-from ..data_file import Fault
-from ..errors import InvalidJsonError
-from ..json_lines import Origin
+from delta_variant import data_file
+from delta_variant.data_file import Fault
+from delta_variant.errors import InvalidJsonError
+from delta_variant.json_lines import Origin
 
 __all__ = ["Faults", "Place", "RejectsFile", "Rows"]
 

@@ -13,16 +13,26 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import schema, variant
-from ..data_file import FileSeries, WriteOptions, WrittenFile, infer_shredding
-from ..data_types import VARIANT, ArrayType, DataType, MapType, StructField, StructType, primitives_of
-from ..errors import MalformedVariantError, StoreError
-from ..json_lines import Origin
-from ..store import Store, delete
+from delta_variant import features, schema, variant
+from delta_variant.actions import AddFile, encode_path
+from delta_variant.data_file import FileSeries, WriteOptions, WrittenFile, infer_shredding
+from delta_variant.data_types import (
+    VARIANT,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    primitives_of,
+)
+from delta_variant.errors import MalformedVariantError, StoreError
+from delta_variant.json_lines import Origin
+from delta_variant.store import Store, delete
+
 from .faults import Faults, Rows
 from .target import Target
 
-__all__ = ["Batches", "PartitionFile", "discard", "with_one_shredding", "write_files"]
+__all__ = ["Batches", "PartitionFile", "add_file", "discard", "with_one_shredding", "write_files"]
 
 Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | None]]
 """Batches of a source, each with its origin where it comes from a file of JSON."""
@@ -250,6 +260,19 @@ class _Retyped:
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         batch: Any = self.batch
         return self.schema.__arrow_c_schema__(), batch.__arrow_c_array__()[1]
+
+
+def add_file(file: PartitionFile, target: Target, now: int) -> AddFile:
+    """Return the action that adds a file to the table."""
+    tight_bounds = True if features.supports(target.protocol, "deletionVectors") else None
+    return AddFile(
+        path=encode_path(file.written.path),
+        partition_values=dict(file.partition_values),
+        size=file.written.bytes,
+        modification_time=now,
+        data_change=True,
+        stats=replace(file.written.stats, tight_bounds=tight_bounds).to_json(),
+    )
 
 
 def discard(place: Store, paths: Iterable[str]) -> None:

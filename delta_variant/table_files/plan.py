@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,14 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_variant import skipping
+from delta_variant.actions import AddFile
 from delta_variant.data_file import Rows, Units
 from delta_variant.expression import Expression
 from delta_variant.skipping import Bounds, Condition, Leaf
-from delta_variant.snapshot import Snapshot
+from delta_variant.snapshot import Snapshot, files_table
 
-from .table import OpenFile
+from .reading import OpenFile
 
-__all__ = ["FilePlan", "RowPlan", "plan_files", "plan_rows"]
+__all__ = ["FilePlan", "RowPlan", "may_hold", "plan_files", "plan_rows"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,12 @@ def plan_files(snapshot: Snapshot, predicate: Expression | None) -> FilePlan:
     }
     kept = files.filter(stages[-1])
     return FilePlan(condition, kept, by_partition_values, by_statistics, by_bounds, known_files)
+
+
+def may_hold(snapshot: Snapshot, predicate: Expression | None, adds: Sequence[AddFile]) -> bool:
+    """Say whether files that others add to the table may hold a row that fulfils the predicate."""
+    added = replace(snapshot, files=files_table(adds))
+    return plan_files(added, predicate).files.num_rows > 0
 
 
 def _count(mask: Any) -> int:

@@ -1,0 +1,54 @@
+"""Deleting rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from delta_variant import log
+from delta_variant.data_file import WriteOptions
+from delta_variant.store import TableLocation
+from delta_variant.table_files import Scope, Target, delete_rows, is_of_partitions
+
+from .permission import check_may_rewrite
+from .result import RewriteResult, commit_rewritten
+
+__all__ = ["delete"]
+
+
+def delete(
+    table: TableLocation,
+    where: str | None = None,
+    *,
+    target_file_size: int = 128 << 20,
+    storage_options: Mapping[str, str] | None = None,
+) -> RewriteResult:
+    """Delete the rows for which `where` is true, or all, as one commit.
+
+    `where` is SQL text over columns and Variant paths, as in `read_table`; a row for which it is NULL stays.
+    Files that hold no such row stay as they are, and files that hold only such rows are not read whole. Where
+    `where` is over partition columns alone, no file is read at all.
+
+    Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError for a table whose rows may
+    not be deleted, CommitConflictError when another commit changed what this one read; then, as after any
+    error, the table is as it was.
+    """
+    snapshot = log.load_snapshot(table, storage_options=storage_options)
+    predicate = Scope.of(snapshot.schema).predicate(where)
+    check_may_rewrite(snapshot, removes_rows=True, moves_rows=not is_of_partitions(snapshot, predicate))
+    options = WriteOptions(target_file_size=target_file_size)
+    rewritten = delete_rows(snapshot, predicate, Target.of(snapshot), options)
+    version = commit_rewritten(
+        snapshot,
+        rewritten,
+        asked=predicate,
+        operation="DELETE",
+        parameters={"predicate": [] if where is None else [where]},
+        metrics={"numDeletedRows": rewritten.changed, "numCopiedRows": rewritten.copied},
+    )
+    return RewriteResult(
+        version,
+        rows_deleted=rewritten.changed,
+        rows_copied=rewritten.copied,
+        files_removed=rewritten.removed.num_rows,
+        files=tuple(file.written for file in rewritten.files),
+    )

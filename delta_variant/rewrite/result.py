@@ -1,0 +1,87 @@
+"""What a rewrite did, and its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from delta_variant import commit
+from delta_variant.data_file import WrittenFile
+from delta_variant.errors import CommitConflictError
+from delta_variant.expression import Expression
+from delta_variant.snapshot import Snapshot
+from delta_variant.table_files import (
+    PartitionFile,
+    Rewritten,
+    Target,
+    add_file,
+    discard,
+    engine_info,
+    may_hold,
+    now,
+)
+
+__all__ = ["RewriteResult", "commit_rewritten"]
+
+
+@dataclass(frozen=True)
+class RewriteResult:
+    """What an operation did to the rows of a table.
+
+    `version` is None when no row was concerned and nothing was committed. `rows_copied` stay as they were, in
+    new files; `files` are these and those with new rows.
+    """
+
+    version: int | None
+    rows_deleted: int = 0
+    rows_updated: int = 0
+    rows_inserted: int = 0
+    rows_copied: int = 0
+    files_removed: int = 0
+    files: tuple[WrittenFile, ...] = ()
+
+
+def commit_rewritten(
+    snapshot: Snapshot,
+    rewritten: Rewritten,
+    *,
+    asked: Expression | None,
+    inserted: Sequence[PartitionFile] = (),
+    data_change: bool = True,
+    operation: str,
+    parameters: Mapping[str, Any],
+    metrics: Mapping[str, int],
+) -> int | None:
+    """Commit a rewrite and return the version, None where there is nothing to commit.
+
+    `asked` is the condition that rows had to fulfil to be looked at, None for all. When a concurrent commit
+    is in the way, the new files are removed and CommitConflictError is raised.
+    """
+    files = [*rewritten.files, *inserted]
+    if not files and not rewritten.removed.num_rows:
+        return None
+    target = Target.of(snapshot)
+    try:
+        return commit.replace_files(
+            snapshot,
+            rewritten.removed,
+            [add_file(file, target, now()) for file in files],
+            reads=commit.Reads(rewritten.plan.files, lambda adds: may_hold(snapshot, asked, adds)),
+            data_change=data_change,
+            operation=operation,
+            operation_parameters=parameters,
+            operation_metrics={
+                "numRemovedFiles": rewritten.removed.num_rows,
+                "numAddedFiles": len(files),
+                "numAddedBytes": sum(file.written.bytes for file in files),
+                **metrics,
+            },
+            clock=now,
+            engine_info=engine_info(),
+            txn_id=str(uuid4()),
+        )
+    except CommitConflictError:
+        discard(snapshot.store, [file.written.path for file in files])
+        raise

@@ -1,0 +1,44 @@
+"""The rows of a table: out of its data files, into new ones, and from file to file when some of them change.
+
+What is read here are files that a snapshot lists, and what is written becomes part of the table by a commit.
+"""
+
+from .faults import Faults, RejectsFile
+from .in_memory import inputs_of
+from .plan import FilePlan, RowPlan, may_hold, plan_files, plan_rows
+from .reading import DataFile, OpenFile, Table, files_of
+from .rewriting import Rewritten, RowChange, delete_rows, is_of_partitions, rewrite_rows
+from .scope import Scope
+from .target import Target, allowed, engine_info, now
+from .writing import Batches, PartitionFile, add_file, discard, with_one_shredding, write_files
+
+__all__ = [
+    "Batches",
+    "DataFile",
+    "Faults",
+    "FilePlan",
+    "OpenFile",
+    "PartitionFile",
+    "RejectsFile",
+    "Rewritten",
+    "RowChange",
+    "RowPlan",
+    "Scope",
+    "Table",
+    "Target",
+    "add_file",
+    "allowed",
+    "delete_rows",
+    "discard",
+    "engine_info",
+    "files_of",
+    "inputs_of",
+    "is_of_partitions",
+    "may_hold",
+    "now",
+    "plan_files",
+    "plan_rows",
+    "rewrite_rows",
+    "with_one_shredding",
+    "write_files",
+]

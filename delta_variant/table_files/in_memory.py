@@ -1,0 +1,39 @@
+"""What expressions read, out of rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_variant import expression, variant
+from delta_variant.expression import Column, Input
+
+__all__ = ["inputs_of"]
+
+ROWS = "\0rows"
+
+
+def inputs_of(batch: pa.RecordBatch, inputs: Sequence[Input]) -> pa.RecordBatch:
+    """Return the inputs of expressions over a batch of whole columns, whose Variants are no JSON text.
+
+    Raises CastError for a value that cannot be cast.
+    """
+    arrays = [_input(batch, each) for each in inputs]
+    # A column that nobody reads gives the batch its length.
+    rows: Any = pa.nulls(batch.num_rows)
+    names = [expression.input_name(each) for each in inputs]
+    return pa.record_batch([rows, *arrays], names=[ROWS, *names])
+
+
+def _input(batch: pa.RecordBatch, source: Input) -> Any:
+    if isinstance(source, Column):
+        return batch.column(source.name)
+    variants = batch.column(source.column)
+    for name in source.fields:
+        variants = pc.struct_field(variants, name)
+    if source.as_json:
+        return variant.to_json(variant.extract(variants, source.path, None, strict=True))
+    return variant.extract(variants, source.path, source.type, strict=source.strict)

@@ -1,0 +1,171 @@
+"""Copy-on-write: a file some of whose rows change is written anew, and no other file is touched.
+
+What stays is shredded as it was, and numbers only by their own type, so that a Variant that is not changed
+reads as the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_variant import data_file, expression, skipping, stats
+from delta_variant.data_file import WriteOptions
+from delta_variant.expression import Expression, Input
+from delta_variant.snapshot import Snapshot
+
+from .faults import Faults
+from .plan import FilePlan, plan_files, plan_rows
+from .reading import DataFile, OpenFile, Table, files_of
+from .scope import Scope
+from .target import Target, allowed
+from .writing import PartitionFile, discard, write_files
+
+__all__ = ["Rewritten", "RowChange", "delete_rows", "rewrite_rows"]
+
+# The stubs of pyarrow do not narrow arrays by their types.
+Array: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A change of some rows of a table.
+
+    `tested` is what `changes` reads to say which rows of a batch change; `inputs` is what `apply` reads to
+    give the rows as they are to be, with the table's columns, those included that stay. `removes` says that
+    rows which change are gone.
+    """
+
+    tested: Sequence[Input]
+    changes: Callable[[pa.RecordBatch], Array]
+    inputs: Sequence[Input]
+    apply: Callable[[pa.RecordBatch], pa.RecordBatch]
+    removes: bool = False
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What a rewrite came to: the files that are gone, rows of `Snapshot.files`, and those in their place.
+
+    `changed` and `copied` count rows of the files that are gone. `plan` is what was relied on.
+    """
+
+    plan: FilePlan
+    removed: pa.Table
+    files: tuple[PartitionFile, ...]
+    changed: int
+    copied: int
+
+
+def delete_rows(
+    snapshot: Snapshot,
+    predicate: Expression | None,
+    target: Target,
+    options: WriteOptions,
+) -> Rewritten:
+    """Take away the rows for which a bound predicate is true; None stands for all.
+
+    A predicate over partition columns alone takes whole files, and reads none.
+    """
+    plan = plan_files(snapshot, predicate)
+    if is_of_partitions(snapshot, predicate):
+        removed = snapshot.files
+        if predicate is not None:
+            matching: Array = skipping.partition_matches(snapshot, predicate)
+            removed = removed.filter(matching)
+        return Rewritten(plan, removed, (), _count_rows(snapshot, removed), 0)
+    assert predicate is not None
+    return rewrite_rows(snapshot, plan, _removal(snapshot, predicate), target, options)
+
+
+def is_of_partitions(snapshot: Snapshot, predicate: Expression | None) -> bool:
+    """Say whether a predicate is true of all rows of a file or of none."""
+    read = [] if predicate is None else expression.inputs([predicate])
+    return all(
+        isinstance(each, expression.Column) and each.name in snapshot.partition_columns for each in read
+    )
+
+
+def _removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
+    columns = Scope.of(snapshot.schema).whole_columns()
+
+    def changes(batch: pa.RecordBatch) -> Array:
+        return expression.filter_mask(predicate, batch)
+
+    def apply(batch: pa.RecordBatch) -> pa.RecordBatch:
+        staying: Array = pc.invert(changes(batch))
+        kept = batch.filter(staying)
+        arrays = [expression.evaluate(column, kept) for column in columns.values()]
+        return pa.record_batch(arrays, names=list(columns))
+
+    inputs = expression.inputs([*columns.values(), predicate])
+    return RowChange(expression.inputs([predicate]), changes, inputs, apply, removes=True)
+
+
+def rewrite_rows(
+    snapshot: Snapshot,
+    plan: FilePlan,
+    change: RowChange,
+    target: Target,
+    options: WriteOptions,
+) -> Rewritten:
+    """Write the files of a plan anew that have rows which change; when one fails, none is left behind."""
+    table = Table.of(snapshot)
+    removed: list[bool] = []
+    files: list[PartitionFile] = []
+    changed = copied = 0
+    try:
+        for file in files_of(plan.files):
+            opened = table.open(file)
+            count, rows = _count_changes(opened, plan, change)
+            removed.append(count > 0)
+            if not count:
+                continue
+            changed += count
+            if change.removes and count == rows:
+                continue
+            written = _rewrite(opened, change, target, options)
+            files += written
+            copied += sum(each.written.rows for each in written) - (0 if change.removes else count)
+    except BaseException:
+        discard(snapshot.store, [file.written.path for file in files])
+        raise
+    gone = plan.files.filter(pa.array(removed, pa.bool_()))
+    return Rewritten(plan, gone, tuple(files), changed, copied)
+
+
+def _count_changes(file: OpenFile, plan: FilePlan, change: RowChange) -> tuple[int, int | None]:
+    """Return how many rows of a file change, and how many it has where all of them were looked at."""
+    rows = plan_rows(file, plan.condition).rows
+    changed = seen = 0
+    if rows != []:
+        for batch in file.read(change.tested, rows, "error"):
+            changed += change.changes(batch).true_count
+            seen += batch.num_rows
+    return changed, seen if rows is None else None
+
+
+def _rewrite(file: OpenFile, change: RowChange, target: Target, options: WriteOptions) -> list[PartitionFile]:
+    batches = ((change.apply(batch), None) for batch in file.read(change.inputs, None, "error"))
+    same = replace(options, shredding=data_file.shredding_of(file.native), numeric="strict")
+    snapshot = file.table.snapshot
+    limited = allowed(same, target, snapshot.uri)
+    return write_files(snapshot.store, batches, target, limited, Faults("error"))
+
+
+def _count_rows(snapshot: Snapshot, files: pa.Table) -> int:
+    """Return how many rows files have: by their statistics, or where these do not say by their footers."""
+    (texts,) = stats.texts_at(files["stats"], [("numRecords",)])
+    counts = expression.cast_values(texts, pa.int64(), strict=False).to_pylist()
+    return sum(_live_rows(snapshot, *each) for each in zip(files_of(files), counts, strict=True))
+
+
+def _live_rows(snapshot: Snapshot, file: DataFile, count: int | None) -> int:
+    if count is None:
+        count = data_file.open_file(snapshot.store, file.path).num_rows
+    vector = file.deletion_vector
+    return count - (vector["cardinality"] if vector else 0)

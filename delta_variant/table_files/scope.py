@@ -1,0 +1,42 @@
+"""The names that SQL text may use for the columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from delta_variant import expression, schema
+from delta_variant.data_types import VARIANT, StructType
+from delta_variant.expression import Expression
+
+__all__ = ["Scope"]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns of a schema, and which of them are Variants."""
+
+    schema: pa.Schema
+    variants: tuple[str, ...]
+
+    @classmethod
+    def of(cls, columns: StructType) -> Scope:
+        """Return the scope of all columns."""
+        variants = tuple(field.name for field in columns.fields if field.type == VARIANT)
+        return cls(schema.to_arrow(columns), variants)
+
+    def whole_columns(self) -> Mapping[str, Expression]:
+        """Return each column as it is, by its name."""
+        return {name: self.bind(expression.Name((name,))) for name in self.schema.names}
+
+    def bind(self, parsed: Expression) -> Expression:
+        """Return an expression over the columns; raises ExpressionError."""
+        return expression.bind(parsed, self.schema, self.variants)
+
+    def predicate(self, text: str | None) -> Expression | None:
+        """Return the condition that SQL text writes; raises ExpressionError."""
+        if text is None:
+            return None
+        return expression.bind_predicate(expression.parse(text), self.schema, self.variants)

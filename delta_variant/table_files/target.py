@@ -1,0 +1,71 @@
+"""The table that a commit leaves behind."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+from delta_variant import features, properties, schema
+from delta_variant.actions import Metadata, Protocol
+from delta_variant.data_file import WriteOptions
+from delta_variant.data_types import StructType
+from delta_variant.errors import ShreddingNotEnabledError
+from delta_variant.shredding import ShreddingSchema
+from delta_variant.snapshot import Snapshot
+
+__all__ = ["Target", "allowed", "engine_info", "now"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table as it is after the write; the new actions are None where nothing changes."""
+
+    protocol: Protocol
+    metadata: Metadata
+    columns: StructType
+    new_protocol: Protocol | None = None
+    new_metadata: Metadata | None = None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Target:
+        """Return the table as it is."""
+        return cls(snapshot.protocol, snapshot.metadata, snapshot.schema)
+
+    @property
+    def mapping_mode(self) -> schema.ColumnMappingMode:
+        """Return how columns are found in the files."""
+        return properties.get(self.metadata.configuration, properties.COLUMN_MAPPING_MODE)
+
+    @property
+    def data_columns(self) -> StructType:
+        """Return the columns that are in the files: all but the partition columns."""
+        partitions = set(self.metadata.partition_columns)
+        return StructType(tuple(field for field in self.columns.fields if field.name not in partitions))
+
+
+def allowed(options: WriteOptions, target: Target, where: str) -> WriteOptions:
+    """Return the options with no more shredding and statistics than the table allows (T8, H3).
+
+    Raises ShreddingNotEnabledError where one shredding schema is asked for.
+    """
+    if not features.shredding_supported(target.protocol):
+        options = replace(options, max_stats_paths=0)
+    if features.shredding_enabled(target.protocol, target.metadata.configuration):
+        return options
+    if isinstance(options.shredding, ShreddingSchema):
+        raise ShreddingNotEnabledError(
+            f"{where} does not enable variantShredding: set {properties.ENABLE_VARIANT_SHREDDING.name}=true "
+            "or write with shredding=None"
+        )
+    return replace(options, shredding=None)
+
+
+def now() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def engine_info() -> str:
+    """Return what `commitInfo` says of who wrote."""
+    return f"delta-variant/{version('delta-variant')}"

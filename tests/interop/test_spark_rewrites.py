@@ -1,0 +1,78 @@
+"""Spark reads the tables whose rows we changed, row by row; and we change the tables that Spark wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from interop.tables import rows_by_spark, rows_by_us
+from pyspark.sql import SparkSession
+
+import delta_variant as dv
+
+COLUMNS = {"id": "id", "day": "day", "event": "to_json(event)", "n": "event:n::bigint"}
+FEATURES = {
+    "plain": {},
+    "column mapping": {"delta.columnMapping.mode": "name"},
+    "in-commit timestamps": {"delta.enableInCommitTimestamps": "true"},
+    "deletion vectors": {"delta.enableDeletionVectors": "true"},
+    "v2 checkpoint": {"delta.checkpointPolicy": "v2"},
+}
+
+
+def rows(first: int, count: int) -> pa.Table:
+    numbers = range(first, first + count)
+    texts = [f'{{"n": {number}, "deep": {{"s": "x{number}"}}}}' for number in numbers]
+    days = [("a", "b", None)[number % 3] for number in numbers]
+    return pa.table({"id": list(numbers), "day": days, "event": pa.array(texts, pa.string())})
+
+
+def write(table: Path, data: pa.Table, **options) -> None:
+    dv.write_table(str(table), data, variant_columns=["event"], **options)
+
+
+def assert_same(spark: SparkSession, table: Path, ids: list[int]) -> None:
+    """Both sides read the same rows, and these are of the ids expected."""
+    theirs = rows_by_spark(spark, table, COLUMNS)
+    assert rows_by_us(table, COLUMNS) == theirs
+    assert sorted(row["id"] for row in theirs) == ids
+
+
+@pytest.mark.parametrize("partition_by", [None, ["day"]])
+@pytest.mark.parametrize("feature", FEATURES)
+def test_spark_reads_a_table_after_each_operation(spark: SparkSession, tmp_path: Path, feature, partition_by):
+    table = tmp_path / "t"
+    write(table, rows(0, 12), partition_by=partition_by, configuration=FEATURES[feature])
+    write(table, rows(12, 12), mode="append")
+    dv.delete(str(table), "event:n::bigint in (1, 2, 13)")
+    left = [number for number in range(24) if number not in (1, 2, 13)]
+    assert_same(spark, table, left)
+    write(table, rows(102, 1), mode="overwrite", predicate="day = 'a'")
+    left = [*(number for number in left if number % 3), 102]
+    assert_same(spark, table, left)
+    dv.delete(str(table), "day is null")
+    assert_same(spark, table, [number for number in left if number % 3 != 2])
+    write(table, rows(200, 3), mode="overwrite")
+    assert_same(spark, table, [200, 201, 202])
+
+
+def test_rows_that_spark_deleted_stay_deleted(spark: SparkSession, tmp_path: Path):
+    table = tmp_path / "t"
+    spark.sql(
+        f"CREATE TABLE delta.`{table}` (id BIGINT, day STRING, event VARIANT) USING delta "
+        "PARTITIONED BY (day) TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', "
+        "'delta.enableVariantShredding' = 'true', 'delta.feature.variantShredding' = 'supported')"
+    )
+    spark.sql(
+        f"INSERT INTO delta.`{table}` SELECT id, elt(1 + id % 2, 'Zürich [a]', 'x=y%') AS day, "
+        "parse_json(format_string('{\"n\": %d}', id)) AS event FROM range(0, 20, 1, 1)"
+    )
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id IN (3, 4)")
+    dv.delete(str(table), "event:n::bigint = 5")
+    left = [number for number in range(20) if number not in (3, 4, 5)]
+    assert_same(spark, table, left)
+    dv.delete(str(table), "day = 'Zürich [a]'")
+    assert_same(spark, table, [number for number in left if number % 2])
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 7")
+    assert_same(spark, table, [number for number in left if number % 2 and number != 7])

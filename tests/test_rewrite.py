@@ -1,0 +1,586 @@
+"""Overwriting, deleting and updating rows: exactly those that match change, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import delta_variant as dv
+from delta_variant import log
+from delta_variant.errors import (
+    CommitConflictError,
+    ExpressionError,
+    PredicateViolationError,
+    SchemaError,
+    UnsupportedFeatureError,
+)
+from delta_variant.write import write_table
+
+
+def write_rows(table: Path, texts: Sequence[str | None], first: int = 0, **options: Any) -> None:
+    """Append one file of JSON texts, whose `id` counts on from `first`."""
+    ids = range(first, first + len(texts))
+    rows = pa.table({"id": list(ids), "event": pa.array(texts, pa.string())})
+    dv.write_table(str(table), rows, mode="append", variant_columns=["event"], **options)
+
+
+def read_rows(table: Path) -> dict[int, str | None]:
+    rows = dv.read_table(str(table), columns={"id": "id", "text": "to_json(event)"}).read_all().to_pylist()
+    assert len({row["id"] for row in rows}) == len(rows)
+    return {row["id"]: row["text"] for row in rows}
+
+
+def read_bytes(table: Path) -> dict[int, dict[str, bytes] | None]:
+    rows = dv.read_table(str(table), columns=["id", "event"]).read_all().to_pylist()
+    return {row["id"]: row["event"] for row in rows}
+
+
+def actions(table: Path, version: int) -> dict[str, list[dict[str, Any]]]:
+    """Return the actions of a commit by their names."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for line in (table / log.commit_file_name(version)).read_text("utf-8").splitlines():
+        ((name, body),) = json.loads(line).items()
+        found.setdefault(name, []).append(body)
+    return found
+
+
+def parquet_files(table: Path) -> set[str]:
+    return {path.relative_to(table).as_posix() for path in table.rglob("*.parquet")}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return a table of three files with three rows each."""
+    texts = [
+        ['{"n": 0}', '{"n": 1}', '{"n": 2, "s": "x"}'],
+        ['{"n": 3}', "null", None],
+        ['{"n": 6}', "7", "[8]"],
+    ]
+    for number, each in enumerate(texts):
+        write_rows(tmp_path / "t", each, 3 * number)
+    return tmp_path / "t"
+
+
+ALL = {
+    0: '{"n":0}',
+    1: '{"n":1}',
+    2: '{"n":2,"s":"x"}',
+    3: '{"n":3}',
+    4: "null",
+    5: None,
+    6: '{"n":6}',
+    7: "7",
+    8: "[8]",
+}
+
+
+def test_delete_takes_the_rows_that_match_and_rewrites_only_their_files(table: Path):
+    before = log.load_snapshot(table).files["path"].to_pylist()
+    result = dv.delete(str(table), "event:n::bigint = 1")
+    assert (result.version, result.rows_deleted, result.rows_copied, result.files_removed) == (3, 1, 2, 1)
+    assert read_rows(table) == {key: text for key, text in ALL.items() if key != 1}
+    after = log.load_snapshot(table).files["path"].to_pylist()
+    assert set(before[1:]) < set(after)
+    assert [file.rows for file in result.files] == [2]
+
+
+def test_delete_removes_a_file_of_matching_rows_alone_without_a_new_one(table: Path):
+    result = dv.delete(str(table), "id < 3")
+    assert (result.rows_deleted, result.rows_copied, result.files_removed, result.files) == (3, 0, 1, ())
+    assert set(read_rows(table)) == set(range(3, 9))
+
+
+def test_delete_of_nothing_commits_nothing(table: Path):
+    before = parquet_files(table)
+    assert dv.delete(str(table), "event:n::bigint = 100") == dv.rewrite.RewriteResult(None)
+    assert log.load_snapshot(table).version == 2
+    assert parquet_files(table) == before
+
+
+def test_delete_without_a_condition_empties_the_table_and_reads_nothing(table: Path):
+    for path in table.glob("*.parquet"):
+        path.unlink()
+    result = dv.delete(str(table))
+    assert (result.rows_deleted, result.files_removed) == (9, 3)
+    assert log.load_snapshot(table).num_files == 0
+
+
+def test_the_log_says_of_a_removed_file_all_that_it_said_of_the_file(table: Path):
+    (added,) = actions(table, 0)["add"]
+    dv.delete(str(table), "id = 0")
+    found = actions(table, 3)
+    (removed,), (info,) = found["remove"], found["commitInfo"]
+    assert removed.pop("deletionTimestamp") <= info["timestamp"]
+    assert removed == {
+        "path": added["path"],
+        "dataChange": True,
+        "extendedFileMetadata": True,
+        "partitionValues": {},
+        "size": added["size"],
+        "stats": added["stats"],
+    }
+    assert info["operation"] == "DELETE"
+    assert info["operationParameters"] == {"predicate": '["id = 0"]'}
+    assert (info["readVersion"], info["isBlindAppend"]) == (2, False)
+    assert info["operationMetrics"] == {
+        "numRemovedFiles": "1",
+        "numAddedFiles": "1",
+        "numAddedBytes": str(found["add"][0]["size"]),
+        "numDeletedRows": "1",
+        "numCopiedRows": "2",
+    }
+    assert json.loads(found["add"][0]["stats"])["numRecords"] == 2
+
+
+def test_the_statistics_of_a_file_that_was_written_anew_are_those_of_its_rows(table: Path):
+    dv.delete(str(table), "id = 2")
+    (added,) = actions(table, 3)["add"]
+    stats = json.loads(added["stats"])
+    assert (stats["numRecords"], stats["minValues"]["id"], stats["maxValues"]["id"]) == (2, 0, 1)
+    assert dv.read_table(str(table), where="event:n::bigint = 2", explain=True).files_by_variant_bounds == 3
+
+
+@pytest.mark.parametrize("shredding", ["infer", None])
+def test_variants_that_stay_keep_their_bytes(tmp_path: Path, shredding: Any):
+    texts = [
+        '{"a": 1}',
+        '{"a": 300, "z": [1, 2.50, {"b": null}]}',
+        '{"a": "x", "q": {"r": 1}}',
+        "1.5",
+        None,
+        "[]",
+    ]
+    write_rows(tmp_path / "t", texts, shredding=shredding)
+    before = read_bytes(tmp_path / "t")
+    dv.delete(str(tmp_path / "t"), "id = 0")
+    assert read_bytes(tmp_path / "t") == {key: value for key, value in before.items() if key != 0}
+
+
+def test_a_file_that_was_written_anew_is_shredded_as_it_was(table: Path):
+    dv.delete(str(table), "id = 1")
+    (added,) = actions(table, 3)["add"]
+    group = pq.read_schema(table / added["path"]).field("event").type
+    assert {part.name for part in group.field("typed_value").type} == {"n", "s"}
+
+
+def test_a_row_for_which_the_condition_is_null_stays(table: Path):
+    dv.delete(str(table), "not (try_variant_get(event, '$.n', 'bigint') = 1)")
+    assert set(read_rows(table)) == {1, 4, 5, 7, 8}
+
+
+def test_delete_by_partition_reads_no_file(tmp_path: Path):
+    rows = pa.table({"id": [1, 2, 3, 4], "day": ["a", "a", "b", None]})
+    dv.write_table(str(tmp_path / "t"), rows, partition_by=["day"])
+    for path in (tmp_path / "t").rglob("*.parquet"):
+        path.write_bytes(b"unreadable")
+    result = dv.delete(str(tmp_path / "t"), "day = 'a'")
+    assert (result.rows_deleted, result.files_removed) == (2, 1)
+    assert dv.delete(str(tmp_path / "t"), "day is null").rows_deleted == 1
+    (left,) = log.load_snapshot(tmp_path / "t").files["partition_values"].to_pylist()
+    assert left == [("day", "b")]
+
+
+def test_a_path_is_removed_as_the_log_has_it(tmp_path: Path):
+    """Spark compares the texts of paths, and leaves letters beyond ASCII as they are."""
+    table = tmp_path / "t"
+    dv.write_table(str(table), pa.table({"id": [1, 2], "city": ["Zürich", "Z"]}), partition_by=["city"])
+    commit = table / log.commit_file_name(0)
+    text = commit.read_text("utf-8")
+    assert "%25C3%25BC" in text
+    for path in list(table.rglob("*.parquet")):
+        if "%C3%BC" in path.parent.name:
+            path.parent.rename(table / "city=Zürich")
+    commit.write_text(text.replace("city=Z%25C3%25BCrich", "city=Zürich"), "utf-8")
+    assert sorted(dv.read_table(str(table)).read_all()["id"].to_pylist()) == [1, 2]
+    dv.delete(str(table), "city = 'Zürich'")
+    (removed,) = actions(table, 1)["remove"]
+    assert removed["path"].startswith("city=Zürich/")
+    assert dv.read_table(str(table)).read_all()["id"].to_pylist() == [2]
+
+
+def test_a_checkpoint_keeps_how_paths_are_spelled(table: Path):
+    commit = table / log.commit_file_name(2)
+    commit.write_text(commit.read_text("utf-8").replace("part-", "part%2D"), "utf-8")
+    DeltaTable(table).create_checkpoint()
+    for version in range(3):
+        (table / log.commit_file_name(version)).unlink()
+    checkpoint = table / "_delta_log" / f"{2:020}.checkpoint.parquet"
+    spelled = {add["path"] for add in pq.read_table(checkpoint)["add"].to_pylist() if add}
+    dv.delete(str(table))
+    assert {remove["path"] for remove in actions(table, 3)["remove"]} == spelled
+
+
+@pytest.mark.parametrize(
+    ("properties", "where", "sentence"),
+    [
+        ({"delta.appendOnly": "true"}, None, "delta.appendOnly=true"),
+        ({"delta.enableChangeDataFeed": "true"}, "id = 1", "delta.enableChangeDataFeed=true"),
+        ({"delta.enableRowTracking": "true"}, "id = 1", "delta.enableRowTracking=true"),
+    ],
+)
+def test_a_table_that_does_not_allow_it_is_left_as_it_is(tmp_path: Path, properties, where, sentence):
+    dv.write_table(str(tmp_path / "t"), pa.table({"id": [1, 2]}), configuration=properties)
+    before = parquet_files(tmp_path / "t")
+    with pytest.raises(UnsupportedFeatureError, match=sentence):
+        dv.delete(str(tmp_path / "t"), where)
+    assert parquet_files(tmp_path / "t") == before
+
+
+@pytest.mark.parametrize("name", ["delta.enableChangeDataFeed", "delta.enableRowTracking"])
+def test_whole_files_go_where_single_rows_cannot(tmp_path: Path, name: str):
+    dv.write_table(str(tmp_path / "t"), pa.table({"id": [1, 2]}), configuration={name: "true"})
+    assert dv.delete(str(tmp_path / "t")).rows_deleted == 2
+
+
+def test_a_condition_that_is_not_understood_is_an_error(table: Path):
+    with pytest.raises(ExpressionError, match="nothing"):
+        dv.delete(str(table), "nothing = 1")
+
+
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+def test_columns_of_any_mapping_keep_their_values(tmp_path: Path, mode: str):
+    settings = {"delta.columnMapping.mode": mode}
+    write_rows(tmp_path / "t", ['{"n": 1}', '{"n": 2}', '{"n": "x"}'], configuration=settings)
+    before = read_bytes(tmp_path / "t")
+    dv.delete(str(tmp_path / "t"), "event:n::string = '2'")
+    assert read_bytes(tmp_path / "t") == {0: before[0], 2: before[2]}
+
+
+def test_in_commit_timestamps_and_row_ids_go_on(tmp_path: Path):
+    settings = {"delta.enableInCommitTimestamps": "true"}
+    write_rows(tmp_path / "t", ['{"n": 1}', '{"n": 2}'], configuration=settings)
+    dv.delete(str(tmp_path / "t"), "id = 0")
+    first, second = (actions(tmp_path / "t", version)["commitInfo"][0] for version in (0, 1))
+    assert second["inCommitTimestamp"] > first["inCommitTimestamp"]
+
+
+CONDITIONS = st.recursive(
+    st.sampled_from(
+        [
+            "event:n::bigint > 2",
+            "event:n::bigint = id",
+            "event:n::double <> 3",
+            "event:s::string = 'x'",
+            "event:n is null",
+            "event:s::string like 'x%'",
+            "id % 2 = 0",
+            "id between 2 and 5",
+            "day = 'a'",
+            "day is null",
+            "null",
+            "true",
+        ]
+    ),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda pair: f"({pair[0]} and {pair[1]})"),
+        st.tuples(inner, inner).map(lambda pair: f"({pair[0]} or {pair[1]})"),
+        inner.map(lambda one: f"(not {one})"),
+    ),
+    max_leaves=4,
+)
+VALUES = st.builds(
+    lambda n, s: json.dumps({key: value for key, value in (("n", n), ("s", s)) if value != "absent"}),
+    st.one_of(st.integers(-3, 8), st.none(), st.just("absent"), st.just(2.5)),
+    st.sampled_from(["x", "xy", "", None, "absent"]),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    files=st.lists(st.lists(st.one_of(st.none(), VALUES), min_size=1, max_size=5), min_size=1, max_size=3),
+    days=st.lists(st.sampled_from(["a", "b", None]), min_size=15, max_size=15),
+    partitioned=st.booleans(),
+    where=CONDITIONS,
+)
+def test_delete_leaves_exactly_the_rows_for_which_the_condition_is_not_true(files, days, partitioned, where):
+    with TemporaryDirectory() as folder:
+        table, start = f"{folder}/t", 0
+        for texts in files:
+            ids = list(range(start, start + len(texts)))
+            rows = pa.table(
+                {
+                    "id": ids,
+                    "event": pa.array(texts, pa.string()),
+                    "day": pa.array(days[start : start + len(texts)], pa.string()),
+                }
+            )
+            partition_by = ["day"] if partitioned and not start else None
+            dv.write_table(table, rows, mode="append", variant_columns=["event"], partition_by=partition_by)
+            start += len(texts)
+        columns = {"id": "id", "day": "day", "event": "event"}
+        before = {row["id"]: row for row in dv.read_table(table, columns=columns).read_all().to_pylist()}
+        gone = set(dv.read_table(table, columns=["id"], where=where).read_all()["id"].to_pylist())
+        result = dv.delete(table, where)
+        left = {row["id"]: row for row in dv.read_table(table, columns=columns).read_all().to_pylist()}
+        assert left == {key: row for key, row in before.items() if key not in gone}
+        assert result.rows_deleted == len(gone)
+        known = DeltaTable(table)
+        assert known.version() == log.load_snapshot(table).version
+        described = pa.table(known.get_add_actions()).to_pylist()
+        assert sum(each["num_records"] for each in described) == len(left)
+
+
+# --- overwrite
+
+
+def day_table(table: Path, **options: Any) -> None:
+    rows = pa.table({"id": [1, 2, 3, 4], "day": ["a", "a", "b", None]})
+    dv.write_table(str(table), rows, **options)
+
+
+def days(table: Path) -> list[tuple[int, str | None]]:
+    rows = dv.read_table(str(table), columns=["id", "day"]).read_all().to_pylist()
+    return sorted((row["id"], row["day"]) for row in rows)
+
+
+def test_overwrite_replaces_all_rows_and_keeps_id_and_properties(table: Path):
+    before = log.load_snapshot(table)
+    rows = pa.table({"id": [100], "event": pa.array(['{"m": 1}'], pa.string())})
+    result = write_table(str(table), rows, mode="overwrite", variant_columns=["event"])
+    assert (result.version, result.rows, result.rows_deleted, result.rows_copied) == (3, 1, 9, 0)
+    assert read_rows(table) == {100: '{"m":1}'}
+    assert log.load_snapshot(table).metadata == before.metadata
+    found = actions(table, 3)
+    assert len(found["remove"]) == 3
+    assert found["commitInfo"][0]["operationParameters"] == {"mode": "Overwrite", "partitionBy": "[]"}
+    assert dv.read_table(str(table), version=2).read_all().num_rows == 9
+
+
+def test_overwrite_creates_a_table_that_is_not_there(tmp_path: Path):
+    assert write_table(tmp_path / "t", pa.table({"id": [1]}), mode="overwrite").version == 0
+
+
+def test_overwrite_with_no_rows_empties_the_table(tmp_path: Path):
+    day_table(tmp_path / "t")
+    none = pa.table({"id": pa.array([], pa.int64()), "day": pa.array([], pa.string())})
+    assert write_table(tmp_path / "t", none, mode="overwrite").rows_deleted == 4
+    assert days(tmp_path / "t") == []
+
+
+def test_overwrite_may_read_the_table_that_it_replaces(table: Path):
+    write_table(str(table), dv.read_table(str(table), where="id < 2"), mode="overwrite")
+    assert read_rows(table) == {0: '{"n":0}', 1: '{"n":1}'}
+
+
+@pytest.mark.parametrize("partition_by", [None, ["day"]])
+def test_overwrite_by_a_predicate_replaces_the_rows_that_match(tmp_path: Path, partition_by):
+    day_table(tmp_path / "t", partition_by=partition_by)
+    rows = pa.table({"id": [9], "day": ["a"]})
+    result = write_table(tmp_path / "t", rows, mode="overwrite", predicate="day = 'a'")
+    assert days(tmp_path / "t") == [(3, "b"), (4, None), (9, "a")]
+    assert (result.rows, result.rows_deleted, result.rows_copied) == (1, 2, 0 if partition_by else 2)
+    assert actions(tmp_path / "t", 1)["commitInfo"][0]["operationParameters"]["predicate"] == "day = 'a'"
+
+
+def test_overwrite_of_partitions_reads_no_file(tmp_path: Path):
+    day_table(tmp_path / "t", partition_by=["day"])
+    for path in (tmp_path / "t").rglob("*.parquet"):
+        path.write_bytes(b"unreadable")
+    rows = pa.table({"id": [9], "day": ["a"]})
+    assert write_table(tmp_path / "t", rows, mode="overwrite", predicate="day = 'a'").rows_deleted == 2
+
+
+def test_overwrite_by_a_variant_path(table: Path):
+    texts = pa.table({"id": [50, 51], "event": pa.array(['{"n": 7}', '{"n": 6}'], pa.string())})
+    where = "try_variant_get(event, '$.n', 'bigint') >= 3"
+    write_table(str(table), texts, mode="overwrite", predicate=where, variant_columns=["event"])
+    expected = {key: text for key, text in ALL.items() if key not in (3, 6)}
+    assert read_rows(table) == {**expected, 50: '{"n":7}', 51: '{"n":6}'}
+
+
+@pytest.mark.parametrize("text", ['{"n": 1}', '{"m": 5}', None])
+def test_overwrite_refuses_a_new_row_that_does_not_match(table: Path, text: str | None):
+    before = parquet_files(table)
+    rows = pa.table({"id": [50, 51], "event": pa.array(['{"n": 7}', text], pa.string())})
+    with pytest.raises(PredicateViolationError, match="row 1 of the data does not fulfil"):
+        write_table(
+            str(table), rows, mode="overwrite", predicate="event:n::bigint >= 3", variant_columns=["event"]
+        )
+    assert parquet_files(table) == before
+    assert read_rows(table) == ALL
+
+
+def test_overwrite_by_a_predicate_leaves_rejected_rows_out(table: Path, tmp_path: Path):
+    rows = pa.table({"id": [50, 51], "event": pa.array(['{"n": 7}', "{"], pa.string())})
+    result = write_table(
+        str(table),
+        rows,
+        mode="overwrite",
+        predicate="try_variant_get(event, '$.n', 'bigint') >= 3",
+        variant_columns=["event"],
+        on_invalid="reject",
+        rejects=tmp_path / "rejects",
+    )
+    assert (result.rows, result.invalid, result.rows_deleted) == (1, 1, 2)
+
+
+def test_overwrite_of_the_schema_keeps_the_id_and_upgrades_the_protocol(tmp_path: Path):
+    day_table(tmp_path / "t", partition_by=["day"])
+    before = log.load_snapshot(tmp_path / "t")
+    rows = pa.table({"id": ["x"], "event": pa.array(["{}"], pa.string())})
+    options: dict[str, Any] = {"mode": "overwrite", "schema_mode": "overwrite", "variant_columns": ["event"]}
+    with pytest.raises(SchemaError, match="no column day to partition by"):
+        write_table(tmp_path / "t", rows, **options)
+    write_table(tmp_path / "t", rows, partition_by=[], **options)
+    after = log.load_snapshot(tmp_path / "t")
+    assert (after.metadata.id, after.partition_columns) == (before.metadata.id, ())
+    assert [(field.name, field.type.name) for field in after.schema.fields] == [
+        ("id", "string"),
+        ("event", "variant"),
+    ]
+    assert set(after.protocol.reader_features or ()) == {"variantType"}
+    assert dv.read_table(str(tmp_path / "t"), version=0).read_all().num_rows == 4
+    assert dv.read_table(str(tmp_path / "t")).read_all()["id"].to_pylist() == ["x"]
+
+
+def test_overwrite_of_a_mapped_schema_gives_new_columns_new_ids(tmp_path: Path):
+    rows = pa.table({"id": [1], "x": [1]})
+    dv.write_table(str(tmp_path / "t"), rows, configuration={"delta.columnMapping.mode": "name"})
+    before = log.load_snapshot(tmp_path / "t")
+    new = pa.table({"id": [2], "x": ["two"]})
+    write_table(tmp_path / "t", new, mode="overwrite", schema_mode="overwrite")
+    after = log.load_snapshot(tmp_path / "t")
+    assert after.schema.fields[0] == before.schema.fields[0]
+    assert after.schema.fields[1].metadata["delta.columnMapping.id"] == 3
+    assert after.configuration["delta.columnMapping.maxColumnId"] == "3"
+    assert dv.read_table(str(tmp_path / "t")).read_all().to_pylist() == [{"id": 2, "x": "two"}]
+
+
+def test_overwrite_merges_columns_into_rows_that_stay(tmp_path: Path):
+    day_table(tmp_path / "t")
+    rows = pa.table({"id": [9], "day": ["a"], "extra": [1.5]})
+    write_table(tmp_path / "t", rows, mode="overwrite", schema_mode="merge", predicate="day = 'a'")
+    found = dv.read_table(str(tmp_path / "t")).read_all().to_pylist()
+    assert sorted((row["id"], row["extra"]) for row in found) == [(3, None), (4, None), (9, 1.5)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mode": "append", "predicate": "id = 1"},
+        {"mode": "append", "schema_mode": "overwrite"},
+        {"mode": "overwrite", "schema_mode": "overwrite", "predicate": "id = 1"},
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(tmp_path: Path, options: dict[str, Any]):
+    day_table(tmp_path / "t")
+    with pytest.raises(ValueError, match="overwrite"):
+        write_table(tmp_path / "t", pa.table({"id": [1]}), **options)
+
+
+# --- concurrency
+
+
+def behind(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
+    """Let `first` happen just before the next commit of the test."""
+    write = log.write_commit
+
+    def write_after_another(*arguments: Any) -> None:
+        monkeypatch.setattr(log, "write_commit", write)
+        first()
+        write(*arguments)
+
+    monkeypatch.setattr(log, "write_commit", write_after_another)
+
+
+def append_n(table: Path, n: int) -> Any:
+    return lambda: write_rows(table, [json.dumps({"n": n})], 100)
+
+
+def test_a_delete_goes_through_behind_an_append_that_holds_no_row_that_matches(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+):
+    behind(monkeypatch, append_n(table, 50))
+    result = dv.delete(str(table), "event:n::bigint = 1")
+    assert result.version == 4
+    assert set(read_rows(table)) == {*ALL, 100} - {1}
+
+
+def test_a_delete_refuses_an_append_that_may_hold_a_row_that_matches(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+):
+    behind(monkeypatch, append_n(table, 1))
+    with pytest.raises(CommitConflictError, match="version 3, committed meanwhile, added rows"):
+        dv.delete(str(table), "event:n::bigint = 1")
+    assert set(read_rows(table)) == {*ALL, 100}
+    assert len(parquet_files(table)) == 4
+
+
+def test_a_delete_ignores_appends_where_only_writes_are_serializable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    settings = {"delta.isolationLevel": "WriteSerializable"}
+    write_rows(tmp_path / "t", ['{"n": 1}', '{"n": 2}'], configuration=settings)
+    behind(monkeypatch, append_n(tmp_path / "t", 1))
+    assert dv.delete(str(tmp_path / "t"), "event:n::bigint = 1").version == 2
+    assert set(read_rows(tmp_path / "t")) == {1, 100}
+
+
+def test_two_deletes_of_one_file_conflict_and_those_of_two_do_not(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+):
+    behind(monkeypatch, lambda: dv.delete(str(table), "id = 0"))
+    with pytest.raises(CommitConflictError, match=r"removed part-.* which this operation read"):
+        dv.delete(str(table), "id = 1")
+    behind(monkeypatch, lambda: dv.delete(str(table), "id = 1"))
+    assert dv.delete(str(table), "id = 8").version == 5
+    assert set(read_rows(table)) == set(ALL) - {0, 1, 8}
+
+
+def test_an_append_goes_through_behind_a_delete_and_an_overwrite(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+):
+    behind(monkeypatch, lambda: dv.delete(str(table), "id = 0"))
+    write_rows(table, ["1"], 100)
+    assert set(read_rows(table)) == {*ALL, 100} - {0}
+
+
+def test_an_overwrite_refuses_any_row_that_it_would_not_replace(table: Path, monkeypatch: pytest.MonkeyPatch):
+    rows = pa.table({"id": [9], "event": pa.array(["1"], pa.string())})
+    options: dict[str, Any] = {"mode": "overwrite", "variant_columns": ["event"]}
+    before = parquet_files(table)
+    behind(monkeypatch, append_n(table, 1))
+    with pytest.raises(CommitConflictError, match="added rows"):
+        write_table(str(table), rows, **options)
+    assert len(parquet_files(table)) == len(before) + 1
+    behind(monkeypatch, lambda: dv.delete(str(table), "id = 0"))
+    with pytest.raises(CommitConflictError, match="removed"):
+        write_table(str(table), rows, **options)
+
+
+def test_overwrites_of_two_partitions_do_not_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    table = tmp_path / "t"
+    day_table(table, partition_by=["day"])
+
+    def replace(day: str, number: int) -> Any:
+        rows = pa.table({"id": [number], "day": [day]})
+        return write_table(table, rows, mode="overwrite", predicate=f"day = '{day}'")
+
+    behind(monkeypatch, lambda: replace("a", 10))
+    assert replace("b", 20).version == 2
+    assert days(table) == [(4, None), (10, "a"), (20, "b")]
+    behind(monkeypatch, lambda: replace("a", 11))
+    with pytest.raises(CommitConflictError, match="removed"):
+        replace("a", 12)
+
+
+def test_a_change_of_metadata_is_a_conflict(table: Path, monkeypatch: pytest.MonkeyPatch):
+    rows = pa.table({"id": [9], "event": pa.array(["1"], pa.string()), "more": [1]})
+    behind(
+        monkeypatch,
+        lambda: dv.write_table(
+            str(table), rows, mode="append", schema_mode="merge", variant_columns=["event"]
+        ),
+    )
+    with pytest.raises(CommitConflictError, match="changed the metadata"):
+        dv.delete(str(table), "id = 0")
