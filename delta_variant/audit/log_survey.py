@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -27,6 +28,8 @@ from ..store import Store
 from .findings import Fault
 
 __all__ = ["LogSurvey", "survey"]
+
+THREADS = 16
 
 LOG = "_delta_log"
 COMMIT = re.compile(r"(\d{20})\.json")
@@ -120,7 +123,8 @@ def survey(place: Store, version: int | None) -> LogSurvey:
         raise TableNotFoundError(f"there is no Delta table at {place.uri}: it has no {LOG}")
     latest = max([*versions, *checkpoints]) if version is None else version
     snapshot, refusal = _load(place, version)
-    commits = tuple(_read(place, each) for each in versions if each <= latest)
+    with ThreadPoolExecutor(THREADS) as threads:
+        commits = tuple(threads.map(lambda each: _read(place, each), (v for v in versions if v <= latest)))
     return LogSurvey(place, latest, names, commits, snapshot, refusal)
 
 
