@@ -197,9 +197,20 @@ def test_unshred_draft_undoes_shred_draft_for_any_variant_and_any_schema(
 @given(ROWS, shredding_schemas())
 def test_written_columns_keep_the_rules_of_the_draft(rows: list[Encoded | None], schema: pa.DataType):
     """O4, O5, O7 to O9, checked by a reader that trusts nothing."""
-    for row in shred_draft(variant_array(rows), ShreddingSchema.from_arrow(schema)).to_pylist():
+    for row in map(plain, shred_draft(variant_array(rows), ShreddingSchema.from_arrow(schema))):
         if row is not None:
             check_group(row)
+
+
+def plain(scalar: Any) -> Any:
+    """Return what Python has for a value; pyarrow alone has nothing for nanoseconds."""
+    if not scalar.is_valid:
+        return None
+    if isinstance(scalar, pa.StructScalar):
+        return {name: plain(part) for name, part in scalar.items()}
+    if isinstance(scalar, pa.ListScalar):
+        return [plain(element) for element in scalar]
+    return scalar.value if isinstance(scalar, pa.TimestampScalar) else scalar.as_py()
 
 
 def check_group(row: dict[str, Any]) -> None:
