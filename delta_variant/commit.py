@@ -8,6 +8,7 @@ through behind any other commit that leaves these alone; files that are committe
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,6 +39,8 @@ from .snapshot import Snapshot
 from .store import Store
 
 __all__ = ["Clock", "add_files", "create_table", "recommit_files"]
+
+_LOGGER = logging.getLogger(__name__)
 
 Clock = Callable[[], int]
 """Gives the time in milliseconds since 1970."""
@@ -94,7 +97,9 @@ def add_files(
 ) -> int:
     """Commit files on top of `snapshot`, behind whatever was committed since, and return the version.
 
-    `data_change=False` says that the files only rearrange rows. Raises CommitConflictError when a concurrent
+    `data_change=False` says that the files only rearrange rows. Every `delta.checkpointInterval` versions a
+    checkpoint follows, named by `txn_id` where it needs a name; that it cannot be written is logged and no
+    failure. Raises CommitConflictError when a concurrent
     commit changed protocol or metadata or has a `txn` of the same application, and ProtocolError for adds
     without `numRecords` in a table that supports row tracking.
     """
@@ -152,6 +157,7 @@ def _commit_behind(
     obstacle: Callable[[Action], str | None],
 ) -> int:
     """Commit behind whatever was committed since `snapshot`, unless an action of it is in the way."""
+    txn_id = draft.provenance.txn_id
     base = _Base(
         snapshot.version, snapshot.timestamp, _high_water_mark(snapshot.domain_metadata.values(), -1)
     )
@@ -161,13 +167,13 @@ def _commit_behind(
             log.write_commit(snapshot.store, version, _actions(draft, base, clock))
         except VersionExistsError:
             winners = log.read_commits(snapshot.store, base.version)
-            txn_id = draft.provenance.txn_id
             own = next((won for won, actions in winners if _is_own(actions, txn_id)), None)
-            if own is not None:
-                return own
-            base = _behind(base, winners, snapshot.uri, obstacle)
-        else:
-            return version
+            if own is None:
+                base = _behind(base, winners, snapshot.uri, obstacle)
+                continue
+            version = own
+        _write_checkpoint_when_due(snapshot.store, version, draft.metadata.configuration, clock, txn_id)
+        return version
     raise CommitConflictError(
         f"{snapshot.uri}: other writers were first {max_attempts} times, at last "
         f"with version {base.version}; try again"
@@ -326,6 +332,16 @@ def _obstacle(action: Action, txn: Txn | None) -> str | None:
     if isinstance(action, Txn) and txn is not None and action.app_id == txn.app_id:
         return f"has a transaction of the same application {txn.app_id}"
     return None
+
+
+def _write_checkpoint_when_due(
+    store: Store, version: int, configuration: Mapping[str, str], clock: Clock, txn_id: str
+) -> None:
+    try:
+        if version % properties.get(configuration, properties.CHECKPOINT_INTERVAL) == 0:
+            log.write_checkpoint(store, version, now=clock(), unique_id=txn_id)
+    except Exception:  # the version is committed: nothing that goes wrong behind it may say otherwise
+        _LOGGER.warning("%s: the checkpoint of version %d was not written", store.uri, version, exc_info=True)
 
 
 def _is_own(actions: Iterable[Action], txn_id: str) -> bool:

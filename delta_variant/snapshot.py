@@ -42,7 +42,7 @@ __all__ = [
 
 FileKey: TypeAlias = tuple[str, str | None]
 
-_STRING_MAP = pa.map_(pa.string(), pa.string())
+_STRING_MAP: pa.DataType = pa.map_(pa.string(), pa.string())
 
 _DELETION_VECTOR = pa.struct(
     [
@@ -72,16 +72,16 @@ FILES_SCHEMA = pa.schema(
 """The columns of `Snapshot.files`: the fields of an AddFile, `path` decoded and `stats` verbatim."""
 
 TOMBSTONES_SCHEMA = pa.schema(
-    [
-        ("path", pa.string()),
-        ("deletion_timestamp", pa.int64()),
-        ("extended_file_metadata", pa.bool_()),
-        ("partition_values", _STRING_MAP),
-        ("size", pa.int64()),
-        ("deletion_vector", _DELETION_VECTOR),
-        ("base_row_id", pa.int64()),
-        ("default_row_commit_version", pa.int64()),
-    ]
+    {
+        "path": pa.string(),
+        "deletion_timestamp": pa.int64(),
+        "extended_file_metadata": pa.bool_(),
+        "partition_values": _STRING_MAP,
+        "size": pa.int64(),
+        "deletion_vector": _DELETION_VECTOR,
+        "base_row_id": pa.int64(),
+        "default_row_commit_version": pa.int64(),
+    }
 )
 """The fields of a RemoveFile that a checkpoint keeps, `path` decoded."""
 
@@ -194,7 +194,7 @@ def replay(
 
 
 def replay_tombstones(checkpoint: Checkpoint | None, commits: Iterable[Sequence[Action]]) -> pa.Table:
-    """Return the files that are gone (TOMBSTONES_SCHEMA) by a checkpoint and the commits behind it in order."""
+    """Return the files that are gone by a checkpoint and the commits behind it, as TOMBSTONES_SCHEMA."""
     removed: dict[FileKey, RemoveFile] = {}
     touched: set[FileKey] = set()
     for action in chain.from_iterable(commits):
@@ -277,33 +277,31 @@ def _table(actions: Sequence[AddFile | RemoveFile], schema: pa.Schema) -> pa.Tab
     return pa.table(columns, schema=schema)
 
 
-def _plain(actions: Sequence[Any], field: pa.Field[Any]) -> pa.Array[Any]:
+def _plain(actions: Sequence[Any], field: Any) -> Any:
     return pa.array(map(attrgetter(field.name), actions), field.type, size=len(actions))
 
 
-def _paths(actions: Sequence[Any], field: pa.Field[Any]) -> pa.Array[Any]:
+def _paths(actions: Sequence[Any], field: Any) -> Any:
     return pa.array([decode_path(action.path) for action in actions], field.type)
 
 
-def _maps(actions: Sequence[Any], field: pa.Field[Any]) -> pa.Array[Any]:
+def _maps(actions: Sequence[Any], field: Any) -> Any:
     maps = list(map(attrgetter(field.name), actions))
     present = [entries for entries in maps if entries]
     ends = list(accumulate((len(entries or ()) for entries in maps), initial=0))
-    return pa.MapArray.from_arrays(
-        pa.array(ends, pa.int32()),
-        pa.array(list(chain.from_iterable(present)), pa.string()),
-        pa.array([value for entries in present for value in entries.values()], pa.string()),
-        field.type,
-        mask=pa.array([entries is None for entries in maps], pa.bool_()),
-    )
+    keys = pa.array(list(chain.from_iterable(present)), pa.string())
+    values = pa.array([value for entries in present for value in entries.values()], pa.string())
+    array: Any = pa.MapArray
+    mask = pa.array([entries is None for entries in maps], pa.bool_())
+    return array.from_arrays(pa.array(ends, pa.int32()), keys, values, field.type, mask=mask)
 
 
-def _vectors(actions: Sequence[Any], field: pa.Field[Any]) -> pa.Array[Any]:
+def _vectors(actions: Sequence[Any], field: Any) -> Any:
     vectors = map(attrgetter(field.name), actions)
     return pa.array([vector and msgspec.structs.asdict(vector) for vector in vectors], field.type)
 
 
-_COLUMNS: dict[str, Callable[[Sequence[Any], pa.Field[Any]], pa.Array[Any]]] = {
+_COLUMNS: dict[str, Callable[[Sequence[Any], Any], Any]] = {
     "path": _paths,
     "partition_values": _maps,
     "tags": _maps,

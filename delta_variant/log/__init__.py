@@ -3,17 +3,21 @@
 `load_snapshot` parses; whether this library may read or write what it finds is for `features` to say.
 """
 
+from .checkpoint_writing import write_checkpoint
+from .checksum import checksum_discrepancies
 from .commits import CommitActions, read_commits, write_commit
 from .listing import commit_file_name
 from .loading import load_snapshot, refresh, table_exists, written_paths
 
 __all__ = [
     "CommitActions",
+    "checksum_discrepancies",
     "commit_file_name",
     "load_snapshot",
     "read_commits",
     "refresh",
     "table_exists",
+    "write_checkpoint",
     "write_commit",
     "written_paths",
 ]

@@ -1,4 +1,4 @@
-"""Checkpoints of every kind: classic, multi-part, and V2 in JSON or Parquet with sidecars (PROTOCOL.md, "Checkpoints").
+"""Checkpoints of every kind: classic, multi-part, and V2 in JSON or Parquet (PROTOCOL.md, "Checkpoints").
 
 Files are read batch by batch, so that what a caller drops of them is never all in memory.
 """
@@ -164,7 +164,8 @@ def _decode_parquet(data: bytes, name: str) -> Checkpoint:
 
 def _read_actions(file: pq.ParquetFile, kind: str) -> Iterator[Action]:
     for column in _read_column(file, kind, [kind]):
-        for row in column.to_pylist(maps_as_pydicts="lossy"):
+        rows: Any = column
+        for row in rows.to_pylist(maps_as_pydicts="lossy"):
             yield msgspec.convert(_without_nulls(row), _TABLE_ACTIONS[kind])
 
 
@@ -176,11 +177,13 @@ def _without_nulls(value: Any) -> Any:
 
 def _read_adds(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
     fields = [*ADD_FIELDS, *([STATS_PARSED] if _lacks_text(file) else [])]
+    instants = frozenset(_int96_leaves(file))
     with _naming(name):
         for adds in _read_column(file, "add", [f"add.{field}" for field in fields]):
             columns = _columns(adds, ADD_FIELDS)
             if STATS_PARSED in adds.type.names:
-                columns["stats"] = _with_parsed(columns.get("stats"), pc.struct_field(adds, STATS_PARSED))
+                parsed = _in_utc(pc.struct_field(adds, STATS_PARSED), f"add.{STATS_PARSED}", instants)
+                columns["stats"] = _with_parsed(columns.get("stats"), parsed)
             yield _batch(columns, len(adds), FILES_SCHEMA)
 
 
@@ -194,21 +197,19 @@ def _read_column(file: pq.ParquetFile, name: str, columns: list[str]) -> Iterato
     """Yield the rows of one kind of action, in batches."""
     if name not in file.schema_arrow.names:
         return
-    groups = [number for number, nulls in enumerate(_null_rows(file, name)) if nulls is not True]
+    groups = [number for number, is_null in enumerate(_are_null(file, name)) if not is_null]
     for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=columns):
         column = cast(pa.StructArray, batch.column(name))
         if column.null_count < len(column):
             yield column.filter(column.is_valid()) if column.null_count else column
 
 
-def _null_rows(file: pq.ParquetFile, name: str) -> Iterator[bool | None]:
-    """Yield for each row group whether all leaves of a column are null; None where statistics do not say."""
+def _are_null(file: pq.ParquetFile, name: str) -> Iterator[bool]:
+    """Yield for each row group whether its statistics say that all leaves of a column are null."""
     leaves = _leaves(file, name)
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
-        chunks = [group.column(leaf) for leaf in leaves]
-        known = all(chunk.statistics is not None and chunk.statistics.has_null_count for chunk in chunks)
-        yield all(chunk.statistics.null_count == chunk.num_values for chunk in chunks) if known else None
+        yield all(_nulls(group.column(leaf)) == group.column(leaf).num_values for leaf in leaves)
 
 
 def _leaves(file: pq.ParquetFile, name: str) -> list[int]:
@@ -216,27 +217,45 @@ def _leaves(file: pq.ParquetFile, name: str) -> list[int]:
     return [number for number, path in enumerate(paths) if path == name or path.startswith(f"{name}.")]
 
 
+def _int96_leaves(file: pq.ParquetFile) -> Iterator[str]:
+    leaves = (file.schema.column(number) for number in range(len(file.schema)))
+    return (leaf.path for leaf in leaves if leaf.physical_type == "INT96")
+
+
+def _in_utc(array: Any, path: str, instants: frozenset[str]) -> Any:
+    """Return columns with their zone where they were INT96: Spark writes instants so, Arrow reads none."""
+    if path in instants:
+        return array.cast(pa.timestamp("us", "UTC"))
+    if not instants or not pa.types.is_struct(array.type):
+        return array
+    children = [
+        _in_utc(pc.struct_field(array, [number]), f"{path}.{field.name}", instants)
+        for number, field in enumerate(array.type)
+    ]
+    return pa.StructArray.from_arrays(children, names=array.type.names, mask=array.is_null())
+
+
 def _lacks_text(file: pq.ParquetFile) -> bool:
     """Tell whether some file may have statistics in `stats_parsed` alone."""
     if not _leaves(file, f"add.{STATS_PARSED}"):
         return False
-    text = _null_count(file, "add.stats")
-    return text is None or text != _null_count(file, "add.path")
+    without_text = _null_count(file, "add.stats")
+    return without_text is None or without_text != _null_count(file, "add.path")
 
 
-def _null_count(file: pq.ParquetFile, name: str) -> int | None:
-    total = 0
-    for leaf in _leaves(file, name):
-        for number in range(file.num_row_groups):
-            statistics = file.metadata.row_group(number).column(leaf).statistics
-            if statistics is None or not statistics.has_null_count:
-                return None
-            total += statistics.null_count
-        return total
-    return None
+def _null_count(file: pq.ParquetFile, leaf_path: str) -> int | None:
+    """Return how many rows have no value, None where statistics do not say or there is no such leaf."""
+    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+    counts = [_nulls(group.column(leaf)) for leaf in _leaves(file, leaf_path) for group in groups]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None
 
 
-def _with_parsed(text: pa.Array[Any] | None, parsed: pa.Array[Any]) -> pa.Array[Any]:
+def _nulls(chunk: pq.ColumnChunkMetaData) -> int | None:
+    return None if chunk.statistics is None else chunk.statistics.null_count
+
+
+def _with_parsed(text: Any, parsed: Any) -> Any:
     """Return the statistics as text: as they are written where they are, else made of `stats_parsed`."""
     if text is None:
         return to_text(parsed)
@@ -244,11 +263,11 @@ def _with_parsed(text: pa.Array[Any] | None, parsed: pa.Array[Any]) -> pa.Array[
     return pc.replace_with_mask(text, lacking, to_text(parsed.filter(lacking)))
 
 
-def _columns(rows: pa.StructArray, names: Mapping[str, str]) -> dict[str, pa.Array[Any]]:
+def _columns(rows: pa.StructArray, names: Mapping[str, str]) -> dict[str, Any]:
     return {names[name]: pc.struct_field(rows, name) for name in rows.type.names if name in names}
 
 
-def _batch(columns: dict[str, pa.Array[Any]], length: int, schema: pa.Schema) -> pa.RecordBatch:
+def _batch(columns: dict[str, Any], length: int, schema: pa.Schema) -> pa.RecordBatch:
     columns["path"] = _decode_paths(columns["path"])
     if "deletion_vector" in columns:
         vectors = columns["deletion_vector"]
@@ -268,7 +287,7 @@ def _cast(array: pa.Array[Any] | None, field: pa.Field[Any], length: int) -> pa.
     return pa.nulls(length, field.type) if array is None else array.cast(field.type)
 
 
-def _decode_paths(paths: pa.Array[Any]) -> pa.Array[Any]:
+def _decode_paths(paths: Any) -> Any:
     if paths.null_count:
         raise MalformedLogError("a file has no path")
     encoded = pc.match_substring(paths, "%")

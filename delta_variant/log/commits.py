@@ -28,7 +28,7 @@ def read_commits(store: Store, after_version: int) -> list[CommitActions]:
 
 
 def read_spans(store: Store, spans: Sequence[Span]) -> Iterator[list[Action]]:
-    """Yield the actions of each file; a compaction that cannot be read is replaced by the commits it sums up."""
+    """Yield the actions of each file, those of its commits in place of a compaction that cannot be read."""
     if not spans:
         return
     with ThreadPoolExecutor(max_workers=min(16, len(spans))) as threads:

@@ -1,4 +1,4 @@
-"""What is in `_delta_log`: commits, log compactions and complete checkpoints, by their names (PROTOCOL.md, "File Types")."""
+"""What `_delta_log` holds, by the names of its files (PROTOCOL.md, "File Types")."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Listing:
-    """What a listing of `_delta_log` shows: versions of commits, compactions, and checkpoints, newest first."""
+    """What a listing shows: versions of commits, log compactions, and complete checkpoints, newest first."""
 
     commits: frozenset[int]
     compactions: tuple[Span, ...]
@@ -89,9 +89,9 @@ class Listing:
         return version in self.commits or any(span.first == version for span in self.compactions)
 
     def spans(self, first: int, last: int, uri: str) -> list[Span]:
-        """Return the files that tell the versions from `first` to `last`, in order, compactions where they help.
+        """Return the files that tell the versions from `first` to `last`, compactions where there are.
 
-        Raises MalformedLogError for a version that is in none.
+        Raises MalformedLogError for a version that no file tells.
         """
         longest: dict[int, int] = {}
         for span in self.compactions:
@@ -142,7 +142,7 @@ class _LastCheckpoint(msgspec.Struct):
 
 
 def checkpoint_hint(store: Store) -> int | None:
-    """Return the version that `_last_checkpoint` names, None where there is none or it cannot be understood."""
+    """Return the version that `_last_checkpoint` names, None without one that can be understood."""
     data = read_if_present(store, LAST_CHECKPOINT)
     try:
         version = msgspec.json.decode(data or b"", type=_LastCheckpoint).version

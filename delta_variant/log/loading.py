@@ -83,7 +83,7 @@ def snapshot_of(store: Store, log: Recorded) -> Snapshot:
 
 
 def from_log(store: Store, version: int | None, build: Callable[[Recorded], Result]) -> Result:
-    """Return what `build` makes of the log at `version`, tried again with other files where some are unreadable.
+    """Return what `build` makes of the log at `version`, with other files where some cannot be read.
 
     Raises what `load_snapshot` raises.
     """
@@ -127,7 +127,7 @@ def _build(
 
 
 def _in_commit_timestamp(store: Store, version: int, actions: Sequence[Action]) -> int | None:
-    """Return the timestamp in the commit beside a checkpoint or compaction, neither of which has `commitInfo`."""
+    """Return the timestamp in the commit itself: checkpoints and compactions have no `commitInfo`."""
     metadata = next((action for action in actions if isinstance(action, Metadata)), None)
     if metadata is not None and not properties.get(
         metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS

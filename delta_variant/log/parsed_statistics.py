@@ -1,7 +1,8 @@
-"""`stats_parsed` of checkpoints: statistics as columns, out of their JSON text and into it (PROTOCOL.md, "Checkpoints").
+"""`stats_parsed` of checkpoints: statistics as columns, out of their JSON text and into it.
 
-The bounds of a Variant column are z85 in the text and a Variant group in the columns, which keeps their bytes: text
-that went through columns has the same z85 (requirements ST16). What cannot be understood is null (ST17).
+The bounds of a Variant column are z85 in the text and a Variant group in the columns, which keeps their
+bytes: text that went through columns has the same z85 (requirements ST16). What cannot be understood is null
+(ST17).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
-from decimal import Decimal
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 import msgspec
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from .. import shredding, stats
-from ..data_types import VARIANT, DataType, PrimitiveType
+from ..data_types import DataType, PrimitiveType
 from ..errors import InvalidStatisticsError, MalformedLogError
 from ..schema import partition_value_from_string, to_arrow_type
 
@@ -28,6 +29,7 @@ PathOfNames: TypeAlias = tuple[str, ...]
 
 _DECODER = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
 _UNBOUNDED = ("binary", "void")
+_WIDEST_DECIMAL = Context(prec=38)
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -49,12 +51,12 @@ def statistics_type(columns: Iterable[tuple[PathOfNames, DataType]]) -> pa.Struc
     return _struct({name: part for name, part in parts.items() if part != {}})
 
 
-def from_text(texts: pa.Array[Any], statistics: pa.StructType) -> pa.StructArray:
+def from_text(texts: pa.Array[Any], statistics: pa.StructType) -> Any:
     """Return the statistics in JSON texts as columns of `statistics`; text that is no JSON object is null."""
     return _column([_decode(text) for text in texts.to_pylist()], statistics)
 
 
-def to_text(parsed: pa.StructArray) -> pa.StringArray:
+def to_text(parsed: pa.StructArray) -> Any:
     """Return the JSON texts of statistics in columns, null members left out; a null row stays null."""
     return _text(parsed)
 
@@ -112,10 +114,11 @@ def _read_float(value: Any, arrow_type: pa.DataType) -> float | None:
 def _read_decimal(value: Any, arrow_type: Any) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
         return None
-    number = Decimal(value)
-    digits = -arrow_type.scale <= number.as_tuple().exponent  # type: ignore[operator] # JSON has finite ones only
-    fits = number.adjusted() < arrow_type.precision - arrow_type.scale
-    return number if digits and fits else None
+    try:
+        number = Decimal(value).quantize(Decimal(1).scaleb(-arrow_type.scale), context=_WIDEST_DECIMAL)
+    except InvalidOperation:
+        return None
+    return number if number == value and number.adjusted() < arrow_type.precision - arrow_type.scale else None
 
 
 def _read_boolean(value: Any, arrow_type: pa.DataType) -> bool | None:
@@ -136,9 +139,7 @@ def _read_date(value: Any, arrow_type: pa.DataType) -> date | None:
 def _read_timestamp(value: Any, arrow_type: Any) -> Any:
     name = "timestamp" if arrow_type.tz else "timestamp_ntz"
     try:
-        return (
-            partition_value_from_string(value, PrimitiveType(name)) if isinstance(value, str) else None
-        )
+        return partition_value_from_string(value, PrimitiveType(name)) if isinstance(value, str) else None
     except MalformedLogError:
         return None
 
@@ -210,7 +211,7 @@ def _iso(array: pa.Array[Any]) -> Any:
 def _write_string(array: pa.Array[Any]) -> Any:
     strings = array.cast(pa.string())
     text = _joined('"', strings, '"')
-    escaped = pc.match_substring_regex(strings, '[\\x00-\\x1f"\\\\]')
+    escaped: Any = pc.match_substring_regex(strings, '[\\x00-\\x1f"\\\\]')
     if not pc.any(escaped).as_py():
         return text
     encoded = [msgspec.json.encode(value).decode() for value in strings.filter(escaped).to_pylist()]
