@@ -3,8 +3,7 @@
     python benchmarks/generate_log.py TARGET [FILES]
 
 There are no data files: loading a snapshot and planning a query look at the log alone. The checkpoint is laid
-out as Delta on Spark writes it (snappy, `stats` as text, no `stats_parsed`), with some 300 bytes of statistics
-a file.
+out as Delta on Spark writes it (snappy, `stats` as text, no `stats_parsed`), 300 bytes of statistics a file.
 """
 
 from __future__ import annotations
@@ -184,7 +183,7 @@ def write_checkpoint(folder: Path, files: int) -> None:
 
 
 def commits(files: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield the actions of the commits behind the checkpoint: each removes files of all ages and adds some."""
+    """Yield the actions of the commits behind the checkpoint: each removes files of any age and adds some."""
     chance = random.Random(7)
     gone = chance.sample(range(files), min(files, COMMITS * CHANGES))
     for number in range(COMMITS):

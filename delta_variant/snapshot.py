@@ -42,7 +42,7 @@ __all__ = [
 
 FileKey: TypeAlias = tuple[str, str | None]
 
-_STRING_MAP: pa.DataType = pa.map_(pa.string(), pa.string())
+_STRING_MAP = pa.map_(pa.string(), pa.string())
 
 _DELETION_VECTOR = pa.struct(
     [
@@ -71,18 +71,17 @@ FILES_SCHEMA = pa.schema(
 )
 """The columns of `Snapshot.files`: the fields of an AddFile, `path` decoded and `stats` verbatim."""
 
-TOMBSTONES_SCHEMA = pa.schema(
-    {
-        "path": pa.string(),
-        "deletion_timestamp": pa.int64(),
-        "extended_file_metadata": pa.bool_(),
-        "partition_values": _STRING_MAP,
-        "size": pa.int64(),
-        "deletion_vector": _DELETION_VECTOR,
-        "base_row_id": pa.int64(),
-        "default_row_commit_version": pa.int64(),
-    }
-)
+_TOMBSTONE_FIELDS: list[tuple[str, pa.DataType]] = [
+    ("path", pa.string()),
+    ("deletion_timestamp", pa.int64()),
+    ("extended_file_metadata", pa.bool_()),
+    ("partition_values", _STRING_MAP),
+    ("size", pa.int64()),
+    ("deletion_vector", _DELETION_VECTOR),
+    ("base_row_id", pa.int64()),
+    ("default_row_commit_version", pa.int64()),
+]
+TOMBSTONES_SCHEMA = pa.schema(_TOMBSTONE_FIELDS)
 """The fields of a RemoveFile that a checkpoint keeps, `path` decoded."""
 
 

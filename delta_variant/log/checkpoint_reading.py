@@ -77,6 +77,17 @@ _TABLE_ACTIONS: dict[str, type[Protocol | Metadata | Txn | DomainMetadata | Side
 }
 _BATCH_ROWS = 50_000
 
+# What pyarrow and msgspec raise for files that are damaged, beside what we raise ourselves.
+_UNREADABLE = (
+    DeltaVariantError,
+    pa.ArrowException,
+    msgspec.MsgspecError,
+    OSError,
+    ValueError,
+    LookupError,
+    OverflowError,
+)
+
 
 def read_checkpoint(store: Store, files: CheckpointFiles) -> Checkpoint:
     """Return what a checkpoint recorded; its batches of files are read as they are asked for.
@@ -140,7 +151,7 @@ def _read_file(store: Store, path: str) -> Checkpoint:
 def _naming(name: str) -> Iterator[None]:
     try:
         yield
-    except (DeltaVariantError, pa.ArrowException, OSError, msgspec.MsgspecError) as error:
+    except _UNREADABLE as error:
         raise MalformedLogError(f"the checkpoint {name} cannot be read: {error}") from error
 
 
@@ -280,7 +291,10 @@ def _batch(columns: dict[str, Any], length: int, schema: pa.Schema) -> pa.Record
             mask=vectors.is_null(),
         )
     arrays = [_cast(columns.get(field.name), field, length) for field in schema]
-    return pa.record_batch(arrays, schema=schema)
+    batch = pa.record_batch(arrays, schema=schema)
+    # Text that is not UTF-8 would only be noticed where it is used.
+    batch.validate(full=True)
+    return batch
 
 
 def _cast(array: pa.Array[Any] | None, field: pa.Field[Any], length: int) -> pa.Array[Any]:

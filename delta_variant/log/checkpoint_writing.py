@@ -182,6 +182,8 @@ def _actions(actions: Sequence[Action], schema: pa.Schema) -> pa.RecordBatch:
     rows = [{_TABLE_ACTIONS[type(action)].name: msgspec.to_builtins(action)} for action in actions]
     arrays = [
         pa.array([_with_pairs(row.get(field.name), field.type) for row in rows], field.type)
+        if any(field.name in row for row in rows)
+        else _nulls(len(rows), field)
         for field in schema
     ]
     return pa.record_batch(arrays, schema=schema)
@@ -199,8 +201,21 @@ def _with_pairs(value: Any, arrow_type: pa.DataType) -> Any:
 
 
 def _rows(values: pa.StructArray, kind: pa.Field[Any], schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [values if field.name == kind.name else pa.nulls(len(values), field.type) for field in schema]
+    arrays = [values if field.name == kind.name else _nulls(len(values), field) for field in schema]
     return pa.record_batch(arrays, schema=schema)
+
+
+def _nulls(length: int, field: pa.Field[Any]) -> Any:
+    """Return nulls, but for the required parts of a Variant: beneath a null, Parquet takes no null there."""
+    if not field.nullable:
+        return pa.repeat(pa.scalar(b"", field.type), length)
+    if not pa.types.is_struct(field.type):
+        return pa.nulls(length, field.type)
+    return pa.StructArray.from_arrays(
+        [_nulls(length, part) for part in field.type],
+        fields=list(field.type),
+        mask=pa.repeat(True, length),
+    )
 
 
 _VECTOR_NAMES = {ours: name for name, ours in DELETION_VECTOR_FIELDS.items()}

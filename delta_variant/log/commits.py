@@ -37,15 +37,23 @@ def read_spans(store: Store, spans: Sequence[Span]) -> Iterator[list[Action]]:
                 if isinstance(content, StoreError):
                     raise content
                 yield decode_commit(content, f"{store.uri}/{span.path}")
-            except (MalformedLogError, StoreError):
+            except (MalformedLogError, StoreError) as error:
                 if span.is_commit:
                     raise
-                yield from read_spans(store, list(span.commits))
+                yield from _read_in_place_of(store, span, error)
 
 
 def write_commit(store: Store, version: int, actions: Iterable[Action]) -> None:
     """Commit a version, whole or not at all. Raises VersionExistsError when another writer has it."""
     put_if_absent(store, commit_file_name(version), encode_commit(actions))
+
+
+def _read_in_place_of(store: Store, compaction: Span, error: Exception) -> list[list[Action]]:
+    try:
+        return list(read_spans(store, list(compaction.commits)))
+    except StoreError:
+        # The commits may be cleaned up: what is wrong then is the compaction.
+        raise error from None
 
 
 def _content(store: Store, span: Span) -> bytes | StoreError:

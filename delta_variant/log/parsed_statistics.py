@@ -22,6 +22,7 @@ from .. import shredding, stats
 from ..data_types import DataType, PrimitiveType
 from ..errors import InvalidStatisticsError, MalformedLogError
 from ..schema import partition_value_from_string, to_arrow_type
+from ..variant import Variant
 
 __all__ = ["from_text", "statistics_type", "to_text"]
 
@@ -89,8 +90,21 @@ def _column(values: Sequence[Any], arrow_type: pa.DataType) -> Any:
         ]
         mask = pa.array([row is None for row in rows], pa.bool_())
         return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=mask)
+    if _is_variant(arrow_type):
+        return _variants(values, arrow_type)
     read = next(read for is_type, read in _READERS if is_type(arrow_type))
     return pa.array([None if value is None else read(value, arrow_type) for value in values], arrow_type)
+
+
+def _variants(values: Sequence[Any], arrow_type: Any) -> pa.StructArray:
+    bounds = [_read_variant(value) for value in values]
+    # The parts are required: beneath a null there is an empty one, as Parquet takes no null there.
+    parts = [
+        pa.array([b"" if bound is None else getattr(bound, field.name) for bound in bounds], field.type)
+        for field in arrow_type
+    ]
+    mask = pa.array([bound is None for bound in bounds], pa.bool_())
+    return pa.StructArray.from_arrays(parts, fields=list(arrow_type), mask=mask)
 
 
 def _is_variant(arrow_type: pa.DataType) -> bool:
@@ -144,12 +158,11 @@ def _read_timestamp(value: Any, arrow_type: Any) -> Any:
         return None
 
 
-def _read_variant(value: Any, arrow_type: pa.DataType) -> dict[str, bytes] | None:
+def _read_variant(value: Any) -> Variant | None:
     try:
-        bound = stats.decode_bound(value) if isinstance(value, str) else None
+        return stats.decode_bound(value) if isinstance(value, str) else None
     except InvalidStatisticsError:
         return None
-    return None if bound is None else {"metadata": bound.metadata, "value": bound.value}
 
 
 _READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]], ...] = (
@@ -160,7 +173,6 @@ _READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]], ...] = 
     (types.is_string, _read_string),
     (types.is_date, _read_date),
     (types.is_timestamp, _read_timestamp),
-    (_is_variant, _read_variant),
 )
 
 
