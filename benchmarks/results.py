@@ -12,13 +12,14 @@ from pathlib import Path
 
 from measure import Outcome
 
-PACKAGES = ("delta-variant", "duckdb", "pyspark", "pysail", "chdb", "pyarrow")
+PACKAGES = ("delta-variant", "deltalake", "duckdb", "pyspark", "pysail", "chdb", "pyarrow")
 OURS = "ours"
 NO_PEERS = ("ours", "ours-unshredded", "pyarrow")
 TITLES = {
     "write": "JSON lines to a shredded table",
     "count": "count over one path (x > 900000), warm",
     "json": "all rows to JSON text",
+    "load": "log of 1,000,000 files to a snapshot",
 }
 COLUMNS = f"{'rows/CPU-s':>11} {'rows/s':>11} {'wall s':>8} {'peak MB':>8} {'MB out':>8} {'ours is':>8}"
 

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import generate_log
 import startup
 from measure import Outcome, run_worker
 from results import OURS, TITLES, Flow, Target, render_machine, render_table, render_targets
@@ -40,6 +41,12 @@ WRITES = (
 )
 COUNTS = tuple(Flow("count", flow.name, flow.engine) for flow in WRITES if flow.source in ("events", "clean"))
 TEXTS = tuple(Flow("json", flow.name, flow.engine) for flow in COUNTS if flow.engine != "pyarrow")
+# Files take the place of rows. The plan of a selective predicate on the same log goes here.
+LOADS = (
+    Flow("load", OURS, "ours", "log"),
+    Flow("load", "deltalake", "deltalake", "log"),
+    Flow("load", "delta-spark, inputFiles", "spark", "log"),
+)
 TARGETS = (
     Target("rows per CPU-second", "write", OURS, "rows_per_cpu_second", 400_000, at_least=True),
     Target(
@@ -54,6 +61,7 @@ TARGETS = (
     Target("seconds", "count", OURS, "wall_seconds", 0.06),
     Target("rows per second", "json", OURS, "rows_per_second", 1_000_000, at_least=True),
     Target("rows per second", "json", "ours, shredding=None", "rows_per_second", 800_000, at_least=True),
+    Target("peak MB", "load", OURS, "peak_megabytes", 1000),
 )
 
 
@@ -90,13 +98,17 @@ def generate_sources(rows: int) -> dict[str, Path]:
             _generate(sources[name], rows, flags)
     if not sources["four"].exists():
         _repeat(sources["events"], sources["four"], times=4)
+    sources["log"] = CACHE / f"log-{generate_log.FILES}"
+    if not sources["log"].exists():
+        _generate(sources["log"], generate_log.FILES, [], "generate_log.py")
     return sources
 
 
-def _generate(out: Path, rows: int, flags: list[str]) -> None:
+def _generate(out: Path, rows: int, flags: list[str], generator: str = "generate.py") -> None:
     # A generator that was stopped must not leave a file that looks whole.
     partial = out.with_suffix(".partial")
-    subprocess.run([sys.executable, HERE / "generate.py", partial, str(rows), *flags], check=True)
+    shutil.rmtree(partial, ignore_errors=True)
+    subprocess.run([sys.executable, HERE / generator, partial, str(rows), *flags], check=True)
     partial.rename(out)
 
 
@@ -111,11 +123,12 @@ def _repeat(source: Path, out: Path, *, times: int) -> None:
 
 def run_flows(only: list[str] | None, sources: dict[str, Path], rows: int) -> Iterator[tuple[Flow, Outcome]]:
     """Yield the outcome of every flow in order; the queries read what the writes wrote."""
-    for flow in (*WRITES, *COUNTS, *TEXTS):
+    numbers = {"four": rows * 4, "log": generate_log.FILES}
+    for flow in (*WRITES, *COUNTS, *TEXTS, *LOADS):
         if only and flow.engine not in only:
             continue
         print(f"{TITLES[flow.work]}: {flow.name} …", file=sys.stderr, flush=True)
-        yield flow, _derive(_run(flow, sources[flow.source]), rows * (4 if flow.source == "four" else 1))
+        yield flow, _derive(_run(flow, sources[flow.source]), numbers.get(flow.source, rows))
 
 
 def fastest(runs: Sequence[tuple[Flow, Outcome]]) -> tuple[Flow, Outcome]:
@@ -131,6 +144,8 @@ def fastest(runs: Sequence[tuple[Flow, Outcome]]) -> tuple[Flow, Outcome]:
 
 
 def _run(flow: Flow, source: Path) -> Outcome:
+    if flow.work == "load":
+        return run_worker(HERE / "planning.py", flow.engine, flow.work, str(source))
     target = CACHE / "out" / flow.name.replace(" ", "_")
     if flow.work != "write":
         return run_worker(HERE / "read.py", flow.engine, flow.work, str(target))
