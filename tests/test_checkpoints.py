@@ -259,6 +259,30 @@ class TestContents:
         assert not list((tmp_path / "_delta_log").glob("*checkpoint*"))
 
 
+def test_only_the_bounds_of_variants_are_annotated_as_variants(tmp_path):
+    """A struct of the user's may have members by the names of a Variant's."""
+    pair = [
+        {"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("metadata", "value")
+    ]
+    struct = {"name": "s", "type": {"type": "struct", "fields": pair}, "nullable": True, "metadata": {}}
+    text = json.dumps({**SCHEMA, "fields": [*SCHEMA["fields"], struct]})
+    stats = statistics(nullCount={"s": {"metadata": 0, "value": 1}})
+    bound = json.loads(stats)
+    bound["minValues"]["s"] = {"metadata": "a", "value": "b"}
+    own = msgspec.structs.replace(
+        metadata(
+            **{"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpoint.writeStatsAsJson": "false"}
+        ),
+        schema_string=text,
+    )
+    table = write_versions(tmp_path, [PROTOCOL, own, add("a", json.dumps(bound))])
+    checkpoint(table, 0)
+    file = pq.ParquetFile(tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet")
+    lines = [line.strip() for line in str(file.schema).splitlines() if "Variant" in line]
+    assert lines == ["optional group field_id=-1 event (Variant(1)) {"] * 2
+    assert json.loads(log.load_snapshot(tmp_path).files["stats"][0].as_py()) == bound
+
+
 class TestDeltalake:
     """deltalake reads ours, and we read its."""
 

@@ -34,6 +34,7 @@ from .checkpoint_reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELD
 from .listing import LAST_CHECKPOINT, LOG, checkpoint_hint, list_log
 from .loading import Recorded, from_log, snapshot_of
 from .parsed_statistics import from_text, statistics_type
+from .variant_annotation import annotate
 
 __all__ = ["write_checkpoint"]
 
@@ -175,7 +176,7 @@ class _Contents:
                 writer.write_batch(_rows(layout.adds(batch), add, schema))
             for batch in self.tombstones.to_batches(_BATCH_ROWS):
                 writer.write_batch(_rows(_removes(batch), remove, schema))
-        return sink.getvalue()
+        return annotate(sink.getvalue())
 
 
 def _actions(actions: Sequence[Action], schema: pa.Schema) -> pa.RecordBatch:
