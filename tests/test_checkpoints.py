@@ -154,6 +154,17 @@ class TestRoundTrip:
         checkpoint(table, 0)
         assert log.load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics(), None]
 
+    def test_a_file_with_a_count_alone_beside_one_with_bounds_keeps_it(self, tmp_path):
+        configuration = {
+            "delta.checkpoint.writeStatsAsStruct": "true",
+            "delta.checkpoint.writeStatsAsJson": "false",
+        }
+        counted = '{"numRecords":3}'
+        table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a"), add("b", counted)])
+        checkpoint(table, 0)
+        forget(tmp_path, 0)
+        assert log.load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics(), counted]
+
     def test_partition_values_are_columns_too_where_statistics_are(self, tmp_path):
         configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
         adds = [add("a", partition_values={"day": "2024-02-29"}), add("b", partition_values={"day": None})]

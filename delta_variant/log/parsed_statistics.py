@@ -7,7 +7,6 @@ bytes: text that went through columns has the same z85 (requirements ST16). What
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Context, Decimal, InvalidOperation
@@ -18,11 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from .. import shredding, stats
+from .. import shredding, stats, variant
 from ..data_types import DataType, PrimitiveType
-from ..errors import InvalidStatisticsError, MalformedLogError
+from ..errors import InvalidStatisticsError, MalformedLogError, MalformedVariantError, ShreddingError
 from ..schema import partition_value_from_string, to_arrow_type
-from ..variant import Variant
 
 __all__ = ["from_text", "statistics_type", "to_text"]
 
@@ -31,7 +29,6 @@ PathOfNames: TypeAlias = tuple[str, ...]
 _DECODER = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
 _UNBOUNDED = ("binary", "void")
 _WIDEST_DECIMAL = Context(prec=38)
-_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def statistics_type(columns: Iterable[tuple[PathOfNames, DataType]]) -> pa.StructType:
@@ -77,7 +74,7 @@ def _struct(parts: Mapping[str, Any]) -> pa.StructType:
 def _decode(text: str | None) -> dict[str, Any] | None:
     try:
         return None if text is None else _DECODER.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, RecursionError, InvalidOperation):
         return None
 
 
@@ -120,9 +117,9 @@ def _read_integer(value: Any, arrow_type: pa.DataType) -> int | None:
 
 
 def _read_float(value: Any, arrow_type: pa.DataType) -> float | None:
-    if isinstance(value, str):
-        return _WORDS.get(value)
-    return float(value) if isinstance(value, (int, Decimal)) and not isinstance(value, bool) else None
+    # Of a number that is too great, Decimal makes an infinity, int an error.
+    is_number = isinstance(value, (int, Decimal)) and not isinstance(value, bool)
+    return float(Decimal(value)) if is_number else None
 
 
 def _read_decimal(value: Any, arrow_type: Any) -> Decimal | None:
@@ -158,7 +155,7 @@ def _read_timestamp(value: Any, arrow_type: Any) -> Any:
         return None
 
 
-def _read_variant(value: Any) -> Variant | None:
+def _read_variant(value: Any) -> variant.Variant | None:
     try:
         return stats.decode_bound(value) if isinstance(value, str) else None
     except InvalidStatisticsError:
@@ -183,12 +180,10 @@ def _text(array: Any) -> Any:
 
 def _write_object(array: pa.StructArray) -> Any:
     members = [
-        _joined(f"{msgspec.json.encode(field.name).decode()}:", _text(pc.struct_field(array, [number])))
-        for number, field in enumerate(array.type)
+        pc.fill_null(_joined(f"{msgspec.json.encode(name).decode()}:", _text(part), ","), "")
+        for name, part in zip(array.type.names, array.flatten(), strict=True)
     ]
-    # Members that are null are skipped, and the empty text keeps an object without any from being null.
-    inside = pc.binary_join_element_wise(*members, ",", null_handling="skip") if members else ""
-    whole = _joined("{", inside, "}")
+    whole = _joined("{", pc.ascii_rtrim(_joined(*members), ",") if members else "", "}")
     return pc.if_else(array.is_valid(), whole, pa.scalar(None, pa.string()))
 
 
@@ -200,24 +195,23 @@ def _write_float(array: pa.Array[Any]) -> Any:
     text = array.cast(pa.string())
     whole = pc.match_substring_regex(text, "^-?[0-9]+$")
     text = pc.if_else(whole, _joined(text, ".0"), text)
-    for word, number in _WORDS.items():
-        is_word = pc.is_nan(array) if math.isnan(number) else pc.equal(array, pa.scalar(number, array.type))
-        text = pc.if_else(is_word, f'"{word}"', text)
-    return text
+    return pc.if_else(pc.is_finite(array), text, pa.scalar(None, pa.string()))
+
+
+def _write_date(array: pa.Array[Any]) -> Any:
+    return _joined('"', _four_digit_years(array.cast(pa.string())), '"')
 
 
 def _write_timestamp(array: Any) -> Any:
-    """Return timestamps to the millisecond as Delta has them, or to the microsecond where they are finer."""
-    zone = "Z" if array.type.tz else ""
-    micros = array.cast(pa.timestamp("us"))
-    millis = micros.cast(pa.timestamp("ms"), safe=False)
-    is_whole = pc.equal(millis.cast(pa.timestamp("us")), micros)
-    text = pc.if_else(is_whole, _iso(millis), _iso(micros))
-    return _joined('"', text, f'{zone}"')
+    """Return timestamps to the millisecond below, as the protocol wants them."""
+    millis = pc.floor_temporal(array.cast(pa.timestamp(array.type.unit)), unit="millisecond")
+    text = pc.strftime(millis.cast(pa.timestamp("ms")), "%Y-%m-%dT%H:%M:%S")
+    return _joined('"', _four_digit_years(text), "Z" if array.type.tz else "", '"')
 
 
-def _iso(array: pa.Array[Any]) -> Any:
-    return pc.strftime(array, "%Y-%m-%dT%H:%M:%S")
+def _four_digit_years(text: Any) -> Any:
+    """Return dates as they are, and null for those of years that have no text in Delta."""
+    return pc.if_else(pc.match_substring_regex(text, "^[0-9]{4}-"), text, pa.scalar(None, pa.string()))
 
 
 def _write_string(array: pa.Array[Any]) -> Any:
@@ -231,10 +225,16 @@ def _write_string(array: pa.Array[Any]) -> Any:
 
 
 def _write_variant(array: Any) -> Any:
-    if "typed_value" in array.type.names:
-        array = shredding.unshred(array)
+    try:
+        variant.check(array)
+        variants: Any = shredding.unshred(array)
+    except (MalformedVariantError, ShreddingError):
+        if len(array) == 1:
+            return pa.nulls(1, pa.string())
+        half = len(array) // 2
+        return pa.concat_arrays([_write_variant(array[:half]), _write_variant(array[half:])])
     data = pc.binary_join_element_wise(
-        pc.struct_field(array, "metadata"), pc.struct_field(array, "value"), b""
+        pc.struct_field(variants, "metadata"), pc.struct_field(variants, "value"), b""
     ).dictionary_encode()
     texts = pa.array([stats.encode_bound(each) for each in data.dictionary.to_pylist()], pa.string())
     return _joined('"', texts.take(data.indices), '"')
@@ -252,7 +252,7 @@ _WRITERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...] = (
     (types.is_decimal, _write_plain),
     (types.is_floating, _write_float),
     (types.is_timestamp, _write_timestamp),
-    (types.is_date, lambda array: _joined('"', array.cast(pa.string()), '"')),
+    (types.is_date, _write_date),
     (types.is_string, _write_string),
     (types.is_large_string, _write_string),
 )
