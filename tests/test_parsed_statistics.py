@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_variant.data_types import PrimitiveType
@@ -126,6 +126,7 @@ entries = st.fixed_dictionaries(
 
 
 @given(st.lists(st.none() | entries, max_size=4))
+@settings(deadline=None)
 def test_statistics_go_through_columns_unchanged(files):
     written = [None if entry is None else json.dumps(entry) for entry in files]
     read = texts(from_text(pa.array(written, pa.string()), STATISTICS))
