@@ -70,7 +70,10 @@ CHECKPOINT_SCHEMA = pa.schema(
                 ]
             ),
         ),
-        ("remove", pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64())])),
+        (
+            "remove",
+            pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())]),
+        ),
         (
             "metaData",
             pa.struct(

@@ -56,6 +56,8 @@ def render_table(results: Rows) -> Iterator[str]:
     """Yield one block of lines a work; the last column says how many times faster ours is."""
     for work, title in TITLES.items():
         rows = [(flow, outcome) for flow, outcome in results if flow.work == work]
+        if not rows:
+            continue
         rate = "rows_per_cpu_second" if work == "write" else "rows_per_second"
         ours = next((outcome.facts.get(rate) for flow, outcome in rows if flow.name == OURS), None)
         yield f"{title:<42} {COLUMNS}"

@@ -1,6 +1,6 @@
 """Time every engine side by side, print one table, and write it to RESULTS.md.
 
-    python benchmarks/run.py [--rows 2000000] [--rounds 3] [--only ENGINE …]
+    python benchmarks/run.py [--rows 2000000] [--rounds 3] [--only ENGINE …] [--works WORK …]
 
 Each engine and each flow runs in a process of its own, one after the other; of the rounds, the fastest run of
 each counts. Starts (imports, a JVM, a server) are not counted, for anyone. An engine that fails is a row that
@@ -47,6 +47,7 @@ LOADS = (
     Flow("load", "deltalake", "deltalake", "log"),
     Flow("load", "delta-spark, inputFiles", "spark", "log"),
 )
+FLOWS = (*WRITES, *COUNTS, *TEXTS, *LOADS)
 TARGETS = (
     Target("rows per CPU-second", "write", OURS, "rows_per_cpu_second", 400_000, at_least=True),
     Target(
@@ -67,14 +68,19 @@ TARGETS = (
 
 def main() -> None:
     arguments = parse_arguments()
-    sources = generate_sources(arguments.rows)
-    rounds = [list(run_flows(arguments.only, sources, arguments.rows)) for _ in range(arguments.rounds)]
+    flows = [
+        flow
+        for flow in FLOWS
+        if flow.engine in (arguments.only or [flow.engine]) and flow.work in (arguments.works or TITLES)
+    ]
+    sources = generate_sources(arguments.rows, {flow.source for flow in flows})
+    rounds = [list(run_flows(flows, sources, arguments.rows)) for _ in range(arguments.rounds)]
     results = [fastest(runs) for runs in zip(*rounds, strict=True)]
     table = "\n".join(
         [*render_table(results), "", *render_startup(), "", *render_targets(results, TARGETS, arguments.rows)]
     )
     print(table)
-    if arguments.rows == FULL_ROWS and not arguments.only:
+    if arguments.rows == FULL_ROWS and len(flows) == len(FLOWS):
         RESULTS.write_text(
             f"{render_machine(arguments.rows, arguments.rounds)}\n```text\n{table}\n```\n", encoding="utf-8"
         )
@@ -85,22 +91,24 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=FULL_ROWS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", metavar="ENGINE", help="only these; RESULTS.md stays as it is")
+    parser.add_argument("--works", nargs="+", choices=TITLES, help="only these; RESULTS.md stays as it is")
     return parser.parse_args()
 
 
-def generate_sources(rows: int) -> dict[str, Path]:
-    """Return the input files by name, generated where they are not there yet."""
+def generate_sources(rows: int, names: set[str]) -> dict[str, Path]:
+    """Return the inputs of these names, generated where they are not there yet."""
     CACHE.mkdir(parents=True, exist_ok=True)
+    sources = {name: CACHE / f"{name}-{rows}.ndjson" for name in names | {"events"}}
+    if "log" in names:
+        sources["log"] = CACHE / f"log-{generate_log.FILES}"
+        if not sources["log"].exists():
+            _generate(sources["log"], generate_log.FILES, [], "generate_log.py")
     options: dict[str, list[str]] = {"events": [], "shuffled": ["--shuffle"], "clean": ["--clean"]}
-    sources = {name: CACHE / f"{name}-{rows}.ndjson" for name in (*options, "four")}
     for name, flags in options.items():
-        if not sources[name].exists():
+        if name in names and not sources[name].exists():
             _generate(sources[name], rows, flags)
-    if not sources["four"].exists():
+    if "four" in names and not sources["four"].exists():
         _repeat(sources["events"], sources["four"], times=4)
-    sources["log"] = CACHE / f"log-{generate_log.FILES}"
-    if not sources["log"].exists():
-        _generate(sources["log"], generate_log.FILES, [], "generate_log.py")
     return sources
 
 
@@ -121,12 +129,10 @@ def _repeat(source: Path, out: Path, *, times: int) -> None:
     partial.rename(out)
 
 
-def run_flows(only: list[str] | None, sources: dict[str, Path], rows: int) -> Iterator[tuple[Flow, Outcome]]:
+def run_flows(flows: Sequence[Flow], sources: dict[str, Path], rows: int) -> Iterator[tuple[Flow, Outcome]]:
     """Yield the outcome of every flow in order; the queries read what the writes wrote."""
     numbers = {"four": rows * 4, "log": generate_log.FILES}
-    for flow in (*WRITES, *COUNTS, *TEXTS, *LOADS):
-        if only and flow.engine not in only:
-            continue
+    for flow in flows:
         print(f"{TITLES[flow.work]}: {flow.name} …", file=sys.stderr, flush=True)
         yield flow, _derive(_run(flow, sources[flow.source]), numbers.get(flow.source, rows))
 
