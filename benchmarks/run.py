@@ -74,8 +74,10 @@ def main() -> None:
         if flow.engine in (arguments.only or [flow.engine]) and flow.work in (arguments.works or TITLES)
     ]
     sources = generate_sources(arguments.rows, {flow.source for flow in flows})
-    rounds = [list(run_flows(flows, sources, arguments.rows)) for _ in range(arguments.rounds)]
-    results = [fastest(runs) for runs in zip(*rounds, strict=True)]
+    # Every other round goes backwards: what one process leaves of the machine's memory, the next one finds.
+    orders = [flows[:: (-1) ** number] for number in range(arguments.rounds)]
+    rounds = [dict(run_flows(order, sources, arguments.rows)) for order in orders]
+    results = [(flow, fastest([round_[flow] for round_ in rounds])) for flow in flows]
     table = "\n".join(
         [*render_table(results), "", *render_startup(), "", *render_targets(results, TARGETS, arguments.rows)]
     )
@@ -130,23 +132,21 @@ def _repeat(source: Path, out: Path, *, times: int) -> None:
 
 
 def run_flows(flows: Sequence[Flow], sources: dict[str, Path], rows: int) -> Iterator[tuple[Flow, Outcome]]:
-    """Yield the outcome of every flow in order; the queries read what the writes wrote."""
+    """Yield the outcome of every flow in order; the queries read what the writes wrote, now or a round before."""
     numbers = {"four": rows * 4, "log": generate_log.FILES}
     for flow in flows:
         print(f"{TITLES[flow.work]}: {flow.name} …", file=sys.stderr, flush=True)
         yield flow, _derive(_run(flow, sources[flow.source]), numbers.get(flow.source, rows))
 
 
-def fastest(runs: Sequence[tuple[Flow, Outcome]]) -> tuple[Flow, Outcome]:
+def fastest(outcomes: Sequence[Outcome]) -> Outcome:
     """Return the run that was disturbed least, with the greatest peak of all; a failure where one failed."""
-    flow, first = runs[0]
-    outcomes = [outcome for _, outcome in runs]
     failed = next((outcome for outcome in outcomes if outcome.failure), None)
     if failed:
-        return flow, failed
+        return failed
     best = min(outcomes, key=lambda outcome: outcome.facts["wall_seconds"])
     peak = max(outcome.facts["peak_megabytes"] for outcome in outcomes)
-    return flow, Outcome(first.engine, {**best.facts, "peak_megabytes": peak})
+    return Outcome(best.engine, {**best.facts, "peak_megabytes": peak})
 
 
 def _run(flow: Flow, source: Path) -> Outcome:
