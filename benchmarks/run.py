@@ -132,7 +132,7 @@ def _repeat(source: Path, out: Path, *, times: int) -> None:
 
 
 def run_flows(flows: Sequence[Flow], sources: dict[str, Path], rows: int) -> Iterator[tuple[Flow, Outcome]]:
-    """Yield the outcome of every flow in order; the queries read what the writes wrote, now or a round before."""
+    """Yield the outcome of every flow in order; queries read what writes of this round or the last wrote."""
     numbers = {"four": rows * 4, "log": generate_log.FILES}
     for flow in flows:
         print(f"{TITLES[flow.work]}: {flow.name} …", file=sys.stderr, flush=True)
