@@ -191,6 +191,15 @@ class TestRoundTrip:
         assert sorted(row["path"] for row in checkpoint_rows(tmp_path, 1, "add")) == ["b%20c", "d"]
 
 
+    def test_written_paths_are_spelled_as_the_log_has_them(self, tmp_path):
+        table = write_versions(tmp_path, [PROTOCOL, metadata(), add("%61")], [add("b%20c")], [add("%64")])
+        spelled = {"a": "%61", "b c": "b%20c", "d": "%64"}
+        assert log.written_paths(log.load_snapshot(tmp_path)) == spelled
+        checkpoint(table, 1)
+        assert log.written_paths(log.load_snapshot(tmp_path)) == {**spelled, "a": "a"}
+        assert log.written_paths(log.load_snapshot(tmp_path, 0)) == {"a": "%61"}
+
+
 class TestContents:
     """What PROTOCOL.md asks of a checkpoint beyond the snapshot."""
 

@@ -25,8 +25,8 @@ Result = TypeVar("Result")
 class Recorded:
     """What the log says of one version: a checkpoint, if one was used, and the commits behind it in order.
 
-    `checkpoint_files` are those of the checkpoint. A commit may be a log compaction. `timestamp` is the in-commit timestamp where
-    the last of them has none.
+    `checkpoint_files` are those of the checkpoint. A commit may be a log compaction. `timestamp` is the
+    in-commit timestamp where the last of them has none.
     """
 
     version: int
