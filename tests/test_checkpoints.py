@@ -190,7 +190,6 @@ class TestRoundTrip:
         checkpoint(write_versions(tmp_path, *FULL), 1)
         assert sorted(row["path"] for row in checkpoint_rows(tmp_path, 1, "add")) == ["b%20c", "d"]
 
-
     def test_written_paths_are_spelled_as_the_log_has_them(self, tmp_path):
         table = write_versions(tmp_path, [PROTOCOL, metadata(), add("%61")], [add("b%20c")], [add("%64")])
         spelled = {"a": "%61", "b c": "b%20c", "d": "%64"}
