@@ -5,10 +5,14 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 THREADS = 2
+JARS = Path(__file__).resolve().parents[1] / ".cache" / "jars"
+DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
+DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 # The classes of sessions are known only where their engine is installed.
 Session = Any
@@ -28,7 +32,7 @@ def clickhouse_session(folder: Path) -> Session:
     return engine
 
 
-def spark_session() -> Session:
+def spark_session(extra: Mapping[str, str] | None = None) -> Session:
     """Start Spark with its own shredding on, and let it run one small job."""
     from pyspark.sql import SparkSession
 
@@ -40,12 +44,29 @@ def spark_session() -> Session:
         "spark.sql.shuffle.partitions": str(THREADS),
         "spark.sql.variant.writeShredding.enabled": "true",
         "spark.sql.variant.inferShreddingSchema": "true",
+        **(extra or {}),
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.range(1000).selectExpr("parse_json(cast(id as string)) as v").selectExpr("sum(v::int)").collect()
     return spark
+
+
+def delta_session() -> Session:
+    """Start Spark with Delta's JARs: those that the tests keep, or those that Spark fetches."""
+    jars = [JARS / name for name in DELTA_JARS]
+    extra = {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": str(THREADS),
+    }
+    if all(jar.is_file() for jar in jars):
+        extra["spark.jars"] = ",".join(map(str, jars))
+        extra["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
+    else:
+        extra["spark.jars.packages"] = DELTA_PACKAGE
+    return spark_session(extra)
 
 
 def sail_session() -> Session:

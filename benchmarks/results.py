@@ -12,13 +12,14 @@ from pathlib import Path
 
 from measure import Outcome
 
-PACKAGES = ("delta-variant", "duckdb", "pyspark", "pysail", "chdb", "pyarrow")
+PACKAGES = ("delta-variant", "deltalake", "duckdb", "pyspark", "pysail", "chdb", "pyarrow")
 OURS = "ours"
 NO_PEERS = ("ours", "ours-unshredded", "pyarrow")
 TITLES = {
     "write": "JSON lines to a shredded table",
     "count": "count over one path (x > 900000), warm",
     "json": "all rows to JSON text",
+    "load": "log of 1,000,000 files to a snapshot",
 }
 COLUMNS = f"{'rows/CPU-s':>11} {'rows/s':>11} {'wall s':>8} {'peak MB':>8} {'MB out':>8} {'ours is':>8}"
 
@@ -55,6 +56,8 @@ def render_table(results: Rows) -> Iterator[str]:
     """Yield one block of lines a work; the last column says how many times faster ours is."""
     for work, title in TITLES.items():
         rows = [(flow, outcome) for flow, outcome in results if flow.work == work]
+        if not rows:
+            continue
         rate = "rows_per_cpu_second" if work == "write" else "rows_per_second"
         ours = next((outcome.facts.get(rate) for flow, outcome in rows if flow.name == OURS), None)
         yield f"{title:<42} {COLUMNS}"

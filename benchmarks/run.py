@@ -1,6 +1,6 @@
 """Time every engine side by side, print one table, and write it to RESULTS.md.
 
-    python benchmarks/run.py [--rows 2000000] [--rounds 3] [--only ENGINE …]
+    python benchmarks/run.py [--rows 2000000] [--rounds 3] [--only ENGINE …] [--works WORK …]
 
 Each engine and each flow runs in a process of its own, one after the other; of the rounds, the fastest run of
 each counts. Starts (imports, a JVM, a server) are not counted, for anyone. An engine that fails is a row that
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import generate_log
 import startup
 from measure import Outcome, run_worker
 from results import OURS, TITLES, Flow, Target, render_machine, render_table, render_targets
@@ -40,6 +41,13 @@ WRITES = (
 )
 COUNTS = tuple(Flow("count", flow.name, flow.engine) for flow in WRITES if flow.source in ("events", "clean"))
 TEXTS = tuple(Flow("json", flow.name, flow.engine) for flow in COUNTS if flow.engine != "pyarrow")
+# Files take the place of rows. The plan of a selective predicate on the same log goes here.
+LOADS = (
+    Flow("load", OURS, "ours", "log"),
+    Flow("load", "deltalake", "deltalake", "log"),
+    Flow("load", "delta-spark, inputFiles", "spark", "log"),
+)
+FLOWS = (*WRITES, *COUNTS, *TEXTS, *LOADS)
 TARGETS = (
     Target("rows per CPU-second", "write", OURS, "rows_per_cpu_second", 400_000, at_least=True),
     Target(
@@ -54,19 +62,27 @@ TARGETS = (
     Target("seconds", "count", OURS, "wall_seconds", 0.06),
     Target("rows per second", "json", OURS, "rows_per_second", 1_000_000, at_least=True),
     Target("rows per second", "json", "ours, shredding=None", "rows_per_second", 800_000, at_least=True),
+    Target("peak MB", "load", OURS, "peak_megabytes", 1000),
 )
 
 
 def main() -> None:
     arguments = parse_arguments()
-    sources = generate_sources(arguments.rows)
-    rounds = [list(run_flows(arguments.only, sources, arguments.rows)) for _ in range(arguments.rounds)]
-    results = [fastest(runs) for runs in zip(*rounds, strict=True)]
+    flows = [
+        flow
+        for flow in FLOWS
+        if flow.engine in (arguments.only or [flow.engine]) and flow.work in (arguments.works or TITLES)
+    ]
+    sources = generate_sources(arguments.rows, {flow.source for flow in flows})
+    # Every other round goes backwards: what one process leaves of the machine's memory, the next one finds.
+    orders = [flows[:: (-1) ** number] for number in range(arguments.rounds)]
+    rounds = [dict(run_flows(order, sources, arguments.rows)) for order in orders]
+    results = [(flow, fastest([round_[flow] for round_ in rounds])) for flow in flows]
     table = "\n".join(
         [*render_table(results), "", *render_startup(), "", *render_targets(results, TARGETS, arguments.rows)]
     )
     print(table)
-    if arguments.rows == FULL_ROWS and not arguments.only:
+    if arguments.rows == FULL_ROWS and len(flows) == len(FLOWS):
         RESULTS.write_text(
             f"{render_machine(arguments.rows, arguments.rounds)}\n```text\n{table}\n```\n", encoding="utf-8"
         )
@@ -77,26 +93,32 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=FULL_ROWS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", metavar="ENGINE", help="only these; RESULTS.md stays as it is")
+    parser.add_argument("--works", nargs="+", choices=TITLES, help="only these; RESULTS.md stays as it is")
     return parser.parse_args()
 
 
-def generate_sources(rows: int) -> dict[str, Path]:
-    """Return the input files by name, generated where they are not there yet."""
+def generate_sources(rows: int, names: set[str]) -> dict[str, Path]:
+    """Return the inputs of these names, generated where they are not there yet."""
     CACHE.mkdir(parents=True, exist_ok=True)
+    sources = {name: CACHE / f"{name}-{rows}.ndjson" for name in names | {"events"}}
+    if "log" in names:
+        sources["log"] = CACHE / f"log-{generate_log.FILES}"
+        if not sources["log"].exists():
+            _generate(sources["log"], generate_log.FILES, [], "generate_log.py")
     options: dict[str, list[str]] = {"events": [], "shuffled": ["--shuffle"], "clean": ["--clean"]}
-    sources = {name: CACHE / f"{name}-{rows}.ndjson" for name in (*options, "four")}
     for name, flags in options.items():
-        if not sources[name].exists():
+        if name in names and not sources[name].exists():
             _generate(sources[name], rows, flags)
-    if not sources["four"].exists():
+    if "four" in names and not sources["four"].exists():
         _repeat(sources["events"], sources["four"], times=4)
     return sources
 
 
-def _generate(out: Path, rows: int, flags: list[str]) -> None:
+def _generate(out: Path, rows: int, flags: list[str], generator: str = "generate.py") -> None:
     # A generator that was stopped must not leave a file that looks whole.
     partial = out.with_suffix(".partial")
-    subprocess.run([sys.executable, HERE / "generate.py", partial, str(rows), *flags], check=True)
+    shutil.rmtree(partial, ignore_errors=True)
+    subprocess.run([sys.executable, HERE / generator, partial, str(rows), *flags], check=True)
     partial.rename(out)
 
 
@@ -109,28 +131,27 @@ def _repeat(source: Path, out: Path, *, times: int) -> None:
     partial.rename(out)
 
 
-def run_flows(only: list[str] | None, sources: dict[str, Path], rows: int) -> Iterator[tuple[Flow, Outcome]]:
-    """Yield the outcome of every flow in order; the queries read what the writes wrote."""
-    for flow in (*WRITES, *COUNTS, *TEXTS):
-        if only and flow.engine not in only:
-            continue
+def run_flows(flows: Sequence[Flow], sources: dict[str, Path], rows: int) -> Iterator[tuple[Flow, Outcome]]:
+    """Yield the outcome of every flow in order; queries read what writes of this round or the last wrote."""
+    numbers = {"four": rows * 4, "log": generate_log.FILES}
+    for flow in flows:
         print(f"{TITLES[flow.work]}: {flow.name} …", file=sys.stderr, flush=True)
-        yield flow, _derive(_run(flow, sources[flow.source]), rows * (4 if flow.source == "four" else 1))
+        yield flow, _derive(_run(flow, sources[flow.source]), numbers.get(flow.source, rows))
 
 
-def fastest(runs: Sequence[tuple[Flow, Outcome]]) -> tuple[Flow, Outcome]:
+def fastest(outcomes: Sequence[Outcome]) -> Outcome:
     """Return the run that was disturbed least, with the greatest peak of all; a failure where one failed."""
-    flow, first = runs[0]
-    outcomes = [outcome for _, outcome in runs]
     failed = next((outcome for outcome in outcomes if outcome.failure), None)
     if failed:
-        return flow, failed
+        return failed
     best = min(outcomes, key=lambda outcome: outcome.facts["wall_seconds"])
     peak = max(outcome.facts["peak_megabytes"] for outcome in outcomes)
-    return flow, Outcome(first.engine, {**best.facts, "peak_megabytes": peak})
+    return Outcome(best.engine, {**best.facts, "peak_megabytes": peak})
 
 
 def _run(flow: Flow, source: Path) -> Outcome:
+    if flow.work == "load":
+        return run_worker(HERE / "planning.py", flow.engine, flow.work, str(source))
     target = CACHE / "out" / flow.name.replace(" ", "_")
     if flow.work != "write":
         return run_worker(HERE / "read.py", flow.engine, flow.work, str(target))

@@ -235,21 +235,13 @@ def decode_commit(data: bytes, name: str) -> list[Action]:
     application, `domainMetadata` of one domain.
     """
     actions: list[Action] = []
-    seen: set[tuple[Any, ...]] = set()
     for number, line in enumerate(_decode_lines(data, name), start=1):
-        found = _actions_of(line)
+        found = [part for part in msgspec.structs.astuple(line) if part is not None]
         if len(found) > 1:
             raise MalformedLogError(f"{name}, action {number}: a line may hold only one action")
-        if not found:
-            continue
-        action = found[0]
-        identity = _identity(action)
-        if identity in seen:
-            raise MalformedLogError(
-                f"{name}, action {number}: a commit may hold only one {_describe(identity)}"
-            )
-        seen.add(identity)
-        actions.append(action)
+        if found:
+            actions.append(CommitInfo(found[0]) if isinstance(found[0], dict) else found[0])
+    _check_unique(actions, name)
     return actions
 
 
@@ -314,21 +306,17 @@ def _first_bad_line(data: bytes) -> int:
     return len(lines)
 
 
-def _actions_of(line: _Line) -> list[Action]:
-    info = None if line.commit_info is None else CommitInfo(line.commit_info)
-    candidates = (
-        line.add,
-        line.remove,
-        info,
-        line.protocol,
-        line.meta_data,
-        line.txn,
-        line.domain_metadata,
-        line.cdc,
-        line.checkpoint_metadata,
-        line.sidecar,
-    )
-    return [action for action in candidates if action is not None]
+def _check_unique(actions: list[Action], name: str) -> None:
+    identities = [_identity(action) for action in actions]
+    if len(set(identities)) == len(identities):
+        return
+    seen: set[tuple[Any, ...]] = set()
+    for number, identity in enumerate(identities, start=1):
+        if identity in seen:
+            raise MalformedLogError(
+                f"{name}, action {number}: a commit may hold only one {_describe(identity)}"
+            )
+        seen.add(identity)
 
 
 def _body_of(action: Action) -> Any:

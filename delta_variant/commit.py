@@ -8,6 +8,7 @@ Timestamps", "Row Tracking").
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,6 +41,8 @@ from .snapshot import Snapshot
 from .store import Store
 
 __all__ = ["Clock", "Reads", "add_files", "create_table", "recommit_files", "replace_files"]
+
+_LOGGER = logging.getLogger(__name__)
 
 Clock = Callable[[], int]
 """Gives the time in milliseconds since 1970."""
@@ -111,7 +114,9 @@ def add_files(
 ) -> int:
     """Commit files on top of `snapshot`, behind whatever was committed since, and return the version.
 
-    `data_change=False` says that the files only rearrange rows. Raises CommitConflictError when a concurrent
+    `data_change=False` says that the files only rearrange rows. Every `delta.checkpointInterval` versions a
+    checkpoint follows, named by `txn_id` where it needs a name; that it cannot be written is logged and no
+    failure. Raises CommitConflictError when a concurrent
     commit changed protocol or metadata or has a `txn` of the same application, and ProtocolError for adds
     without `numRecords` in a table that supports row tracking.
     """
@@ -212,7 +217,7 @@ def recommit_files(
 def _commit_behind(
     snapshot: Snapshot, draft: _Draft, clock: Clock, max_attempts: int, obstacle: Obstacle
 ) -> int:
-    """Commit behind whatever was committed since `snapshot`, unless some of it is in the way."""
+    """Commit behind whatever was committed since `snapshot`, unless an action of it is in the way."""
     txn_id = draft.provenance.txn_id
     base = _Base(
         snapshot.version, snapshot.timestamp, _high_water_mark(snapshot.domain_metadata.values(), -1)
@@ -224,11 +229,12 @@ def _commit_behind(
         except VersionExistsError:
             winners = log.read_commits(snapshot.store, base.version)
             own = next((won for won, actions in winners if _is_own(actions, txn_id)), None)
-            if own is not None:
-                return own
-            base = _behind(base, winners, snapshot.uri, obstacle)
-        else:
-            return version
+            if own is None:
+                base = _behind(base, winners, snapshot.uri, obstacle)
+                continue
+            version = own
+        _write_checkpoint_when_due(snapshot.store, version, draft.metadata.configuration, clock, txn_id)
+        return version
     raise CommitConflictError(
         f"{snapshot.uri}: other writers were first {max_attempts} times, at last "
         f"with version {base.version}; try again"
@@ -428,6 +434,16 @@ def _removes(files: pa.Table, now: int, data_change: bool) -> list[RemoveFile]:
         )
         for row in rows
     ]
+
+
+def _write_checkpoint_when_due(
+    store: Store, version: int, configuration: Mapping[str, str], clock: Clock, txn_id: str
+) -> None:
+    try:
+        if version % properties.get(configuration, properties.CHECKPOINT_INTERVAL) == 0:
+            log.write_checkpoint(store, version, now=clock(), unique_id=txn_id)
+    except Exception:  # the version is committed: nothing that goes wrong behind it may say otherwise
+        _LOGGER.warning("%s: the checkpoint of version %d was not written", store.uri, version, exc_info=True)
 
 
 def _is_own(actions: Iterable[Action], txn_id: str) -> bool:

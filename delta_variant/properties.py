@@ -17,6 +17,7 @@ __all__ = [
     "COLUMN_MAPPING_MODE",
     "DATA_SKIPPING_NUM_INDEXED_COLS",
     "DATA_SKIPPING_STATS_COLUMNS",
+    "DELETED_FILE_RETENTION_DURATION",
     "ENABLE_CHANGE_DATA_FEED",
     "ENABLE_DELETION_VECTORS",
     "ENABLE_ICEBERG_COMPAT_V1",
@@ -52,6 +53,17 @@ IsolationLevel: TypeAlias = Literal["Serializable", "WriteSerializable"]
 ColumnNames = tuple[tuple[str, ...], ...]
 
 NAME_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`,.](?:[^`,.]*[^\s`,.])?))\s*([.,]|$)")
+
+MILLISECONDS = {
+    "week": 604_800_000,
+    "day": 86_400_000,
+    "hour": 3_600_000,
+    "minute": 60_000,
+    "second": 1000,
+    "millisecond": 1,
+}
+DURATION = re.compile(rf"([0-9]{{1,9}})\s+({'|'.join(MILLISECONDS)})s?", re.IGNORECASE)
+INTERVAL = re.compile(rf"(?:interval\s+)?({DURATION.pattern}(?:\s+{DURATION.pattern})*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -147,6 +159,13 @@ def _optional_column_names(text: str) -> ColumnNames | None:
     return _column_names(text) if text.strip() else ()
 
 
+def _milliseconds(text: str) -> int:
+    found = INTERVAL.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(text)
+    return sum(int(number) * MILLISECONDS[unit.lower()] for number, unit in DURATION.findall(found[1]))
+
+
 def _parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
     def parses(text: str) -> bool:
         try:
@@ -174,6 +193,13 @@ DATA_SKIPPING_STATS_COLUMNS: TableProperty[ColumnNames | None] = TableProperty(
     None,
     _parses(_optional_column_names),
     "column names with commas between them, backticks around a name with a dot or a comma",
+)
+DELETED_FILE_RETENTION_DURATION = TableProperty(
+    "delta.deletedFileRetentionDuration",
+    _milliseconds,
+    7 * MILLISECONDS["day"],
+    _parses(_milliseconds),
+    "a length of time in weeks or less, such as interval 1 week",
 )
 ENABLE_CHANGE_DATA_FEED = _boolean("delta.enableChangeDataFeed", False)
 ENABLE_DELETION_VECTORS = _boolean("delta.enableDeletionVectors", False)
@@ -211,6 +237,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         COLUMN_MAPPING_MODE,
         DATA_SKIPPING_NUM_INDEXED_COLS,
         DATA_SKIPPING_STATS_COLUMNS,
+        DELETED_FILE_RETENTION_DURATION,
         ENABLE_CHANGE_DATA_FEED,
         ENABLE_DELETION_VECTORS,
         ENABLE_ICEBERG_COMPAT_V1,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate, chain
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -29,7 +31,19 @@ from .data_types import StructType, describe
 from .errors import MalformedLogError
 from .store import Store
 
-__all__ = ["FILES_SCHEMA", "Checkpoint", "Snapshot", "encoded_path", "files_table", "replay"]
+__all__ = [
+    "FILES_SCHEMA",
+    "TOMBSTONES_SCHEMA",
+    "Checkpoint",
+    "Snapshot",
+    "encoded_path",
+    "files_table",
+    "replay",
+    "replay_tombstones",
+    "tombstones_table",
+]
+
+FileKey: TypeAlias = tuple[str, str | None]
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/_.=-]*", re.ASCII)
 
@@ -67,13 +81,32 @@ FILES_SCHEMA = pa.schema(
 has to repeat it: Spark compares the texts, and writers differ in what they encode.
 """
 
+_TOMBSTONE_FIELDS: list[tuple[str, pa.DataType]] = [
+    ("path", pa.string()),
+    ("encoded_path", pa.string()),
+    ("deletion_timestamp", pa.int64()),
+    ("extended_file_metadata", pa.bool_()),
+    ("partition_values", _STRING_MAP),
+    ("size", pa.int64()),
+    ("deletion_vector", _DELETION_VECTOR),
+    ("base_row_id", pa.int64()),
+    ("default_row_commit_version", pa.int64()),
+]
+TOMBSTONES_SCHEMA = pa.schema(_TOMBSTONE_FIELDS)
+"""The fields of a RemoveFile that a checkpoint keeps, `path` decoded, and as the log has it."""
+
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A state that a checkpoint recorded: the actions that are not files, and the files as FILES_SCHEMA."""
+    """A state that a checkpoint recorded: the actions that are not files, and batches of files.
+
+    `files` are of FILES_SCHEMA, `tombstones` of TOMBSTONES_SCHEMA. Both may be read while they are iterated
+    over, once.
+    """
 
     actions: Sequence[Action]
-    files: pa.Table
+    files: Iterable[pa.RecordBatch]
+    tombstones: Iterable[pa.RecordBatch] = ()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -135,19 +168,12 @@ class Snapshot:
 
 def files_table(adds: Sequence[AddFile]) -> pa.Table:
     """Return AddFiles as a table of FILES_SCHEMA, their paths decoded."""
-    values: dict[str, list[Any]] = {
-        field.name: [getattr(add, field.name, None) for add in adds] for field in FILES_SCHEMA
-    }
-    values["encoded_path"] = [encoded_path(path) for path in values["path"]]
-    values["path"] = [decode_path(path) for path in values["path"]]
-    for name in ("partition_values", "tags"):
-        values[name] = [None if entries is None else list(entries.items()) for entries in values[name]]
-    values["deletion_vector"] = [
-        None if vector is None else msgspec.structs.asdict(vector) for vector in values["deletion_vector"]
-    ]
-    return pa.table(
-        {field.name: pa.array(values[field.name], field.type) for field in FILES_SCHEMA}, schema=FILES_SCHEMA
-    )
+    return _table(adds, FILES_SCHEMA)
+
+
+def tombstones_table(removes: Sequence[RemoveFile]) -> pa.Table:
+    """Return RemoveFiles as a table of TOMBSTONES_SCHEMA, their paths decoded."""
+    return _table(removes, TOMBSTONES_SCHEMA)
 
 
 def encoded_path(text: str) -> str | None:
@@ -168,19 +194,36 @@ def replay(
     """Return the snapshot at `version`, of a checkpoint and the commits behind it in order.
 
     The latest action on a logical file `(path, dvId)`, a `txn` application or a domain wins; tombstones
-    remove. `timestamp` is the in-commit timestamp of the checkpoint's version. Raises MalformedLogError when
-    there is no protocol or no metaData, and what `schema.parse` raises for the schema text.
+    remove. `timestamp` is the in-commit timestamp of the version, where the last of `commits` does not say.
+    Raises MalformedLogError when there is no protocol or no metaData, and what `schema.parse` raises for the
+    schema text.
     """
     state = _State()
     if checkpoint is not None:
         state.apply(checkpoint.actions)
-        state.timestamp = timestamp
     for actions in commits:
         state.apply(actions)
-    files = files_table(list(state.added.values()))
-    if checkpoint is not None:
-        files = pa.concat_tables([_without(checkpoint.files, state.touched), files])
-    return _snapshot(store, version, state, files)
+    if state.timestamp is None:
+        state.timestamp = timestamp
+    batches = [] if checkpoint is None else _without(checkpoint.files, state.touched)
+    added = files_table(list(state.added.values())).to_batches()
+    return _snapshot(store, version, state, pa.Table.from_batches([*batches, *added], FILES_SCHEMA))
+
+
+def replay_tombstones(checkpoint: Checkpoint | None, commits: Iterable[Sequence[Action]]) -> pa.Table:
+    """Return the files that are gone by a checkpoint and the commits behind it, as TOMBSTONES_SCHEMA."""
+    removed: dict[FileKey, RemoveFile] = {}
+    touched: set[FileKey] = set()
+    for action in chain.from_iterable(commits):
+        if isinstance(action, (AddFile, RemoveFile)):
+            key = file_key(action)
+            touched.add(key)
+            removed.pop(key, None)
+            if isinstance(action, RemoveFile):
+                removed[key] = action
+    batches = [] if checkpoint is None else _without(checkpoint.tombstones, touched)
+    gone = tombstones_table(list(removed.values())).to_batches()
+    return pa.Table.from_batches([*batches, *gone], TOMBSTONES_SCHEMA)
 
 
 class _State:
@@ -192,8 +235,8 @@ class _State:
         self.timestamp: int | None = None
         self.txns: dict[str, Txn] = {}
         self.domains: dict[str, DomainMetadata] = {}
-        self.added: dict[tuple[str, str | None], AddFile] = {}
-        self.touched: set[tuple[str, str | None]] = set()
+        self.added: dict[FileKey, AddFile] = {}
+        self.touched: set[FileKey] = set()
 
     def apply(self, actions: Iterable[Action]) -> None:
         """Take over the actions of one commit."""
@@ -246,11 +289,62 @@ def _snapshot(store: Store, version: int, state: _State, files: pa.Table) -> Sna
     )
 
 
-def _without(files: pa.Table, keys: set[tuple[str, str | None]]) -> pa.Table:
-    if not keys or not files.num_rows:
-        return files
-    gone = pa.array([_key_text(path, unique_id) for path, unique_id in keys], pa.string())
-    return files.filter(pc.invert(pc.is_in(_key_texts(files), value_set=gone)))
+def _table(actions: Sequence[AddFile | RemoveFile], schema: pa.Schema) -> pa.Table:
+    columns = [_COLUMNS.get(field.name, _plain)(actions, field) for field in schema]
+    return pa.table(columns, schema=schema)
+
+
+def _plain(actions: Sequence[Any], field: Any) -> Any:
+    return pa.array(map(attrgetter(field.name), actions), field.type, size=len(actions))
+
+
+def _paths(actions: Sequence[Any], field: Any) -> Any:
+    return pa.array([decode_path(action.path) for action in actions], field.type)
+
+
+def _encoded_paths(actions: Sequence[Any], field: Any) -> Any:
+    return pa.array([encoded_path(action.path) for action in actions], field.type)
+
+
+def _maps(actions: Sequence[Any], field: Any) -> Any:
+    maps = list(map(attrgetter(field.name), actions))
+    present = [entries for entries in maps if entries]
+    ends = list(accumulate((len(entries or ()) for entries in maps), initial=0))
+    keys = pa.array(list(chain.from_iterable(present)), pa.string())
+    values = pa.array([value for entries in present for value in entries.values()], pa.string())
+    array: Any = pa.MapArray
+    mask = pa.array([entries is None for entries in maps], pa.bool_())
+    return array.from_arrays(pa.array(ends, pa.int32()), keys, values, field.type, mask=mask)
+
+
+def _vectors(actions: Sequence[Any], field: Any) -> Any:
+    vectors = map(attrgetter(field.name), actions)
+    return pa.array([vector and msgspec.structs.asdict(vector) for vector in vectors], field.type)
+
+
+_COLUMNS: dict[str, Callable[[Sequence[Any], Any], Any]] = {
+    "path": _paths,
+    "encoded_path": _encoded_paths,
+    "partition_values": _maps,
+    "tags": _maps,
+    "deletion_vector": _vectors,
+}
+
+
+def _without(batches: Iterable[pa.RecordBatch], keys: set[FileKey]) -> list[pa.RecordBatch]:
+    """Return the rows of other files than `keys`; a batch that has none of these is not copied."""
+    # Most files have no deletion vector: their paths are enough to tell them apart.
+    paths = pa.array([path for path, unique_id in keys if unique_id is None], pa.string())
+    texts = pa.array([_key_text(*key) for key in keys if key[1] is not None], pa.string())
+
+    def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
+        vectors = batch["deletion_vector"]
+        gone = pc.and_(pc.is_in(batch["path"], value_set=paths), pc.is_null(vectors))
+        if len(texts) and vectors.null_count < len(vectors):
+            gone = pc.or_(gone, pc.is_in(_key_texts(batch), value_set=texts))
+        return batch.filter(pc.invert(gone)) if pc.any(gone).as_py() else batch
+
+    return [kept(batch) for batch in batches] if keys else list(batches)
 
 
 # No path holds NUL, so a path and a dvId joined by it are as good as the pair.
@@ -258,7 +352,7 @@ def _key_text(path: str, unique_id: str | None) -> str:
     return f"{path}\0{unique_id or ''}"
 
 
-def _key_texts(files: pa.Table) -> pa.ChunkedArray[Any]:
+def _key_texts(files: pa.RecordBatch) -> pa.Array[Any]:
     vectors = files["deletion_vector"]
     offset = pc.struct_field(vectors, "offset")
     unique_id = pc.binary_join_element_wise(
@@ -267,7 +361,7 @@ def _key_texts(files: pa.Table) -> pa.ChunkedArray[Any]:
         pc.coalesce(pc.binary_join_element_wise("@", pc.cast(offset, pa.string()), ""), ""),
         "",
     )
-    texts: pa.ChunkedArray[Any] = pc.binary_join_element_wise(files["path"], pc.coalesce(unique_id, ""), "\0")
+    texts: pa.Array[Any] = pc.binary_join_element_wise(files["path"], pc.coalesce(unique_id, ""), "\0")
     return texts
 
 

@@ -14,11 +14,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from . import _native, z85
 from .data_types import DataType, PrimitiveType, decimal_of
-from .errors import InvalidStatisticsError, InvalidZ85Error, MalformedVariantError, ShreddingError
+from .errors import InvalidStatisticsError, InvalidZ85Error, MalformedVariantError
 from .variant import Variant, from_concatenated
 
 __all__ = [
@@ -35,7 +34,6 @@ __all__ = [
     "is_shortened",
     "leaves_of",
     "texts_at",
-    "texts_of_parsed",
     "value_at",
 ]
 
@@ -263,75 +261,30 @@ def _bound(row: Any, shorten: Shorten) -> Any:
         return None
     if isinstance(row, bytes):
         return encode_bound(row)
-    (value,) = _json_values(row)
-    return shorten(value) if pa.types.is_string(row.type) else value
-
-
-def texts_of_parsed(parsed: pa.StructArray) -> list[str | None]:
-    """Return the text of `AddFile.stats` for each row of a checkpoint's column `stats_parsed`.
-
-    Variants become the z85 text of their bytes as they are (requirements ST16); what are none are left out:
-    a bound that cannot be decoded is as good as absent (ST17).
-    """
-    rows = _parsed_values(parsed)
-    return [None if row is None else msgspec.json.encode(_digits(row)).decode() for row in rows]
-
-
-def _parsed_values(array: Any) -> list[Any]:
-    if not pa.types.is_struct(array.type):
-        return _json_values(array)
-    if any(part.name == "metadata" and pa.types.is_binary(part.type) for part in array.type):
-        return _variant_texts(array)
-    rows: list[dict[str, Any] | None] = [{} if valid else None for valid in array.is_valid().to_pylist()]
-    for index, part in enumerate(array.type):
-        for row, value in zip(rows, _parsed_values(pc.struct_field(array, [index])), strict=True):
-            if row is not None and value is not None:
-                row[part.name] = value
-    return rows
-
-
-def _variant_texts(array: Any) -> list[str | None]:
-    try:
-        _native.validate(array)
-        variants: Any = _native.unshred(array, "error")
-    except (MalformedVariantError, ShreddingError):
-        return [None] * len(array)
-    return [each and encode_bound(each["metadata"] + each["value"]) for each in variants.to_pylist()]
-
-
-def _json_values(array: Any) -> list[Any]:
-    """Return values as the JSON values that Delta gives bounds, None for those that have none."""
-    arrow_type = array.type
-    if pa.types.is_timestamp(arrow_type):
-        zone = "Z" if arrow_type.tz else ""
-        units = UNITS_PER_SECOND[arrow_type.unit]
-        return [_timestamp(each, units, zone) for each in array.cast(pa.int64()).to_pylist()]
-    if pa.types.is_date32(arrow_type):
-        return [_date(days) for days in array.cast(pa.int32()).to_pylist()]
-    values: list[Any] = array.to_pylist()
-    if pa.types.is_floating(arrow_type):
-        return [value if value is not None and isfinite(value) else None for value in values]
-    return values
+    if pa.types.is_timestamp(row.type):
+        return _timestamp(row[0].value, row.type)
+    if pa.types.is_date32(row.type):
+        return _date(row[0].value)
+    value = row[0].as_py()
+    if isinstance(value, str):
+        return shorten(value)
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 EPOCH = datetime(1970, 1, 1)
 
 
-def _timestamp(units: int | None, units_per_second: int, zone: str) -> str | None:
+def _timestamp(units: int, arrow_type: Any) -> str | None:
     """Return a timestamp to the millisecond below, as the protocol wants it; None beyond the year 9999."""
-    if units is None:
-        return None
     try:
-        moment = EPOCH + timedelta(milliseconds=units * 1000 // units_per_second)
+        moment = EPOCH + timedelta(milliseconds=units * 1000 // UNITS_PER_SECOND[arrow_type.unit])
     except OverflowError:
         return None
-    return moment.isoformat(timespec="milliseconds") + zone
+    return moment.isoformat(timespec="milliseconds") + ("Z" if arrow_type.tz else "")
 
 
-def _date(days: int | None) -> str | None:
-    if days is None:
-        return None
+def _date(days: int) -> str | None:
     try:
         return (EPOCH + timedelta(days=days)).date().isoformat()
     except OverflowError:

@@ -182,9 +182,10 @@ def test_a_golden_table_is_as_deltalake_sees_it(corpora, name):
     agrees_with_deltalake(corpora / "delta-golden" / name)
 
 
-def test_statistics_in_a_checkpoint_are_those_of_the_commits_to_the_byte(spark_table):
-    """ST16: the z85 strings of `stats` are copied verbatim."""
-    folder = spark_table("d_v2ckpt")
+@pytest.mark.parametrize("name", ["d_v2ckpt", "d_ckpt_struct_nojson"])
+def test_statistics_in_a_checkpoint_are_those_of_the_commits_to_the_byte(spark_table, name):
+    """ST16: from `stats`, copied verbatim, and from `stats_parsed` alone."""
+    folder = spark_table(name)
     by_path = {row["path"]: row["stats"] for row in log.load_snapshot(folder).files.to_pylist()}
     for commit in sorted((folder / "_delta_log").glob("0*[0-9].json")):
         for line in commit.read_text().splitlines():

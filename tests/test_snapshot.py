@@ -55,7 +55,7 @@ def replay(*commits, checkpoint=None):
 
 
 def checkpoint(*adds, actions=()):
-    return snapshot.Checkpoint(actions, snapshot.files_table(adds))
+    return snapshot.Checkpoint(actions, snapshot.files_table(adds).to_batches())
 
 
 def keys(state):

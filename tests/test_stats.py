@@ -29,7 +29,6 @@ from delta_variant.stats import (
     describe_bound,
     encode_bound,
     leaves_of,
-    texts_of_parsed,
 )
 
 
@@ -533,54 +532,6 @@ def test_decoded_numbers_keep_every_digit():
 def test_an_exponent_is_not_written_out_in_digits():
     text = decode('{"minValues":{"d":1e999999999,"e":1e-999999999}}').to_json()
     assert text == '{"minValues":{"d":1E+999999999,"e":1E-999999999},"maxValues":{},"nullCount":{}}'
-
-
-def parsed(**bounds: pa.Array) -> pa.StructArray:
-    """Return a checkpoint's `stats_parsed` of one file, with the same lower and upper bounds."""
-    side = pa.StructArray.from_arrays(list(bounds.values()), list(bounds))
-    nulls = pa.StructArray.from_arrays([pa.array([0])], ["v"])
-    return pa.StructArray.from_arrays(
-        [pa.array([3]), side, side, nulls], ["numRecords", "minValues", "maxValues", "nullCount"]
-    )
-
-
-def test_parsed_statistics_of_a_checkpoint_become_the_text_of_the_protocol():
-    """ST16: the Variants of `stats_parsed` become z85 of their bytes, in either order of its columns."""
-    metadata, value = bytes.fromhex("0101000124"), bytes.fromhex("02010000 0918" + "00" * 8)
-    for names in (["value", "metadata"], ["metadata", "value"]):
-        variant = pa.array(
-            [{"metadata": metadata, "value": value}], pa.struct([(n, pa.binary()) for n in names])
-        )
-        (text,) = texts_of_parsed(
-            parsed(
-                id=pa.array([7]),
-                d=pa.array([Decimal("-1.50")], pa.decimal128(20, 2)),
-                day=pa.array([-1], pa.date32()),
-                at=pa.array([-1], pa.timestamp("us", "UTC")),
-                ntz=pa.array([1_700_000_000_123], pa.timestamp("ms")),
-                nan=pa.array([float("nan")]),
-                absent=pa.array([None], pa.string()),
-                v=variant,
-            )
-        )
-        side = (
-            '{"id":7,"d":-1.50,"day":"1969-12-31","at":"1969-12-31T23:59:59.999Z",'
-            '"ntz":"2023-11-14T22:13:20.123","v":"0rAf3bMW#D00%Fx0000000000"}'
-        )
-        assert text == f'{{"numRecords":3,"minValues":{side},"maxValues":{side},"nullCount":{{"v":0}}}}'
-
-
-def test_a_file_without_parsed_statistics_has_no_text():
-    rows = pa.concat_arrays([parsed(id=pa.array([1])), pa.nulls(1, parsed(id=pa.array([1])).type)])
-    assert [text is None for text in texts_of_parsed(rows)] == [False, True]
-
-
-def test_a_parsed_bound_that_is_no_variant_is_left_out():
-    """ST17."""
-    kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
-    for row in ({"metadata": b"", "value": b"\0"}, {"metadata": None, "value": b"\0"}):
-        (text,) = texts_of_parsed(parsed(id=pa.array([1]), v=pa.array([row], kind)))
-        assert text == '{"numRecords":3,"minValues":{"id":1},"maxValues":{"id":1},"nullCount":{"v":0}}'
 
 
 def test_dates_and_times_that_no_text_can_hold_have_no_bounds(tmp_path: Path):

@@ -1,0 +1,63 @@
+"""Commits read and written, and log compactions read in their place (PROTOCOL.md, "Log Compaction Files")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+from ..actions import Action, decode_commit, encode_commit
+from ..errors import MalformedLogError, StoreError
+from ..store import Store, put_if_absent, read
+from .listing import Span, commit_file_name, list_log
+
+__all__ = ["CommitActions", "read_commits", "read_spans", "write_commit"]
+
+CommitActions: TypeAlias = tuple[int, list[Action]]
+
+
+def read_commits(store: Store, after_version: int) -> list[CommitActions]:
+    """Return the commits behind a version, in order, each with its version.
+
+    Raises MalformedLogError for one that is missing between two others or cannot be understood.
+    """
+    commits = list_log(store, after_version + 1).commits
+    versions = range(after_version + 1, max(commits, default=after_version) + 1)
+    actions = read_spans(store, [Span(version, version) for version in versions])
+    return list(zip(versions, actions, strict=True))
+
+
+def read_spans(store: Store, spans: Sequence[Span]) -> Iterator[list[Action]]:
+    """Yield the actions of each file, those of its commits in place of a compaction that cannot be read."""
+    if not spans:
+        return
+    with ThreadPoolExecutor(max_workers=min(16, len(spans))) as threads:
+        for span, content in zip(spans, threads.map(lambda span: _content(store, span), spans), strict=True):
+            try:
+                if isinstance(content, StoreError):
+                    raise content
+                yield decode_commit(content, f"{store.uri}/{span.path}")
+            except (MalformedLogError, StoreError) as error:
+                if span.is_commit:
+                    raise
+                yield from _read_in_place_of(store, span, error)
+
+
+def write_commit(store: Store, version: int, actions: Iterable[Action]) -> None:
+    """Commit a version, whole or not at all. Raises VersionExistsError when another writer has it."""
+    put_if_absent(store, commit_file_name(version), encode_commit(actions))
+
+
+def _read_in_place_of(store: Store, compaction: Span, error: Exception) -> list[list[Action]]:
+    try:
+        return list(read_spans(store, list(compaction.commits)))
+    except StoreError:
+        # The commits may be cleaned up: what is wrong then is the compaction.
+        raise error from None
+
+
+def _content(store: Store, span: Span) -> bytes | StoreError:
+    try:
+        return read(store, span.path)
+    except StoreError as error:
+        return error

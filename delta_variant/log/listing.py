@@ -1,0 +1,151 @@
+"""What `_delta_log` holds, by the names of its files (PROTOCOL.md, "File Types")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from ..errors import MalformedLogError
+from ..store import Store, list_files, read_if_present
+
+__all__ = [
+    "LAST_CHECKPOINT",
+    "LOG",
+    "CheckpointFiles",
+    "Listing",
+    "Span",
+    "checkpoint_hint",
+    "commit_file_name",
+    "list_log",
+]
+
+LOG = "_delta_log"
+LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_COMPACTION = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
+_CHECKPOINT = re.compile(
+    r"(?P<version>\d{20})\.checkpoint"
+    r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<unique>[0-9A-Fa-f-]{36}))?\.(?:parquet|json)"
+)
+
+
+def commit_file_name(version: int) -> str:
+    """Return the path of a version's commit below the table's root."""
+    return f"{LOG}/{version:020d}.json"
+
+
+@dataclass(frozen=True)
+class CheckpointFiles:
+    """The files of one complete checkpoint."""
+
+    version: int
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Span:
+    """The versions from `first` to `last` whose actions are in one file: a commit, or a log compaction."""
+
+    first: int
+    last: int
+
+    @property
+    def is_commit(self) -> bool:
+        """Tell whether the file is the commit of one version."""
+        return self.first == self.last
+
+    @property
+    def path(self) -> str:
+        """Return the path of the file below the table's root."""
+        if self.is_commit:
+            return commit_file_name(self.first)
+        return f"{LOG}/{self.first:020d}.{self.last:020d}.compacted.json"
+
+    @property
+    def commits(self) -> Iterator[Span]:
+        """Yield the commits of these versions, which say the same as the compaction."""
+        return (Span(version, version) for version in range(self.first, self.last + 1))
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What a listing shows: versions of commits, log compactions, and complete checkpoints, newest first."""
+
+    commits: frozenset[int]
+    compactions: tuple[Span, ...]
+    checkpoints: tuple[CheckpointFiles, ...]
+
+    @property
+    def latest(self) -> int:
+        """Return the highest version that the log knows, or -1."""
+        return max(max(self.commits, default=-1), max((c.version for c in self.checkpoints), default=-1))
+
+    def has(self, version: int) -> bool:
+        """Tell whether a file begins with the actions of `version`."""
+        return version in self.commits or any(span.first == version for span in self.compactions)
+
+    def spans(self, first: int, last: int, uri: str) -> list[Span]:
+        """Return the files that tell the versions from `first` to `last`, compactions where there are.
+
+        Raises MalformedLogError for a version that no file tells.
+        """
+        longest: dict[int, int] = {}
+        for span in self.compactions:
+            if span.last <= last:
+                longest[span.first] = max(span.last, longest.get(span.first, -1))
+        spans: list[Span] = []
+        while first <= last:
+            if first not in longest and first not in self.commits:
+                raise MalformedLogError(
+                    f"{uri}: {commit_file_name(first)} is missing, and later versions are there; restore it, "
+                    f"or load a version before {first}"
+                )
+            spans.append(Span(first, longest.get(first, first)))
+            first = spans[-1].last + 1
+        return spans
+
+
+def list_log(store: Store, start: int | None) -> Listing:
+    """Return what the log holds, or only what it holds from the version `start` on."""
+    # "." sorts before every digit and letter, so this is just before the first file of version `start`.
+    after = None if start is None else f"{LOG}/{start:020d}"
+    names = [path.removeprefix(f"{LOG}/") for path in list_files(store, LOG, after)]
+    commits = frozenset(int(found[1]) for name in names if (found := _COMMIT.fullmatch(name)))
+    compactions = (
+        Span(int(found[1]), int(found[2])) for name in names if (found := _COMPACTION.fullmatch(name))
+    )
+    checkpoints = sorted(_complete_checkpoints(names), key=lambda c: (c.version, c.paths), reverse=True)
+    return Listing(commits, tuple(span for span in compactions if span.first < span.last), tuple(checkpoints))
+
+
+def _complete_checkpoints(names: Iterable[str]) -> Iterator[CheckpointFiles]:
+    by_parts: dict[tuple[int, int], dict[int, str]] = {}
+    for name in names:
+        if not (found := _CHECKPOINT.fullmatch(name)):
+            continue
+        version = int(found["version"])
+        if found["parts"] is None:
+            yield CheckpointFiles(version, (f"{LOG}/{name}",))
+        else:
+            by_parts.setdefault((version, int(found["parts"])), {})[int(found["part"])] = f"{LOG}/{name}"
+    for (version, parts), paths in by_parts.items():
+        if len(paths) == parts and min(paths) == 1 and max(paths) == parts:
+            yield CheckpointFiles(version, tuple(paths[part] for part in sorted(paths)))
+
+
+class _LastCheckpoint(msgspec.Struct):
+    version: int
+
+
+def checkpoint_hint(store: Store) -> int | None:
+    """Return the version that `_last_checkpoint` names, None without one that can be understood."""
+    data = read_if_present(store, LAST_CHECKPOINT)
+    try:
+        version = msgspec.json.decode(data or b"", type=_LastCheckpoint).version
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return version if 0 <= version < 10**20 else None

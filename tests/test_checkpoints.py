@@ -1,0 +1,581 @@
+"""Checkpoints, log compactions and version checksums: written, read back, and damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import shutil
+import tarfile
+from uuid import UUID
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from delta_variant import commit, log, store
+from delta_variant.actions import (
+    AddFile,
+    CommitInfo,
+    DeletionVector,
+    DomainMetadata,
+    Format,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Sidecar,
+    Txn,
+    encode_commit,
+)
+from delta_variant.errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureError
+
+READER_FEATURES = ("variantType", "variantShredding", "deletionVectors", "v2Checkpoint")
+PROTOCOL = Protocol(
+    min_reader_version=3,
+    min_writer_version=7,
+    reader_features=READER_FEATURES,
+    writer_features=(*READER_FEATURES, "domainMetadata"),
+)
+FIELDS = [("id", "long"), ("day", "date"), ("event", "variant")]
+SCHEMA = {
+    "type": "struct",
+    "fields": [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in FIELDS],
+}
+# Written by Databricks (corpora/delta-golden): {"$": 0}.
+GOLDEN_Z85 = "0rAf3bMW#D00%Fx0000000000"
+VECTOR = DeletionVector(storage_type="u", path_or_inline_dv="ab", offset=1, size_in_bytes=2, cardinality=3)
+DAY = 86_400_000
+UNIQUE_ID = "80a083e8-7026-4e79-81be-64bd76c43a11"
+
+
+def metadata(partition_columns=(), **configuration):
+    return Metadata(
+        id="m",
+        format=Format(),
+        schema_string=json.dumps(SCHEMA),
+        partition_columns=partition_columns,
+        configuration=configuration,
+    )
+
+
+def statistics(least=GOLDEN_Z85, **others):
+    text = {"numRecords": 1, "minValues": {"id": 0, "event": least}, "nullCount": {"id": 0, "event": 0}}
+    return json.dumps({**text, **others}, separators=(",", ":"))
+
+
+def add(path, stats=None, **others):
+    fields = {"partition_values": {}, "size": 7, "modification_time": 1, "data_change": True}
+    return AddFile(path=path, stats=stats or statistics(), **{**fields, **others})
+
+
+def remove(path, when=0, **others):
+    return RemoveFile(path=path, deletion_timestamp=when, data_change=True, **others)
+
+
+def write_versions(root, *versions):
+    table = store.open_store(root)
+    for version, actions in enumerate(versions):
+        log.write_commit(table, version, [CommitInfo({"operation": "WRITE"}), *actions])
+    return table
+
+
+def checkpoint(table, version, now=0):
+    log.write_checkpoint(table, version, now=now, unique_id=UNIQUE_ID)
+
+
+def forget(root, *versions):
+    """Delete commits, so that only a checkpoint can tell what was in them."""
+    for version in versions:
+        (root / log.commit_file_name(version)).unlink()
+
+
+def state_of(snapshot):
+    """Return all that a snapshot says, files in the order of their paths."""
+    files = sorted(snapshot.files.to_pylist(), key=lambda row: (row["path"], str(row["deletion_vector"])))
+    known = (snapshot.version, snapshot.protocol, snapshot.metadata, snapshot.txns, snapshot.domain_metadata)
+    return *known, files
+
+
+def checkpoint_rows(root, version, column):
+    file = root / "_delta_log" / f"{version:020d}.checkpoint.parquet"
+    return [row for row in pq.read_table(file, columns=[column])[column].to_pylist() if row]
+
+
+FULL = (
+    [PROTOCOL, metadata(), add("a"), add("b%20c", tags={"k": None}), Txn(app_id="app", version=3)],
+    [
+        remove("a", when=5 * DAY),
+        add("d", deletion_vector=VECTOR, base_row_id=4, default_row_commit_version=1),
+        DomainMetadata(domain="own", configuration="{}", removed=False),
+        DomainMetadata(domain="gone", configuration="{}", removed=True),
+    ],
+)
+
+
+class TestRoundTrip:
+    """What went into a checkpoint comes out of it."""
+
+    def test_a_checkpoint_alone_gives_the_same_snapshot(self, tmp_path):
+        table = write_versions(tmp_path, *FULL)
+        before = state_of(log.load_snapshot(tmp_path))
+        checkpoint(table, 1)
+        forget(tmp_path, 0, 1)
+        assert state_of(log.load_snapshot(tmp_path)) == before
+
+    @pytest.mark.parametrize(
+        ("as_json", "as_struct"), [("true", "false"), ("false", "true"), ("true", "true")]
+    )
+    def test_every_z85_string_is_kept_to_the_byte(self, tmp_path, as_json, as_struct):
+        """ST16."""
+        configuration = {
+            "delta.checkpoint.writeStatsAsJson": as_json,
+            "delta.checkpoint.writeStatsAsStruct": as_struct,
+        }
+        table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a"), add("b")])
+        checkpoint(table, 0)
+        (columns,) = {tuple(sorted(row)) for row in checkpoint_rows(tmp_path, 0, "add")}
+        assert ("stats" in columns, "stats_parsed" in columns) == (as_json == "true", as_struct == "true")
+        assert log.load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics()] * 2
+
+    def test_statistics_in_neither_form_are_left_out(self, tmp_path):
+        configuration = {"delta.checkpoint.writeStatsAsJson": "false"}
+        table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a")])
+        checkpoint(table, 0)
+        assert log.load_snapshot(tmp_path).files["stats"].to_pylist() == [None]
+
+    def test_a_file_without_statistics_beside_one_with_them_stays_without(self, tmp_path):
+        configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
+        bare = msgspec.structs.replace(add("b"), stats=None)
+        table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a"), bare])
+        checkpoint(table, 0)
+        assert log.load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics(), None]
+
+    def test_a_file_with_a_count_alone_beside_one_with_bounds_keeps_it(self, tmp_path):
+        configuration = {
+            "delta.checkpoint.writeStatsAsStruct": "true",
+            "delta.checkpoint.writeStatsAsJson": "false",
+        }
+        counted = '{"numRecords":3}'
+        table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a"), add("b", counted)])
+        checkpoint(table, 0)
+        forget(tmp_path, 0)
+        assert log.load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics(), counted]
+
+    def test_partition_values_are_columns_too_where_statistics_are(self, tmp_path):
+        configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
+        adds = [add("a", partition_values={"day": "2024-02-29"}), add("b", partition_values={"day": None})]
+        table = write_versions(tmp_path, [PROTOCOL, metadata(("day",), **configuration), *adds])
+        checkpoint(table, 0)
+        days = [str(row["partitionValues_parsed"]["day"]) for row in checkpoint_rows(tmp_path, 0, "add")]
+        assert days == ["2024-02-29", "None"]
+        assert log.load_snapshot(tmp_path).files["partition_values"].to_pylist() == [
+            [("day", "2024-02-29")],
+            [("day", None)],
+        ]
+
+    def test_a_z85_string_that_cannot_be_decoded_is_null_as_a_column_and_verbatim_as_text(self, tmp_path):
+        """ST17."""
+        configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
+        table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a", statistics("~"))])
+        checkpoint(table, 0)
+        (row,) = checkpoint_rows(tmp_path, 0, "add")
+        assert row["stats_parsed"]["minValues"] == {"id": 0, "day": None, "event": None}
+        assert row["stats"] == statistics("~")
+
+    def test_paths_are_spelled_as_the_log_has_them(self, tmp_path):
+        table = write_versions(tmp_path, [PROTOCOL, metadata(), add("%61")], [add("b%20c")], [add("d")])
+        for version in (1, 2):
+            checkpoint(table, version)
+        paths = [row["path"] for row in checkpoint_rows(tmp_path, 2, "add")]
+        assert sorted(paths) == ["%61", "b%20c", "d"]
+
+
+class TestContents:
+    """What PROTOCOL.md asks of a checkpoint beyond the snapshot."""
+
+    @pytest.mark.parametrize(("now", "kept"), [(12 * DAY - 1, ["a"]), (12 * DAY, [])])
+    def test_a_tombstone_is_kept_until_it_expires(self, tmp_path, now, kept):
+        checkpoint(write_versions(tmp_path, *FULL), 1, now=now)
+        assert [row["path"] for row in checkpoint_rows(tmp_path, 1, "remove")] == kept
+
+    def test_the_retention_of_the_table_counts(self, tmp_path):
+        configuration = {"delta.deletedFileRetentionDuration": "interval 1 day 2 hours"}
+        first = [PROTOCOL, metadata(**configuration), add("a"), add("b")]
+        table = write_versions(tmp_path, first, [remove("a", when=0), remove("b", when=1)])
+        checkpoint(table, 1, now=DAY + 2 * 3_600_000)
+        assert [row["path"] for row in checkpoint_rows(tmp_path, 1, "remove")] == ["b"]
+
+    def test_a_tombstone_goes_from_checkpoint_to_checkpoint_until_its_file_is_back(self, tmp_path):
+        table = write_versions(tmp_path, *FULL, [add("x")], [add("a")])
+        checkpoint(table, 1)
+        forget(tmp_path, 0, 1)
+        checkpoint(table, 2)
+        checkpoint(table, 3)
+        assert [row["path"] for row in checkpoint_rows(tmp_path, 2, "remove")] == ["a"]
+        assert checkpoint_rows(tmp_path, 3, "remove") == []
+
+    def test_file_actions_change_no_data_and_a_removed_domain_is_no_part(self, tmp_path):
+        checkpoint(write_versions(tmp_path, *FULL), 1)
+        changes = [
+            row["dataChange"] for kind in ("add", "remove") for row in checkpoint_rows(tmp_path, 1, kind)
+        ]
+        assert changes == [False, False, False]
+        assert [row["domain"] for row in checkpoint_rows(tmp_path, 1, "domainMetadata")] == ["own"]
+
+    def test_last_checkpoint_names_it_with_its_size_and_checksum(self, tmp_path):
+        checkpoint(write_versions(tmp_path, *FULL), 1)
+        file = tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet"
+        pointer = json.loads((tmp_path / "_delta_log" / "_last_checkpoint").read_text())
+        assert pointer.pop("checksum")
+        # protocol, metaData, txn, domainMetadata, two adds and a remove.
+        assert pointer == {
+            "version": 1,
+            "size": 7,
+            "sizeInBytes": file.stat().st_size,
+            "numOfAddFiles": 2,
+        }
+        assert pq.ParquetFile(file).metadata.num_rows == 7
+
+    def test_last_checkpoint_does_not_go_back_unless_it_was_wrong(self, tmp_path):
+        table = write_versions(tmp_path, *FULL)
+        checkpoint(table, 1)
+        checkpoint(table, 0)
+        hint = tmp_path / "_delta_log" / "_last_checkpoint"
+        assert json.loads(hint.read_text())["version"] == 1
+        hint.write_text('{"version":99}')
+        checkpoint(table, 0)
+        assert json.loads(hint.read_text())["version"] == 0
+
+    @pytest.mark.parametrize("policy", ["classic", "v2"])
+    def test_a_v2_checkpoint_is_written_where_the_policy_says_so(self, tmp_path, policy):
+        table = write_versions(tmp_path, [PROTOCOL, metadata(**{"delta.checkpointPolicy": policy}), add("a")])
+        before = state_of(log.load_snapshot(tmp_path))
+        checkpoint(table, 0)
+        forget(tmp_path, 0)
+        assert state_of(log.load_snapshot(tmp_path)) == before
+        (file,) = (tmp_path / "_delta_log").glob("*.checkpoint*")
+        unique = f".{UUID(UNIQUE_ID)}" if policy == "v2" else ""
+        assert file.name == f"{0:020d}.checkpoint{unique}.parquet"
+        rows = pq.read_table(file).to_pylist()
+        assert [row.get("checkpointMetadata") for row in rows][:1] == (
+            [{"version": 0, "tags": None}] if policy == "v2" else [None]
+        )
+
+    def test_a_table_with_an_unknown_feature_is_left_alone(self, tmp_path):
+        protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=("fromTheFuture",))
+        table = write_versions(tmp_path, [protocol, metadata()])
+        with pytest.raises(UnsupportedFeatureError, match="fromTheFuture"):
+            checkpoint(table, 0)
+        assert not list((tmp_path / "_delta_log").glob("*checkpoint*"))
+
+
+def test_only_the_bounds_of_variants_are_annotated_as_variants(tmp_path):
+    """A struct of the user's may have members by the names of a Variant's."""
+    pair = [
+        {"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("metadata", "value")
+    ]
+    struct = {"name": "s", "type": {"type": "struct", "fields": pair}, "nullable": True, "metadata": {}}
+    text = json.dumps({**SCHEMA, "fields": [*SCHEMA["fields"], struct]})
+    stats = statistics(nullCount={"s": {"metadata": 0, "value": 1}})
+    bound = json.loads(stats)
+    bound["minValues"]["s"] = {"metadata": "a", "value": "b"}
+    own = msgspec.structs.replace(
+        metadata(
+            **{"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpoint.writeStatsAsJson": "false"}
+        ),
+        schema_string=text,
+    )
+    table = write_versions(tmp_path, [PROTOCOL, own, add("a", json.dumps(bound))])
+    checkpoint(table, 0)
+    file = pq.ParquetFile(tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet")
+    lines = [line.strip() for line in str(file.schema).splitlines() if "Variant" in line]
+    assert lines == ["optional group field_id=-1 event (Variant(1)) {"] * 2
+    assert json.loads(log.load_snapshot(tmp_path).files["stats"][0].as_py()) == bound
+
+
+class TestDeltalake:
+    """deltalake reads ours, and we read its."""
+
+    def test_deltalake_reads_our_checkpoint(self, tmp_path):
+        protocol = Protocol(min_reader_version=1, min_writer_version=2)
+        schema = json.dumps({"type": "struct", "fields": SCHEMA["fields"][:1]})
+        plain = msgspec.structs.replace(
+            metadata(**{"delta.checkpoint.writeStatsAsStruct": "true"}), schema_string=schema
+        )
+        table = write_versions(tmp_path, [protocol, plain, add("a"), add("b")], [remove("a"), add("c%20d")])
+        checkpoint(table, 1)
+        forget(tmp_path, 0, 1)
+        rows = pa.table(DeltaTable(tmp_path).get_add_actions(flatten=True)).to_pylist()
+        assert [(row["path"], row["num_records"], row["min.id"]) for row in rows] == [
+            ("b", 1, 0),
+            ("c%20d", 1, 0),
+        ]
+
+    def test_we_read_the_checkpoint_of_deltalake(self, tmp_path):
+        write_versions(tmp_path, *FULL[:1], [remove("a"), add("e")])
+        before = state_of(log.load_snapshot(tmp_path))
+        DeltaTable(tmp_path).create_checkpoint()
+        forget(tmp_path, 0)
+        assert state_of(log.load_snapshot(tmp_path)) == before
+
+
+def said(**others):
+    return {"clock": lambda: 1000, "engine_info": "test", "txn_id": UNIQUE_ID, **others}
+
+
+class TestAutomaticCheckpoints:
+    """One each `delta.checkpointInterval` versions, behind the commit."""
+
+    def versions(self, root, interval, until):
+        table = store.open_store(root)
+        own = metadata(**({} if interval is None else {"delta.checkpointInterval": interval}))
+        commit.create_table(table, PROTOCOL, own, **said())
+        for version in range(1, until + 1):
+            unique = str(UUID(int=version))
+            commit.add_files(
+                log.refresh(log.load_snapshot(root)), [add(f"f{version}")], **said(txn_id=unique)
+            )
+        return sorted(int(file.name[:20]) for file in (root / "_delta_log").glob("*.checkpoint.parquet"))
+
+    @pytest.mark.parametrize(("interval", "expected"), [(None, [10]), ("4", [4, 8]), ("1000", [])])
+    def test_a_checkpoint_follows_each_interval(self, tmp_path, interval, expected):
+        assert self.versions(tmp_path, interval, 11) == expected
+
+    def test_a_checkpoint_that_fails_is_logged_and_fails_no_commit(self, tmp_path, monkeypatch, caplog):
+        def fail(*arguments, **options):
+            raise OSError("the disk is full")
+
+        monkeypatch.setattr(log, "write_checkpoint", fail)
+        with caplog.at_level(logging.WARNING):
+            assert self.versions(tmp_path, "2", 3) == []
+        assert log.load_snapshot(tmp_path).version == 3
+        assert [record.getMessage() for record in caplog.records] == [
+            f"{tmp_path}: the checkpoint of version 2 was not written"
+        ]
+
+    def test_an_interval_that_cannot_be_understood_fails_no_commit(self, tmp_path):
+        assert self.versions(tmp_path, "often", 2) == []
+
+
+class TestOtherFormsOfCheckpoints:
+    """Forms that we read and do not write."""
+
+    def test_parquet_sidecars_of_a_json_manifest_and_of_a_parquet_one_are_read(self, tmp_path):
+        table = write_versions(tmp_path, *FULL)
+        before = state_of(log.load_snapshot(tmp_path))
+        checkpoint(table, 1)
+        folder = tmp_path / "_delta_log"
+        classic = folder / f"{1:020d}.checkpoint.parquet"
+        whole = pq.read_table(classic)
+        (folder / "_sidecars").mkdir()
+        pq.write_table(whole.select(["add", "remove"]), folder / "_sidecars" / "files.parquet")
+        sidecar = Sidecar(path="files.parquet", size_in_bytes=1, modification_time=1)
+        manifest = [PROTOCOL, metadata(), Txn(app_id="app", version=3), FULL[1][2], sidecar]
+        classic.unlink()
+        (folder / f"{1:020d}.checkpoint.{UNIQUE_ID}.json").write_bytes(encode_commit(manifest))
+        forget(tmp_path, 0, 1)
+        assert state_of(log.load_snapshot(tmp_path)) == before
+
+        (folder / f"{1:020d}.checkpoint.{UNIQUE_ID}.json").unlink()
+        others = whole.drop_columns(["add", "remove"])
+        rows = [{"path": "files.parquet", "sizeInBytes": 1, "modificationTime": 1}]
+        rows += [None] * (others.num_rows - 1)
+        pq.write_table(others.append_column("sidecar", [rows]), classic)
+        assert state_of(log.load_snapshot(tmp_path)) == before
+
+    def test_statistics_in_columns_alone_may_be_shredded(self, tmp_path):
+        """PROTOCOL.md lets a Variant group be shredded; delta-spark never does."""
+        table = write_versions(
+            tmp_path, [PROTOCOL, metadata(**{"delta.checkpoint.writeStatsAsStruct": "true"}), add("a")]
+        )
+        checkpoint(table, 0)
+        file = tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet"
+        (row,) = checkpoint_rows(tmp_path, 0, "add")
+        bound = row["stats_parsed"]["minValues"]["event"]
+        group = pa.struct([("value", pa.binary()), ("typed_value", pa.int64())])
+        shredded = pa.struct(
+            [("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.struct([("$", group)]))]
+        )
+        typed = {"metadata": bound["metadata"], "value": None, "typed_value": {"$": {"typed_value": 0}}}
+        parsed = pa.struct([("numRecords", pa.int64()), ("minValues", pa.struct([("event", shredded)]))])
+        add_type = pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats_parsed", parsed)])
+        adds = [None, None, {"path": "a", "size": 7, "stats_parsed": {"minValues": {"event": typed}}}]
+        whole = pq.read_table(file).drop_columns(["add"]).append_column("add", pa.array(adds, add_type))
+        pq.write_table(whole, file)
+        text = f'{{"minValues":{{"event":"{GOLDEN_Z85}"}}}}'
+        assert log.load_snapshot(tmp_path).files["stats"].to_pylist() == [text]
+
+    @pytest.mark.parametrize("keep", [0.2, 0.6, 0.99])
+    def test_a_truncated_checkpoint_gives_way_to_the_commits(self, tmp_path, keep):
+        table = write_versions(tmp_path, *FULL)
+        before = state_of(log.load_snapshot(tmp_path))
+        checkpoint(table, 1)
+        file = tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet"
+        file.write_bytes(file.read_bytes()[: int(file.stat().st_size * keep)])
+        assert state_of(log.load_snapshot(tmp_path)) == before
+
+    @given(st.integers(0, 20_000), st.binary(min_size=1, max_size=8))
+    @settings(max_examples=60, deadline=None)
+    def test_a_damaged_checkpoint_is_read_or_refused_with_an_error_of_ours(self, tmp_path_factory, at, junk):
+        root = tmp_path_factory.mktemp("damaged")
+        table = write_versions(root, *FULL)
+        checkpoint(table, 1)
+        forget(root, 0)
+        file = root / "_delta_log" / f"{1:020d}.checkpoint.parquet"
+        data = bytearray(file.read_bytes())
+        at %= len(data)
+        data[at : at + len(junk)] = junk
+        file.write_bytes(data)
+        with contextlib.suppress(DeltaVariantError):
+            log.load_snapshot(root)
+        shutil.rmtree(root)
+
+
+class TestCompactions:
+    """PROTOCOL.md, "Log Compaction Files"."""
+
+    VERSIONS = (
+        [PROTOCOL, metadata(), add("a")],
+        [add("b"), Txn(app_id="app", version=1)],
+        [remove("a"), add("c")],
+        [add("d"), remove("b"), Txn(app_id="app", version=2)],
+    )
+    SUM_1_TO_2 = (add("b"), remove("a"), add("c"), Txn(app_id="app", version=1))
+
+    def compact(self, root, first, last, actions):
+        file = root / "_delta_log" / f"{first:020d}.{last:020d}.compacted.json"
+        file.write_bytes(encode_commit(actions))
+        return file
+
+    def test_a_compaction_stands_for_its_commits(self, tmp_path):
+        write_versions(tmp_path, *self.VERSIONS)
+        before = [state_of(log.load_snapshot(tmp_path, version)) for version in (2, 3)]
+        self.compact(tmp_path, 1, 2, self.SUM_1_TO_2)
+        forget(tmp_path, 1, 2)
+        assert [state_of(log.load_snapshot(tmp_path, version)) for version in (2, 3)] == before
+        with pytest.raises(MalformedLogError, match=r"00000000000000000001\.json is missing"):
+            log.load_snapshot(tmp_path, 1)
+
+    def test_a_compaction_that_cannot_be_read_gives_way_to_its_commits(self, tmp_path):
+        write_versions(tmp_path, *self.VERSIONS)
+        before = state_of(log.load_snapshot(tmp_path))
+        self.compact(tmp_path, 1, 2, self.SUM_1_TO_2).write_text('{"add":')
+        assert state_of(log.load_snapshot(tmp_path)) == before
+        forget(tmp_path, 2)
+        with pytest.raises(MalformedLogError, match=r"00000000000000000002\.compacted\.json, line 1"):
+            log.load_snapshot(tmp_path)
+
+    def test_a_compaction_beyond_the_version_asked_for_is_not_used(self, tmp_path):
+        write_versions(tmp_path, *self.VERSIONS)
+        before = state_of(log.load_snapshot(tmp_path, 2))
+        self.compact(tmp_path, 1, 3, [add("wrong")])
+        assert state_of(log.load_snapshot(tmp_path, 2)) == before
+
+    def test_the_in_commit_timestamp_is_that_of_the_commit(self, tmp_path):
+        features = ("inCommitTimestamp",)
+        protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=features)
+        on = metadata(**{"delta.enableInCommitTimestamps": "true"})
+        table = store.open_store(tmp_path)
+        log.write_commit(table, 0, [CommitInfo({"inCommitTimestamp": 5}), protocol, on])
+        log.write_commit(table, 1, [CommitInfo({"inCommitTimestamp": 9}), add("a")])
+        log.write_commit(table, 2, [CommitInfo({"inCommitTimestamp": 12}), add("b")])
+        self.compact(tmp_path, 0, 1, [protocol, on, add("a")])
+        assert [log.load_snapshot(tmp_path, version).timestamp for version in (0, 1, 2)] == [5, 9, 12]
+        checkpoint(table, 2)
+        assert log.load_snapshot(tmp_path).timestamp == 12
+
+
+class TestChecksums:
+    """PROTOCOL.md, "Version Checksum File"."""
+
+    def test_the_checksums_of_spark_agree_with_the_log(self, corpora, tmp_path):
+        checked = 0
+        for archive in sorted(corpora.glob("delta-spark/*.tar.gz")):
+            with tarfile.open(archive) as files:
+                files.extractall(tmp_path, filter="data")
+            root = tmp_path / archive.name.removesuffix(".tar.gz")
+            for version in range(log.load_snapshot(root).version + 1):
+                assert log.checksum_discrepancies(log.load_snapshot(root, version)) == []
+                checked += (root / "_delta_log" / f"{version:020d}.crc").exists()
+        assert checked == 64
+
+    def fields(self):
+        return {
+            "tableSizeBytes": 14,
+            "numFiles": 2,
+            "numMetadata": 1,
+            "numProtocol": 1,
+            "metadata": msgspec.to_builtins(metadata()),
+            "protocol": msgspec.to_builtins(PROTOCOL),
+            "setTransactions": [{"appId": "app", "version": 3}],
+            "domainMetadata": [{"domain": "own", "configuration": "{}", "removed": False}],
+            "fileSizeHistogram": {
+                "sortedBinBoundaries": [0, 5],
+                "fileCounts": [0, 2],
+                "totalBytes": [0, 14],
+            },
+            "allFiles": [{"path": "b%20c"}, {"path": "d"}],
+            "numDeletedRecordsOpt": 3,
+            "numDeletionVectorsOpt": 1,
+            "unknown": {},
+        }
+
+    def discrepancies(self, root, fields):
+        write_versions(root, *FULL)
+        (root / "_delta_log" / f"{1:020d}.crc").write_text(json.dumps(fields))
+        return log.checksum_discrepancies(log.load_snapshot(root))
+
+    def test_a_right_checksum_has_none_and_neither_has_a_version_without_one(self, tmp_path):
+        assert self.discrepancies(tmp_path, self.fields()) == []
+        assert log.checksum_discrepancies(log.load_snapshot(tmp_path, 0)) == []
+
+    @pytest.mark.parametrize(
+        ("name", "value", "sentence"),
+        [
+            ("tableSizeBytes", 13, "says tableSizeBytes is 13, and the log says 14"),
+            ("numFiles", 3, "says numFiles is 3, and the log says 2"),
+            ("numMetadata", 2, "says numMetadata is 2, and the log says 1"),
+            ("setTransactions", [], "says setTransactions is [], and the log says"),
+            ("domainMetadata", [], "says domainMetadata is [], and the log says"),
+            ("allFiles", [{"path": "d"}], "says allFiles is ['d'], and the log says ['b c', 'd']"),
+            ("numDeletedRecordsOpt", 4, "says numDeletedRecordsOpt is 4, and the log says 3"),
+            ("inCommitTimestampOpt", 4, "says inCommitTimestampOpt is 4, and the log says None"),
+            ("numFiles", None, "cannot be understood: Expected `int`, got `null`"),
+        ],
+    )
+    def test_a_wrong_checksum_is_told_and_stops_no_read(self, tmp_path, name, value, sentence):
+        (found,) = self.discrepancies(tmp_path, {**self.fields(), name: value})
+        assert found.startswith(f"_delta_log/{1:020d}.crc {sentence}")
+
+
+KEYS = st.tuples(st.sampled_from("abc% ü"), st.sampled_from([None, VECTOR]))
+
+
+@given(
+    commits=st.lists(st.dictionaries(KEYS, st.booleans(), max_size=4), min_size=1, max_size=8),
+    data=st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_replay_with_checkpoints_at_any_versions_equals_replay_without(tmp_path_factory, commits, data):
+    root = tmp_path_factory.mktemp("replay")
+    versions = [
+        [
+            (add if is_added else remove)(path.replace("%", "%25"), deletion_vector=vector)
+            for (path, vector), is_added in actions.items()
+        ]
+        for actions in commits
+    ]
+    configuration = {
+        "delta.checkpoint.writeStatsAsStruct": "true",
+        "delta.checkpoint.writeStatsAsJson": "false",
+    }
+    table = write_versions(root, [PROTOCOL, metadata(**configuration)], *versions)
+    without = [state_of(log.load_snapshot(root, version)) for version in range(len(commits) + 1)]
+    for version in sorted(data.draw(st.sets(st.integers(0, len(commits)), max_size=3))):
+        checkpoint(table, version)
+    assert [state_of(log.load_snapshot(root, version)) for version in range(len(commits) + 1)] == without
+    shutil.rmtree(root)

@@ -1,0 +1,153 @@
+"""`stats_parsed` of checkpoints, into the text of statistics and out of it."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from delta_variant.data_types import PrimitiveType
+from delta_variant.log.parsed_statistics import from_text, statistics_type, to_text
+
+BYTES = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+# {"$": 0}, as Databricks writes it.
+METADATA, VALUE = bytes.fromhex("0101000124"), bytes.fromhex("02010000 0918" + "00" * 8)
+GOLDEN_Z85 = "0rAf3bMW#D00%Fx0000000000"
+
+
+def texts(parsed: pa.StructArray) -> list[str | None]:
+    return to_text(parsed).to_pylist()
+
+
+def parsed(**bounds: pa.Array) -> pa.StructArray:
+    """Return a checkpoint's `stats_parsed` of one file, with the same lower and upper bounds."""
+    side = pa.StructArray.from_arrays(list(bounds.values()), list(bounds))
+    nulls = pa.StructArray.from_arrays([pa.array([0])], ["v"])
+    return pa.StructArray.from_arrays(
+        [pa.array([3]), side, side, nulls], ["numRecords", "minValues", "maxValues", "nullCount"]
+    )
+
+
+def test_parsed_statistics_of_a_checkpoint_become_the_text_of_the_protocol():
+    """ST16: the Variants of `stats_parsed` become z85 of their bytes, in either order of its columns."""
+    for names in (["value", "metadata"], ["metadata", "value"]):
+        variant = pa.array(
+            [{"metadata": METADATA, "value": VALUE}], pa.struct([(n, pa.binary()) for n in names])
+        )
+        (text,) = texts(
+            parsed(
+                id=pa.array([7]),
+                d=pa.array([Decimal("-1.50")], pa.decimal128(20, 2)),
+                day=pa.array([-1], pa.date32()),
+                at=pa.array([-1], pa.timestamp("us", "UTC")),
+                ntz=pa.array([1_700_000_000_123], pa.timestamp("ms")),
+                nan=pa.array([float("nan")]),
+                absent=pa.array([None], pa.string()),
+                v=variant,
+            )
+        )
+        side = (
+            '{"id":7,"d":-1.50,"day":"1969-12-31","at":"1969-12-31T23:59:59.999Z",'
+            '"ntz":"2023-11-14T22:13:20.123","v":"0rAf3bMW#D00%Fx0000000000"}'
+        )
+        assert text == f'{{"numRecords":3,"minValues":{side},"maxValues":{side},"nullCount":{{"v":0}}}}'
+
+
+def test_a_file_without_parsed_statistics_has_no_text():
+    rows = pa.concat_arrays([parsed(id=pa.array([1])), pa.nulls(1, parsed(id=pa.array([1])).type)])
+    assert [text is None for text in texts(rows)] == [False, True]
+
+
+def test_a_parsed_bound_that_is_no_variant_is_left_out():
+    """ST17."""
+    for row in ({"metadata": b"", "value": b"\0"}, {"metadata": None, "value": b"\0"}):
+        (text,) = texts(parsed(id=pa.array([1]), v=pa.array([row], BYTES)))
+        assert text == '{"numRecords":3,"minValues":{"id":1},"maxValues":{"id":1},"nullCount":{"v":0}}'
+
+
+def test_a_parsed_bound_that_is_no_variant_takes_none_of_another_file_along():
+    """ST17."""
+    bounds = [{"metadata": METADATA, "value": VALUE}, {"metadata": b"", "value": b"\0"}, None]
+    rows = pa.concat_arrays(
+        [parsed(id=pa.array([n]), v=pa.array([bound], BYTES)) for n, bound in enumerate(bounds)]
+    )
+    sides = [json.loads(text or "")["maxValues"] for text in texts(rows)]
+    assert sides == [{"id": 0, "v": GOLDEN_Z85}, {"id": 1}, {"id": 2}]
+
+
+def test_bounds_of_years_that_no_text_can_hold_are_left_out():
+    far = parsed(
+        day=pa.array([10**7], pa.date32()),
+        at=pa.array([2**62], pa.timestamp("us", "UTC")),
+        ntz=pa.array([-(2**62)], pa.timestamp("us")),
+    )
+    assert texts(far) == ['{"numRecords":3,"minValues":{},"maxValues":{},"nullCount":{"v":0}}']
+
+
+TYPES = {
+    "b": "byte",
+    "l": "long",
+    "d": "double",
+    "m": "decimal(20,3)",
+    "s": "string",
+    "day": "date",
+    "at": "timestamp",
+    "v": "variant",
+}
+COLUMNS = [((name,), PrimitiveType(kind)) for name, kind in TYPES.items()]
+NESTED = [(("st", *path), data_type) for path, data_type in COLUMNS]
+STATISTICS = statistics_type([*COLUMNS, *NESTED])
+
+integers = st.integers(-(2**63), 2**63 - 1)
+bounds = st.fixed_dictionaries(
+    {},
+    optional={
+        "b": st.integers(-128, 127),
+        "l": integers,
+        "d": st.floats(allow_nan=False, allow_infinity=False),
+        "m": st.integers(-(10**15), 10**15),
+        "s": st.text(),
+        "day": st.dates().map(str),
+        "at": st.datetimes().map(lambda moment: moment.isoformat(timespec="milliseconds") + "Z"),
+        "v": st.just(GOLDEN_Z85),
+    },
+)
+sides = st.builds(
+    lambda side, nested: side | nested, bounds, st.fixed_dictionaries({}, optional={"st": bounds})
+)
+entries = st.fixed_dictionaries(
+    {},
+    optional={"numRecords": integers, "minValues": sides, "maxValues": sides, "tightBounds": st.booleans()},
+)
+
+
+@given(st.lists(st.none() | entries, max_size=4))
+@settings(deadline=None)
+def test_statistics_go_through_columns_unchanged(files):
+    written = [None if entry is None else json.dumps(entry) for entry in files]
+    read = texts(from_text(pa.array(written, pa.string()), STATISTICS))
+    assert [None if text is None else json.loads(text) for text in read] == files
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"minValues":7}',
+        '{"minValues":{"b":128,"l":"1","d":"NaN","m":0.0001,"s":1,"day":"x","at":"x","v":"x"}}',
+        '{"minValues":{"m":1e999999999,"d":1e999999999,"l":1e2}}',
+        '{"minValues":{"m":1e99999999999999999999}}',
+        f'{{"minValues":{{"d":{"9" * 400}}}}}',
+        '{"numRecords":true}',
+        "[" * 100_000,
+    ],
+)
+def test_statistics_that_no_column_can_hold_are_left_out(text):
+    (entry,) = texts(from_text(pa.array([text]), STATISTICS))
+    assert entry in (None, "{}", '{"minValues":{}}')
