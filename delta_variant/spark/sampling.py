@@ -42,13 +42,23 @@ def _has_variant(field: StructField) -> bool:
 
 
 def _sample(df: DataFrame) -> list[pa.RecordBatch]:
-    parts = df.mapInArrow(FirstRows(PARTITION_BYTES), MESSAGE).rdd
-    count = parts.getNumPartitions()
-    if not count:
-        return []
-    chosen = sorted({index * count // PARTITIONS for index in range(PARTITIONS)} & set(range(count)))
-    rows: list[Any] = parts.context.runJob(parts, list, chosen)
-    return [batch for row in rows for batch in pa.ipc.open_stream(row[0])]
+    parts = df.mapInArrow(FirstRows(PARTITION_BYTES), MESSAGE)
+    return [batch for row in _rows_of_some(parts) for batch in pa.ipc.open_stream(row[0])]
+
+
+def _rows_of_some(parts: DataFrame) -> list[Any]:
+    """Return the rows of up to PARTITIONS partitions, spread over all."""
+    count = _partitions(parts)
+    if count <= PARTITIONS:
+        return parts.collect()
+    chosen = [index * count // PARTITIONS for index in range(PARTITIONS)]
+    # Rows leave the JVM by one more Python process this way, so it is not for few partitions.
+    return parts.sparkSession.sparkContext.runJob(parts.rdd, list, chosen)
+
+
+def _partitions(df: DataFrame) -> int:
+    java: Any = df._jdf
+    return int(java.rdd().getNumPartitions())
 
 
 @dataclass(frozen=True)
