@@ -48,21 +48,17 @@ class DeltaVariantSource(DataSource):
         return kind(file_reader(options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        _refuse_overwrite(overwrite)
-        return BatchSink(schema, parse_options(self.options, WRITE))
+        return BatchSink(schema, parse_options(self.options, WRITE), overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         options = parse_options(self.options, STREAM_READ)
         return StreamSource(file_reader(options, schema), options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
-        _refuse_overwrite(overwrite)
+        if overwrite:
+            raise UnsupportedFeatureError(
+                "a stream into the format delta_variant appends: for outputMode('complete') write by "
+                "foreachBatch(delta_variant.spark.batch_writer(table, mode='overwrite'))"
+            )
         options = parse_options(self.options, STREAM_WRITE)
         return StreamSink(schema, options, self.options.get("checkpointlocation"))
-
-
-def _refuse_overwrite(overwrite: bool) -> None:
-    if overwrite:
-        raise UnsupportedFeatureError(
-            "the data source delta_variant appends only: write with mode('append') and outputMode('append')"
-        )

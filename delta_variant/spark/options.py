@@ -53,6 +53,7 @@ WRITE: Mapping[str, Parse] = {
     "variant_columns": _names,
     "partition_by": _names,
     "schema_mode": str,
+    "predicate": str,
     "shredding": _shredding,
     "on_invalid": str,
     "rejects": str,
@@ -70,7 +71,9 @@ WRITE: Mapping[str, Parse] = {
     "txn_app_id": str,
     "txn_version": int,
 }
-STREAM_WRITE: Mapping[str, Parse] = {name: parse for name, parse in WRITE.items() if name != "txn_version"}
+STREAM_WRITE: Mapping[str, Parse] = {
+    name: parse for name, parse in WRITE.items() if name not in ("txn_version", "predicate")
+}
 
 
 def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[str, Any]:

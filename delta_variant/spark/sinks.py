@@ -21,6 +21,7 @@ from delta_variant.errors import CommitConflictError, DeltaVariantError, Unsuppo
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import open_store
 from delta_variant.write import (
+    Overwrite,
     Preparation,
     TableOptions,
     Target,
@@ -44,19 +45,31 @@ MAX_OPEN_PARTITIONS = 16
 
 @dataclass(frozen=True)
 class Sink:
-    """A write to a table, whose protocol and metadata were `before`; None for a table that is created."""
+    """A write to a table, whose protocol and metadata were `before`; None for a table that is created.
+
+    `overwrite` says which rows it replaces, if any.
+    """
 
     task: FileTask
     before: tuple[Protocol, Metadata] | None
+    overwrite: Overwrite | None
 
     @classmethod
-    def of(cls, spark_schema: SparkStruct, options: Mapping[str, Any], txn: Txn | None) -> Sink:
+    def of(
+        cls,
+        spark_schema: SparkStruct,
+        options: Mapping[str, Any],
+        txn: Txn | None,
+        *,
+        overwrite: bool = False,
+    ) -> Sink:
         """Return the write that options ask for; raises what `write_table` does before it writes."""
         place = open_store(options["path"], options["storage_options"])
         snapshot = existing(place, "append")
         columns = from_spark(spark_schema, options.get("variant_columns", ()))
         names = TableOptions.__dataclass_fields__
-        table_options = TableOptions(**{name: value for name, value in options.items() if name in names})
+        chosen = {name: value for name, value in options.items() if name in names}
+        table_options = TableOptions(**chosen, overwrite=overwrite)
         if (options.get("on_invalid") == "reject") != ("rejects" in options):
             raise ValueError("the option rejects names the folder of on_invalid=reject: give both or none")
         write = prepare(place, snapshot, columns, write_options(options), table_options, txn)
@@ -67,9 +80,11 @@ class Sink:
             write.options,
             Job.of(txn),
             options.get("rejects"),
+            write.predicate,
             MAX_OPEN_PARTITIONS,
         )
-        return cls(task, None if snapshot is None else (snapshot.protocol, snapshot.metadata))
+        before = None if snapshot is None else (snapshot.protocol, snapshot.metadata)
+        return cls(task, before, write.overwrite)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
@@ -82,7 +97,8 @@ class Sink:
         if is_done(snapshot, "append", txn):
             self.abort()
             return
-        write = Preparation(place, snapshot, self._target(snapshot), self.task.options, txn)
+        target = self._target(snapshot)
+        write = Preparation(place, snapshot, target, self.task.options, txn, self.overwrite)
         commit_written(write, written, self.task.job, self.task.folders())
 
     def abort(self) -> None:
@@ -129,14 +145,14 @@ def _abort(messages: Sequence[WriterCommitMessage | None], sink: Sink) -> None:
 
 
 class BatchSink(DataSourceArrowWriter):
-    """Appends the rows of a DataFrame as one commit."""
+    """Writes the rows of a DataFrame as one commit."""
 
-    def __init__(self, schema: SparkStruct, options: Mapping[str, Any]) -> None:
+    def __init__(self, schema: SparkStruct, options: Mapping[str, Any], *, overwrite: bool) -> None:
         if ("txn_app_id" in options) != ("txn_version" in options):
             raise ValueError("txn_app_id and txn_version belong together: give both or none")
         pair = (options["txn_app_id"], options["txn_version"]) if "txn_app_id" in options else None
         self._txn = application_transaction(pair)
-        self._sink = Sink.of(schema, options, self._txn)
+        self._sink = Sink.of(schema, options, self._txn, overwrite=overwrite)
 
     def write(self, iterator: Any) -> WriterCommitMessage:
         return self._sink.write(iterator)

@@ -13,8 +13,9 @@ from pyspark import TaskContext
 
 from delta_variant import store
 from delta_variant.data_file import WriteOptions
+from delta_variant.expression import Expression
 from delta_variant.store import Store, open_store
-from delta_variant.write import Faults, PartitionFile, Target, write_files
+from delta_variant.write import Faults, PartitionFile, Target, only_matching, write_files
 
 from .attempts import Attempt, Job
 
@@ -39,8 +40,8 @@ class Written:
 class FileTask:
     """Writes the rows of a partition of a DataFrame to data files of a table.
 
-    `rejects` is the folder of values that are no JSON. One open partition of the table is enough where the
-    rows of each follow one another.
+    `rejects` is the folder of values that are no JSON. `predicate` has to be true of all rows. One open
+    partition of the table is enough where the rows of each follow one another.
     """
 
     uri: str
@@ -49,6 +50,7 @@ class FileTask:
     options: WriteOptions
     job: Job
     rejects: str | None = None
+    predicate: Expression | None = None
     max_open_partitions: int = 1
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -64,9 +66,10 @@ class FileTask:
         attempt = Attempt(place, self.job, partition)
         with _Rejects(others[0] if others else None, attempt) as rejects:
             faults = Faults(self.options.on_invalid, rejects.keep, partition)
+            rows = ((batch, None) for batch in batches)
             files = write_files(
                 place,
-                ((batch, None) for batch in batches),
+                only_matching(rows, self.target.columns, self.predicate, self.options),
                 self.target,
                 self.options,
                 faults,

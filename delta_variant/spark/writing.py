@@ -43,6 +43,7 @@ def write_table(
     mode: Mode = "error",
     partition_by: str | Sequence[str] | None = None,
     schema_mode: SchemaMode = None,
+    predicate: str | None = None,
     shredding: data_file.Shredding = "infer",
     one_shredding: bool = True,
     variant_columns: Sequence[str] = (),
@@ -67,9 +68,10 @@ def write_table(
     VARIANT columns stay what they are, and columns of JSON text that `variant_columns` names become Variants
     without Spark's `parse_json`. `shredding="infer"` looks at the first rows of some partitions for one
     schema for all files, which computes these rows twice; with `one_shredding=False` they are computed once,
-    and each file has a schema of its own. The other arguments are
-    those of `delta_variant.write_table`, but that `rejects` is a folder, in any store that `storage_options`
-    open, and rows are named by the partition of the DataFrame.
+    and each file has a schema of its own. An overwrite by a `predicate` that is not about partition columns
+    alone reads the files that hold such rows, and writes those of them that stay, on the driver. The other
+    arguments are those of `delta_variant.write_table`, but that `rejects` is a folder, in any store that
+    `storage_options` open, and rows are named by the partition of the DataFrame.
 
     What tasks leave that Spark repeats or that fail is removed, and a job that fails commits nothing. A write
     that is repeated with the same `txn` after its driver died removes what that one left.
@@ -93,7 +95,7 @@ def write_table(
         max_stats_paths=max_variant_stats_paths,
     )
     table_options = TableOptions(
-        partition_by, schema_mode, configuration, name, description, mode == "overwrite"
+        partition_by, schema_mode, configuration, name, description, mode == "overwrite", predicate
     )
     place, transaction = open_store(table, storage_options), application_transaction(txn)
     job = Job.of(transaction)
@@ -107,7 +109,7 @@ def write_table(
         with own_errors():
             write = with_sampled_shredding(write, df)
     rejected = None if rejects is None else fspath(rejects)
-    task = FileTask(place.uri, storage_options, write.target, write.options, job, rejected)
+    task = FileTask(place.uri, storage_options, write.target, write.options, job, rejected, write.predicate)
     return commit_written(write, _run(task, df), job, task.folders())
 
 

@@ -27,6 +27,7 @@ from .committing import WriteResult, commit_files
 from .overwriting import only_matching
 from .preparation import (
     Mode,
+    Overwrite,
     Preparation,
     SchemaMode,
     TableOptions,
@@ -39,6 +40,7 @@ from .preparation import (
 __all__ = [
     "Faults",
     "Mode",
+    "Overwrite",
     "PartitionFile",
     "Preparation",
     "SchemaMode",
@@ -50,6 +52,7 @@ __all__ = [
     "discard",
     "existing",
     "is_done",
+    "only_matching",
     "prepare",
     "with_one_shredding",
     "write_files",
@@ -137,7 +140,7 @@ def write_table(
     write = prepare(place, snapshot, columns, options, table_options, transaction)
     with RejectsFile(rejects) as file:
         faults = Faults(on_invalid, file.keep)
-        batches = only_matching(source.batches, write)
+        batches = only_matching(source.batches, write.target.columns, write.predicate, write.options)
         files = write_files(place, batches, write.target, write.options, faults)
     return commit_files(write, files, faults.count)
 

@@ -10,16 +10,15 @@ from ..data_types import VARIANT, StructType
 from ..errors import PredicateViolationError
 from ..expression import Expression
 from ..table_files import Batches, inputs_of
-from .preparation import Preparation
 
 __all__ = ["only_matching"]
 
 
-def only_matching(batches: Batches, write: Preparation) -> Batches:
+def only_matching(
+    batches: Batches, columns: StructType, predicate: Expression | None, options: WriteOptions
+) -> Batches:
     """Return batches that raise PredicateViolationError for a row of which the predicate is not true."""
-    if write.predicate is None:
-        return batches
-    return _checked(batches, write.target.columns, write.predicate, write.options)
+    return batches if predicate is None else _checked(batches, columns, predicate, options)
 
 
 def _checked(batches: Batches, columns: StructType, predicate: Expression, options: WriteOptions) -> Batches:

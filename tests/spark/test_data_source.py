@@ -81,7 +81,6 @@ def test_filters_become_sql_where_they_have_a_text():
 @pytest.mark.parametrize(
     ("write", "sentence"),
     [
-        (lambda df, path: writer(df).mode("overwrite").save(path), "appends only"),
         (lambda df, path: writer(df).mode("error").save(path), "ErrorIfExists"),
         (lambda df, path: writer(df, nothing="1").save(path), "has no option 'nothing'"),
         (
@@ -120,6 +119,19 @@ def test_a_write_that_another_schema_overtook_is_refused(source: SparkSession, t
     dv.write_table(tmp_path / "t", pa.table({"other": [1]}))
     with pytest.raises(CommitConflictError, match="start it again"):
         sink.commit([], None)
+
+
+def test_a_table_is_overwritten_whole_or_where_a_predicate_is_true(source: SparkSession, tmp_path: Path):
+    table = str(tmp_path / "t")
+    writer(events(source), partition_by="part").save(table)
+    writer(events(source, 60, 6)).mode("overwrite").save(table)
+    assert [row["n"] for row in rows(tmp_path / "t", n="event:n::int")] == list(range(60, 66))
+    of_part = events(source, 90, 6).where("part = 1")
+    writer(of_part, predicate="part = 1").mode("overwrite").save(table)
+    assert [row["n"] for row in rows(tmp_path / "t", n="event:n::int")] == [60, 62, 63, 65, 91, 94]
+    with pytest.raises(Exception, match="PredicateViolationError"):
+        writer(events(source, 90, 6), predicate="part = 1").mode("overwrite").save(table)
+    assert len(rows(tmp_path / "t", id="id")) == 6
 
 
 def test_columns_may_be_mapped(source: SparkSession, tmp_path: Path):

@@ -20,6 +20,7 @@ from delta_variant import spark as dvs
 from delta_variant.errors import (
     CommitConflictError,
     InvalidJsonError,
+    PredicateViolationError,
     SchemaError,
     TableExistsError,
     UnsupportedFeatureError,
@@ -129,6 +130,25 @@ def test_an_overwrite_replaces_the_table(spark: SparkSession, tmp_path: Path):
     other = spark.range(1).selectExpr("'x' AS id")
     dvs.write_table(other, tmp_path / "t", mode="overwrite", schema_mode="overwrite")
     assert rows(tmp_path / "t", id="id") == [{"id": "x"}]
+
+
+def test_rows_are_overwritten_by_a_predicate_that_the_new_ones_fulfil(spark: SparkSession, tmp_path: Path):
+    dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
+
+    def overwrite(df: DataFrame) -> int | None:
+        return dvs.write_table(
+            df, tmp_path / "t", mode="overwrite", predicate="event:n::int >= 5", variant_columns=["event"]
+        ).version
+
+    assert overwrite(events(spark, 7).where("id > 5")) == 1
+    assert [row["id"] for row in rows(tmp_path / "t", id="id")] == [0, 1, 2, 3, 4, 6]
+    with pytest.raises(PredicateViolationError, match="event:n"):
+        overwrite(events(spark, 7))
+    assert (
+        dvs.write_table(events(spark, 2), tmp_path / "t", mode="overwrite", variant_columns=["event"]).rows
+        == 2
+    )
+    assert len(rows(tmp_path / "t", id="id")) == 2
 
 
 def test_a_given_shredding_schema_and_none_are_kept(spark: SparkSession, tmp_path: Path):
