@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import engines
-from measure import measure, report
+from measure import measure, report, size_of
 
 # One query, ready to run; it returns a number of rows, so that engines can be compared.
 Query = Callable[[], int]
@@ -129,8 +129,9 @@ ENGINES: dict[str, Callable[[Path], dict[str, Query]]] = {
 }
 
 
-def main(engine: str, query: str, target: str) -> None:
-    run = ENGINES[engine](Path(target))[query]
+def main(engine: str, query: str, folder: str) -> None:
+    target = Path(folder)
+    run = ENGINES[engine](target)[query]
     if query in ("count", "selective"):
         run()
         runs = [measure(run) for _ in range(5)]
@@ -138,7 +139,7 @@ def main(engine: str, query: str, target: str) -> None:
         cost = replace(cost, wall_seconds=statistics.median(run.wall_seconds for run, _ in runs))
     else:
         cost, rows = measure(run)
-    report(cost, rows=rows)
+    report(cost, rows=rows, bytes_of_table=size_of(target))
     # Sail's server keeps a process from ending.
     os._exit(0)
 

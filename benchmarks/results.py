@@ -19,9 +19,12 @@ TITLES = {
     "write": "JSON lines to a shredded table",
     "count": "count over one path (x > 900000), warm",
     "json": "all rows to JSON text",
+    "selective": "a query that 1 % of the files can match",
     "load": "log of 1,000,000 files to a snapshot",
+    "plan": "the same, and files picked by a path",
 }
-COLUMNS = f"{'rows/CPU-s':>11} {'rows/s':>11} {'wall s':>8} {'peak MB':>8} {'MB out':>8} {'ours is':>8}"
+WIDTHS = {"rows/CPU-s": 11, "rows/s": 11, "wall s": 8, "peak MB": 8, "MB in": 8, "MB out": 8, "ours is": 8}
+COLUMNS = " ".join(f"{name:>{width}}" for name, width in WIDTHS.items())
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ def _render_row(flow: Flow, outcome: Outcome, ours: float | None, rate: str) -> 
         f"{_number(facts['rows_per_second']):>11}",
         f"{facts['wall_seconds']:>8.3f}",
         f"{facts['peak_megabytes']:>8.0f}",
+        f"{_number(facts.get('megabytes_in')):>8}",
         f"{_number(facts.get('megabytes_out')):>8}",
         f"{ours / facts[rate]:>7.1f}x" if ours and rate in facts else "",
     )

@@ -41,13 +41,16 @@ WRITES = (
 )
 COUNTS = tuple(Flow("count", flow.name, flow.engine) for flow in WRITES if flow.source in ("events", "clean"))
 TEXTS = tuple(Flow("json", flow.name, flow.engine) for flow in COUNTS if flow.engine != "pyarrow")
-# Files take the place of rows. The plan of a selective predicate on the same log goes here.
+SELECTIVE = tuple(Flow("selective", name, name, "sorted") for name in (OURS, "duckdb", "spark", "sail"))
+# Files take the place of rows.
 LOADS = (
     Flow("load", OURS, "ours", "log"),
     Flow("load", "deltalake", "deltalake", "log"),
     Flow("load", "delta-spark, inputFiles", "spark", "log"),
+    Flow("plan", OURS, "ours", "log"),
+    Flow("plan", "deltalake, its load", "deltalake", "log"),
 )
-FLOWS = (*WRITES, *COUNTS, *TEXTS, *LOADS)
+FLOWS = (*WRITES, *COUNTS, *TEXTS, *SELECTIVE, *LOADS)
 TARGETS = (
     Target("rows per CPU-second", "write", OURS, "rows_per_cpu_second", 400_000, at_least=True),
     Target(
@@ -62,7 +65,9 @@ TARGETS = (
     Target("seconds", "count", OURS, "wall_seconds", 0.06),
     Target("rows per second", "json", OURS, "rows_per_second", 1_000_000, at_least=True),
     Target("rows per second", "json", "ours, shredding=None", "rows_per_second", 800_000, at_least=True),
+    Target("% of the bytes read", "selective", OURS, "percent_in", 1.5),
     Target("peak MB", "load", OURS, "peak_megabytes", 1000),
+    Target("peak MB", "plan", OURS, "peak_megabytes", 1000),
 )
 
 
@@ -101,24 +106,30 @@ def generate_sources(rows: int, names: set[str]) -> dict[str, Path]:
     """Return the inputs of these names, generated where they are not there yet."""
     CACHE.mkdir(parents=True, exist_ok=True)
     sources = {name: CACHE / f"{name}-{rows}.ndjson" for name in names | {"events"}}
-    if "log" in names:
-        sources["log"] = CACHE / f"log-{generate_log.FILES}"
-        if not sources["log"].exists():
-            _generate(sources["log"], generate_log.FILES, [], "generate_log.py")
+    if "sorted" in names:
+        names = names | {"clean"}
     options: dict[str, list[str]] = {"events": [], "shuffled": ["--shuffle"], "clean": ["--clean"]}
     for name, flags in options.items():
-        if name in names and not sources[name].exists():
-            _generate(sources[name], rows, flags)
+        if name in names:
+            _generate(CACHE / f"{name}-{rows}.ndjson", "generate.py", str(rows), *flags)
     if "four" in names and not sources["four"].exists():
         _repeat(sources["events"], sources["four"], times=4)
+    if "sorted" in names:
+        sources["sorted"] = CACHE / f"sorted-{rows}"
+        _generate(sources["sorted"], "generate_sorted.py", str(CACHE / f"clean-{rows}.ndjson"))
+    if "log" in names:
+        sources["log"] = CACHE / f"log-{generate_log.FILES}"
+        _generate(sources["log"], "generate_log.py", str(generate_log.FILES))
     return sources
 
 
-def _generate(out: Path, rows: int, flags: list[str], generator: str = "generate.py") -> None:
+def _generate(out: Path, generator: str, *arguments: str) -> None:
+    if out.exists():
+        return
     # A generator that was stopped must not leave a file that looks whole.
     partial = out.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    subprocess.run([sys.executable, HERE / generator, partial, str(rows), *flags], check=True)
+    subprocess.run([sys.executable, HERE / generator, partial, *arguments], check=True)
     partial.rename(out)
 
 
@@ -150,8 +161,9 @@ def fastest(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def _run(flow: Flow, source: Path) -> Outcome:
-    if flow.work == "load":
-        return run_worker(HERE / "planning.py", flow.engine, flow.work, str(source))
+    if flow.source in ("log", "sorted"):
+        script = "planning.py" if flow.source == "log" else "read.py"
+        return run_worker(HERE / script, flow.engine, flow.work, str(source))
     target = CACHE / "out" / flow.name.replace(" ", "_")
     if flow.work != "write":
         return run_worker(HERE / "read.py", flow.engine, flow.work, str(target))
@@ -171,6 +183,8 @@ def _derive(outcome: Outcome, rows: int) -> Outcome:
         facts["rows_per_cpu_second"] = rows / facts["cpu_seconds"]
     if "bytes_out" in facts:
         facts["megabytes_out"] = facts["bytes_out"] / 1e6
+    if "bytes_of_table" in facts:
+        facts["percent_in"] = facts["megabytes_in"] * 1e8 / facts["bytes_of_table"]
     return Outcome(outcome.engine, facts)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from operator import attrgetter
+from string import ascii_letters, digits
 from typing import Any, TypeAlias
 
 import msgspec
@@ -36,6 +36,7 @@ __all__ = [
     "TOMBSTONES_SCHEMA",
     "Checkpoint",
     "Snapshot",
+    "are_plain",
     "encoded_path",
     "files_table",
     "replay",
@@ -45,7 +46,7 @@ __all__ = [
 
 FileKey: TypeAlias = tuple[str, str | None]
 
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9/_.=-]*", re.ASCII)
+_PLAIN_CHARACTERS = f"{ascii_letters}{digits}/_.=-".encode()
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 
@@ -178,9 +179,13 @@ def tombstones_table(removes: Sequence[RemoveFile]) -> pa.Table:
 
 def encoded_path(text: str) -> str | None:
     """Return a path as the log has it, None where it is what `encode_path` gives."""
-    if _PLAIN_PATH.fullmatch(text) or encode_path(decode_path(text)) == text:
-        return None
-    return text
+    return None if encode_path(decode_path(text)) == text else text
+
+
+def are_plain(paths: pa.StringArray) -> bool:
+    """Tell whether paths have no character that could be encoded; `False` may be wrong."""
+    characters = paths.buffers()[2]
+    return characters is None or not characters.to_pybytes().translate(None, _PLAIN_CHARACTERS)
 
 
 def replay(

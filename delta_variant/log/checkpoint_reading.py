@@ -33,6 +33,7 @@ from ..snapshot import (
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
     Checkpoint,
+    are_plain,
     encoded_path,
     files_table,
     tombstones_table,
@@ -301,7 +302,6 @@ def _decode_paths(paths: Any) -> Any:
 
 
 def _encoded_paths(paths: Any) -> Any:
-    special = pc.match_substring_regex(paths, "[^A-Za-z0-9/_.=-]")
-    if not pc.any(special).as_py():
+    if are_plain(paths):
         return None
     return pa.array([path and encoded_path(path) for path in paths.to_pylist()], pa.string())

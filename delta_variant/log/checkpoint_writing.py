@@ -28,7 +28,7 @@ from ..schema import (
     stats_columns,
     to_arrow_type,
 )
-from ..snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Snapshot, replay_tombstones
+from ..snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Snapshot, are_plain, replay_tombstones
 from ..store import Store, put
 from .checkpoint_reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS
 from .listing import LAST_CHECKPOINT, LOG, checkpoint_hint, list_log
@@ -256,11 +256,7 @@ def _array(batch: pa.RecordBatch, field: pa.Field[Any], names: Mapping[str, str]
 
 
 def _encode_paths(paths: Any) -> Any:
-    special = pc.match_substring_regex(paths, "[^A-Za-z0-9/_.=-]")
-    if not pc.any(special).as_py():
-        return paths
-    encoded = [encode_path(path) for path in paths.filter(special).to_pylist()]
-    return pc.replace_with_mask(paths, special, pa.array(encoded, paths.type))
+    return paths if are_plain(paths) else pa.array(map(encode_path, paths.to_pylist()), paths.type)
 
 
 @dataclass(frozen=True)

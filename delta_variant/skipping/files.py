@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -24,6 +24,9 @@ __all__ = ["file_bounds", "partition_matches", "partition_test"]
 # The stubs of pyarrow do not narrow arrays by their types.
 Array: TypeAlias = Any
 TextReader: TypeAlias = Callable[[Array, pa.DataType], Array]
+
+FILES_AT_ONCE = 100_000
+"""Of how many files single values are held as text."""
 
 SIDES = ("minValues", "maxValues", "nullCount")
 
@@ -47,7 +50,16 @@ def file_bounds(snapshot: Snapshot, leaves: Collection[Leaf]) -> dict[Leaf, Boun
         if (leaf.path is None or has_variant_bounds)
         and (names := _physical_names(leaf.names, snapshot.schema, mode)) is not None
     }
-    return _Statistics.of(snapshot, known.values()).bounds(known)
+    texts = snapshot.files["stats"]
+    starts = range(0, max(len(texts), 1), FILES_AT_ONCE)
+    parts = [_Statistics.of(texts.slice(at, FILES_AT_ONCE), known.values()).bounds(known) for at in starts]
+    return {leaf: _joined([part[leaf] for part in parts]) for leaf in known}
+
+
+def _joined(parts: Sequence[Bounds]) -> Bounds:
+    return Bounds(
+        *(pa.concat_arrays([getattr(part, each.name) for part in parts]) for each in fields(Bounds))
+    )
 
 
 def _physical_names(
@@ -70,14 +82,14 @@ def _field(struct: DataType, name: str) -> StructField | None:
 
 @dataclass(frozen=True)
 class _Statistics:
-    """Single values out of the statistics of all files, as text, by where they stand in the JSON."""
+    """Single values out of the statistics of files, as text, by where they stand in the JSON."""
 
     texts: Mapping[tuple[str, ...], Array]
 
     @classmethod
-    def of(cls, snapshot: Snapshot, columns: Collection[tuple[str, ...]]) -> _Statistics:
+    def of(cls, texts: Array, columns: Collection[tuple[str, ...]]) -> _Statistics:
         places = [("numRecords",), *dict.fromkeys((side, *names) for names in columns for side in SIDES)]
-        columns_of_text = stats.texts_at(snapshot.files["stats"], places)
+        columns_of_text = stats.texts_at(texts, places)
         return cls(dict(zip(places, columns_of_text, strict=True)))
 
     def bounds(self, known: Mapping[Leaf, tuple[str, ...]]) -> dict[Leaf, Bounds]:
