@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from planting import (
     EMPTY,
@@ -23,9 +24,10 @@ from planting import (
 )
 
 import delta_variant as dv
-from delta_variant import stats
+from delta_variant import log, stats
 from delta_variant.audit import RULES
 from delta_variant.conformance.parquet_annotation import annotate
+from delta_variant.store import open_store
 
 FAULTS: dict[str, tuple[str, str, bool, Callable[[Table], None]]] = {}
 FEATURES = ["variantType", "variantShredding"]
@@ -711,6 +713,18 @@ def more_nulls_than_rows(table):
 @breaks("AU11", repairable=True)
 def rows_that_are_not_there(table):
     table.edit_stats(lambda statistics: statistics.update(numRecords=7))
+
+
+@breaks("AU17")
+def two_statistics_of_one_file(table):
+    table.set_property("delta.checkpoint.writeStatsAsStruct", "true")
+    log.write_checkpoint(open_store(table.path), 0, now=0, unique_id="")
+    (checkpoint,) = table.log.glob("*.checkpoint.parquet")
+    rows = pq.read_table(checkpoint).to_pylist()
+    for row in rows:
+        if row["add"] is not None:
+            row["add"]["stats"] = row["add"]["stats"].replace('"numRecords":4', '"numRecords":5')
+    pq.write_table(pa.Table.from_pylist(rows, pq.read_schema(checkpoint)), checkpoint)
 
 
 @breaks("ST15")

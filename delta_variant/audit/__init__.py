@@ -13,7 +13,7 @@ from .bound_rules import BOUND_RULES
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
 from .findings import SEVERITIES, Finding, Severity, held_against
 from .log_survey import survey
-from .statistics_rules import FILE_STATISTICS_RULES
+from .statistics_rules import CHECKPOINT_STATISTICS_RULES, FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
 from .table_rules import LOG_RULES, TABLE_RULES
 
@@ -24,6 +24,7 @@ THREADS = 8
 RULES = (
     *LOG_RULES,
     *TABLE_RULES,
+    *CHECKPOINT_STATISTICS_RULES,
     *FILE_RULES,
     *FILE_STATISTICS_RULES,
     *COLUMN_RULES,
@@ -85,7 +86,10 @@ def audit_table(
     log = survey(place, version)
     subject = TableSubject(log)
     chosen = _chosen(log.files, files, place)
-    findings = [*held_against(LOG_RULES, log), *held_against(TABLE_RULES, subject)]
+    findings = [
+        *held_against(LOG_RULES, log),
+        *held_against(TABLE_RULES + CHECKPOINT_STATISTICS_RULES, subject),
+    ]
     audited = []
     with ThreadPoolExecutor(THREADS) as threads:
         for file, found in threads.map(lambda add: _audit_file(FileSubject(subject, add, data)), chosen):

@@ -23,6 +23,7 @@ from ..actions import (
     file_key,
 )
 from ..errors import DeltaVariantError, MalformedLogError, StoreError, TableNotFoundError
+from ..log.listing import CHECKPOINT, COMMIT, LAST_CHECKPOINT, LOG
 from ..snapshot import Snapshot, files_table
 from ..store import Store
 from .findings import Fault
@@ -31,12 +32,6 @@ __all__ = ["LogSurvey", "survey"]
 
 THREADS = 16
 
-LOG = "_delta_log"
-COMMIT = re.compile(r"(\d{20})\.json")
-CHECKPOINT = re.compile(
-    r"(?P<version>\d{20})\.checkpoint"
-    r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.[0-9A-Fa-f-]{36})?\.(?:parquet|json)"
-)
 PREFIX = re.compile(r"line, (?:line|action) 1: ")
 
 Kind = TypeVar("Kind", Protocol, Metadata)
@@ -247,7 +242,7 @@ class _LastCheckpoint(msgspec.Struct):
 
 def last_checkpoint(subject: LogSurvey) -> Iterator[Fault]:
     """L6: `_last_checkpoint` names a checkpoint that is there."""
-    data = store.read_if_present(subject.store, f"{LOG}/_last_checkpoint")
+    data = store.read_if_present(subject.store, LAST_CHECKPOINT)
     if data is None:
         return
     try:
@@ -261,29 +256,15 @@ def last_checkpoint(subject: LogSurvey) -> Iterator[Fault]:
         yield Fault(f"_last_checkpoint names version {version}, which has no checkpoint", version)
 
 
-class _Checksum(msgspec.Struct, rename="camel"):
-    table_size_bytes: int | None = None
-    num_files: int | None = None
-
-
 def checksums(subject: LogSurvey) -> Iterator[Fault]:
     """L8: the version checksum says what the snapshot has."""
-    name = f"{subject.version:020d}.crc"
-    if subject.snapshot is None or name not in subject.names:
+    if subject.snapshot is None:
         return
-    data = store.read_if_present(subject.store, f"{LOG}/{name}")
     try:
-        checksum = msgspec.json.decode(data or b"", type=_Checksum)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        yield Fault(f"{name} cannot be understood ({error})", subject.version)
-        return
-    snapshot = subject.snapshot
-    for what, said, counted in (
-        ("numFiles", checksum.num_files, snapshot.num_files),
-        ("tableSizeBytes", checksum.table_size_bytes, snapshot.num_bytes),
-    ):
-        if said is not None and said != counted:
-            yield Fault(f"{name} says {what} is {said:,}, and the log comes to {counted:,}", subject.version)
+        sentences = log.checksum_discrepancies(subject.snapshot)
+    except StoreError as error:
+        sentences = [str(error)]
+    yield from (Fault(sentence, subject.version) for sentence in sentences)
 
 
 def in_commit_timestamps(subject: LogSurvey) -> Iterator[Fault]:

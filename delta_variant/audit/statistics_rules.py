@@ -6,13 +6,30 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
+from .. import log
 from ..data_types import VARIANT, DataType, StructType
-from ..errors import InvalidStatisticsError
-from ..stats import FileStatistics, comparable, is_shortened, leaves_of, value_at
+from ..errors import InvalidStatisticsError, MalformedLogError
+from ..stats import (
+    FileStatistics,
+    comparable,
+    decode,
+    describe_bound,
+    is_shortened,
+    leaves_of,
+    value_at,
+)
 from .findings import Fault, Rule
-from .subjects import FileSubject
+from .subjects import FileSubject, TableSubject
 
-__all__ = ["DANGER", "FILE_STATISTICS_RULES", "REPAIR", "SIDES", "UNUSED", "is_false_null_count"]
+__all__ = [
+    "CHECKPOINT_STATISTICS_RULES",
+    "DANGER",
+    "FILE_STATISTICS_RULES",
+    "REPAIR",
+    "SIDES",
+    "UNUSED",
+    "is_false_null_count",
+]
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -146,9 +163,68 @@ def is_false_null_count(subject: FileSubject, said: int, found: int) -> bool:
     return (said == 0 and found > 0) or (said == subject.stats.num_records and found < said)
 
 
+# Statistics that a checkpoint says twice.
+
+
+def _said_otherwise(subject: TableSubject) -> Iterator[Fault]:
+    snapshot = subject.survey.snapshot
+    if snapshot is None:
+        return
+    types = dict(_ordinary_columns(subject.physical))
+    try:
+        for file_path, text, parsed in log.statistics_twice(snapshot):
+            for what in _differences(_decoded(text), _decoded(parsed), types):
+                sentence = f"stats and stats_parsed of the newest checkpoint differ in {what}"
+                yield Fault(sentence, file_path=file_path)
+    except MalformedLogError as error:
+        yield Fault(f"stats_parsed of the newest checkpoint cannot be understood ({error})")
+
+
+def _decoded(text: str) -> FileStatistics:
+    try:
+        return decode(text)
+    except InvalidStatisticsError:
+        return FileStatistics()
+
+
+def _differences(
+    said: FileStatistics, parsed: FileStatistics, types: Mapping[Path, DataType]
+) -> Iterator[str]:
+    """Yield what both have and do not agree on: either may leave out what it has no form for."""
+    if None not in (said.num_records, parsed.num_records) and said.num_records != parsed.num_records:
+        yield "numRecords"
+    for path, count in leaves_of(parsed.null_count):
+        if value_at(said.null_count, path) not in (None, count):
+            yield f"nullCount of {'.'.join(path)}"
+    for side, texts, others in zip(SIDES, _bounds(said), _bounds(parsed), strict=True):
+        for path, other in leaves_of(others):
+            text = value_at(texts, path)
+            if text is not None and not _is_same(text, other, types.get(path)):
+                yield f"{side} of {'.'.join(path)}"
+
+
+def _is_same(text: Any, other: Any, data_type: DataType | None) -> bool:
+    """Tell whether two bounds are one; those of a column that is not ordinary are of a Variant."""
+    if data_type is None:
+        return bool(text == other) or _variant_bounds(text) == _variant_bounds(other)
+    values = comparable(text, data_type), comparable(other, data_type)
+    return None in values or values[0] == values[1] or _is_near(*values)
+
+
+def _variant_bounds(text: Any) -> Any:
+    try:
+        return describe_bound(text).bounds if isinstance(text, str) else None
+    except InvalidStatisticsError:
+        return None
+
+
 REPAIR = "`delta-variant repair` computes it anew"
 UNUSED = "readers take it for absent, so no file is skipped by it; `delta-variant repair` computes it anew"
 DANGER = "a reader that skips by it loses rows; `delta-variant repair` computes it anew"
+
+CHECKPOINT_STATISTICS_RULES: tuple[Rule[TableSubject], ...] = (
+    Rule("AU17", "error", _said_otherwise, "readers take either of the two; write another checkpoint"),
+)
 
 FILE_STATISTICS_RULES: tuple[Rule[FileSubject], ...] = (
     Rule("ST19", "error", _not_statistics, UNUSED),

@@ -3,6 +3,7 @@
 `load_snapshot` parses; whether this library may read or write what it finds is for `features` to say.
 """
 
+from .checkpoint_reading import statistics_twice
 from .checkpoint_writing import write_checkpoint
 from .checksum import checksum_discrepancies
 from .commits import CommitActions, read_commits, write_commit
@@ -16,6 +17,7 @@ __all__ = [
     "load_snapshot",
     "read_commits",
     "refresh",
+    "statistics_twice",
     "table_exists",
     "write_checkpoint",
     "write_commit",

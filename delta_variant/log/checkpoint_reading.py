@@ -33,16 +33,17 @@ from ..snapshot import (
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
     Checkpoint,
+    Snapshot,
     are_plain,
     encoded_path,
     files_table,
     tombstones_table,
 )
 from ..store import Store, read
-from .listing import LOG, CheckpointFiles
+from .listing import LOG, CheckpointFiles, list_log
 from .parsed_statistics import to_text
 
-__all__ = ["ADD_FIELDS", "DELETION_VECTOR_FIELDS", "REMOVE_FIELDS", "read_checkpoint"]
+__all__ = ["ADD_FIELDS", "DELETION_VECTOR_FIELDS", "REMOVE_FIELDS", "read_checkpoint", "statistics_twice"]
 
 ADD_FIELDS = {
     "path": "path",
@@ -111,6 +112,31 @@ def read_checkpoint(store: Store, files: CheckpointFiles) -> Checkpoint:
     return _join([Checkpoint(actions, manifest.files, manifest.tombstones), *parts])
 
 
+def statistics_twice(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    """Yield path, `stats`, and `stats_parsed` as text, of the files for which the newest checkpoint has both.
+
+    Raises MalformedLogError for a checkpoint that cannot be read.
+    """
+    store = snapshot.store
+    checkpoints = list_log(store, None).checkpoints
+    newest = next((files.paths for files in checkpoints if files.version <= snapshot.version), ())
+    actions = [action for part in _read_files(store, newest) for action in part.actions]
+    sidecars = _paths_of(action for action in actions if isinstance(action, Sidecar))
+    for path in (*newest, *sidecars):
+        if path.endswith(".parquet"):
+            with _naming(f"{store.uri}/{path}"):
+                yield from _read_statistics_twice(_open(read(store, path)))
+
+
+def _read_statistics_twice(file: pq.ParquetFile) -> Iterator[tuple[str, str, str]]:
+    fields = ("path", "stats", STATS_PARSED)
+    for adds in _raw_adds(file, fields):
+        if set(fields) <= set(adds.type.names):
+            paths, texts, parsed = (pc.struct_field(adds, name) for name in fields)
+            rows = zip(paths.to_pylist(), texts.to_pylist(), to_text(parsed).to_pylist(), strict=True)
+            yield from ((decode_path(path), *both) for path, *both in rows if None not in both)
+
+
 def _paths_of(sidecars: Iterable[Sidecar]) -> list[str]:
     return [f"{LOG}/_sidecars/{decode_path(sidecar.path)}" for sidecar in sidecars]
 
@@ -153,8 +179,12 @@ def _decode_json(data: bytes, name: str) -> Checkpoint:
     )
 
 
+def _open(data: bytes) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
+
+
 def _decode_parquet(data: bytes, name: str) -> Checkpoint:
-    file = pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
+    file = _open(data)
     return Checkpoint(
         [action for kind in _TABLE_ACTIONS for action in _read_actions(file, kind)],
         _read_adds(file, name),
@@ -177,14 +207,18 @@ def _without_nulls(value: Any) -> Any:
 
 def _read_adds(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
     fields = [*ADD_FIELDS, *([STATS_PARSED] if _lacks_text(file) else [])]
-    instants = frozenset(_int96_leaves(file))
     with _naming(name):
-        for adds in _read_column(file, "add", [f"add.{field}" for field in fields]):
+        for adds in _raw_adds(file, fields):
             columns = _columns(adds, ADD_FIELDS)
             if STATS_PARSED in adds.type.names:
-                parsed = _in_utc(pc.struct_field(adds, STATS_PARSED), f"add.{STATS_PARSED}", instants)
-                columns["stats"] = _with_parsed(columns.get("stats"), parsed)
+                columns["stats"] = _with_parsed(columns.get("stats"), pc.struct_field(adds, STATS_PARSED))
             yield _batch(columns, len(adds), FILES_SCHEMA)
+
+
+def _raw_adds(file: pq.ParquetFile, fields: Iterable[str]) -> Iterator[Any]:
+    instants = frozenset(_int96_leaves(file))
+    for adds in _read_column(file, "add", [f"add.{field}" for field in fields]):
+        yield _in_utc(adds, "add", instants)
 
 
 def _read_removes(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,8 @@ from ..errors import MalformedLogError
 from ..store import Store, list_files, read_if_present
 
 __all__ = [
+    "CHECKPOINT",
+    "COMMIT",
     "LAST_CHECKPOINT",
     "LOG",
     "CheckpointFiles",
@@ -25,9 +27,9 @@ __all__ = [
 LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
 
-_COMMIT = re.compile(r"(\d{20})\.json")
+COMMIT = re.compile(r"(\d{20})\.json")
 _COMPACTION = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
-_CHECKPOINT = re.compile(
+CHECKPOINT = re.compile(
     r"(?P<version>\d{20})\.checkpoint"
     r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<unique>[0-9A-Fa-f-]{36}))?\.(?:parquet|json)"
 )
@@ -114,7 +116,7 @@ def list_log(store: Store, start: int | None) -> Listing:
     # "." sorts before every digit and letter, so this is just before the first file of version `start`.
     after = None if start is None else f"{LOG}/{start:020d}"
     names = [path.removeprefix(f"{LOG}/") for path in list_files(store, LOG, after)]
-    commits = frozenset(int(found[1]) for name in names if (found := _COMMIT.fullmatch(name)))
+    commits = frozenset(int(found[1]) for name in names if (found := COMMIT.fullmatch(name)))
     compactions = (
         Span(int(found[1]), int(found[2])) for name in names if (found := _COMPACTION.fullmatch(name))
     )
@@ -125,7 +127,7 @@ def list_log(store: Store, start: int | None) -> Listing:
 def _complete_checkpoints(names: Iterable[str]) -> Iterator[CheckpointFiles]:
     by_parts: dict[tuple[int, int], dict[int, str]] = {}
     for name in names:
-        if not (found := _CHECKPOINT.fullmatch(name)):
+        if not (found := CHECKPOINT.fullmatch(name)):
             continue
         version = int(found["version"])
         if found["parts"] is None:
