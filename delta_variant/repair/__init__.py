@@ -74,14 +74,33 @@ def repair_table(
     ValueError for a path in `files` that the table does not have.
     """
     snapshot = log.load_snapshot(table, storage_options=storage_options)
+    check_may_repair(snapshot)
+    chosen = [add["path"] for add in _chosen(snapshot, files)]
+    found = judge_files(snapshot, chosen, max_variant_stats_paths)
+    result = Repair(snapshot.uri, snapshot.version, len(chosen), found, None)
+    return result if dry_run else commit_repair(snapshot, result)
+
+
+def check_may_repair(snapshot: Snapshot) -> None:
+    """Raise UnsupportedFeatureError or ProtocolError for a table that this version cannot commit to."""
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
+
+
+def judge_files(
+    snapshot: Snapshot, files: Collection[str], max_variant_stats_paths: int
+) -> tuple[FileRepair, ...]:
+    """Return those of the files of a snapshot whose statistics are not right."""
     statistics = TableStatistics.of(snapshot, max_variant_stats_paths)
-    adds = {add["path"]: add for add in _chosen(snapshot, files)}
-    found = tuple(repair for add in adds.values() if (repair := _judge(statistics, add)) is not None)
-    result = Repair(snapshot.uri, snapshot.version, len(adds), found, None)
-    if dry_run or not result.repairable:
-        return result
-    return replace(result, committed=_commit(snapshot, adds, result))
+    judged = (_judge(statistics, add) for add in _chosen(snapshot, files))
+    return tuple(repair for repair in judged if repair is not None)
+
+
+def commit_repair(snapshot: Snapshot, repair: Repair) -> Repair:
+    """Commit what was computed for files of a snapshot; raises CommitConflictError where one was changed."""
+    if not repair.repairable:
+        return repair
+    adds = {add["path"]: add for add in _chosen(snapshot, [file.path for file in repair.repairable])}
+    return replace(repair, committed=_commit(snapshot, adds, repair))
 
 
 def _chosen(snapshot: Snapshot, files: Collection[str] | None) -> list[dict[str, Any]]:
