@@ -18,7 +18,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PYO3_BUILD_EXTENSION_MODULE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build check test browser conformance fuzz bench demo clean
+.PHONY: build check test browser conformance fuzz bench demo demo-spark clean
 .DEFAULT_GOAL := build
 
 build: .venv/built
@@ -87,6 +87,10 @@ demo: build $(DEMO)/bioregistry.ndjson
 	  -c license=entry:license::string --where "entry:license::string like 'CC0%'" --limit 10
 	@printf '\n== The statistics that other engines skip files by ==\n'
 	$(BIN)/delta-variant stats $(DEMO)/registry
+
+demo-spark: build $(DEMO)/bioregistry.ndjson
+	rm -rf $(DEMO)/spark
+	$(BIN)/python examples/spark_pipeline.py $(DEMO) $(DEMO)/spark --master 'local[2]'
 
 # Bioregistry is MIT, its data CC0. Its one JSON object becomes one line for each prefix.
 $(DEMO)/bioregistry.ndjson: | build

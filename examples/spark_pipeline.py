@@ -2,9 +2,9 @@
 
     python examples/spark_pipeline.py LINES FOLDER [--master local[2]]
 
-`bronze` keeps every line as a Variant, shredded; a line that is no JSON goes to `rejects`. `silver` has some of
-its paths as typed columns. Both are streamed into: started again, the pipeline takes what is new, once. Here it
-is for Bioregistry, of which `make demo` makes a file.
+LINES is a folder of `.ndjson` files. `bronze` keeps every line as a Variant, shredded; a line that is no JSON
+goes to `rejects`. `silver` has some of its paths as typed columns. Both are streamed into: started again, the
+pipeline takes what is new, once. The paths are those of Bioregistry, of which `make demo` makes a file.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def main() -> None:
 
 def lines_to_bronze(spark: SparkSession, lines: str, bronze: str, folder: str) -> Any:
     """Return a stream of lines into a table, each line once."""
-    text = spark.readStream.text(lines).withColumnRenamed("value", "entry")
+    text = (
+        spark.readStream.option("pathGlobFilter", "*.ndjson").text(lines).withColumnRenamed("value", "entry")
+    )
     write = dvs.batch_writer(
         bronze, variant_columns=["entry"], on_invalid="reject", rejects=f"{folder}/rejects"
     )
@@ -98,7 +100,7 @@ def start(master: str | None) -> SparkSession:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="JSON lines to bronze, bronze to silver, and an audit.")
-    parser.add_argument("lines", help="a folder or file of JSON lines")
+    parser.add_argument("lines", help="a folder of .ndjson files")
     parser.add_argument("folder", help="where the tables, the checkpoints and the rejects are put")
     parser.add_argument("--master", default=None, help="local[2], say; spark-submit knows its own")
     return parser.parse_args()

@@ -1,0 +1,81 @@
+"""The Spark pipeline and Delta's own JARs in one session: each changes and reads what the other wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from interop.tables import in_order, load, rows_by_spark, rows_by_us
+from pyspark.sql import DataFrame, SparkSession
+
+import delta_variant as dv
+from delta_variant import spark as dvs
+
+COLUMNS = {"id": "id", "n": "event:n::int", "text": "to_json(event)"}
+PROPERTIES = [{}, {"delta.enableDeletionVectors": "true"}, {"delta.columnMapping.mode": "name"}]
+
+
+def events(spark: SparkSession, first: int, count: int) -> DataFrame:
+    return spark.range(first, first + count, 1, 2).selectExpr("id", "concat('{\"n\":', id, '}') AS event")
+
+
+def rows_by_tasks(spark: SparkSession, table: Path) -> list[dict[str, object]]:
+    return in_order(row.asDict() for row in dvs.read_table(spark, table, columns=COLUMNS).collect())
+
+
+@pytest.mark.parametrize("properties", PROPERTIES, ids=lambda each: "".join(each) or "plain")
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE {table} SET event = parse_json('{{\"n\":-1}}') WHERE id % 10 = 3",
+        "DELETE FROM {table} WHERE event:n::int BETWEEN 5 AND 8",
+        "MERGE INTO {table} t "
+        "USING (SELECT id + 35 AS id, parse_json('{{\"n\":-2}}') AS event FROM range(10)) s "
+        "ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.event = s.event WHEN NOT MATCHED THEN INSERT *",
+        "OPTIMIZE {table}",
+    ],
+    ids=lambda change: change.split()[0],
+)
+def test_what_spark_sql_does_to_our_table_is_read_and_appended_to(
+    spark: SparkSession, tmp_path: Path, change: str, properties: dict[str, str]
+):
+    table = tmp_path / "t"
+    dvs.write_table(events(spark, 0, 20), table, variant_columns=["event"], configuration=properties)
+    dvs.write_table(events(spark, 20, 20), table, variant_columns=["event"], mode="append")
+    spark.sql(change.format(table=f"delta.`{table}`"))
+    dvs.write_table(events(spark, 100, 5), table, variant_columns=["event"], mode="append")
+
+    theirs = rows_by_spark(spark, table, COLUMNS)
+    assert rows_by_tasks(spark, table) == rows_by_us(table, COLUMNS) == theirs
+    assert len(theirs) in (41, 45, 50)
+    # Spark keeps our table clean: it writes bounds of Variants as it is set to in these tests.
+    audit = dv.audit_table(table, data=True)
+    assert [finding for finding in audit.findings if finding.severity == "error"] == []
+
+
+def test_a_table_of_spark_is_appended_to_merged_and_read_back(spark: SparkSession, tmp_path: Path):
+    table = tmp_path / "t"
+    parsed = events(spark, 0, 20).selectExpr("id", "parse_json(event) AS event")
+    parsed.write.format("delta").option("delta.enableVariantShredding", "true").save(str(table))
+    dvs.write_table(events(spark, 20, 10), table, variant_columns=["event"], mode="append")
+    dvs.write_table(parsed, table, mode="append")
+    assert load(spark, table).count() == 50
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id >= 25")
+    assert rows_by_tasks(spark, table) == rows_by_spark(spark, table, COLUMNS)
+
+
+def test_streams_of_both_sides_meet_in_one_table(spark: SparkSession, tmp_path: Path):
+    dvs.register(spark)
+    source, target = tmp_path / "source", tmp_path / "target"
+    events(spark, 0, 10).selectExpr("id", "parse_json(event) AS event").write.format("delta").save(
+        str(source)
+    )
+    by_us = spark.readStream.format("delta_variant").load(str(source))
+    by_spark = spark.readStream.format("delta").load(str(source)).selectExpr("id + 10 AS id", "event")
+    ours = by_us.writeStream.foreachBatch(dvs.batch_writer(target))
+    for name, stream in (("ours", ours), ("theirs", by_spark.writeStream.format("delta"))):
+        stream = stream.option("checkpointLocation", str(tmp_path / name)).trigger(availableNow=True)
+        query = stream.start() if name == "ours" else stream.start(str(target))
+        query.awaitTermination()
+    assert [row["id"] for row in rows_by_tasks(spark, target)] == sorted(range(20), key=str)
+    assert len(dv.load_snapshot(target).txns) == 2
