@@ -98,6 +98,20 @@ def _megabytes_in() -> float:
     return sum(_field(process, "io", "rchar") for process in _processes()) / 1e6
 
 
+def peak_of(word: str) -> float:
+    """Return the greatest peak, in MB, of one descendant whose command line has a word and is no JVM's."""
+    peaks = (_field(process, "status", "VmHWM") for process in _processes() if _is_of(process, word))
+    return round(max(peaks, default=0) / 1024, 1)
+
+
+def _is_of(process: int, word: str) -> bool:
+    try:
+        command = Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return word in command and "java" not in command.split("\0")[0] and process != os.getpid()
+
+
 def _processes() -> Iterator[int]:
     """Yield this process and all its descendants."""
     parents = {

@@ -75,6 +75,26 @@ def spark(target: Path) -> dict[str, Query]:
     return _spark_sql(session)
 
 
+def ours_on_spark(target: Path) -> dict[str, Query]:
+    from delta_variant import spark as dvs
+
+    session = engines.spark_session()
+
+    def selective() -> int:
+        columns = {"user": "event:user.id::bigint"}
+        where = "event:x::bigint >= 500000 and event:x::bigint < 505000"
+        found = dvs.read_table(session, target, columns=columns, where=where)
+        return int(found.selectExpr("sum(user)").collect()[0][0])
+
+    return {"selective": selective}
+
+
+def delta_on_spark(target: Path) -> dict[str, Query]:
+    session = engines.delta_session()
+    session.read.format("delta").load(str(target)).createOrReplaceTempView("events")
+    return _spark_sql(session)
+
+
 def sail(target: Path) -> dict[str, Query]:
     session = engines.sail_session()
     session.read.format("delta").load(str(target)).createOrReplaceTempView("events")
@@ -123,6 +143,8 @@ ENGINES: dict[str, Callable[[Path], dict[str, Query]]] = {
     "ours-unshredded": ours,
     "duckdb": duckdb,
     "spark": spark,
+    "ours-on-spark": ours_on_spark,
+    "delta-spark": delta_on_spark,
     "sail": sail,
     "clickhouse": clickhouse,
     "pyarrow": pyarrow,

@@ -14,7 +14,8 @@ from measure import Outcome
 
 PACKAGES = ("delta-variant", "deltalake", "duckdb", "pyspark", "pysail", "chdb", "pyarrow")
 OURS = "ours"
-NO_PEERS = ("ours", "ours-unshredded", "pyarrow")
+ON_SPARK = "ours, on Spark"
+NO_PEERS = ("ours", "ours-unshredded", "ours-on-spark", "pyarrow")
 TITLES = {
     "write": "JSON lines to a shredded table",
     "count": "count over one path (x > 900000), warm",
@@ -50,6 +51,16 @@ class Target:
 
     def holds(self, measured: float) -> bool:
         return measured >= self.bound if self.at_least else measured <= self.bound
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How many times less wall time one flow is to take than another of the same work."""
+
+    work: str
+    name: str
+    peer: str
+    bound: float
 
 
 Rows = list[tuple[Flow, Outcome]]
@@ -115,6 +126,17 @@ def render_targets(results: Rows, targets: Iterable[Target], rows: int) -> Itera
             limit = f"{'>=' if target.at_least else '<='} {target.bound:,g}"
             subject = f"{target.work}, {target.name}"
             yield f"  {subject:<30} {target.text:<20} {limit:>12} {facts[target.fact]:>14,.3f}  {verdict}"
+
+
+def render_leads(results: Rows, leads: Iterable[Lead]) -> Iterator[str]:
+    """Yield how many times faster flows are than those that they are to beat."""
+    for lead in leads:
+        ours, theirs = (_facts(results, lead.work, name) for name in (lead.name, lead.peer))
+        if "wall_seconds" in ours and "wall_seconds" in theirs:
+            times = theirs["wall_seconds"] / ours["wall_seconds"]
+            verdict = "holds" if times >= lead.bound else "MISSED"
+            subject, text = f"{lead.work}, {lead.name}", f"times {lead.peer}"
+            yield f"  {subject:<30} {text:<20} {f'>= {lead.bound:g}':>12} {times:>14,.3f}  {verdict}"
 
 
 def _facts(results: Rows, work: str, name: str) -> dict[str, float]:

@@ -19,7 +19,18 @@ from pathlib import Path
 import generate_log
 import startup
 from measure import Outcome, run_worker
-from results import OURS, TITLES, Flow, Target, render_machine, render_table, render_targets
+from results import (
+    ON_SPARK,
+    OURS,
+    TITLES,
+    Flow,
+    Lead,
+    Target,
+    render_leads,
+    render_machine,
+    render_table,
+    render_targets,
+)
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".cache" / "bench"
@@ -35,13 +46,21 @@ WRITES = (
     Flow("write", "ours, 4 x the rows", "ours", "four"),
     Flow("write", "duckdb", "duckdb"),
     Flow("write", "spark", "spark"),
+    Flow("write", ON_SPARK, "ours-on-spark"),
     Flow("write", "sail", "sail"),
     Flow("write", "clickhouse", "clickhouse"),
     Flow("write", "pyarrow, clean rows to typed columns", "pyarrow", "clean"),
 )
-COUNTS = tuple(Flow("count", flow.name, flow.engine) for flow in WRITES if flow.source in ("events", "clean"))
+COUNTS = tuple(
+    Flow("count", flow.name, flow.engine)
+    for flow in WRITES
+    if flow.source in ("events", "clean") and flow.name != ON_SPARK
+)
 TEXTS = tuple(Flow("json", flow.name, flow.engine) for flow in COUNTS if flow.engine != "pyarrow")
-SELECTIVE = tuple(Flow("selective", name, name, "sorted") for name in (OURS, "duckdb", "spark", "sail"))
+SELECTIVE = (
+    *(Flow("selective", name, name, "sorted") for name in (OURS, "duckdb", "spark", "sail", "delta-spark")),
+    Flow("selective", ON_SPARK, "ours-on-spark", "sorted"),
+)
 # Files take the place of rows.
 LOADS = (
     Flow("load", OURS, "ours", "log"),
@@ -66,8 +85,15 @@ TARGETS = (
     Target("rows per second", "json", OURS, "rows_per_second", 1_000_000, at_least=True),
     Target("rows per second", "json", "ours, shredding=None", "rows_per_second", 800_000, at_least=True),
     Target("% of the bytes read", "selective", OURS, "percent_in", 1.5),
+    Target("peak MB of a worker", "write", ON_SPARK, "worker_megabytes", 600),
+    Target("% typed, at least", "write", ON_SPARK, "typed_percent", 95, at_least=True),
     Target("peak MB", "load", OURS, "peak_megabytes", 1000),
     Target("peak MB", "plan", OURS, "peak_megabytes", 1000),
+)
+
+LEADS = (
+    Lead("write", ON_SPARK, "spark", 3),
+    Lead("selective", ON_SPARK, "delta-spark", 5),
 )
 
 
@@ -84,7 +110,14 @@ def main() -> None:
     rounds = [dict(run_flows(order, sources, arguments.rows)) for order in orders]
     results = [(flow, fastest([round_[flow] for round_ in rounds])) for flow in flows]
     table = "\n".join(
-        [*render_table(results), "", *render_startup(), "", *render_targets(results, TARGETS, arguments.rows)]
+        [
+            *render_table(results),
+            "",
+            *render_startup(),
+            "",
+            *render_targets(results, TARGETS, arguments.rows),
+            *render_leads(results, LEADS),
+        ]
     )
     print(table)
     if arguments.rows == FULL_ROWS and len(flows) == len(FLOWS):
