@@ -10,7 +10,7 @@ from .json_lines import read_json_lines
 from .log import load_snapshot
 from .read import read_table
 from .repair import repair_table
-from .rewrite import delete
+from .rewrite import delete, update
 from .shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
 from .snapshot import Snapshot
 from .values import try_variant_get, variant_get
@@ -37,6 +37,7 @@ __all__ = [
     "to_json",
     "try_variant_get",
     "unshred",
+    "update",
     "variant_get",
     "write_table",
 ]

@@ -23,6 +23,8 @@ __all__ = [
     "json_leaves",
     "parse_json",
     "path_key",
+    "remove_path",
+    "set_path",
     "shred",
     "shred_draft",
     "split_variant",
@@ -67,6 +69,8 @@ def describe_bound(
     bytes: bytes,  # noqa: A002 - the name in the module
 ) -> tuple[bool, bytes, list[tuple[str, str, int | None, str]] | None]: ...
 def path_key(names: list[str]) -> str: ...
+def remove_path(variants: pa.Array[Any], path: list[str | int]) -> pa.StructArray: ...
+def set_path(variants: pa.Array[Any], path: list[str | int], values: pa.Array[Any]) -> pa.StructArray: ...
 def validate(variants: pa.Array[Any]) -> None: ...
 
 @final

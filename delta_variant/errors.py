@@ -24,6 +24,7 @@ __all__ = [
     "TableExistsError",
     "TableNotFoundError",
     "UnsupportedFeatureError",
+    "VariantPathError",
     "VersionExistsError",
     "VersionNotFoundError",
 ]
@@ -79,6 +80,10 @@ class ProtocolError(DeltaVariantError):
 
 class UnsupportedFeatureError(DeltaVariantError):
     """A table feature, property or constraint that this version cannot honour, refused by name."""
+
+
+class VariantPathError(DeltaVariantError):
+    """A path of a Variant that cannot be set: it leads through what is no object, or behind an array."""
 
 
 class MalformedLogError(DeltaVariantError):

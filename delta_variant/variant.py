@@ -24,6 +24,8 @@ __all__ = [
     "from_concatenated",
     "parse_json",
     "parse_valid_json",
+    "remove_path",
+    "set_path",
     "to_arrow_array",
     "to_json",
 ]
@@ -106,6 +108,21 @@ def extract(
     """
     target = VARIANT_TYPE if arrow_type is None else arrow_type
     return _native.variant_get(to_arrow_array(variants), list(path), target, strict)
+
+
+def set_path(variants: ArrowArray, path: Sequence[str | int], values: ArrowArray) -> pa.StructArray:
+    """Return Variants in which `values`, scalars or Variants, lie at `path`, row by row.
+
+    NULL in `values` is Variant null there. An object on the way that is missing or null is made, and so is
+    the whole Variant where it is NULL; all else keeps its bytes. Raises VariantPathError where something else
+    is on the way, or an array has no such element.
+    """
+    return _native.set_path(to_arrow_array(variants), list(path), to_arrow_array(values))
+
+
+def remove_path(variants: ArrowArray, path: Sequence[str | int]) -> pa.StructArray:
+    """Return Variants without what lies at `path`, if anything does; all else keeps its bytes."""
+    return _native.remove_path(to_arrow_array(variants), list(path))
 
 
 VARIANT_TYPE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])

@@ -449,3 +449,15 @@ def test_write_overwrites_a_table_or_the_rows_that_match(table, events):
     assert lines[2] == "2 rows replaced, 1 row copied"
     assert json.loads(run(*arguments, "--json").stdout)["rows_deleted"] == 2
     assert run("read", table, "--json").stdout == '{"event":{"action":"buy"}}\n'
+
+
+def test_update_sets_columns_and_paths_and_removes_paths(table):
+    where = ("--where", "event:action::string = 'view'")
+    result = run("update", table, "--set", "event:user.email = 'x=y'", "--unset", "event:tags", *where)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0].endswith("table: version 1, 1 row updated, 2 rows copied")
+    assert run("read", table, *where, "--json").stdout == (
+        '{"event":{"action":"view","user":{"email":"x=y","id":8}}}\n'
+    )
+    assert run("update", table, "--set", "event:a=1").exit_code == 2
+    assert run("update", table, "--set", "event:a", "--all").exit_code == 2

@@ -39,6 +39,7 @@ def test_all_has_the_public_names_and_no_others():
         "to_json",
         "try_variant_get",
         "unshred",
+        "update",
         "variant_get",
         "write_table",
     ]

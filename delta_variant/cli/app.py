@@ -21,6 +21,7 @@ from delta_variant.read import read_table
 from delta_variant.repair import repair_table
 from delta_variant.rewrite import RewriteResult
 from delta_variant.rewrite import delete as delete_rows
+from delta_variant.rewrite import update as update_rows
 from delta_variant.write import write_table
 
 from . import bounds, statistics
@@ -218,6 +219,37 @@ def delete(
     if (where is None) != everything:
         raise typer.BadParameter("give one of --where and --all")
     _print_rewrite(table, delete_rows(table, where), json)
+
+
+@app.command()
+def update(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="TARGET=SQL", help="Such as event:user.email='x'; repeatable."),
+    ] = None,
+    unset: Annotated[
+        list[str] | None, typer.Option(metavar="PATH", help="A path to be removed; repeatable.")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(metavar="SQL", help="Update the rows for which this is true.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Update all rows.")] = False,
+    json: Json = False,
+) -> None:
+    """Change columns, and paths within Variants, as one commit."""
+    if (where is None) != everything:
+        raise typer.BadParameter("give one of --where and --all")
+    updates: dict[str, str | None] = dict(_assignment(text) for text in assignments or ())
+    updates.update(dict.fromkeys(unset or ()))
+    _print_rewrite(table, update_rows(table, updates, where), json)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise typer.BadParameter(f"--set {text!r} is no TARGET=SQL")
+    return name.strip(), value
 
 
 def _print_rewrite(table: str, result: RewriteResult, json: bool) -> None:

@@ -2,5 +2,6 @@
 
 from .deletion import delete
 from .result import RewriteResult
+from .updating import update
 
-__all__ = ["RewriteResult", "delete"]
+__all__ = ["RewriteResult", "delete", "update"]

@@ -14,6 +14,9 @@ pub enum Error {
     /// A value that cannot be cast to the type asked for.
     #[error("{0}")]
     Cast(String),
+    /// A path of a Variant that cannot be set.
+    #[error("{0}")]
+    Path(String),
     /// A shredding schema or a shredded layout that the specification does not allow.
     #[error("{0}")]
     Shredding(String),
@@ -37,6 +40,7 @@ impl Error {
             Error::Variant(m) => Error::Variant(rewrite(m)),
             Error::Json(m) => Error::Json(rewrite(m)),
             Error::Cast(m) => Error::Cast(rewrite(m)),
+            Error::Path(m) => Error::Path(rewrite(m)),
             Error::Shredding(m) => Error::Shredding(rewrite(m)),
             Error::Conflict(m) => Error::Conflict(rewrite(m)),
             Error::DataFile(m) => Error::DataFile(rewrite(m)),

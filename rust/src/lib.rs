@@ -31,6 +31,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::values::json_leaves, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::parse_json, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::path_key, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::remove_path, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::set_path, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::shred, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::shred_draft, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::split_variant, module)?)?;

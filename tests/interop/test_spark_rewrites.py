@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from interop.tables import rows_by_spark, rows_by_us
+from interop.tables import load, rows_by_spark, rows_by_us
 from pyspark.sql import SparkSession
 
 import delta_variant as dv
@@ -51,8 +51,12 @@ def test_spark_reads_a_table_after_each_operation(spark: SparkSession, tmp_path:
     write(table, rows(102, 1), mode="overwrite", predicate="day = 'a'")
     left = [*(number for number in left if number % 3), 102]
     assert_same(spark, table, left)
+    dv.update(str(table), {"event:deep.t": "id", "event:new.x": "'x'", "day": "'c'"}, "id in (4, 5, 102)")
+    assert_same(spark, table, left)
+    assert load(spark, table).where("day = 'c' AND event:new.x::string = 'x'").count() == 3
     dv.delete(str(table), "day is null")
-    assert_same(spark, table, [number for number in left if number % 3 != 2])
+    left = [number for number in left if number % 3 != 2 or number == 5]
+    assert_same(spark, table, left)
     write(table, rows(200, 3), mode="overwrite")
     assert_same(spark, table, [200, 201, 202])
 

@@ -40,6 +40,7 @@ impl From<Error> for PyErr {
             Error::Variant(_) => "MalformedVariantError",
             Error::Json(_) => "InvalidJsonError",
             Error::Cast(_) => "CastError",
+            Error::Path(_) => "VariantPathError",
             Error::Shredding(_) => "ShreddingError",
             Error::Conflict(_) => "ConflictingValueError",
             Error::DataFile(_) => "DataFileError",

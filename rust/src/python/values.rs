@@ -18,7 +18,7 @@ use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
 use crate::shred::unshred::unshred;
 use crate::shred::{Numeric, OnConflict, ShreddingSchema, extract, unshred as unshredding, variants};
 use crate::value::path::Step;
-use crate::value::{self, Metadata};
+use crate::value::{self, Metadata, modify};
 
 /// An Arrow array that crosses the seam.
 pub type PyArray = PyArrowType<ArrayData>;
@@ -269,6 +269,26 @@ fn in_parts(
 #[pyfunction]
 pub fn path_key(names: Vec<String>) -> String {
     normalize_path(names.iter().map(String::as_str))
+}
+
+/// Variants in which the values of an Arrow array, or other Variants, lie at a path; null is Variant null.
+#[pyfunction]
+pub fn set_path(py: Python<'_>, variants: PyArray, path: Vec<PyStep>, values: PyArray) -> PyResult<PyArray> {
+    let path = steps(path);
+    run(py, || {
+        let (plain, values) = (unshred(&group(variants.0)?, OnConflict::Error)?, make_array(values.0));
+        Ok::<_, Error>(PyArrowType(modify::set_rows(&plain, &path, &values)?.to_data()))
+    })
+}
+
+/// Variants without what lies at a path.
+#[pyfunction]
+pub fn remove_path(py: Python<'_>, variants: PyArray, path: Vec<PyStep>) -> PyResult<PyArray> {
+    let path = steps(path);
+    run(py, || {
+        let plain = unshred(&group(variants.0)?, OnConflict::Error)?;
+        Ok::<_, Error>(PyArrowType(modify::remove_rows(&plain, &path)?.to_data()))
+    })
 }
 
 /// Check Variants whole, to the last nested value.

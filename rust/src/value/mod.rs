@@ -6,6 +6,7 @@ pub mod container;
 mod convert;
 pub mod encode;
 pub mod metadata;
+pub mod modify;
 pub mod path;
 pub mod text;
 

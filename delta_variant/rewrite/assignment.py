@@ -1,0 +1,124 @@
+"""Assignments: a column, or a path of a Variant, and what it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_variant import expression, variant
+from delta_variant.errors import ExpressionError
+from delta_variant.expression import Column, Expression, Extraction, kind_of
+from delta_variant.table_files import Scope
+from delta_variant.variant import VARIANT_TYPE
+
+__all__ = ["Assignment", "assign", "assignments_of", "merged_rows"]
+
+# The stubs of pyarrow do not narrow arrays by their types.
+Array: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What becomes of a column, or of a path of a Variant column; `value` is None for a path to be removed.
+
+    `type` is the Arrow type of an ordinary column, None for a Variant.
+    """
+
+    column: str
+    path: tuple[str | int, ...]
+    type: pa.DataType | None
+    value: Expression | None
+
+
+def assignments_of(
+    updates: Mapping[str, str | None], scope: Scope, bind: Callable[[Expression], Expression]
+) -> tuple[Assignment, ...]:
+    """Return the assignments that SQL texts write, their values bound by `bind`.
+
+    Raises ExpressionError for what is not understood or not supported, and for two of one place.
+    """
+    assignments = tuple(_assignment(name, text, scope, bind) for name, text in updates.items())
+    for one, other in combinations(assignments, 2):
+        if one.column == other.column and all(a == b for a, b in zip(one.path, other.path, strict=False)):
+            raise ExpressionError(f"two assignments are of one place in the column {one.column!r}")
+    return assignments
+
+
+def _assignment(
+    name: str, text: str | None, scope: Scope, bind: Callable[[Expression], Expression]
+) -> Assignment:
+    target = scope.bind(expression.parse(name))
+    if isinstance(target, Column):
+        if text is None:
+            raise ExpressionError(f"`{name}` is a column, and cannot be removed: set it to 'null'")
+        value = bind(expression.Cast(expression.parse(text), target.type, strict=True))
+        return Assignment(target.name, (), target.type, value)
+    if not isinstance(target, Extraction) or target.type is not None or target.fields or target.as_json:
+        raise ExpressionError(f"`{name}` cannot be set: name a column, or a path of a Variant column")
+    if text is None and not target.path:
+        raise ExpressionError(f"`{name}` is a column, and cannot be removed: set it to 'null'")
+    return Assignment(target.column, target.path, None, None if text is None else _part(text, bind))
+
+
+def _part(text: str, bind: Callable[[Expression], Expression]) -> Expression:
+    """Return what becomes a Variant or a part of one."""
+    value = bind(expression.parse(text))
+    arrow_type = expression.output_type(value)
+    if arrow_type is not None and kind_of(arrow_type) == "nested":
+        raise ExpressionError(f"`{text}` is {arrow_type}, which is not made a Variant here")
+    return value
+
+
+def assign(
+    columns: Mapping[str, Array], assignments: Sequence[Assignment], batch: pa.RecordBatch
+) -> dict[str, Array]:
+    """Return columns after assignments, whose values are all of the rows as `batch` has them."""
+    assigned = dict(columns)
+    for each in assignments:
+        value = None if each.value is None else expression.evaluate(each.value, batch)
+        before = assigned.get(each.column)
+        assigned[each.column] = value if each.type is not None else _as_table(_variants(each, before, value))
+    return assigned
+
+
+def _variants(each: Assignment, before: Array, value: Array) -> Array:
+    if value is None:
+        return variant.remove_path(before, each.path)
+    if each.path:
+        return variant.set_path(before, each.path, value)
+    if pa.types.is_struct(value.type):
+        return value
+    made = variant.set_path(pa.nulls(len(value), VARIANT_TYPE), (), value)
+    return pc.if_else(value.is_valid(), made, pa.scalar(None, made.type))
+
+
+def _as_table(variants: Array) -> Array:
+    """Return Variants in the one Arrow type that columns of a table have."""
+    parts = [pc.fill_null(variants.field(name), b"") for name in ("metadata", "value")]
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_TYPE), mask=variants.is_null())
+
+
+def merged_rows(
+    before: Mapping[str, Array], mask: Array, changed: Mapping[str, Array], variants: Collection[str]
+) -> Iterator[Array]:
+    """Yield each column with the rows of `changed` in the places that `mask` marks.
+
+    `variants` names the columns that are Variants.
+    """
+    if mask.false_count == 0:
+        yield from (changed[name] for name in before)
+        return
+    # Rows that change take the places behind all others.
+    behind = pc.add(pc.cumulative_sum(mask.cast(pa.int64())), len(mask) - 1)
+    places = pc.if_else(mask, behind, pa.array(range(len(mask)), pa.int64()))
+    for name, column in before.items():
+        if changed[name] is column:
+            yield column
+            continue
+        both = [column, changed[name]]
+        yield pa.concat_arrays(map(_as_table, both) if name in variants else both).take(places)

@@ -1,0 +1,97 @@
+"""Updating rows: columns, and paths within Variants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from delta_variant import expression, log
+from delta_variant.data_file import WriteOptions
+from delta_variant.expression import Expression
+from delta_variant.snapshot import Snapshot
+from delta_variant.store import TableLocation
+from delta_variant.table_files import RowChange, Scope, Target, plan_files, rewrite_rows
+
+from .assignment import Assignment, assign, assignments_of, merged_rows
+from .permission import check_may_rewrite
+from .result import RewriteResult, commit_rewritten
+
+__all__ = ["update"]
+
+Array: TypeAlias = Any
+
+
+def update(
+    table: TableLocation,
+    updates: Mapping[str, str | None],
+    where: str | None = None,
+    *,
+    target_file_size: int = 128 << 20,
+    storage_options: Mapping[str, str] | None = None,
+) -> RewriteResult:
+    """Change the rows for which `where` is true, or all, as one commit.
+
+    `updates` maps columns, and paths of Variant columns (`event:user.email`), to SQL text that is evaluated
+    over the row as it was. A value is cast to the type of its column. In a Variant, a scalar or a Variant is
+    set at the path, NULL as Variant null; objects that are missing or null on the way are made, and a path
+    whose text is None is removed. What is not set keeps its bytes. Files that hold no such row stay as they
+    are.
+
+    Raises ExpressionError for SQL that is not understood, VariantPathError where a path leads through what is
+    no object, CastError and SchemaError for values that do not fit, UnsupportedFeatureError for a table whose
+    rows may not be changed, CommitConflictError when another commit changed what this one read; then, as
+    after any error, the table is as it was.
+    """
+    snapshot = log.load_snapshot(table, storage_options=storage_options)
+    scope = Scope.of(snapshot.schema)
+    predicate = scope.predicate(where)
+    assignments = assignments_of(updates, scope, scope.bind)
+    if not assignments:
+        raise ValueError("updates is empty: name a column or a path, and what it becomes")
+    check_may_rewrite(snapshot, removes_rows=True, moves_rows=True)
+    options = WriteOptions(target_file_size=target_file_size)
+    change = _change(snapshot, predicate, assignments)
+    plan = plan_files(snapshot, predicate)
+    rewritten = rewrite_rows(snapshot, plan, change, Target.of(snapshot), options)
+    version = commit_rewritten(
+        snapshot,
+        rewritten,
+        asked=predicate,
+        operation="UPDATE",
+        parameters={} if where is None else {"predicate": [where]},
+        metrics={"numUpdatedRows": rewritten.changed, "numCopiedRows": rewritten.copied},
+    )
+    return RewriteResult(
+        version,
+        rows_updated=rewritten.changed,
+        rows_copied=rewritten.copied,
+        files_removed=rewritten.removed.num_rows,
+        files=tuple(file.written for file in rewritten.files),
+    )
+
+
+def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Sequence[Assignment]) -> RowChange:
+    scope = Scope.of(snapshot.schema)
+    columns = scope.whole_columns()
+    tested = [] if predicate is None else [predicate]
+    values = [each.value for each in assignments if each.value is not None]
+
+    def changes(batch: pa.RecordBatch) -> Array:
+        if predicate is None:
+            return pa.repeat(pa.scalar(True), batch.num_rows)
+        return expression.filter_mask(predicate, batch)
+
+    def apply(batch: pa.RecordBatch) -> pa.RecordBatch:
+        mask = changes(batch)
+        before = {name: expression.evaluate(column, batch) for name, column in columns.items()}
+        matching = batch.filter(mask)
+        whole = {name: expression.evaluate(column, matching) for name, column in columns.items()}
+        changed = assign(whole, assignments, matching)
+        untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
+        arrays = merged_rows(before, mask, {**changed, **untouched}, scope.variants)
+        return pa.record_batch(list(arrays), names=list(columns))
+
+    inputs = expression.inputs([*columns.values(), *tested, *values])
+    return RowChange(expression.inputs(tested), changes, inputs, apply)

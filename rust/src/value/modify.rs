@@ -1,0 +1,368 @@
+//! Setting and removing what lies at a path of a Variant; every other value keeps its bytes.
+
+use std::sync::Arc;
+
+use arrow_array::builder::BinaryBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StructArray};
+use arrow_buffer::NullBufferBuilder;
+use arrow_schema::DataType;
+
+use super::cast::variant_fields;
+use super::column::{Bytes, Scalars};
+use super::encode::{self, Layout};
+use super::metadata::{self, unsigned_size};
+use super::path::{Step, normalized};
+use super::{MAX_DEPTH, MAX_SIZE, Metadata, Object, Value, malformed, too_deep};
+use crate::error::{Error, Result};
+
+/// What is set at a path.
+#[derive(Debug, Clone, Copy)]
+pub enum NewValue<'a> {
+    Scalar(Value<'a>),
+    /// A Variant by its own metadata.
+    Variant(Metadata<'a>, &'a [u8]),
+}
+
+/// The names of a row's metadata, and behind them those that a change adds: ids that are there stay.
+struct Names<'a> {
+    known: Metadata<'a>,
+    added: Vec<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn id(&mut self, name: &'a str) -> usize {
+        let behind = self.known.len();
+        if let Some(id) = self.known.find(name) {
+            return id;
+        }
+        match self.added.iter().position(|&added| added == name) {
+            Some(index) => behind + index,
+            None => {
+                self.added.push(name);
+                behind + self.added.len() - 1
+            }
+        }
+    }
+
+    fn metadata(&self) -> Vec<u8> {
+        if self.added.is_empty() {
+            return self.known.as_bytes().to_vec();
+        }
+        let mut out = Vec::new();
+        let names: Vec<&str> = self.known.names().chain(self.added.iter().copied()).collect();
+        let was_sorted = self.known.is_empty() || self.known.is_sorted();
+        metadata::write(&mut out, names.iter().copied(), was_sorted && names.is_sorted());
+        out
+    }
+}
+
+/// Metadata and value of a Variant in which `new` lies at `path`; `value` is `None` for one that is SQL NULL.
+///
+/// A field whose object is missing, or is null, gets one. Elements of arrays are replaced, never added.
+pub fn set<'a>(
+    known: Metadata<'a>,
+    value: Option<&'a [u8]>,
+    path: &'a [Step],
+    new: &NewValue<'a>,
+) -> Result<(Vec<u8>, Vec<u8>)> {
+    let mut names = Names { known, added: Vec::new() };
+    let new = match *new {
+        NewValue::Scalar(scalar) => scalar_bytes(&scalar),
+        NewValue::Variant(metadata, value) => translated(&metadata, value, &mut names, path.len())?,
+    };
+    let value = replaced(&mut names, value, path, 0, &new)?;
+    let metadata = names.metadata();
+    if value.len().max(metadata.len()) > MAX_SIZE {
+        return Err(Error::Variant(format!("the Variant would be larger than {MAX_SIZE} bytes")));
+    }
+    Ok((metadata, value))
+}
+
+/// The value of a Variant without what lies at `path`; `None` where nothing does.
+pub fn remove(metadata: &Metadata<'_>, value: &[u8], path: &[Step]) -> Result<Option<Vec<u8>>> {
+    let Some((step, rest)) = path.split_first() else { return Ok(None) };
+    match (step, Value::decode(value)?) {
+        (Step::Field(name), Value::Object(object)) => {
+            let Some(inner) = object.get(metadata, name)? else { return Ok(None) };
+            let inner = if rest.is_empty() { None } else { remove(metadata, inner, rest)? };
+            if inner.is_none() && !rest.is_empty() {
+                return Ok(None);
+            }
+            let mut fields = fields_but(&object, metadata, name)?;
+            if let (Some(bytes), Some(id)) = (&inner, field_id(&object, metadata, name)?) {
+                fields.push((name, id, bytes));
+            }
+            Ok(Some(object_of(fields)))
+        }
+        (Step::Index(index), Value::Array(array)) if *index < array.len() => {
+            let inner = remove(metadata, array.element(*index)?, rest)?;
+            if inner.is_none() && !rest.is_empty() {
+                return Ok(None);
+            }
+            let mut elements: Vec<&[u8]> = array.elements().collect::<Result<_>>()?;
+            elements.splice(*index..=*index, inner.as_deref());
+            Ok(Some(array_of(&elements)))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn field_id(object: &Object<'_>, metadata: &Metadata<'_>, name: &str) -> Result<Option<usize>> {
+    for index in 0..object.len() {
+        let id = object.field_id(index)?;
+        if metadata.get(id)? == name {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}
+
+fn replaced<'a>(
+    names: &mut Names<'a>,
+    value: Option<&'a [u8]>,
+    path: &'a [Step],
+    depth: usize,
+    new: &[u8],
+) -> Result<Vec<u8>> {
+    let Some(step) = path.get(depth) else { return Ok(new.to_vec()) };
+    if depth >= MAX_DEPTH {
+        return Err(too_deep());
+    }
+    let met = value.map(Value::decode).transpose()?;
+    match (step, met) {
+        (Step::Field(name), None | Some(Value::Null)) => {
+            let inner = replaced(names, None, path, depth + 1, new)?;
+            Ok(object_of(vec![(name, names.id(name), &inner)]))
+        }
+        (Step::Field(name), Some(Value::Object(object))) => {
+            let before = object.get(&names.known, name)?;
+            let inner = replaced(names, before, path, depth + 1, new)?;
+            let mut fields = fields_but(&object, &names.known, name)?;
+            fields.push((name, names.id(name), &inner));
+            Ok(object_of(fields))
+        }
+        (Step::Index(index), Some(Value::Array(array))) if *index < array.len() => {
+            let inner = replaced(names, Some(array.element(*index)?), path, depth + 1, new)?;
+            let mut elements: Vec<&[u8]> = array.elements().collect::<Result<_>>()?;
+            elements[*index] = &inner;
+            Ok(array_of(&elements))
+        }
+        (step, met) => Err(no_way(path, depth, step, met)),
+    }
+}
+
+fn no_way(path: &[Step], depth: usize, step: &Step, met: Option<Value<'_>>) -> Error {
+    let place = normalized(&path[..depth]);
+    let kind = met.map_or("missing", |value| value.type_name());
+    let whole = normalized(path);
+    Error::Path(match (step, met) {
+        (Step::Index(index), Some(Value::Array(array))) => {
+            format!(
+                "{whole} cannot be set: the array at {place} has {} elements, and none at {index}",
+                array.len()
+            )
+        }
+        (Step::Index(_), _) => format!("{whole} cannot be set: what is at {place} is {kind}, and no array"),
+        (Step::Field(_), _) => format!("{whole} cannot be set: what is at {place} is {kind}, and no object"),
+    })
+}
+
+/// A field of an object: its name, the id of the name, and its bytes.
+type Field<'a> = (&'a str, usize, &'a [u8]);
+
+fn fields_but<'a>(object: &Object<'a>, metadata: &Metadata<'a>, name: &str) -> Result<Vec<Field<'a>>> {
+    let mut fields = Vec::with_capacity(object.len() + 1);
+    for field in object.fields() {
+        let (id, bytes) = field?;
+        let field_name = metadata.get(id)?;
+        if field_name != name {
+            fields.push((field_name, id, bytes));
+        }
+    }
+    Ok(fields)
+}
+
+fn object_of(mut fields: Vec<Field<'_>>) -> Vec<u8> {
+    fields.sort_by_key(|&(name, _, _)| name);
+    let size = fields.iter().map(|(_, _, bytes)| bytes.len()).sum();
+    let id_size = unsigned_size(fields.iter().map(|&(_, id, _)| id).max().unwrap_or_default());
+    let layout = Layout::object(fields.len(), size, id_size);
+    let mut out = Vec::with_capacity(layout.header_size() + size);
+    let offsets = starts(fields.iter().map(|(_, _, bytes)| bytes.len()));
+    let numbers: Vec<(usize, usize)> = fields.iter().map(|&(_, id, _)| id).zip(offsets).collect();
+    layout.write_object(&mut out, numbers.iter().copied());
+    fields.iter().for_each(|(_, _, bytes)| out.extend_from_slice(bytes));
+    out
+}
+
+fn array_of(elements: &[&[u8]]) -> Vec<u8> {
+    let size = elements.iter().map(|bytes| bytes.len()).sum();
+    let layout = Layout::array(elements.len(), size);
+    let mut out = Vec::with_capacity(layout.header_size() + size);
+    layout.write_array(&mut out, starts(elements.iter().map(|bytes| bytes.len())));
+    elements.iter().for_each(|bytes| out.extend_from_slice(bytes));
+    out
+}
+
+fn starts(sizes: impl Iterator<Item = usize>) -> impl Iterator<Item = usize> {
+    sizes.scan(0, |end, size| {
+        let start = *end;
+        *end += size;
+        Some(start)
+    })
+}
+
+/// A scalar as Spark casts it to a Variant: exact numbers in the narrowest type of their kind.
+fn scalar_bytes(value: &Value<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    match *value {
+        Value::Int8(v) => encode::int(&mut out, v.into()),
+        Value::Int16(v) => encode::int(&mut out, v.into()),
+        Value::Int32(v) => encode::int(&mut out, v.into()),
+        Value::Int64(v) => encode::int(&mut out, v),
+        ref other => encode::scalar(&mut out, other),
+    }
+    out
+}
+
+/// A value whose name ids are those of `names`; one without objects keeps its bytes.
+fn translated<'a>(
+    metadata: &Metadata<'a>,
+    value: &'a [u8],
+    names: &mut Names<'a>,
+    depth: usize,
+) -> Result<Vec<u8>> {
+    if depth > MAX_DEPTH {
+        return Err(too_deep());
+    }
+    match Value::decode(value)? {
+        Value::Object(object) => {
+            let mut fields = Vec::with_capacity(object.len());
+            for field in object.fields() {
+                let (id, bytes) = field?;
+                fields.push((metadata.get(id)?, translated(metadata, bytes, names, depth + 1)?));
+            }
+            Ok(object_of(fields.iter().map(|(name, bytes)| (*name, names.id(name), &bytes[..])).collect()))
+        }
+        Value::Array(array) => {
+            let elements = array
+                .elements()
+                .map(|bytes| translated(metadata, bytes?, names, depth + 1))
+                .collect::<Result<Vec<_>>>()?;
+            Ok(array_of(&elements.iter().map(Vec::as_slice).collect::<Vec<_>>()))
+        }
+        _ => Ok(value.to_vec()),
+    }
+}
+
+/// Variants in which `values`, an array of scalars or of Variants, lie at `path`, row by row; null is Variant null.
+pub fn set_rows(variants: &StructArray, path: &[Step], values: &dyn Array) -> Result<StructArray> {
+    let new = NewValues::of(values)?;
+    let mut out = Rows::new(variants.len());
+    for (row, known) in known_rows(variants)?.enumerate() {
+        let (metadata, value) = known?.unzip();
+        let metadata = metadata.map_or_else(|| Metadata::parse(metadata::EMPTY), Ok)?;
+        let set = new.at(row).and_then(|new| set(metadata, value, path, &new));
+        let (metadata, value) = set.map_err(|error| error.at_row(row))?;
+        out.push(Some((&metadata, &value)));
+    }
+    out.finish()
+}
+
+/// Variants without what lies at `path`; SQL NULL stays.
+pub fn remove_rows(variants: &StructArray, path: &[Step]) -> Result<StructArray> {
+    let mut out = Rows::new(variants.len());
+    for (row, known) in known_rows(variants)?.enumerate() {
+        let Some((metadata, value)) = known? else {
+            out.push(None);
+            continue;
+        };
+        let removed = remove(&metadata, value, path).map_err(|error| error.at_row(row))?;
+        out.push(Some((metadata.as_bytes(), removed.as_deref().unwrap_or(value))));
+    }
+    out.finish()
+}
+
+/// Metadata and value of each row, `None` for SQL NULL.
+fn known_rows(variants: &StructArray) -> Result<impl Iterator<Item = Result<Option<(Metadata<'_>, &[u8])>>>> {
+    let [metadata, values] = parts(variants)?;
+    Ok((0..variants.len()).map(move |row| {
+        match (variants.is_valid(row), metadata.get(row), values.get(row)) {
+            (false, _, _) => Ok(None),
+            (true, Some(metadata), Some(value)) => {
+                let metadata = Metadata::parse(metadata).map_err(|error| error.at_row(row))?;
+                Ok(Some((metadata, value)))
+            }
+            _ => Err(malformed("metadata or value is null").at_row(row)),
+        }
+    }))
+}
+
+fn parts(variants: &StructArray) -> Result<[Bytes<'_>; 2]> {
+    let part = |name: &str| match variants.column_by_name(name) {
+        Some(column) => Bytes::new(column),
+        None => Err(Error::Unsupported(format!("an array of Variants has {name}, and this one has not"))),
+    };
+    Ok([part("metadata")?, part("value")?])
+}
+
+enum NewValues<'a> {
+    Nulls,
+    Scalars(&'a dyn Array, Scalars<'a>),
+    Variants(&'a StructArray, [Bytes<'a>; 2]),
+}
+
+impl<'a> NewValues<'a> {
+    fn of(values: &'a dyn Array) -> Result<Self> {
+        Ok(match values.data_type() {
+            DataType::Null => NewValues::Nulls,
+            DataType::Struct(_) => NewValues::Variants(values.as_struct(), parts(values.as_struct())?),
+            _ => NewValues::Scalars(values, Scalars::new(values)?),
+        })
+    }
+
+    fn at(&self, row: usize) -> Result<NewValue<'a>> {
+        Ok(match self {
+            NewValues::Scalars(array, scalars) if array.is_valid(row) => {
+                NewValue::Scalar(scalars.value(row)?)
+            }
+            NewValues::Variants(array, [metadata, values]) if array.is_valid(row) => {
+                match (metadata.get(row), values.get(row)) {
+                    (Some(metadata), Some(value)) => NewValue::Variant(Metadata::parse(metadata)?, value),
+                    _ => return Err(malformed("metadata or value is null")),
+                }
+            }
+            _ => NewValue::Scalar(Value::Null),
+        })
+    }
+}
+
+/// Variants as they are made, row by row.
+struct Rows {
+    metadata: BinaryBuilder,
+    values: BinaryBuilder,
+    valid: NullBufferBuilder,
+}
+
+impl Rows {
+    fn new(rows: usize) -> Self {
+        Rows {
+            metadata: BinaryBuilder::with_capacity(rows, 0),
+            values: BinaryBuilder::with_capacity(rows, 0),
+            valid: NullBufferBuilder::new(rows),
+        }
+    }
+
+    fn push(&mut self, variant: Option<(&[u8], &[u8])>) {
+        let (metadata, value) = variant.unwrap_or((metadata::EMPTY, super::NULL));
+        self.metadata.append_value(metadata);
+        self.values.append_value(value);
+        self.valid.append(variant.is_some());
+    }
+
+    fn finish(mut self) -> Result<StructArray> {
+        let columns: Vec<ArrayRef> = vec![Arc::new(self.metadata.finish()), Arc::new(self.values.finish())];
+        Ok(StructArray::try_new(variant_fields(), columns, self.valid.finish())?)
+    }
+}

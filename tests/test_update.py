@@ -1,0 +1,284 @@
+"""Updating rows: columns and paths of Variants, in the rows that match and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import delta_variant as dv
+from delta_variant import log, variant
+from delta_variant.errors import CastError, ExpressionError, SchemaError, VariantPathError
+
+TEXTS = ['{"user": {"id": 1, "email": "a"}, "n": 1}', '{"n": 2}', '{"user": null}', "null", None]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Return a table of two files, with a Variant and columns of some types."""
+    write(tmp_path / "t", TEXTS)
+    write(tmp_path / "t", ['{"user": "text"}', "[1, {}]"], first=5)
+    return str(tmp_path / "t")
+
+
+def write(table: Path, texts: list[str | None], first: int = 0, **options: Any) -> None:
+    ids = list(range(first, first + len(texts)))
+    rows = pa.table(
+        {
+            "id": ids,
+            "event": pa.array(texts, pa.string()),
+            "name": [f"n{number}" for number in ids],
+            "s": [{"x": number} for number in ids],
+        }
+    )
+    dv.write_table(str(table), rows, mode="append", variant_columns=["event"], **options)
+
+
+def texts_of(table: str, expression: str = "to_json(event)") -> dict[int, Any]:
+    found = dv.read_table(table, columns={"id": "id", "value": expression}).read_all().to_pylist()
+    return {row["id"]: row["value"] for row in sorted(found, key=lambda row: row["id"])}
+
+
+def test_a_path_is_set_in_the_rows_that_match(table: str):
+    result = dv.update(table, {"event:user.email": "'x'"}, "id < 2")
+    assert (result.version, result.rows_updated, result.rows_copied, result.files_removed) == (2, 2, 3, 1)
+    assert texts_of(table) == {
+        0: '{"n":1,"user":{"email":"x","id":1}}',
+        1: '{"n":2,"user":{"email":"x"}}',
+        2: '{"user":null}',
+        3: "null",
+        4: None,
+        5: '{"user":"text"}',
+        6: "[1,{}]",
+    }
+
+
+def test_objects_that_are_missing_or_null_on_the_way_are_made(table: str):
+    dv.update(table, {"event:user.name": "name"}, "id in (2, 3, 4)")
+    found = texts_of(table)
+    assert [found[number] for number in (2, 3, 4)] == [f'{{"user":{{"name":"n{n}"}}}}' for n in (2, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("path", "number", "sentence"),
+    [
+        ("event:user.email", 5, r"\$\['user'\]\['email'\] cannot be set: what is at \$\['user'\] is string"),
+        ("event:a", 6, r"what is at \$ is array, and no object"),
+        ("variant_get(event, '$[2]')", 6, "has 2 elements, and none at 2"),
+        ("event:user[0]", 1, "missing, and no array"),
+    ],
+)
+def test_a_path_through_another_kind_is_an_error_and_changes_nothing(table: str, path, number, sentence):
+    before = texts_of(table)
+    with pytest.raises(VariantPathError, match=sentence):
+        dv.update(table, {path: "1"}, f"id = {number}")
+    assert texts_of(table) == before
+    assert len(list(Path(table).glob("*.parquet"))) == 2
+
+
+def test_what_does_not_match_is_not_evaluated(table: str):
+    dv.update(
+        table,
+        {"event:user.email": "event:user.email::string", "id": "cast(10 / (1 - id) as bigint)"},
+        "id = 0",
+    )
+    assert texts_of(table)[10] == '{"n":1,"user":{"email":"a","id":1}}'
+
+
+def test_elements_of_arrays_and_whole_variants_are_set(table: str):
+    dv.update(table, {"variant_get(event, '$[1].a')": "variant_get(event, '$[0]')"}, "id = 6")
+    dv.update(table, {"event": "event:user"}, "id = 0")
+    dv.update(table, {"event": "id * 1.5"}, "id = 1")
+    dv.update(table, {"event": "null"}, "id = 2")
+    found = texts_of(table)
+    assert [found[number] for number in (0, 1, 2, 6)] == ['{"email":"a","id":1}', "1.5", None, '[1,{"a":1}]']
+
+
+def test_null_is_variant_null_in_a_path(table: str):
+    dv.update(table, {"event:n": "null", "event:m": "cast(null as bigint)"}, "id = 1")
+    assert texts_of(table)[1] == '{"m":null,"n":null}'
+
+
+def test_paths_are_removed_where_they_are(table: str):
+    dv.update(table, {"event:user.email": None, "event:missing.x": None}, "id < 3")
+    assert texts_of(table) == {
+        0: '{"n":1,"user":{"id":1}}',
+        1: '{"n":2}',
+        2: '{"user":null}',
+        3: "null",
+        4: None,
+        5: '{"user":"text"}',
+        6: "[1,{}]",
+    }
+    dv.update(table, {"variant_get(event, '$[0]')": None}, "id = 6")
+    dv.update(table, {"event:user": None}, "id = 0")
+    assert (texts_of(table)[0], texts_of(table)[6]) == ('{"n":1}', "[{}]")
+
+
+def test_scalars_get_the_types_that_parse_json_gives_them(table: str):
+    updates = {
+        "event:i": "cast(300 as bigint)",
+        "event:d": "cast('1.50' as decimal(10,2))",
+        "event:f": "cast(0.5 as double)",
+        "event:b": "true",
+        "event:t": "date '2026-01-02'",
+        "event:ts": "timestamp '2026-01-02 03:04:05Z'",
+        "event:x": "x'00ff'",
+        "event:s": "name",
+    }
+    dv.update(table, updates, "id = 1")
+    (row,) = dv.read_table(table, columns=["event"], where="id = 1").read_all().to_pylist()
+    found = dv.Variant(row["event"]["metadata"], row["event"]["value"])
+    assert found.to_json() == (
+        '{"b":true,"d":1.5,"f":0.5,"i":300,"n":2,"s":"n1","t":"2026-01-02","ts":"2026-01-02 03:04:05+00:00",'
+        '"x":"AP8="}'
+    )
+
+
+def test_columns_are_set_and_cast(table: str):
+    dv.update(table, {"name": "id", "ID": "id + 10"}, "id = 1")
+    assert texts_of(table, "name") == {0: "n0", 2: "n2", 3: "n3", 4: "n4", 5: "n5", 6: "n6", 11: "1"}
+    assert texts_of(table, "s.x")[11] == 1
+
+
+def test_values_are_those_of_the_row_as_it_was(table: str):
+    dv.update(table, {"name": "cast(id as string)", "id": "event:n::bigint + 100"}, "id = 1")
+    assert texts_of(table, "name")[102] == "1"
+
+
+@pytest.mark.parametrize(
+    ("updates", "sentence"),
+    [
+        ({"nothing": "1"}, "nothing"),
+        ({"s.x": "1"}, "`s.x` cannot be set"),
+        ({"name": None}, "cannot be removed"),
+        ({"event": None}, "cannot be removed"),
+        ({"event:a": "1", "event:a.b": "2"}, "two assignments"),
+        ({"event:a": "1", "event": "event"}, "two assignments"),
+        ({"name": "'x'", "NAME": "'y'"}, "two assignments"),
+        ({"event:a": "s"}, "is not made a Variant"),
+        ({"id": "s"}, "is not cast to bigint"),
+        ({"1 + 1": "1"}, "cannot be set"),
+    ],
+)
+def test_an_assignment_that_is_not_understood_is_refused(table: str, updates, sentence):
+    with pytest.raises(ExpressionError, match=sentence):
+        dv.update(table, updates)
+
+
+def test_no_assignment_is_refused(table: str):
+    with pytest.raises(ValueError, match="updates is empty"):
+        dv.update(table, {})
+
+
+def test_a_value_that_does_not_fit_is_an_error(table: str):
+    with pytest.raises(CastError, match="name"):
+        dv.update(table, {"id": "cast(name as bigint)"})
+
+
+def test_rows_move_to_the_partition_that_they_are_given(tmp_path: Path):
+    rows = pa.table({"id": [1, 2, 3], "day": ["a", "a", "b"]})
+    dv.write_table(str(tmp_path / "t"), rows, partition_by=["day"])
+    dv.update(str(tmp_path / "t"), {"day": "'c'"}, "id = 1")
+    assert texts_of(str(tmp_path / "t"), "day") == {1: "c", 2: "a", 3: "b"}
+    values = log.load_snapshot(tmp_path / "t").files["partition_values"].to_pylist()
+    assert sorted(values) == [[("day", "a")], [("day", "b")], [("day", "c")]]
+
+
+def test_a_null_for_a_column_that_has_none_is_refused(tmp_path: Path):
+    dv.write_table(str(tmp_path / "t"), pa.table({"id": [1]}))
+    commit = tmp_path / "t" / log.commit_file_name(0)
+    commit.write_text(commit.read_text().replace(r"\"nullable\":true", r"\"nullable\":false"))
+    with pytest.raises(SchemaError, match="NOT NULL"):
+        dv.update(str(tmp_path / "t"), {"id": "null"})
+
+
+def test_what_is_not_set_keeps_its_bytes(tmp_path: Path):
+    texts = ['{"z": {"q": [1, 2.50]}, "a": 300}', '{"z": {"q": {"w": null}}}']
+    write(tmp_path / "t", [*texts, "1"], shredding=None)
+    before = dv.read_table(str(tmp_path / "t"), columns={"id": "id", "q": "event:z.q"}).read_all()
+    dv.update(str(tmp_path / "t"), {"event:z.new": "1", "event:b": "'x'"}, "id < 2")
+    after = dv.read_table(str(tmp_path / "t"), columns={"id": "id", "q": "event:z.q"}).read_all()
+    values = [[row["q"] and row["q"]["value"] for row in each.to_pylist()] for each in (before, after)]
+    assert values[0] == values[1]
+
+
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-300, 300), st.text("abé", max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("abcé"), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def set_in(value: Any, path: list[str], new: Any) -> Any:
+    """Return what `set_path` is to make of a value, or raise TypeError where the path cannot be set."""
+    if not path:
+        return new
+    if value is not None and not isinstance(value, dict):
+        raise TypeError
+    value = value or {}
+    return {**value, path[0]: set_in(value.get(path[0]), path[1:], new)}
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(JSON, st.lists(st.sampled_from("abcdé"), max_size=3), JSON)
+def test_set_path_makes_of_any_variant_what_python_makes_of_its_json(value, path, new):
+    variants, values = (dv.parse_json([json.dumps(each)]) for each in (value, new))
+    try:
+        expected = set_in(value, path, new)
+    except TypeError:
+        with pytest.raises(VariantPathError):
+            variant.set_path(variants, path, values)
+        return
+    made = variant.set_path(variants, path, values)
+    variant.check(made)
+    assert json.loads(dv.to_json(made)[0].as_py()) == expected
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(JSON, st.lists(st.sampled_from("abcdé"), min_size=1, max_size=3))
+def test_remove_path_takes_away_what_set_path_set(value, path):
+    variants = dv.parse_json([json.dumps(value)])
+    removed = variant.remove_path(variants, path)
+    variant.check(removed)
+    assert not dv.variant_get(removed, "$" + "".join(f"[{json.dumps(step)}]" for step in path))[0].is_valid
+    try:
+        made = variant.set_path(variants, path, pa.array(["new"]))
+    except VariantPathError:
+        return
+    if not dv.variant_get(variants, "$" + "".join(f"[{json.dumps(step)}]" for step in path[:-1])).null_count:
+        parent = value
+        for step in path[:-1]:
+            parent = parent[step]
+        if isinstance(parent, dict) and path[-1] not in parent:
+            assert dv.to_json(variant.remove_path(made, path)) == dv.to_json(variants)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    values=st.lists(st.one_of(st.none(), st.integers(-3, 3)), min_size=1, max_size=8),
+    where=st.sampled_from(
+        ["event:n::bigint > 0", "id % 2 = 0", "event:n is null", "not (event:n::bigint = 1)"]
+    ),
+)
+def test_update_changes_exactly_the_rows_for_which_the_condition_is_true(values, where):
+    with TemporaryDirectory() as folder:
+        table = f"{folder}/t"
+        write(Path(table), [json.dumps({"n": value}) for value in values])
+        matching = set(dv.read_table(table, columns=["id"], where=where).read_all()["id"].to_pylist())
+        before = texts_of(table)
+        result = dv.update(table, {"event:m": "id", "name": "'set'"}, where)
+        after, names = texts_of(table), texts_of(table, "name")
+        assert result.rows_updated == len(matching)
+        for number, text in before.items():
+            wanted = {**json.loads(str(text)), "m": number} if number in matching else json.loads(str(text))
+            assert json.loads(after[number]) == wanted
+            assert names[number] == ("set" if number in matching else f"n{number}")
