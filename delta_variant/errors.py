@@ -15,6 +15,7 @@ __all__ = [
     "InvalidZ85Error",
     "MalformedLogError",
     "MalformedVariantError",
+    "MergeAmbiguityError",
     "PredicateViolationError",
     "ProtocolError",
     "SchemaError",
@@ -68,6 +69,10 @@ class ExpressionError(DeltaVariantError):
 
 class SchemaError(DeltaVariantError):
     """Data whose schema does not fit the table, or a schema that Delta does not allow."""
+
+
+class MergeAmbiguityError(DeltaVariantError):
+    """A row of the table that several rows of a merge's source would change."""
 
 
 class PredicateViolationError(DeltaVariantError):

@@ -30,6 +30,7 @@ def test_all_has_the_public_names_and_no_others():
         "file_stats",
         "infer_shredding_schema",
         "load_snapshot",
+        "merge",
         "migrate_draft",
         "parse_json",
         "read_json_lines",

@@ -29,6 +29,7 @@ from .tree import (
     input_name,
     inputs,
     output_type,
+    transform,
 )
 from .types import kind_of
 
@@ -56,6 +57,7 @@ __all__ = [
     "parse",
     "parse_columns",
     "parse_type",
+    "transform",
 ]
 
 # `sql` is imported where it is used: sqlglot takes most of the time that `import delta_variant` may take.

@@ -6,8 +6,8 @@ and gives every `Call` a type, after which `output_type` and `evaluate` apply.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -112,6 +112,20 @@ def inputs(expressions: Iterable[Expression]) -> tuple[Input, ...]:
                     f"the column {input_name(node)!r} has the name of an extraction: rename it"
                 )
     return tuple(by_name.values())
+
+
+def transform(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """Return an expression with the parts for which `change` gives another, outermost first."""
+    changed = change(expression)
+    if changed is not None:
+        return changed
+    match expression:
+        case Path(operand) | Field(operand) | Cast(operand):
+            return replace(expression, operand=transform(operand, change))
+        case Call(_, arguments):
+            return replace(expression, arguments=tuple(transform(each, change) for each in arguments))
+        case _:
+            return expression
 
 
 def input_name(source: Input) -> str:

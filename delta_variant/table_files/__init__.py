@@ -4,7 +4,7 @@ What is read here are files that a snapshot lists, and what is written becomes p
 """
 
 from .faults import Faults, RejectsFile
-from .in_memory import inputs_of
+from .in_memory import inputs_of, parsed
 from .plan import FilePlan, RowPlan, may_hold, plan_files, plan_rows
 from .reading import DataFile, OpenFile, Table, files_of
 from .rewriting import Rewritten, RowChange, delete_rows, is_of_partitions, rewrite_rows
@@ -36,6 +36,7 @@ __all__ = [
     "is_of_partitions",
     "may_hold",
     "now",
+    "parsed",
     "plan_files",
     "plan_rows",
     "rewrite_rows",

@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_variant import expression, variant
+from delta_variant import expression, schema, variant
+from delta_variant.data_types import VARIANT, StructType
 from delta_variant.expression import Column, Input
 
-__all__ = ["inputs_of"]
+__all__ = ["inputs_of", "parsed"]
 
 ROWS = "\0rows"
 
@@ -26,6 +27,15 @@ def inputs_of(batch: pa.RecordBatch, inputs: Sequence[Input]) -> pa.RecordBatch:
     rows: Any = pa.nulls(batch.num_rows)
     names = [expression.input_name(each) for each in inputs]
     return pa.record_batch([rows, *arrays], names=[ROWS, *names])
+
+
+def parsed(batch: pa.RecordBatch, columns: StructType) -> pa.RecordBatch:
+    """Return a batch in the types of columns, its JSON text as Variants; raises InvalidJsonError."""
+    batch = schema.conform(batch, columns)
+    for index, field in enumerate(columns.fields):
+        if field.type == VARIANT and not pa.types.is_struct(batch.column(index).type):
+            batch = batch.set_column(index, field.name, variant.parse_json(batch.column(index)))
+    return batch
 
 
 def _input(batch: pa.RecordBatch, source: Input) -> Any:

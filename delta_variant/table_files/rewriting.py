@@ -6,7 +6,7 @@ reads as the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -128,9 +128,9 @@ def rewrite_rows(
             changed += count
             if change.removes and count == rows:
                 continue
-            written = _rewrite(opened, change, target, options)
+            written, read = _rewrite(opened, change, target, options)
             files += written
-            copied += sum(each.written.rows for each in written) - (0 if change.removes else count)
+            copied += read - count
     except BaseException:
         discard(snapshot.store, [file.written.path for file in files])
         raise
@@ -149,12 +149,22 @@ def _count_changes(file: OpenFile, plan: FilePlan, change: RowChange) -> tuple[i
     return changed, seen if rows is None else None
 
 
-def _rewrite(file: OpenFile, change: RowChange, target: Target, options: WriteOptions) -> list[PartitionFile]:
-    batches = ((change.apply(batch), None) for batch in file.read(change.inputs, None, "error"))
+def _rewrite(
+    file: OpenFile, change: RowChange, target: Target, options: WriteOptions
+) -> tuple[list[PartitionFile], int]:
+    """Return the files that take the place of one, and how many rows that one has."""
+    rows = 0
+
+    def changed() -> Iterator[tuple[pa.RecordBatch, None]]:
+        nonlocal rows
+        for batch in file.read(change.inputs, None, "error"):
+            rows += batch.num_rows
+            yield change.apply(batch), None
+
     same = replace(options, shredding=data_file.shredding_of(file.native), numeric="strict")
-    snapshot = file.table.snapshot
-    limited = allowed(same, target, snapshot.uri)
-    return write_files(snapshot.store, batches, target, limited, Faults("error"))
+    store, where = file.table.snapshot.store, file.table.snapshot.uri
+    files = write_files(store, changed(), target, allowed(same, target, where), Faults("error"))
+    return files, rows
 
 
 def _count_rows(snapshot: Snapshot, files: pa.Table) -> int:

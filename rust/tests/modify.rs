@@ -8,7 +8,7 @@ use _native::value::modify::{NewValue, remove, set, set_rows};
 use _native::value::path::Step;
 use _native::value::{Metadata, Value, encode, metadata, validate};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, Int64Array, StructArray};
+use arrow_array::{Int64Array, StructArray};
 
 fn fields(names: &[&str]) -> Vec<Step> {
     names.iter().map(|name| Step::Field(name.to_string())).collect()

@@ -57,6 +57,13 @@ def test_spark_reads_a_table_after_each_operation(spark: SparkSession, tmp_path:
     dv.delete(str(table), "day is null")
     left = [number for number in left if number % 3 != 2 or number == 5]
     assert_same(spark, table, left)
+    source = pa.table({"key": [left[0], 300], "day": ["a", "b"]})
+    merge = dv.merge(str(table), source, "target.event:n::bigint = key and target.id = key")
+    merge = merge.when_matched_update({"event:merged": "source.day"})
+    merge.when_not_matched_insert({"id": "key", "day": "source.day", "event:n": "key"}).execute()
+    left = [*left, 300]
+    assert_same(spark, table, sorted(left))
+    assert load(spark, table).where("event:merged::string = 'a'").count() == 1
     write(table, rows(200, 3), mode="overwrite")
     assert_same(spark, table, [200, 201, 202])
 

@@ -284,8 +284,10 @@ pub fn remove_rows(variants: &StructArray, path: &[Step]) -> Result<StructArray>
     out.finish()
 }
 
-/// Metadata and value of each row, `None` for SQL NULL.
-fn known_rows(variants: &StructArray) -> Result<impl Iterator<Item = Result<Option<(Metadata<'_>, &[u8])>>>> {
+/// Metadata and value of a row, `None` for SQL NULL.
+type KnownRow<'a> = Option<(Metadata<'a>, &'a [u8])>;
+
+fn known_rows(variants: &StructArray) -> Result<impl Iterator<Item = Result<KnownRow<'_>>>> {
     let [metadata, values] = parts(variants)?;
     Ok((0..variants.len()).map(move |row| {
         match (variants.is_valid(row), metadata.get(row), values.get(row)) {

@@ -1,0 +1,268 @@
+"""Merging: each clause, over columns and Variant paths, and what a merge does not touch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import delta_variant as dv
+from delta_variant import log
+from delta_variant.errors import (
+    CommitConflictError,
+    ExpressionError,
+    MergeAmbiguityError,
+    UnsupportedFeatureError,
+)
+
+
+def rows(ids: list[Any], **columns: list[Any]) -> pa.Table:
+    texts = [None if number is None else json.dumps({"k": number, "v": f"v{number}"}) for number in ids]
+    return pa.table({"id": pa.array(ids, pa.int64()), "event": pa.array(texts, pa.string()), **columns})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Return a table of two files, ids 0 to 2 and 3 to 5."""
+    for ids in ([0, 1, 2], [3, 4, 5]):
+        dv.write_table(str(tmp_path / "t"), rows(ids), mode="append", variant_columns=["event"])
+    return str(tmp_path / "t")
+
+
+def found(table: str) -> dict[int, str | None]:
+    read = dv.read_table(table, columns={"id": "id", "v": "event:v::string"}).read_all().to_pylist()
+    assert len({row["id"] for row in read}) == len(read)
+    return {row["id"]: row["v"] for row in sorted(read, key=lambda row: row["id"])}
+
+
+SOURCE = pa.table({"key": [1, 9], "new": ["one", "nine"]})
+ALL = {number: f"v{number}" for number in range(6)}
+
+
+def test_rows_that_match_are_updated_and_others_inserted(table: str):
+    before = log.load_snapshot(table).files["path"].to_pylist()
+    result = (
+        dv.merge(table, SOURCE, "target.event:k::bigint = source.key")
+        .when_matched_update({"event:v": "source.new"})
+        .when_not_matched_insert({"id": "source.key", "event:v": "source.new"})
+        .execute()
+    )
+    assert found(table) == {**ALL, 1: "one", 9: "nine"}
+    assert (result.version, result.rows_updated, result.rows_inserted, result.rows_copied) == (2, 1, 1, 2)
+    after = log.load_snapshot(table).files["path"].to_pylist()
+    assert before[1] in after
+    assert before[0] not in after
+    info = json.loads((Path(table) / log.commit_file_name(2)).read_text().splitlines()[0])["commitInfo"]
+    assert info["operation"] == "MERGE"
+    assert info["operationParameters"] == {
+        "predicate": "target.event:k::bigint = source.key",
+        "matchedPredicates": '[{"actionType":"update"}]',
+        "notMatchedPredicates": '[{"actionType":"insert"}]',
+        "notMatchedBySourcePredicates": "[]",
+    }
+    assert {name: info["operationMetrics"][name] for name in sorted(info["operationMetrics"])[-5:]} == {
+        "numSourceRows": "2",
+        "numTargetRowsCopied": "2",
+        "numTargetRowsDeleted": "0",
+        "numTargetRowsInserted": "1",
+        "numTargetRowsUpdated": "1",
+    }
+
+
+def test_only_files_that_can_match_are_read(table: str):
+    (second,) = [
+        row["path"]
+        for row in log.load_snapshot(table).files.to_pylist()
+        if json.loads(row["stats"])["minValues"]["id"] == 3
+    ]
+    (Path(table) / second).write_bytes(b"unreadable")
+    result = dv.merge(table, SOURCE, "id = key").when_matched_delete().execute()
+    assert (result.rows_deleted, result.rows_copied) == (1, 2)
+
+
+@pytest.mark.parametrize("on", ["target.id = source.id", "source.id = target.id and target.id < 100"])
+def test_all_columns_are_set_and_inserted(table: str, on: str):
+    source = rows([2, 7])
+    source = source.set_column(1, "event", pa.array(['{"v": "a"}', '{"v": "b"}'], pa.string()))
+    merge = dv.merge(table, source, on, variant_columns=["event"])
+    result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert found(table) == {**ALL, 2: "a", 7: "b"}
+    assert (result.rows_updated, result.rows_inserted) == (1, 1)
+
+
+def test_the_first_clause_that_is_true_counts(table: str):
+    source = pa.table({"key": [0, 1, 2, 3, 8, 9], "x": [0, 1, 2, 3, 8, 9]})
+    result = (
+        dv.merge(table, source, "t.id = s.key", source_alias="s", target_alias="t")
+        .when_matched_delete("s.x = 0")
+        .when_matched_update({"event:v": "'first'"}, predicate="s.x < 2")
+        .when_matched_update({"event:v": "'second'"}, predicate="t.id = 2")
+        .when_not_matched_insert({"id": "key"}, predicate="x = 8")
+        .execute()
+    )
+    assert found(table) == {1: "first", 2: "second", 3: "v3", 4: "v4", 5: "v5", 8: None}
+    assert (result.rows_deleted, result.rows_updated, result.rows_inserted) == (1, 2, 1)
+
+
+def test_rows_that_no_row_of_the_source_matches_are_updated_or_deleted(table: str):
+    result = (
+        dv.merge(table, SOURCE, "id = key")
+        .when_not_matched_by_source_update({"event:v": "'kept'"}, predicate="id > 3")
+        .when_not_matched_by_source_delete("id = 0")
+        .execute()
+    )
+    assert found(table) == {1: "v1", 2: "v2", 3: "v3", 4: "kept", 5: "kept"}
+    assert (result.rows_deleted, result.rows_updated, result.rows_inserted) == (1, 2, 0)
+
+
+def test_a_merge_that_changes_nothing_commits_nothing(table: str):
+    result = dv.merge(table, SOURCE, "id = key and false").when_matched_delete().execute()
+    assert result.version is None
+    nothing = SOURCE.slice(0, 0)
+    result = dv.merge(table, nothing, "id = key").when_matched_delete().when_not_matched_insert_all
+    assert dv.merge(table, nothing, "id = key").when_matched_delete().execute().version is None
+    assert log.load_snapshot(table).version == 1
+
+
+def test_null_keys_match_nothing_and_are_inserted(table: str):
+    source = pa.table({"key": pa.array([None, 1], pa.int64())})
+    result = (
+        dv.merge(table, source, "id = key").when_matched_delete().when_not_matched_insert({"id": "key"})
+    ).execute()
+    assert (result.rows_deleted, result.rows_inserted) == (1, 1)
+
+
+def test_conditions_without_an_equality_are_joined_too(table: str):
+    source = pa.table({"low": [0, 4], "high": [1, 9]})
+    dv.merge(table, source, "id between low and high").when_matched_delete().execute()
+    assert set(found(table)) == {2, 3}
+
+
+@pytest.mark.parametrize(
+    ("values", "keys", "left"),
+    [
+        ([0.0, 1.5, float("nan")], [-0.0, float("nan")], [1]),
+        (["a", "b", "é"], ["é", "b"], [0]),
+        ([True, False, None], [True], [1, 2]),
+    ],
+)
+def test_keys_of_other_types_match_as_sql_compares_them(tmp_path: Path, values, keys, left):
+    dv.write_table(str(tmp_path / "t"), pa.table({"id": [0, 1, 2], "x": values}))
+    source = pa.table({"key": keys})
+    dv.merge(str(tmp_path / "t"), source, "x = key").when_matched_delete().execute()
+    assert sorted(dv.read_table(str(tmp_path / "t")).read_all()["id"].to_pylist()) == left
+
+
+def test_a_row_that_two_would_change_is_an_error_unless_they_only_delete(table: str):
+    source = pa.table({"key": [1, 1], "new": ["a", "b"]})
+    before = found(table)
+    with pytest.raises(MergeAmbiguityError, match="several rows of the source"):
+        dv.merge(table, source, "id = key").when_matched_update({"event:v": "new"}).execute()
+    assert found(table) == before
+    one = dv.merge(table, source, "id = key").when_matched_update({"event:v": "new"}, predicate="new = 'a'")
+    assert one.execute().rows_updated == 1
+    assert dv.merge(table, source, "id = key").when_matched_delete().execute().rows_deleted == 1
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        (lambda table: dv.merge(table, SOURCE, "nothing = key"), "nothing"),
+        (lambda table: dv.merge(table, SOURCE, "id + key"), "no condition"),
+        (lambda table: dv.merge(table, rows([1]), "id = 1", variant_columns=["event"]), "in both tables"),
+        (lambda table: dv.merge(table, SOURCE, "source = 1"), "`source` is a table|source"),
+        (
+            lambda table: dv.merge(table, SOURCE, "id = key").when_not_matched_insert({"id": "target.id"}),
+            "reads the source alone",
+        ),
+        (
+            lambda table: dv.merge(table, SOURCE, "id = key").when_not_matched_by_source_delete("key = 1"),
+            "reads the target alone",
+        ),
+        (lambda table: dv.merge(table, SOURCE, "id = key").when_matched_update_all(), "id"),
+    ],
+)
+def test_what_is_not_understood_is_refused(table: str, build: Any, sentence: str):
+    with pytest.raises(ExpressionError, match=sentence):
+        build(table)
+
+
+def test_a_merge_without_a_clause_is_refused(table: str):
+    with pytest.raises(ValueError, match="no clause"):
+        dv.merge(table, SOURCE, "id = key").execute()
+
+
+def test_an_append_only_table_takes_inserts_alone(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.write_table(table, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})
+    merge = dv.merge(table, SOURCE, "id = key")
+    assert merge.when_not_matched_insert({"id": "key"}).execute().rows_inserted == 1
+    with pytest.raises(UnsupportedFeatureError, match="appendOnly"):
+        merge.when_matched_delete().execute()
+
+
+def test_a_merge_refuses_an_append_that_may_match(table: str, monkeypatch: pytest.MonkeyPatch):
+    write = log.write_commit
+
+    def write_after_another(*arguments: Any) -> None:
+        monkeypatch.setattr(log, "write_commit", write)
+        dv.write_table(table, rows([9]), mode="append", variant_columns=["event"])
+        write(*arguments)
+
+    monkeypatch.setattr(log, "write_commit", write_after_another)
+    merge = dv.merge(table, SOURCE, "id = key").when_not_matched_insert({"id": "key"})
+    with pytest.raises(CommitConflictError, match="added rows"):
+        merge.execute()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    keys=st.lists(st.integers(0, 9), max_size=8, unique=True),
+    cut=st.integers(0, 6),
+    clauses=st.sets(
+        st.sampled_from(["update", "delete", "insert", "by source update", "by source delete"]), min_size=1
+    ),
+    bound=st.integers(0, 9),
+)
+def test_a_merge_is_what_python_makes_of_it(keys, cut, clauses, bound):
+    with TemporaryDirectory() as folder:
+        table = f"{folder}/t"
+        for ids in (list(range(cut)), list(range(cut, 7))):
+            if ids:
+                dv.write_table(table, rows(ids), mode="append", variant_columns=["event"])
+        source = pa.table({"key": pa.array(keys, pa.int64())})
+        merge = dv.merge(table, source, "event:k::bigint = key")
+        expected: dict[int, str | None] = {number: f"v{number}" for number in range(7)}
+        matching, others = set(keys) & set(expected), set(expected) - set(keys)
+        if "delete" in clauses:
+            merge = merge.when_matched_delete(f"key < {bound}")
+        if "update" in clauses:
+            merge = merge.when_matched_update({"event:v": "'u'"})
+        if "insert" in clauses:
+            merge = merge.when_not_matched_insert(
+                {"id": "key", "event:v": "'i'"}, predicate=f"key >= {bound}"
+            )
+        if "by source delete" in clauses:
+            merge = merge.when_not_matched_by_source_delete(f"id < {bound}")
+        if "by source update" in clauses:
+            merge = merge.when_not_matched_by_source_update({"event:v": "'s'"})
+        for number in matching:
+            if "delete" in clauses and number < bound:
+                del expected[number]
+            elif "update" in clauses:
+                expected[number] = "u"
+        for number in others:
+            if "by source delete" in clauses and number < bound:
+                del expected[number]
+            elif "by source update" in clauses:
+                expected[number] = "s"
+        if "insert" in clauses:
+            expected |= {number: "i" for number in keys if number not in range(7) and number >= bound}
+        merge.execute()
+        assert found(table) == dict(sorted(expected.items()))
