@@ -302,8 +302,7 @@ def _columns(rows: pa.StructArray, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _batch(columns: dict[str, Any], length: int, schema: pa.Schema) -> pa.RecordBatch:
-    columns["encoded_path"] = _encoded_paths(columns["path"])
-    columns["path"] = _decode_paths(columns["path"])
+    columns["path"], columns["encoded_path"] = _paths(columns["path"])
     if "deletion_vector" in columns:
         vectors = columns["deletion_vector"]
         columns["deletion_vector"] = pa.StructArray.from_arrays(
@@ -325,17 +324,14 @@ def _cast(array: pa.Array[Any] | None, field: pa.Field[Any], length: int) -> pa.
     return pa.nulls(length, field.type) if array is None else array.cast(field.type)
 
 
-def _decode_paths(paths: Any) -> Any:
-    if paths.null_count:
+def _paths(texts: Any) -> tuple[Any, Any]:
+    """Return paths decoded, and as the log has them where that says more."""
+    if texts.null_count:
         raise MalformedLogError("a file has no path")
-    encoded = pc.match_substring(paths, "%")
-    if not pc.any(encoded).as_py():
-        return paths
-    decoded = [decode_path(path) for path in paths.filter(encoded).to_pylist()]
-    return pc.replace_with_mask(paths, encoded, pa.array(decoded, paths.type))
-
-
-def _encoded_paths(paths: Any) -> Any:
-    if are_plain(paths):
-        return None
-    return pa.array([path and encoded_path(path) for path in paths.to_pylist()], pa.string())
+    if are_plain(texts):
+        return texts, None
+    paths = texts.to_pylist()
+    return (
+        pa.array(map(decode_path, paths), texts.type, size=len(texts)),
+        pa.array(map(encoded_path, paths), texts.type, size=len(texts)),
+    )
