@@ -20,6 +20,7 @@ TITLES = {
     "write": "JSON lines to a shredded table",
     "count": "count over one path (x > 900000), warm",
     "json": "all rows to JSON text",
+    "stats": "statistics from data, leaf values for rows",
     "selective": "a query that 1 % of the files can match",
     "load": "log of 1,000,000 files to a snapshot",
     "plan": "the same, and files picked by a path",
