@@ -10,7 +10,7 @@ from .json_lines import read_json_lines
 from .log import load_snapshot
 from .read import read_table
 from .repair import repair_table
-from .rewrite import delete, merge, update
+from .rewrite import delete, merge, optimize, update
 from .shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
 from .snapshot import Snapshot
 from .values import try_variant_get, variant_get
@@ -30,6 +30,7 @@ __all__ = [
     "load_snapshot",
     "merge",
     "migrate_draft",
+    "optimize",
     "parse_json",
     "read_json_lines",
     "read_table",

@@ -461,3 +461,20 @@ def test_update_sets_columns_and_paths_and_removes_paths(table):
     )
     assert run("update", table, "--set", "event:a=1").exit_code == 2
     assert run("update", table, "--set", "event:a", "--all").exit_code == 2
+
+
+def test_optimize_plans_and_does(table, events):
+    assert run("write", str(events), table, "--column", "event", "--mode", "append").exit_code == 0
+    plan = run("optimize", table, "--dry-run").stdout.splitlines()
+    assert plan[0].endswith("table: a dry run, 2 files become 1 or more")
+    assert re.fullmatch(r"\d\.\d kB become about \d\.\d kB", plan[1])
+    done = run("optimize", table, "--sort-by", "event:amount::double", "--json")
+    report = json.loads(done.stdout)
+    assert {name: report[name] for name in ("version", "files_before", "rows", "gained", "dropped")} == {
+        "version": 2,
+        "files_before": 2,
+        "rows": 6,
+        "gained": [],
+        "dropped": [],
+    }
+    assert run("optimize", table).stdout.endswith("table: nothing to do\n")

@@ -32,6 +32,7 @@ def test_all_has_the_public_names_and_no_others():
         "load_snapshot",
         "merge",
         "migrate_draft",
+        "optimize",
         "parse_json",
         "read_json_lines",
         "read_table",

@@ -21,6 +21,7 @@ from delta_variant.read import read_table
 from delta_variant.repair import repair_table
 from delta_variant.rewrite import RewriteResult
 from delta_variant.rewrite import delete as delete_rows
+from delta_variant.rewrite import optimize as optimize_table
 from delta_variant.rewrite import update as update_rows
 from delta_variant.write import write_table
 
@@ -31,7 +32,7 @@ from .conformance import conform
 from .migration import MigrationSummary
 from .progress import Intake
 from .repair_text import print_repair, print_repair_json
-from .rewriting import RewriteSummary
+from .rewriting import RewriteSummary, print_optimization, print_optimization_json
 from .rows import OutputFormat, print_rows
 from .shredding_tree import merge, print_tree, shredding_of
 from .summary import WriteSummary
@@ -243,6 +244,34 @@ def update(
     updates: dict[str, str | None] = dict(_assignment(text) for text in assignments or ())
     updates.update(dict.fromkeys(unset or ()))
     _print_rewrite(table, update_rows(table, updates, where), json)
+
+
+@app.command()
+def optimize(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    where: Annotated[
+        str | None, typer.Option(metavar="SQL", help="Only partitions for which this is true.")
+    ] = None,
+    sort_by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SQL", help="Sort by a column or path: event:user.id::bigint; repeatable."),
+    ] = None,
+    reshred: Annotated[
+        bool, typer.Option("--reshred", help="Also files whose paths have changed since they were written.")
+    ] = False,
+    target_file_size: Annotated[str, typer.Option(metavar="SIZE", help="How big data files get.")] = "128MB",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
+    json: Json = False,
+) -> None:
+    """Write small files as one, shredded by what their rows have become, and sorted if you like."""
+    size = _bytes_of(target_file_size)
+    result = optimize_table(
+        table, where, sort_by=sort_by, reshred=reshred, target_file_size=size, dry_run=dry_run
+    )
+    if json:
+        print_optimization_json(table, result)
+    else:
+        print_optimization(table, result)
 
 
 def _assignment(text: str) -> tuple[str, str]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from delta_variant.rewrite import RewriteResult
+from delta_variant.rewrite import LeafPath, Optimization, RewriteResult
 
-from .terminal import console, count, print_lines, size_text
+from .terminal import console, count, path_text, print_lines, size_text
 
-__all__ = ["RewriteSummary"]
+__all__ = ["RewriteSummary", "print_optimization", "print_optimization_json"]
 
 
 @dataclass(frozen=True)
@@ -55,3 +55,46 @@ class RewriteSummary:
         yield f"{self.table}: version {result.version}, {', '.join(done) or '0 rows'}"
         added, size = count(len(result.files), "file"), size_text(sum(file.bytes for file in result.files))
         yield f"{count(result.files_removed, 'file')} removed, {added} added, {size}"
+
+
+def print_optimization(table: str, result: Optimization) -> None:
+    """Print what an optimization did, or would do."""
+    out = console()
+    if not result.groups:
+        print_lines(out, f"{table}: nothing to do")
+        return
+    done = f"version {result.version}" if result.version is not None else "a dry run"
+    about = "" if result.files else "about "
+    new = count(len(result.files), "file") if result.files else f"{len(result.groups)} or more"
+    print_lines(
+        out,
+        f"{table}: {done}, {count(result.files_before, 'file')} become {new}",
+        f"{size_text(result.bytes_before)} become {about}{size_text(result.bytes_after)}",
+    )
+    for name, leaves in _changed_paths(result).items():
+        print_lines(out, *(f"{name} {path_text(each.column, each.path)} ({each.type})" for each in leaves))
+
+
+def print_optimization_json(table: str, result: Optimization) -> None:
+    """Print the same as one JSON object."""
+    report = {
+        "table": table,
+        "version": result.version,
+        "files_before": result.files_before,
+        "bytes_before": result.bytes_before,
+        "bytes_after": result.bytes_after,
+        "rows": sum(group.rows for group in result.groups),
+        "files": [{"path": file.path, "rows": file.rows, "bytes": file.bytes} for file in result.files],
+        **{
+            name: [{"path": path_text(each.column, each.path), "type": each.type} for each in leaves]
+            for name, leaves in _changed_paths(result).items()
+        },
+    }
+    print(msgspec.json.encode(report).decode())
+
+
+def _changed_paths(result: Optimization) -> dict[str, list[LeafPath]]:
+    return {
+        name: sorted({leaf for group in result.groups for leaf in getattr(group, name)}, key=str)
+        for name in ("gained", "dropped")
+    }

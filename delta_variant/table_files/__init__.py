@@ -7,7 +7,7 @@ from .faults import Faults, RejectsFile
 from .in_memory import inputs_of, parsed
 from .plan import FilePlan, RowPlan, may_hold, plan_files, plan_rows
 from .reading import DataFile, OpenFile, Table, files_of
-from .rewriting import Rewritten, RowChange, delete_rows, is_of_partitions, rewrite_rows
+from .rewriting import Rewritten, RowChange, count_rows, delete_rows, is_of_partitions, rewrite_rows
 from .scope import Scope
 from .target import Target, allowed, engine_info, now
 from .writing import Batches, PartitionFile, add_file, discard, with_one_shredding, write_files
@@ -28,6 +28,7 @@ __all__ = [
     "Target",
     "add_file",
     "allowed",
+    "count_rows",
     "delete_rows",
     "discard",
     "engine_info",

@@ -25,7 +25,7 @@ from .scope import Scope
 from .target import Target, allowed
 from .writing import PartitionFile, discard, write_files
 
-__all__ = ["Rewritten", "RowChange", "delete_rows", "rewrite_rows"]
+__all__ = ["Rewritten", "RowChange", "count_rows", "delete_rows", "is_of_partitions", "rewrite_rows"]
 
 # The stubs of pyarrow do not narrow arrays by their types.
 Array: TypeAlias = Any
@@ -77,7 +77,7 @@ def delete_rows(
         if predicate is not None:
             matching: Array = skipping.partition_matches(snapshot, predicate)
             removed = removed.filter(matching)
-        return Rewritten(plan, removed, (), _count_rows(snapshot, removed), 0)
+        return Rewritten(plan, removed, (), count_rows(snapshot, removed), 0)
     assert predicate is not None
     return rewrite_rows(snapshot, plan, _removal(snapshot, predicate), target, options)
 
@@ -167,7 +167,7 @@ def _rewrite(
     return files, rows
 
 
-def _count_rows(snapshot: Snapshot, files: pa.Table) -> int:
+def count_rows(snapshot: Snapshot, files: pa.Table) -> int:
     """Return how many rows files have: by their statistics, or where these do not say by their footers."""
     (texts,) = stats.texts_at(files["stats"], [("numRecords",)])
     counts = expression.cast_values(texts, pa.int64(), strict=False).to_pylist()

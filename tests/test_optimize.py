@@ -1,0 +1,219 @@
+"""Optimizing: the rows stay, their files do not; what is planned is what is done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import delta_variant as dv
+from delta_variant import log
+from delta_variant.errors import CommitConflictError, ExpressionError, UnsupportedFeatureError
+
+
+def write(table: Path, texts: list[str | None], first: int = 0, **options: Any) -> None:
+    ids = list(range(first, first + len(texts)))
+    rows = pa.table({"id": ids, "event": pa.array(texts, pa.string()), "day": ["ab"[n % 2] for n in ids]})
+    dv.write_table(str(table), rows, mode="append", variant_columns=["event"], **options)
+
+
+def texts_of(table: Path) -> dict[int, str | None]:
+    columns = {"id": "id", "text": "to_json(event)"}
+    read = dv.read_table(str(table), columns=columns).read_all().to_pylist()
+    return {row["id"]: row["text"] for row in sorted(read, key=lambda row: row["id"])}
+
+
+def commit_of(table: Path, version: int) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (table / log.commit_file_name(version)).read_text().splitlines()]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return a table of four files, whose values drift from one path to another."""
+    for number in range(4):
+        name = "new" if number > 1 else "old"
+        texts = [f'{{"k": {row}, "{name}": "{row}"}}' for row in range(10 * number, 10 * number + 10)]
+        write(tmp_path / "t", texts, 10 * number)
+    return tmp_path / "t"
+
+
+def test_small_files_become_one_that_is_shredded_by_all_of_their_rows(table: Path):
+    before = texts_of(table)
+    result = dv.optimize(str(table))
+    assert texts_of(table) == before
+    assert (result.version, result.files_before, len(result.files)) == (4, 4, 1)
+    (group,) = result.groups
+    assert (group.rows, group.gained, group.dropped) == (40, (), ())
+    paths = {path.path for path in result.files[0].variants["event"]}
+    assert paths == {("k",), ("new",), ("old",)}
+    info, *others = commit_of(table, 4)
+    assert info["commitInfo"]["operation"] == "OPTIMIZE"
+    kinds = [(name, body["dataChange"]) for each in others for name, body in each.items()]
+    assert kinds == [("remove", False)] * 4 + [("add", False)]
+    assert DeltaTable(table).count() == 40
+    assert dv.optimize(str(table)).version is None
+
+
+def test_a_dry_run_is_the_plan_of_what_is_done(table: Path):
+    plan = dv.optimize(str(table), dry_run=True)
+    assert (plan.version, plan.files) == (None, ())
+    assert log.load_snapshot(table).version == 3
+    done = dv.optimize(str(table))
+    assert done.groups == plan.groups
+    assert plan.bytes_before == done.bytes_before
+    assert abs(plan.bytes_after - done.bytes_after) < done.bytes_after / 5
+    assert str(plan).splitlines()[0] == "files   4 become about 1"
+
+
+def test_files_are_shredded_anew_by_what_their_rows_have(tmp_path: Path):
+    table = tmp_path / "t"
+    schema = dv.ShreddingSchema.of({"gone": pa.int64()})
+    write(table, [f'{{"k": {row}, "s": "{row}"}}' for row in range(20)], shredding=schema)
+    assert dv.optimize(str(table)).version is None
+    plan = dv.optimize(str(table), reshred=True, dry_run=True)
+    (group,) = plan.groups
+    assert [(leaf.column, leaf.path, leaf.type) for leaf in group.gained] == [
+        ("event", ("k",), "int64"),
+        ("event", ("s",), "string"),
+    ]
+    assert [leaf.path for leaf in group.dropped] == [("gone",)]
+    assert str(plan).splitlines()[2:] == [
+        "gained  event:k  int64",
+        "gained  event:s  string",
+        "dropped event:gone  int64",
+    ]
+    before = texts_of(table)
+    assert dv.optimize(str(table), reshred=True).version == 1
+    assert texts_of(table) == before
+    assert dv.optimize(str(table), reshred=True).version is None
+
+
+def test_sorting_by_a_path_lets_a_query_skip_files(tmp_path: Path):
+    table = tmp_path / "t"
+    for first in (0, 1000):
+        texts = [
+            f'{{"k": {row * 7919 % 2000}, "pad": "{row * 31337}"}}' for row in range(first, first + 1000)
+        ]
+        write(table, texts, first)
+    where = "event:k::bigint = 777"
+    assert dv.read_table(str(table), where=where, explain=True).files_read == 2
+    before = texts_of(table)
+    result = dv.optimize(str(table), sort_by="event:k::bigint", target_file_size=4 << 10)
+    assert len(result.files) == 3
+    assert texts_of(table) == before
+    explained = dv.read_table(str(table), where=where, explain=True)
+    assert (explained.files_read, explained.rows) == (1, 1)
+    keys = [
+        dv.read_table(
+            str(table),
+            columns={"k": "event:k::bigint"},
+            where=f"event:k::bigint >= {low} and event:k::bigint < {low + 100}",
+        )
+        .read_all()["k"]
+        .to_pylist()
+        for low in (0, 900)
+    ]
+    assert all(each == sorted(each) for each in keys)
+
+
+def test_partitions_stay_apart_and_may_be_chosen(tmp_path: Path):
+    table = tmp_path / "t"
+    for first in (0, 4):
+        write(table, [f"{row}" for row in range(first, first + 4)], first, partition_by=["day"])
+    before = texts_of(table)
+    result = dv.optimize(str(table), "day = 'a'")
+    assert [group.partition_values for group in result.groups] == [{"day": "a"}]
+    assert (result.files_before, len(result.files), log.load_snapshot(table).num_files) == (2, 1, 3)
+    assert len(dv.optimize(str(table), sort_by=["id"]).groups) == 2
+    assert texts_of(table) == before
+
+
+def test_what_has_no_order_and_no_partition_is_refused(table: Path):
+    with pytest.raises(ExpressionError, match="has no order"):
+        dv.optimize(str(table), sort_by="event:k")
+    with pytest.raises(ExpressionError, match="more than partition columns"):
+        dv.optimize(str(table), "id = 1")
+
+
+def test_a_table_that_tracks_rows_is_refused_and_one_that_appends_only_is_not(tmp_path: Path):
+    for name, number in (
+        ("delta.enableRowTracking", 0),
+        ("delta.appendOnly", 1),
+        ("delta.enableChangeDataFeed", 2),
+    ):
+        table = tmp_path / f"t{number}"
+        write(table, ["1"], configuration={name: "true"})
+        write(table, ["2"], 1)
+        if number:
+            assert dv.optimize(str(table)).version == 2
+            continue
+        with pytest.raises(UnsupportedFeatureError, match="enableRowTracking"):
+            dv.optimize(str(table))
+
+
+def behind(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
+    write_commit = log.write_commit
+
+    def write_after_another(*arguments: Any) -> None:
+        monkeypatch.setattr(log, "write_commit", write_commit)
+        first()
+        write_commit(*arguments)
+
+    monkeypatch.setattr(log, "write_commit", write_after_another)
+
+
+def test_an_append_is_no_conflict_and_a_delete_is(table: Path, monkeypatch: pytest.MonkeyPatch):
+    behind(monkeypatch, lambda: write(table, ["1"], 100))
+    assert dv.optimize(str(table)).version == 5
+    assert len(texts_of(table)) == 41
+    behind(monkeypatch, lambda: dv.delete(str(table), "id = 3"))
+    with pytest.raises(CommitConflictError, match="removed"):
+        dv.optimize(str(table))
+    assert len(texts_of(table)) == 40
+
+
+def test_a_delete_goes_through_behind_an_optimize_of_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    table = tmp_path / "t"
+    for first in (0, 4):
+        write(table, [f"{row}" for row in range(first, first + 4)], first, partition_by=["day"])
+    behind(monkeypatch, lambda: dv.optimize(str(table), "day = 'a'"))
+    assert dv.delete(str(table), "day = 'b' and id = 1").version == 3
+    assert set(texts_of(table)) == set(range(8)) - {1}
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    files=st.lists(
+        st.lists(
+            st.sampled_from(['{"k": 1}', '{"k": 2.5, "x": [1]}', '{"k": "s"}', "null", None]),
+            min_size=1,
+            max_size=5,
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    sort_by=st.sampled_from([None, "id", "try_variant_get(event, '$.k', 'double')", ["day", "id"]]),
+    numeric=st.sampled_from(["value", "strict"]),
+)
+def test_every_row_is_there_as_it_was(files, sort_by, numeric):
+    with TemporaryDirectory() as folder:
+        table, start = Path(folder) / "t", 0
+        for texts in files:
+            write(table, texts, start, shredding=None if start % 2 else "infer")
+            start += len(texts)
+        before = texts_of(table)
+        whole = dv.read_table(str(table), columns=["id", "event"]).read_all().to_pylist()
+        dv.optimize(str(table), sort_by=sort_by, numeric=numeric)
+        assert texts_of(table) == before
+        if numeric == "strict":
+            after = dv.read_table(str(table), columns=["id", "event"]).read_all().to_pylist()
+            assert sorted(after, key=lambda row: row["id"]) == sorted(whole, key=lambda row: row["id"])
