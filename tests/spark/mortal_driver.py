@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Timer
+from time import sleep
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -41,6 +42,8 @@ def plan_death(death: str) -> None:
     run, commit = writing._run, writing.commit_written
     if death == "tasks":
         writing._run = at_batch(lambda: Timer(random.uniform(0, 1), die).start(), before=run)
+        # However fast the tasks are, no later batch is begun.
+        writing.commit_written = at_batch(lambda: sleep(60), before=commit)
     elif death == "commit":
         writing.commit_written = at_batch(die, before=commit)
     elif death == "done":
