@@ -13,6 +13,7 @@ from .repair import repair_table
 from .rewrite import delete, merge, optimize, update
 from .shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
 from .snapshot import Snapshot
+from .timeline import history
 from .values import try_variant_get, variant_get
 from .variant import Variant, parse_json, to_json
 from .write import write_table
@@ -26,6 +27,7 @@ __all__ = [
     "audit_table",
     "delete",
     "file_stats",
+    "history",
     "infer_shredding_schema",
     "load_snapshot",
     "merge",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -30,12 +30,15 @@ __all__ = [
     "Sidecar",
     "Txn",
     "decode_commit",
+    "decode_commit_info",
     "decode_path",
     "encode_commit",
     "encode_path",
     "file_key",
     "is_absolute",
 ]
+
+Line = TypeVar("Line")
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -221,9 +224,17 @@ _NAMES: dict[type, str] = {
     Sidecar: "sidecar",
 }
 
+
+class _InfoLine(msgspec.Struct, frozen=True, rename="camel"):
+    """One line of a commit, of which only `commitInfo` is looked at."""
+
+    commit_info: dict[str, Any] | None = None
+
+
 # msgspec answers text that nests too deep with RecursionError.
 _UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _DECODER = msgspec.json.Decoder(_Line)
+_INFO_DECODER = msgspec.json.Decoder(_InfoLine)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -235,7 +246,7 @@ def decode_commit(data: bytes, name: str) -> list[Action]:
     application, `domainMetadata` of one domain.
     """
     actions: list[Action] = []
-    for number, line in enumerate(_decode_lines(data, name), start=1):
+    for number, line in enumerate(_decode_lines(_DECODER, data, name), start=1):
         found = [part for part in msgspec.structs.astuple(line) if part is not None]
         if len(found) > 1:
             raise MalformedLogError(f"{name}, action {number}: a line may hold only one action")
@@ -243,6 +254,15 @@ def decode_commit(data: bytes, name: str) -> list[Action]:
             actions.append(CommitInfo(found[0]) if isinstance(found[0], dict) else found[0])
     _check_unique(actions, name)
     return actions
+
+
+def decode_commit_info(data: bytes, name: str) -> CommitInfo | None:
+    """Return what the commit file `name` says of itself, None where it says nothing.
+
+    Other actions need only be JSON. Raises MalformedLogError naming file and line for what is not.
+    """
+    infos = (line.commit_info for line in _decode_lines(_INFO_DECODER, data, name))
+    return next((CommitInfo(fields) for fields in infos if fields is not None), None)
 
 
 def encode_commit(actions: Iterable[Action]) -> bytes:
@@ -289,18 +309,18 @@ def file_key(action: AddFile | RemoveFile) -> tuple[str, str | None]:
     return decode_path(action.path), None if vector is None else vector.unique_id
 
 
-def _decode_lines(data: bytes, name: str) -> list[_Line]:
+def _decode_lines(decoder: msgspec.json.Decoder[Line], data: bytes, name: str) -> list[Line]:
     try:
-        return _DECODER.decode_lines(data)
+        return decoder.decode_lines(data)
     except _UNDECODABLE as error:
-        raise MalformedLogError(f"{name}, line {_first_bad_line(data)}: {error}") from error
+        raise MalformedLogError(f"{name}, line {_first_bad_line(decoder, data)}: {error}") from error
 
 
-def _first_bad_line(data: bytes) -> int:
+def _first_bad_line(decoder: msgspec.json.Decoder[Line], data: bytes) -> int:
     lines = data.split(b"\n")
     for number, line in enumerate(lines, start=1):
         try:
-            _DECODER.decode_lines(line)
+            decoder.decode_lines(line)
         except _UNDECODABLE:
             return number
     return len(lines)

@@ -24,6 +24,8 @@ __all__ = [
     "StoreError",
     "TableExistsError",
     "TableNotFoundError",
+    "TimestampAfterLatestError",
+    "TimestampBeforeFirstError",
     "UnsupportedFeatureError",
     "VariantPathError",
     "VersionExistsError",
@@ -113,6 +115,14 @@ class TableNotFoundError(DeltaVariantError):
 
 class VersionNotFoundError(DeltaVariantError):
     """The table has no such version, or its log no longer reaches back to it."""
+
+
+class TimestampBeforeFirstError(VersionNotFoundError):
+    """A time before the first version that the table's log still tells."""
+
+
+class TimestampAfterLatestError(VersionNotFoundError):
+    """A time behind the table's latest version: a later commit may still come to be the version of it."""
 
 
 class TableExistsError(DeltaVariantError):

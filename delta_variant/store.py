@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 from urllib.parse import unquote
@@ -23,10 +24,12 @@ from .errors import StoreError, VersionExistsError
 
 __all__ = [
     "Store",
+    "StoredFile",
     "TableLocation",
     "delete",
     "get_ranges",
     "list_files",
+    "list_stored",
     "local_path",
     "open_store",
     "put",
@@ -49,6 +52,7 @@ class HasTableUri(Protocol):
 TableLocation: TypeAlias = str | os.PathLike[str] | HasTableUri
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FILE_URI = re.compile(r"file://(?:localhost)?(?=/)", re.IGNORECASE)
 
 
@@ -59,6 +63,15 @@ class Store:
     uri: str
     objects: ObjectStore
     local_root: Path | None
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file that a listing shows; its modification time is in milliseconds since 1970."""
+
+    path: str
+    size: int
+    modification_time: int
 
 
 def table_uri(table: TableLocation) -> str:
@@ -122,14 +135,24 @@ def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]
 
     A folder that does not exist has no files.
     """
+    return [file.path for file in list_stored(store, prefix, after)]
+
+
+def list_stored(store: Store, prefix: str, after: str | None = None) -> list[StoredFile]:
+    """Return what `list_files` does, each file with its size and modification time."""
     start = len(_key(store, ""))
     offset = None if after is None else _key(store, after)
     with _plain_errors(_name(store, prefix)):
         try:
             listing = obstore.list(store.objects, _key(store, prefix), offset=offset)
-            return sorted(entry["path"][start:] for chunk in listing for entry in chunk)
+            found = [
+                StoredFile(entry["path"][start:], entry["size"], _milliseconds(entry["last_modified"]))
+                for chunk in listing
+                for entry in chunk
+            ]
         except FileNotFoundError:
             return []
+    return sorted(found, key=lambda file: file.path)
 
 
 def put(store: Store, path: str, data: bytes) -> None:
@@ -167,6 +190,10 @@ def local_path(store: Store, path: str) -> Path | None:
     if (local := _local_file(path)) is None:
         return None
     return local if store.local_root is None else store.local_root / local
+
+
+def _milliseconds(time: datetime) -> int:
+    return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _local_file(uri: str) -> Path | None:

@@ -28,6 +28,7 @@ def test_all_has_the_public_names_and_no_others():
         "audit_table",
         "delete",
         "file_stats",
+        "history",
         "infer_shredding_schema",
         "load_snapshot",
         "merge",

@@ -158,3 +158,14 @@ def test_a_reader_never_sees_a_part_of_a_file_that_is_put_if_absent(tmp_path):
     store.put_if_absent(store.open_store(tmp_path), "0.json", b"x" * size)
     assert torn.get(timeout=60) == size
     watcher.join(timeout=60)
+
+
+def test_a_listing_has_sizes_and_modification_times_in_milliseconds(tmp_path):
+    root = store.open_store(tmp_path)
+    for number, name in enumerate(("b", "a")):
+        store.put(root, f"data/{name}", bytes(number))
+        os.utime(tmp_path / "data" / name, ns=(0, 1_234_567_890_987_654_321))
+    assert store.list_stored(root, "data") == [
+        store.StoredFile("data/a", 1, 1_234_567_890_987),
+        store.StoredFile("data/b", 0, 1_234_567_890_987),
+    ]

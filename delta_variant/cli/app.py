@@ -23,6 +23,7 @@ from delta_variant.rewrite import RewriteResult
 from delta_variant.rewrite import delete as delete_rows
 from delta_variant.rewrite import optimize as optimize_table
 from delta_variant.rewrite import update as update_rows
+from delta_variant.timeline import history as history_of
 from delta_variant.write import write_table
 
 from . import bounds, statistics
@@ -38,6 +39,7 @@ from .shredding_tree import merge, print_tree, shredding_of
 from .summary import WriteSummary
 from .target import data_files, undecodable
 from .terminal import console, print_lines
+from .timeline import print_history, print_history_json
 
 __all__ = ["main"]
 
@@ -61,6 +63,10 @@ app.add_typer(z85_app, name="z85", help="Read and write the Variants in statisti
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Version = Annotated[
     int | None, typer.Option("--version", min=0, help="The version to look at; by default the latest.")
+]
+Timestamp = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="The version of a time, such as 2026-11-21T09:30+01:00, or of UTC."),
 ]
 
 
@@ -193,6 +199,7 @@ def read(
     ] = "table",
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     version: Version = None,
+    timestamp: Timestamp = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print what was read and what was skipped, instead of the rows.")
     ] = False,
@@ -200,10 +207,12 @@ def read(
     """Print rows of a table: whole, or columns and paths of it."""
     columns = [_named(text) for text in column] if column else None
     if explain:
-        explanation = read_table(table, columns=columns, where=where, version=version, explain=True)
+        explanation = read_table(
+            table, columns=columns, where=where, version=version, timestamp=timestamp, explain=True
+        )
         print(msgspec.json.encode(explanation).decode() if json else explanation)
         return
-    reader = read_table(table, columns=columns, where=where, version=version)
+    reader = read_table(table, columns=columns, where=where, version=version, timestamp=timestamp)
     print_rows(reader, "json" if json else output_format, limit)
 
 
@@ -292,6 +301,23 @@ def _print_rewrite(table: str, result: RewriteResult, json: bool) -> None:
 def _named(text: str) -> str:
     found = NAMED_EXPRESSION.fullmatch(text)
     return f"{found['expression']} as `{found['name']}`" if found else text
+
+
+@app.command()
+def history(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    limit: Annotated[int | None, typer.Option(min=0, help="Print so many commits at most.")] = None,
+    json: Json = False,
+) -> None:
+    """Print what happened to a table, the latest commit first.
+
+    With --json, one object a commit: what it says of itself, its version and its time.
+    """
+    entries = history_of(table, limit)
+    if json:
+        print_history_json(entries)
+    else:
+        print_history(entries)
 
 
 @app.command()

@@ -6,19 +6,26 @@
 from .checkpoint_reading import statistics_twice
 from .checkpoint_writing import write_checkpoint
 from .checksum import checksum_discrepancies
-from .commits import CommitActions, read_commits, write_commit
+from .commits import CommitActions, read_commit_info, read_commits, write_commit
 from .listing import commit_file_name
-from .loading import load_snapshot, refresh, table_exists
+from .loading import table_exists
+from .snapshots import load_snapshot, refresh
+from .timestamps import CommitTimes, Timestamp, from_milliseconds, version_at
 
 __all__ = [
     "CommitActions",
+    "CommitTimes",
+    "Timestamp",
     "checksum_discrepancies",
     "commit_file_name",
+    "from_milliseconds",
     "load_snapshot",
+    "read_commit_info",
     "read_commits",
     "refresh",
     "statistics_twice",
     "table_exists",
+    "version_at",
     "write_checkpoint",
     "write_commit",
 ]

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
-from ..actions import Action, decode_commit, encode_commit
+from ..actions import Action, CommitInfo, decode_commit, decode_commit_info, encode_commit
 from ..errors import MalformedLogError, StoreError
-from ..store import Store, put_if_absent, read
+from ..store import Store, put_if_absent, read, read_if_present
 from .listing import Span, commit_file_name, list_log
 
-__all__ = ["CommitActions", "read_commits", "read_spans", "write_commit"]
+__all__ = ["CommitActions", "read_commit_info", "read_commits", "read_spans", "write_commit"]
 
 CommitActions: TypeAlias = tuple[int, list[Action]]
 
@@ -25,6 +25,13 @@ def read_commits(store: Store, after_version: int) -> list[CommitActions]:
     versions = range(after_version + 1, max(commits, default=after_version) + 1)
     actions = read_spans(store, [Span(version, version) for version in versions])
     return list(zip(versions, actions, strict=True))
+
+
+def read_commit_info(store: Store, version: int) -> CommitInfo | None:
+    """Return what a commit says of itself, None where it says nothing or is no longer there."""
+    path = commit_file_name(version)
+    data = read_if_present(store, path)
+    return None if data is None else decode_commit_info(data, f"{store.uri}/{path}")
 
 
 def read_spans(store: Store, spans: Sequence[Span]) -> Iterator[list[Action]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ..errors import MalformedLogError
-from ..store import Store, list_files, read_if_present
+from ..store import Store, list_files, list_stored, read_if_present
 
 __all__ = [
     "CHECKPOINT",
@@ -21,6 +21,7 @@ __all__ = [
     "Span",
     "checkpoint_hint",
     "commit_file_name",
+    "commit_modification_times",
     "list_log",
 ]
 
@@ -122,6 +123,12 @@ def list_log(store: Store, start: int | None) -> Listing:
     )
     checkpoints = sorted(_complete_checkpoints(names), key=lambda c: (c.version, c.paths), reverse=True)
     return Listing(commits, tuple(span for span in compactions if span.first < span.last), tuple(checkpoints))
+
+
+def commit_modification_times(store: Store) -> dict[int, int]:
+    """Return the versions whose commits are there, in order, with their files' modification times."""
+    found = ((COMMIT.fullmatch(file.path.removeprefix(f"{LOG}/")), file) for file in list_stored(store, LOG))
+    return {int(name[1]): file.modification_time for name, file in found if name}
 
 
 def _complete_checkpoints(names: Iterable[str]) -> Iterator[CheckpointFiles]:

@@ -1,21 +1,21 @@
-"""Snapshots out of the log, by whichever of its files are there and can be read."""
+"""The state at a version out of the log, by whichever of its files are there and can be read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from .. import properties
-from ..actions import Action, CommitInfo, Metadata, decode_commit
+from ..actions import Action, Metadata
 from ..errors import MalformedLogError, TableNotFoundError, VersionNotFoundError
 from ..snapshot import Checkpoint, Snapshot, replay
-from ..store import Store, TableLocation, open_store, read_if_present
+from ..store import Store
 from .checkpoint_reading import read_checkpoint
-from .commits import read_spans
+from .commits import read_commit_info, read_spans
 from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log
 
-__all__ = ["Recorded", "from_log", "load_snapshot", "refresh", "table_exists"]
+__all__ = ["Recorded", "from_log", "snapshot_of", "table_exists"]
 
 Result = TypeVar("Result")
 
@@ -38,27 +38,6 @@ def table_exists(store: Store) -> bool:
     return list_log(store, None).latest >= 0
 
 
-def load_snapshot(
-    table: TableLocation | Store,
-    version: int | None = None,
-    *,
-    storage_options: Mapping[str, str] | None = None,
-) -> Snapshot:
-    """Return the state of a table at `version`, by default the latest.
-
-    Raises TableNotFoundError, VersionNotFoundError, and MalformedLogError for a log that lacks a version or
-    holds one that cannot be understood. A stale or corrupt `_last_checkpoint` does no harm, nor does a
-    checkpoint or a log compaction that cannot be read while other files can stand in for it.
-    """
-    store = table if isinstance(table, Store) else open_store(table, storage_options)
-    return from_log(store, version, lambda log: snapshot_of(store, log))
-
-
-def refresh(snapshot: Snapshot) -> Snapshot:
-    """Return the latest snapshot of the same table."""
-    return load_snapshot(snapshot.store)
-
-
 def snapshot_of(store: Store, log: Recorded) -> Snapshot:
     """Return the snapshot that the log tells."""
     return replay(store, log.version, log.checkpoint, log.commits, timestamp=log.timestamp)
@@ -67,7 +46,7 @@ def snapshot_of(store: Store, log: Recorded) -> Snapshot:
 def from_log(store: Store, version: int | None, build: Callable[[Recorded], Result]) -> Result:
     """Return what `build` makes of the log at `version`, with other files where some cannot be read.
 
-    Raises what `load_snapshot` raises.
+    None is the latest version. Raises what `load_snapshot` raises.
     """
     hint = checkpoint_hint(store)
     if hint is not None and (version is None or hint <= version):
@@ -115,10 +94,8 @@ def _in_commit_timestamp(store: Store, version: int, actions: Sequence[Action]) 
         metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS
     ):
         return None
-    path = commit_file_name(version)
-    data = read_if_present(store, path)
-    infos = (a for a in decode_commit(data or b"", f"{store.uri}/{path}") if isinstance(a, CommitInfo))
-    return next((info.in_commit_timestamp for info in infos), None)
+    info = read_commit_info(store, version)
+    return None if info is None else info.in_commit_timestamp
 
 
 def _no_way_back(store: Store, listing: Listing, target: int) -> Exception:

@@ -8,6 +8,7 @@ from typing import Literal, overload
 import pyarrow as pa
 
 from delta_variant import features, log, schema
+from delta_variant.log import Timestamp
 from delta_variant.skipping import Condition
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
@@ -38,6 +39,7 @@ def read_table(
     columns: Mapping[str, str] | Sequence[str] | None = None,
     where: str | None = None,
     version: int | None = None,
+    timestamp: Timestamp | None = None,
     on_conflict: OnConflict = "error",
     storage_options: Mapping[str, str] | None = None,
     explain: Literal[False] = False,
@@ -51,6 +53,7 @@ def read_table(
     columns: Mapping[str, str] | Sequence[str] | None = None,
     where: str | None = None,
     version: int | None = None,
+    timestamp: Timestamp | None = None,
     on_conflict: OnConflict = "error",
     storage_options: Mapping[str, str] | None = None,
     explain: Literal[True],
@@ -63,12 +66,14 @@ def read_table(
     columns: Mapping[str, str] | Sequence[str] | None = None,
     where: str | None = None,
     version: int | None = None,
+    timestamp: Timestamp | None = None,
     on_conflict: OnConflict = "error",
     storage_options: Mapping[str, str] | None = None,
     explain: bool = False,
 ) -> pa.RecordBatchReader | Explanation:
-    """Return the rows of a table as a stream of Arrow batches.
+    """Return the rows of a table as a stream of Arrow batches, or those that it had earlier.
 
+    `version` or `timestamp` give the table as it was then; see `load_snapshot`.
     `columns` are expressions in SQL text, by output name or as a sequence, over ordinary columns and Variant
     paths (`event:user.id::bigint`); None is every column, and a Variant column comes as `struct<metadata,
     value>` marked `arrow.parquet.variant`. `where` keeps the rows for which it is true. Casts are Spark's: a
@@ -81,7 +86,7 @@ def read_table(
     MalformedVariantError, ConflictingValueError (unless `on_conflict="typed"`) and CastError, which name file
     and row.
     """
-    snapshot = readable(table, version, storage_options)
+    snapshot = readable(table, version, storage_options, timestamp)
     query = Query.of(snapshot, columns, where)
     plan = plan_files(snapshot, query.predicate)
     reports: list[FileReport] = []
@@ -93,14 +98,18 @@ def read_table(
 
 
 def readable(
-    table: TableLocation | Snapshot, version: int | None, storage_options: Mapping[str, str] | None
+    table: TableLocation | Snapshot,
+    version: int | None,
+    storage_options: Mapping[str, str] | None,
+    timestamp: Timestamp | None = None,
 ) -> Snapshot:
-    """Return a table at a version; raises what `read_table` does for one that this version cannot read."""
-    snapshot = (
-        table
-        if isinstance(table, Snapshot)
-        else log.load_snapshot(table, version, storage_options=storage_options)
-    )
+    """Return a table as it was; raises what `read_table` does for one that this version cannot read."""
+    if isinstance(table, Snapshot):
+        if version is not None or timestamp is not None:
+            raise ValueError("a Snapshot is of one version: give the table's path to read another")
+        snapshot = table
+    else:
+        snapshot = log.load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options)
     features.check_may_read(snapshot.protocol, snapshot.schema, snapshot.uri)
     schema.check_variants(snapshot.schema, snapshot.partition_columns)
     return snapshot

@@ -1,0 +1,44 @@
+"""Snapshots: a table as it is, or as it was at a version or a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..snapshot import Snapshot
+from ..store import Store, TableLocation, open_store
+from .loading import from_log, snapshot_of
+from .timestamps import Timestamp, version_at
+
+__all__ = ["load_snapshot", "refresh"]
+
+
+def load_snapshot(
+    table: TableLocation | Store,
+    version: int | None = None,
+    *,
+    timestamp: Timestamp | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Return the state of a table at `version`, or as it was at `timestamp`, by default the latest.
+
+    A timestamp is a datetime that knows its time zone, or ISO 8601 text, of UTC where it names no other; it
+    stands for the latest version that was committed then or before. A version's time is its in-commit
+    timestamp where the table keeps them, otherwise the modification time of its commit's file.
+
+    Raises TableNotFoundError, VersionNotFoundError, and MalformedLogError for a log that lacks a version or
+    holds one that cannot be understood. A stale or corrupt `_last_checkpoint` does no harm, nor does a
+    checkpoint or a log compaction that cannot be read while other files can stand in for it. Of a time,
+    TimestampBeforeFirstError and, as Delta on Spark has it, TimestampAfterLatestError are raised; ValueError
+    for what is no time, or for a version besides.
+    """
+    store = table if isinstance(table, Store) else open_store(table, storage_options)
+    if timestamp is not None:
+        if version is not None:
+            raise ValueError("a table is loaded by version or by timestamp, and not by both")
+        version = version_at(store, timestamp)
+    return from_log(store, version, lambda log: snapshot_of(store, log))
+
+
+def refresh(snapshot: Snapshot) -> Snapshot:
+    """Return the latest snapshot of the same table."""
+    return load_snapshot(snapshot.store)

@@ -1,0 +1,225 @@
+"""Tables as they were: at a version, and at a time (PROTOCOL.md, "In-Commit Timestamps")."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from typer.testing import CliRunner
+
+import delta_variant as dv
+from delta_variant import log, store
+from delta_variant.actions import CommitInfo, Format, Metadata, Protocol
+from delta_variant.cli.app import app
+from delta_variant.errors import (
+    MalformedLogError,
+    ProtocolError,
+    TimestampAfterLatestError,
+    TimestampBeforeFirstError,
+    VersionNotFoundError,
+)
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def commit_file(table: Path, version: int) -> Path:
+    return table / log.commit_file_name(version)
+
+
+def commit_at(table: Path, version: int, seconds: float) -> None:
+    """Give a commit's file another modification time."""
+    os.utime(commit_file(table, version), ns=(0, int(at(seconds).timestamp() * 1000) * 1_000_000))
+
+
+def version_at(table: Path, seconds: float) -> int:
+    return dv.load_snapshot(table, timestamp=at(seconds)).version
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return a table with one row more in each of three versions, committed at noon and every ten seconds."""
+    for version in range(3):
+        dv.write_table(tmp_path / "t", pa.table({"id": [version]}), mode="append")
+        commit_at(tmp_path / "t", version, 10 * version)
+    return tmp_path / "t"
+
+
+def ids(table: Path, **options) -> list[int]:
+    return sorted(dv.read_table(table, **options).read_all()["id"].to_pylist())
+
+
+def test_a_version_gives_the_rows_that_it_had(table):
+    assert [ids(table, version=version) for version in range(3)] == [[0], [0, 1], [0, 1, 2]]
+
+
+@pytest.mark.parametrize(("seconds", "version"), [(0, 0), (9.999, 0), (10, 1), (19.9999, 1), (20, 2)])
+def test_a_time_gives_the_last_version_before_it(table, seconds, version):
+    assert version_at(table, seconds) == version
+    assert ids(table, timestamp=at(seconds)) == list(range(version + 1))
+    theirs = DeltaTable(table)
+    theirs.load_as_version(at(seconds))
+    assert theirs.version() == version
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-03-01T12:00:15Z",
+        "2026-03-01 12:00:15",
+        "2026-03-01T13:00:15+01:00",
+        "2026-03-01T12:00:10.000",
+        "2026-03-01T07:00:19.999-05:00",
+    ],
+)
+def test_text_is_a_time_of_utc_unless_it_says_otherwise(table, text):
+    assert dv.load_snapshot(table, timestamp=text).version == 1
+
+
+def test_a_date_is_its_midnight(table):
+    commit_at(table, 0, -12 * 3600)
+    assert dv.load_snapshot(table, timestamp="2026-03-01").version == 0
+
+
+def test_a_time_before_the_first_version_is_refused(table):
+    with pytest.raises(TimestampBeforeFirstError, match=r"the first .*, 0, is of 2026-03-01T12:00"):
+        dv.load_snapshot(table, timestamp=at(-0.001))
+
+
+def test_a_time_behind_the_latest_version_is_refused_as_spark_does(table):
+    with pytest.raises(TimestampAfterLatestError, match=r"the latest, 2, is of 2026-03-01T12:00:20"):
+        dv.read_table(table, timestamp=at(20.001))
+
+
+@pytest.mark.parametrize("timestamp", ["yesterday", "", "2026-13-01", "12:00", datetime(2026, 3, 1)])
+def test_what_is_no_time_or_has_no_zone_is_refused(table, timestamp):
+    with pytest.raises(ValueError, match=r"is no time|has no time zone"):
+        dv.load_snapshot(table, timestamp=timestamp)
+
+
+def test_version_and_timestamp_together_are_refused(table):
+    with pytest.raises(ValueError, match="and not by both"):
+        dv.load_snapshot(table, 1, timestamp=NOON)
+
+
+def test_a_snapshot_is_not_read_at_another_version(table):
+    with pytest.raises(ValueError, match="a Snapshot is of one version"):
+        dv.read_table(dv.load_snapshot(table), version=1)
+
+
+def test_a_commit_no_later_than_the_one_before_counts_as_a_millisecond_later(table):
+    commit_at(table, 1, -100)
+    commit_at(table, 2, 0.001)
+    assert [version_at(table, seconds) for seconds in (0, 0.001, 0.002)] == [0, 1, 2]
+
+
+def test_a_version_that_the_log_no_longer_reaches_has_no_time(table):
+    log.write_checkpoint(store.open_store(table), 1, now=0, unique_id="")
+    commit_file(table, 0).unlink()
+    assert version_at(table, 10) == 1
+    with pytest.raises(TimestampBeforeFirstError, match="first that its log tells, 1"):
+        version_at(table, 5)
+
+
+def test_a_log_with_checkpoints_alone_has_versions_and_no_times(table):
+    log.write_checkpoint(store.open_store(table), 2, now=0, unique_id="")
+    for version in range(3):
+        commit_file(table, version).unlink()
+    assert ids(table, version=2) == [0, 1, 2]
+    with pytest.raises(VersionNotFoundError, match="has no commit,"):
+        version_at(table, 20)
+
+
+def in_commit_timestamps(tmp_path: Path, enabled_in: int, **lacking: str | None) -> Path:
+    """Return a table whose versions have in-commit timestamps from one on, each ten seconds after the last.
+
+    The files of all commits are a day later than what they say.
+    """
+    root = store.open_store(tmp_path / "t")
+    schema = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
+    configuration = {"delta.enableInCommitTimestamps": "true"}
+    if enabled_in:
+        configuration["delta.inCommitTimestampEnablementVersion"] = str(enabled_in)
+        configuration["delta.inCommitTimestampEnablementTimestamp"] = str(
+            int(at(10 * enabled_in).timestamp() * 1000)
+        )
+    for name, value in lacking.items():
+        configuration.pop(f"delta.{name}", value)
+    protocol = Protocol(
+        min_reader_version=1, min_writer_version=7, writer_features=("inCommitTimestamp", "appendOnly")
+    )
+    for version in range(5):
+        info = CommitInfo({"operation": "X"})
+        if version >= enabled_in:
+            info.fields["inCommitTimestamp"] = int(at(10 * version).timestamp() * 1000)
+        metadata = Metadata(
+            id="m",
+            format=Format(),
+            schema_string=schema,
+            partition_columns=(),
+            configuration=configuration if version >= enabled_in else {},
+        )
+        actions = [protocol, metadata] if version in (0, enabled_in) else []
+        log.write_commit(root, version, [info, *actions])
+        commit_at(tmp_path / "t", version, 10 * version + (86_400 if version >= enabled_in else -0.5))
+    return tmp_path / "t"
+
+
+def test_in_commit_timestamps_go_before_the_times_of_files(tmp_path):
+    table = in_commit_timestamps(tmp_path, 0)
+    assert [version_at(table, seconds) for seconds in (0, 19, 30, 39.999, 40)] == [0, 1, 3, 3, 4]
+    with pytest.raises(TimestampAfterLatestError):
+        version_at(table, 41)
+    with pytest.raises(TimestampBeforeFirstError, match="12:00:00"):
+        version_at(table, -1)
+
+
+def test_versions_from_before_the_enablement_have_the_times_of_their_files(tmp_path):
+    table = in_commit_timestamps(tmp_path, 2)
+    assert [version_at(table, seconds) for seconds in (-0.5, 9, 9.5, 19.999, 20, 31, 40)] == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        3,
+        4,
+    ]
+
+
+def test_a_time_before_the_enablement_needs_a_version_from_before_it(tmp_path):
+    table = in_commit_timestamps(tmp_path, 2)
+    log.write_checkpoint(store.open_store(table), 3, now=0, unique_id="")
+    for version in range(3):
+        commit_file(table, version).unlink()
+    with pytest.raises(TimestampBeforeFirstError, match="3, is of 2026-03-01T12:00:30"):
+        version_at(table, 15)
+    assert version_at(table, 30) == 3
+
+
+def test_a_commit_without_the_in_commit_timestamp_that_is_promised_is_malformed(tmp_path):
+    table = in_commit_timestamps(tmp_path, 0)
+    for text in ("", ',"inCommitTimestamp":9223372036854775807', ',"inCommitTimestamp":-1'):
+        commit_file(table, 4).write_text(f'{{"commitInfo":{{"operation":"X"{text}}}}}\n')
+        with pytest.raises(MalformedLogError, match=r"4\.json has no inCommitTimestamp"):
+            version_at(table, 40)
+
+
+def test_half_of_the_enablement_is_refused(tmp_path):
+    table = in_commit_timestamps(tmp_path, 2, inCommitTimestampEnablementTimestamp=None)
+    with pytest.raises(ProtocolError, match="and not the other"):
+        version_at(table, 30)
+
+
+def test_the_command_line_reads_a_version_and_a_time(table):
+    for option in (["--version", "1"], ["--timestamp", "2026-03-01T12:00:15"]):
+        result = CliRunner().invoke(app, ["read", str(table), "--json", *option])
+        assert sorted(json.loads(line)["id"] for line in result.stdout.splitlines()) == [0, 1]
