@@ -13,7 +13,7 @@ from .repair import repair_table
 from .rewrite import delete, merge, optimize, update
 from .shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
 from .snapshot import Snapshot
-from .timeline import history
+from .timeline import history, restore
 from .values import try_variant_get, variant_get
 from .variant import Variant, parse_json, to_json
 from .write import write_table
@@ -37,6 +37,7 @@ __all__ = [
     "read_json_lines",
     "read_table",
     "repair_table",
+    "restore",
     "shred",
     "to_json",
     "try_variant_get",

@@ -58,11 +58,12 @@ class Reads:
     """What a commit relies on: the files that it read, and those that it would have read.
 
     `files` are rows of `Snapshot.files`. `may_match` says of files that others add whether they may hold a
-    row that the operation asked for.
+    row that the operation asked for; `with_appends` that blind appends are looked at in any table.
     """
 
     files: pa.Table
     may_match: Callable[[Sequence[AddFile]], bool]
+    with_appends: bool = False
 
 
 def create_table(
@@ -144,6 +145,7 @@ def replace_files(
     data_change: bool = True,
     new_metadata: Metadata | None = None,
     new_protocol: Protocol | None = None,
+    domains: Sequence[DomainMetadata] = (),
     txn: Txn | None = None,
     operation: str,
     operation_parameters: Mapping[str, Any] | None = None,
@@ -156,9 +158,9 @@ def replace_files(
     """Commit that files of `snapshot` are gone and others are there, and return the version.
 
     `removed` are rows of `Snapshot.files`. `data_change=False` says that the rows are the same. Raises
-    CommitConflictError when a concurrent commit changed protocol or metadata, has a `txn` of the same
-    application, removed a file that was read, or added one that would have been read: unless rows stay the
-    same, or the table is `WriteSerializable` and the other commit a blind append.
+    CommitConflictError when a concurrent commit changed protocol, metadata or one of `domains`, has a `txn`
+    of the same application, removed a file that was read, or added one that would have been read: unless rows
+    stay the same, or the table is `WriteSerializable` and the other commit a blind append.
     """
     provenance = _Provenance(
         operation, operation_parameters, operation_metrics, engine_info, txn_id, snapshot.version, False
@@ -167,16 +169,17 @@ def replace_files(
     draft = _Draft(
         new_protocol or snapshot.protocol,
         new_metadata or snapshot.metadata,
-        (*(action for action in (new_protocol, new_metadata, txn) if action is not None), *removes),
+        (*(action for action in (new_protocol, new_metadata, txn) if action is not None), *domains, *removes),
         tuple(msgspec.structs.replace(add, data_change=data_change) for add in adds),
         provenance,
     )
     paths = {str(path) for files in (reads.files, removed) for path in files["path"].to_pylist()}
     isolation = properties.get(draft.metadata.configuration, properties.ISOLATION_LEVEL)
-    tolerates_appends = isolation == "WriteSerializable" and new_metadata is None
+    tolerates_appends = isolation == "WriteSerializable" and new_metadata is None and not reads.with_appends
+    names = {each.domain for each in domains}
 
     def obstacle(actions: Sequence[Action]) -> str | None:
-        found = _obstacle_to_append(actions, txn) or _removal(actions, paths)
+        found = _obstacle_to_append(actions, txn) or _removal(actions, paths) or _domain(actions, names)
         if found or not data_change or (tolerates_appends and _is_blind_append(actions)):
             return found
         return _addition(actions, reads.may_match)
@@ -394,6 +397,11 @@ def _removal(actions: Sequence[Action], paths: Set[str]) -> str | None:
     removed = (decode_path(action.path) for action in actions if isinstance(action, RemoveFile))
     gone = next((path for path in removed if path in paths), None)
     return None if gone is None else f"removed {gone}, which this operation read"
+
+
+def _domain(actions: Sequence[Action], names: Set[str]) -> str | None:
+    changed = (action.domain for action in actions if isinstance(action, DomainMetadata))
+    return next((f"changed the domain {domain}" for domain in changed if domain in names), None)
 
 
 def _change_of_files(actions: Sequence[Action], paths: Set[str]) -> str | None:

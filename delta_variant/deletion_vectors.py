@@ -12,7 +12,7 @@ from .actions import DeletionVector, decode_path
 from .errors import DataFileError, InvalidZ85Error, MalformedLogError
 from .store import Store
 
-__all__ = ["load"]
+__all__ = ["file_path", "load"]
 
 FILE_VERSION = 1
 SIZE_BYTES = 4
@@ -31,23 +31,21 @@ def load(table: Store, descriptor: DeletionVector | Mapping[str, Any] | None) ->
         return None
     if isinstance(descriptor, Mapping):
         descriptor = DeletionVector(**descriptor)
-    if descriptor.storage_type == "i":
-        return _inline(descriptor)
-    return _stored(table, _file_path(descriptor), descriptor)
+    path = file_path(descriptor)
+    return _inline(descriptor) if path is None else _stored(table, path, descriptor)
 
 
-def _inline(descriptor: DeletionVector) -> bytes:
-    data, size = _decode(descriptor.path_or_inline_dv), descriptor.size_in_bytes
-    if not 0 <= len(data) - size < z85.BLOCK_BYTES:
-        raise MalformedLogError(
-            f"an inline deletion vector has {len(data)} bytes, and its descriptor says {size}"
-        )
-    return data[:size]
+def file_path(descriptor: DeletionVector | Mapping[str, Any]) -> str | None:
+    """Return the path of the file that has a deletion vector, None for one in the log itself.
 
-
-def _file_path(descriptor: DeletionVector) -> str:
+    Raises MalformedLogError for a descriptor that cannot be understood.
+    """
+    if isinstance(descriptor, Mapping):
+        descriptor = DeletionVector(**descriptor)
     path = descriptor.path_or_inline_dv
     match descriptor.storage_type:
+        case "i":
+            return None
         case "p":
             return decode_path(path)
         case "u":
@@ -58,6 +56,15 @@ def _file_path(descriptor: DeletionVector) -> str:
             return f"{prefix}/{name}" if prefix else name
         case other:
             raise MalformedLogError(f"a deletion vector has storage type {other!r}: i, p and u are known")
+
+
+def _inline(descriptor: DeletionVector) -> bytes:
+    data, size = _decode(descriptor.path_or_inline_dv), descriptor.size_in_bytes
+    if not 0 <= len(data) - size < z85.BLOCK_BYTES:
+        raise MalformedLogError(
+            f"an inline deletion vector has {len(data)} bytes, and its descriptor says {size}"
+        )
+    return data[:size]
 
 
 def _decode(text: str) -> bytes:

@@ -21,6 +21,7 @@ __all__ = [
     "Rewrite",
     "TableFeature",
     "check_may_append",
+    "check_may_bring_back",
     "check_may_commit",
     "check_may_read",
     "check_may_rewrite",
@@ -29,6 +30,7 @@ __all__ = [
     "shredding_supported",
     "supported",
     "supports",
+    "with_features_of",
     "with_needed_features",
 ]
 
@@ -303,6 +305,22 @@ def check_may_rewrite(
         raise UnsupportedFeatureError(f"cannot rewrite rows of {where}: it sets {', '.join(obstacles)}")
 
 
+def check_may_bring_back(configuration: Mapping[str, str], schema: StructType, where: str) -> None:
+    """Raise UnsupportedFeatureError where files of an earlier version cannot become part of the table again.
+
+    What constrains single rows did so when they were written.
+    """
+    obstacles = [
+        each
+        for name in ("identityColumns", "icebergCompatV1", "icebergCompatV2")
+        for each in FEATURES[name].append_obstacles(configuration, schema)
+    ]
+    if obstacles:
+        raise UnsupportedFeatureError(
+            f"cannot restore {where}: this version does not honour {', '.join(obstacles)}"
+        )
+
+
 def new_table_protocol(schema: StructType, configuration: Mapping[str, str]) -> Protocol:
     """Return the least protocol of a new table: versions 1 and 2, and what schema and properties need."""
     return with_needed_features(Protocol(min_reader_version=1, min_writer_version=2), schema, configuration)
@@ -324,6 +342,12 @@ def with_needed_features(
     if not added:
         return protocol
     return _with_added(protocol, added)
+
+
+def with_features_of(protocol: Protocol, other: Protocol) -> Protocol:
+    """Return `protocol` with the features of another besides, all of them known; itself when it has them."""
+    added = supported(other) - supported(protocol)
+    return _with_added(protocol, added) if added else protocol
 
 
 def _with_added(protocol: Protocol, added: frozenset[str]) -> Protocol:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from operator import attrgetter
@@ -18,6 +18,7 @@ from .actions import (
     Action,
     AddFile,
     CommitInfo,
+    DeletionVector,
     DomainMetadata,
     Metadata,
     Protocol,
@@ -36,8 +37,10 @@ __all__ = [
     "TOMBSTONES_SCHEMA",
     "Checkpoint",
     "Snapshot",
+    "add_actions",
     "are_plain",
     "encoded_path",
+    "files_besides",
     "files_table",
     "replay",
     "replay_tombstones",
@@ -170,6 +173,29 @@ class Snapshot:
 def files_table(adds: Sequence[AddFile]) -> pa.Table:
     """Return AddFiles as a table of FILES_SCHEMA, their paths decoded."""
     return _table(adds, FILES_SCHEMA)
+
+
+def add_actions(files: pa.Table) -> Iterator[AddFile]:
+    """Yield the AddFiles that rows of FILES_SCHEMA stand for, their paths as the log has them."""
+    for batch in files.to_batches():
+        for row in batch.to_pylist(maps_as_pydicts="lossy"):
+            path, encoded, vector = row.pop("path"), row.pop("encoded_path"), row.pop("deletion_vector")
+            yield AddFile(
+                path=encoded or encode_path(path),
+                partition_values=row.pop("partition_values") or {},
+                data_change=True,
+                deletion_vector=vector and DeletionVector(**vector),
+                **row,
+            )
+
+
+def files_besides(files: pa.Table, others: pa.Table) -> pa.Table:
+    """Return the rows of FILES_SCHEMA whose logical files are not among others."""
+    keys = pa.chunked_array([_key_texts(batch) for batch in others.to_batches()], pa.string())
+    batches = [
+        batch.filter(pc.invert(pc.is_in(_key_texts(batch), value_set=keys))) for batch in files.to_batches()
+    ]
+    return pa.Table.from_batches(batches, FILES_SCHEMA)
 
 
 def tombstones_table(removes: Sequence[RemoveFile]) -> pa.Table:

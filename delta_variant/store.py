@@ -27,6 +27,7 @@ __all__ = [
     "StoredFile",
     "TableLocation",
     "delete",
+    "exists",
     "get_ranges",
     "list_files",
     "list_stored",
@@ -128,6 +129,16 @@ def size(store: Store, path: str) -> int:
     """Return the size of a file in bytes."""
     with _plain_errors(_name(store, path)):
         return obstore.head(store.objects, _key(store, path))["size"]
+
+
+def exists(store: Store, path: str) -> bool:
+    """Tell whether there is a file."""
+    with _plain_errors(_name(store, path)):
+        try:
+            obstore.head(store.objects, _key(store, path))
+        except FileNotFoundError:
+            return False
+        return True
 
 
 def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]:

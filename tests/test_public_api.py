@@ -38,6 +38,7 @@ def test_all_has_the_public_names_and_no_others():
         "read_json_lines",
         "read_table",
         "repair_table",
+        "restore",
         "shred",
         "to_json",
         "try_variant_get",

@@ -132,3 +132,29 @@ def test_a_snapshot_prints_what_a_user_wants_to_know():
         "  property    delta.enableVariantShredding = true",
         "  column      v variant",
     ]
+
+
+def test_the_actions_of_files_come_back_as_the_log_has_them():
+    full = AddFile(
+        path="a%20b/%C3%BC.parquet",
+        partition_values={"p": "x", "q": None},
+        size=7,
+        modification_time=8,
+        data_change=True,
+        stats='{"numRecords":1}',
+        tags={"t": "u", "n": None},
+        deletion_vector=VECTOR,
+        base_row_id=9,
+        default_row_commit_version=10,
+        clustering_provider="c",
+    )
+    actions = [add("plain"), full, add("%61%2520")]
+    assert list(snapshot.add_actions(snapshot.files_table(actions))) == actions
+
+
+def test_files_besides_others_differ_by_path_or_deletion_vector():
+    files = snapshot.files_table([add("f"), add("f", VECTOR), add("g", size=2), add("h")])
+    others = snapshot.files_table([add("f", VECTOR), add("h", size=3)])
+    assert snapshot.files_besides(files, others)["path"].to_pylist() == ["f", "g"]
+    assert snapshot.files_besides(files, snapshot.files_table([])).num_rows == 4
+    assert snapshot.files_besides(snapshot.files_table([]), files).num_rows == 0

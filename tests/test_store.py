@@ -169,3 +169,11 @@ def test_a_listing_has_sizes_and_modification_times_in_milliseconds(tmp_path):
         store.StoredFile("data/a", 1, 1_234_567_890_987),
         store.StoredFile("data/b", 0, 1_234_567_890_987),
     ]
+
+
+def test_a_file_exists_or_not(tmp_path):
+    root = store.open_store(tmp_path)
+    store.put(root, "data/a b%", b"")
+    assert store.exists(root, "data/a b%")
+    assert not store.exists(root, "data/a b")
+    assert not store.exists(root, "data")

@@ -24,6 +24,7 @@ from delta_variant.rewrite import delete as delete_rows
 from delta_variant.rewrite import optimize as optimize_table
 from delta_variant.rewrite import update as update_rows
 from delta_variant.timeline import history as history_of
+from delta_variant.timeline import restore as restore_table
 from delta_variant.write import write_table
 
 from . import bounds, statistics
@@ -39,7 +40,7 @@ from .shredding_tree import merge, print_tree, shredding_of
 from .summary import WriteSummary
 from .target import data_files, undecodable
 from .terminal import console, print_lines
-from .timeline import print_history, print_history_json
+from .timeline import print_history, print_history_json, print_restoration, print_restoration_json
 
 __all__ = ["main"]
 
@@ -318,6 +319,23 @@ def history(
         print_history_json(entries)
     else:
         print_history(entries)
+
+
+@app.command()
+def restore(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    version: Annotated[int | None, typer.Option("--version", min=0, help="What is to come back.")] = None,
+    timestamp: Timestamp = None,
+    json: Json = False,
+) -> None:
+    """Bring a table back to what it was at a version or a time, by a new commit."""
+    if (version is None) == (timestamp is None):
+        raise typer.BadParameter("give one of --version and --timestamp")
+    restoration = restore_table(table, version, timestamp=timestamp)
+    if json:
+        print_restoration_json(table, restoration)
+    else:
+        print_restoration(table, restoration)
 
 
 @app.command()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import msgspec
 
-from delta_variant.timeline import HistoryEntry
+from delta_variant.timeline import HistoryEntry, Restoration
 
-from .terminal import Heading, console, print_table
+from .terminal import Heading, console, count, print_lines, print_table, size_text
 
-__all__ = ["print_history", "print_history_json"]
+__all__ = ["print_history", "print_history_json", "print_restoration", "print_restoration_json"]
 
 HEADINGS: tuple[Heading, ...] = (
     ("version", "right"),
@@ -39,6 +40,25 @@ def print_history_json(entries: Sequence[HistoryEntry]) -> None:
     for entry in entries:
         told = {**entry.commit_info, "version": entry.version, "timestamp": entry.timestamp}
         print(msgspec.json.encode(told).decode())
+
+
+def print_restoration(table: str, restoration: Restoration) -> None:
+    """Print what brought a table back."""
+    if restoration.version is None:
+        print_lines(console(), f"{table}: it is as it was at version {restoration.restored}")
+        return
+    added, removed = count(restoration.files_added, "file"), count(restoration.files_removed, "file")
+    print_lines(
+        console(),
+        f"{table}: version {restoration.version}, as version {restoration.restored}",
+        f"{added} added, {size_text(restoration.bytes_added)}; "
+        f"{removed} removed, {size_text(restoration.bytes_removed)}",
+    )
+
+
+def print_restoration_json(table: str, restoration: Restoration) -> None:
+    """Print the same as one JSON object."""
+    print(msgspec.json.encode({"table": table, **asdict(restoration)}).decode())
 
 
 def _details(entry: HistoryEntry) -> list[tuple[str, object]]:
