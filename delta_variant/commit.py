@@ -19,6 +19,7 @@ import pyarrow as pa
 from . import features, log, properties
 from .actions import (
     Action,
+    AddCDCFile,
     AddFile,
     CommitInfo,
     DeletionVector,
@@ -142,6 +143,7 @@ def replace_files(
     adds: Sequence[AddFile],
     *,
     reads: Reads,
+    changes: Sequence[AddCDCFile] = (),
     data_change: bool = True,
     new_metadata: Metadata | None = None,
     new_protocol: Protocol | None = None,
@@ -157,19 +159,20 @@ def replace_files(
 ) -> int:
     """Commit that files of `snapshot` are gone and others are there, and return the version.
 
-    `removed` are rows of `Snapshot.files`. `data_change=False` says that the rows are the same. Raises
-    CommitConflictError when a concurrent commit changed protocol, metadata or one of `domains`, has a `txn`
-    of the same application, removed a file that was read, or added one that would have been read: unless rows
-    stay the same, or the table is `WriteSerializable` and the other commit a blind append.
+    `removed` are rows of `Snapshot.files`, `changes` change data files. `data_change=False` says that the
+    rows are the same. Raises CommitConflictError when a concurrent commit changed protocol, metadata or one
+    of `domains`, has a `txn` of the same application, removed a file that was read, or added one that would
+    have been read: unless rows stay the same, or the table is `WriteSerializable` and the other commit a
+    blind append.
     """
     provenance = _Provenance(
         operation, operation_parameters, operation_metrics, engine_info, txn_id, snapshot.version, False
     )
-    removes = _removes(removed, clock(), data_change)
+    file_actions: tuple[Action, ...] = (*_removes(removed, clock(), data_change), *changes)
     draft = _Draft(
         new_protocol or snapshot.protocol,
         new_metadata or snapshot.metadata,
-        (*(action for action in (new_protocol, new_metadata, txn) if action is not None), *domains, *removes),
+        (*(each for each in (new_protocol, new_metadata, txn) if each is not None), *domains, *file_actions),
         tuple(msgspec.structs.replace(add, data_change=data_change) for add in adds),
         provenance,
     )

@@ -37,6 +37,8 @@ __all__ = [
 READER_FEATURES_VERSION = 3
 WRITER_FEATURES_VERSION = 7
 
+CHANGE_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+
 Obstacles = Callable[[Mapping[str, str], StructType], Iterator[str]]
 
 
@@ -55,6 +57,12 @@ def _field_metadata(prefix: str, what: str) -> Obstacles:
                 yield f"{what} of the column {'.'.join(path)}"
 
     return obstacles
+
+
+def _names_of_changes(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
+    if properties.get(configuration, properties.ENABLE_CHANGE_DATA_FEED):
+        taken = (each.name for each in schema.fields if each.name.lower() in CHANGE_COLUMNS)
+        yield from (f"the column {name}, whose name is one of the change data feed" for name in taken)
 
 
 def _variant_defaults(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
@@ -137,8 +145,7 @@ _ROWS = (
         "changeDataFeed",
         legacy_writer_version=4,
         enabled_by=properties.ENABLE_CHANGE_DATA_FEED,
-        # Readers make the changes of whole files of the actions on them.
-        refuses=lambda rewrite: rewrite.removes_rows and rewrite.moves_rows,
+        append_obstacles=_names_of_changes,
     ),
     TableFeature(
         "generatedColumns",

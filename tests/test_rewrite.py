@@ -136,6 +136,7 @@ def test_the_log_says_of_a_removed_file_all_that_it_said_of_the_file(table: Path
         "numRemovedFiles": "1",
         "numAddedFiles": "1",
         "numAddedBytes": str(found["add"][0]["size"]),
+        "numAddedChangeFiles": "0",
         "numDeletedRows": "1",
         "numCopiedRows": "2",
     }
@@ -224,7 +225,6 @@ def test_a_checkpoint_keeps_how_paths_are_spelled(table: Path):
     ("properties", "where", "sentence"),
     [
         ({"delta.appendOnly": "true"}, None, "delta.appendOnly=true"),
-        ({"delta.enableChangeDataFeed": "true"}, "id = 1", "delta.enableChangeDataFeed=true"),
         ({"delta.enableRowTracking": "true"}, "id = 1", "delta.enableRowTracking=true"),
     ],
 )
@@ -236,9 +236,9 @@ def test_a_table_that_does_not_allow_it_is_left_as_it_is(tmp_path: Path, propert
     assert parquet_files(tmp_path / "t") == before
 
 
-@pytest.mark.parametrize("name", ["delta.enableChangeDataFeed", "delta.enableRowTracking"])
-def test_whole_files_go_where_single_rows_cannot(tmp_path: Path, name: str):
-    dv.write_table(str(tmp_path / "t"), pa.table({"id": [1, 2]}), configuration={name: "true"})
+def test_whole_files_go_where_single_rows_cannot(tmp_path: Path):
+    settings = {"delta.enableRowTracking": "true"}
+    dv.write_table(str(tmp_path / "t"), pa.table({"id": [1, 2]}), configuration=settings)
     assert dv.delete(str(tmp_path / "t")).rows_deleted == 2
 
 

@@ -16,6 +16,7 @@ from delta_variant.data_file import WriteOptions
 from delta_variant.errors import UnsupportedFeatureError
 from delta_variant.snapshot import Snapshot
 from delta_variant.table_files import (
+    Changed,
     Faults,
     PartitionFile,
     RowChange,
@@ -60,7 +61,7 @@ def execute(
         limited = allowed(options, target, snapshot.uri)
         inserted = write_files(snapshot.store, batches, target, limited, Faults("error"))
     except BaseException:
-        discard(snapshot.store, [file.written.path for file in rewritten.files])
+        discard(snapshot.store, rewritten.paths)
         raise
     new_rows = sum(file.written.rows for file in inserted)
     updated, deleted = rows.counts["update"], rows.counts["delete"]
@@ -132,16 +133,18 @@ class _Rows:
             self.counts[clause.action] += decision.concerned(number).true_count
         return decision.changes
 
-    def _apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _apply(self, batch: pa.RecordBatch) -> Changed:
         scope = Scope.of(self.snapshot.schema)
         decision = decide(self.join, self.clauses, batch, self.join.pairs(batch))
         columns = {name: expression.evaluate(each, batch) for name, each in scope.whole_columns().items()}
         stays: Array = pa.repeat(pa.scalar(True), batch.num_rows)
+        updated: Array = pa.repeat(pa.scalar(False), batch.num_rows)
         for number, clause in enumerate(self.clauses):
             concerned = decision.concerned(number)
             if clause.action == "delete":
                 stays = pc.and_not(stays, concerned)
             elif clause.action == "update" and concerned.true_count:
+                updated = pc.or_(updated, concerned)
                 some, source = batch.filter(concerned), decision.source.filter(concerned)
                 pairs = Pairs(pa.array(range(len(source)), pa.int64()), source)
                 values = self.join.joined(some, pairs, clause.expressions)
@@ -150,7 +153,8 @@ class _Rows:
                 same = {name: columns[name] for name in columns if changed[name] is whole[name]}
                 merged = merged_rows(columns, concerned, {**changed, **same}, scope.variants)
                 columns = dict(zip(columns, merged, strict=True))
-        return pa.record_batch(list(columns.values()), names=list(columns)).filter(stays)
+        rows = pa.record_batch(list(columns.values()), names=list(columns)).filter(stays)
+        return Changed(rows, stays, updated)
 
     def inserted(self) -> list[pa.RecordBatch]:
         """Return the rows of the source that matched none, as rows of the table."""

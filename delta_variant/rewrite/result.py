@@ -17,10 +17,12 @@ from delta_variant.table_files import (
     Rewritten,
     Target,
     add_file,
+    cdc_file,
     discard,
     engine_info,
     may_hold,
     now,
+    with_inserted,
 )
 
 __all__ = ["RewriteResult", "commit_rewritten"]
@@ -59,23 +61,25 @@ def commit_rewritten(
     `asked` is the condition that rows had to fulfil to be looked at, None for all. When a concurrent commit
     is in the way, the new files are removed and CommitConflictError is raised.
     """
-    files = [*rewritten.files, *inserted]
-    if not files and not rewritten.removed.num_rows:
+    if not rewritten.files and not inserted and not rewritten.removed.num_rows:
         return None
     target = Target.of(snapshot)
+    rewritten = with_inserted(snapshot, target, rewritten, inserted)
     try:
         return commit.replace_files(
             snapshot,
             rewritten.removed,
-            [add_file(file, target, now()) for file in files],
+            [add_file(file, target, now()) for file in rewritten.files],
+            changes=[cdc_file(file) for file in rewritten.changes],
             reads=commit.Reads(rewritten.plan.files, lambda adds: may_hold(snapshot, asked, adds)),
             data_change=data_change,
             operation=operation,
             operation_parameters=parameters,
             operation_metrics={
                 "numRemovedFiles": rewritten.removed.num_rows,
-                "numAddedFiles": len(files),
-                "numAddedBytes": sum(file.written.bytes for file in files),
+                "numAddedFiles": len(rewritten.files),
+                "numAddedBytes": sum(file.written.bytes for file in rewritten.files),
+                "numAddedChangeFiles": len(rewritten.changes),
                 **metrics,
             },
             clock=now,
@@ -83,5 +87,5 @@ def commit_rewritten(
             txn_id=str(uuid4()),
         )
     except CommitConflictError:
-        discard(snapshot.store, [file.written.path for file in files])
+        discard(snapshot.store, rewritten.paths)
         raise

@@ -12,7 +12,7 @@ from delta_variant.data_file import WriteOptions
 from delta_variant.expression import Expression
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
-from delta_variant.table_files import RowChange, Scope, Target, plan_files, rewrite_rows
+from delta_variant.table_files import Changed, RowChange, Scope, Target, plan_files, rewrite_rows
 
 from .assignment import Assignment, assign, assignments_of, merged_rows
 from .permission import check_may_rewrite
@@ -83,7 +83,7 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
             return pa.repeat(pa.scalar(True), batch.num_rows)
         return expression.filter_mask(predicate, batch)
 
-    def apply(batch: pa.RecordBatch) -> pa.RecordBatch:
+    def apply(batch: pa.RecordBatch) -> Changed:
         mask = changes(batch)
         before = {name: expression.evaluate(column, batch) for name, column in columns.items()}
         matching = batch.filter(mask)
@@ -91,7 +91,8 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
         changed = assign(whole, assignments, matching)
         untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
         arrays = merged_rows(before, mask, {**changed, **untouched}, scope.variants)
-        return pa.record_batch(list(arrays), names=list(columns))
+        kept: Array = pa.repeat(pa.scalar(True), batch.num_rows)
+        return Changed(pa.record_batch(list(arrays), names=list(columns)), kept, mask)
 
     inputs = expression.inputs([*columns.values(), *tested, *values])
     return RowChange(expression.inputs(tested), changes, inputs, apply)

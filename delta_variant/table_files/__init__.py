@@ -3,17 +3,28 @@
 What is read here are files that a snapshot lists, and what is written becomes part of the table by a commit.
 """
 
+from .changes import cdc_file
 from .faults import Faults, RejectsFile
 from .in_memory import inputs_of, parsed
 from .plan import FilePlan, RowPlan, may_hold, plan_files, plan_rows
 from .reading import DataFile, OpenFile, Table, files_of
-from .rewriting import Rewritten, RowChange, count_rows, delete_rows, is_of_partitions, rewrite_rows
+from .rewriting import (
+    Changed,
+    Rewritten,
+    RowChange,
+    count_rows,
+    delete_rows,
+    is_of_partitions,
+    rewrite_rows,
+    with_inserted,
+)
 from .scope import Scope
 from .target import Target, allowed, engine_info, now
 from .writing import Batches, PartitionFile, add_file, discard, with_one_shredding, write_files
 
 __all__ = [
     "Batches",
+    "Changed",
     "DataFile",
     "Faults",
     "FilePlan",
@@ -28,6 +39,7 @@ __all__ = [
     "Target",
     "add_file",
     "allowed",
+    "cdc_file",
     "count_rows",
     "delete_rows",
     "discard",
@@ -41,6 +53,7 @@ __all__ = [
     "plan_files",
     "plan_rows",
     "rewrite_rows",
+    "with_inserted",
     "with_one_shredding",
     "write_files",
 ]

@@ -6,7 +6,7 @@ reads as the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ from delta_variant.data_file import WriteOptions
 from delta_variant.expression import Expression, Input
 from delta_variant.snapshot import Snapshot
 
+from .changes import ChangeWriter, keeps_changes, write_whole_files
 from .faults import Faults
 from .plan import FilePlan, plan_files, plan_rows
 from .reading import DataFile, OpenFile, Table, files_of
@@ -25,25 +26,46 @@ from .scope import Scope
 from .target import Target, allowed
 from .writing import PartitionFile, discard, write_files
 
-__all__ = ["Rewritten", "RowChange", "count_rows", "delete_rows", "is_of_partitions", "rewrite_rows"]
+__all__ = [
+    "Changed",
+    "Rewritten",
+    "RowChange",
+    "count_rows",
+    "delete_rows",
+    "is_of_partitions",
+    "rewrite_rows",
+    "with_inserted",
+]
 
 # The stubs of pyarrow do not narrow arrays by their types.
 Array: TypeAlias = Any
 
 
 @dataclass(frozen=True)
+class Changed:
+    """A batch after a change: its rows with the table's columns, those included that are as they were.
+
+    `kept` marks the rows of the batch that these are, in their order, and `updated` those of them that are no
+    longer as they were.
+    """
+
+    rows: pa.RecordBatch
+    kept: Array
+    updated: Array
+
+
+@dataclass(frozen=True)
 class RowChange:
     """A change of some rows of a table.
 
-    `tested` is what `changes` reads to say which rows of a batch change; `inputs` is what `apply` reads to
-    give the rows as they are to be, with the table's columns, those included that stay. `removes` says that
-    rows which change are gone.
+    `tested` is what `changes` reads to say which rows of a batch change; `inputs` is what `apply` reads, the
+    table's columns among it. `removes` says that rows which change are gone.
     """
 
     tested: Sequence[Input]
     changes: Callable[[pa.RecordBatch], Array]
     inputs: Sequence[Input]
-    apply: Callable[[pa.RecordBatch], pa.RecordBatch]
+    apply: Callable[[pa.RecordBatch], Changed]
     removes: bool = False
 
 
@@ -51,7 +73,8 @@ class RowChange:
 class Rewritten:
     """What a rewrite came to: the files that are gone, rows of `Snapshot.files`, and those in their place.
 
-    `changed` and `copied` count rows of the files that are gone. `plan` is what was relied on.
+    `changed` and `copied` count rows of the files that are gone. `plan` is what was relied on. `changes` are
+    change data files, which hold all changes or are none.
     """
 
     plan: FilePlan
@@ -59,6 +82,29 @@ class Rewritten:
     files: tuple[PartitionFile, ...]
     changed: int
     copied: int
+    changes: tuple[PartitionFile, ...] = ()
+
+    @property
+    def paths(self) -> list[str]:
+        """Return the paths of all files that were written."""
+        return [file.written.path for file in (*self.files, *self.changes)]
+
+
+def with_inserted(
+    snapshot: Snapshot, target: Target, rewritten: Rewritten, inserted: Sequence[PartitionFile]
+) -> Rewritten:
+    """Return a rewrite with files of new rows; when that fails, no file of both is left behind."""
+    whole = replace(rewritten, files=(*rewritten.files, *inserted))
+    if not rewritten.changes:
+        return whole
+    written = replace(snapshot, metadata=target.metadata, schema=target.columns)
+    files = [DataFile(file.written.path, file.partition_values, None) for file in inserted]
+    try:
+        changes = write_whole_files(written, target, files, "insert")
+    except BaseException:
+        discard(snapshot.store, whole.paths)
+        raise
+    return replace(whole, changes=(*rewritten.changes, *changes))
 
 
 def delete_rows(
@@ -96,11 +142,10 @@ def _removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
     def changes(batch: pa.RecordBatch) -> Array:
         return expression.filter_mask(predicate, batch)
 
-    def apply(batch: pa.RecordBatch) -> pa.RecordBatch:
+    def apply(batch: pa.RecordBatch) -> Changed:
         staying: Array = pc.invert(changes(batch))
-        kept = batch.filter(staying)
-        arrays = [expression.evaluate(column, kept) for column in columns.values()]
-        return pa.record_batch(arrays, names=list(columns))
+        none: Array = pa.repeat(pa.scalar(False), batch.num_rows)
+        return Changed(_rows(columns, batch.filter(staying)), staying, none)
 
     inputs = expression.inputs([*columns.values(), predicate])
     return RowChange(expression.inputs([predicate]), changes, inputs, apply, removes=True)
@@ -117,6 +162,8 @@ def rewrite_rows(
     table = Table.of(snapshot)
     removed: list[bool] = []
     files: list[PartitionFile] = []
+    changes: list[PartitionFile] = []
+    whole: list[DataFile] = []
     changed = copied = 0
     try:
         for file in files_of(plan.files):
@@ -127,15 +174,19 @@ def rewrite_rows(
                 continue
             changed += count
             if change.removes and count == rows:
+                whole.append(file)
                 continue
-            written, read = _rewrite(opened, change, target, options)
+            written, single, read = _rewrite(opened, change, target, options)
             files += written
+            changes += single
             copied += read - count
+        if changes:
+            changes += write_whole_files(snapshot, target, whole, "delete")
     except BaseException:
-        discard(snapshot.store, [file.written.path for file in files])
+        discard(snapshot.store, [file.written.path for file in (*files, *changes)])
         raise
     gone = plan.files.filter(pa.array(removed, pa.bool_()))
-    return Rewritten(plan, gone, tuple(files), changed, copied)
+    return Rewritten(plan, gone, tuple(files), changed, copied, tuple(changes))
 
 
 def _count_changes(file: OpenFile, plan: FilePlan, change: RowChange) -> tuple[int, int | None]:
@@ -151,20 +202,46 @@ def _count_changes(file: OpenFile, plan: FilePlan, change: RowChange) -> tuple[i
 
 def _rewrite(
     file: OpenFile, change: RowChange, target: Target, options: WriteOptions
-) -> tuple[list[PartitionFile], int]:
-    """Return the files that take the place of one, and how many rows that one has."""
+) -> tuple[list[PartitionFile], list[PartitionFile], int]:
+    """Return the files that take the place of one, its change data files, and how many rows that one has."""
+    snapshot = file.table.snapshot
+    writer = ChangeWriter(snapshot, target) if keeps_changes(target) else None
     rows = 0
 
     def changed() -> Iterator[tuple[pa.RecordBatch, None]]:
         nonlocal rows
         for batch in file.read(change.inputs, None, "error"):
             rows += batch.num_rows
-            yield change.apply(batch), None
+            after = change.apply(batch)
+            if writer is not None:
+                _add_changes(writer, snapshot, batch, after)
+            yield after.rows, None
 
     same = replace(options, shredding=data_file.shredding_of(file.native), numeric="strict")
-    store, where = file.table.snapshot.store, file.table.snapshot.uri
-    files = write_files(store, changed(), target, allowed(same, target, where), Faults("error"))
-    return files, rows
+    files: list[PartitionFile] = []
+    try:
+        files = write_files(
+            snapshot.store, changed(), target, allowed(same, target, snapshot.uri), Faults("error")
+        )
+        return files, [] if writer is None else writer.close(), rows
+    except BaseException:
+        discard(snapshot.store, [each.written.path for each in files])
+        if writer is not None:
+            writer.discard()
+        raise
+
+
+def _add_changes(writer: ChangeWriter, snapshot: Snapshot, batch: pa.RecordBatch, after: Changed) -> None:
+    columns = Scope.of(snapshot.schema).whole_columns()
+    gone: Array = pc.invert(after.kept)
+    writer.add(_rows(columns, batch.filter(gone)), "delete")
+    writer.add(_rows(columns, batch.filter(after.updated)), "update_preimage")
+    writer.add(after.rows.filter(after.updated.filter(after.kept)), "update_postimage")
+
+
+def _rows(columns: Mapping[str, Expression], batch: pa.RecordBatch) -> pa.RecordBatch:
+    arrays = [expression.evaluate(column, batch) for column in columns.values()]
+    return pa.record_batch(arrays, names=list(columns))
 
 
 def count_rows(snapshot: Snapshot, files: pa.Table) -> int:

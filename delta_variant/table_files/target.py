@@ -9,7 +9,7 @@ from importlib.metadata import version
 from delta_variant import features, properties, schema
 from delta_variant.actions import Metadata, Protocol
 from delta_variant.data_file import WriteOptions
-from delta_variant.data_types import StructType
+from delta_variant.data_types import StructField, StructType
 from delta_variant.errors import ShreddingNotEnabledError
 from delta_variant.shredding import ShreddingSchema
 from delta_variant.snapshot import Snapshot
@@ -26,6 +26,8 @@ class Target:
     columns: StructType
     new_protocol: Protocol | None = None
     new_metadata: Metadata | None = None
+    beside: tuple[StructField, ...] = ()
+    """Columns that files have beside those of the table, under the names given."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Target:
@@ -36,6 +38,11 @@ class Target:
     def mapping_mode(self) -> schema.ColumnMappingMode:
         """Return how columns are found in the files."""
         return properties.get(self.metadata.configuration, properties.COLUMN_MAPPING_MODE)
+
+    @property
+    def row_columns(self) -> StructType:
+        """Return the columns that rows have on their way into files."""
+        return StructType((*self.columns.fields, *self.beside))
 
     @property
     def data_columns(self) -> StructType:

@@ -32,7 +32,15 @@ from delta_variant.store import Store, delete
 from .faults import Faults, Rows
 from .target import Target
 
-__all__ = ["Batches", "PartitionFile", "add_file", "discard", "with_one_shredding", "write_files"]
+__all__ = [
+    "Batches",
+    "PartitionFile",
+    "PartitionedWriter",
+    "add_file",
+    "discard",
+    "with_one_shredding",
+    "write_files",
+]
 
 Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | None]]
 """Batches of a source, each with its origin where it comes from a file of JSON."""
@@ -72,7 +80,7 @@ def write_files(
     `name` gives the name of each file by its number. Where the rows of a partition follow one another, one
     open partition is enough.
     """
-    writer = _PartitionedWriter(place, target, options, faults, name, max_open_partitions)
+    writer = PartitionedWriter(place, target, options, faults, name, max_open_partitions)
     try:
         first = 0
         for batch, origin in batches:
@@ -103,12 +111,14 @@ class _FileColumns:
 
     @classmethod
     def of(cls, target: Target) -> _FileColumns:
-        physical = schema.physical_schema(target.data_columns, target.mapping_mode)
+        mapped = schema.physical_schema(target.data_columns, target.mapping_mode)
+        physical = StructType((*mapped.fields, *target.beside))
         return cls(target, physical, tuple(each.name for each in physical.fields if each.type == VARIANT))
 
     def of_files(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of the table under physical names and with field ids."""
-        batch = batch.select([field.name for field in self.target.data_columns.fields])
+        named = (*self.target.data_columns.fields, *self.target.beside)
+        batch = batch.select([field.name for field in named])
         fields = schema.to_arrow(self.physical, field_ids=self.target.mapping_mode != "none")
         wanted = [
             field.with_type(column.type) if field.name in self.variants else field
@@ -117,8 +127,8 @@ class _FileColumns:
         return pa.record_batch(_Retyped(batch, pa.schema(wanted)))
 
 
-class _PartitionedWriter:
-    """Splits batches by partition and hands each to the files of its partition."""
+class PartitionedWriter:
+    """Splits batches by partition and hands each to the files of its partition, below `folder`."""
 
     def __init__(
         self,
@@ -127,9 +137,11 @@ class _PartitionedWriter:
         options: WriteOptions,
         faults: Faults,
         name: Callable[[int], str],
-        max_open: int,
+        max_open: int = MAX_OPEN_PARTITIONS,
+        folder: str = "",
     ) -> None:
         self._store = place
+        self._folder = folder
         self._target = target
         self._faults = faults
         self._name = name
@@ -147,8 +159,9 @@ class _PartitionedWriter:
         self._files: list[PartitionFile] = []
         self._paths: list[str] = []
 
-    def add(self, batch: pa.RecordBatch, origin: Origin | None, first: int) -> None:
-        conformed = schema.conform(batch, self._target.columns)
+    def add(self, batch: pa.RecordBatch, origin: Origin | None = None, first: int = 0) -> None:
+        """Write a batch, whose first row is the one of that number in its source."""
+        conformed = schema.conform(batch, self._target.row_columns)
         _check_nested_variants(conformed, self._nested)
         for values, positions in self._split(conformed):
             part = conformed if positions is None else conformed.take(positions)
@@ -198,7 +211,7 @@ class _PartitionedWriter:
             for name, value in zip(self._partitions, values, strict=True)
         ]
         name = self._name(len(self._paths))
-        path = f"{''.join(folders)}{name}.{self._options.compression}.parquet"
+        path = f"{self._folder}{''.join(folders)}{name}.{self._options.compression}.parquet"
         self._paths.append(path)
         return path
 
@@ -215,11 +228,13 @@ class _PartitionedWriter:
         discard(self._store, [file.path for file in written if not file.rows])
 
     def close(self) -> list[PartitionFile]:
+        """Finish all files and return them."""
         while self._open:
             self._finish(next(iter(self._open)))
         return self._files
 
     def discard(self) -> None:
+        """Remove every file that was begun."""
         self._open.clear()
         discard(self._store, self._paths)
 

@@ -17,11 +17,13 @@ from ..table_files import (
     PartitionFile,
     Rewritten,
     add_file,
+    cdc_file,
     delete_rows,
     discard,
     engine_info,
     may_hold,
     now,
+    with_inserted,
 )
 from .preparation import Overwrite, Preparation
 
@@ -117,9 +119,10 @@ def _overwrite(
     except BaseException:
         _discard(write, files)
         raise
-    files = [*files, *rewritten.files]
+    rewritten = with_inserted(snapshot, write.target, rewritten, files)
     metrics = {
         "numRemovedFiles": rewritten.removed.num_rows,
+        "numAddedChangeFiles": len(rewritten.changes),
         "numDeletedRows": rewritten.changed,
         "numCopiedRows": rewritten.copied,
     }
@@ -127,13 +130,14 @@ def _overwrite(
         version = commit.replace_files(
             snapshot,
             rewritten.removed,
-            [add_file(file, write.target, now()) for file in files],
+            [add_file(file, write.target, now()) for file in rewritten.files],
+            changes=[cdc_file(file) for file in rewritten.changes],
             reads=commit.Reads(rewritten.plan.files, lambda adds: may_hold(snapshot, predicate, adds)),
             new_metadata=write.target.new_metadata,
             new_protocol=write.target.new_protocol,
-            **_said(write, "Overwrite", files, **metrics),
+            **_said(write, "Overwrite", rewritten.files, **metrics),
         )
     except CommitConflictError:
-        _discard(write, files)
+        discard(write.place, rewritten.paths)
         raise
     return version, rewritten

@@ -1,0 +1,242 @@
+"""Change data files: a commit that changes single rows says which (PROTOCOL.md, "Add CDC File")."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from planting import plant_vector
+
+import delta_variant as dv
+from delta_variant import log
+from delta_variant.errors import CommitConflictError, StoreError, UnsupportedFeatureError
+from delta_variant.table_files import writing
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def rows(texts: Sequence[str | None], first: int = 0, **columns: list[Any]) -> pa.Table:
+    ids = list(range(first, first + len(texts)))
+    return pa.table({"id": ids, **columns, "event": pa.array(texts, pa.string())})
+
+
+def write(table: Path, data: pa.Table, **options: Any) -> None:
+    """Append one file, to a table with a change data feed."""
+    configuration = {**FEED, **options.pop("configuration", {})} if not table.exists() else None
+    options = {"mode": "append", "configuration": configuration, **options}
+    dv.write_table(str(table), data, variant_columns=["event"], **options)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return a table of two files with three rows each."""
+    write(tmp_path / "t", rows(['{"n": 0}', '{"n": 1}', None]))
+    write(tmp_path / "t", rows(['{"n": 3}', "null", '{"n": 5, "s": [1.50]}'], 3))
+    return tmp_path / "t"
+
+
+def actions(table: Path, version: int, kind: str) -> list[dict[str, Any]]:
+    lines = map(json.loads, (table / log.commit_file_name(version)).read_text("utf-8").splitlines())
+    return [line[kind] for line in lines if kind in line]
+
+
+def change_files(table: Path, version: int) -> Iterator[tuple[dict[str, Any], pa.Table]]:
+    """Yield the `cdc` actions of a commit, their paths decoded, and what is in their files."""
+    for action in actions(table, version, "cdc"):
+        action["path"] = unquote(action["path"])
+        with (table / action["path"]).open("rb") as file:
+            yield action, pq.ParquetFile(file).read()
+
+
+def changes(table: Path, version: int) -> list[tuple[str, int, str | None]]:
+    """Return the changes of a commit in the order of ids: what, `id`, and `event` as text."""
+    found = []
+    for _, read in change_files(table, version):
+        texts = dv.to_json(read["event"].combine_chunks()).to_pylist()
+        found += zip(read["_change_type"].to_pylist(), read["id"].to_pylist(), texts, strict=True)
+    return sorted(found, key=lambda change: (change[1], change[0] == "update_postimage"))
+
+
+def variant_bytes(read: pa.Table) -> dict[int, Any]:
+    return dict(zip(read["id"].to_pylist(), read["event"].to_pylist(), strict=True))
+
+
+def test_a_delete_says_which_rows_are_gone_those_of_whole_files_included(table: Path):
+    dv.delete(str(table), "id in (1, 3, 4, 5)")
+    assert changes(table, 2) == [
+        ("delete", 1, '{"n":1}'),
+        ("delete", 3, '{"n":3}'),
+        ("delete", 4, "null"),
+        ("delete", 5, '{"n":5,"s":[1.5]}'),
+    ]
+
+
+def test_whole_files_that_come_or_go_have_no_change_files(table: Path):
+    """Readers take those changes from `add` and `remove`."""
+    dv.delete(str(table), "id < 3")
+    dv.optimize(str(table), sort_by="id")
+    write(table, rows(["9"], 9), mode="overwrite")
+    dv.delete(str(table))
+    assert all(not actions(table, version, "cdc") for version in range(6))
+    assert not (table / "_change_data").exists()
+
+
+def test_a_table_without_the_feed_has_no_change_files(tmp_path: Path):
+    write(tmp_path / "t", rows(["1", "2"]), configuration={"delta.enableChangeDataFeed": "false"})
+    dv.delete(str(tmp_path / "t"), "id = 0")
+    assert not actions(tmp_path / "t", 1, "cdc")
+
+
+def test_an_update_says_how_rows_were_and_are_and_nothing_of_those_beside_them(table: Path):
+    before = variant_bytes(dv.read_table(str(table)).read_all())
+    dv.update(str(table), {"event:s": "id * 2"}, "id in (1, 5)")
+    after = variant_bytes(dv.read_table(str(table)).read_all())
+    assert changes(table, 2) == [
+        ("update_preimage", 1, '{"n":1}'),
+        ("update_postimage", 1, '{"n":1,"s":2}'),
+        ("update_preimage", 5, '{"n":5,"s":[1.5]}'),
+        ("update_postimage", 5, '{"n":5,"s":10}'),
+    ]
+    for _, read in change_files(table, 2):
+        for image, known in (("update_preimage", before), ("update_postimage", after)):
+            found = variant_bytes(read.filter(pa.compute.equal(read["_change_type"], image)))
+            assert found == {key: known[key] for key in found}
+
+
+def test_a_merge_says_all_of_what_it_did(table: Path):
+    source = pa.table({"key": [0, 4, 5, 20]})
+    merge = dv.merge(str(table), source, "target.id = source.key")
+    merge = merge.when_matched_delete("source.key = 4").when_matched_update({"event:k": "source.key"})
+    merge = merge.when_not_matched_insert({"id": "source.key", "event": "source.key"}, "source.key = 20")
+    merge.when_not_matched_by_source_update({"event:gone": "true"}, "id = 1").execute()
+    assert changes(table, 2) == [
+        ("update_preimage", 0, '{"n":0}'),
+        ("update_postimage", 0, '{"k":0,"n":0}'),
+        ("update_preimage", 1, '{"n":1}'),
+        ("update_postimage", 1, '{"gone":true,"n":1}'),
+        ("delete", 4, "null"),
+        ("update_preimage", 5, '{"n":5,"s":[1.5]}'),
+        ("update_postimage", 5, '{"k":5,"n":5,"s":[1.5]}'),
+        ("insert", 20, "20"),
+    ]
+    assert len(list((table / "_change_data").iterdir())) == len(actions(table, 2, "cdc"))
+
+
+def test_a_merge_that_only_inserts_has_no_change_files(table: Path):
+    dv.merge(str(table), pa.table({"key": [20]}), "id = key").when_not_matched_insert({"id": "key"}).execute()
+    assert actions(table, 2, "add")
+    assert not actions(table, 2, "cdc")
+
+
+def test_an_overwrite_of_some_rows_says_which_are_gone_and_which_are_new(table: Path):
+    new = rows(['{"n": 50}'], 1, extra=["x"])
+    write(table, new, mode="overwrite", predicate="id = 1", schema_mode="merge")
+    assert changes(table, 2) == [("delete", 1, '{"n":1}'), ("insert", 1, '{"n":50}')]
+    extras = [value for _, read in change_files(table, 2) for value in read["extra"].to_pylist()]
+    assert sorted(extras, key=str) == [None, "x"]
+
+
+def test_an_overwrite_of_partitions_has_no_change_files(tmp_path: Path):
+    write(tmp_path / "t", rows(["1", "2"], day=["a", "b"]), partition_by=["day"])
+    write(tmp_path / "t", rows(["3"], day=["a"]), mode="overwrite", predicate="day = 'a'")
+    assert not actions(tmp_path / "t", 1, "cdc")
+
+
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+def test_change_files_lie_in_their_partitions_under_physical_names(tmp_path: Path, mode: str):
+    table = tmp_path / "t"
+    data = rows(["1", "2", "3"], day=["a", "a", None])
+    write(table, data, partition_by=["day"], configuration={"delta.columnMapping.mode": mode})
+    dv.update(str(table), {"day": "'é b'"}, "id in (1, 2)")
+    found = []
+    for action, read in change_files(table, 1):
+        assert action["dataChange"] is False
+        assert action["size"] == (table / action["path"]).stat().st_size
+        assert action["path"].startswith("_change_data/day=")
+        (value,) = action["partitionValues"].values()
+        found += [(value, kind) for kind in read["_change_type"].to_pylist()]
+        names = dict(zip(("id", "day", "event"), physical_names(table), strict=True))
+        assert list(action["partitionValues"]) == [names["day"]]
+        assert read.column_names == [names["id"], names["event"], "_change_type"]
+    after = [("é b", "update_postimage")] * 2
+    assert sorted(found, key=str) == [("a", "update_preimage"), *after, (None, "update_preimage")]
+
+
+def physical_names(table: Path) -> list[str]:
+    fields = log.load_snapshot(table).schema.fields
+    return [field.metadata.get("delta.columnMapping.physicalName", field.name) for field in fields]
+
+
+def test_rows_that_a_deletion_vector_marks_are_no_changes(tmp_path: Path):
+    table = tmp_path / "t"
+    write(table, rows(["0", "1", "2"]), configuration={"delta.enableDeletionVectors": "true"})
+    write(table, rows(["3", "4"], 3))
+    plant_vector(table, 0, 1)
+    plant_vector(table, 1, 0)
+    dv.delete(str(table), "id >= 1")
+    assert changes(table, 2) == [("delete", 2, "2"), ("delete", 4, "4")]
+
+
+def test_variants_in_change_files_are_not_shredded(table: Path):
+    dv.delete(str(table), "id = 5")
+    ((_, read),) = change_files(table, 2)
+    assert {part.name for part in read.schema.field("event").type} == {"metadata", "value"}
+
+
+def files(table: Path) -> set[str]:
+    return {str(path.relative_to(table)) for path in table.rglob("*.parquet")}
+
+
+def test_no_change_file_stays_behind_a_commit_that_failed(table: Path, monkeypatch: pytest.MonkeyPatch):
+    before = files(table)
+    write_commit = log.write_commit
+
+    def write_after_another(*arguments: Any) -> None:
+        monkeypatch.setattr(log, "write_commit", write_commit)
+        dv.delete(str(table), "id < 3")
+        write_commit(*arguments)
+
+    operations = [
+        lambda: dv.update(str(table), {"event": "1"}, "id in (1, 4)"),
+        lambda: write(table, rows(["7"], 1), mode="overwrite", predicate="id in (1, 4)"),
+    ]
+    for number, operation in enumerate(operations):
+        monkeypatch.setattr(log, "write_commit", write_after_another)
+        with pytest.raises(CommitConflictError, match="removed"):
+            operation()
+        assert files(table) == before
+        if not number:
+            (table / log.commit_file_name(2)).unlink()
+
+
+def test_no_file_stays_behind_where_the_changes_cannot_be_written(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+):
+    before = files(table)
+    close = writing.PartitionedWriter.close
+
+    def fails(writer: writing.PartitionedWriter) -> Any:
+        if writer._folder:
+            raise StoreError("the disk is full")
+        return close(writer)
+
+    monkeypatch.setattr(writing.PartitionedWriter, "close", fails)
+    for operation in (
+        lambda: dv.update(str(table), {"event": "1"}, "id = 1"),
+        lambda: write(table, rows(["7"], 1), mode="overwrite", predicate="id in (1, 4)"),
+    ):
+        with pytest.raises(StoreError, match="full"):
+            operation()
+        assert files(table) == before
+
+
+def test_a_column_whose_name_is_one_of_the_feed_is_refused(tmp_path: Path):
+    with pytest.raises(UnsupportedFeatureError, match="the column _Change_type, whose name is one of"):
+        dv.write_table(str(tmp_path / "t"), pa.table({"_Change_type": [1]}), configuration=FEED)
+    dv.write_table(str(tmp_path / "t"), pa.table({"_Change_type": [1]}))
