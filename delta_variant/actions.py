@@ -243,8 +243,10 @@ def decode_commit(data: bytes, name: str) -> list[Action]:
 
     Raises MalformedLogError naming file and line for text that is not an action, and for what a commit may
     hold only once: `metaData`, `protocol`, `commitInfo`, `add` or `remove` of one logical file, `txn` of one
-    application, `domainMetadata` of one domain.
+    application, `domainMetadata` of one domain. An empty file is a commit that is not wholly visible yet.
     """
+    if not data:
+        raise MalformedLogError(f"{name} is empty: try again when it is written, or restore it")
     actions: list[Action] = []
     for number, line in enumerate(_decode_lines(_DECODER, data, name), start=1):
         found = [part for part in msgspec.structs.astuple(line) if part is not None]

@@ -33,8 +33,10 @@ from .actions import (
 )
 from .errors import (
     CommitConflictError,
+    CommitUnknownError,
     MalformedLogError,
     ProtocolError,
+    StoreError,
     TableExistsError,
     VersionExistsError,
 )
@@ -90,11 +92,10 @@ def create_table(
     )
     table_actions = tuple(action for action in (protocol, metadata, txn) if action is not None)
     draft = _Draft(protocol, metadata, table_actions, tuple(adds), provenance)
-    try:
-        log.write_commit(store, 0, _actions(draft, _NOTHING, clock))
-    except VersionExistsError as error:
-        if not any(_is_own(actions, txn_id) for _, actions in log.read_commits(store, -1)):
-            raise TableExistsError(f"there is a Delta table at {store.uri} already") from error
+    if _is_first(store, 0, _actions(draft, _NOTHING, clock)):
+        return 0
+    if not any(_is_own(actions, txn_id) for _, actions in _winners(store, -1)):
+        raise TableExistsError(f"there is a Delta table at {store.uri} already")
     return 0
 
 
@@ -230,10 +231,8 @@ def _commit_behind(
     )
     for _ in range(max_attempts):
         version = base.version + 1
-        try:
-            log.write_commit(snapshot.store, version, _actions(draft, base, clock))
-        except VersionExistsError:
-            winners = log.read_commits(snapshot.store, base.version)
+        if not _is_first(snapshot.store, version, _actions(draft, base, clock)):
+            winners = _winners(snapshot.store, base.version)
             own = next((won for won, actions in winners if _is_own(actions, txn_id)), None)
             if own is None:
                 base = _behind(base, winners, snapshot.uri, obstacle)
@@ -245,6 +244,33 @@ def _commit_behind(
         f"{snapshot.uri}: other writers were first {max_attempts} times, at last "
         f"with version {base.version}; try again"
     )
+
+
+def _is_first(store: Store, version: int, actions: Iterable[Action]) -> bool:
+    """Commit a version, or tell that it is there: of another writer, or our own whose answer was lost.
+
+    Raises CommitUnknownError where the store gave no answer and there is no such version yet.
+    """
+    try:
+        log.write_commit(store, version, actions)
+    except VersionExistsError:
+        return False
+    except CommitUnknownError:
+        if not _winners(store, version - 1):
+            raise
+        return False
+    return True
+
+
+def _winners(store: Store, version: int) -> list[log.CommitActions]:
+    """Return the commits behind a version, one of which may be our own.
+
+    Raises CommitUnknownError where they cannot be read.
+    """
+    try:
+        return log.read_next_commits(store, version)
+    except StoreError as error:
+        raise CommitUnknownError(f"{error}: whether version {version + 1} is ours is not known") from error
 
 
 @dataclass(frozen=True)

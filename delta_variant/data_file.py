@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from .errors import DataFileError, DeltaVariantError, ShreddingError, StoreError
 from .schema import is_variant as is_marked
 from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema
 from .stats import FileStatistics, Path, from_report
-from .store import Store
+from .store import Store, Upload
 from .variant import DuplicateKeys, Floats, Numeric, OnConflict
 
 __all__ = [
@@ -219,6 +218,9 @@ class FileSeries(Generic[Context]):
 
     def discard(self) -> None:
         """Remove every file that was begun."""
+        if self._open is not None and self._open.upload is not None:
+            with suppress(StoreError):
+                self._open.upload.abort()
         self._open = None
         for path in self.paths:
             with suppress(StoreError):
@@ -227,12 +229,11 @@ class FileSeries(Generic[Context]):
 
 @dataclass(frozen=True)
 class _OpenFile:
-    """A file in progress; a remote one is kept in memory until it is whole."""
+    """A file in progress; `upload` is that of a remote one, which is there once it is whole."""
 
-    store: Store
     path: str
     writer: _native.DataFileWriter
-    buffer: io.BytesIO | None
+    upload: Upload | None
     names: tuple[str, ...]
 
     @classmethod
@@ -246,7 +247,7 @@ class _OpenFile:
     ) -> _OpenFile:
         schema = sample[0].schema
         local = store.local_path(place, path)
-        buffer = None if local is not None else io.BytesIO()
+        upload = Upload(place, path) if local is None else None
         if local is not None:
             local.parent.mkdir(parents=True, exist_ok=True)
         encodings = [
@@ -260,7 +261,7 @@ class _OpenFile:
             for index, field in enumerate(schema)
         ]
         writer = _native.DataFileWriter(
-            local or buffer,  # type: ignore[arg-type]
+            local or upload,  # type: ignore[arg-type]
             schema,
             encodings,
             numeric=options.numeric,
@@ -271,12 +272,12 @@ class _OpenFile:
             compression=options.compression,
             row_group_bytes=ROW_GROUP_BYTES,
         )
-        return cls(place, path, writer, buffer, tuple(schema.names))
+        return cls(path, writer, upload, tuple(schema.names))
 
     def close(self, max_stats_paths: int, indexed: Collection[Path] | None) -> WrittenFile:
         report = self.writer.close(max_stats_paths)
-        if self.buffer is not None:
-            store.put(self.store, self.path, self.buffer.getvalue())
+        if self.upload is not None:
+            self.upload.close()
         variants = {
             name: tuple(ShreddedPath(tuple(path), *rest) for path, *rest in column["paths"])
             for name, column in zip(self.names, report["columns"], strict=True)
@@ -362,18 +363,28 @@ class Projection:
     strict: bool = True
 
 
-@dataclass(frozen=True)
-class _Ranges:
-    """A file in a store, as the kernel reads it: by byte ranges."""
+END_BYTES = 64 << 10
+"""How much of the end of a file the kernel asks for first."""
 
-    store: Store
-    path: str
+
+class _Ranges:
+    """A file in a store, as the kernel reads it: its size, its end, and then byte ranges."""
+
+    def __init__(self, place: Store, path: str) -> None:
+        self._store = place
+        self._path = path
+        self._end = 0, b""
 
     def size(self) -> int:
-        return store.size(self.store, self.path)
+        size, end = store.read_end(self._store, self._path, END_BYTES)
+        self._end = size - len(end), end
+        return size
 
     def read(self, starts: list[int], ends: list[int]) -> list[bytes]:
-        return store.get_ranges(self.store, self.path, list(zip(starts, ends, strict=True)))
+        first, end = self._end
+        if min(starts, default=0) >= first and max(ends, default=0) <= first + len(end):
+            return [end[start - first : stop - first] for start, stop in zip(starts, ends, strict=True)]
+        return store.get_ranges(self._store, self._path, list(zip(starts, ends, strict=True)))
 
 
 def open_file(place: Store, path: str) -> NativeFile:

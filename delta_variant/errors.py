@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "CastError",
     "CommitConflictError",
+    "CommitUnknownError",
     "ConflictingValueError",
     "DataFileError",
     "DeltaVariantError",
@@ -135,6 +136,10 @@ class VersionExistsError(DeltaVariantError):
 
 class CommitConflictError(DeltaVariantError):
     """A concurrent commit changed what this one relies on; load the table again and retry."""
+
+
+class CommitUnknownError(DeltaVariantError):
+    """The store gave no answer to a commit, which may have come about; look at the table, then repeat it."""
 
 
 class InvalidCaseError(DeltaVariantError):

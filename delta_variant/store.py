@@ -1,31 +1,44 @@
 """Where a table lives: a root, and plain functions on the files below it.
 
 Paths are relative to the root, `/` between segments, not percent-encoded; an absolute path or URI stands for
-itself where the store can reach it. Every failure is a StoreError in one sentence.
+itself. What is not below the root, be it by `..` or by a symbolic link, is refused, unless the storage option
+`allow_paths_outside_table` is true. Every failure is a StoreError in one sentence.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, cast
-from urllib.parse import unquote
+from time import sleep
+from types import TracebackType
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from urllib.parse import unquote, urlsplit
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
-from obstore.store import LocalStore, ObjectStore, from_url
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    GenericError,
+    NotSupportedError,
+    PreconditionError,
+)
+from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
-from .errors import StoreError, VersionExistsError
+from .actions import is_absolute
+from .errors import CommitUnknownError, StoreError, VersionExistsError
+from .storage_options import ALLOW_PATHS_OUTSIDE_TABLE, sort_options
 
 __all__ = [
     "Store",
     "StoredFile",
     "TableLocation",
+    "Upload",
     "delete",
     "exists",
     "get_ranges",
@@ -36,6 +49,7 @@ __all__ = [
     "put",
     "put_if_absent",
     "read",
+    "read_end",
     "read_if_present",
     "size",
     "table_uri",
@@ -52,18 +66,39 @@ class HasTableUri(Protocol):
 
 TableLocation: TypeAlias = str | os.PathLike[str] | HasTableUri
 
+PART_BYTES = 8 << 20
+"""A file that is larger than this is uploaded in parts of this size."""
+
+PARTS_AT_ONCE = 4
+
+LONGEST_PAUSE = 2.0
+
+Result = TypeVar("Result")
+Place: TypeAlias = tuple[ObjectStore, str]
+"""An object store, and the key of a file in it."""
+
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_FILE_URI = re.compile(r"file://(?:localhost)?(?=/)", re.IGNORECASE)
+# Hadoop writes a local file as file:/folder/name.
+_FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
+_SAME_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
 
 @dataclass(frozen=True)
 class Store:
-    """The root of a table and the object store that holds it; `local_root` is None for a remote one."""
+    """The root of a table and the object store that holds it; `local_root` is None for a remote one.
+
+    `real_root` is that of a local one behind symbolic links. `outside` is None where files outside the root
+    are refused, else the storage options to reach them with.
+    """
 
     uri: str
     objects: ObjectStore
     local_root: Path | None
+    real_root: str | None = None
+    outside: Mapping[str, str] | None = field(default=None, repr=False)
+    pauses: tuple[float, ...] = ()
+    """How long to wait, in seconds, before a request whose connection broke is sent once more, and so on."""
 
 
 @dataclass(frozen=True)
@@ -87,58 +122,100 @@ def table_uri(table: TableLocation) -> str:
 def open_store(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Store:
     """Return the store of a table's root, which need not exist yet.
 
-    Raises StoreError for a URI or a storage option that no store understands.
+    A table in `memory://` is there while this process is. Raises StoreError for a URI or a storage option
+    that no store understands.
     """
     uri = table_uri(table)
+    options = sort_options(storage_options or {})
+    outside = dict(storage_options or {}) if options.allow_paths_outside_table else None
     local_root = _local_file(uri)
     if local_root is not None:
         local_root = Path(os.path.abspath(local_root))
-        return Store(str(local_root), LocalStore(), local_root)
+        return Store(str(local_root), LocalStore(), local_root, os.path.realpath(local_root), outside)
+    uri = uri.rstrip("/")
+    if urlsplit(uri).scheme.lower() == "memory":
+        return Store(uri, _memory(uri), None, outside=outside)
+    if "?" in uri or "#" in uri:
+        raise StoreError(f"{uri} has a character that ends the path of a URI: write %3F for ? and %23 for #")
     with _plain_errors(uri):
         # Every store takes its own options, so their common type is only known at run time.
-        options = cast(Any, dict(storage_options)) if storage_options else None
-        return Store(uri.rstrip("/"), from_url(uri, config=options), None)
+        words: Any = {
+            name: cast(Any, dict(values))
+            for name, values in (
+                ("config", options.store),
+                ("client_options", options.client),
+                ("retry_config", options.retry),
+            )
+            if values
+        }
+        objects = from_url(uri, **words)
+    return Store(uri, objects, None, outside=outside, pauses=_pauses(options.retry))
+
+
+def _pauses(retry: Mapping[str, Any]) -> tuple[float, ...]:
+    first = retry.get("backoff", {}).get("init_backoff", timedelta(milliseconds=100)).total_seconds()
+    return tuple(min(first * 2**number, LONGEST_PAUSE) for number in range(retry.get("max_retries", 10)))
+
+
+@cache
+def _memory(uri: str) -> MemoryStore:
+    return MemoryStore()
 
 
 def read(store: Store, path: str) -> bytes:
     """Return the bytes of a file. Raises StoreError, also when there is none."""
-    with _plain_errors(_name(store, path)):
-        return bytes(obstore.get(store.objects, _key(store, path)).bytes())
+    return _request(store, path, lambda place: bytes(obstore.get(*place).bytes()))
 
 
 def read_if_present(store: Store, path: str) -> bytes | None:
     """Return the bytes of a file, or None when there is none."""
-    with _plain_errors(_name(store, path)):
+
+    def send(place: Place) -> bytes | None:
         try:
-            return bytes(obstore.get(store.objects, _key(store, path)).bytes())
+            return bytes(obstore.get(*place).bytes())
         except FileNotFoundError:
             return None
+
+    return _request(store, path, send)
 
 
 def get_ranges(store: Store, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
     """Return the bytes of each half-open range `(start, end)` of a file; neighbours share a request."""
     starts, ends = [start for start, _ in ranges], [end for _, end in ranges]
-    with _plain_errors(_name(store, path)):
-        return [
-            bytes(part)
-            for part in obstore.get_ranges(store.objects, _key(store, path), starts=starts, ends=ends)
-        ]
+    parts = _request(store, path, lambda place: obstore.get_ranges(*place, starts=starts, ends=ends))
+    return [bytes(part) for part in parts]
+
+
+def read_end(store: Store, path: str, length: int) -> tuple[int, bytes]:
+    """Return the size of a file, and its last `length` bytes or all."""
+
+    def send(place: Place) -> tuple[int, bytes]:
+        try:
+            end = obstore.get(*place, options={"range": {"suffix": length}})
+            return end.meta["size"], bytes(end.bytes())
+        except NotSupportedError:
+            total = obstore.head(*place)["size"]
+            return total, bytes(obstore.get_range(*place, start=max(0, total - length), end=total))
+
+    return _request(store, path, send)
 
 
 def size(store: Store, path: str) -> int:
     """Return the size of a file in bytes."""
-    with _plain_errors(_name(store, path)):
-        return obstore.head(store.objects, _key(store, path))["size"]
+    return _request(store, path, lambda place: obstore.head(*place)["size"])
 
 
 def exists(store: Store, path: str) -> bool:
     """Tell whether there is a file."""
-    with _plain_errors(_name(store, path)):
+
+    def send(place: Place) -> bool:
         try:
-            obstore.head(store.objects, _key(store, path))
+            obstore.head(*place)
         except FileNotFoundError:
             return False
         return True
+
+    return _request(store, path, send)
 
 
 def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]:
@@ -151,11 +228,12 @@ def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]
 
 def list_stored(store: Store, prefix: str, after: str | None = None) -> list[StoredFile]:
     """Return what `list_files` does, each file with its size and modification time."""
-    start = len(_key(store, ""))
-    offset = None if after is None else _key(store, after)
-    with _plain_errors(_name(store, prefix)):
+    start = len(_folder(store, ""))
+    offset = None if after is None else _folder(store, after)
+
+    def send(place: Place) -> list[StoredFile]:
         try:
-            listing = obstore.list(store.objects, _key(store, prefix), offset=offset)
+            listing = obstore.list(*place, offset=offset)
             found = [
                 StoredFile(entry["path"][start:], entry["size"], _milliseconds(entry["last_modified"]))
                 for chunk in listing
@@ -163,44 +241,85 @@ def list_stored(store: Store, prefix: str, after: str | None = None) -> list[Sto
             ]
         except FileNotFoundError:
             return []
-    return sorted(found, key=lambda file: file.path)
+        return sorted(found, key=lambda file: file.path)
+
+    return _request(store, prefix, send, (store.objects, _folder(store, prefix)))
 
 
 def put(store: Store, path: str, data: bytes) -> None:
     """Write a file, in place of the one that may be there; a reader sees the old or the new one whole."""
-    with _plain_errors(_name(store, path)):
-        obstore.put(store.objects, _key(store, path), data, use_multipart=False)
+    _request(store, path, lambda place: obstore.put(*place, data, use_multipart=False))
 
 
 def put_if_absent(store: Store, path: str, data: bytes) -> None:
     """Write a file whole, or raise VersionExistsError and leave the one that is there.
 
     On a local disk this is a hard link to a finished file, elsewhere a conditional put: no reader ever sees a
-    part of it.
+    part of it. What is there may be our own, of a request whose answer was lost. Raises CommitUnknownError
+    when a remote store gave no answer, however often it was asked.
     """
-    with _plain_errors(_name(store, path)):
-        try:
-            obstore.put(store.objects, _key(store, path), data, mode="create")
-        except (AlreadyExistsError, PreconditionError) as error:
-            raise VersionExistsError(f"{_name(store, path)} exists already") from error
+    name = _name(store, path)
+    try:
+        _request(store, path, lambda place: obstore.put(*place, data, mode="create"))
+    except StoreError as error:
+        if isinstance(error.__cause__, (AlreadyExistsError, PreconditionError)):
+            raise VersionExistsError(f"{name} exists already") from error
+        if isinstance(error.__cause__, GenericError) and store.local_root is None:
+            raise CommitUnknownError(f"whether {name} was written is not known: {error}") from error
+        raise
 
 
 def delete(store: Store, path: str) -> None:
     """Delete a file; it is no error when there is none."""
-    with _plain_errors(_name(store, path)):
+
+    def send(place: Place) -> None:
         try:
-            obstore.delete(store.objects, _key(store, path))
+            obstore.delete(*place)
         except FileNotFoundError:
             return
 
+    _request(store, path, send)
+
+
+class Upload:
+    """A file of a remote store that is written piece by piece, and is there once it is closed."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._name = _name(store, path)
+        self._writer = obstore.open_writer(
+            *_place(store, path), buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+        )
+
+    def write(self, data: bytes) -> None:
+        """Add bytes; a part that is full is sent, and waited for when others are still on their way."""
+        with _plain_errors(self._name):
+            self._writer.write(data)
+
+    def close(self) -> None:
+        """Finish the file."""
+        with _plain_errors(self._name):
+            self._writer.close()
+
+    def abort(self) -> None:
+        """Let go of what was sent: there is no such file."""
+        with _plain_errors(self._name):
+            self._writer.__exit__(StoreError, None, cast(TracebackType, None))
+
 
 def local_path(store: Store, path: str) -> Path | None:
-    """Return where on the local disk a file of the table is, or None for a file elsewhere."""
-    if store.local_root is None and not _FILE_URI.match(path):
+    """Return where on the local disk a file of the table is, or None for a file elsewhere.
+
+    Raises StoreError for a file outside the table, unless such are allowed.
+    """
+    if (match := _FILE_URI.match(path)) is not None:
+        local = Path(path[match.end() :])
+    elif store.local_root is not None and not _URI.match(path):
+        local = store.local_root / path
+    else:
         return None
-    if (local := _local_file(path)) is None:
-        return None
-    return local if store.local_root is None else store.local_root / local
+    if store.outside is None and not _is_below(local, store.real_root):
+        raise _outside(store, path)
+    return local
 
 
 def _milliseconds(time: datetime) -> int:
@@ -213,16 +332,87 @@ def _local_file(uri: str) -> Path | None:
     return None if _URI.match(uri) else Path(uri)
 
 
-def _key(store: Store, path: str) -> str:
-    if store.local_root is not None:
-        return (local_path(store, path) or Path(path)).as_posix().lstrip("/") + ("" if path else "/")
-    if _URI.match(path):
-        raise StoreError(f"{path} is outside the table {store.uri}: files of other stores are not read")
-    return path
+def _is_below(local: Path, real_root: str | None) -> bool:
+    return real_root is not None and os.path.realpath(local).startswith(real_root.rstrip(os.sep) + os.sep)
+
+
+def _place(store: Store, path: str) -> Place:
+    """Return the object store that has a file of the table, and its key there."""
+    if (local := local_path(store, path)) is not None:
+        return _LOCAL if store.local_root is None else store.objects, _local_key(local)
+    if not is_absolute(path):
+        return store.objects, path
+    below = _below(store.uri, path)
+    if below is not None:
+        return store.objects, below
+    if store.outside is None or not _URI.match(path):
+        raise _outside(store, path)
+    scheme, rest = path.split("://", 1)
+    host, _, key = rest.partition("/")
+    return _other_store(f"{scheme}://{host}", tuple(store.outside.items())).objects, key
+
+
+def _folder(store: Store, path: str) -> str:
+    """Return the key that the keys of files below a folder begin with."""
+    if store.local_root is None:
+        return path
+    return _local_key(store.local_root / path) + ("" if path else "/")
+
+
+def _local_key(local: Path) -> str:
+    return os.path.abspath(local).lstrip("/")
+
+
+def _below(root: str, uri: str) -> str | None:
+    """Return the path of a file below a root, both URIs; None for one elsewhere."""
+    root = f"{_plain_scheme(unquote(root))}/"
+    uri = _plain_scheme(uri)
+    return uri[len(root) :] if uri.startswith(root) else None
+
+
+def _plain_scheme(uri: str) -> str:
+    scheme, colon, rest = uri.partition(":")
+    return f"{_SAME_SCHEMES.get(scheme.lower(), scheme.lower())}{colon}{rest}"
+
+
+def _outside(store: Store, path: str) -> StoreError:
+    return StoreError(
+        f"{path} is outside the table {store.uri}: files elsewhere are read only with the storage option "
+        f"{ALLOW_PATHS_OUTSIDE_TABLE}=true"
+    )
+
+
+_LOCAL = LocalStore()
+
+
+@lru_cache(maxsize=16)
+def _other_store(root: str, options: tuple[tuple[str, str], ...]) -> Store:
+    return open_store(root, dict(options))
 
 
 def _name(store: Store, path: str) -> str:
     return path if _URI.match(path) else f"{store.uri}/{path}"
+
+
+def _request(store: Store, path: str, send: Callable[[Place], Result], place: Place | None = None) -> Result:
+    """Return what a request gives. One whose connection breaks is sent again; an error is a plain sentence.
+
+    A store's client repeats by itself what the store refused for the time being, but neither a conditional
+    put without an answer, nor a request whose answer breaks off.
+    """
+    with _plain_errors(_name(store, path)):
+        place = place or _place(store, path)
+        for pause in store.pauses:
+            try:
+                return send(place)
+            except GenericError as error:
+                if not _BROKEN_CONNECTION.search(str(error)):
+                    raise
+            sleep(pause)
+        return send(place)
+
+
+_BROKEN_CONNECTION = re.compile(r"\A(?!.*, after \d+ retries)(?s:.*)\bkind: (?:Interrupted|Timeout),")
 
 
 @contextmanager
@@ -232,5 +422,15 @@ def _plain_errors(name: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise StoreError(f"there is no file {name}") from error
-    except (BaseError, OSError, ValueError) as error:
-        raise StoreError(f"{name}: {str(error).splitlines()[0]}") from error
+    except (BaseError, OSError, ValueError, NotImplementedError) as error:
+        raise StoreError(f"{name}: {_reason(error)}") from error
+
+
+_ANSWER = re.compile(r"<Code>(?P<code>[^<]*)</Code>\s*<Message>(?P<message>[^<]*)</Message>")
+
+
+def _reason(error: Exception) -> str:
+    """Return what a store answered in its own words, or else the first line of an error."""
+    if answer := _ANSWER.search(str(error)):
+        return f"{answer['code']}: {answer['message']}"
+    return str(error).split("\n", 1)[0]

@@ -105,12 +105,39 @@ def test_a_remote_store_has_no_local_path_and_reads_nothing_outside_itself():
         store.read(root, "s3://other/a.parquet")
 
 
-def test_an_absolute_path_stands_for_itself_on_a_local_disk(tmp_path):
+def test_an_absolute_path_below_the_root_stands_for_itself(tmp_path):
+    folder = tmp_path / "t"
+    root = store.open_store(folder)
+    store.put(root, "a%20b", b"x")
+    for path in (f"{folder}/a%20b", f"file:{folder}/a%20b", f"file://{folder}/a%20b"):
+        assert store.read(root, path) == b"x"
+        assert store.local_path(root, path) == folder / "a%20b"
+
+
+@pytest.mark.parametrize("path", ["../elsewhere", "a/../../elsewhere", "{0}/elsewhere", "file:{0}/elsewhere"])
+def test_a_path_out_of_the_root_is_refused_unless_allowed(tmp_path, path):
     (tmp_path / "elsewhere").write_bytes(b"x")
+    path = path.format(tmp_path)
     root = store.open_store(tmp_path / "t")
-    assert store.read(root, str(tmp_path / "elsewhere")) == b"x"
-    assert store.read(root, (tmp_path / "elsewhere").as_uri()) == b"x"
-    assert store.local_path(root, "s3://bucket/x") is None
+    for operate in (store.read, store.size, store.local_path, store.delete):
+        with pytest.raises(StoreError, match="outside the table"):
+            operate(root, path)
+    with pytest.raises(StoreError, match="outside the table"):
+        store.put(root, path, b"y")
+    allowed = store.open_store(tmp_path / "t", {"allow_paths_outside_table": "true"})
+    assert store.read(allowed, path) == b"x"
+
+
+def test_a_file_of_another_store_is_reached_where_that_is_allowed(tmp_path):
+    options = {"allow_paths_outside_table": "true"}
+    store.put(store.open_store("memory://other"), "a b", b"x")
+    root = store.open_store(tmp_path, options)
+    assert store.read(root, "memory://other/a b") == b"x"
+    assert store.local_path(root, "memory://other/a b") is None
+    remote = store.open_store("memory://mine/table", options)
+    (tmp_path / "local").write_bytes(b"y")
+    assert store.read(remote, f"file:{tmp_path}/local") == b"y"
+    assert store.local_path(remote, f"file:{tmp_path}/local") == tmp_path / "local"
 
 
 def _race(folder: str, mark: int, barrier, wins) -> None:

@@ -6,7 +6,7 @@
 from .checkpoint_reading import statistics_twice
 from .checkpoint_writing import write_checkpoint
 from .checksum import checksum_discrepancies
-from .commits import CommitActions, read_commit_info, read_commits, write_commit
+from .commits import CommitActions, read_commit_info, read_commits, read_next_commits, write_commit
 from .listing import commit_file_name
 from .loading import table_exists
 from .snapshots import load_snapshot, refresh
@@ -22,6 +22,7 @@ __all__ = [
     "load_snapshot",
     "read_commit_info",
     "read_commits",
+    "read_next_commits",
     "refresh",
     "statistics_twice",
     "table_exists",

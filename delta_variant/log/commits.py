@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TypeAlias
 
 from ..actions import Action, CommitInfo, decode_commit, decode_commit_info, encode_commit
@@ -11,9 +12,18 @@ from ..errors import MalformedLogError, StoreError
 from ..store import Store, put_if_absent, read, read_if_present
 from .listing import Span, commit_file_name, list_log
 
-__all__ = ["CommitActions", "read_commit_info", "read_commits", "read_spans", "write_commit"]
+__all__ = [
+    "CommitActions",
+    "read_commit_info",
+    "read_commits",
+    "read_next_commits",
+    "read_spans",
+    "write_commit",
+]
 
 CommitActions: TypeAlias = tuple[int, list[Action]]
+
+_AT_ONCE = 16
 
 
 def read_commits(store: Store, after_version: int) -> list[CommitActions]:
@@ -21,10 +31,33 @@ def read_commits(store: Store, after_version: int) -> list[CommitActions]:
 
     Raises MalformedLogError for one that is missing between two others or cannot be understood.
     """
-    commits = list_log(store, after_version + 1).commits
-    versions = range(after_version + 1, max(commits, default=after_version) + 1)
-    actions = read_spans(store, [Span(version, version) for version in versions])
-    return list(zip(versions, actions, strict=True))
+    listing = replace(list_log(store, after_version + 1), compactions=())
+    spans = listing.spans(after_version + 1, max(listing.commits, default=after_version), store.uri)
+    return [(span.first, actions) for span, actions in zip(spans, read_spans(store, spans), strict=True)]
+
+
+def read_next_commits(store: Store, after_version: int) -> list[CommitActions]:
+    """Return the commits behind a version as far as they follow one another, each with its version.
+
+    The log is not listed, so that who is a few versions behind asks for few files. Raises MalformedLogError
+    for a commit that cannot be understood.
+    """
+    found: list[CommitActions] = []
+    while more := _read_present(store, after_version + 1 + len(found), min(len(found) + 1, _AT_ONCE)):
+        found += more
+    return found
+
+
+def _read_present(store: Store, first: int, count: int) -> list[CommitActions]:
+    paths = [commit_file_name(version) for version in range(first, first + count)]
+    with ThreadPoolExecutor(max_workers=count) as threads:
+        contents = list(threads.map(lambda path: read_if_present(store, path), paths))
+    found: list[CommitActions] = []
+    for version, (path, content) in enumerate(zip(paths, contents, strict=True), start=first):
+        if content is None:
+            break
+        found.append((version, decode_commit(content, f"{store.uri}/{path}")))
+    return found
 
 
 def read_commit_info(store: Store, version: int) -> CommitInfo | None:
@@ -38,7 +71,7 @@ def read_spans(store: Store, spans: Sequence[Span]) -> Iterator[list[Action]]:
     """Yield the actions of each file, those of its commits in place of a compaction that cannot be read."""
     if not spans:
         return
-    with ThreadPoolExecutor(max_workers=min(16, len(spans))) as threads:
+    with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(spans))) as threads:
         for span, content in zip(spans, threads.map(lambda span: _content(store, span), spans), strict=True):
             try:
                 if isinstance(content, StoreError):
@@ -57,7 +90,7 @@ def write_commit(store: Store, version: int, actions: Iterable[Action]) -> None:
 
 def _read_in_place_of(store: Store, compaction: Span, error: Exception) -> list[list[Action]]:
     try:
-        return list(read_spans(store, list(compaction.commits)))
+        return [actions for commit in compaction.commits for actions in read_spans(store, [commit])]
     except StoreError:
         # The commits may be cleaned up: what is wrong then is the compaction.
         raise error from None

@@ -128,8 +128,7 @@ def read_files(
     What reading them took is added to `reports`, file by file.
     """
     table = Table.of(snapshot)
-    for each in files:
-        file = table.open(each)
+    for file in table.open_all(files):
         rows = plan_rows(file, condition)
         decoded = 0
         if rows.rows != []:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from delta_variant import commit
 from delta_variant.data_file import WrittenFile
-from delta_variant.errors import CommitConflictError
+from delta_variant.errors import CommitConflictError, StoreError
 from delta_variant.expression import Expression
 from delta_variant.snapshot import Snapshot
 from delta_variant.table_files import (
@@ -86,6 +86,6 @@ def commit_rewritten(
             engine_info=engine_info(),
             txn_id=str(uuid4()),
         )
-    except CommitConflictError:
+    except (CommitConflictError, StoreError):
         discard(snapshot.store, rewritten.paths)
         raise

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +22,9 @@ __all__ = ["DataFile", "OpenFile", "Table", "files_of"]
 
 ABSENT = "\0"
 """A name that no column of a Parquet file has: its rows are null."""
+
+
+FILES_AHEAD = 8
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,20 @@ class Table:
         nullable = StructType((StructField(stored.name, stored.type, True),))
         conformed = schema.conform(pa.record_batch([array], names=[stored.name]), nullable).column(0)
         return conformed if conformed.type == each.type else _renamed(conformed, each.type)
+
+    def open_all(self, files: Iterable[DataFile]) -> Iterator[OpenFile]:
+        """Yield data files open, in their order; of a remote store, some are opened ahead of the reader."""
+        if self.snapshot.store.local_root is not None:
+            yield from map(self.open, files)
+            return
+        ahead: deque[Future[OpenFile]] = deque()
+        with ThreadPoolExecutor(FILES_AHEAD) as threads:
+            for file in files:
+                ahead.append(threads.submit(self.open, file))
+                if len(ahead) == FILES_AHEAD:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
 
     def open(self, file: DataFile) -> OpenFile:
         """Open a data file; raises DataFileError."""

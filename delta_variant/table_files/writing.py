@@ -235,6 +235,8 @@ class PartitionedWriter:
 
     def discard(self) -> None:
         """Remove every file that was begun."""
+        for series in self._open.values():
+            series.discard()
         self._open.clear()
         discard(self._store, self._paths)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from .. import commit
 from ..data_file import WrittenFile
-from ..errors import CommitConflictError, TableExistsError
+from ..errors import CommitConflictError, StoreError, TableExistsError
 from ..snapshot import Snapshot
 from ..table_files import (
     PartitionFile,
@@ -59,7 +59,7 @@ def commit_files(write: Preparation, files: Sequence[PartitionFile], invalid: in
         return WriteResult(committed, rows, invalid, written, rewritten.changed, rewritten.copied)
     try:
         return WriteResult(_commit(write, files), rows, invalid, written)
-    except (CommitConflictError, TableExistsError):
+    except (CommitConflictError, StoreError, TableExistsError):
         # The commit is known not to have happened; after other errors it may have.
         _discard(write, files)
         raise
@@ -137,7 +137,7 @@ def _overwrite(
             new_protocol=write.target.new_protocol,
             **_said(write, "Overwrite", rewritten.files, **metrics),
         )
-    except CommitConflictError:
+    except (CommitConflictError, StoreError):
         discard(write.place, rewritten.paths)
         raise
     return version, rewritten

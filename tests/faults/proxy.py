@@ -1,0 +1,194 @@
+"""A proxy in front of a server that does to chosen requests what a bad network or a busy server does."""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPResponse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+from threading import Lock, Thread
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+Kind: TypeAlias = Literal["slow_down", "error", "conflict", "reset", "lost", "cut", "slow"]
+"""What happens to a request.
+
+`slow_down`, `error` and `conflict` are answers of the status 503, 500 and 409, and the server never sees the
+request. `reset` is a connection that ends before the server sees it, `lost` one that ends behind the server's
+answer. `cut` is half of an answer, `slow` one that comes in pieces.
+"""
+
+KINDS: tuple[Kind, ...] = ("slow_down", "error", "reset", "lost", "cut", "slow")
+
+_ANSWERS = {
+    "slow_down": (503, "SlowDown"),
+    "error": (500, "InternalError"),
+    "conflict": (409, "ConditionalRequestConflict"),
+}
+_HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
+PIECES = 8
+PAUSE = 0.02
+
+
+@dataclass
+class Fault:
+    """What happens to the next `times` requests of a method whose path and query match a pattern."""
+
+    kind: Kind
+    method: str = ".*"
+    target: str = ".*"
+    times: int = 1
+
+    def takes(self, method: str, target: str) -> bool:
+        return (
+            self.times > 0
+            and re.fullmatch(self.method, method) is not None
+            and re.search(self.target, target) is not None
+        )
+
+
+@dataclass
+class Proxy:
+    """A proxy at `url`; `faults` are looked at in order, and `seen` has each request and its fault."""
+
+    url: str
+    faults: list[Fault] = field(default_factory=list)
+    weather: float = 0.0
+    """The share of all other requests to which something happens."""
+    seen: list[tuple[str, str, Kind | None]] = field(default_factory=list)
+    random: Random = field(default_factory=lambda: Random(7))
+    _lock: Lock = field(default_factory=Lock)
+
+    def fault(self, method: str, target: str) -> Kind | None:
+        """Return what happens to a request."""
+        with self._lock:
+            kind = self._chosen(method, target)
+            self.seen.append((method, target, kind))
+            return kind
+
+    def _chosen(self, method: str, target: str) -> Kind | None:
+        for each in self.faults:
+            if each.takes(method, target):
+                each.times -= 1
+                return each.kind
+        return self.random.choice(KINDS) if self.random.random() < self.weather else None
+
+    def count(self, method: str, target: str = "") -> int:
+        """Return how many requests of a method with such a target came."""
+        return sum(each == method and re.search(target, where) is not None for each, where, _ in self.seen)
+
+    def clear(self) -> None:
+        """Forget all faults and requests."""
+        self.faults.clear()
+        self.seen.clear()
+        self.weather = 0.0
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    upstream: str
+    proxy: Proxy
+
+    def _serve(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        kind = self.proxy.fault(self.command, self.path)
+        if kind == "reset":
+            self._hang_up()
+        elif kind in _ANSWERS:
+            self._refuse(*_ANSWERS[kind])
+        else:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self._pass_on(body, kind)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815 - names of http.server
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def _refuse(self, status: int, code: str) -> None:
+        data = f"<Error><Code>{code}</Code><Message>at the proxy's pleasure</Message></Error>".encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def _pass_on(self, body: bytes, kind: Kind | None) -> None:
+        connection = HTTPConnection(self.upstream, timeout=60)
+        try:
+            connection.request(self.command, self.path, body, dict(self.headers))
+            response = connection.getresponse()
+            data = response.read()
+        finally:
+            connection.close()
+        if kind == "lost":
+            self._hang_up()
+            return
+        self._answer(response, data, kind)
+
+    def _answer(self, response: HTTPResponse, data: bytes, kind: Kind | None) -> None:
+        self.send_response(response.status)
+        for name, value in response.getheaders():
+            if name.lower() not in _HOP_BY_HOP:
+                self.send_header(name, value)
+        length = response.headers.get("Content-Length") if self.command == "HEAD" else str(len(data))
+        self.send_header("Content-Length", length or "0")
+        self.end_headers()
+        if kind == "cut":
+            self.wfile.write(data[: len(data) // 2])
+            self._hang_up()
+        elif kind == "slow":
+            self._dribble(data)
+        else:
+            self.wfile.write(data)
+
+    def _dribble(self, data: bytes) -> None:
+        step = len(data) // PIECES + 1
+        for start in range(0, len(data), step):
+            self.wfile.write(data[start : start + step])
+            self.wfile.flush()
+            time.sleep(PAUSE)
+
+    def _hang_up(self) -> None:
+        self.wfile.flush()
+        # A socket that lingers for no time is closed by a reset.
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        self.connection.close()
+
+    def finish(self) -> None:
+        with suppress(OSError, ValueError):
+            super().finish()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def shutdown_request(self, request: Any) -> None:
+        with suppress(OSError):
+            super().shutdown_request(request)
+
+    def handle_error(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def proxy_to(url: str) -> Iterator[Proxy]:
+    """Run a proxy in front of the server at `url`."""
+    handler = type("Handler", (_Handler,), {"upstream": urlsplit(url).netloc})
+    server = _Server(("127.0.0.1", 0), handler)
+    handler.proxy = proxy = Proxy(f"http://127.0.0.1:{server.server_port}")  # type: ignore[attr-defined]
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield proxy
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,48 @@
+"""An S3 server on the loopback: moto's, which changes one thing at a time, as a conditional put needs.
+
+`python s3_server.py PORT` runs until it is told to end.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import WSGIRequestHandler, run_simple
+
+
+class Handler(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_request(self, *_: Any) -> None:
+        pass
+
+
+def one_change_at_a_time(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+    """Return an application that answers requests that change something one after another."""
+    lock = Lock()
+
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(length))
+        if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
+            return application(environ, start_response)
+        with lock:
+            return list(application(environ, start_response))
+
+    return answer
+
+
+def main(port: int) -> None:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    application = one_change_at_a_time(DomainDispatcherApplication(create_backend_app))
+    run_simple("127.0.0.1", port, application, threaded=True, request_handler=Handler)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,189 @@
+"""What a network and a busy store do to a table on S3: nothing is lost, and nothing is there twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from conftest import Bucket
+from proxy import Fault, Kind, Proxy
+
+import delta_variant as dv
+from delta_variant import log, store
+from delta_variant.errors import CommitConflictError, CommitUnknownError, StoreError, TableExistsError
+from delta_variant.write import write_table
+
+COMMIT = r"_delta_log/0{19}%s\.json"
+
+
+def numbers(*values: int) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+def ids(bucket: Bucket, **options: Any) -> list[int]:
+    read = dv.read_table(bucket.table(), storage_options=bucket.options, **options).read_all()
+    return sorted(read["id"].to_pylist())
+
+
+def versions(bucket: Bucket) -> int:
+    return dv.load_snapshot(bucket.table(), storage_options=bucket.options).version
+
+
+def data_files(bucket: Bucket) -> set[str]:
+    place = store.open_store(bucket.table(), bucket.options)
+    return {path for path in store.list_files(place, "") if not path.startswith(log.listing.LOG)}
+
+
+@pytest.mark.parametrize("kind", ["slow_down", "error", "conflict", "reset", "lost", "slow"])
+def test_a_commit_that_meets_a_fault_is_there_once(bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind):
+    write_table(bucket.table(), numbers(1), storage_options=bucket.options)
+    proxy.faults.append(Fault(kind, "PUT", COMMIT % 1))
+    result = write_table(bucket.table(), numbers(2), mode="append", storage_options=proxied.options)
+    assert result.version == 1
+    assert proxy.faults[0].times == 0
+    assert versions(bucket) == 1
+    assert ids(bucket) == [1, 2]
+
+
+def test_a_commit_whose_answer_was_lost_is_put_again_and_recognised(
+    bucket: Bucket, proxied: Bucket, proxy: Proxy
+):
+    write_table(bucket.table(), numbers(1), storage_options=bucket.options)
+    proxy.faults.append(Fault("lost", "PUT", COMMIT % 1))
+    assert (
+        write_table(bucket.table(), numbers(2), mode="append", storage_options=proxied.options).version == 1
+    )
+    assert proxy.count("PUT", COMMIT % 1) == 2
+    assert proxy.count("PUT", COMMIT % 2) == 0
+
+
+def test_a_new_table_whose_answer_was_lost_is_recognised(proxied: Bucket, proxy: Proxy):
+    proxy.faults.append(Fault("lost", "PUT", COMMIT % 0))
+    assert write_table(proxied.table(), numbers(1), storage_options=proxied.options).version == 0
+    assert ids(proxied) == [1]
+    with pytest.raises(TableExistsError):
+        write_table(proxied.table(), numbers(1), storage_options=proxied.options)
+
+
+def test_a_commit_whose_every_answer_is_lost_is_found_by_looking(
+    bucket: Bucket, proxied: Bucket, proxy: Proxy
+):
+    write_table(bucket.table(), numbers(1), storage_options=bucket.options)
+    proxy.faults += [Fault("lost", "PUT", COMMIT % 1), Fault("reset", "PUT", COMMIT % 1, times=99)]
+    options = {**proxied.options, "max_retries": "2"}
+    assert write_table(bucket.table(), numbers(2), mode="append", storage_options=options).version == 1
+    assert ids(bucket) == [1, 2]
+
+
+def test_a_commit_without_any_answer_is_not_known_and_its_files_stay(
+    bucket: Bucket, proxied: Bucket, proxy: Proxy
+):
+    write_table(bucket.table(), numbers(1), storage_options=bucket.options)
+    before = data_files(bucket)
+    proxy.faults.append(Fault("reset", "PUT", COMMIT % 1, times=99))
+    options = {**proxied.options, "max_retries": "2"}
+    with pytest.raises(CommitUnknownError, match=r"whether s3://.*00001\.json was written is not known"):
+        write_table(bucket.table(), numbers(2), mode="append", storage_options=options)
+    assert len(data_files(bucket)) == len(before) + 1
+    assert ids(bucket) == [1]
+
+
+def test_a_commit_that_may_be_ours_and_cannot_be_read_keeps_its_files(
+    bucket: Bucket, proxied: Bucket, proxy: Proxy
+):
+    write_table(bucket.table(), numbers(1), storage_options=bucket.options)
+    proxy.faults += [Fault("lost", "PUT", COMMIT % 1), Fault("reset", "GET", COMMIT % 1, times=99)]
+    options = {**proxied.options, "max_retries": "2"}
+    with pytest.raises(CommitUnknownError):
+        write_table(bucket.table(), numbers(2), mode="append", storage_options=options)
+    assert ids(bucket) == [1, 2]
+
+
+def test_a_delete_whose_answer_was_lost_does_not_conflict_with_itself(
+    bucket: Bucket, proxied: Bucket, proxy: Proxy
+):
+    write_table(bucket.table(), numbers(1, 2, 3), storage_options=bucket.options)
+    proxy.faults.append(Fault("lost", "PUT", COMMIT % 1))
+    assert dv.delete(bucket.table(), "id = 2", storage_options=proxied.options).version == 1
+    assert ids(bucket) == [1, 3]
+
+
+def test_a_delete_that_conflicts_leaves_no_file(bucket: Bucket, proxied: Bucket, proxy: Proxy):
+    write_table(bucket.table(), numbers(1, 2, 3), storage_options=bucket.options)
+    merge = dv.merge(bucket.table(), numbers(2), "target.id = source.id", storage_options=bucket.options)
+    dv.delete(bucket.table(), "id = 3", storage_options=bucket.options)
+    before = data_files(bucket)
+    with pytest.raises(CommitConflictError, match="version 1, committed meanwhile, removed"):
+        merge.when_matched_delete().execute()
+    assert data_files(bucket) == before
+    assert ids(bucket) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["slow_down", "error", "reset", "lost"])
+def test_a_data_file_that_meets_a_fault_is_whole(bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind):
+    proxy.faults.append(Fault(kind, "PUT", r"\.parquet"))
+    write_table(bucket.table(), numbers(1), storage_options=proxied.options)
+    assert proxy.faults[0].times == 0
+    assert ids(bucket) == [1]
+
+
+PARTS = [
+    ("POST", r"\?uploads"),
+    ("PUT", "partNumber=2"),
+    ("POST", "uploadId="),
+]
+
+
+@pytest.mark.parametrize("kind", ["slow_down", "error", "reset", "lost"])
+@pytest.mark.parametrize(("method", "target"), PARTS)
+def test_an_upload_in_parts_that_meets_a_fault_is_whole(
+    bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind, method: str, target: str
+):
+    root = store.open_store(bucket.table(), proxied.options)
+    data = bytes(range(256)) * (20 << 12)
+    proxy.faults.append(Fault(kind, method, target))
+    upload = store.Upload(root, "big")
+    for start in range(0, len(data), 3_000_000):
+        upload.write(data[start : start + 3_000_000])
+    upload.close()
+    assert proxy.faults[0].times == 0
+    assert store.read(root, "big") == data
+
+
+@pytest.mark.parametrize("kind", ["slow_down", "error", "reset", "lost", "cut", "slow"])
+def test_reads_that_meet_a_fault_are_right(bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind):
+    values = list(range(50_000))
+    write_table(bucket.table(), numbers(*values), storage_options=bucket.options, compression="none")
+    for target in ("list-type", "_delta_log/.*json", r"\.parquet"):
+        proxy.faults.append(Fault(kind, "GET", target))
+    assert ids(proxied) == values
+    assert [fault.times for fault in proxy.faults] == [0, 0, 0]
+
+
+def test_a_store_that_stays_away_is_a_store_error(bucket: Bucket, proxied: Bucket, proxy: Proxy):
+    write_table(bucket.table(), numbers(1), storage_options=bucket.options)
+    proxy.faults.append(Fault("slow_down", times=99))
+    options = {**proxied.options, "max_retries": "1"}
+    with pytest.raises(StoreError, match=r"s3://.*: SlowDown"):
+        dv.load_snapshot(bucket.table(), storage_options=options)
+
+
+def test_a_table_lives_through_bad_weather(bucket: Bucket, proxied: Bucket, proxy: Proxy):
+    write_table(
+        bucket.table(),
+        numbers(0),
+        configuration={"delta.checkpointInterval": "4"},
+        storage_options=bucket.options,
+    )
+    proxy.weather = 0.2
+    for number in range(1, 13):
+        write_table(bucket.table(), numbers(number), mode="append", storage_options=proxied.options)
+    dv.delete(bucket.table(), "id = 5", storage_options=proxied.options)
+    dv.update(bucket.table(), {"id": "id + 100"}, "id > 10", storage_options=proxied.options)
+    dv.optimize(bucket.table(), storage_options=proxied.options)
+    found = ids(proxied)
+    proxy.weather = 0.0
+    assert found == ids(bucket) == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 111, 112]
+    assert versions(bucket) == 15
+    assert dv.audit_table(bucket.table(), data=True, storage_options=bucket.options).is_clean

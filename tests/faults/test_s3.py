@@ -1,0 +1,245 @@
+"""Tables on S3: every operation, read back here, by deltalake and by DuckDB."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from conftest import Bucket
+from deltalake import DeltaTable
+
+import delta_variant as dv
+from delta_variant import data_file, log, store
+from delta_variant.errors import StoreError, TableExistsError, TableNotFoundError
+from delta_variant.write import write_table
+
+ODD_NAMES = ["a b", "100%", "a%20b", "a#b?c", "größe-東京-🎈", "k=v/part, 1'.parquet", "[x]{y}&z+=:@"]
+
+
+def events(*numbers: int, day: str = "mon") -> pa.Table:
+    texts = [json.dumps({"n": number, "user": {"name": f"user {number}"}}) for number in numbers]
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "day": [day] * len(numbers),
+            "event": pa.array(texts, pa.json_()),
+        }
+    )
+
+
+def rows(table: Any, bucket: Bucket, **options: Any) -> list[tuple[int, int, str]]:
+    columns = {"id": "id", "n": "event:n::bigint", "name": "event:user.name::string"}
+    read = dv.read_table(table, columns=columns, storage_options=bucket.options, **options).read_all()
+    return sorted((row["id"], row["n"], row["name"]) for row in read.to_pylist())
+
+
+def expected(*numbers: int) -> list[tuple[int, int, str]]:
+    return [(number, number, f"user {number}") for number in numbers]
+
+
+def duckdb_rows(table: str, bucket: Bucket) -> list[int]:
+    """Return the ids that DuckDB finds in the files of the latest version, whose bytes are fetched for it."""
+    snapshot = log.load_snapshot(table, storage_options=bucket.options)
+    ids: list[int] = []
+    for path in snapshot.files["path"].to_pylist():
+        copy = Path(duckdb_rows.folder) / "copy.parquet"  # type: ignore[attr-defined]
+        copy.write_bytes(store.read(snapshot.store, path))
+        found = duckdb.sql(f"select id from read_parquet('{copy}', hive_partitioning = false)").fetchall()
+        ids += [row[0] for row in found]
+    return sorted(ids)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path) -> None:
+    duckdb_rows.folder = tmp_path  # type: ignore[attr-defined]
+
+
+def test_a_table_lives_on_s3_through_every_operation(bucket: Bucket):
+    table, options = bucket.table("events %41"), bucket.options
+    write_table(
+        table,
+        events(*range(10)),
+        configuration={"delta.checkpointInterval": "3"},
+        storage_options=options,
+    )
+    with pytest.raises(TableExistsError):
+        write_table(table, events(1), storage_options=options)
+    write_table(table, events(10, 11), mode="append", storage_options=options)
+    assert rows(table, bucket, where="event:n::bigint >= 9") == expected(9, 10, 11)
+    assert rows(table, bucket, version=0) == expected(*range(10))
+
+    assert dv.delete(table, "event:n::bigint = 3", storage_options=options).rows_deleted == 1
+    dv.update(table, {"event:user.name": "'x'"}, "id = 4", storage_options=options)
+    assert rows(table, bucket, where="id = 4") == [(4, 4, "x")]
+    merge = dv.merge(table, events(4, 12), "target.id = source.id", storage_options=options)
+    merge.when_matched_update({"event": "source.event"}).when_not_matched_insert_all().execute()
+    left = [0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+    assert rows(table, bucket) == expected(*left)
+
+    write_table(table, events(13), mode="append", max_variant_stats_paths=0, storage_options=options)
+    assert dv.repair_table(table, dry_run=False, storage_options=options).version is not None
+    write_table(table, events(0, 1), mode="overwrite", predicate="id in (0, 1, 2)", storage_options=options)
+    left = [0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
+    assert rows(table, bucket) == expected(*left)
+    dv.optimize(table, sort_by="event:n::bigint", storage_options=options)
+    snapshot = dv.load_snapshot(table, storage_options=options)
+    assert snapshot.num_files == 1
+    assert rows(table, bucket) == expected(*left)
+    assert dv.audit_table(table, data=True, storage_options=options).is_clean
+
+    checkpoints = [name for name in store.list_files(snapshot.store, "_delta_log") if "checkpoint" in name]
+    assert "_delta_log/_last_checkpoint" in checkpoints
+    assert len(checkpoints) > 2
+    oracle = DeltaTable(table, storage_options=options)
+    assert oracle.version() == snapshot.version
+    assert sorted(oracle.file_uris()) == [
+        f"{table.replace(' ', '%20')}/{path}" for path in snapshot.files["path"].to_pylist()
+    ]
+    assert duckdb_rows(table, bucket) == left
+
+
+def test_partitions_of_any_text_are_written_read_and_found_by_deltalake(bucket: Bucket):
+    days = ["mon", "a/b", "50%", "a b", "ä=ö", "x#y?z", "%41"]
+    for number, day in enumerate(days):
+        write_table(
+            bucket.table(),
+            events(number, day=day),
+            mode="append",
+            partition_by="day",
+            storage_options=bucket.options,
+        )
+    for number, day in enumerate(days):
+        assert rows(bucket.table(), bucket, where=f"day = '{day}'") == expected(number)
+    oracle = DeltaTable(bucket.table(), storage_options=bucket.options)
+    actions = pa.table(oracle.get_add_actions(flatten=True))
+    assert sorted(actions["partition.day"].to_pylist()) == sorted(days)
+
+
+def test_deltalake_writes_and_we_read_and_append(bucket: Bucket):
+    from deltalake import write_deltalake
+
+    plain = pa.table({"id": [1, 2], "name": ["a", "b"]})
+    write_deltalake(bucket.table(), plain, storage_options=bucket.options)
+    write_table(
+        bucket.table(),
+        pa.table({"id": [3], "name": ["c"]}),
+        mode="append",
+        storage_options=bucket.options,
+    )
+    read = dv.read_table(bucket.table(), storage_options=bucket.options).read_all()
+    assert sorted(read["name"].to_pylist()) == ["a", "b", "c"]
+    oracle = pa.table(DeltaTable(bucket.table(), storage_options=bucket.options).to_pyarrow_table())
+    assert sorted(oracle["name"].to_pylist()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_file_of_any_name_is_written_listed_sized_read_and_deleted(bucket: Bucket, name: str):
+    root = store.open_store(bucket.table("tab le%25"), bucket.options)
+    store.put(root, f"data/{name}", b"0123456789")
+    assert store.list_files(root, "data") == [f"data/{name}"]
+    assert store.read(root, f"data/{name}") == b"0123456789"
+    assert store.size(root, f"data/{name}") == 10
+    assert store.get_ranges(root, f"data/{name}", [(0, 2), (7, 10)]) == [b"01", b"789"]
+    assert store.read_end(root, f"data/{name}", 3) == (10, b"789")
+    assert store.read_end(root, f"data/{name}", 99) == (10, b"0123456789")
+    store.delete(root, f"data/{name}")
+    assert store.read_if_present(root, f"data/{name}") is None
+
+
+def test_a_listing_of_many_pages_starts_behind_after(bucket: Bucket):
+    root = store.open_store(bucket.table(), bucket.options)
+    names = [f"log/{number:04}" for number in range(1100)]
+    for name in names:
+        store.put(root, name, b"")
+    assert store.list_files(root, "log") == names
+    assert store.list_files(root, "log", after="log/1097") == ["log/1098", "log/1099"]
+
+
+def test_a_table_or_a_bucket_that_is_not_there_is_named(bucket: Bucket):
+    with pytest.raises(TableNotFoundError):
+        dv.load_snapshot(bucket.table("nothing"), storage_options=bucket.options)
+    for operate in (dv.load_snapshot, dv.read_table, lambda *a, **b: write_table(*a, events(1), **b)):
+        with pytest.raises(StoreError, match=r"s3://no-such-bucket/t.*: NoSuchBucket: The specified bucket"):
+            operate("s3://no-such-bucket/t", storage_options=bucket.options)
+
+
+def test_a_file_that_is_missing_is_named(bucket: Bucket):
+    write_table(bucket.table(), events(1), storage_options=bucket.options)
+    snapshot = dv.load_snapshot(bucket.table(), storage_options=bucket.options)
+    (path,) = snapshot.files["path"].to_pylist()
+    store.delete(snapshot.store, path)
+    with pytest.raises(dv.DeltaVariantError, match=f"{path}.*there is no file s3://"):
+        rows(bucket.table(), bucket)
+
+
+def uploads(bucket: Bucket) -> int:
+    """Return how many uploads in parts are begun and not ended."""
+    import urllib.request
+
+    with urllib.request.urlopen(f"{bucket.endpoint}/{bucket.name}?uploads", timeout=30) as response:
+        return response.read().count(b"<Upload>")
+
+
+def noise(rows_: int) -> pa.RecordBatch:
+    """Return rows that do not compress."""
+    import random
+
+    source = random.Random(3)
+    return pa.record_batch({"b": pa.array([source.randbytes(1000) for _ in range(rows_)], pa.binary())})
+
+
+def test_a_big_file_is_uploaded_in_parts_in_bounded_memory(bucket: Bucket):
+    batch = noise(1000)
+    batches = pa.RecordBatchReader.from_batches(batch.schema, (batch for _ in range(100)))
+    tracemalloc.start()
+    try:
+        result = write_table(bucket.table(), batches, storage_options=bucket.options, compression="none")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [file.rows for file in result.files] == [100_000]
+    assert result.files[0].bytes > 90 << 20
+    assert peak < 64 << 20
+    assert uploads(bucket) == 0
+    read = dv.read_table(bucket.table(), storage_options=bucket.options)
+    assert sum(each.num_rows for each in read) == 100_000
+
+
+def test_a_write_that_fails_midway_leaves_neither_file_nor_upload(bucket: Bucket):
+    batch = noise(1000)
+
+    def failing() -> Any:
+        for _ in range(40):
+            yield batch
+        raise RuntimeError("the source broke")
+
+    with pytest.raises(pa.ArrowInvalid, match="the source broke"):
+        write_table(
+            bucket.table(),
+            pa.RecordBatchReader.from_batches(batch.schema, failing()),
+            storage_options=bucket.options,
+            compression="none",
+        )
+    assert store.list_files(store.open_store(bucket.table(), bucket.options), "") == []
+    assert uploads(bucket) == 0
+
+
+def test_only_what_a_query_needs_is_fetched(bucket: Bucket, proxied: Bucket, proxy: Any):
+    batch = noise(1000).append_column("id", pa.array(range(1000), pa.int64()))
+    batches = pa.RecordBatchReader.from_batches(batch.schema, (batch for _ in range(60)))
+    write_table(bucket.table(), batches, storage_options=bucket.options, compression="none")
+    snapshot = dv.load_snapshot(bucket.table(), storage_options=proxied.options)
+    (path,) = snapshot.files["path"].to_pylist()
+    proxy.clear()
+    file = data_file.open_file(snapshot.store, path)
+    assert proxy.count("HEAD") == 0
+    assert proxy.count("GET") == 1
+    (projection,) = [data_file.Projection(pa.field("id", pa.int64()), ("id",))]
+    ids = [batch.num_rows for batch in data_file.read(file, path, [projection])]
+    assert sum(ids) == 60_000
+    assert file.bytes_read < 2 << 20
