@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike, fspath
+from pathlib import Path as FilePath
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
@@ -249,7 +250,7 @@ class _OpenFile:
         local = store.local_path(place, path)
         upload = Upload(place, path) if local is None else None
         if local is not None:
-            local.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(local.parent)
         encodings = [
             _encoding(
                 (field.name,),
@@ -285,6 +286,13 @@ class _OpenFile:
         }
         statistics = from_report(report["rows"], report["columns"], self.names, indexed)
         return WrittenFile(self.path, report["rows"], report["bytes"], statistics, variants)
+
+
+def _make_folder(folder: FilePath) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataFileError(f"{folder} cannot be made: {error.strerror}") from error
 
 
 def infer_shredding(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import Bucket
+from buckets import Bucket
 from proxy import Fault, Kind, Proxy
 
 import delta_variant as dv

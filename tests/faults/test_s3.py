@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from conftest import Bucket
+from buckets import Bucket
 from deltalake import DeltaTable
 
 import delta_variant as dv

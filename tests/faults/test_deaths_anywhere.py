@@ -1,0 +1,180 @@
+"""Processes that die in the middle of any operation, and machines that are full or let nobody write."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from deaths import check_versions, die, mortals, state
+from operations import OPERATIONS, Rows, Step, apply, data, read, rows_after
+
+import delta_variant as dv
+from delta_variant import log, store
+from delta_variant.errors import DeltaVariantError, MalformedLogError
+
+DEATHS = 25
+ROWS: Rows = {row: row for row in range(1, 21)}
+STEP = {"present": (2, 3, 5, 7), "absent": (21, 22)}
+
+
+def test_after_a_death_at_a_random_point_a_table_has_the_rows_of_a_version(tmp_path: Path):
+    deaths = die(tmp_path, DEATHS, seed=7)
+    assert deaths.died.total() == DEATHS
+
+
+@pytest.mark.parametrize("name", ["append", "delete"])
+def test_after_a_death_at_each_step_a_table_has_the_rows_of_a_version(tmp_path: Path, name: str):
+    step = Step(name, **STEP)
+    table = tmp_path / "table"
+    with mortals() as others:
+        fatal, before, after = 0, ROWS, rows_after(ROWS, step)
+        while True:
+            fatal += 3
+            shutil.rmtree(table, ignore_errors=True)
+            # A checkpoint follows the commit.
+            dv.write_table(table, data(ROWS), configuration={"delta.checkpointInterval": "1"})
+            ended = others.run(table, step, at_step=fatal)["ended"]
+            found = state(table)
+            assert found in (before, after)
+            check_versions(table)
+            if ended == 0:
+                assert found == after
+                break
+            assert ended == -signal.SIGKILL
+        assert fatal > 15
+        apply(table, Step("append", (), (99,)))
+        assert state(table) == after | {99: 99}
+
+
+@contextmanager
+def small_disk(kilobytes: int) -> Iterator[Path]:
+    """Mount a file system of so many kilobytes."""
+    if os.geteuid():
+        pytest.skip("only root can mount a small disk")
+    folder = Path(tempfile.mkdtemp())
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+        folder.rmdir()
+
+
+def files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def filled(folder: Path, but: int) -> Path:
+    """Fill the disk of a folder but for so many bytes."""
+    filler = folder / "filler"
+    free = os.statvfs(folder)
+    filler.write_bytes(b"x" * (free.f_bavail * free.f_frsize - but))
+    return filler
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"create"}))
+@pytest.mark.parametrize("room", [0, 4096, 8192, 12288, 16384, 20480])
+def test_on_a_full_disk_an_operation_is_done_or_an_error_and_leaves_nothing(name: str, room: int):
+    with small_disk(1024) as disk:
+        table = disk / "table"
+        dv.write_table(table, data(ROWS), configuration={"delta.checkpointInterval": "1"})
+        dv.write_table(table, data({99: 99}), mode="append", max_variant_stats_paths=0)
+        rows, before, step = ROWS | {99: 99}, files(table), Step(name, **STEP)
+        filler = filled(disk, room)
+        with suppress(DeltaVariantError):
+            apply(table, step)
+            filler.unlink()
+        if filler.exists():
+            assert {path for path in files(table) if "#" not in path} == before
+            assert state(table) == rows
+            filler.unlink()
+            apply(table, step)
+        assert state(table) == rows_after(rows, step)
+
+
+def test_a_disk_without_room_for_a_checkpoint_holds_the_commit(caplog: pytest.LogCaptureFixture):
+    with small_disk(1024) as disk:
+        table = disk / "table"
+        dv.write_table(table, data(ROWS), configuration={"delta.checkpointInterval": "1"})
+        before = files(table)
+        filler = filled(disk, 12288)
+        dv.write_table(table, data({99: 99}), mode="append")
+        assert "the checkpoint of version 1 was not written" in caplog.text
+        assert not any("checkpoint" in path for path in files(table) - before if "#" not in path)
+        filler.unlink()
+        assert state(table) == ROWS | {99: 99}
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_a_disk_that_lets_nobody_write_is_an_error_and_is_read(name: str):
+    with small_disk(1024) as disk:
+        table = disk / "table"
+        if name != "create":
+            dv.write_table(table, data(ROWS))
+            dv.write_table(table, data({99: 99}), mode="append", max_variant_stats_paths=0)
+        before = files(table)
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        with pytest.raises(DeltaVariantError, match=r"(?i)read-only|os error 30"):
+            apply(table, Step(name, **STEP))
+        assert files(table) == before
+        if name != "create":
+            assert state(table) == ROWS | {99: 99}
+
+
+def cut(data: bytes) -> bytes:
+    return data[: len(data) - 20]
+
+
+def cut_behind_a_line(data: bytes) -> bytes:
+    return b"".join(data.splitlines(keepends=True)[:-1]) + b'{"add":'
+
+
+@pytest.mark.parametrize("half", [cut, cut_behind_a_line, lambda _: b"", lambda data: data + b"\0" * 64])
+def test_a_commit_that_is_half_visible_is_an_error_and_never_half_a_commit(
+    tmp_path: Path, half: Callable[[bytes], bytes]
+):
+    dv.write_table(tmp_path, data({1: 1}))
+    dv.write_table(tmp_path, data({2: 2}), mode="append")
+    last = tmp_path / log.commit_file_name(1)
+    whole = last.read_bytes()
+    last.write_bytes(half(whole))
+    with pytest.raises(MalformedLogError, match=r"00001\.json"):
+        dv.load_snapshot(tmp_path)
+    with pytest.raises(MalformedLogError, match=r"00001\.json"):
+        dv.write_table(tmp_path, data({3: 3}), mode="append")
+    assert read(dv.load_snapshot(tmp_path, 0)) == {1: 1}
+    assert dv.audit_table(tmp_path).count("error") > 0
+    last.write_bytes(whole)
+    dv.write_table(tmp_path, data({3: 3}), mode="append")
+    assert read(tmp_path) == {1: 1, 2: 2, 3: 3}
+
+
+def test_a_clock_that_goes_back_takes_nothing_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    configuration = {"delta.enableInCommitTimestamps": "true", "delta.checkpointInterval": "2"}
+    dv.write_table(tmp_path, data({1: 1}), configuration=configuration)
+    first = dv.load_snapshot(tmp_path).timestamp
+    assert first is not None
+    for module in ("write.committing", "rewrite.result"):
+        monkeypatch.setattr(f"delta_variant.{module}.now", lambda: 1_000)
+    for row in range(2, 6):
+        dv.write_table(tmp_path, data({row: row}), mode="append")
+        dv.delete(tmp_path, f"id = {row - 1}")
+    stamps = [dv.load_snapshot(tmp_path, version).timestamp for version in range(9)]
+    assert stamps == list(range(first, first + 9))
+    assert state(tmp_path) == {5: 5}
+
+
+def test_what_a_dead_writer_staged_is_in_nobodys_way(tmp_path: Path):
+    dv.write_table(tmp_path, data({1: 1}))
+    for path in (log.commit_file_name(1), "_delta_log/_last_checkpoint", "part-0.parquet"):
+        (tmp_path / f"{path}#1").write_bytes(b'{"half":')
+    dv.write_table(tmp_path, data({2: 2}), mode="append")
+    assert state(tmp_path) == {1: 1, 2: 2}
+    assert not any("#" in path for path in store.list_files(store.open_store(tmp_path), ""))
