@@ -316,7 +316,7 @@ def _actions(draft: _Draft, base: _Base, clock: Clock) -> list[Action]:
     """
     version = base.version + 1
     info = _commit_info(draft, base, clock())
-    if not features.supports(draft.protocol, "rowTracking"):
+    if not _gives_row_ids(draft):
         return [info, *draft.table_actions, *draft.adds]
     adds, high_water_mark = _with_row_ids(draft.adds, version, base.high_water_mark)
     if high_water_mark == base.high_water_mark:
@@ -324,6 +324,13 @@ def _actions(draft: _Draft, base: _Base, clock: Clock) -> list[Action]:
     mark = msgspec.json.encode({"rowIdHighWaterMark": high_water_mark}).decode()
     domain = DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=mark, removed=False)
     return [info, *draft.table_actions, *adds, domain]
+
+
+def _gives_row_ids(draft: _Draft) -> bool:
+    configuration = draft.metadata.configuration
+    suspended = properties.get(configuration, properties.ROW_TRACKING_SUSPENDED)
+    enabled = properties.get(configuration, properties.ENABLE_ROW_TRACKING)
+    return features.supports(draft.protocol, "rowTracking") and (enabled or not suspended)
 
 
 def _commit_info(draft: _Draft, base: _Base, now: int) -> CommitInfo:
@@ -341,6 +348,9 @@ def _commit_info(draft: _Draft, base: _Base, now: int) -> CommitInfo:
         fields["readVersion"] = provenance.read_version
     fields["isBlindAppend"] = provenance.is_blind_append
     fields["operationMetrics"] = {name: str(value) for name, value in (provenance.metrics or {}).items()}
+    if properties.get(draft.metadata.configuration, properties.ENABLE_ROW_TRACKING):
+        # Whatever moves rows writes their ids and versions with them.
+        fields["tags"] = {"delta.rowTracking.preserved": "true"}
     fields["engineInfo"] = provenance.engine_info
     fields["txnId"] = provenance.txn_id
     return CommitInfo(fields)

@@ -360,13 +360,14 @@ class Projection:
     """A column of a read.
 
     `column` names a column of the file, and below it the struct fields that lead to a Variant. `what` is None
-    for the column as it is, "path" for what lies at `path` in the Variant, cast to the type of `field`, and
-    "json" for its JSON text. Where the file has no such column, `field` is all null.
+    for the column as it is, "path" for what lies at `path` in the Variant, cast to the type of `field`,
+    "json" for its JSON text, and "position" for the numbers that rows have in the file, deleted ones counted.
+    Where the file has no such column, `field` is all null.
     """
 
     field: pa.Field[Any]
     column: tuple[str, ...]
-    what: Literal["path", "json"] | None = None
+    what: Literal["path", "json", "position"] | None = None
     path: tuple[str | int, ...] = ()
     strict: bool = True
 

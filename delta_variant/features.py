@@ -18,7 +18,6 @@ from .properties import TableProperty
 
 __all__ = [
     "FEATURES",
-    "Rewrite",
     "TableFeature",
     "check_may_append",
     "check_may_bring_back",
@@ -81,28 +80,12 @@ def _enabled(prop: TableProperty[bool]) -> Obstacles:
 
 
 @dataclass(frozen=True)
-class Rewrite:
-    """What an operation does to the rows that a table has.
-
-    `removes_rows` says that some are no longer there, or no longer as they were; `moves_rows` that some which
-    stay come to lie in other files.
-    """
-
-    removes_rows: bool
-    moves_rows: bool
-
-
-def _never(rewrite: Rewrite) -> bool:
-    return False
-
-
-@dataclass(frozen=True)
 class TableFeature:
     """A table feature, and how far this library honours it.
 
     `enabled_by` is the property that needs the feature when its value is not the default; `needed_by` a
     primitive type that needs it. `append_obstacles` yields what stands in the way of an append, in a table
-    that can have the feature and yet be appended to. `refuses` says which rewrites cannot be done where
+    that can have the feature and yet be appended to. `keeps_rows` says that no row may go or change where
     `enabled_by` is true.
     """
 
@@ -117,7 +100,7 @@ class TableFeature:
     can_read: bool = True
     can_append: bool = True
     append_obstacles: Obstacles = _no_obstacle
-    refuses: Callable[[Rewrite], bool] = _never
+    keeps_rows: bool = False
 
 
 VARIANT_TYPE = TableFeature("variantType", is_reader_writer=True, needed_by="variant")
@@ -133,7 +116,7 @@ _ROWS = (
         "appendOnly",
         legacy_writer_version=2,
         enabled_by=properties.APPEND_ONLY,
-        refuses=lambda rewrite: rewrite.removes_rows,
+        keeps_rows=True,
     ),
     TableFeature(
         "invariants",
@@ -181,8 +164,6 @@ _ROWS = (
         "rowTracking",
         requires=("domainMetadata",),
         enabled_by=properties.ENABLE_ROW_TRACKING,
-        # A row that moves keeps its id only in a column of its own.
-        refuses=lambda rewrite: rewrite.moves_rows,
     ),
     TableFeature("clustering", requires=("domainMetadata",)),
     TableFeature("allowColumnDefaults", append_obstacles=_variant_defaults),
@@ -296,19 +277,25 @@ def check_may_commit(
 
 
 def check_may_rewrite(
-    protocol: Protocol, configuration: Mapping[str, str], schema: StructType, rewrite: Rewrite, where: str
+    protocol: Protocol,
+    configuration: Mapping[str, str],
+    schema: StructType,
+    where: str,
+    *,
+    removes_rows: bool,
 ) -> None:
     """Raise unless this library rewrites rows of the table at `where` rightly; includes `check_may_append`.
 
-    `UnsupportedFeatureError` names the table property that stands in the way.
+    `removes_rows` says that some are no longer there, or no longer as they were. `UnsupportedFeatureError`
+    names the table property that stands in the way.
     """
     check_may_append(protocol, configuration, schema, where)
     obstacles = [
         f"{row.enabled_by.name}=true"
         for row in _ROWS
-        if row.enabled_by is not None and row.refuses(rewrite) and _is_enabled(row, configuration)
+        if row.enabled_by is not None and row.keeps_rows and _is_enabled(row, configuration)
     ]
-    if obstacles:
+    if removes_rows and obstacles:
         raise UnsupportedFeatureError(f"cannot rewrite rows of {where}: it sets {', '.join(obstacles)}")
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "PROPERTIES",
     "RANDOMIZE_FILE_PREFIXES",
     "RANDOM_PREFIX_LENGTH",
+    "ROW_TRACKING_SUSPENDED",
     "WRITE_STATS_AS_JSON",
     "WRITE_STATS_AS_STRUCT",
     "ColumnMappingMode",
@@ -224,6 +225,7 @@ MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME = _text(
 MATERIALIZED_ROW_ID_COLUMN_NAME = _text("delta.rowTracking.materializedRowIdColumnName")
 RANDOMIZE_FILE_PREFIXES = _boolean("delta.randomizeFilePrefixes", False)
 RANDOM_PREFIX_LENGTH = _number("delta.randomPrefixLength", 2, 1, "a whole number from 1")
+ROW_TRACKING_SUSPENDED = _boolean("delta.rowTrackingSuspended", False)
 WRITE_STATS_AS_JSON = _boolean("delta.checkpoint.writeStatsAsJson", True)
 WRITE_STATS_AS_STRUCT = _boolean("delta.checkpoint.writeStatsAsStruct", False)
 
@@ -253,6 +255,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         MATERIALIZED_ROW_ID_COLUMN_NAME,
         RANDOMIZE_FILE_PREFIXES,
         RANDOM_PREFIX_LENGTH,
+        ROW_TRACKING_SUSPENDED,
         WRITE_STATS_AS_JSON,
         WRITE_STATS_AS_STRUCT,
     )

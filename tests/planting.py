@@ -185,4 +185,6 @@ def plant_vector(table: Path, version: int, *rows: int) -> None:
     actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
     (add,) = (action["add"] for action in actions if "add" in action)
     add["deletionVector"] = vector
+    # Bounds of rows that are gone stay.
+    add["stats"] = json.dumps({**json.loads(add["stats"]), "tightBounds": False})
     commit.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")

@@ -221,25 +221,13 @@ def test_a_checkpoint_keeps_how_paths_are_spelled(table: Path):
     assert {remove["path"] for remove in actions(table, 3)["remove"]} == spelled
 
 
-@pytest.mark.parametrize(
-    ("properties", "where", "sentence"),
-    [
-        ({"delta.appendOnly": "true"}, None, "delta.appendOnly=true"),
-        ({"delta.enableRowTracking": "true"}, "id = 1", "delta.enableRowTracking=true"),
-    ],
-)
-def test_a_table_that_does_not_allow_it_is_left_as_it_is(tmp_path: Path, properties, where, sentence):
-    dv.write_table(str(tmp_path / "t"), pa.table({"id": [1, 2]}), configuration=properties)
-    before = parquet_files(tmp_path / "t")
-    with pytest.raises(UnsupportedFeatureError, match=sentence):
-        dv.delete(str(tmp_path / "t"), where)
-    assert parquet_files(tmp_path / "t") == before
-
-
-def test_whole_files_go_where_single_rows_cannot(tmp_path: Path):
-    settings = {"delta.enableRowTracking": "true"}
+def test_a_table_that_does_not_allow_it_is_left_as_it_is(tmp_path: Path):
+    settings = {"delta.appendOnly": "true"}
     dv.write_table(str(tmp_path / "t"), pa.table({"id": [1, 2]}), configuration=settings)
-    assert dv.delete(str(tmp_path / "t")).rows_deleted == 2
+    before = parquet_files(tmp_path / "t")
+    with pytest.raises(UnsupportedFeatureError, match=r"delta\.appendOnly=true"):
+        dv.delete(str(tmp_path / "t"), "id = 1")
+    assert parquet_files(tmp_path / "t") == before
 
 
 def test_a_condition_that_is_not_understood_is_an_error(table: Path):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .. import schema
+from .. import properties, schema
 from ..errors import DeltaVariantError, MalformedLogError
 from .findings import Fault, Rule
 from .subjects import ColumnSubject, FileSubject
@@ -69,7 +69,8 @@ def _cardinality(subject: FileSubject) -> Iterator[Fault]:
 def _row_ids(subject: FileSubject) -> Iterator[Fault]:
     protocol = subject.table.protocol
     names = () if protocol is None else protocol.writer_features or ()
-    if "rowTracking" in names and subject.add["base_row_id"] is None:
+    suspended = properties.get(subject.table.configuration, properties.ROW_TRACKING_SUSPENDED)
+    if "rowTracking" in names and not suspended and subject.add["base_row_id"] is None:
         yield Fault("the file has no baseRowId in a table that supports rowTracking")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from delta_variant import log
 from delta_variant.data_file import WriteOptions
 from delta_variant.store import TableLocation
-from delta_variant.table_files import Scope, Target, delete_rows, is_of_partitions
+from delta_variant.table_files import Scope, Target, delete_rows
 
 from .permission import check_may_rewrite
 from .result import RewriteResult, commit_rewritten
@@ -34,7 +34,7 @@ def delete(
     """
     snapshot = log.load_snapshot(table, storage_options=storage_options)
     predicate = Scope.of(snapshot.schema).predicate(where)
-    check_may_rewrite(snapshot, removes_rows=True, moves_rows=not is_of_partitions(snapshot, predicate))
+    check_may_rewrite(snapshot, removes_rows=True)
     options = WriteOptions(target_file_size=target_file_size)
     rewritten = delete_rows(snapshot, predicate, Target.of(snapshot), options)
     version = commit_rewritten(

@@ -21,9 +21,11 @@ from delta_variant.store import open_store
 from delta_variant.table_files import (
     Faults,
     OpenFile,
+    RowTracking,
     Scope,
     Table,
     Target,
+    beside,
     count_rows,
     files_of,
     with_one_shredding,
@@ -170,16 +172,19 @@ def _opened(snapshot: Snapshot, files: pa.Table) -> list[OpenFile]:
 def rows_of(
     snapshot: Snapshot, paths: Sequence[str], keys: Sequence[Expression] = ()
 ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
-    """Yield the rows of files as batches of the table's columns, and the values of keys beside them."""
+    """Yield the rows of files as batches of columns, and the values of keys beside them.
+
+    The columns are those of the table, and those that keep the ids of rows where it tracks them.
+    """
     chosen = chosen_files(snapshot, paths)
     columns = Scope.of(snapshot.schema).whole_columns()
     inputs = expression.inputs([*columns.values(), *keys])
-    table = Table.of(snapshot)
+    table, tracking = Table.of(snapshot), RowTracking.of(snapshot)
     for file in files_of(chosen):
-        for batch in table.open(file).read(inputs, None, "error"):
+        for batch, moving in table.open(file).read_moving(inputs, tracking):
             arrays = [expression.evaluate(each, batch) for each in columns.values()]
             values = [expression.evaluate(each, batch) for each in keys]
-            yield pa.record_batch(arrays, names=list(columns)), values
+            yield beside(pa.record_batch(arrays, names=list(columns)), moving), values
 
 
 def _first_rows(file: OpenFile, size: int) -> Iterator[pa.RecordBatch]:

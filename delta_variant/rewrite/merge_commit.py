@@ -49,7 +49,7 @@ def execute(
 ) -> RewriteResult:
     """Commit a merge, and return what it did."""
     changes_rows = any(clause.when != "not matched" for clause in clauses)
-    check_may_rewrite(snapshot, removes_rows=changes_rows, moves_rows=changes_rows)
+    check_may_rewrite(snapshot, removes_rows=changes_rows)
     looks_at_all = any(clause.when == "not matched by source" for clause in clauses)
     asked = None if looks_at_all else join.target_predicate()
     rows = _Rows(snapshot, join, clauses)

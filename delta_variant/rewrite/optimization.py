@@ -23,11 +23,13 @@ from delta_variant.table_files import (
     FilePlan,
     PartitionFile,
     Rewritten,
+    RowTracking,
     Scope,
     Target,
     allowed,
     discard,
     is_of_partitions,
+    tracked,
     write_files,
 )
 from delta_variant.variant import Numeric
@@ -120,7 +122,7 @@ def optimize(
     scope = Scope.of(snapshot.schema)
     keys = _sort_keys(scope, sort_by)
     files = _chosen(snapshot, scope.predicate(where), where)
-    check_may_rewrite(snapshot, removes_rows=False, moves_rows=True)
+    check_may_rewrite(snapshot, removes_rows=False)
     target = Target.of(snapshot)
     options = allowed(WriteOptions(numeric=numeric, target_file_size=target_file_size), target, snapshot.uri)
     groups = group_files(snapshot, files, options, everything=bool(keys), reshred=reshred)
@@ -171,6 +173,7 @@ def _chosen(snapshot: Snapshot, predicate: Expression | None, where: str | None)
 def _write(
     snapshot: Snapshot, target: Target, groups: Sequence[FileGroup], keys: Sequence[Expression]
 ) -> list[PartitionFile]:
+    target = tracked(target, RowTracking.of(snapshot))
     written: list[PartitionFile] = []
     try:
         for group in groups:

@@ -50,7 +50,7 @@ def update(
     assignments = assignments_of(updates, scope, scope.bind)
     if not assignments:
         raise ValueError("updates is empty: name a column or a path, and what it becomes")
-    check_may_rewrite(snapshot, removes_rows=True, moves_rows=True)
+    check_may_rewrite(snapshot, removes_rows=True)
     options = WriteOptions(target_file_size=target_file_size)
     change = _change(snapshot, predicate, assignments)
     plan = plan_files(snapshot, predicate)

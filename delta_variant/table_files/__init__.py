@@ -18,8 +18,9 @@ from .rewriting import (
     rewrite_rows,
     with_inserted,
 )
+from .row_tracking import RowTracking, beside
 from .scope import Scope
-from .target import Target, allowed, engine_info, now
+from .target import Target, allowed, engine_info, now, tracked
 from .writing import Batches, PartitionFile, add_file, discard, with_one_shredding, write_files
 
 __all__ = [
@@ -34,11 +35,13 @@ __all__ = [
     "Rewritten",
     "RowChange",
     "RowPlan",
+    "RowTracking",
     "Scope",
     "Table",
     "Target",
     "add_file",
     "allowed",
+    "beside",
     "cdc_file",
     "count_rows",
     "delete_rows",
@@ -53,6 +56,7 @@ __all__ = [
     "plan_files",
     "plan_rows",
     "rewrite_rows",
+    "tracked",
     "with_inserted",
     "with_one_shredding",
     "write_files",

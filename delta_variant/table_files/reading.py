@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,10 +14,13 @@ import pyarrow as pa
 from delta_variant import data_file, deletion_vectors, expression, properties, schema
 from delta_variant.data_file import Projection
 from delta_variant.data_types import StructField, StructType
+from delta_variant.errors import ProtocolError
 from delta_variant.expression import Column, Extraction, Input
 from delta_variant.skipping import Leaf
 from delta_variant.snapshot import Snapshot
 from delta_variant.variant import VARIANT_TYPE, OnConflict
+
+from .row_tracking import RowTracking
 
 __all__ = ["DataFile", "OpenFile", "Table", "files_of"]
 
@@ -33,15 +37,18 @@ class DataFile:
 
     path: str
     partition_values: Mapping[str, str | None]
-    deletion_vector: Mapping[str, Any] | None
+    deletion_vector: Mapping[str, Any] | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
 
 
 def files_of(files: pa.Table) -> Iterator[DataFile]:
     """Yield what a read needs of each of the files, rows of `Snapshot.files`."""
-    columns = files.select(["path", "partition_values", "deletion_vector"])
+    columns = files.select([field.name for field in dataclasses.fields(DataFile)])
     for batch in columns.to_batches():
-        for path, values, vector in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield DataFile(path, dict(values or ()), vector)
+        rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        for path, values, *others in rows:
+            yield DataFile(path, dict(values or ()), *others)
 
 
 @dataclass(frozen=True)
@@ -108,12 +115,43 @@ class OpenFile:
         self, inputs: Sequence[Input], rows: Sequence[data_file.Rows] | None, on_conflict: OnConflict
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows in `rows`, or all, as batches of the inputs, each under its name."""
+        for batch, _ in self._read(inputs, rows, on_conflict, ()):
+            yield batch
+
+    def read_moving(
+        self, inputs: Sequence[Input], tracking: RowTracking | None
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
+        """Yield all rows as batches of the inputs, and what they keep in other files where rows are tracked.
+
+        Raises ProtocolError for a file that gives its rows no ids.
+        """
+        if tracking is None:
+            yield from ((batch, None) for batch in self.read(inputs, None, "error"))
+            return
+        base, version = self.file.base_row_id, self.file.default_row_commit_version
+        if base is None or version is None:
+            raise ProtocolError(
+                f"{self.file.path} has no baseRowId or no defaultRowCommitVersion, but the table sets "
+                f"{properties.ENABLE_ROW_TRACKING.name}=true"
+            )
+        for batch, read in self._read(inputs, None, "error", tracking.projections):
+            yield batch, tracking.rows(base, version, read)
+
+    def _read(
+        self,
+        inputs: Sequence[Input],
+        rows: Sequence[data_file.Rows] | None,
+        on_conflict: OnConflict,
+        beside: Sequence[Projection],
+    ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
+        """Yield batches of the inputs, and the columns of the projections beside them."""
         path, deleted = self.file.path, self._deleted()
         stored = [each for each in inputs if not self._is_partition(each)]
-        projections = [self._projection(each) for each in stored]
+        projections = [*(self._projection(each) for each in stored), *beside]
         options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted}
         for batch in data_file.read(self.native, path, projections, **options):
-            yield self._with_constants(batch, stored, inputs) if inputs else batch
+            found = self._with_constants(batch, stored, inputs) if inputs else batch
+            yield found, batch.columns[len(stored) :]
 
     def _deleted(self) -> bytes | None:
         return deletion_vectors.load(self.table.snapshot.store, self.file.deletion_vector)
@@ -121,10 +159,10 @@ class OpenFile:
     def _with_constants(
         self, batch: pa.RecordBatch, stored: Sequence[Input], inputs: Sequence[Input]
     ) -> pa.RecordBatch:
-        """Return what was read as the table has it, and the partition values beside it."""
+        """Return the inputs that were read as the table has them, and the partition values among them."""
         arrays = {
             expression.input_name(each): self.table.column(each, array)
-            for each, array in zip(stored, batch.columns, strict=True)
+            for each, array in zip(stored, batch.columns, strict=False)
         }
         for each in inputs:
             if self._is_partition(each):

@@ -22,8 +22,9 @@ from .changes import ChangeWriter, keeps_changes, write_whole_files
 from .faults import Faults
 from .plan import FilePlan, plan_files, plan_rows
 from .reading import DataFile, OpenFile, Table, files_of
+from .row_tracking import RowTracking, beside, updated
 from .scope import Scope
-from .target import Target, allowed
+from .target import Target, allowed, tracked
 from .writing import PartitionFile, discard, write_files
 
 __all__ = [
@@ -52,6 +53,14 @@ class Changed:
     rows: pa.RecordBatch
     kept: Array
     updated: Array
+
+    def with_kept(self, moving: pa.RecordBatch | None) -> pa.RecordBatch:
+        """Return the rows with what those of the batch keep in other files."""
+        return (
+            self.rows
+            if moving is None
+            else beside(self.rows, updated(moving, self.updated).filter(self.kept))
+        )
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,7 @@ def with_inserted(
     if not rewritten.changes:
         return whole
     written = replace(snapshot, metadata=target.metadata, schema=target.columns)
-    files = [DataFile(file.written.path, file.partition_values, None) for file in inserted]
+    files = [DataFile(file.written.path, file.partition_values) for file in inserted]
     try:
         changes = write_whole_files(written, target, files, "insert")
     except BaseException:
@@ -205,24 +214,24 @@ def _rewrite(
 ) -> tuple[list[PartitionFile], list[PartitionFile], int]:
     """Return the files that take the place of one, its change data files, and how many rows that one has."""
     snapshot = file.table.snapshot
+    tracking = RowTracking.of(snapshot)
     writer = ChangeWriter(snapshot, target) if keeps_changes(target) else None
     rows = 0
 
     def changed() -> Iterator[tuple[pa.RecordBatch, None]]:
         nonlocal rows
-        for batch in file.read(change.inputs, None, "error"):
+        for batch, moving in file.read_moving(change.inputs, tracking):
             rows += batch.num_rows
             after = change.apply(batch)
             if writer is not None:
                 _add_changes(writer, snapshot, batch, after)
-            yield after.rows, None
+            yield after.with_kept(moving), None
 
     same = replace(options, shredding=data_file.shredding_of(file.native), numeric="strict")
+    same = allowed(same, target, snapshot.uri)
     files: list[PartitionFile] = []
     try:
-        files = write_files(
-            snapshot.store, changed(), target, allowed(same, target, snapshot.uri), Faults("error")
-        )
+        files = write_files(snapshot.store, changed(), tracked(target, tracking), same, Faults("error"))
         return files, [] if writer is None else writer.close(), rows
     except BaseException:
         discard(snapshot.store, [each.written.path for each in files])

@@ -14,7 +14,9 @@ from delta_variant.errors import ShreddingNotEnabledError
 from delta_variant.shredding import ShreddingSchema
 from delta_variant.snapshot import Snapshot
 
-__all__ = ["Target", "allowed", "engine_info", "now"]
+from .row_tracking import RowTracking
+
+__all__ = ["Target", "allowed", "engine_info", "now", "tracked"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ def allowed(options: WriteOptions, target: Target, where: str) -> WriteOptions:
             "or write with shredding=None"
         )
     return replace(options, shredding=None)
+
+
+def tracked(target: Target, tracking: RowTracking | None) -> Target:
+    """Return the table as its files are that rows with ids move to."""
+    return target if tracking is None else replace(target, beside=tracking.columns)
 
 
 def now() -> int:

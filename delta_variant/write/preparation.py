@@ -14,7 +14,7 @@ from ..errors import TableExistsError, TableNotFoundError
 from ..expression import Expression
 from ..snapshot import Snapshot
 from ..store import Store
-from ..table_files import Scope, Target, allowed, is_of_partitions, now
+from ..table_files import Scope, Target, allowed, now
 from .target import appended, new_table, overwritten
 
 __all__ = [
@@ -154,8 +154,7 @@ def prepare(
 
 def _overwrite(snapshot: Snapshot, text: str | None) -> Overwrite:
     predicate = Scope.of(snapshot.schema).predicate(text)
-    rewrite = features.Rewrite(removes_rows=True, moves_rows=not is_of_partitions(snapshot, predicate))
     features.check_may_rewrite(
-        snapshot.protocol, snapshot.configuration, snapshot.schema, rewrite, snapshot.uri
+        snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri, removes_rows=True
     )
     return Overwrite(text, predicate)

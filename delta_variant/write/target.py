@@ -40,9 +40,10 @@ def new_table(
         settings.setdefault(properties.ENABLE_VARIANT_SHREDDING.name, "true")
     properties.check_new(settings)
     if properties.get(settings, properties.ENABLE_ROW_TRACKING):
-        settings.setdefault("delta.rowTracking.materializedRowIdColumnName", f"_row-id-col-{uuid4()}")
-        version_column = "delta.rowTracking.materializedRowCommitVersionColumnName"
-        settings.setdefault(version_column, f"_row-commit-version-col-{uuid4()}")
+        row_id = properties.MATERIALIZED_ROW_ID_COLUMN_NAME.name
+        commit_version = properties.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME.name
+        settings.setdefault(row_id, f"_row-id-col-{uuid4()}")
+        settings.setdefault(commit_version, f"_row-commit-version-col-{uuid4()}")
     columns = StructType(tuple(_nullable(field) for field in columns.fields))
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
     schema.check_new(columns, mode=mode)

@@ -149,6 +149,22 @@ fn a_read_of_no_column_counts_the_rows_that_are_left() {
 }
 
 #[test]
+fn positions_are_the_numbers_of_the_rows_that_are_left() {
+    let position = Projection {
+        column: Vec::new(),
+        what: What::Position,
+        field: Field::new("position", DataType::Int64, true),
+    };
+    let deleted: RoaringTreemap = [0, 65_536, 79_999, 80_000, 199_999].into();
+    for rows in [None, Some(&[5..70_000, 79_990..80_010, 150_000..200_000][..])] {
+        let batches = read(vec![position.clone(), id()], rows, &deleted);
+        assert!(batches.iter().all(|batch| batch.column(0) == batch.column(1)));
+        assert_eq!(ids(&batches), ids(&read(vec![position.clone()], rows, &deleted)));
+        assert_eq!(ids(&batches), ids(&read(vec![id()], rows, &deleted)));
+    }
+}
+
+#[test]
 fn a_file_of_deleted_rows_alone_has_none() {
     assert!(ids(&read(vec![id()], None, &(0..200_000).collect())).is_empty());
 }

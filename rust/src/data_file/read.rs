@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, LargeListArray, ListArray, MapArray, RecordBatch, RecordBatchOptions,
-    StructArray, new_null_array,
+    Array, ArrayRef, BooleanArray, Int64Array, LargeListArray, ListArray, MapArray, RecordBatch,
+    RecordBatchOptions, StructArray, new_null_array,
 };
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
@@ -54,6 +54,8 @@ pub enum What {
     Path { path: Vec<Step>, strict: bool },
     /// The values at a path in a Variant as JSON text.
     Json { path: Vec<Step> },
+    /// The numbers of the rows in the file, from 0 on, deleted ones counted.
+    Position,
 }
 
 /// The result of a read: record batches of the projections, in the order of the file.
@@ -291,10 +293,13 @@ impl Query {
     fn project_rows(&self, batch: &RecordBatch, rows: &[Range<u64>]) -> Result<RecordBatch> {
         let number = |index| rows.iter().cloned().flatten().nth(index).unwrap_or_default() as usize;
         let Some(live) = self.deleted.as_ref().and_then(|deleted| live_rows(deleted, rows)) else {
-            return self.project(batch).map_err(|error| error.renumbered(number));
+            return self
+                .project(batch, rows.iter().cloned().flatten())
+                .map_err(|error| error.renumbered(number));
         };
         let kept = filter_record_batch(batch, &BooleanArray::new(live.clone(), None))?;
-        self.project(&kept)
+        let numbers = rows.iter().cloned().flatten().zip(&live).filter(|(_, live)| *live);
+        self.project(&kept, numbers.map(|(row, _)| row))
             .map_err(|error| error.renumbered(|row| number(live.set_indices().nth(row).unwrap_or_default())))
     }
 
@@ -302,7 +307,7 @@ impl Query {
     fn is_whole(&self) -> bool {
         self.projections.iter().any(|projection| match projection.what {
             What::Column => has_variant(&projection.field),
-            What::Path { .. } => false,
+            What::Path { .. } | What::Position => false,
             What::Json { .. } => true,
         })
     }
@@ -325,11 +330,16 @@ impl Query {
         Ok(false)
     }
 
-    fn project(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+    /// The projections of a batch, whose rows have these numbers in the file.
+    fn project(
+        &self,
+        batch: &RecordBatch,
+        numbers: impl Iterator<Item = u64> + Clone,
+    ) -> Result<RecordBatch> {
         let columns = self
             .projections
             .iter()
-            .map(|projection| self.column(projection, batch))
+            .map(|projection| self.column(projection, batch, numbers.clone()))
             .collect::<Result<Vec<_>>>()?;
         // A column that is not a Variant has the type that the file gives it.
         let fields = self.projections.iter().zip(&columns);
@@ -338,7 +348,12 @@ impl Query {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
     }
 
-    fn column(&self, projection: &Projection, batch: &RecordBatch) -> Result<ArrayRef> {
+    fn column(
+        &self,
+        projection: &Projection,
+        batch: &RecordBatch,
+        numbers: impl Iterator<Item = u64>,
+    ) -> Result<ArrayRef> {
         let data_type = projection.field.data_type();
         let nulls = || new_null_array(data_type, batch.num_rows());
         match &projection.what {
@@ -354,6 +369,7 @@ impl Query {
                 Some(group) => self.json(&group, path),
                 None => Ok(nulls()),
             },
+            What::Position => Ok(Arc::new(Int64Array::from_iter_values(numbers.map(|number| number as i64)))),
         }
     }
 
@@ -491,6 +507,7 @@ fn check_variants(root: &Type, projection: &Projection) -> Result<()> {
     match projection.what {
         What::Column => check_variants_in(column, &projection.field),
         What::Path { .. } | What::Json { .. } => check_variant_column(column),
+        What::Position => Ok(()),
     }
 }
 

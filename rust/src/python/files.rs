@@ -30,6 +30,7 @@ use crate::parquet::inspect::{FileReport, inspect};
 use crate::parquet::read::{ParquetFile, RangeReader, Source};
 use crate::parquet::write::WriteOptions;
 use crate::shred::{Numeric, ShreddingSchema};
+use crate::value::path::Step as PathStep;
 
 type Sink = Box<dyn Write + Send + Sync>;
 
@@ -440,11 +441,12 @@ fn projection((column, what, field): PyProjection) -> Result<Projection> {
     let what = match what {
         None => What::Column,
         Some((kind, path, strict)) => {
-            let path = steps(path);
-            match choice(&kind, "a projection", &[("path", true), ("json", false)])? {
-                true => What::Path { path, strict },
-                false => What::Json { path },
-            }
+            let kinds: [(&str, fn(Vec<PathStep>, bool) -> What); 3] = [
+                ("path", |path, strict| What::Path { path, strict }),
+                ("json", |path, _| What::Json { path }),
+                ("position", |_, _| What::Position),
+            ];
+            choice(&kind, "a projection", &kinds)?(steps(path), strict)
         }
     };
     Ok(Projection { column, what, field: field.0 })

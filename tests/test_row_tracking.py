@@ -1,0 +1,240 @@
+"""Row tracking: a row keeps its id whatever file it comes to lie in (PROTOCOL.md, "Row Tracking")."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from planting import plant_vector
+
+import delta_variant as dv
+from delta_variant import log
+from delta_variant.errors import ProtocolError
+
+Tracked = dict[int, tuple[int, int]]
+TRACKED = {"delta.enableRowTracking": "true"}
+ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
+VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
+
+
+def write(table: Path, ids: Sequence[int], **options: Any) -> None:
+    """Append one file, to a table that tracks rows."""
+    data = pa.table(
+        {
+            "id": list(ids),
+            "event": pa.array([f'{{"n": {number}}}' for number in ids], pa.string()),
+            "day": ["ab"[number % 2] for number in ids],
+        }
+    )
+    configuration = {**TRACKED, **options.pop("configuration", {})} if not table.exists() else None
+    options = {"mode": "append", "configuration": configuration, **options}
+    dv.write_table(str(table), data, variant_columns=["event"], **options)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return a table of two files, with the ids 0 to 2 and 3 to 5."""
+    write(tmp_path / "t", [0, 1, 2])
+    write(tmp_path / "t", [3, 4, 5])
+    return tmp_path / "t"
+
+
+def tracked(table: Path) -> Tracked:
+    """Return the row id and the row commit version of each row by its `id`, as the protocol finds them."""
+    snapshot = log.load_snapshot(table)
+    names = [snapshot.configuration[key] for key in (ID_COLUMN, VERSION_COLUMN)]
+    (field, *_) = snapshot.schema.fields
+    found: Tracked = {}
+    for file in snapshot.files.to_pylist():
+        with (table / file["path"]).open("rb") as opened:
+            read = pq.ParquetFile(opened).read()
+        ids = read[field.metadata.get("delta.columnMapping.physicalName", "id")].to_pylist()
+        kept = [read[name].to_pylist() if name in read.column_names else [None] * len(ids) for name in names]
+        for position, (number, row_id, version) in enumerate(zip(ids, *kept, strict=True)):
+            fresh = file["base_row_id"] + position
+            where = (
+                fresh if row_id is None else row_id,
+                file["default_row_commit_version"] if version is None else version,
+            )
+            assert found.setdefault(number, where) == where
+    live = dv.read_table(str(table), columns=["id"]).read_all()["id"].to_pylist()
+    assert len({found[number][0] for number in live}) == len(live)
+    return {number: found[number] for number in live}
+
+
+def actions(table: Path, version: int, kind: str) -> list[dict[str, Any]]:
+    lines = map(json.loads, (table / log.commit_file_name(version)).read_text("utf-8").splitlines())
+    return [line[kind] for line in lines if kind in line]
+
+
+def test_rows_beside_a_deleted_one_keep_id_and_version(table: Path):
+    before = tracked(table)
+    assert before == {0: (0, 0), 1: (1, 0), 2: (2, 0), 3: (3, 1), 4: (4, 1), 5: (5, 1)}
+    dv.delete(str(table), "id in (0, 4)")
+    assert tracked(table) == {number: before[number] for number in (1, 2, 3, 5)}
+    added = actions(table, 2, "add")
+    assert sorted((add["baseRowId"], add["defaultRowCommitVersion"]) for add in added) == [(6, 2), (8, 2)]
+    (domain,) = actions(table, 2, "domainMetadata")
+    assert domain["configuration"] == '{"rowIdHighWaterMark":9}'
+    (info,) = actions(table, 2, "commitInfo")
+    assert info["tags"] == {"delta.rowTracking.preserved": "true"}
+
+
+def test_an_updated_row_keeps_its_id_and_takes_the_version_of_the_commit(table: Path):
+    before = tracked(table)
+    dv.update(str(table), {"event:n": "-1"}, "id in (1, 2)")
+    dv.update(str(table), {"event:n": "-2"}, "id in (2, 3)")
+    assert tracked(table) == {
+        **before,
+        1: (before[1][0], 2),
+        2: (before[2][0], 3),
+        3: (before[3][0], 3),
+    }
+
+
+def test_a_merge_keeps_the_ids_of_rows_and_gives_new_ones_to_new_rows(table: Path):
+    before = tracked(table)
+    merge = dv.merge(str(table), pa.table({"key": [0, 1, 9, 10]}), "id = key")
+    merge = merge.when_matched_delete("key = 0").when_matched_update({"event:k": "key"})
+    merge.when_not_matched_insert({"id": "key"}).execute()
+    after = tracked(table)
+    assert {after.pop(9)[1], after.pop(10)[1]} == {2}
+    assert after == {number: before[number] for number in (2, 3, 4, 5)} | {1: (before[1][0], 2)}
+
+
+def test_an_overwrite_keeps_the_ids_of_rows_that_stay(table: Path):
+    before = tracked(table)
+    write(table, [1, 7], mode="overwrite", predicate="id in (1, 7)")
+    after = tracked(table)
+    assert after.pop(1)[0] > 5
+    assert after.pop(7)[1] == 2
+    assert after == {number: before[number] for number in (0, 2, 3, 4, 5)}
+
+
+@pytest.mark.parametrize("options", [{}, {"sort_by": "-id"}, {"sort_by": ["id"], "target_file_size": 1}])
+def test_optimize_keeps_ids_and_versions(table: Path, options: dict[str, Any]):
+    dv.update(str(table), {"event:n": "-1"}, "id = 1")
+    before = tracked(table)
+    dv.optimize(str(table), **options)
+    assert actions(table, 3, "remove")
+    assert tracked(table) == before
+    dv.delete(str(table), "id = 2")
+    assert tracked(table) == {number: where for number, where in before.items() if number != 2}
+
+
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+def test_ids_are_kept_under_any_mapping_and_in_partitions(tmp_path: Path, mode: str):
+    table = tmp_path / "t"
+    settings = {"delta.columnMapping.mode": mode}
+    write(table, range(8), partition_by=["day"], configuration=settings)
+    before = tracked(table)
+    dv.update(str(table), {"day": "'c'"}, "id < 4")
+    dv.delete(str(table), "id = 5")
+    after = tracked(table)
+    expected = {number: (row_id, 1 if number < 4 else 0) for number, (row_id, _) in before.items()}
+    assert after == {number: where for number, where in expected.items() if number != 5}
+
+
+def test_positions_count_rows_that_a_deletion_vector_marks(tmp_path: Path):
+    table = tmp_path / "t"
+    write(table, range(6), configuration={"delta.enableDeletionVectors": "true"})
+    plant_vector(table, 0, 0, 3)
+    before = tracked(table)
+    assert before == {number: (number, 0) for number in (1, 2, 4, 5)}
+    dv.delete(str(table), "id = 2")
+    assert tracked(table) == {number: (number, 0) for number in (1, 4, 5)}
+    dv.optimize(str(table), sort_by="id")
+    assert tracked(table) == {number: (number, 0) for number in (1, 4, 5)}
+
+
+def test_positions_go_on_over_row_groups_and_batches(tmp_path: Path):
+    table, count = tmp_path / "t", 300_000
+    dv.write_table(str(table), pa.table({"id": range(count)}), configuration=TRACKED)
+    dv.delete(str(table), "id % 7 = 3")
+    assert tracked(table) == {number: (number, 0) for number in range(count) if number % 7 != 3}
+
+
+def test_files_of_moved_rows_have_no_more_columns_for_readers(table: Path):
+    dv.delete(str(table), "id = 0")
+    assert dv.read_table(str(table)).schema.names == ["id", "event", "day"]
+    for add in actions(table, 2, "add"):
+        stats = json.loads(add["stats"])
+        assert set(stats["nullCount"]) == {"id", "event", "day"}
+    assert not dv.audit_table(str(table), data=True).findings
+
+
+def test_a_table_that_only_supports_it_moves_rows_as_any_other(table: Path):
+    """The protocol: writers cannot preserve ids where row tracking is supported and not enabled."""
+    edit_metadata(table, lambda configuration: configuration.pop("delta.enableRowTracking"))
+    dv.delete(str(table), "id = 0")
+    (added,) = actions(table, 2, "add")
+    assert added["baseRowId"] == 6
+    assert pq.read_schema(table / added["path"]).names == ["id", "event", "day"]
+    assert "tags" not in actions(table, 2, "commitInfo")[0]
+
+
+def test_where_it_is_suspended_no_ids_are_given(table: Path):
+    def suspend(configuration: dict[str, str]) -> None:
+        configuration["delta.enableRowTracking"] = "false"
+        configuration["delta.rowTrackingSuspended"] = "true"
+
+    edit_metadata(table, suspend)
+    write(table, [6])
+    (added,) = actions(table, 2, "add")
+    assert "baseRowId" not in added
+    assert not actions(table, 2, "domainMetadata")
+
+
+def edit_metadata(table: Path, change: Callable[[dict[str, str]], object]) -> None:
+    """Change the properties of a table in its first commit."""
+    commit = table / log.commit_file_name(0)
+    lines = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
+    for line in lines:
+        if "metaData" in line:
+            change(line["metaData"]["configuration"])
+    commit.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda configuration: configuration.pop(ID_COLUMN), f"has no {ID_COLUMN}"),
+        (lambda configuration: configuration.update({VERSION_COLUMN: "day"}), "has a column day"),
+    ],
+)
+def test_a_table_that_names_no_columns_for_ids_is_left_as_it_is(table: Path, change: Any, sentence: str):
+    edit_metadata(table, change)
+    with pytest.raises(ProtocolError, match=sentence):
+        dv.delete(str(table), "id = 0")
+    assert len(list(table.rglob("*.parquet"))) == 2
+
+
+def test_a_file_without_a_base_row_id_is_an_error(table: Path):
+    commit = table / log.commit_file_name(1)
+    commit.write_text(commit.read_text("utf-8").replace("baseRowId", "base"), "utf-8")
+    with pytest.raises(ProtocolError, match=r"part-.* has no baseRowId"):
+        dv.delete(str(table), "id = 4")
+
+
+def test_ids_are_rebased_behind_a_commit_that_came_first(table: Path, monkeypatch: pytest.MonkeyPatch):
+    before = tracked(table)
+    write_commit = log.write_commit
+
+    def write_after_another(*arguments: Any) -> None:
+        monkeypatch.setattr(log, "write_commit", write_commit)
+        write(table, [20, 21])
+        write_commit(*arguments)
+
+    monkeypatch.setattr(log, "write_commit", write_after_another)
+    assert dv.delete(str(table), "id = 0").version == 3
+    after = tracked(table)
+    assert {number: after.pop(number) for number in (20, 21)} == {20: (6, 2), 21: (7, 2)}
+    assert after == {number: before[number] for number in (1, 2, 3, 4, 5)}
+    (added,) = actions(table, 3, "add")
+    assert (added["baseRowId"], added["defaultRowCommitVersion"]) == (8, 3)
+    assert actions(table, 3, "domainMetadata")[0]["configuration"] == '{"rowIdHighWaterMark":9}'
