@@ -283,9 +283,13 @@ pub struct PyDataFile {
     file: Arc<ParquetFile>,
 }
 
+/// Makes what is projected of a path, and of whether its casts are strict.
+type MakeWhat = fn(Vec<PathStep>, bool) -> What;
+
 /// A column of a read: the path to it, what of it, and the result's field.
 ///
-/// The second part is `None` for the column itself, ("path", steps, strict), or ("json", steps, strict).
+/// The second part is `None` for the column itself, or "path", "json" or "position", with steps and whether casts are
+/// strict.
 type PyProjection = (Vec<String>, Option<(String, Vec<PyStep>, bool)>, PyArrowType<Field>);
 
 /// A range of rows, its end excluded.
@@ -441,7 +445,7 @@ fn projection((column, what, field): PyProjection) -> Result<Projection> {
     let what = match what {
         None => What::Column,
         Some((kind, path, strict)) => {
-            let kinds: [(&str, fn(Vec<PathStep>, bool) -> What); 3] = [
+            let kinds: [(&str, MakeWhat); 3] = [
                 ("path", |path, strict| What::Path { path, strict }),
                 ("json", |path, _| What::Json { path }),
                 ("position", |_, _| What::Position),
