@@ -1,0 +1,213 @@
+"""Two writers at once: the one that comes second goes through as if it had come alone, or not at all.
+
+What is in the way is as Delta's own conflict checker has it (requirements.md, section 10).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import delta_variant as dv
+from delta_variant import log
+from delta_variant.errors import CommitConflictError
+
+Operation = Callable[[Path], object]
+
+FEATURES = {
+    "delta.enableRowTracking": "true",
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableInCommitTimestamps": "true",
+}
+
+
+def rows(*ids: int, n: int | None = None) -> pa.Table:
+    texts = [f'{{"n": {number if n is None else n}}}' for number in ids]
+    return pa.table({"id": list(ids), "event": pa.array(texts, pa.string())})
+
+
+def append(*ids: int, n: int | None = None) -> Operation:
+    data = rows(*ids, n=n)
+    return lambda table: dv.write_table(str(table), data, mode="append", variant_columns=["event"])
+
+
+def delete(where: str) -> Operation:
+    return lambda table: dv.delete(str(table), where)
+
+
+def update(where: str) -> Operation:
+    return lambda table: dv.update(str(table), {"event:t": "id"}, where)
+
+
+def merge(*keys: int) -> Operation:
+    def operation(table: Path) -> None:
+        clauses = dv.merge(str(table), pa.table({"key": list(keys)}), "event:n::bigint = key")
+        clauses = clauses.when_matched_update({"event:k": "key"})
+        clauses.when_not_matched_insert({"id": "key", "event:n": "key"}).execute()
+
+    return operation
+
+
+def overwrite(where: str | None, *ids: int) -> Operation:
+    options: dict[str, Any] = {"mode": "overwrite", "variant_columns": ["event"]}
+    return lambda table: dv.write_table(str(table), rows(*ids), predicate=where, **options)
+
+
+def optimize(table: Path) -> None:
+    dv.optimize(str(table))
+
+
+def repair(table: Path) -> None:
+    """Commit all files once more, as a repair does."""
+    commit = sorted((table / "_delta_log").glob("*.json"))[-1]
+    adds = [json.loads(line) for path in commits(table) for line in path.read_text("utf-8").splitlines()]
+    again = [{"add": {**line["add"], "dataChange": False}} for line in adds if "add" in line]
+    info = {"commitInfo": {"operation": "REPAIR", "isBlindAppend": False, "inCommitTimestamp": FAR}}
+    text = "".join(json.dumps(line) + "\n" for line in (info, *again))
+    (commit.parent / f"{int(commit.stem) + 1:020}.json").write_text(text, "utf-8")
+
+
+FAR = 1 << 42
+"""A time that no clock shows for a hundred years."""
+
+
+def set_domain(table: Path) -> None:
+    info = {"commitInfo": {"operation": "SET DOMAIN", "inCommitTimestamp": FAR}}
+    domain = {"domainMetadata": {"domain": "app.example", "configuration": "{}", "removed": False}}
+    text = "".join(json.dumps(line) + "\n" for line in (info, domain))
+    (table / log.commit_file_name(len(commits(table)))).write_text(text, "utf-8")
+
+
+def set_metadata(table: Path) -> None:
+    extra = rows(50).append_column("more", pa.array([1]))
+    dv.write_table(str(table), extra, mode="append", schema_mode="merge", variant_columns=["event"])
+
+
+def commits(table: Path) -> list[Path]:
+    return sorted((table / "_delta_log").glob("*.json"))
+
+
+def state(table: Path) -> dict[int, str | None]:
+    read = dv.read_table(str(table), columns={"id": "id", "event": "to_json(event)"}).read_all().to_pylist()
+    assert len({row["id"] for row in read}) == len(read)
+    return {row["id"]: row["event"] for row in read}
+
+
+def new_table(path: Path, isolation: str) -> Path:
+    """Return a table of two files, with ids from 0 to 2 and from 10 to 12."""
+    configuration = {**FEATURES, "delta.isolationLevel": isolation}
+    first = {"configuration": configuration, "variant_columns": ["event"]}
+    dv.write_table(str(path), rows(0, 1, 2), **first)
+    append(10, 11, 12)(path)
+    return path
+
+
+def run_second(
+    table: Path, operation: Operation, first: Operation, monkeypatch: pytest.MonkeyPatch
+) -> str | None:
+    """Run an operation, another one just before its commit, and return why it did not go through."""
+    write_commit = log.write_commit
+
+    def write_after_another(*arguments: Any) -> None:
+        monkeypatch.setattr(log, "write_commit", write_commit)
+        first(table)
+        write_commit(*arguments)
+
+    monkeypatch.setattr(log, "write_commit", write_after_another)
+    try:
+        operation(table)
+    except CommitConflictError as error:
+        return str(error)
+    return None
+
+
+def assert_sound(table: Path) -> None:
+    """No finding, no file that is not in the log, ids of rows once, times of commits that grow."""
+    assert dv.audit_table(str(table), data=True).is_clean
+    snapshot = log.load_snapshot(table)
+    actions = [json.loads(line) for path in commits(table) for line in path.read_text("utf-8").splitlines()]
+    named = {body["path"] for each in actions for kind, body in each.items() if kind in ("add", "cdc")}
+    assert {path.relative_to(table).as_posix() for path in table.rglob("*.parquet")} == named
+    times = [each["commitInfo"]["inCommitTimestamp"] for each in actions if "commitInfo" in each]
+    assert times == sorted(set(times))
+    numbered = snapshot.files.select(["base_row_id", "stats"]).to_pylist()
+    spans = sorted((row["base_row_id"], json.loads(row["stats"])["numRecords"]) for row in numbered)
+    assert all(start + count <= after for (start, count), (after, _) in pairwise(spans))
+    mark = json.loads(snapshot.domain_metadata["delta.rowTracking"].configuration)["rowIdHighWaterMark"]
+    assert max(start + count for start, count in spans) <= mark + 1
+
+
+OPERATIONS: dict[str, Operation] = {
+    "delete": delete("event:n::bigint = 1"),
+    "update": update("event:n::bigint = 1"),
+    "merge": merge(1, 30),
+    "overwrite": overwrite("event:n::bigint = 1", 1),
+    "overwrite all": overwrite(None, 7),
+    "optimize": optimize,
+    "append": append(40),
+}
+FIRST: dict[str, Operation] = {
+    "append of a row that matches": append(100, n=1),
+    "append of other rows": append(60, 61),
+    "delete in a file that is read": delete("id = 0"),
+    "delete in another file": delete("id = 10"),
+    "update in another file": update("id = 11"),
+    "optimize": optimize,
+    "repair": repair,
+    "other domain": set_domain,
+    "schema": set_metadata,
+}
+READS_A_FILE = ("delete", "update", "merge", "overwrite")
+
+
+def expected(operation: str, first: str, isolation: str) -> str | None:
+    """Return what is in the way of an operation, None where it goes through."""
+    if first == "schema":
+        return "changed the metadata"
+    if operation == "append":
+        return None
+    if first == "append of a row that matches" and operation != "optimize":
+        return "added rows" if isolation == "Serializable" else None
+    if first == "append of other rows" and operation == "overwrite all":
+        return "added rows" if isolation == "Serializable" else None
+    if first in ("delete in a file that is read", "optimize"):
+        return "removed"
+    if first in ("delete in another file", "update in another file"):
+        return None if operation in READS_A_FILE else "removed"
+    return None
+
+
+@pytest.mark.parametrize("isolation", ["Serializable", "WriteSerializable"])
+@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_the_second_writer_goes_through_as_alone_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, first: str, isolation: str
+):
+    table = new_table(tmp_path / "t", isolation)
+    alone = Path(shutil.copytree(table, tmp_path / "alone"))
+    reason = run_second(table, OPERATIONS[operation], FIRST[first], monkeypatch)
+    in_the_way = expected(operation, first, isolation)
+    assert (reason is None) == (in_the_way is None), reason
+    FIRST[first](alone)
+    if reason is not None:
+        assert in_the_way is not None
+        assert f"version 2, committed meanwhile, {in_the_way}" in reason
+    elif isolation == "Serializable" or not first.startswith("append"):
+        OPERATIONS[operation](alone)
+    else:
+        # Only writes are serializable: as if the append had come second.
+        shutil.rmtree(alone)
+        new_table(alone, isolation)
+        OPERATIONS[operation](alone)
+        FIRST[first](alone)
+    assert state(table) == state(alone)
+    assert_sound(table)
+    domains = set(log.load_snapshot(table).domain_metadata)
+    assert domains == {"delta.rowTracking", *(["app.example"] if first == "other domain" else [])}
