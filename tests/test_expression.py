@@ -38,6 +38,7 @@ SCHEMA = pa.schema(
         ("small", pa.int16()),
         ("amount", pa.decimal128(10, 2)),
         ("fine", pa.decimal128(38, 10)),
+        ("finest", pa.decimal128(38, 18)),
         ("f", pa.float64()),
         ("f32", pa.float32()),
         ("s", pa.string()),
@@ -625,6 +626,10 @@ def test_decimal_arithmetic_beyond_38_digits_is_refused():
         ("s::bigint", {"s": ["\t+07\n"]}, [7]),
         ("s::double", {"s": ["1e3", "-Infinity", ".5"]}, [1000.0, float("-inf"), 0.5]),
         ("s::decimal(4,1)", {"s": ["1.25", "1e2"]}, [Decimal("1.3"), Decimal("100.0")]),
+        # Where Arrow's own division by more than 10^9 is wrong.
+        ("s::decimal(22,2)", {"s": ["9223372036854775807", "0.125"]}, [Decimal(2**63 - 1), Decimal("0.13")]),
+        ("fine::decimal(20,0)", {"fine": [Decimal("18446744073709551615.5")]}, [Decimal(2**64)]),
+        ("finest::bigint", {"finest": [Decimal("4294967295.999999999999999999")]}, [2**32 - 1]),
         ("s::date", {"s": ["2026-01-31"]}, [datetime.date(2026, 1, 31)]),
         (
             "s::timestamp",

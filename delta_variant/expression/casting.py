@@ -6,7 +6,8 @@ without a rule is refused rather than guessed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -25,6 +26,10 @@ DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 TIME = r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
 ZONE = r"(Z|[+-][0-9]{2}:[0-9]{2})"
 NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+
+# By more digits than these, Arrow divides some decimals wrongly: 2^32 - 2 is what it makes of 2^32 - 0.5.
+ARROW_DIGITS = 9
+EXACT = Context(prec=76)
 
 # The text that each kind is read from, whole and after trimming.
 TEXT_PATTERNS: dict[Kind, str] = {
@@ -96,6 +101,8 @@ def _rounded(values: Array, target: Any) -> Array:
 
 
 def _truncated(values: Array, target: Any) -> Array:
+    if pa.types.is_decimal(values.type) and values.type.scale > ARROW_DIGITS:
+        return pc.cast(_shortened(values.to_pylist(), 0, ROUND_DOWN), target)
     return pc.cast(pc.trunc(values), target)
 
 
@@ -108,9 +115,21 @@ def _decimal_to_decimal(values: Array, target: Any) -> Array:
     source = values.type
     if target.scale >= source.scale:
         return pc.cast(values, target)
+    if source.scale - target.scale > ARROW_DIGITS:
+        return pc.cast(_shortened(values.to_pylist(), target.scale, ROUND_HALF_UP), target)
     # One digit more than the source has: rounding 9.99 up to 10.0 needs it.
     wide = pc.cast(values, pa.decimal256(min(76, source.precision + 1), source.scale))
     return pc.cast(pc.round(wide, ndigits=target.scale, round_mode="half_towards_infinity"), target)
+
+
+def _shortened(values: Sequence[Decimal | None], scale: int, rounding: str) -> Array:
+    """Return decimals with fewer digits behind the point."""
+    last = Decimal(1).scaleb(-scale)
+    try:
+        rounded = [None if value is None else value.quantize(last, rounding, EXACT) for value in values]
+    except InvalidOperation as error:
+        raise pa.ArrowInvalid(f"a value has too many digits for a decimal with {scale} of them") from error
+    return pa.array(rounded, pa.decimal256(76, scale))
 
 
 def _decimal_to_floating(values: Array, target: Any) -> Array:
@@ -128,7 +147,13 @@ def _string_to_integer(values: Array, target: Any) -> Array:
 
 
 def _string_to_decimal(values: Array, target: Any) -> Array:
-    return _decimal_to_decimal(pc.cast(values, pa.decimal256(76, 38)), target)
+    try:
+        exact = pc.cast(values, pa.decimal256(76, target.scale))
+    except pa.ArrowInvalid:
+        # Arrow does not round, and one value with more digits is enough.
+        decimals = [None if text is None else Decimal(text) for text in values.to_pylist()]
+        exact = _shortened(decimals, target.scale, ROUND_HALF_UP)
+    return pc.cast(exact, target)
 
 
 def _string_to_boolean(values: Array, target: Any) -> Array:
