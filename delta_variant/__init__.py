@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from .alter import (
+    add_columns,
+    add_constraint,
+    change_type,
+    drop_column,
+    drop_constraint,
+    rename_column,
+    set_properties,
+    unset_properties,
+)
 from .audit import audit_table
 from .data_file import file_stats
 from .draft import migrate_draft
@@ -24,8 +34,13 @@ __all__ = [
     "Snapshot",
     "Variant",
     "__version__",
+    "add_columns",
+    "add_constraint",
     "audit_table",
+    "change_type",
     "delete",
+    "drop_column",
+    "drop_constraint",
     "file_stats",
     "history",
     "infer_shredding_schema",
@@ -36,11 +51,14 @@ __all__ = [
     "parse_json",
     "read_json_lines",
     "read_table",
+    "rename_column",
     "repair_table",
     "restore",
+    "set_properties",
     "shred",
     "to_json",
     "try_variant_get",
+    "unset_properties",
     "unshred",
     "update",
     "variant_get",

@@ -229,8 +229,11 @@ def _commit_behind(
     base = _Base(
         snapshot.version, snapshot.timestamp, _high_water_mark(snapshot.domain_metadata.values(), -1)
     )
+    draft = replace(draft, begins_timestamps=_begins_timestamps(snapshot, draft))
     for _ in range(max_attempts):
         version = base.version + 1
+        if draft.begins_timestamps:
+            base = replace(base, timestamp=log.commit_file_time(snapshot.store, base.version))
         if not _is_first(snapshot.store, version, _actions(draft, base, clock)):
             winners = _winners(snapshot.store, base.version)
             own = next((won for won, actions in winners if _is_own(actions, txn_id)), None)
@@ -288,18 +291,22 @@ class _Provenance:
 
 @dataclass(frozen=True)
 class _Draft:
-    """A commit before it has a version: the protocol and metadata that it leaves behind, and its actions."""
+    """A commit before it has a version: the protocol and metadata that it leaves behind, and its actions.
+
+    `begins_timestamps` says that it is the first commit of a table to have an in-commit timestamp.
+    """
 
     protocol: Protocol
     metadata: Metadata
     table_actions: tuple[Action, ...]
     adds: tuple[AddFile, ...]
     provenance: _Provenance
+    begins_timestamps: bool = False
 
 
 @dataclass(frozen=True)
 class _Base:
-    """What a commit takes over from the version before it."""
+    """What a commit takes over from the version before it; its timestamp is to be above that one's."""
 
     version: int
     timestamp: int | None
@@ -316,14 +323,17 @@ def _actions(draft: _Draft, base: _Base, clock: Clock) -> list[Action]:
     """
     version = base.version + 1
     info = _commit_info(draft, base, clock())
+    table_actions = draft.table_actions
+    if draft.begins_timestamps:
+        table_actions = tuple(_with_beginning(action, version, info) for action in table_actions)
     if not _gives_row_ids(draft):
-        return [info, *draft.table_actions, *draft.adds]
+        return [info, *table_actions, *draft.adds]
     adds, high_water_mark = _with_row_ids(draft.adds, version, base.high_water_mark)
     if high_water_mark == base.high_water_mark:
-        return [info, *draft.table_actions, *adds]
+        return [info, *table_actions, *adds]
     mark = msgspec.json.encode({"rowIdHighWaterMark": high_water_mark}).decode()
     domain = DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=mark, removed=False)
-    return [info, *draft.table_actions, *adds, domain]
+    return [info, *table_actions, *adds, domain]
 
 
 def _gives_row_ids(draft: _Draft) -> bool:
@@ -356,10 +366,26 @@ def _commit_info(draft: _Draft, base: _Base, now: int) -> CommitInfo:
     return CommitInfo(fields)
 
 
-def _has_in_commit_timestamps(draft: _Draft) -> bool:
-    return features.supports(draft.protocol, "inCommitTimestamp") and properties.get(
-        draft.metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS
+def _has_in_commit_timestamps(table: _Draft | Snapshot) -> bool:
+    return features.supports(table.protocol, "inCommitTimestamp") and properties.get(
+        table.metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS
     )
+
+
+def _begins_timestamps(snapshot: Snapshot, draft: _Draft) -> bool:
+    return _has_in_commit_timestamps(draft) and not _has_in_commit_timestamps(snapshot)
+
+
+def _with_beginning(action: Action, version: int, info: CommitInfo) -> Action:
+    """Return the metadata with the version and the time from which on timestamps are in the commits."""
+    if not isinstance(action, Metadata):
+        return action
+    configuration = {
+        **action.configuration,
+        properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION.name: str(version),
+        properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP.name: str(info.in_commit_timestamp),
+    }
+    return msgspec.structs.replace(action, configuration=configuration)
 
 
 def _with_row_ids(adds: Iterable[AddFile], version: int, high_water_mark: int) -> tuple[list[AddFile], int]:

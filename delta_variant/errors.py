@@ -7,6 +7,7 @@ __all__ = [
     "CommitConflictError",
     "CommitUnknownError",
     "ConflictingValueError",
+    "ConstraintViolationError",
     "DataFileError",
     "DeltaVariantError",
     "ExpressionError",
@@ -76,6 +77,10 @@ class SchemaError(DeltaVariantError):
 
 class MergeAmbiguityError(DeltaVariantError):
     """A row of the table that several rows of a merge's source would change."""
+
+
+class ConstraintViolationError(DeltaVariantError):
+    """A row that a CHECK constraint, an invariant or a generation expression of the table is not true of."""
 
 
 class PredicateViolationError(DeltaVariantError):

@@ -6,7 +6,7 @@ table property is set besides (PROTOCOL.md, "Table Features").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from .errors import ProtocolError, UnsupportedFeatureError
 from .properties import TableProperty
 
 __all__ = [
+    "CHANGE_COLUMNS",
     "FEATURES",
     "TableFeature",
     "check_may_append",
@@ -29,6 +30,7 @@ __all__ = [
     "shredding_supported",
     "supported",
     "supports",
+    "with_features",
     "with_features_of",
     "with_needed_features",
 ]
@@ -45,17 +47,10 @@ def _no_obstacle(configuration: Mapping[str, str], schema: StructType) -> Iterat
     return iter(())
 
 
-def _check_constraints(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
-    return (f"the CHECK constraint {key}" for key in configuration if key.startswith("delta.constraints."))
-
-
-def _field_metadata(prefix: str, what: str) -> Obstacles:
-    def obstacles(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
-        for path, field in fields_of(schema):
-            if any(key.startswith(prefix) for key in field.metadata):
-                yield f"{what} of the column {'.'.join(path)}"
-
-    return obstacles
+def _identities(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
+    for path, field in fields_of(schema):
+        if any(key.startswith("delta.identity.") for key in field.metadata):
+            yield f"the identity of the column {'.'.join(path)}"
 
 
 def _names_of_changes(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
@@ -118,23 +113,15 @@ _ROWS = (
         enabled_by=properties.APPEND_ONLY,
         keeps_rows=True,
     ),
-    TableFeature(
-        "invariants",
-        legacy_writer_version=2,
-        append_obstacles=_field_metadata("delta.invariants", "the invariant"),
-    ),
-    TableFeature("checkConstraints", legacy_writer_version=3, append_obstacles=_check_constraints),
+    TableFeature("invariants", legacy_writer_version=2),
+    TableFeature("checkConstraints", legacy_writer_version=3),
     TableFeature(
         "changeDataFeed",
         legacy_writer_version=4,
         enabled_by=properties.ENABLE_CHANGE_DATA_FEED,
         append_obstacles=_names_of_changes,
     ),
-    TableFeature(
-        "generatedColumns",
-        legacy_writer_version=4,
-        append_obstacles=_field_metadata("delta.generationExpression", "the generation expression"),
-    ),
+    TableFeature("generatedColumns", legacy_writer_version=4),
     TableFeature(
         "columnMapping",
         is_reader_writer=True,
@@ -142,11 +129,7 @@ _ROWS = (
         legacy_writer_version=5,
         enabled_by=properties.COLUMN_MAPPING_MODE,
     ),
-    TableFeature(
-        "identityColumns",
-        legacy_writer_version=6,
-        append_obstacles=_field_metadata("delta.identity.", "the identity"),
-    ),
+    TableFeature("identityColumns", legacy_writer_version=6, append_obstacles=_identities),
     VARIANT_TYPE,
     TableFeature("variantType-preview", is_reader_writer=True, preview_of="variantType"),
     VARIANT_SHREDDING,
@@ -328,14 +311,20 @@ def with_needed_features(
     What is there stays: a preview name counts as the feature (T3), and legacy versions become the features
     that they stand for (T2).
     """
-    present = supported(protocol)
-    types = primitives_of(schema)
-    needed = [row for row in _ROWS if not _has(present, row.name) and _is_needed(row, types, configuration)]
-    required = {name for row in needed for name in row.requires}
-    added = frozenset({row.name for row in needed} | required) - present
-    if not added:
-        return protocol
-    return _with_added(protocol, added)
+    present, types = supported(protocol), primitives_of(schema)
+    needed = [row.name for row in _ROWS if _is_needed(row, types, configuration)]
+    return with_features(protocol, [name for name in needed if not _has(present, name)])
+
+
+def with_features(protocol: Protocol, names: Collection[str]) -> Protocol:
+    """Return `protocol` with features of FEATURES and those that they require; itself when it has them all.
+
+    What is there stays: legacy versions become the features that they stand for (T2).
+    """
+    missing = frozenset(names) - supported(protocol)
+    required = {required for name in missing for required in FEATURES[name].requires}
+    added = (missing | required) - supported(protocol)
+    return _with_added(protocol, added) if added else protocol
 
 
 def with_features_of(protocol: Protocol, other: Protocol) -> Protocol:

@@ -1,10 +1,14 @@
-"""The table properties that this library honours, one row each (PROTOCOL.md, "Table Properties")."""
+"""Table properties, one row each (PROTOCOL.md, "Table Properties").
+
+`PROPERTIES` are those that this library honours, `OTHER_PROPERTIES` those that other writers do.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from .errors import ProtocolError
@@ -31,6 +35,7 @@ __all__ = [
     "ISOLATION_LEVEL",
     "MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME",
     "MATERIALIZED_ROW_ID_COLUMN_NAME",
+    "OTHER_PROPERTIES",
     "PROPERTIES",
     "RANDOMIZE_FILE_PREFIXES",
     "RANDOM_PREFIX_LENGTH",
@@ -41,6 +46,9 @@ __all__ = [
     "IsolationLevel",
     "TableProperty",
     "check_new",
+    "check_set",
+    "column_names",
+    "column_names_text",
     "get",
 ]
 
@@ -103,8 +111,28 @@ def check_new(configuration: Mapping[str, str]) -> None:
                 "the protocol follows from the schema and the other properties"
             )
         prop = PROPERTIES.get(name)
-        if prop is not None and not prop.is_allowed(text):
-            raise ProtocolError(f"the table property {name} cannot be {text!r}: it must be {prop.allowed}")
+        if prop is not None:
+            _check_allowed(prop, text)
+
+
+def check_set(name: str, text: str) -> None:
+    """Raise `ProtocolError` for a property that a table cannot be given, naming key and value.
+
+    A name that begins with `delta.` has to be known; others belong to other programs, and pass.
+    """
+    prop = PROPERTIES.get(name) or OTHER_PROPERTIES.get(name)
+    if prop is not None:
+        _check_allowed(prop, text)
+    elif name.lower().startswith("delta."):
+        by_lower = {each.lower(): each for each in (*PROPERTIES, *OTHER_PROPERTIES)}
+        near = get_close_matches(name.lower(), by_lower, 1)
+        proposal = f": did you mean {by_lower[near[0]]}?" if near else ""
+        raise ProtocolError(f"{name} is no table property that Delta or this version knows{proposal}")
+
+
+def _check_allowed(prop: TableProperty[Any], text: str) -> None:
+    if not prop.is_allowed(text):
+        raise ProtocolError(f"the table property {prop.name} cannot be {text!r}: it must be {prop.allowed}")
 
 
 def _boolean(name: str, default: bool) -> TableProperty[bool]:
@@ -140,7 +168,8 @@ def _text(name: str) -> TableProperty[str | None]:
     return TableProperty(name, str, None, bool, "a name")
 
 
-def _column_names(text: str) -> ColumnNames:
+def column_names(text: str) -> ColumnNames:
+    """Return the names in text such as "a, s.b, `x.y`", each with its parts; `ValueError` for other text."""
     names: list[tuple[str, ...]] = []
     parts: list[str] = []
     position, separator = 0, ","
@@ -156,8 +185,17 @@ def _column_names(text: str) -> ColumnNames:
     return tuple(names)
 
 
+def column_names_text(names: ColumnNames) -> str:
+    """Return the text from which `column_names` reads the same names."""
+    return ",".join(".".join(_name_part(part) for part in name) for name in names)
+
+
+def _name_part(part: str) -> str:
+    return part if re.fullmatch(r"\w+", part, re.ASCII) else "`" + part.replace("`", "``") + "`"
+
+
 def _optional_column_names(text: str) -> ColumnNames | None:
-    return _column_names(text) if text.strip() else ()
+    return column_names(text) if text.strip() else ()
 
 
 def _milliseconds(text: str) -> int:
@@ -165,6 +203,11 @@ def _milliseconds(text: str) -> int:
     if found is None:
         raise ValueError(text)
     return sum(int(number) * MILLISECONDS[unit.lower()] for number, unit in DURATION.findall(found[1]))
+
+
+def _duration(name: str) -> TableProperty[int | None]:
+    allowed = "a length of time in weeks or less, such as interval 1 week"
+    return TableProperty(name, _milliseconds, None, _parses(_milliseconds), allowed)
 
 
 def _parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
@@ -260,3 +303,23 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         WRITE_STATS_AS_STRUCT,
     )
 }
+
+_OTHER_ROWS: tuple[TableProperty[Any], ...] = (
+    _boolean("delta.autoOptimize", False),
+    _boolean("delta.autoOptimize.optimizeWrite", False),
+    _boolean("delta.enableExpiredLogCleanup", True),
+    _boolean("delta.enableFullRetentionRollback", True),
+    _boolean("delta.tuneFileSizesForRewrites", False),
+    _duration("delta.checkpointRetentionDuration"),
+    _duration("delta.dropFeatureTruncateHistory.retentionDuration"),
+    _duration("delta.logRetentionDuration"),
+    _duration("delta.sampleRetentionDuration"),
+    _duration("delta.setTransactionRetentionDuration"),
+    _number("delta.dataSkippingStringPrefixLength", None, 0, "a whole number from 0"),
+    _text("delta.parquet.compression.codec"),
+    _text("delta.parquet.format.version"),
+    _text("delta.targetFileSize"),
+    _word("delta.autoOptimize.autoCompact", "false", "true", "auto", "legacy"),
+)
+
+OTHER_PROPERTIES: Mapping[str, TableProperty[Any]] = {prop.name: prop for prop in _OTHER_ROWS}

@@ -45,6 +45,7 @@ __all__ = [
     "list_files",
     "list_stored",
     "local_path",
+    "modification_time",
     "open_store",
     "put",
     "put_if_absent",
@@ -216,6 +217,11 @@ def exists(store: Store, path: str) -> bool:
         return True
 
     return _request(store, path, send)
+
+
+def modification_time(store: Store, path: str) -> int:
+    """Return when a file was last written, in milliseconds since 1970."""
+    return _request(store, path, lambda place: _milliseconds(obstore.head(*place)["last_modified"]))
 
 
 def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]:

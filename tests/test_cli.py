@@ -478,3 +478,40 @@ def test_optimize_plans_and_does(table, events):
         "dropped": [],
     }
     assert run("optimize", table).stdout.endswith("table: nothing to do\n")
+
+
+def test_alter_changes_one_kind_of_thing_at_a_time(table):
+    def altered(*options: str) -> list[str]:
+        result = run("alter", table, *options)
+        assert result.exit_code == 0, result.output
+        return result.stdout.splitlines()
+
+    assert altered("--set", "delta.columnMapping.mode=name", "--set", "team=us") == [f"{table}: version 1"]
+    altered("--add-column", "day=date", "--add-column", "more=struct<a: int>")
+    altered("--rename-column", "more.a=b")
+    altered("--add-constraint", "known=event:action::string = 'buy' or event:user is not null")
+    altered("--drop-column", "day")
+    altered("--drop-constraint", "known")
+    altered("--unset", "team")
+    altered("--set", "delta.enableTypeWidening=true")
+    assert json.loads(run("alter", table, "--change-type", "more.b=bigint", "--json").stdout) == {
+        "table": table,
+        "version": 9,
+    }
+    rows = [json.loads(line) for line in run("read", table, "-c", "more", "--json").stdout.splitlines()]
+    assert rows == [{"more": None}] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ([], "give one kind of change"),
+        (["--drop-column", "x", "--unset", "y"], "give one kind of change"),
+        (["--set", "team"], "has no = between a name and what it becomes"),
+        (["--drop-column", "nothing"], "no column nothing"),
+    ],
+)
+def test_alter_says_what_it_cannot_do(table, capsys, options, sentence):
+    status, _, error = run_main(capsys, "alter", table, *options)
+    assert status == 2
+    assert sentence in " ".join(re.sub("[│╭╮╰╯─]", " ", error).split())

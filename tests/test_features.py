@@ -263,15 +263,12 @@ def field(name, **metadata):
 @pytest.mark.parametrize(
     ("configuration", "fields", "named"),
     [
-        ({"delta.constraints.positive": "id > 0"}, (), "the CHECK constraint delta.constraints.positive"),
-        ({}, (field("a", delta__invariants="{}"),), "the invariant of the column a"),
-        ({}, (field("a", delta__generationExpression="b + 1"),), "the generation expression of the column a"),
         (
             {},
             (field("a", delta__identity__start=1, delta__identity__step=1),),
             "the identity of the column a",
         ),
-        ({}, (StructField("s", StructType((field("a", delta__invariants="{}"),))),), "the column s.a"),
+        ({}, (StructField("s", StructType((field("a", delta__identity__step=1),))),), "the column s.a"),
         ({"delta.enableIcebergCompatV2": "true"}, (), "delta.enableIcebergCompatV2=true"),
         (
             {},

@@ -455,14 +455,23 @@ def test_types_that_do_not_fit_are_named_with_their_path(table_type, data_type, 
         schema.merge(column(table_type), column(data_type), mode=mode)
 
 
-def test_an_absent_column_must_be_nullable_and_without_default():
+def test_an_absent_column_must_be_nullable_or_filled_in():
+    def only(**options):
+        return StructType((StructField("c", LONG, **options),))
+
     with pytest.raises(SchemaError, match="no column c, which is NOT NULL"):
-        schema.merge(StructType((StructField("c", LONG, False),)), struct(), mode="strict")
-    default = StructField("c", LONG, metadata={"CURRENT_DEFAULT": "42"})
-    with pytest.raises(SchemaError, match="no column c: give it, its default 42"):
-        schema.merge(StructType((default,)), struct(), mode="strict")
-    null_default = StructType((StructField("c", LONG, metadata={"CURRENT_DEFAULT": "NULL"}),))
+        schema.merge(only(nullable=False), struct(), mode="strict")
+    for metadata in ({"CURRENT_DEFAULT": "42"}, {"delta.generationExpression": "a + 1"}):
+        filled = only(nullable=False, metadata=metadata)
+        assert schema.merge(filled, struct(), mode="strict") == filled
+    null_default = only(metadata={"CURRENT_DEFAULT": "NULL"})
     assert schema.merge(null_default, struct(), mode="strict") == null_default
+
+
+def test_an_absent_field_within_a_column_has_no_default():
+    nested = StructType((StructField("c", LONG, metadata={"CURRENT_DEFAULT": "42"}),))
+    with pytest.raises(SchemaError, match=r"no column s\.c: give it, its default 42"):
+        schema.merge(struct(s=nested), struct(s=struct(d=LONG)), mode="merge")
 
 
 def test_data_with_names_that_differ_by_case_is_refused():

@@ -28,6 +28,7 @@ from delta_variant.timeline import restore as restore_table
 from delta_variant.write import write_table
 
 from . import bounds, statistics
+from .altering import alter
 from .audit_page import audit_page
 from .audit_text import print_findings, print_findings_json
 from .conformance import conform
@@ -59,6 +60,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 z85_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.command()(alter)
 app.add_typer(z85_app, name="z85", help="Read and write the Variants in statistics.")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]

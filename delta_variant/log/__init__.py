@@ -6,7 +6,14 @@
 from .checkpoint_reading import statistics_twice
 from .checkpoint_writing import write_checkpoint
 from .checksum import checksum_discrepancies
-from .commits import CommitActions, read_commit_info, read_commits, read_next_commits, write_commit
+from .commits import (
+    CommitActions,
+    commit_file_time,
+    read_commit_info,
+    read_commits,
+    read_next_commits,
+    write_commit,
+)
 from .listing import commit_file_name
 from .loading import table_exists
 from .snapshots import load_snapshot, refresh
@@ -18,6 +25,7 @@ __all__ = [
     "Timestamp",
     "checksum_discrepancies",
     "commit_file_name",
+    "commit_file_time",
     "from_milliseconds",
     "load_snapshot",
     "read_commit_info",

@@ -9,11 +9,12 @@ from typing import TypeAlias
 
 from ..actions import Action, CommitInfo, decode_commit, decode_commit_info, encode_commit
 from ..errors import MalformedLogError, StoreError
-from ..store import Store, put_if_absent, read, read_if_present
+from ..store import Store, modification_time, put_if_absent, read, read_if_present
 from .listing import Span, commit_file_name, list_log
 
 __all__ = [
     "CommitActions",
+    "commit_file_time",
     "read_commit_info",
     "read_commits",
     "read_next_commits",
@@ -81,6 +82,11 @@ def read_spans(store: Store, spans: Sequence[Span]) -> Iterator[list[Action]]:
                 if span.is_commit:
                     raise
                 yield from _read_in_place_of(store, span, error)
+
+
+def commit_file_time(store: Store, version: int) -> int:
+    """Return the modification time of a version's commit file, in milliseconds since 1970."""
+    return modification_time(store, commit_file_name(version))
 
 
 def write_commit(store: Store, version: int, actions: Iterable[Action]) -> None:

@@ -112,6 +112,7 @@ def readable(
         snapshot = log.load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options)
     features.check_may_read(snapshot.protocol, snapshot.schema, snapshot.uri)
     schema.check_variants(snapshot.schema, snapshot.partition_columns)
+    schema.check_type_changes(snapshot.schema)
     return snapshot
 
 

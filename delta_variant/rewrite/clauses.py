@@ -41,6 +41,11 @@ class Clause:
         values = [each.value for each in self.assignments if each.value is not None]
         return values if self.predicate is None else [self.predicate, *values]
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """Return the columns that it assigns, or paths within which it does."""
+        return frozenset(each.column for each in self.assignments)
+
 
 @dataclass(frozen=True)
 class Decision:

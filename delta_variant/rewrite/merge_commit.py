@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from delta_variant import expression
 from delta_variant.data_file import WriteOptions
-from delta_variant.errors import UnsupportedFeatureError
 from delta_variant.snapshot import Snapshot
 from delta_variant.table_files import (
     Changed,
     Faults,
     PartitionFile,
     RowChange,
+    RowRules,
     Scope,
     Target,
     allowed,
@@ -52,8 +52,8 @@ def execute(
     check_may_rewrite(snapshot, removes_rows=changes_rows)
     looks_at_all = any(clause.when == "not matched by source" for clause in clauses)
     asked = None if looks_at_all else join.target_predicate()
-    rows = _Rows(snapshot, join, clauses)
     target = Target.of(snapshot)
+    rows = _Rows(snapshot, join, clauses, target.row_rules())
     rewritten = rewrite_rows(snapshot, plan_files(snapshot, asked), rows.change(), target, options)
     inserted: list[PartitionFile] = []
     try:
@@ -110,6 +110,7 @@ class _Rows:
     snapshot: Snapshot
     join: Join
     clauses: Sequence[Clause]
+    rules: RowRules
     counts: Counter[str] = field(default_factory=Counter)
     matched: list[Array] = field(default_factory=list)
     """Rows of the source that matched some of the table."""
@@ -149,7 +150,7 @@ class _Rows:
                 pairs = Pairs(pa.array(range(len(source)), pa.int64()), source)
                 values = self.join.joined(some, pairs, clause.expressions)
                 whole = {name: column.filter(concerned) for name, column in columns.items()}
-                changed = assign(whole, clause.assignments, values)
+                changed = self.rules.regenerate(assign(whole, clause.assignments, values), clause.columns)
                 same = {name: columns[name] for name in columns if changed[name] is whole[name]}
                 merged = merged_rows(columns, concerned, {**changed, **same}, scope.variants)
                 columns = dict(zip(columns, merged, strict=True))
@@ -173,16 +174,11 @@ class _Rows:
         ]
 
     def _rows_of(self, clause: Clause, source: Array) -> pa.RecordBatch:
-        named = {each.column for each in clause.assignments}
-        for each in self.snapshot.schema.fields:
-            default = str(each.metadata.get("CURRENT_DEFAULT", "NULL")).strip()
-            if each.name not in named and default.upper() != "NULL":
-                raise UnsupportedFeatureError(
-                    f"the insert gives no {each.name}, whose default {default} cannot be computed here"
-                )
         fields = Scope.of(self.snapshot.schema).schema
         nulls: dict[str, Array] = {each.name: pa.nulls(len(source), each.type) for each in fields}
         pairs = Pairs(pa.nulls(len(source), pa.int64()), source)
         values = self.join.joined(NO_ROWS, pairs, clause.expressions)
         columns = assign(nulls, clause.assignments, values)
-        return pa.record_batch(list(columns.values()), names=list(columns))
+        filled = {filling.column for filling in self.rules.fillings(clause.columns)}
+        given = {name: column for name, column in columns.items() if name not in filled}
+        return pa.record_batch(list(given.values()), names=list(given))

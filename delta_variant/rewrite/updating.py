@@ -36,13 +36,14 @@ def update(
     `updates` maps columns, and paths of Variant columns (`event:user.email`), to SQL text that is evaluated
     over the row as it was. A value is cast to the type of its column. In a Variant, a scalar or a Variant is
     set at the path, NULL as Variant null; objects that are missing or null on the way are made, and a path
-    whose text is None is removed. What is not set keeps its bytes. Files that hold no such row stay as they
-    are.
+    whose text is None is removed. What is not set keeps its bytes, but generated columns follow the columns
+    that they read. Files that hold no such row stay as they are.
 
     Raises ExpressionError for SQL that is not understood, VariantPathError where a path leads through what is
-    no object, CastError and SchemaError for values that do not fit, UnsupportedFeatureError for a table whose
-    rows may not be changed, CommitConflictError when another commit changed what this one read; then, as
-    after any error, the table is as it was.
+    no object, CastError and SchemaError for values that do not fit, ConstraintViolationError for a row that a
+    constraint is not true of, UnsupportedFeatureError for a table whose rows may not be changed,
+    CommitConflictError when another commit changed what this one read; then, as after any error, the table is
+    as it was.
     """
     snapshot = log.load_snapshot(table, storage_options=storage_options)
     scope = Scope.of(snapshot.schema)
@@ -77,6 +78,7 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
     columns = scope.whole_columns()
     tested = [] if predicate is None else [predicate]
     values = [each.value for each in assignments if each.value is not None]
+    rules, assigned = Target.of(snapshot).row_rules(), {each.column for each in assignments}
 
     def changes(batch: pa.RecordBatch) -> Array:
         if predicate is None:
@@ -88,7 +90,7 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
         before = {name: expression.evaluate(column, batch) for name, column in columns.items()}
         matching = batch.filter(mask)
         whole = {name: expression.evaluate(column, matching) for name, column in columns.items()}
-        changed = assign(whole, assignments, matching)
+        changed = rules.regenerate(assign(whole, assignments, matching), assigned)
         untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
         arrays = merged_rows(before, mask, {**changed, **untouched}, scope.variants)
         kept: Array = pa.repeat(pa.scalar(True), batch.num_rows)

@@ -14,6 +14,7 @@ __all__ = [
     "PHYSICAL_NAME",
     "ColumnMappingMode",
     "assign_column_mapping",
+    "keep_names",
     "physical_name",
     "physical_schema",
 ]
@@ -57,6 +58,15 @@ def assign_column_mapping(
 
     assigned = StructType(tuple(_map_field(field, assign) for field in schema.fields))
     return assigned, greatest
+
+
+def keep_names(schema: StructType) -> StructType:
+    """Return `schema` with the name of each field as its physical name: files that are there have it."""
+
+    def keep(field: StructField) -> StructField:
+        return replace(field, metadata={**field.metadata, PHYSICAL_NAME: field.name})
+
+    return StructType(tuple(_map_field(field, keep) for field in schema.fields))
 
 
 def _map_field(field: StructField, change: Callable[[StructField], StructField]) -> StructField:

@@ -31,6 +31,7 @@ WIDENING = {
 INTEGER_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 VARIANT_PARTS = {"metadata": PrimitiveType("binary"), "value": PrimitiveType("binary")}
 DEFAULT_VALUE = "CURRENT_DEFAULT"
+GENERATION_EXPRESSION = "delta.generationExpression"
 
 Path = tuple[str, ...]
 
@@ -39,9 +40,10 @@ def merge(table: StructType, data: StructType, *, mode: Literal["strict", "merge
     """Return the schema of the table after data of the schema `data` is appended to it.
 
     Columns meet by name without regard to case, and keep the table's spelling, type and nullability; data of
-    a narrower type fits a wider one. Nullable columns may be absent. A column that the table does not have is
-    added at the end of its struct when `mode` is `merge`, and then nullable. Everything else is a
-    `SchemaError` that names the column and both types (T10).
+    a narrower type fits a wider one. Nullable columns may be absent, and so may those at the top that the
+    table has a default or a generation expression for. A column that the table does not have is added at the
+    end of its struct when `mode` is `merge`, and then nullable. Everything else is a `SchemaError` that names
+    the column and both types (T10).
     """
     return _merge_struct(table, data, (), mode)
 
@@ -80,10 +82,13 @@ def _by_name(data: StructType, path: Path) -> dict[str, StructField]:
 
 def _check_absent(field: StructField, path: Path) -> None:
     where = ".".join((*path, field.name))
+    default = str(field.metadata.get(DEFAULT_VALUE, "NULL")).strip()
+    has_default = default.upper() != "NULL"
+    if not path and (has_default or GENERATION_EXPRESSION in field.metadata):
+        return
     if not field.nullable:
         raise SchemaError(f"the data has no column {where}, which is NOT NULL")
-    default = field.metadata.get(DEFAULT_VALUE)
-    if default is not None and str(default).strip().upper() != "NULL":
+    if has_default:
         raise SchemaError(
             f"the data has no column {where}: give it, its default {default} cannot be computed here"
         )

@@ -51,8 +51,11 @@ def file_bounds(snapshot: Snapshot, leaves: Collection[Leaf]) -> dict[Leaf, Boun
         and (names := _physical_names(leaf.names, snapshot.schema, mode)) is not None
     }
     texts = snapshot.files["stats"]
+    floats = {leaf for leaf in known if _was_float(leaf.names, snapshot.schema)}
     starts = range(0, max(len(texts), 1), FILES_AT_ONCE)
-    parts = [_Statistics.of(texts.slice(at, FILES_AT_ONCE), known.values()).bounds(known) for at in starts]
+    parts = [
+        _Statistics.of(texts.slice(at, FILES_AT_ONCE), known.values()).bounds(known, floats) for at in starts
+    ]
     return {leaf: _joined([part[leaf] for part in parts]) for leaf in known}
 
 
@@ -75,6 +78,17 @@ def _physical_names(
     return tuple(physical)
 
 
+def _was_float(names: tuple[str, ...], struct: DataType) -> bool:
+    """Say whether some files may have a column's values as `float`, and bounds in the digits of that."""
+    field = None
+    for name in names:
+        field = _field(struct, name)
+        if field is None:
+            return False
+        struct = field.type
+    return field is not None and "float" in schema.types_before(field)
+
+
 def _field(struct: DataType, name: str) -> StructField | None:
     fields = struct.fields if isinstance(struct, StructType) else ()
     return next((field for field in fields if field.name == name), None)
@@ -92,15 +106,15 @@ class _Statistics:
         columns_of_text = stats.texts_at(texts, places)
         return cls(dict(zip(places, columns_of_text, strict=True)))
 
-    def bounds(self, known: Mapping[Leaf, tuple[str, ...]]) -> dict[Leaf, Bounds]:
+    def bounds(self, known: Mapping[Leaf, tuple[str, ...]], floats: Collection[Leaf]) -> dict[Leaf, Bounds]:
         rows = _integers(self.texts[("numRecords",)])
-        return {leaf: self._bounds_of(leaf, names, rows) for leaf, names in known.items()}
+        return {leaf: self._bounds_of(leaf, names, rows, leaf in floats) for leaf, names in known.items()}
 
     def _at(self, side: str, names: tuple[str, ...]) -> Array:
         place = (side, *names)
         return self.texts[place]
 
-    def _bounds_of(self, leaf: Leaf, names: tuple[str, ...], rows: Array) -> Bounds:
+    def _bounds_of(self, leaf: Leaf, names: tuple[str, ...], rows: Array, was_float: bool) -> Bounds:
         least, greatest, counts = (self._at(side, names) for side in SIDES)
         nulls = _integers(counts)
         # Counts of rows that a deletion vector took are counts of rows still: all is all, and none is none.
@@ -110,7 +124,12 @@ class _Statistics:
             lower, upper = (stats.bounds_at(side, key, leaf.type) for side in (least, greatest))
             return Bounds(lower, upper, all_null, pa.repeat(pa.scalar(False), len(rows)))
         read = READERS.get(kind_of(leaf.type), _unknown)
-        return Bounds(read(least, leaf.type), _raised(read(greatest, leaf.type)), all_null, no_null)
+        lower, upper = read(least, leaf.type), read(greatest, leaf.type)
+        if was_float:
+            # As a float, 0.1 is a little more than 0.1 as a double.
+            lower = pc.min_element_wise(lower, read(least, pa.float32()).cast(leaf.type))
+            upper = pc.max_element_wise(upper, read(greatest, pa.float32()).cast(leaf.type))
+        return Bounds(lower, _raised(upper), all_null, no_null)
 
 
 def _integers(texts: Array) -> Array:

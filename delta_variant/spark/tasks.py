@@ -69,7 +69,7 @@ class FileTask:
             rows = ((batch, None) for batch in batches)
             files = write_files(
                 place,
-                only_matching(rows, self.target.columns, self.predicate, self.options),
+                only_matching(rows, self.target, self.predicate, self.options),
                 self.target,
                 self.options,
                 faults,

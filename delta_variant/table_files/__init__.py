@@ -5,7 +5,7 @@ What is read here are files that a snapshot lists, and what is written becomes p
 
 from .changes import cdc_file
 from .faults import Faults, RejectsFile
-from .in_memory import inputs_of, parsed
+from .in_memory import inputs_of, parsed, with_variants
 from .plan import FilePlan, RowPlan, may_hold, plan_files, plan_rows
 from .reading import DataFile, OpenFile, Table, files_of
 from .rewriting import (
@@ -18,14 +18,16 @@ from .rewriting import (
     rewrite_rows,
     with_inserted,
 )
+from .row_rules import Condition, RowRules
 from .row_tracking import RowTracking, beside
 from .scope import Scope
-from .target import Target, allowed, engine_info, now, tracked
+from .target import Target, allowed, engine_info, mapped, now, tracked
 from .writing import Batches, PartitionFile, add_file, discard, with_one_shredding, write_files
 
 __all__ = [
     "Batches",
     "Changed",
+    "Condition",
     "DataFile",
     "Faults",
     "FilePlan",
@@ -35,6 +37,7 @@ __all__ = [
     "Rewritten",
     "RowChange",
     "RowPlan",
+    "RowRules",
     "RowTracking",
     "Scope",
     "Table",
@@ -50,6 +53,7 @@ __all__ = [
     "files_of",
     "inputs_of",
     "is_of_partitions",
+    "mapped",
     "may_hold",
     "now",
     "parsed",
@@ -59,5 +63,6 @@ __all__ = [
     "tracked",
     "with_inserted",
     "with_one_shredding",
+    "with_variants",
     "write_files",
 ]

@@ -29,6 +29,14 @@ class Rows:
     def position(self, row: int) -> int:
         return row if self.positions is None else int(self.positions[row].as_py())
 
+    def where(self, row: int) -> str:
+        """Return where a row comes from, in words."""
+        position = self.position(row)
+        if self.origin is None:
+            return f"row {self.first + position} of what is written"
+        line, _, _ = self.origin.locate(position, b"", 0, "")
+        return f"{self.origin.name}, line {line}"
+
 
 Place: TypeAlias = "dict[str, Any]"
 """Where a value is, the reason why it is not JSON, and its text."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_variant import expression, schema, variant
+from delta_variant.data_file import WriteOptions
 from delta_variant.data_types import VARIANT, StructType
 from delta_variant.expression import Column, Input
 
-__all__ = ["inputs_of", "parsed"]
+__all__ = ["inputs_of", "parsed", "with_variants"]
 
 ROWS = "\0rows"
 
@@ -36,6 +37,23 @@ def parsed(batch: pa.RecordBatch, columns: StructType) -> pa.RecordBatch:
         if field.type == VARIANT and not pa.types.is_struct(batch.column(index).type):
             batch = batch.set_column(index, field.name, variant.parse_json(batch.column(index)))
     return batch
+
+
+def with_variants(
+    batch: pa.RecordBatch, columns: StructType, names: Collection[str], options: WriteOptions
+) -> tuple[pa.RecordBatch, set[int]]:
+    """Return a batch with Variants for JSON text in some columns, and the rows of text that is not valid."""
+    invalid: set[int] = set()
+    variants_of_table = {field.name for field in columns.fields if field.type == VARIANT}
+    for index, name in enumerate(batch.schema.names):
+        is_text = not pa.types.is_struct(batch.schema.field(index).type)
+        if name in names and name in variants_of_table and is_text:
+            variants, rows = variant.parse_valid_json(
+                batch.column(index), floats=options.floats, duplicate_keys=options.duplicate_keys
+            )
+            batch = batch.set_column(index, name, variants)
+            invalid.update(rows)
+    return batch, invalid
 
 
 def _input(batch: pa.RecordBatch, source: Input) -> Any:

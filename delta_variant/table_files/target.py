@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from uuid import uuid4
 
 from delta_variant import features, properties, schema
 from delta_variant.actions import Metadata, Protocol
@@ -14,9 +15,10 @@ from delta_variant.errors import ShreddingNotEnabledError
 from delta_variant.shredding import ShreddingSchema
 from delta_variant.snapshot import Snapshot
 
+from .row_rules import RowRules
 from .row_tracking import RowTracking
 
-__all__ = ["Target", "allowed", "engine_info", "now", "tracked"]
+__all__ = ["Target", "allowed", "engine_info", "mapped", "now", "tracked"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,10 @@ class Target:
         """Return how columns are found in the files."""
         return properties.get(self.metadata.configuration, properties.COLUMN_MAPPING_MODE)
 
+    def row_rules(self) -> RowRules:
+        """Return what new rows have to fulfil; UnsupportedFeatureError names what cannot be evaluated."""
+        return RowRules.of(self.row_columns, self.metadata.configuration)
+
     @property
     def row_columns(self) -> StructType:
         """Return the columns that rows have on their way into files."""
@@ -51,6 +57,16 @@ class Target:
         """Return the columns that are in the files: all but the partition columns."""
         partitions = set(self.metadata.partition_columns)
         return StructType(tuple(field for field in self.columns.fields if field.name not in partitions))
+
+
+def mapped(columns: StructType, settings: dict[str, str]) -> StructType:
+    """Return the columns with ids and physical names where the table maps them; the settings keep count."""
+    if properties.get(settings, properties.COLUMN_MAPPING_MODE) == "none":
+        return columns
+    greatest = properties.get(settings, properties.COLUMN_MAPPING_MAX_COLUMN_ID) or 0
+    columns, greatest = schema.assign_column_mapping(columns, greatest, new_uuid=lambda: str(uuid4()))
+    settings[properties.COLUMN_MAPPING_MAX_COLUMN_ID.name] = str(greatest)
+    return columns
 
 
 def allowed(options: WriteOptions, target: Target, where: str) -> WriteOptions:

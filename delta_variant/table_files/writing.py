@@ -77,6 +77,8 @@ def write_files(
 ) -> list[PartitionFile]:
     """Return the files that hold the batches; when one fails, none is left behind.
 
+    Columns that a batch does not have are filled in by their generation expressions and defaults, and each
+    row is held against the table's constraints: ConstraintViolationError.
     `name` gives the name of each file by its number. Where the rows of a partition follow one another, one
     open partition is enough.
     """
@@ -96,8 +98,8 @@ def with_one_shredding(
     options: WriteOptions, sample: Iterable[pa.RecordBatch], target: Target
 ) -> WriteOptions:
     """Return options that shred all files by one schema, inferred from rows of all of them."""
-    columns = _FileColumns.of(target)
-    batches = [columns.of_files(schema.conform(batch, target.columns)) for batch in sample]
+    columns, rules = _FileColumns.of(target), target.row_rules()
+    batches = [columns.of_files(rules.complete(batch, options)) for batch in sample]
     return replace(options, shredding=infer_shredding(batches, columns.variants, options))
 
 
@@ -150,6 +152,7 @@ class PartitionedWriter:
         self._options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
         self._mode = target.mapping_mode
         self._columns = _FileColumns.of(target)
+        self._rules = target.row_rules()
         self._nested = [field for field in target.columns.fields if _has_nested_variant(field)]
         chains = schema.stats_columns(target.columns, target.metadata.configuration, self._partitions)
         self._indexed = {
@@ -161,7 +164,11 @@ class PartitionedWriter:
 
     def add(self, batch: pa.RecordBatch, origin: Origin | None = None, first: int = 0) -> None:
         """Write a batch, whose first row is the one of that number in its source."""
-        conformed = schema.conform(batch, self._target.row_columns)
+        conformed = self._rules.complete(batch, self._options)
+        # Rows of the change data feed are gone, or were checked on their way into the table.
+        if not self._folder:
+            filled = {filling.column for filling in self._rules.fillings(batch.schema.names)}
+            self._rules.check(conformed, Rows(origin, first, None), self._options, filled)
         _check_nested_variants(conformed, self._nested)
         for values, positions in self._split(conformed):
             part = conformed if positions is None else conformed.take(positions)

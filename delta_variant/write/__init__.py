@@ -111,8 +111,11 @@ def write_table(
     `txn` is the id of an application and a version that grows with its writes: nothing is written where the
     table has that version of it already, or a later one, so that a write can be repeated.
 
+    Columns that the data does not have are NULL, or what the table's default or generation expression says.
+
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for what the table demands and this
-    version cannot honour, ShreddingNotEnabledError, PredicateViolationError, and CommitConflictError.
+    version cannot honour, ConstraintViolationError for a row that a constraint of the table is not true of,
+    ShreddingNotEnabledError, PredicateViolationError, and CommitConflictError.
     """
     options = WriteOptions(
         shredding=shredding,
@@ -140,7 +143,7 @@ def write_table(
     write = prepare(place, snapshot, columns, options, table_options, transaction)
     with RejectsFile(rejects) as file:
         faults = Faults(on_invalid, file.keep)
-        batches = only_matching(source.batches, write.target.columns, write.predicate, write.options)
+        batches = only_matching(source.batches, write.target, write.predicate, write.options)
         files = write_files(place, batches, write.target, write.options, faults)
     return commit_files(write, files, faults.count)
 

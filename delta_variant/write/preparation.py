@@ -141,6 +141,8 @@ def prepare(
         target = overwritten(snapshot, columns, table.partition_columns, table.configuration)
     else:
         target = appended(snapshot, columns, table.partition_columns, table.configuration, table.schema_mode)
+    # What new rows demand and cannot be evaluated here is refused before a file is written.
+    target.row_rules().fillings([field.name for field in columns.fields])
     return Preparation(
         place,
         snapshot,

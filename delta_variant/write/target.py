@@ -14,7 +14,7 @@ from ..actions import Format, Metadata
 from ..data_types import VARIANT, DataType, StructField, StructType
 from ..errors import UnsupportedFeatureError
 from ..snapshot import Snapshot
-from ..table_files import Target, now
+from ..table_files import Target, mapped, now
 
 __all__ = ["appended", "new_table", "overwritten"]
 
@@ -48,7 +48,7 @@ def new_table(
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
     schema.check_new(columns, mode=mode)
     partitions = schema.check_partition_columns(columns, partition_by or ())
-    columns = _mapped(columns, settings)
+    columns = mapped(columns, settings)
     metadata = Metadata(
         id=str(uuid4()),
         name=name,
@@ -76,16 +76,6 @@ def _nullable(field: StructField) -> StructField:
     return replace(field, nullable=True)
 
 
-def _mapped(columns: StructType, settings: dict[str, str]) -> StructType:
-    """Return the columns with ids and physical names where the table maps them; the settings keep count."""
-    if properties.get(settings, properties.COLUMN_MAPPING_MODE) == "none":
-        return columns
-    greatest = properties.get(settings, properties.COLUMN_MAPPING_MAX_COLUMN_ID) or 0
-    columns, greatest = schema.assign_column_mapping(columns, greatest, new_uuid=lambda: str(uuid4()))
-    settings[properties.COLUMN_MAPPING_MAX_COLUMN_ID.name] = str(greatest)
-    return columns
-
-
 def appended(
     snapshot: Snapshot,
     columns: StructType,
@@ -111,7 +101,7 @@ def appended(
     if merged == snapshot.schema:
         return Target(snapshot.protocol, snapshot.metadata, merged, None, None)
     schema.check_new(merged, mode=properties.get(settings, properties.COLUMN_MAPPING_MODE))
-    merged = _mapped(merged, settings)
+    merged = mapped(merged, settings)
     protocol = features.with_needed_features(snapshot.protocol, merged, settings)
     features.check_may_append(protocol, settings, merged, snapshot.uri)
     metadata = msgspec.structs.replace(
@@ -142,7 +132,7 @@ def overwritten(
         columns, snapshot.partition_columns if partition_by is None else partition_by
     )
     _check_clustering(snapshot)
-    columns = _mapped(columns, settings)
+    columns = mapped(columns, settings)
     protocol = features.with_needed_features(snapshot.protocol, columns, settings)
     features.check_may_append(protocol, settings, columns, snapshot.uri)
     metadata = msgspec.structs.replace(

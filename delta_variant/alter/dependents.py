@@ -1,0 +1,65 @@
+"""Constraints and generated columns that read a column, which then has to stay as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from delta_variant import expression
+from delta_variant.errors import ExpressionError, SchemaError
+from delta_variant.expression import Expression, Name
+from delta_variant.schema import FieldPath, fields_of, path_text
+from delta_variant.snapshot import Snapshot
+
+__all__ = ["check_independent"]
+
+CONSTRAINT = "delta.constraints."
+GENERATION_EXPRESSION = "delta.generationExpression"
+INVARIANTS = "delta.invariants"
+
+
+def check_independent(snapshot: Snapshot, path: FieldPath) -> None:
+    """Raise SchemaError for a column that a constraint or a generated column reads, or a part of it.
+
+    As delta-spark does, whose constraints name columns by the text that was once written.
+    """
+    readers = [what for what, text in _expressions(snapshot) if _reads(text, path)]
+    if readers:
+        raise SchemaError(
+            f"the column {path_text(path)} cannot be changed: {', '.join(readers)} of {snapshot.uri} "
+            f"{'reads' if len(readers) == 1 else 'read'} it"
+        )
+
+
+def _expressions(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    for name, text in snapshot.configuration.items():
+        if name.lower().startswith(CONSTRAINT):
+            yield f"the CHECK constraint {name[len(CONSTRAINT) :]}", text
+    for path, field in fields_of(snapshot.schema):
+        for key, what in ((GENERATION_EXPRESSION, "the generated column"), (INVARIANTS, "the invariant of")):
+            if key in field.metadata:
+                yield f"{what} {path_text(path)}", str(field.metadata[key])
+
+
+def _reads(text: str, path: FieldPath) -> bool:
+    try:
+        names = _names(expression.parse(text))
+    except ExpressionError:
+        # What is not understood reads every column whose name is a word of it.
+        return re.search(rf"(?<!\w){re.escape(path[0])}(?!\w)", text, re.IGNORECASE) is not None
+    return any(_overlap(name, path) for name in names)
+
+
+def _overlap(name: FieldPath, path: FieldPath) -> bool:
+    return all(one.lower() == other.lower() for one, other in zip(name, path, strict=False))
+
+
+def _names(parsed: Expression) -> list[FieldPath]:
+    names: list[FieldPath] = []
+
+    def collect(part: Expression) -> None:
+        if isinstance(part, Name):
+            names.append(part.parts)
+
+    expression.transform(parsed, collect)
+    return names

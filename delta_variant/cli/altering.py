@@ -1,0 +1,86 @@
+"""Altering a table: one kind of change at a time, as each is a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+import msgspec
+import typer
+
+from delta_variant.alter import (
+    add_columns,
+    add_constraint,
+    change_type,
+    drop_column,
+    drop_constraint,
+    rename_column,
+    set_properties,
+    unset_properties,
+)
+
+from .terminal import console, print_lines
+
+__all__ = ["alter"]
+
+Texts = list[str] | None
+
+
+def alter(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    set_property: Annotated[
+        Texts, typer.Option("--set", metavar="KEY=VALUE", help="Set a table property; repeatable.")
+    ] = None,
+    unset_property: Annotated[
+        Texts, typer.Option("--unset", metavar="KEY", help="Take a table property away; repeatable.")
+    ] = None,
+    column: Annotated[
+        Texts, typer.Option("--add-column", metavar="NAME=TYPE", help="Such as event=variant; repeatable.")
+    ] = None,
+    new_type: Annotated[
+        str | None, typer.Option("--change-type", metavar="NAME=TYPE", help="Widen a column: id=bigint.")
+    ] = None,
+    renamed: Annotated[
+        str | None, typer.Option("--rename-column", metavar="NAME=NEW", help="Rename a column or a field.")
+    ] = None,
+    dropped: Annotated[
+        str | None, typer.Option("--drop-column", metavar="NAME", help="Drop a column or a field.")
+    ] = None,
+    constraint: Annotated[
+        str | None, typer.Option("--add-constraint", metavar="NAME=SQL", help="What is true of all rows.")
+    ] = None,
+    dropped_constraint: Annotated[
+        str | None, typer.Option("--drop-constraint", metavar="NAME", help="Drop a CHECK constraint.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
+) -> None:
+    """Change properties, columns or constraints of a table, as one commit."""
+    changes: list[tuple[object, Callable[[], int]]] = [
+        (set_property, lambda: set_properties(table, _pairs("--set", set_property))),
+        (unset_property, lambda: unset_properties(table, unset_property or ())),
+        (column, lambda: add_columns(table, _pairs("--add-column", column))),
+        (new_type, lambda: change_type(table, *_pair("--change-type", new_type))),
+        (renamed, lambda: rename_column(table, *_pair("--rename-column", renamed))),
+        (dropped, lambda: drop_column(table, dropped or "")),
+        (constraint, lambda: add_constraint(table, *_pair("--add-constraint", constraint))),
+        (dropped_constraint, lambda: drop_constraint(table, dropped_constraint or "")),
+    ]
+    asked = [change for given, change in changes if given]
+    if len(asked) != 1:
+        raise typer.BadParameter("give one kind of change: each is a commit of its own")
+    version = asked[0]()
+    if json:
+        print(msgspec.json.encode({"table": table, "version": version}).decode())
+    else:
+        print_lines(console(), f"{table}: version {version}")
+
+
+def _pairs(option: str, texts: Texts) -> Mapping[str, str]:
+    return dict(_pair(option, text) for text in texts or ())
+
+
+def _pair(option: str, text: str | None) -> tuple[str, str]:
+    name, equals, value = (text or "").partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise typer.BadParameter(f"{option} {text!r} has no = between a name and what it becomes")
+    return name.strip(), value.strip()

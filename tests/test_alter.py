@@ -1,0 +1,498 @@
+"""Properties and columns of a table that change: what the log says then, what is read, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from planting import Table
+
+import delta_variant as dv
+from delta_variant import features, log, schema
+from delta_variant.errors import (
+    CommitConflictError,
+    ProtocolError,
+    SchemaError,
+    UnsupportedFeatureError,
+)
+
+ROWS = pa.table({"id": [1, 2], "s": [{"a": 1, "b": "x"}, None], "day": ["m", "t"]})
+COLUMN_MAPPING = {"delta.columnMapping.mode": "name"}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Return a table of two rows with the legacy protocol of old."""
+    uri = str(tmp_path / "t")
+    dv.write_table(uri, ROWS, partition_by="day")
+    return uri
+
+
+def rows_of(table: str, *columns: str) -> list[dict[str, Any]]:
+    rows = dv.read_table(table, columns=list(columns) or None).read_all().to_pylist()
+    return sorted(rows, key=str)
+
+
+def actions_of(table: str, version: int) -> dict[str, Any]:
+    """Return the actions of a commit that has one of each kind."""
+    lines = (Path(table) / log.commit_file_name(version)).read_text().splitlines()
+    return {name: body for line in lines for name, body in json.loads(line).items()}
+
+
+def fields_by_name(table: str) -> dict[str, schema.StructField]:
+    found = schema.fields_of(dv.load_snapshot(table).schema)
+    return {".".join(path): field for path, field in found}
+
+
+# Properties
+
+
+def test_shredding_gives_a_legacy_table_the_stable_features_and_what_it_had(table: str):
+    """T2, H9: the features that its old versions stood for are listed."""
+    assert dv.set_properties(table, {"delta.enableVariantShredding": "true"}) == 1
+    protocol = dv.load_snapshot(table).protocol
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)
+    assert set(protocol.reader_features) == {"variantType", "variantShredding"}
+    assert set(protocol.writer_features) == {"variantType", "variantShredding", "appendOnly", "invariants"}
+    info = actions_of(table, 1)["commitInfo"]
+    assert (info["operation"], info["isBlindAppend"]) == ("SET TBLPROPERTIES", False)
+    assert json.loads(info["operationParameters"]["properties"]) == {"delta.enableVariantShredding": "true"}
+    assert set(actions_of(table, 1)) == {"commitInfo", "protocol", "metaData"}
+
+
+def test_shredding_leaves_a_preview_as_it_is(table: str):
+    """T3, section 5.4: no stable name beside the preview of shredding."""
+    dv.set_properties(table, {"delta.feature.variantShredding-preview": "supported"})
+    dv.set_properties(table, {"delta.enableVariantShredding": "true"})
+    names = set(dv.load_snapshot(table).protocol.writer_features)
+    assert "variantShredding-preview" in names
+    assert "variantShredding" not in names
+
+
+def test_turned_off_the_property_leaves_its_feature(table: str):
+    """H10."""
+    dv.set_properties(table, {"delta.enableVariantShredding": "true"})
+    before = dv.load_snapshot(table).protocol
+    dv.set_properties(table, {"delta.enableVariantShredding": "false"})
+    assert dv.unset_properties(table, ["delta.enableVariantShredding"]) == 3
+    after = dv.load_snapshot(table)
+    assert after.protocol == before
+    assert after.configuration == {}
+
+
+def test_what_is_so_already_is_not_committed(table: str):
+    dv.set_properties(table, {"delta.appendOnly": "true", "owner": "us"})
+    assert dv.set_properties(table, {"owner": "us"}) == 1
+    assert dv.load_snapshot(table).version == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "sentence"),
+    [
+        ({"delta.enableVariantShredding": "bla"}, ProtocolError, "cannot be 'bla': it must be true or false"),
+        ({"delta.enableVariantShreding": "true"}, ProtocolError, "did you mean delta.enableVariantShredding"),
+        ({"delta.appendonly": "true"}, ProtocolError, "did you mean delta.appendOnly"),
+        ({"delta.logRetentionDuration": "soon"}, ProtocolError, "a length of time"),
+        ({"delta.columnMapping.maxColumnId": "9"}, ProtocolError, "counts the ids"),
+        ({"delta.constraints.c": "id > 0"}, ProtocolError, "add_constraint"),
+        ({"delta.inCommitTimestampEnablementVersion": "1"}, ProtocolError, "is written with that"),
+        ({"delta.minReaderVersion": "3"}, ProtocolError, "not changed by hand"),
+        ({"delta.columnMapping.mode": "id"}, UnsupportedFeatureError, "from none to name"),
+        ({"delta.enableRowTracking": "true"}, UnsupportedFeatureError, "have no ids"),
+        ({"delta.enableIcebergCompatV2": "true"}, UnsupportedFeatureError, "IcebergCompatV2=true"),
+        ({"delta.feature.appendOnly": "on"}, ProtocolError, "it must be supported"),
+        ({"delta.feature.catalogManaged": "supported"}, UnsupportedFeatureError, "catalogManaged"),
+        ({"delta.feature.whatever": "supported"}, UnsupportedFeatureError, "whatever"),
+        ({"delta.dataSkippingStatsColumns": "id,nothing"}, SchemaError, "no column nothing"),
+        ({"delta.dataSkippingStatsColumns": "day"}, SchemaError, "partition column day"),
+    ],
+)
+def test_what_no_table_may_be_set_to_is_refused_by_name(table: str, values, error, sentence):
+    with pytest.raises(error, match=sentence):
+        dv.set_properties(table, {"owner": "us", **values})
+    assert dv.load_snapshot(table).version == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "sentence"),
+    [
+        ("nothing", ProtocolError, "no table property nothing"),
+        ("delta.columnMapping.mode", UnsupportedFeatureError, "cannot go from"),
+        ("delta.columnMapping.maxColumnId", ProtocolError, "not changed by hand"),
+        ("delta.feature.columnMapping", UnsupportedFeatureError, "cannot be taken out"),
+    ],
+)
+def test_what_no_table_may_lose_is_refused_by_name(tmp_path: Path, name, error, sentence):
+    table = str(tmp_path / "t")
+    dv.write_table(table, ROWS, configuration=COLUMN_MAPPING)
+    with pytest.raises(error, match=sentence):
+        dv.unset_properties(table, [name])
+    with pytest.raises(UnsupportedFeatureError, match="cannot go from"):
+        dv.set_properties(table, {"delta.columnMapping.mode": "none"})
+
+
+def test_in_commit_timestamps_begin_with_the_version_that_enables_them(table: str):
+    """PROTOCOL.md, "Writer Requirements for In-Commit Timestamps", 4 and 5."""
+    later = time.time() + 3600
+    os.utime(Path(table) / log.commit_file_name(0), (later, later))
+    assert dv.set_properties(table, {"delta.enableInCommitTimestamps": "true"}) == 1
+    actions = actions_of(table, 1)
+    timestamp = actions["commitInfo"]["inCommitTimestamp"]
+    assert timestamp > later * 1000
+    configuration = actions["metaData"]["configuration"]
+    assert configuration["delta.inCommitTimestampEnablementVersion"] == "1"
+    assert configuration["delta.inCommitTimestampEnablementTimestamp"] == str(timestamp)
+    dv.write_table(table, ROWS, mode="append")
+    assert actions_of(table, 2)["commitInfo"]["inCommitTimestamp"] > timestamp
+
+
+def test_row_tracking_is_enabled_where_all_rows_have_ids(tmp_path: Path):
+    """PROTOCOL.md, "Writer Requirements for Row Tracking"."""
+    table = str(tmp_path / "t")
+    dv.write_table(table, ROWS.slice(0, 0))
+    dv.set_properties(table, {"delta.feature.rowTracking": "supported"})
+    assert "domainMetadata" in dv.load_snapshot(table).protocol.writer_features
+    dv.write_table(table, ROWS, mode="append")
+    dv.set_properties(table, {"delta.enableRowTracking": "true"})
+    configuration = dv.load_snapshot(table).configuration
+    assert configuration["delta.rowTracking.materializedRowIdColumnName"].startswith("_row-id-col-")
+    with pytest.raises(ProtocolError, match="not changed by hand"):
+        dv.unset_properties(table, ["delta.rowTracking.materializedRowIdColumnName"])
+
+
+def test_a_table_with_a_column_of_changes_cannot_have_a_feed_of_them(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.write_table(table, pa.table({"_Change_Type": [1]}))
+    with pytest.raises(SchemaError, match="_Change_Type cannot be in a table"):
+        dv.set_properties(table, {"delta.enableChangeDataFeed": "true"})
+
+
+# Commits
+
+
+def interleaved(monkeypatch: pytest.MonkeyPatch, table: str, other: Callable[[], Any]) -> None:
+    """Let another commit happen between the snapshot of an alteration and its commit."""
+    from delta_variant.alter import alteration
+
+    def first_other(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        other()
+        return write(*arguments, **options)
+
+    write = alteration.commit.add_files
+    monkeypatch.setattr(alteration.commit, "add_files", first_other)
+
+
+def test_an_append_in_between_does_not_hinder_an_alteration(table: str, monkeypatch: pytest.MonkeyPatch):
+    interleaved(monkeypatch, table, lambda: dv.write_table(table, ROWS, mode="append"))
+    assert dv.add_columns(table, {"c": "int"}) == 2
+    assert len(rows_of(table)) == 4
+
+
+def test_in_commit_timestamps_name_the_version_that_they_got(table: str, monkeypatch: pytest.MonkeyPatch):
+    interleaved(monkeypatch, table, lambda: dv.write_table(table, ROWS, mode="append"))
+    assert dv.set_properties(table, {"delta.enableInCommitTimestamps": "true"}) == 2
+    configuration = actions_of(table, 2)["metaData"]["configuration"]
+    assert configuration["delta.inCommitTimestampEnablementVersion"] == "2"
+
+
+def test_another_alteration_in_between_does(table: str, monkeypatch: pytest.MonkeyPatch):
+    """Section 10: metadata that changed meanwhile is a conflict."""
+    interleaved(monkeypatch, table, lambda: dv.set_properties(table, {"owner": "us"}))
+    with pytest.raises(CommitConflictError, match="version 1, committed meanwhile, changed the metadata"):
+        dv.add_columns(table, {"c": "int"})
+    assert [field.name for field in dv.load_snapshot(table).schema.fields] == ["id", "s", "day"]
+
+
+def test_an_alteration_in_between_is_a_conflict_for_a_write(table: str, monkeypatch: pytest.MonkeyPatch):
+    interleaved(monkeypatch, table, lambda: dv.set_properties(table, COLUMN_MAPPING))
+    with pytest.raises(CommitConflictError, match="changed the protocol"):
+        dv.write_table(table, ROWS, mode="append")
+    assert len(rows_of(table)) == 2
+
+
+# Columns that are added
+
+
+def test_a_variant_goes_to_a_table_of_any_age(table: str):
+    """T2, T12."""
+    assert dv.add_columns(table, {"event": "variant"}) == 1
+    protocol = dv.load_snapshot(table).protocol
+    assert set(protocol.writer_features) == {"variantType", "appendOnly", "invariants"}
+    dv.write_table(
+        table,
+        pa.table({"id": [3], "day": ["m"], "event": ['{"a":1}']}),
+        mode="append",
+        variant_columns=["event"],
+    )
+    assert rows_of(table, "id", "event:a::int as a") == [
+        {"id": 1, "a": None},
+        {"id": 2, "a": None},
+        {"id": 3, "a": 1},
+    ]
+    assert actions_of(table, 1)["commitInfo"]["operation"] == "ADD COLUMNS"
+
+
+def test_fields_are_added_within_columns_and_read_null(table: str):
+    types: dict[Any, Any] = {
+        "s.c": "decimal(10,2)",
+        ("s", "d.e"): pa.list_(pa.struct([("f", pa.int32())])),
+        "m": "map<string,struct<x:int>>",
+    }
+    dv.set_properties(table, COLUMN_MAPPING)
+    dv.add_columns(table, types)
+    dv.add_columns(table, {("m", "value", "y"): "timestamp", ("s", "d.e", "element", "g"): pa.json_()})
+    found = fields_by_name(table)
+    assert {name: schema.describe(found[name].type) for name in ("s.c", "m.value.y", "s.d.e.element.g")} == {
+        "s.c": "decimal(10,2)",
+        "m.value.y": "timestamp",
+        "s.d.e.element.g": "variant",
+    }
+    assert rows_of(table, "id", "s")[0] == {"id": 1, "s": {"a": 1, "b": "x", "c": None, "d.e": None}}
+
+
+def test_columns_of_an_arrow_schema_are_added_with_their_marks(table: str):
+    dv.add_columns(table, pa.schema([pa.field("v", pa.json_()), pa.field("n", pa.int64())]))
+    assert {name: schema.describe(field.type) for name, field in fields_by_name(table).items()} == {
+        "id": "long",
+        "s": "struct<a: long, b: string>",
+        "s.a": "long",
+        "s.b": "string",
+        "day": "string",
+        "v": "variant",
+        "n": "long",
+    }
+
+
+def test_new_columns_of_a_mapped_table_get_ids_and_names_that_no_file_has(tmp_path: Path):
+    """PROTOCOL.md, "Writer Requirements for Column Mapping"."""
+    table = str(tmp_path / "t")
+    dv.write_table(table, ROWS, configuration=COLUMN_MAPPING)
+    before = int(dv.load_snapshot(table).configuration["delta.columnMapping.maxColumnId"])
+    dv.add_columns(table, {"x y": "struct<z:int>"})
+    found = fields_by_name(table)
+    ids = [found[name].metadata["delta.columnMapping.id"] for name in ("x y", "x y.z")]
+    assert ids == [before + 1, before + 2]
+    assert found["x y"].metadata["delta.columnMapping.physicalName"].startswith("col-")
+    assert dv.load_snapshot(table).configuration["delta.columnMapping.maxColumnId"] == str(before + 2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "sentence"),
+    [
+        ({"ID": "int"}, SchemaError, "there is a column ID already"),
+        ({"s.A": "int"}, SchemaError, "there is a column s.A already"),
+        ({"id.x": "int"}, SchemaError, "the column id is long, which has no fields"),
+        ({"t.x": "int"}, SchemaError, "there is no column t: there are id, s, day"),
+        ({"x y": "int"}, SchemaError, "delta.columnMapping.mode=name"),
+        ({"m": pa.map_(pa.json_(), pa.int32())}, SchemaError, "Variant keys"),
+        ({"n": pa.null()}, SchemaError, "nothing but nulls"),
+        ({"n": "no type"}, dv.DeltaVariantError, "no type"),
+        ({"a..b": "int"}, SchemaError, "no name of a column"),
+        (pa.schema([pa.field("n", pa.int64(), False)]), SchemaError, "n is NOT NULL"),
+        (pa.schema([pa.field("n", pa.struct([pa.field("x", pa.int8(), False)]))]), SchemaError, "n.x is NOT"),
+        ({}, ValueError, "columns is empty"),
+    ],
+)
+def test_a_column_that_cannot_be_added_is_refused(table: str, columns, error, sentence):
+    with pytest.raises(error, match=sentence):
+        dv.add_columns(table, columns)
+    assert dv.load_snapshot(table).version == 0
+
+
+# Column mapping
+
+
+def test_mapping_an_existing_table_keeps_its_files_and_their_names(table: str):
+    """PROTOCOL.md, "Column Mapping"; physical names are the names that there were."""
+    before = rows_of(table)
+    assert dv.set_properties(table, COLUMN_MAPPING) == 1
+    snapshot = dv.load_snapshot(table)
+    assert {"columnMapping"} <= set(snapshot.protocol.reader_features) & set(
+        snapshot.protocol.writer_features
+    )
+    found = fields_by_name(table)
+    names = {name: field.metadata["delta.columnMapping.physicalName"] for name, field in found.items()}
+    assert names == {"id": "id", "s": "s", "s.a": "a", "s.b": "b", "day": "day"}
+    ids = sorted(field.metadata["delta.columnMapping.id"] for field in found.values())
+    assert ids == [1, 2, 3, 4, 5]
+    assert snapshot.configuration["delta.columnMapping.maxColumnId"] == "5"
+    assert rows_of(table) == before
+    dv.write_table(table, ROWS, mode="append")
+    assert len(rows_of(table)) == 4
+
+
+def test_leftovers_of_a_mapping_keep_a_table_from_beginning_one(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.write_table(table, ROWS, configuration=COLUMN_MAPPING)
+
+    Table(Path(table)).edit(
+        "metaData", lambda metadata: metadata["configuration"].pop("delta.columnMapping.mode")
+    )
+    with pytest.raises(ProtocolError, match="has a physical name or an id"):
+        dv.set_properties(table, COLUMN_MAPPING)
+
+
+def test_renamed_columns_keep_their_values_partitions_and_statistics(table: str):
+    """T11."""
+    dv.set_properties(table, {**COLUMN_MAPPING, "delta.dataSkippingStatsColumns": "ID, s.a"})
+    dv.add_columns(table, {"v": "variant"})
+    dv.rename_column(table, "DAY", "the day")
+    dv.rename_column(table, "s.a", "x.y")
+    dv.rename_column(table, "id", "number")
+    dv.rename_column(table, "v", "event")
+    snapshot = dv.load_snapshot(table)
+    assert snapshot.partition_columns == ("the day",)
+    assert snapshot.configuration["delta.dataSkippingStatsColumns"] == "number,s.`x.y`"
+    row = {"number": 3, "s": {"x.y": 3, "b": "z"}, "the day": "m", "event": '{"a":1}'}
+    dv.write_table(table, pa.Table.from_pylist([row]), mode="append", variant_columns=["event"])
+    assert rows_of(table, "number", "s", "`the day`", "to_json(event) as event") == [
+        {"number": 1, "s": {"x.y": 1, "b": "x"}, "the day": "m", "event": None},
+        {"number": 2, "s": None, "the day": "t", "event": None},
+        row,
+    ]
+    assert dv.read_table(table, where="number = 3", explain=True).files_read == 1
+    assert dv.read_table(table, where="`the day` = 't'").read_all().num_rows == 1
+    info = actions_of(table, 4)["commitInfo"]
+    assert (info["operation"], info["operationParameters"]) == (
+        "RENAME COLUMN",
+        {"oldColumnPath": "s.a", "newColumnPath": "s.x.y"},
+    )
+
+
+def test_a_dropped_column_is_not_read_again_under_its_name(table: str):
+    dv.set_properties(table, {**COLUMN_MAPPING, "delta.dataSkippingStatsColumns": "id,s"})
+    dv.drop_column(table, "s.a")
+    dv.drop_column(table, "id")
+    assert dv.load_snapshot(table).configuration["delta.dataSkippingStatsColumns"] == "s"
+    assert rows_of(table) == [{"s": None, "day": "t"}, {"s": {"b": "x"}, "day": "m"}]
+    dv.add_columns(table, {"id": "bigint", "s.a": "string"})
+    assert rows_of(table, "id", "s") == [{"id": None, "s": None}, {"id": None, "s": {"b": "x", "a": None}}]
+    assert dv.load_snapshot(table).configuration["delta.columnMapping.maxColumnId"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "sentence"),
+    [
+        (lambda t: dv.rename_column(t, "id", "S"), SchemaError, "differ at most by case"),
+        (lambda t: dv.rename_column(t, "nothing", "x"), SchemaError, "no column nothing"),
+        (lambda t: dv.rename_column(t, ("l", "element"), "x"), SchemaError, "part of an array"),
+        (lambda t: dv.drop_column(t, "day"), SchemaError, "is partitioned by day"),
+        (lambda t: dv.drop_column(t, "u.only"), SchemaError, "is the only one"),
+        (lambda t: dv.drop_column(t, "`"), SchemaError, "no name of a column"),
+    ],
+)
+def test_a_change_of_columns_that_cannot_be_is_refused(table: str, change, error, sentence):
+    dv.set_properties(table, COLUMN_MAPPING)
+    dv.add_columns(table, {"l": "array<int>", "u": "struct<only:int>"})
+    with pytest.raises(error, match=sentence):
+        change(table)
+    assert dv.load_snapshot(table).version == 2
+
+
+@pytest.mark.parametrize(
+    "change", [lambda t: dv.rename_column(t, "id", "x"), lambda t: dv.drop_column(t, "id")]
+)
+def test_without_mapping_columns_keep_their_names(table: str, change):
+    with pytest.raises(UnsupportedFeatureError, match=r"delta\.columnMapping\.mode=name first"):
+        change(table)
+
+
+def test_the_last_column_beside_the_partitions_stays(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.write_table(table, ROWS.select(["id", "day"]), partition_by="day", configuration=COLUMN_MAPPING)
+    with pytest.raises(SchemaError, match="besides its partition columns"):
+        dv.drop_column(table, "id")
+
+
+def test_a_column_that_a_table_is_clustered_by_stays(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.write_table(table, ROWS, configuration=COLUMN_MAPPING)
+    physical = fields_by_name(table)["s.a"].metadata["delta.columnMapping.physicalName"]
+    parent = fields_by_name(table)["s"].metadata["delta.columnMapping.physicalName"]
+    domain = {"clusteringColumns": [[parent, physical]], "domainName": "delta.clustering"}
+
+    planted = Table(Path(table))
+    action = {"domain": "delta.clustering", "configuration": json.dumps(domain), "removed": False}
+    planted.rewrite([*planted.actions(), {"domainMetadata": action}])
+    for column in ("s.a", "s"):
+        with pytest.raises(SchemaError, match="is clustered by"):
+            dv.drop_column(table, column)
+    dv.drop_column(table, "s.b")
+    dv.rename_column(table, "s.a", "c")
+
+
+@pytest.mark.parametrize(
+    ("check", "column", "free"),
+    [
+        ("id > 0 and s.b is not null", "s", "day"),
+        ("length(S.b) > 0", "s.a", "id"),
+        ("s.b <> 'id'", "s.b", "s.a"),
+    ],
+)
+def test_a_column_that_a_constraint_reads_stays(tmp_path: Path, check: str, column: str, free: str):
+    table = str(tmp_path / "t")
+    dv.write_table(table, ROWS, configuration=COLUMN_MAPPING)
+    Table(Path(table)).set_property("delta.constraints.c", check)
+    with pytest.raises(SchemaError, match=r"the CHECK constraint c of .* reads it"):
+        dv.rename_column(table, column, "x")
+    dv.rename_column(table, free, "x")
+
+
+def test_deltalake_reads_a_table_whose_columns_were_added(table: str):
+    dv.add_columns(table, {"c": "int", "s.d": "string"})
+    dv.set_properties(table, {"delta.appendOnly": "true", "owner": "us"})
+    theirs = DeltaTable(table)
+    assert theirs.version() == 2
+    assert theirs.metadata().configuration == {"delta.appendOnly": "true", "owner": "us"}
+    columns = theirs.to_pyarrow_table().sort_by("id").to_pydict()
+    assert columns["c"] == [None, None]
+    assert columns["s"] == [{"a": 1, "b": "x", "d": None}, None]
+
+
+# Paths in schemas
+
+NAMES = st.sampled_from(["a", "b", "c", "A b"])
+
+
+def types() -> st.SearchStrategy[schema.DataType]:
+    leaves = st.sampled_from(["long", "variant", "decimal(9,2)"]).map(schema.PrimitiveType)
+
+    def nested(parts: st.SearchStrategy[schema.DataType]) -> st.SearchStrategy[schema.DataType]:
+        fields = st.dictionaries(NAMES, parts, min_size=1, max_size=3).map(
+            lambda found: schema.StructType(tuple(schema.StructField(*each) for each in found.items()))
+        )
+        return st.one_of(fields, parts.map(schema.ArrayType), st.builds(schema.MapType, parts, parts))
+
+    return st.recursive(leaves, nested, max_leaves=8)
+
+
+@settings(max_examples=100, deadline=None)
+@given(types())
+def test_editing_a_part_by_its_path_changes_that_part_alone(data_type: schema.DataType):
+    columns = schema.StructType((schema.StructField("top", data_type),))
+    binary = schema.PrimitiveType("binary")
+    for path, _ in schema.fields_of(columns):
+        assert schema.resolve(columns, tuple(step.upper() for step in path)) == path
+        edited = schema.edit_type(columns, path, lambda _: binary)
+        assert schema.type_at(edited, path) == binary
+        assert schema.edit_type(edited, path, lambda _, at=path: schema.type_at(columns, at)) == columns
+        assert schema.split_at_field(columns, path) == (path, ())
+        if isinstance(schema.type_at(columns, path), schema.ArrayType):
+            assert schema.split_at_field(columns, (*path, "element")) == (path, ("element",))
+
+
+def test_features_are_added_with_those_that_they_require(table: str):
+    protocol = dv.load_snapshot(table).protocol
+    added = features.with_features(protocol, ["rowTracking"])
+    assert set(added.writer_features) == {"rowTracking", "domainMetadata", "appendOnly", "invariants"}
+    assert features.with_features(added, ["rowTracking", "invariants"]) is added

@@ -1,0 +1,414 @@
+"""Constraints, generated columns and defaults: new rows of every flow are held against them."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from planting import Table
+
+import delta_variant as dv
+from delta_variant.errors import (
+    CastError,
+    CommitConflictError,
+    ConstraintViolationError,
+    ExpressionError,
+    InvalidJsonError,
+    SchemaError,
+    UnsupportedFeatureError,
+)
+
+ROWS = pa.table({"id": [1, 2], "amount": [5, 6], "event": ['{"n": 1}', '{"n": 2}']})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Return a table of two rows."""
+    uri = str(tmp_path / "t")
+    dv.write_table(uri, ROWS, variant_columns=["event"])
+    return uri
+
+
+def planted(path: Path, columns: pa.Table, metadata: dict[str, dict[str, Any]], **options: Any) -> str:
+    """Write an empty table whose columns then have field metadata, and return where it is."""
+    dv.write_table(path, columns.slice(0, 0), **options)
+
+    def change(document: dict[str, Any]) -> None:
+        for field in document["fields"]:
+            field["metadata"].update(metadata.get(field["name"], {}))
+            field["nullable"] = not field["metadata"].pop("not null", False)
+
+    Table(path).edit_schema(change)
+    return str(path)
+
+
+def rows_of(table: str, *columns: str) -> list[dict[str, Any]]:
+    return sorted(dv.read_table(table, columns=list(columns) or None).read_all().to_pylist(), key=str)
+
+
+def files_of(table: str) -> set[Path]:
+    return {path for path in Path(table).rglob("*") if path.is_file()}
+
+
+# CHECK constraints
+
+
+def test_a_constraint_goes_to_the_properties_and_its_feature_to_the_protocol(table: str):
+    assert dv.add_constraint(table, "Positive", "amount > 0") == 1
+    snapshot = dv.load_snapshot(table)
+    assert snapshot.configuration["delta.constraints.positive"] == "amount > 0"
+    assert "checkConstraints" in snapshot.protocol.writer_features
+    with pytest.raises(SchemaError, match="has a constraint POSITIVE already"):
+        dv.add_constraint(table, "POSITIVE", "id > 0")
+    assert dv.drop_constraint(table, "positive") == 2
+    assert "delta.constraints.positive" not in dv.load_snapshot(table).configuration
+    with pytest.raises(SchemaError, match="has no constraint positive"):
+        dv.drop_constraint(table, "positive")
+
+
+@pytest.mark.parametrize(
+    ("check", "error", "sentence"),
+    [
+        ("amount > 5", ConstraintViolationError, r"the CHECK constraint c, amount > 5: amount = 5"),
+        ("event:n::int <> 2", ConstraintViolationError, r"event:n::int = 2"),
+        # NULL is not true (PROTOCOL.md, "CHECK Constraints").
+        ("event:x::int > 0", ConstraintViolationError, r"event:x::int = NULL"),
+        ("amount", ExpressionError, "where takes a condition"),
+        ("nothing > 1", ExpressionError, "nothing"),
+        ("length(id) > 1", ExpressionError, "not supported"),
+    ],
+)
+def test_a_constraint_that_is_not_true_of_all_rows_is_not_added(table: str, check: str, error, sentence: str):
+    with pytest.raises(error, match=sentence):
+        dv.add_constraint(table, "c", check)
+    assert dv.load_snapshot(table).version == 0
+
+
+def test_rows_that_come_in_between_have_to_be_checked(table: str, monkeypatch: pytest.MonkeyPatch):
+    from delta_variant.alter import alteration
+
+    def first_append(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        dv.write_table(table, pa.table({"amount": [-1]}), mode="append")
+        return write(*arguments, **options)
+
+    write = alteration.commit.replace_files
+    monkeypatch.setattr(alteration.commit, "replace_files", first_append)
+    with pytest.raises(CommitConflictError, match="added rows that this operation may have to see"):
+        dv.add_constraint(table, "c", "amount > 0")
+
+
+def test_deleted_rows_need_not_fulfil_a_constraint(table: str):
+    dv.delete(table, "amount = 5")
+    assert dv.add_constraint(table, "c", "amount = 6") == 2
+
+
+@pytest.fixture
+def constrained(table: str) -> str:
+    """Return a table with constraints over a column and a path."""
+    dv.add_constraint(table, "positive", "amount > 0")
+    dv.add_constraint(table, "n", "event:n::int is not null and event:n::int < 100")
+    return table
+
+
+def source(**columns: Any) -> pa.Table:
+    return pa.table({name: [value] for name, value in columns.items()})
+
+
+def merge_insert(table: str) -> None:
+    rows = source(id=9, amount=-1, event='{"n": 1}')
+    dv.merge(
+        table, rows, "target.id = source.id", variant_columns=["event"]
+    ).when_not_matched_insert_all().execute()
+
+
+def merge_update(table: str) -> None:
+    rows = source(id=2, amount=0)
+    dv.merge(table, rows, "target.id = source.id").when_matched_update({"amount": "source.amount"}).execute()
+
+
+BREAKING = {
+    "append": lambda t: dv.write_table(
+        t, source(id=9, amount=0, event='{"n": 1}'), mode="append", variant_columns=["event"]
+    ),
+    "null": lambda t: dv.write_table(
+        t, source(id=9, event='{"n": 1}'), mode="append", variant_columns=["event"]
+    ),
+    "path": lambda t: dv.write_table(
+        t, source(amount=1, event='{"n": 100}'), mode="append", variant_columns=["event"]
+    ),
+    "overwrite": lambda t: dv.write_table(t, source(amount=-1), mode="overwrite"),
+    "replace where": lambda t: dv.write_table(
+        t, source(id=1, amount=-1), mode="overwrite", predicate="id = 1"
+    ),
+    "update": lambda t: dv.update(t, {"amount": "amount - 6"}),
+    "update of a path": lambda t: dv.update(t, {"event:n": None}, "id = 2"),
+    "merge insert": merge_insert,
+    "merge update": merge_update,
+}
+
+
+@pytest.mark.parametrize("flow", BREAKING)
+def test_a_flow_that_would_break_a_constraint_commits_nothing(constrained: str, flow: str):
+    before = files_of(constrained)
+    with pytest.raises(ConstraintViolationError, match="violates the CHECK constraint"):
+        BREAKING[flow](constrained)
+    assert files_of(constrained) == before
+
+
+def test_flows_that_keep_the_constraints_go_through(constrained: str):
+    dv.write_table(
+        constrained, source(id=3, amount=7, event='{"n": 3}'), mode="append", variant_columns=["event"]
+    )
+    dv.update(constrained, {"amount": "amount + 1", "event:n": "id + 10"}, "id > 1")
+    rows = source(id=4, amount=1, event='{"n": 4}')
+    merge = dv.merge(constrained, rows, "target.id = source.id", variant_columns=["event"])
+    merge.when_not_matched_insert_all().execute()
+    dv.delete(constrained, "id = 1")
+    dv.optimize(constrained)
+    assert rows_of(constrained, "id", "amount", "event:n::int as n") == [
+        {"id": 2, "amount": 7, "n": 12},
+        {"id": 3, "amount": 8, "n": 13},
+        {"id": 4, "amount": 1, "n": 4},
+    ]
+
+
+def test_the_error_names_file_line_constraint_and_values(constrained: str, tmp_path: Path):
+    dv.drop_constraint(constrained, "positive")
+    file = tmp_path / "new.ndjson"
+    file.write_text('{"n": 1}\n\n{"n": "7", "m": 1}\n{"n": 100}\n')
+    with pytest.raises(
+        ConstraintViolationError,
+        match=r"new.ndjson, line 4 violates the CHECK constraint n, event:n::int is .*: event:n::int = 100",
+    ):
+        dv.write_table(constrained, dv.read_json_lines(file, column="event"), mode="append")
+    rows = pa.table({"amount": [1, 2, 3], "event": ['{"n": 1}', '{"n": 2}', None]})
+    with pytest.raises(ConstraintViolationError, match="row 2 of what is written"):
+        dv.write_table(constrained, rows, mode="append", variant_columns=["event"])
+
+
+def test_text_that_is_no_json_is_judged_as_what_becomes_of_it(constrained: str, tmp_path: Path):
+    rows = pa.table({"amount": [1, 2], "event": ['{"n": 1}', "{"]})
+    options: dict[str, Any] = {"mode": "append", "variant_columns": ["event"]}
+    with pytest.raises(InvalidJsonError):
+        dv.write_table(constrained, rows, **options)
+    with pytest.raises(ConstraintViolationError, match=r"row 1 .* event:n::int = NULL"):
+        dv.write_table(constrained, rows, on_invalid="null", **options)
+    result = dv.write_table(constrained, rows, on_invalid="reject", rejects=tmp_path / "rejects", **options)
+    assert (result.rows, result.invalid) == (1, 1)
+
+
+def test_what_cannot_be_computed_names_the_constraint(constrained: str):
+    rows = source(amount=1, event='{"n": "x"}')
+    with pytest.raises(CastError, match="x"):
+        dv.write_table(constrained, rows, mode="append", variant_columns=["event"])
+
+
+def test_a_constraint_that_cannot_be_evaluated_refuses_every_new_row(table: str):
+    Table(Path(table)).set_property("delta.constraints.c", "length(amount) > 0")
+    flows = [
+        lambda: dv.write_table(table, ROWS, mode="append", variant_columns=["event"]),
+        lambda: dv.update(table, {"amount": "1"}),
+        lambda: dv.delete(table, "id = 1"),
+        lambda: dv.optimize(table),
+        lambda: dv.merge(table, ROWS, "target.id = source.id").when_matched_delete().execute(),
+    ]
+    before = files_of(table)
+    for flow in flows:
+        with pytest.raises(UnsupportedFeatureError, match=r"the CHECK constraint c, length\(amount\) > 0"):
+            flow()
+    assert files_of(table) == before
+    dv.drop_constraint(table, "c")
+    assert dv.write_table(table, ROWS, mode="append", variant_columns=["event"]).version == 2
+
+
+# Invariants
+
+
+def test_an_invariant_of_a_column_holds(tmp_path: Path):
+    """PROTOCOL.md, "Column Invariants"."""
+    invariant = json.dumps({"expression": {"expression": "x > 3"}})
+    table = planted(tmp_path / "t", pa.table({"x": [1]}), {"x": {"delta.invariants": invariant}})
+    dv.write_table(table, pa.table({"x": [4]}), mode="append")
+    for value in (3, None):
+        with pytest.raises(ConstraintViolationError, match="the invariant of the column x, x > 3: x = "):
+            dv.write_table(table, pa.table({"x": pa.array([5, value], pa.int64())}), mode="append")
+
+
+@pytest.mark.parametrize("text", ["{}", "x > 3", '{"expression":{"expression":"f(x)"}}'])
+def test_an_invariant_that_is_not_understood_refuses_the_append(tmp_path: Path, text: str):
+    table = planted(tmp_path / "t", pa.table({"x": [1]}), {"x": {"delta.invariants": text}})
+    with pytest.raises(UnsupportedFeatureError, match="the invariant of the column x"):
+        dv.write_table(table, pa.table({"x": [4]}), mode="append")
+
+
+# Generated columns
+
+GENERATED = {
+    "day": {"delta.generationExpression": "CAST(at AS DATE)"},
+    "double": {"delta.generationExpression": "n * 2", "not null": True},
+    "user": {"delta.generationExpression": "event:user::string"},
+}
+COLUMNS = pa.table(
+    {
+        "at": pa.array([datetime(2026, 1, 1, 5)]),
+        "n": pa.array([1], pa.int32()),
+        "event": pa.array(['{"user": "x"}'], pa.json_()),
+        "day": pa.array([None], pa.date32()),
+        "double": pa.array([None], pa.int64()),
+        "user": pa.array([None], pa.string()),
+    }
+)
+GIVEN = ["at", "n", "event"]
+
+
+@pytest.fixture
+def generating(tmp_path: Path) -> str:
+    """Return an empty table, partitioned by a generated column, with others of a number and of a path."""
+    return planted(tmp_path / "t", COLUMNS, GENERATED, partition_by="day")
+
+
+def test_generated_columns_are_computed_where_the_data_has_none(generating: str):
+    dv.write_table(generating, COLUMNS.select(GIVEN), mode="append")
+    assert rows_of(generating, "day", "`double`", "user") == [
+        {"day": date(2026, 1, 1), "double": 2, "user": "x"}
+    ]
+    (path,) = Path(generating).glob("day=*/*.parquet")
+    assert path.parent.name == "day=2026-01-01"
+
+
+def test_given_values_have_to_be_what_the_expression_gives(generating: str):
+    """PROTOCOL.md, "Generated Columns": `(<value> <=> <generation expression>) IS TRUE`."""
+    right = {"day": [date(2026, 1, 1)], "double": [2], "user": ["x"]}
+    given = COLUMNS.select(GIVEN)
+    for name, values in right.items():
+        given = given.append_column(name, pa.array(values))
+    dv.write_table(generating, given, mode="append")
+    nulls = pa.table(
+        {"at": pa.nulls(1, pa.timestamp("us")), "n": pa.array([1], pa.int32()), "day": pa.nulls(1)}
+    )
+    dv.write_table(generating, nulls, mode="append")
+    for name, wrong in (("double", 3), ("user", None), ("day", date(2026, 1, 2))):
+        column = pa.array([wrong], COLUMNS.schema.field(name).type)
+        broken = given.set_column(given.schema.get_field_index(name), name, column)
+        with pytest.raises(ConstraintViolationError, match=f"the generation expression of the column {name}"):
+            dv.write_table(generating, broken, mode="append")
+
+
+def test_generated_columns_follow_the_columns_that_they_read(generating: str):
+    dv.write_table(generating, pa.concat_tables([COLUMNS.select(GIVEN)] * 2), mode="append")
+    dv.update(generating, {"n": "n + 1", "at": "timestamp_ntz '2027-05-05 00:00:00'", "event:user": "'y'"})
+    assert (
+        rows_of(generating, "day", "n", "`double`", "user")
+        == [{"day": date(2027, 5, 5), "n": 2, "double": 4, "user": "y"}] * 2
+    )
+    with pytest.raises(ConstraintViolationError, match="the generation expression of the column double"):
+        dv.update(generating, {"`double`": "7"})
+    dv.update(generating, {"`double`": "10", "n": "5"})
+    assert rows_of(generating, "`double`") == [{"double": 10}] * 2
+
+
+def test_a_merge_computes_generated_columns(generating: str):
+    dv.write_table(generating, COLUMNS.select(GIVEN), mode="append")
+    rows = pa.table({"key": [1, 8], "at": [datetime(2026, 3, 3)] * 2})
+    merge = dv.merge(generating, rows, "target.n = source.key")
+    merge = merge.when_matched_update({"n": "n + 1"})
+    merge.when_not_matched_insert({"n": "source.key", "at": "source.at"}).execute()
+    assert rows_of(generating, "n", "`double`", "day") == [
+        {"n": 2, "double": 4, "day": date(2026, 1, 1)},
+        {"n": 8, "double": 16, "day": date(2026, 3, 3)},
+    ]
+
+
+def test_a_predicate_of_an_overwrite_sees_generated_columns(generating: str):
+    dv.write_table(generating, COLUMNS.select(GIVEN), mode="append")
+    new = COLUMNS.select(GIVEN).set_column(1, "n", pa.array([7], pa.int32()))
+    dv.write_table(generating, new, mode="overwrite", predicate="day = date '2026-01-01'")
+    assert rows_of(generating, "`double`") == [{"double": 14}]
+
+
+def test_rows_whose_generated_columns_are_copied_stay(generating: str):
+    dv.write_table(generating, pa.concat_tables([COLUMNS.select(GIVEN)] * 3), mode="append")
+    dv.write_table(generating, COLUMNS.select(GIVEN), mode="append")
+    dv.delete(generating, "n = 2")
+    dv.optimize(generating)
+    assert rows_of(generating, "`double`", "user") == [{"double": 2, "user": "x"}] * 4
+
+
+def test_values_that_do_not_fit_name_the_column(generating: str):
+    big = COLUMNS.select(GIVEN).set_column(1, "n", pa.array([2**31 - 1], pa.int32()))
+    with pytest.raises(CastError, match="the value of the column double"):
+        dv.write_table(generating, big, mode="append")
+
+
+@pytest.mark.parametrize("text", ["uuid()", "nothing + 1", "year(at)"])
+def test_an_expression_that_cannot_be_evaluated_refuses_the_append(tmp_path: Path, text: str):
+    columns = COLUMNS.select(["at", "n"])
+    table = planted(tmp_path / "t", columns, {"n": {"delta.generationExpression": text}})
+    for rows in (columns, columns.select(["at"])):
+        with pytest.raises(UnsupportedFeatureError, match="the generation expression of the column n"):
+            dv.write_table(table, rows, mode="append")
+
+
+def test_a_generated_column_keeps_what_it_reads_in_the_schema(generating: str):
+    dv.set_properties(generating, {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"})
+    with pytest.raises(SchemaError, match="the generated column double"):
+        dv.drop_column(generating, "n")
+    with pytest.raises(SchemaError, match="the generated column user"):
+        dv.rename_column(generating, "event", "e")
+    with pytest.raises(SchemaError, match="the generated column double"):
+        dv.change_type(generating, "n", "bigint")
+    dv.rename_column(generating, "double", "twice")
+    dv.write_table(generating, COLUMNS.select(GIVEN), mode="append")
+    assert rows_of(generating, "twice") == [{"twice": 2}]
+
+
+# Defaults
+
+
+@pytest.fixture
+def with_defaults(tmp_path: Path) -> str:
+    """Return an empty table with defaults, one of which cannot be computed here."""
+    columns = pa.table(
+        {
+            "id": [1],
+            "n": pa.array([1], pa.int16()),
+            "s": ["x"],
+            "at": [datetime(2026, 1, 1)],
+            "v": pa.array(["1"], pa.json_()),
+        }
+    )
+    defaults = {
+        "n": {"CURRENT_DEFAULT": "40 + 2", "not null": True},
+        "s": {"CURRENT_DEFAULT": "'none'"},
+        "at": {"CURRENT_DEFAULT": "current_timestamp()"},
+        "v": {"CURRENT_DEFAULT": "NULL"},
+    }
+    return planted(tmp_path / "t", columns, defaults)
+
+
+def test_a_constant_default_is_the_value_of_an_absent_column(with_defaults: str):
+    at = pa.array([datetime(2026, 1, 1)] * 2)
+    dv.write_table(with_defaults, pa.table({"id": [1, 2], "s": [None, "y"], "at": at}), mode="append")
+    assert rows_of(with_defaults, "id", "n", "s", "to_json(v) as v") == [
+        {"id": 1, "n": 42, "s": None, "v": None},
+        {"id": 2, "n": 42, "s": "y", "v": None},
+    ]
+    rows = pa.table({"key": [3], "at": at.slice(1)})
+    merge = dv.merge(with_defaults, rows, "target.id = source.key")
+    merge.when_not_matched_insert({"id": "source.key", "at": "source.at"}).execute()
+    assert rows_of(with_defaults, "id", "n", "s")[2] == {"id": 3, "n": 42, "s": "none"}
+
+
+def test_a_default_that_cannot_be_computed_has_to_be_given(with_defaults: str):
+    before = files_of(with_defaults)
+    with pytest.raises(UnsupportedFeatureError, match=r"the default of the column at, current_timestamp\(\)"):
+        dv.write_table(with_defaults, pa.table({"id": [1]}), mode="append")
+    merge = dv.merge(with_defaults, pa.table({"key": [3]}), "target.id = source.key")
+    with pytest.raises(UnsupportedFeatureError, match="the default of the column at"):
+        merge.when_not_matched_insert({"id": "source.key"}).execute()
+    assert files_of(with_defaults) == before

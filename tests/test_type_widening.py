@@ -1,0 +1,292 @@
+"""Columns that become wider: what the schema records, and that files of the old type are read right."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from planting import Table
+
+import delta_variant as dv
+from delta_variant import schema
+from delta_variant.errors import ProtocolError, SchemaError, UnsupportedFeatureError
+from delta_variant.schema import PrimitiveType
+
+WIDENING = {"delta.enableTypeWidening": "true"}
+FLOAT = float(np.float32(0.1))
+
+# The columns of PROTOCOL.md, "Type Widening", with values at the ends of their types.
+BEFORE: dict[str, Any] = {
+    "byte_long": pa.array([-128, 127, None], pa.int8()),
+    "short_integer": pa.array([-32768, 32767, 0], pa.int16()),
+    "integer_double": pa.array([-(2**31), 2**31 - 1, 7], pa.int32()),
+    "integer_decimal": pa.array([-(2**31), 2**31 - 1, 7], pa.int32()),
+    "long_decimal": pa.array([-(2**63), 2**63 - 1, 7], pa.int64()),
+    "float_double": pa.array([0.1, -2.25, None], pa.float32()),
+    "date_timestamp": pa.array([date(1960, 5, 5), date(2024, 2, 29), None], pa.date32()),
+    "decimal": pa.array([Decimal("-9999.99"), Decimal("1.25"), None], pa.decimal128(6, 2)),
+    "elements": pa.array([[1, None], [], None], pa.list_(pa.int16())),
+    "values": pa.array([[("a", date(2020, 1, 1))], [], None], pa.map_(pa.string(), pa.date32())),
+    "s": pa.array([{"x": 0.1}, {"x": 2.0}, None], pa.struct([("x", pa.float32())])),
+}
+CHANGES = {
+    "byte_long": "bigint",
+    "short_integer": "int",
+    "integer_double": "double",
+    "integer_decimal": "decimal(12,2)",
+    "long_decimal": "decimal(22,2)",
+    "float_double": "double",
+    "date_timestamp": "timestamp_ntz",
+    "decimal": "decimal(10,4)",
+    "elements.element": "bigint",
+    "values.value": "timestamp_ntz",
+    "s.x": "double",
+}
+AFTER: dict[str, list[Any]] = {
+    "byte_long": [-128, 127, None],
+    "short_integer": [-32768, 32767, 0],
+    "integer_double": [-(2.0**31), 2.0**31 - 1, 7.0],
+    "integer_decimal": [Decimal("-2147483648.00"), Decimal("2147483647.00"), Decimal("7.00")],
+    "long_decimal": [Decimal(-(2**63)), Decimal(2**63 - 1), Decimal(7)],
+    "float_double": [FLOAT, -2.25, None],
+    "date_timestamp": [datetime(1960, 5, 5), datetime(2024, 2, 29), None],
+    "decimal": [Decimal("-9999.9900"), Decimal("1.2500"), None],
+    "elements": [[1, None], [], None],
+    "values": [[("a", datetime(2020, 1, 1))], [], None],
+    "s": [{"x": FLOAT}, {"x": 2.0}, None],
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Return a table with a column for each change that there is."""
+    uri = str(tmp_path / "t")
+    dv.write_table(uri, pa.table({"id": [0, 1, 2], **BEFORE}), configuration=WIDENING)
+    return uri
+
+
+def widen(table: str) -> None:
+    for column, new_type in CHANGES.items():
+        dv.change_type(table, column, new_type)
+
+
+def ids(table: str, where: str) -> list[int]:
+    return sorted(dv.read_table(table, columns=["id"], where=where).read_all()["id"].to_pylist())
+
+
+def test_files_of_the_old_types_are_read_in_the_new_ones(table: str):
+    widen(table)
+    read = dv.read_table(table).read_all()
+    assert read.drop_columns(["id"]).to_pydict() == AFTER
+    assert read.schema.field("integer_decimal").type == pa.decimal128(12, 2)
+    assert read.schema.field("elements").type.value_type == pa.int64()
+
+
+@pytest.mark.parametrize("file_of_the_log", ["commit", "checkpoint"])
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("byte_long = 127", [1]),
+        ("byte_long > 127", []),
+        ("short_integer < -32767", [0]),
+        ("integer_double = 2147483647", [1]),
+        ("integer_double > 2147483647.5e0", []),
+        ("integer_decimal = 2147483647.00", [1]),
+        ("integer_decimal < -2147483648.00", []),
+        ("long_decimal = 9223372036854775807", [1]),
+        ("float_double > 0.1e0", [0]),
+        (f"float_double = {FLOAT!r}", [0]),
+        ("date_timestamp = timestamp_ntz '1960-05-05 00:00:00'", [0]),
+        ("date_timestamp < timestamp_ntz '1960-05-05 00:00:00'", []),
+        ("date_timestamp > timestamp_ntz '2024-02-28 23:59:59.999999'", [1]),
+        ("decimal = 1.25", [1]),
+        ("decimal < -9999.9899", [0]),
+        ("s.x > 0.1e0", [0, 1]),
+        ("s.x > 0.2e0", [1]),
+    ],
+)
+def test_skipping_by_statistics_of_the_old_type_loses_no_row(
+    table: str, where: str, expected: list[int], file_of_the_log: str
+):
+    if file_of_the_log == "checkpoint":
+        dv.set_properties(
+            table, {"delta.checkpointInterval": "1", "delta.checkpoint.writeStatsAsStruct": "true"}
+        )
+    widen(table)
+    assert ids(table, where) == expected
+
+
+def test_files_beyond_the_bounds_are_skipped_still(table: str):
+    widen(table)
+    for where in ("integer_decimal > 2147483648", "date_timestamp > timestamp_ntz '2024-03-01 00:00:00'"):
+        assert dv.read_table(table, where=where, explain=True).files_read == 0
+
+
+def test_statistics_in_the_digits_of_a_float_are_bounds_of_the_double(tmp_path: Path):
+    """Spark writes 0.1 for the float 0.1, which as a double is above 0.1."""
+    path = tmp_path / "t"
+    dv.write_table(path, pa.table({"f": pa.array([0.1, 0.3], pa.float32())}), configuration=WIDENING)
+    Table(path).edit_stats(lambda each: each.update(minValues={"f": 0.1}, maxValues={"f": 0.3}))
+    dv.change_type(path, "f", "double")
+    third = float(np.float32(0.3))
+    assert third > 0.3
+    assert dv.read_table(path, where=f"f = {third!r}").read_all().num_rows == 1
+    for where in ("f = 0.31e0", "f < 0.09e0"):
+        assert dv.read_table(path, where=where, explain=True).files_read == 0
+
+
+def test_rows_of_both_types_are_changed_optimized_and_audited(table: str):
+    widen(table)
+    new = {"id": 3, "byte_long": 2**40, "float_double": 0.1, "date_timestamp": datetime(2024, 2, 29, 1)}
+    dv.write_table(table, pa.Table.from_pylist([new]), mode="append")
+    dv.update(table, {"short_integer": "100000"}, "integer_double < 0 or id = 3")
+    dv.delete(table, "id = 1")
+    dv.optimize(table)
+    assert ids(table, "short_integer = 100000") == [0, 3]
+    assert ids(table, "byte_long = 1099511627776 and date_timestamp is not null") == [3]
+    assert dv.audit_table(table, data=True).findings == ()
+
+
+def test_a_partition_column_is_read_in_its_new_type(tmp_path: Path):
+    table = str(tmp_path / "t")
+    rows = {
+        "id": [1, 2, 3],
+        "i": pa.array([1, 2, None], pa.int16()),
+        "d": pa.array([date(2020, 1, 1), None, date(2021, 1, 1)]),
+    }
+    dv.write_table(table, pa.table(rows), partition_by=["i", "d"], configuration=WIDENING)
+    dv.change_type(table, "i", "decimal(12,1)")
+    dv.change_type(table, "d", "timestamp_ntz")
+    dv.write_table(
+        table,
+        pa.table({"id": [4], "i": [Decimal("1.5")], "d": [datetime(2020, 1, 1, 2)]}),
+        mode="append",
+    )
+    read = dv.read_table(table).read_all().sort_by("id").to_pydict()
+    assert read["i"] == [Decimal("1.0"), Decimal("2.0"), None, Decimal("1.5")]
+    assert read["d"] == [datetime(2020, 1, 1), None, datetime(2021, 1, 1), datetime(2020, 1, 1, 2)]
+    assert ids(table, "i = 1") == [1]
+    assert ids(table, "d >= timestamp_ntz '2020-01-01 00:00:00' and i < 2") == [1, 4]
+
+
+def test_changes_are_on_record_at_the_nearest_field(table: str):
+    """PROTOCOL.md, "Type Change Metadata"."""
+    dv.change_type(table, "byte_long", "smallint")
+    widen(table)
+    found = {".".join(path): field for path, field in schema.fields_of(dv.load_snapshot(table).schema)}
+    assert {name: field.metadata["delta.typeChanges"] for name, field in found.items() if field.metadata} == {
+        "byte_long": [
+            {"fromType": "byte", "toType": "short"},
+            {"fromType": "short", "toType": "long"},
+        ],
+        "short_integer": [{"fromType": "short", "toType": "integer"}],
+        "integer_double": [{"fromType": "integer", "toType": "double"}],
+        "integer_decimal": [{"fromType": "integer", "toType": "decimal(12,2)"}],
+        "long_decimal": [{"fromType": "long", "toType": "decimal(22,2)"}],
+        "float_double": [{"fromType": "float", "toType": "double"}],
+        "date_timestamp": [{"fromType": "date", "toType": "timestamp_ntz"}],
+        "decimal": [{"fromType": "decimal(6,2)", "toType": "decimal(10,4)"}],
+        "elements": [{"fromType": "short", "toType": "long", "fieldPath": "element"}],
+        "values": [{"fromType": "date", "toType": "timestamp_ntz", "fieldPath": "value"}],
+        "s.x": [{"fromType": "float", "toType": "double"}],
+    }
+
+
+def test_a_type_with_a_feature_of_its_own_gives_the_protocol_that(table: str):
+    assert "timestampNtz" not in dv.load_snapshot(table).protocol.reader_features
+    dv.change_type(table, "date_timestamp", "timestamp_ntz")
+    assert {"timestampNtz", "typeWidening"} <= set(dv.load_snapshot(table).protocol.reader_features)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "widens"),
+    [
+        ("byte", "byte", False),
+        ("byte", "long", True),
+        ("long", "integer", False),
+        ("long", "double", False),
+        ("integer", "float", False),
+        ("integer", "decimal(10,0)", True),
+        ("integer", "decimal(10,1)", False),
+        ("byte", "decimal(3,0)", False),
+        ("long", "decimal(20,0)", True),
+        ("long", "decimal(19,0)", False),
+        ("decimal(6,2)", "decimal(7,2)", True),
+        ("decimal(6,2)", "decimal(7,3)", True),
+        ("decimal(6,2)", "decimal(7,4)", False),
+        ("decimal(6,2)", "decimal(6,2)", False),
+        ("decimal(6,2)", "decimal(8,1)", False),
+        ("double", "decimal(38,18)", False),
+        ("date", "timestamp", False),
+        ("date", "timestamp_ntz", True),
+        ("string", "variant", False),
+        ("long", "variant", False),
+    ],
+)
+def test_only_the_changes_of_the_protocol_widen(before: str, after: str, widens: bool):
+    assert schema.is_widening(PrimitiveType(before), PrimitiveType(after)) is widens
+
+
+@pytest.mark.parametrize(
+    ("column", "new_type", "error", "sentence"),
+    [
+        ("long_decimal", "double", SchemaError, "cannot go from long to double"),
+        ("elements", "array<bigint>", SchemaError, "cannot go from array<short>"),
+        ("s", "variant", SchemaError, "to variant"),
+        ("nothing", "bigint", SchemaError, "no column nothing"),
+    ],
+)
+def test_other_changes_are_refused(table: str, column: str, new_type: str, error, sentence: str):
+    """T10: nothing becomes a Variant."""
+    with pytest.raises(error, match=sentence):
+        dv.change_type(table, column, new_type)
+    assert dv.load_snapshot(table).version == 0
+
+
+def test_a_table_that_does_not_enable_it_keeps_its_types(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.write_table(table, pa.table({"i": pa.array([1], pa.int32())}))
+    with pytest.raises(ProtocolError, match=r"set delta\.enableTypeWidening=true first"):
+        dv.change_type(table, "i", "bigint")
+    dv.set_properties(table, {"delta.feature.typeWidening-preview": "supported", **WIDENING})
+    with pytest.raises(UnsupportedFeatureError, match="preview"):
+        dv.change_type(table, "i", "bigint")
+    dv.set_properties(table, {"delta.feature.typeWidening": "supported"})
+    assert dv.change_type(table, "i", "int") == 2  # what is so already
+    dv.change_type(table, "i", "bigint")
+    assert dv.read_table(table).read_all().schema.field("i").type == pa.int64()
+
+
+def test_a_change_on_record_that_the_protocol_does_not_have_is_not_read(tmp_path: Path):
+    """PROTOCOL.md, "Reader Requirements for Type Widening"."""
+    path = tmp_path / "t"
+    dv.write_table(path, pa.table({"i": [1]}), configuration=WIDENING)
+
+    def change(document: dict[str, Any]) -> None:
+        document["fields"][0]["metadata"] = {
+            "delta.typeChanges": [{"fromType": "string", "toType": "long", "tableVersion": 1}]
+        }
+
+    Table(path).edit_schema(change)
+    with pytest.raises(UnsupportedFeatureError, match="i was changed from string to long"):
+        dv.read_table(path)
+    with pytest.raises(UnsupportedFeatureError, match="i was changed from string to long"):
+        dv.delete(path, "i = 1")
+
+
+def test_records_of_changes_outlive_other_changes_of_the_schema(table: str):
+    dv.change_type(table, "decimal", "decimal(10,4)")
+    dv.set_properties(table, {"delta.columnMapping.mode": "name"})
+    dv.rename_column(table, "decimal", "d")
+    dv.add_columns(table, {"more": "int"})
+    text = dv.load_snapshot(table).metadata.schema_string
+    (field,) = [each for each in json.loads(text)["fields"] if each["name"] == "d"]
+    assert field["metadata"]["delta.typeChanges"] == [{"fromType": "decimal(6,2)", "toType": "decimal(10,4)"}]
+    dv.change_type(table, "d", "decimal(38,10)")
+    assert ids(table, "d = 1.25") == [1]
