@@ -66,23 +66,29 @@ def optimize(table: Path) -> None:
 
 def repair(table: Path) -> None:
     """Commit all files once more, as a repair does."""
-    commit = sorted((table / "_delta_log").glob("*.json"))[-1]
-    adds = [json.loads(line) for path in commits(table) for line in path.read_text("utf-8").splitlines()]
-    again = [{"add": {**line["add"], "dataChange": False}} for line in adds if "add" in line]
-    info = {"commitInfo": {"operation": "REPAIR", "isBlindAppend": False, "inCommitTimestamp": FAR}}
-    text = "".join(json.dumps(line) + "\n" for line in (info, *again))
-    (commit.parent / f"{int(commit.stem) + 1:020}.json").write_text(text, "utf-8")
+    adds = [line["add"] for line in lines(table) if "add" in line]
+    commit_by_hand(table, *({"add": {**add, "dataChange": False}} for add in adds))
 
 
 FAR = 1 << 42
 """A time that no clock shows for a hundred years."""
 
 
-def set_domain(table: Path) -> None:
-    info = {"commitInfo": {"operation": "SET DOMAIN", "inCommitTimestamp": FAR}}
-    domain = {"domainMetadata": {"domain": "app.example", "configuration": "{}", "removed": False}}
-    text = "".join(json.dumps(line) + "\n" for line in (info, domain))
+def commit_by_hand(table: Path, *actions: dict[str, Any]) -> None:
+    info = {"commitInfo": {"operation": "ANOTHER", "inCommitTimestamp": FAR}}
+    text = "".join(json.dumps(action) + "\n" for action in (info, *actions))
     (table / log.commit_file_name(len(commits(table)))).write_text(text, "utf-8")
+
+
+def set_domain(table: Path) -> None:
+    domain = {"domain": "app.example", "configuration": "{}", "removed": False}
+    commit_by_hand(table, {"domainMetadata": domain})
+
+
+def set_protocol(table: Path) -> None:
+    (protocol,) = (line["protocol"] for line in lines(table) if "protocol" in line)
+    added = {name: [*protocol[name], "vacuumProtocolCheck"] for name in ("readerFeatures", "writerFeatures")}
+    commit_by_hand(table, {"protocol": {**protocol, **added}})
 
 
 def set_metadata(table: Path) -> None:
@@ -92,6 +98,11 @@ def set_metadata(table: Path) -> None:
 
 def commits(table: Path) -> list[Path]:
     return sorted((table / "_delta_log").glob("*.json"))
+
+
+def lines(table: Path) -> list[dict[str, Any]]:
+    """Return all actions of the log, each under its name."""
+    return [json.loads(line) for path in commits(table) for line in path.read_text("utf-8").splitlines()]
 
 
 def state(table: Path) -> dict[int, str | None]:
@@ -132,7 +143,7 @@ def assert_sound(table: Path) -> None:
     """No finding, no file that is not in the log, ids of rows once, times of commits that grow."""
     assert dv.audit_table(str(table), data=True).is_clean
     snapshot = log.load_snapshot(table)
-    actions = [json.loads(line) for path in commits(table) for line in path.read_text("utf-8").splitlines()]
+    actions = lines(table)
     named = {body["path"] for each in actions for kind, body in each.items() if kind in ("add", "cdc")}
     assert {path.relative_to(table).as_posix() for path in table.rglob("*.parquet")} == named
     times = [each["commitInfo"]["inCommitTimestamp"] for each in actions if "commitInfo" in each]
@@ -159,24 +170,28 @@ FIRST: dict[str, Operation] = {
     "delete in a file that is read": delete("id = 0"),
     "delete in another file": delete("id = 10"),
     "update in another file": update("id = 11"),
+    "merge of a row that matches": merge(30),
     "optimize": optimize,
     "repair": repair,
     "other domain": set_domain,
     "schema": set_metadata,
+    "protocol": set_protocol,
 }
 READS_A_FILE = ("delete", "update", "merge", "overwrite")
 
 
 def expected(operation: str, first: str, isolation: str) -> str | None:
     """Return what is in the way of an operation, None where it goes through."""
-    if first == "schema":
-        return "changed the metadata"
+    if first in ("schema", "protocol"):
+        return "changed the metadata" if first == "schema" else "changed the protocol"
     if operation == "append":
         return None
     if first == "append of a row that matches" and operation != "optimize":
         return "added rows" if isolation == "Serializable" else None
     if first == "append of other rows" and operation == "overwrite all":
         return "added rows" if isolation == "Serializable" else None
+    if first == "merge of a row that matches" and operation in ("merge", "overwrite all"):
+        return "added rows"  # No blind append: it read the table, too.
     if first in ("delete in a file that is read", "optimize"):
         return "removed"
     if first in ("delete in another file", "update in another file"):
@@ -211,3 +226,26 @@ def test_the_second_writer_goes_through_as_alone_or_not_at_all(
     assert_sound(table)
     domains = set(log.load_snapshot(table).domain_metadata)
     assert domains == {"delta.rowTracking", *(["app.example"] if first == "other domain" else [])}
+
+
+@pytest.mark.parametrize("application", ["ours", "another"])
+def test_two_writes_of_one_application_are_not_both_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, application: str
+):
+    table = new_table(tmp_path / "t", "Serializable")
+
+    def write(txn: tuple[str, int], number: int, **options: Any) -> Operation:
+        return lambda table: dv.write_table(
+            str(table), rows(number), variant_columns=["event"], txn=txn, **options
+        )
+
+    second = write(("ours", 1), 1, mode="overwrite", predicate="id = 1")
+    first = write((application, 1), 70, mode="append")
+    reason = run_second(table, second, first, monkeypatch)
+    if application == "ours":
+        assert reason is not None
+        assert "has a transaction of the same application ours" in reason
+    else:
+        assert reason is None
+    assert 70 in state(table)
+    assert_sound(table)
