@@ -22,6 +22,8 @@ TITLES = {
     "json": "all rows to JSON text",
     "stats": "statistics from data, leaf values for rows",
     "selective": "a query that 1 % of the files can match",
+    "delete": "1 row in 100 deleted, all of 16 files rewritten",
+    "optimize": "100 files written as few",
     "load": "log of 1,000,000 files to a snapshot",
     "plan": "the same, and files picked by a path",
 }

@@ -62,6 +62,12 @@ SELECTIVE = (
     *(Flow("selective", name, name, "sorted") for name in (OURS, "duckdb", "spark", "sail", "delta-spark")),
     Flow("selective", ON_SPARK, "ours-on-spark", "sorted"),
 )
+COMMITS = {"sixteen": 16, "hundred": 100}
+REWRITES = tuple(
+    Flow(work, name, engine, source)
+    for work, source in (("delete", "sixteen"), ("optimize", "hundred"))
+    for name, engine in ((OURS, "ours"), ("deltalake, unshredded", "deltalake"))
+)
 # Files take the place of rows.
 LOADS = (
     Flow("load", OURS, "ours", "log"),
@@ -70,7 +76,7 @@ LOADS = (
     Flow("plan", OURS, "ours", "log"),
     Flow("plan", "deltalake, its load", "deltalake", "log"),
 )
-FLOWS = (*WRITES, *COUNTS, *TEXTS, *STATS, *SELECTIVE, *LOADS)
+FLOWS = (*WRITES, *COUNTS, *TEXTS, *STATS, *SELECTIVE, *REWRITES, *LOADS)
 TARGETS = (
     Target("rows per CPU-second", "write", OURS, "rows_per_cpu_second", 400_000, at_least=True),
     Target(
@@ -96,6 +102,8 @@ TARGETS = (
 LEADS = (
     Lead("write", ON_SPARK, "spark", 3),
     Lead("selective", ON_SPARK, "delta-spark", 5),
+    Lead("delete", OURS, "deltalake, unshredded", 1),
+    Lead("optimize", OURS, "deltalake, unshredded", 1),
 )
 
 
@@ -152,6 +160,9 @@ def generate_sources(rows: int, names: set[str]) -> dict[str, Path]:
     if "sorted" in names:
         sources["sorted"] = CACHE / f"sorted-{rows}"
         _generate(sources["sorted"], "generate_sorted.py", str(CACHE / f"clean-{rows}.ndjson"))
+    for name in COMMITS.keys() & names:
+        sources[name] = CACHE / f"{name}-{rows}"
+        _generate(sources[name], "generate_rewrites.py", str(sources["events"]), str(COMMITS[name]))
     if "log" in names:
         sources["log"] = CACHE / f"log-{generate_log.FILES}"
         _generate(sources["log"], "generate_log.py", str(generate_log.FILES))
@@ -202,6 +213,8 @@ def _run(flow: Flow, source: Path) -> Outcome:
         script = "planning.py" if flow.source == "log" else "read.py"
         return run_worker(HERE / script, flow.engine, flow.work, str(source))
     target = CACHE / "out" / flow.name.replace(" ", "_")
+    if flow.source in COMMITS:
+        return run_worker(HERE / "rewrite.py", flow.engine, flow.work, str(source), f"{target}_{flow.work}")
     if flow.work != "write":
         return run_worker(HERE / "read.py", flow.engine, flow.work, str(target))
     shutil.rmtree(target, ignore_errors=True)

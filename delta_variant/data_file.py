@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from . import _native, store
 from .errors import DataFileError, DeltaVariantError, ShreddingError, StoreError
 from .schema import is_variant as is_marked
-from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema
+from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema, shred
 from .stats import FileStatistics, Path, from_report
 from .store import Store, Upload
-from .variant import DuplicateKeys, Floats, Numeric, OnConflict
+from .variant import VARIANT_TYPE, DuplicateKeys, Floats, Numeric, OnConflict
 
 __all__ = [
     "Compression",
@@ -44,6 +44,8 @@ __all__ = [
     "open_file",
     "read",
     "shredding_of",
+    "stored",
+    "stored_type",
     "units",
 ]
 
@@ -54,7 +56,8 @@ Draft: TypeAlias = Literal["strict", "compat"]
 """A Variant in the layout of the older Spark draft is read by its rules, or as its algorithm reads it."""
 
 Encoding: TypeAlias = "tuple[Literal['json', 'variant'], pa.Field[Any]] | list[Encoding] | None"
-"""What a column becomes in a file: a Variant shredded by a schema, a struct of such columns, or itself."""
+"""What a column becomes in a file: a Variant shredded by a schema, a struct of such columns, or itself, as a
+Variant does that is shredded already."""
 
 OnInvalid: TypeAlias = Literal["error", "reject", "null"]
 Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
@@ -322,6 +325,8 @@ def _encoding(
     path: Path, field: pa.Field[Any], arrays: Sequence[Any], options: WriteOptions, *, is_variant: bool
 ) -> Encoding:
     """Return what a column becomes: Variants are shredded at the top and within structs."""
+    if is_variant and _is_shredded(field.type):
+        return None
     if is_variant:
         kind: Literal["json", "variant"] = "variant" if pa.types.is_struct(field.type) else "json"
         return kind, _shredding_schema(path, arrays, options)
@@ -338,6 +343,24 @@ def _encoding(
         for index, part in enumerate(field.type)
     ]
     return parts if any(parts) else None
+
+
+def stored_type(schema: ShreddingSchema) -> pa.DataType:
+    """Return the Arrow type in which a file stores Variants that are shredded by a schema."""
+    return stored(pa.array([], VARIANT_TYPE), schema, "strict").type
+
+
+def stored(variants: pa.Array[Any], schema: ShreddingSchema, numeric: Numeric) -> pa.StructArray:
+    """Return Variants as a file stores them, shredded by a schema."""
+    shredded = shred(variants, schema, numeric=numeric)
+    parts = [shredded.field(index) for index in range(shredded.type.num_fields)]
+    parts[0] = parts[0].dictionary_encode()
+    fields = [field.with_type(part.type) for field, part in zip(shredded.type, parts, strict=True)]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=shredded.is_null())
+
+
+def _is_shredded(arrow_type: pa.DataType) -> bool:
+    return pa.types.is_struct(arrow_type) and arrow_type.get_field_index("typed_value") >= 0
 
 
 def _shredding_schema(path: Path, arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -165,6 +166,34 @@ def test_variants_that_stay_keep_their_bytes(tmp_path: Path, shredding: Any):
     before = read_bytes(tmp_path / "t")
     dv.delete(str(tmp_path / "t"), "id = 0")
     assert read_bytes(tmp_path / "t") == {key: value for key, value in before.items() if key != 0}
+
+
+def test_shredded_columns_of_variants_that_stay_are_copied_as_they_are(tmp_path: Path):
+    texts = ['{"a": 1}', '{"a": 2.50}', '{"a": "x", "b": [1]}', None, "null", '{"a": 3, "b": [2, "y"]}']
+    write_rows(tmp_path / "t", texts * 2)
+    (name,) = parquet_files(tmp_path / "t")
+    before = pq.read_table(tmp_path / "t" / name)
+    dv.delete(str(tmp_path / "t"), "id in (0, 7)")
+    dv.update(str(tmp_path / "t"), {"id": "id + 100"}, "id = 1")
+    (path,) = dv.load_snapshot(str(tmp_path / "t")).files["path"].to_pylist()
+    after = pq.read_table(tmp_path / "t" / path)
+    staying = [row for row in range(12) if row not in (0, 7)]
+    assert after["event"].to_pylist() == before["event"].take(staying).to_pylist()
+    assert after.schema.field("event").type == before.schema.field("event").type
+    assert dv.audit_table(str(tmp_path / "t"), data=True).findings == ()
+
+
+@pytest.mark.parametrize("name", ["c_stats_ga", "c_both_preview", "d_cm_id", "d_dv"])
+def test_rows_of_files_that_spark_shredded_stay(tmp_path: Path, corpora: Path, name: str):
+    with tarfile.open(corpora / "delta-spark" / f"{name}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    table = str(tmp_path / name)
+    columns = {"id": "id", "text": "to_json(v)"}
+    kept = dv.read_table(table, columns=columns, where="id % 2 = 0").read_all()
+    assert dv.delete(table, "id % 2 = 1").rows_copied > 0
+    left = dv.read_table(table, columns=columns).read_all()
+    assert sorted(left.to_pylist(), key=str) == sorted(kept.to_pylist(), key=str)
+    assert not [each for each in dv.audit_table(table, data=True).findings if each.severity == "error"]
 
 
 def test_a_file_that_was_written_anew_is_shredded_as_it_was(table: Path):

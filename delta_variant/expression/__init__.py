@@ -28,6 +28,7 @@ from .tree import (
     describe,
     input_name,
     inputs,
+    is_whole,
     output_type,
     transform,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "filter_mask",
     "input_name",
     "inputs",
+    "is_whole",
     "kind_of",
     "output_type",
     "parse",

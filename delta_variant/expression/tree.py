@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import pyarrow as pa
 
@@ -112,6 +112,13 @@ def inputs(expressions: Iterable[Expression]) -> tuple[Input, ...]:
                     f"the column {input_name(node)!r} has the name of an extraction: rename it"
                 )
     return tuple(by_name.values())
+
+
+def is_whole(source: Input) -> TypeGuard[Extraction]:
+    """Say whether an input is a top-level Variant column itself."""
+    return isinstance(source, Extraction) and not (
+        source.path or source.type or source.as_json or source.fields
+    )
 
 
 def transform(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:

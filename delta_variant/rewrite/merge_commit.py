@@ -122,9 +122,11 @@ class _Rows:
             [own(each, "target") for each in side_inputs(expressions, "target")]
             for expressions in (conditions, everything)
         )
-        columns = Scope.of(self.snapshot.schema).whole_columns()
-        inputs = expression.inputs([*columns.values(), *read])
-        return RowChange(tested, self._changes, inputs, self._apply)
+        scope = Scope.of(self.snapshot.schema)
+        inputs = expression.inputs([*scope.whole_columns().values(), *read])
+        assigned = {each.column for clause in self.clauses for each in clause.assignments}
+        copied = scope.variants_unread_by(read) - assigned
+        return RowChange(tested, self._changes, inputs, self._apply, copied)
 
     def _changes(self, batch: pa.RecordBatch) -> Array:
         pairs = self.join.pairs(batch)

@@ -97,4 +97,5 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
         return Changed(pa.record_batch(list(arrays), names=list(columns)), kept, mask)
 
     inputs = expression.inputs([*columns.values(), *tested, *values])
-    return RowChange(expression.inputs(tested), changes, inputs, apply)
+    copied = scope.variants_unread_by([*tested, *values]) - {each.column for each in assignments}
+    return RowChange(expression.inputs(tested), changes, inputs, apply, copied)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from delta_variant import data_file, deletion_vectors, expression, properties, schema
-from delta_variant.data_file import Projection
+from delta_variant.data_file import Projection, Shredding
 from delta_variant.data_types import StructField, StructType
 from delta_variant.errors import ProtocolError
-from delta_variant.expression import Column, Extraction, Input
+from delta_variant.expression import Column, Extraction, Input, is_whole
+from delta_variant.shredding import ShreddingSchema
 from delta_variant.skipping import Leaf
 from delta_variant.snapshot import Snapshot
 from delta_variant.variant import VARIANT_TYPE, OnConflict
@@ -119,14 +120,15 @@ class OpenFile:
             yield batch
 
     def read_moving(
-        self, inputs: Sequence[Input], tracking: RowTracking | None
+        self, inputs: Sequence[Input], tracking: RowTracking | None, shredded: Collection[str] = ()
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
         """Yield all rows as batches of the inputs, and what they keep in other files where rows are tracked.
 
-        Raises ProtocolError for a file that gives its rows no ids.
+        Whole Variants of the columns in `shredded` are as the file stores them. Raises ProtocolError for a file
+        that gives its rows no ids.
         """
         if tracking is None:
-            yield from ((batch, None) for batch in self.read(inputs, None, "error"))
+            yield from ((batch, None) for batch, _ in self._read(inputs, None, "error", (), shredded))
             return
         base, version = self.file.base_row_id, self.file.default_row_commit_version
         if base is None or version is None:
@@ -134,7 +136,7 @@ class OpenFile:
                 f"{self.file.path} has no baseRowId or no defaultRowCommitVersion, but the table sets "
                 f"{properties.ENABLE_ROW_TRACKING.name}=true"
             )
-        for batch, read in self._read(inputs, None, "error", tracking.projections):
+        for batch, read in self._read(inputs, None, "error", tracking.projections, shredded):
             yield batch, tracking.rows(base, version, read)
 
     def _read(
@@ -143,15 +145,34 @@ class OpenFile:
         rows: Sequence[data_file.Rows] | None,
         on_conflict: OnConflict,
         beside: Sequence[Projection],
+        shredded: Collection[str] = (),
     ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
         """Yield batches of the inputs, and the columns of the projections beside them."""
         path, deleted = self.file.path, self._deleted()
         stored = [each for each in inputs if not self._is_partition(each)]
-        projections = [*(self._projection(each) for each in stored), *beside]
+        read = [
+            self._as_stored(each) if is_whole(each) and each.column in shredded else self._projection(each)
+            for each in stored
+        ]
+        projections = [*read, *beside]
         options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted}
         for batch in data_file.read(self.native, path, projections, **options):
             found = self._with_constants(batch, stored, inputs) if inputs else batch
             yield found, batch.columns[len(stored) :]
+
+    def shredded(
+        self, names: Collection[str], shredding: Shredding | Mapping[tuple[str, ...], ShreddingSchema]
+    ) -> frozenset[str]:
+        """Return those of the Variant columns that the file stores as one shredded so would be."""
+        if not isinstance(shredding, Mapping):
+            return frozenset()
+        types = {field.name: field.type for field in self.native.schema}
+        paths = {name: self._stored_path((name,)) for name in names}
+        return frozenset(
+            name
+            for name, path in paths.items()
+            if path in shredding and types.get(path[0]) == data_file.stored_type(shredding[path])
+        )
 
     def _deleted(self) -> bytes | None:
         return deletion_vectors.load(self.table.snapshot.store, self.file.deletion_vector)
@@ -191,6 +212,11 @@ class OpenFile:
             return Projection(pa.field("json", pa.string()), column, "json", each.path)
         target = VARIANT_TYPE if each.type is None else each.type
         return Projection(pa.field("path", target), column, "path", each.path, each.strict)
+
+    def _as_stored(self, whole: Extraction) -> Projection:
+        """Return a Variant column as the columns that it is shredded into."""
+        path = self._stored_path((whole.column,))
+        return Projection(self.native.schema.field(path[0]).remove_metadata(), path)
 
     def _stored_path(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the names in the file of a column, and of the fields of structs below it."""

@@ -1,7 +1,8 @@
 """Copy-on-write: a file some of whose rows change is written anew, and no other file is touched.
 
-What stays is shredded as it was, and numbers only by their own type, so that a Variant that is not changed
-reads as the same bytes.
+What stays is shredded as it was: Variant columns that are only handed on are not even put together. In the
+others numbers are shredded only by their own type, so that a Variant that is not changed reads as the same
+bytes.
 """
 
 from __future__ import annotations
@@ -68,13 +69,15 @@ class RowChange:
     """A change of some rows of a table.
 
     `tested` is what `changes` reads to say which rows of a batch change; `inputs` is what `apply` reads, the
-    table's columns among it. `removes` says that rows which change are gone.
+    table's columns among it. `copied` names Variant columns that it only hands on, and may get as the file
+    stores them. `removes` says that rows which change are gone.
     """
 
     tested: Sequence[Input]
     changes: Callable[[pa.RecordBatch], Array]
     inputs: Sequence[Input]
     apply: Callable[[pa.RecordBatch], Changed]
+    copied: frozenset[str]
     removes: bool = False
 
 
@@ -146,7 +149,8 @@ def is_of_partitions(snapshot: Snapshot, predicate: Expression | None) -> bool:
 
 
 def _removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
-    columns = Scope.of(snapshot.schema).whole_columns()
+    scope = Scope.of(snapshot.schema)
+    columns = scope.whole_columns()
 
     def changes(batch: pa.RecordBatch) -> Array:
         return expression.filter_mask(predicate, batch)
@@ -157,7 +161,8 @@ def _removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
         return Changed(_rows(columns, batch.filter(staying)), staying, none)
 
     inputs = expression.inputs([*columns.values(), predicate])
-    return RowChange(expression.inputs([predicate]), changes, inputs, apply, removes=True)
+    copied = scope.variants_unread_by([predicate])
+    return RowChange(expression.inputs([predicate]), changes, inputs, apply, copied, removes=True)
 
 
 def rewrite_rows(
@@ -217,21 +222,24 @@ def _rewrite(
     tracking = RowTracking.of(snapshot)
     writer = ChangeWriter(snapshot, target) if keeps_changes(target) else None
     rows = 0
+    same = replace(options, shredding=data_file.shredding_of(file.native), numeric="strict")
+    limited = allowed(same, target, snapshot.uri)
+    # Change data files are not shredded as the file is.
+    copied = change.copied if writer is None else frozenset()
+    shredded = file.shredded(copied, limited.shredding)
 
     def changed() -> Iterator[tuple[pa.RecordBatch, None]]:
         nonlocal rows
-        for batch, moving in file.read_moving(change.inputs, tracking):
+        for batch, moving in file.read_moving(change.inputs, tracking, shredded):
             rows += batch.num_rows
             after = change.apply(batch)
             if writer is not None:
                 _add_changes(writer, snapshot, batch, after)
             yield after.with_kept(moving), None
 
-    same = replace(options, shredding=data_file.shredding_of(file.native), numeric="strict")
-    same = allowed(same, target, snapshot.uri)
     files: list[PartitionFile] = []
     try:
-        files = write_files(snapshot.store, changed(), tracked(target, tracking), same, Faults("error"))
+        files = write_files(snapshot.store, changed(), tracked(target, tracking), limited, Faults("error"))
         return files, [] if writer is None else writer.close(), rows
     except BaseException:
         discard(snapshot.store, [each.written.path for each in files])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -30,6 +30,12 @@ class Scope:
     def whole_columns(self) -> Mapping[str, Expression]:
         """Return each column as it is, by its name."""
         return {name: self.bind(expression.Name((name,))) for name in self.schema.names}
+
+    def variants_unread_by(self, expressions: Iterable[Expression]) -> frozenset[str]:
+        """Return the Variant columns that no expression reads whole."""
+        return frozenset(self.variants) - {
+            each.column for each in expression.inputs(expressions) if expression.is_whole(each)
+        }
 
     def bind(self, parsed: Expression) -> Expression:
         """Return an expression over the columns; raises ExpressionError."""

@@ -40,6 +40,7 @@ pub enum OnInvalid {
 /// What a column of the batches becomes in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Encoding {
+    /// Itself: a Variant stays shredded as it comes.
     Plain,
     /// JSON text as a Variant shredded by the schema.
     Json(ShreddingSchema),
@@ -90,7 +91,12 @@ impl<W: Write + Send> DataFileWriter<W> {
     ) -> Result<Self> {
         let fields: Vec<Field> =
             schema.fields().iter().zip(&encodings).map(|(field, encoding)| encoding.field(field)).collect();
-        let bounds = fields.iter().map(ColumnBounds::new).collect::<Result<_>>()?;
+        let bounds = fields.iter().zip(&encodings).map(|(field, encoding)| match encoding {
+            // Others may have shredded it.
+            Encoding::Plain => ColumnBounds::new(field).map(ColumnBounds::distrusting),
+            _ => ColumnBounds::new(field),
+        });
+        let bounds = bounds.collect::<Result<_>>()?;
         let file_schema = Arc::new(Schema::new(fields));
         let columns = encodings.into_iter().map(|encoding| Column::new(encoding, parse)).collect();
         let writer = FileWriter::new(sink, file_schema.clone(), options)?;

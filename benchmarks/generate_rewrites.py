@@ -1,0 +1,37 @@
+"""Write events twice, in many commits: as a shredded table of ours, and an unshredded one of deltalake's.
+
+    python benchmarks/generate_rewrites.py TARGET EVENTS COMMITS
+
+Both have the columns `id`, the number of the row, and `event`: a Variant, and for deltalake, which has no
+such type, a struct of the same bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+import delta_variant as dv
+
+PLAIN = pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binary())])
+
+
+def main(target: Path, events: Path, commits: int) -> None:
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        dv.write_table(folder, dv.read_json_lines(events, column="event"), shredding=None)
+        rows = dv.read_table(folder).read_all()
+    rows = rows.add_column(0, "id", pa.array(range(rows.num_rows), pa.int64()))
+    # Others do not know the annotation of a Variant.
+    plain = pa.table([rows["id"], rows["event"].cast(PLAIN)], names=["id", "event"])
+    size = -(-rows.num_rows // commits)
+    for start in range(0, rows.num_rows, size):
+        dv.write_table(target / "ours", rows.slice(start, size), mode="append")
+        write_deltalake(target / "deltalake", plain.slice(start, size), mode="append")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
