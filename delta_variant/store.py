@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -325,6 +326,8 @@ def local_path(store: Store, path: str) -> Path | None:
         return None
     if store.outside is None and not _is_below(local, store.real_root):
         raise _outside(store, path)
+    if _is_special(local):
+        raise StoreError(f"{_name(store, path)} is no regular file")
     return local
 
 
@@ -336,6 +339,15 @@ def _local_file(uri: str) -> Path | None:
     if match := _FILE_URI.match(uri):
         return Path(unquote(uri[match.end() :]))
     return None if _URI.match(uri) else Path(uri)
+
+
+def _is_special(local: Path) -> bool:
+    """Tell whether a path is that of a pipe or a device, which would be waited for without end."""
+    try:
+        mode = os.stat(local).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _is_below(local: Path, real_root: str | None) -> bool:

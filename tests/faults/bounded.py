@@ -1,0 +1,70 @@
+"""One act on a table within bounded memory: `python bounded.py MEGABYTES ACT TABLE` prints what came of it.
+
+The limit is on what the process takes beside what the imports took; who crosses it gets a MemoryError.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import delta_variant as dv
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+def _virtual() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
+def _read(table: str, **options: Any) -> int:
+    return sum(batch.num_rows for batch in dv.read_table(table, **options))
+
+
+def _write(path: str) -> int:
+    text = Path(path).read_text()
+    data = pa.table({"event": pa.array([text], pa.large_string())})
+    dv.write_table(f"{path}.table", data, variant_columns=["event"])
+    (found,) = (
+        dv.read_table(f"{path}.table", columns={"last": "event:k999999::bigint"}).read_all().to_pylist()
+    )
+    return int(found["last"])
+
+
+ACTS: Mapping[str, Callable[[str], Any]] = {
+    "load": lambda table: dv.load_snapshot(table).num_files,
+    "read": _read,
+    "read a path": lambda table: _read(table, columns={"n": "event:n::bigint"}),
+    "find": lambda table: _read(table, where="event:n::bigint = 1"),
+    "find a row": lambda table: _read(table, where="id = 1"),
+    "audit": lambda table: len(dv.audit_table(table).findings),
+    "audit data": lambda table: len(dv.audit_table(table, data=True).findings),
+    "delete": lambda table: dv.delete(table, "event:n::bigint = 1").rows_deleted,
+    "everything": lambda table: [ACTS[act](table) for act in ("load", "read", "find a row", "audit")],
+    "write": _write,
+}
+
+
+def main(megabytes: int, act: str, table: str) -> None:
+    before = peak()
+    # Threads reserve address space that they do not use; the limit saves the machine.
+    limit = _virtual() + (megabytes << 20) + (4 << 30)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    try:
+        outcome: dict[str, Any] = {"result": ACTS[act](table)}
+    except (dv.DeltaVariantError, MemoryError, RecursionError) as error:
+        outcome = {"error": type(error).__name__, "text": str(error)[:1000]}
+    print(json.dumps(outcome | {"megabytes": peak() - before}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3])

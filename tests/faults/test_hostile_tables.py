@@ -1,0 +1,359 @@
+"""Tables of an enemy: refused by name, or read right within bounded memory and time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from operations import data, read
+
+import delta_variant as dv
+from delta_variant import log, store, z85
+from delta_variant.actions import encode_path
+from delta_variant.errors import DeltaVariantError, MalformedLogError, StoreError
+
+BOUNDED = Path(__file__).with_name("bounded.py")
+DELETION_VECTORS = {"delta.enableDeletionVectors": "true"}
+
+
+def within(megabytes: int, act: str, table: Path, seconds: float = 30) -> dict[str, Any]:
+    """Return what came of an act on a table; more memory or time than that fails the test."""
+    command = [sys.executable, str(BOUNDED), str(megabytes), act, str(table)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=True)
+    outcome: dict[str, Any] = json.loads(ran.stdout)
+    assert outcome["megabytes"] <= megabytes, outcome
+    assert outcome.get("error") not in ("MemoryError", "RecursionError"), outcome
+    return outcome
+
+
+def lines(table: Path, version: int) -> list[dict[str, Any]]:
+    text = (table / log.commit_file_name(version)).read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def change(table: Path, version: int, edit: Callable[[dict[str, Any]], None], kind: str = "add") -> None:
+    """Change the actions of a kind in a commit."""
+    actions = lines(table, version)
+    for action in actions:
+        if kind in action:
+            edit(action[kind])
+    text = "".join(json.dumps(action) + "\n" for action in actions)
+    (table / log.commit_file_name(version)).write_text(text)
+
+
+def named(path: str) -> Callable[[dict[str, Any]], None]:
+    return lambda add: add.update(path=path)
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """Return a file beside the table that is nobody's business."""
+    dv.write_table(tmp_path / "other", data({666: 666}))
+    (file,) = (tmp_path / "other").glob("*.parquet")
+    return Path(shutil.copy(file, tmp_path / "victim.parquet"))
+
+
+@pytest.fixture
+def table(tmp_path: Path, victim: Path) -> Path:
+    dv.write_table(tmp_path / "table", data({1: 1}))
+    return tmp_path / "table"
+
+
+WAYS_OUT: dict[str, Callable[[Path], str]] = {
+    "up": lambda _: "../victim.parquet",
+    "up and down": lambda _: "a/../../victim.parquet",
+    "up, encoded": lambda _: "%2e%2e/victim.parquet",
+    "up, with its slash encoded": lambda _: "..%2Fvictim.parquet",
+    "absolute": str,
+    "a URI": lambda victim: victim.as_uri(),
+    "a URI of Hadoop": lambda victim: f"file:{victim}",
+    "a URI with a host": lambda victim: f"file://localhost{victim}",
+    "a URI with other letters": lambda victim: f"FILE://{victim}",
+    "absolute, by way of the table": lambda victim: f"{victim.parent}/table/../victim.parquet",
+    "remote": lambda _: "s3://bucket/victim.parquet",
+    "remote, unknown": lambda _: "gopher://host/victim.parquet",
+}
+
+
+@pytest.mark.parametrize("way", WAYS_OUT)
+def test_a_path_out_of_the_table_is_refused_by_every_operation(table: Path, victim: Path, way: str):
+    change(table, 0, named(WAYS_OUT[way](victim)))
+    kept = victim.read_bytes()
+    for operate in (
+        lambda: read(table),
+        lambda: dv.delete(table, "event:n::bigint = 1"),
+        lambda: dv.update(table, {"event:n": "1"}),
+        lambda: dv.optimize(table, sort_by="id"),
+    ):
+        with pytest.raises(DeltaVariantError, match=r"is outside the table .*allow_paths_outside_table"):
+            operate()
+    findings = dv.audit_table(table, data=True).findings
+    assert any("is outside the table" in finding.sentence for finding in findings)
+    assert victim.read_bytes() == kept
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS_OUT if "remote" not in way and "down" not in way])
+def test_a_path_out_of_the_table_is_followed_where_that_is_allowed(table: Path, victim: Path, way: str):
+    change(table, 0, named(WAYS_OUT[way](victim)))
+    assert read(table, storage_options={"allow_paths_outside_table": "true"}) == {666: 666}
+
+
+def test_a_clone_with_absolute_paths_is_read_deleted_from_and_leaves_its_source(tmp_path: Path):
+    source, clone = tmp_path / "sour ce%", tmp_path / "clone"
+    dv.write_table(source, data({1: 1, 2: 2}))
+    shutil.copytree(source / "_delta_log", clone / "_delta_log")
+    change(clone, 0, lambda add: add.update(path=encode_path(f"file:{source}/{add['path']}")))
+    allowed = {"allow_paths_outside_table": "true"}
+    dv.delete(clone, "id = 1", storage_options=allowed)
+    dv.write_table(clone, data({3: 3}), mode="append", storage_options=allowed)
+    assert read(clone) == {2: 2, 3: 3}
+    assert read(source) == {1: 1, 2: 2}
+
+
+def test_an_absolute_path_within_the_table_needs_no_leave(table: Path):
+    (file,) = table.glob("*.parquet")
+    for path in (str(file), file.as_uri(), f"file:{file}"):
+        change(table, 0, named(path))
+        assert read(table) == {1: 1}
+
+
+@pytest.mark.parametrize("what", ["file", "folder", "log"])
+def test_a_symbolic_link_out_of_the_table_is_refused_unless_allowed(table: Path, victim: Path, what: str):
+    if what == "file":
+        (table / "link.parquet").symlink_to(victim)
+        change(table, 0, named("link.parquet"))
+    elif what == "folder":
+        (table / "link").symlink_to(victim.parent)
+        change(table, 0, named("link/victim.parquet"))
+    else:
+        (table / log.commit_file_name(0)).unlink()
+        (table / log.commit_file_name(0)).symlink_to(victim.parent / "other" / log.commit_file_name(0))
+    with pytest.raises(DeltaVariantError, match="is outside the table"):
+        read(table)
+    if what != "log":
+        assert read(table, storage_options={"allow_paths_outside_table": "true"}) == {666: 666}
+
+
+def test_a_table_behind_a_symbolic_link_and_links_within_it_are_followed(table: Path, tmp_path: Path):
+    (tmp_path / "current").symlink_to(table)
+    (file,) = table.glob("*.parquet")
+    (table / "link.parquet").symlink_to(file)
+    change(table, 0, named("link.parquet"))
+    assert read(tmp_path / "current") == {1: 1}
+    dv.write_table(tmp_path / "current", data({2: 2}), mode="append")
+    assert read(table) == {1: 1, 2: 2}
+
+
+def test_nothing_is_written_through_a_link_out_of_the_table(table: Path, tmp_path: Path):
+    (tmp_path / "elsewhere").mkdir()
+    (table / "id=5").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="is outside the table"):
+        dv.write_table(table, data({5: 5}), mode="overwrite", schema_mode="overwrite", partition_by="id")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("storage_type", ["u", "p"])
+def test_a_deletion_vector_out_of_the_table_is_refused(tmp_path: Path, storage_type: str):
+    table = tmp_path / "table"
+    dv.write_table(table, data({1: 1}), configuration=DELETION_VECTORS)
+    uuid = UUID(int=7)
+    (tmp_path / f"deletion_vector_{uuid}.bin").write_bytes(b"\1" * 64)
+    path = f"..{z85.encode(uuid.bytes)}" if storage_type == "u" else f"{tmp_path}/deletion_vector_{uuid}.bin"
+    vector = {"storageType": storage_type, "pathOrInlineDv": path, "sizeInBytes": 34, "cardinality": 1}
+    change(table, 0, lambda add: add.update(deletionVector=vector))
+    with pytest.raises(DeltaVariantError, match="is outside the table"):
+        read(table)
+
+
+def test_a_sidecar_out_of_the_table_is_refused(tmp_path: Path):
+    table = tmp_path / "table"
+    dv.write_table(table, data({1: 1}), configuration={"delta.checkpointPolicy": "v2"})
+    dv.write_table(table, data({2: 2}), mode="append")
+    protocol, metadata = (
+        next(action for action in lines(table, 0) if kind in action) for kind in ("protocol", "metaData")
+    )
+    sidecar = {"sidecar": {"path": "../../../victim.parquet", "sizeInBytes": 1, "modificationTime": 1}}
+    top = [{"checkpointMetadata": {"version": 1}}, protocol, metadata, sidecar]
+    name = f"{1:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+    (table / "_delta_log" / name).write_text("".join(json.dumps(action) + "\n" for action in top))
+    assert read(table) == {1: 1, 2: 2}
+    (table / log.commit_file_name(0)).unlink()
+    with pytest.raises(MalformedLogError, match="is outside the table"):
+        dv.load_snapshot(table)
+
+
+def test_a_remote_table_names_no_file_elsewhere():
+    uri = "memory:///hostile/table"
+    dv.write_table(uri, data({1: 1}))
+    place = store.open_store(uri)
+    whole = store.read(place, log.commit_file_name(0)).decode()
+    (path,) = dv.load_snapshot(uri).files["path"].to_pylist()
+    for hostile in ("../victim.parquet", "/victim.parquet", "s3://b/v.parquet", "file:///etc/passwd"):
+        store.put(place, log.commit_file_name(0), whole.replace(f'"{path}"', f'"{hostile}"').encode())
+        with pytest.raises(DeltaVariantError, match=r"is outside the table|illegal character sequence"):
+            read(uri)
+    store.put(place, log.commit_file_name(0), whole.replace(f'"{path}"', f'"{uri}/{path}"').encode())
+    assert read(uri) == {1: 1}
+
+
+FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "no size": lambda add: add.update(size=0),
+    "a size below zero": lambda add: add.update(size=-1),
+    "a great size": lambda add: add.update(size=2**63 - 1),
+    "few rows": lambda add: add.update(stats='{"numRecords":0}'),
+    "many rows": lambda add: add.update(stats='{"numRecords":9223372036854775807}'),
+    "more rows than are counted": lambda add: add.update(stats='{"numRecords":1e300}'),
+    "rows below zero": lambda add: add.update(stats='{"numRecords":-1}'),
+    "a text for a number": lambda add: add.update(stats='{"numRecords":"x","minValues":[],"nullCount":3}'),
+    "garbage bounds": lambda add: add.update(
+        stats='{"numRecords":3,"minValues":{"event":"\\u00ff{}~"},"maxValues":{"event":"00000"}}'
+    ),
+    "no JSON": lambda add: add.update(stats='{"numRecords'),
+    "deep JSON": lambda add: add.update(stats='{"minValues":' * 10_000 + "1" + "}" * 10_000),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_forged_sizes_and_counts_change_no_row(tmp_path: Path, forgery: str):
+    rows = {1: 1, 2: 2, 3: 3}
+    dv.write_table(tmp_path, data(rows))
+    change(tmp_path, 0, FORGERIES[forgery])
+    assert read(tmp_path) == rows
+    assert read(tmp_path, where="event:n::bigint >= 2 and id is not null") == {2: 2, 3: 3}
+    assert dv.read_table(tmp_path, columns={}).read_all().num_rows == 3
+    assert dv.audit_table(tmp_path).count("error") > 0 or forgery == "no JSON"
+    dv.delete(tmp_path, "event:n::bigint = 2")
+    assert read(tmp_path) == {1: 1, 3: 3}
+    dv.optimize(tmp_path, sort_by="id")
+    dv.write_table(tmp_path, data({4: 4}), mode="append")
+    assert read(tmp_path) == {1: 1, 3: 3, 4: 4}
+
+
+@pytest.mark.parametrize("cardinality", [-1, 0, 2, 2**62])
+def test_a_forged_cardinality_of_a_deletion_vector_changes_no_row(tmp_path: Path, cardinality: int):
+    dv.write_table(tmp_path, data({1: 1, 2: 2, 3: 3}), configuration=DELETION_VECTORS)
+    bitmap = _bitmap_of_row_one()
+    vector = {
+        "storageType": "i",
+        "pathOrInlineDv": z85.encode(bitmap + b"\0" * (-len(bitmap) % 4)),
+        "sizeInBytes": len(bitmap),
+        "cardinality": cardinality,
+    }
+    change(tmp_path, 0, lambda add: add.update(deletionVector=vector))
+    assert read(tmp_path) == {1: 1, 3: 3}
+    dv.delete(tmp_path, "id = 3")
+    assert read(tmp_path) == {1: 1}
+
+
+def _bitmap_of_row_one() -> bytes:
+    """Return a RoaringBitmapArray that holds the row 1 alone (PROTOCOL.md, "Deletion Vector Format")."""
+    container = (0).to_bytes(2, "little") + (0).to_bytes(2, "little")
+    header = (12346).to_bytes(4, "little") + (1).to_bytes(4, "little")
+    bitmap = header + container + (16).to_bytes(4, "little") + (1).to_bytes(2, "little")
+    return (1681511377).to_bytes(4, "little") + (1).to_bytes(8, "little") + (0).to_bytes(4, "little") + bitmap
+
+
+def test_a_hundred_megabytes_of_statistics_are_carried(tmp_path: Path):
+    dv.write_table(tmp_path, data({1: 1, 2: 2}))
+    padding = "x" * (100 << 20)
+    stats = json.dumps({"numRecords": 2, "minValues": {"other": padding, "id": 1}, "maxValues": {"id": 2}})
+    change(tmp_path, 0, lambda add: add.update(stats=stats))
+    files, rows, found, findings = within(1500, "everything", tmp_path, seconds=60)["result"]
+    assert (files, rows, found) == (1, 2, 1)
+    assert findings > 0
+
+
+@pytest.mark.parametrize("name", ["99999999999999999999.json", "00000000000000000009.json"])
+def test_a_commit_far_ahead_is_named_at_once(table: Path, name: str):
+    (table / "_delta_log" / name).write_text('{"commitInfo":{}}\n')
+    outcome = within(200, "load", table)
+    assert outcome["error"] == "MalformedLogError"
+    assert "00000000000000000001.json is missing" in outcome["text"]
+    with pytest.raises(MalformedLogError, match=r"00001\.json is missing"):
+        log.read_commits(store.open_store(table), 0)
+
+
+def test_checkpoints_and_compactions_that_promise_too_much_are_not_believed(table: Path):
+    folder = table / "_delta_log"
+    (folder / f"{0:020}.checkpoint.0000000001.9999999999.parquet").write_bytes(b"PAR1")
+    (folder / f"{0:020}.checkpoint.0000000000.0000000001.parquet").write_bytes(b"PAR1")
+    (folder / f"{0:020}.99999999999999999999.compacted.json").write_text("{")
+    (folder / "_last_checkpoint").write_text('{"version":0,"size":1,"parts":9999999999}')
+    assert within(200, "read", table)["result"] == 1
+
+
+def test_a_checkpoint_far_ahead_with_a_compaction_to_it_is_refused_at_once(table: Path):
+    folder = table / "_delta_log"
+    (folder / "99999999999999999999.checkpoint.parquet").write_bytes(b"PAR1")
+    (folder / f"{0:020}.99999999999999999999.compacted.json").write_text("{")
+    assert within(200, "load", table)["error"] in ("MalformedLogError", "VersionNotFoundError")
+
+
+def replaced(table: Path, batch: pa.Table, **options: Any) -> None:
+    """Write another file in the place of the table's one."""
+    (file,) = table.glob("*.parquet")
+    pq.write_table(batch, file, **options)
+
+
+def test_many_rows_in_few_bytes_are_read_in_bounded_memory(tmp_path: Path):
+    dv.write_table(tmp_path, pa.table({"id": [1]}))
+    replaced(tmp_path, pa.table({"id": pa.repeat(7, 5_000_000)}), row_group_size=5_000_000)
+    assert within(400, "read", tmp_path)["result"] == 5_000_000
+    assert within(400, "find a row", tmp_path)["result"] == 0
+
+
+def test_long_texts_in_few_bytes_are_read_in_bounded_memory(tmp_path: Path):
+    dv.write_table(tmp_path, pa.table({"id": [1], "text": ["a"]}))
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), pa.array(["x" * 1_000_000]))
+    replaced(tmp_path, pa.table({"id": pa.repeat(1, 1000), "text": texts}))
+    (file,) = tmp_path.glob("*.parquet")
+    assert file.stat().st_size < 2_000_000
+    assert within(1500, "read", tmp_path, seconds=60)["result"] == 1000
+
+
+def test_a_million_keys_in_one_object_are_written_and_read(tmp_path: Path):
+    text = tmp_path / "text.json"
+    text.write_text("{" + ",".join(f'"k{number}":{number}' for number in range(1_000_000)) + "}")
+    outcome = within(2500, "write", text, seconds=60)
+    assert outcome.get("result") == 999_999, outcome
+
+
+@pytest.mark.parametrize("text", ["[" * 1_000_000, '{"a":' * 1_000_000, "[" * 100_000 + "]" * 100_000])
+def test_json_that_nests_without_end_is_refused(tmp_path: Path, text: str):
+    path = tmp_path / "text.json"
+    path.write_text(text)
+    assert within(500, "write", path)["error"] == "InvalidJsonError"
+
+
+def test_a_schema_of_very_many_columns_is_loaded(tmp_path: Path):
+    dv.write_table(tmp_path, pa.table({"id": [1]}))
+    fields = [
+        {"name": f"c{number}", "type": "long", "nullable": True, "metadata": {}} for number in range(20_000)
+    ]
+    schema = {"type": "struct", "fields": [{**fields[0], "name": "id"}, *fields]}
+    change(tmp_path, 0, lambda metadata: metadata.update(schemaString=json.dumps(schema)), "metaData")
+    assert within(500, "load", tmp_path)["result"] == 1
+
+
+def test_a_file_that_is_a_pipe_or_a_folder_is_refused(table: Path):
+    (file,) = table.glob("*.parquet")
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(DeltaVariantError, match=file.name):
+        read(table)
+    file.rmdir()
+    os.mkfifo(file)
+    with pytest.raises(DeltaVariantError, match="is no regular file"):
+        read(table)
+    os.mkfifo(table / log.commit_file_name(1))
+    assert dv.load_snapshot(table).version == 0
