@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,12 +12,12 @@ from ..store import Store, TableLocation, open_store
 from .bound_rules import BOUND_RULES
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
 from .findings import SEVERITIES, Finding, Severity, held_against
-from .log_survey import survey
+from .log_survey import LogSurvey, survey
 from .statistics_rules import CHECKPOINT_STATISTICS_RULES, FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
 from .table_rules import LOG_RULES, TABLE_RULES
 
-__all__ = ["RULES", "SEVERITIES", "Audit", "AuditedFile", "Finding", "Severity", "audit_table"]
+__all__ = ["RULES", "SEVERITIES", "Audit", "AuditedFile", "Finding", "Severity", "audit_files", "audit_table"]
 
 THREADS = 8
 
@@ -90,12 +90,26 @@ def audit_table(
         *held_against(LOG_RULES, log),
         *held_against(TABLE_RULES + CHECKPOINT_STATISTICS_RULES, subject),
     ]
-    audited = []
+    audited = _audit_files(subject, chosen, data=data)
+    findings += (finding for _, found in audited for finding in found)
+    return Audit(
+        place.uri, log.version, data, tuple(file for file, _ in audited), tuple(findings), log.snapshot
+    )
+
+
+def audit_files(
+    snapshot: Snapshot, files: Iterable[Mapping[str, Any]], *, data: bool
+) -> list[tuple[AuditedFile, list[Finding]]]:
+    """Return what breaks a rule in data files of a table, rows of `Snapshot.files`, and not in its log."""
+    log = LogSurvey(snapshot.store, snapshot.version, names=(), commits=(), snapshot=snapshot)
+    return _audit_files(TableSubject(log), files, data=data)
+
+
+def _audit_files(
+    subject: TableSubject, files: Iterable[Mapping[str, Any]], *, data: bool
+) -> list[tuple[AuditedFile, list[Finding]]]:
     with ThreadPoolExecutor(THREADS) as threads:
-        for file, found in threads.map(lambda add: _audit_file(FileSubject(subject, add, data)), chosen):
-            audited.append(file)
-            findings += found
-    return Audit(place.uri, log.version, data, tuple(audited), tuple(findings), log.snapshot)
+        return list(threads.map(lambda add: _audit_file(FileSubject(subject, add, data)), files))
 
 
 def _chosen(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from typing import Any
@@ -75,7 +75,7 @@ def repair_table(
     """
     snapshot = log.load_snapshot(table, storage_options=storage_options)
     check_may_repair(snapshot)
-    chosen = [add["path"] for add in _chosen(snapshot, files)]
+    chosen = _chosen(snapshot, files)
     found = judge_files(snapshot, chosen, max_variant_stats_paths)
     result = Repair(snapshot.uri, snapshot.version, len(chosen), found, None)
     return result if dry_run else commit_repair(snapshot, result)
@@ -87,11 +87,11 @@ def check_may_repair(snapshot: Snapshot) -> None:
 
 
 def judge_files(
-    snapshot: Snapshot, files: Collection[str], max_variant_stats_paths: int
+    snapshot: Snapshot, files: Iterable[Mapping[str, Any]], max_variant_stats_paths: int
 ) -> tuple[FileRepair, ...]:
-    """Return those of the files of a snapshot whose statistics are not right."""
+    """Return those of the files, rows of `Snapshot.files`, whose statistics are not right."""
     statistics = TableStatistics.of(snapshot, max_variant_stats_paths)
-    judged = (_judge(statistics, add) for add in _chosen(snapshot, files))
+    judged = (_judge(statistics, add) for add in files)
     return tuple(repair for repair in judged if repair is not None)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_variant import data_file, expression, schema
 from delta_variant.data_file import WriteOptions
@@ -19,6 +18,7 @@ from delta_variant.shredding import ShreddingSchema
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import open_store
 from delta_variant.table_files import (
+    DataFile,
     Faults,
     OpenFile,
     RowTracking,
@@ -26,13 +26,12 @@ from delta_variant.table_files import (
     Table,
     Target,
     beside,
-    count_rows,
     files_of,
     with_one_shredding,
     write_files,
 )
 
-__all__ = ["FileGroup", "LeafPath", "chosen_files", "group_files", "rows_of"]
+__all__ = ["Bin", "FileGroup", "LeafPath", "bins_of", "group_of", "rows_of"]
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -49,8 +48,19 @@ class LeafPath:
 
 
 @dataclass(frozen=True)
+class Bin:
+    """Files of one partition, rows of `Snapshot.files`, that make one group if they are written anew.
+
+    `is_due` says that they are whatever their paths have become.
+    """
+
+    files: pa.Table
+    is_due: bool
+
+
+@dataclass(frozen=True)
 class FileGroup:
-    """Files of one partition that are written anew together.
+    """Files of one partition that are written anew together, rows of `Snapshot.files`.
 
     `gained` and `dropped` are the shredded paths that the new files have and the old did not, and the other
     way round; `bytes_estimated` is about what they will take, by a sample that was written.
@@ -64,33 +74,40 @@ class FileGroup:
     gained: tuple[LeafPath, ...]
     dropped: tuple[LeafPath, ...]
     options: WriteOptions
+    files: pa.Table = field(repr=False, compare=False)
+
+    @property
+    def files_estimated(self) -> int:
+        """Return how many files there are to be."""
+        return max(1, -(-self.bytes_estimated // self.options.target_file_size))
 
 
-def group_files(
-    snapshot: Snapshot, files: pa.Table, options: WriteOptions, *, everything: bool, reshred: bool
-) -> list[FileGroup]:
-    """Return which files are written anew.
+def bins_of(files: pa.Table, target_file_size: int, *, everything: bool, reshred: bool) -> list[Bin]:
+    """Return the files that may be written anew.
 
     Those are files that are smaller than they should be and have others of their partition beside them, and
-    files with deleted rows; with `everything` all, a group for each partition; with `reshred` also those that
-    would be shredded otherwise.
+    files with deleted rows; with `everything` all, a bin for each partition; with `reshred` also those that
+    may have to be shredded otherwise.
     """
-    layout = _Layout(snapshot, options)
-    rows = [dict(row) for row in files.to_pylist()]
-    for row in rows:
-        row["partition"] = tuple(sorted(dict(row["partition_values"] or ()).items(), key=str))
+    columns = files.select(["path", "size", "partition_values", "deletion_vector"]).to_pylist()
+    rows: list[Row] = [
+        {**row, "number": number, "partition": _key(row)} for number, row in enumerate(columns)
+    ]
     rows.sort(key=lambda row: (str(row["partition"]), row["path"]))
-    groups = []
+    bins = []
     for _, members in groupby(rows, key=lambda row: row["partition"]):
-        for some in [list(members)] if everything else _bins(list(members), options.target_file_size):
+        for some in [list(members)] if everything else _together(list(members), target_file_size):
             is_due = everything or len(some) > 1 or some[0]["deletion_vector"] is not None
-            group = layout.group(some) if is_due or reshred else None
-            if group is not None and (is_due or group.gained or group.dropped):
-                groups.append(group)
-    return groups
+            if is_due or reshred:
+                bins.append(Bin(files.take([row["number"] for row in some]), is_due))
+    return bins
 
 
-def _bins(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
+def _key(row: Row) -> tuple[tuple[str, str | None], ...]:
+    return tuple(sorted(dict(row["partition_values"] or ()).items(), key=str))
+
+
+def _together(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
     """Yield files that fit into one together, in their order; one that is large enough stays alone."""
     gathered: list[Row] = []
     size = 0
@@ -107,45 +124,52 @@ def _bins(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
         yield gathered
 
 
-@dataclass(frozen=True)
-class _Layout:
-    snapshot: Snapshot
-    options: WriteOptions
+def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
+    """Return how files are written anew, None where they stay; `snapshot.files` is not looked at."""
+    target = Target.of(snapshot)
+    before, sample, rows = _looked_at(snapshot, chosen.files)
+    if options.shredding == "infer" and sample:
+        options = with_one_shredding(options, sample, target)
+    after = set(_leaves(snapshot, options.shredding if isinstance(options.shredding, Mapping) else {}))
+    if not chosen.is_due and before == after:
+        return None
+    return FileGroup(
+        tuple(str(path) for path in chosen.files["path"].to_pylist()),
+        dict(chosen.files["partition_values"][0].as_py() or ()),
+        rows,
+        sum(int(size or 0) for size in chosen.files["size"].to_pylist()),
+        _estimate(sample, target, options, rows),
+        tuple(sorted(after - before, key=str)),
+        tuple(sorted(before - after, key=str)),
+        options,
+        chosen.files,
+    )
 
-    def group(self, rows: Sequence[Row]) -> FileGroup:
-        chosen = chosen_files(self.snapshot, [row["path"] for row in rows])
-        target = Target.of(self.snapshot)
-        opened = _opened(self.snapshot, chosen)
-        before = {leaf for file in opened for leaf in self._leaves(data_file.shredding_of(file.native))}
-        sample = [batch for file in opened for batch in _first_rows(file, SAMPLE_BYTES // len(opened))]
-        options = self.options
-        if options.shredding == "infer" and sample:
-            options = with_one_shredding(options, sample, target)
-        after = set(self._leaves(options.shredding if isinstance(options.shredding, Mapping) else {}))
-        count = count_rows(self.snapshot, chosen)
-        return FileGroup(
-            tuple(str(row["path"]) for row in rows),
-            dict(rows[0]["partition"]),
-            count,
-            sum(row["size"] for row in rows),
-            _estimate(sample, target, options, count),
-            tuple(sorted(after - before, key=str)),
-            tuple(sorted(before - after, key=str)),
-            options,
-        )
 
-    def _leaves(self, schemas: Mapping[tuple[str, ...], ShreddingSchema]) -> Iterator[LeafPath]:
-        names = self._logical_names()
-        for column, each in schemas.items():
-            for path, leaf in _leaf_types((), each.field.type):
-                yield LeafPath(names.get(column, ".".join(column)), path, str(leaf))
+def _looked_at(snapshot: Snapshot, files: pa.Table) -> tuple[set[LeafPath], list[pa.RecordBatch], int]:
+    """Return the shredded paths that files have, the first rows of all of them, and how many there are."""
+    table = Table.of(snapshot)
+    leaves: set[LeafPath] = set()
+    sample: list[pa.RecordBatch] = []
+    rows = 0
+    for file in table.open_all(files_of(files)):
+        leaves.update(_leaves(snapshot, data_file.shredding_of(file.native)))
+        sample += _first_rows(file, SAMPLE_BYTES // files.num_rows)
+        rows += int(file.native.num_rows) - int((file.file.deletion_vector or {}).get("cardinality", 0))
+    return leaves, sample, rows
 
-    def _logical_names(self) -> dict[tuple[str, ...], str]:
-        physical = schema.physical_schema(self.snapshot.schema, Target.of(self.snapshot).mapping_mode)
-        logical = fields_of(self.snapshot.schema)
-        return {
-            path: ".".join(name) for (path, _), (name, _) in zip(fields_of(physical), logical, strict=True)
-        }
+
+def _leaves(snapshot: Snapshot, schemas: Mapping[tuple[str, ...], ShreddingSchema]) -> Iterator[LeafPath]:
+    names = _logical_names(snapshot)
+    for column, each in schemas.items():
+        for path, leaf in _leaf_types((), each.field.type):
+            yield LeafPath(names.get(column, ".".join(column)), path, str(leaf))
+
+
+def _logical_names(snapshot: Snapshot) -> dict[tuple[str, ...], str]:
+    physical = fields_of(schema.physical_schema(snapshot.schema, Target.of(snapshot).mapping_mode))
+    logical = fields_of(snapshot.schema)
+    return {path: ".".join(name) for (path, _), (name, _) in zip(physical, logical, strict=True)}
 
 
 def _leaf_types(path: tuple[str | None, ...], form: Any) -> Iterator[tuple[tuple[str | None, ...], Any]]:
@@ -158,30 +182,18 @@ def _leaf_types(path: tuple[str | None, ...], form: Any) -> Iterator[tuple[tuple
         yield path, form
 
 
-def chosen_files(snapshot: Snapshot, paths: Sequence[str]) -> pa.Table:
-    """Return the files of these paths, rows of `Snapshot.files`."""
-    wanted: Any = pc.is_in(snapshot.files["path"], value_set=pa.array(list(paths), pa.string()))
-    return snapshot.files.filter(wanted)
-
-
-def _opened(snapshot: Snapshot, files: pa.Table) -> list[OpenFile]:
-    table = Table.of(snapshot)
-    return [table.open(file) for file in files_of(files)]
-
-
 def rows_of(
-    snapshot: Snapshot, paths: Sequence[str], keys: Sequence[Expression] = ()
+    snapshot: Snapshot, files: Iterable[DataFile], keys: Sequence[Expression] = ()
 ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
     """Yield the rows of files as batches of columns, and the values of keys beside them.
 
     The columns are those of the table, and those that keep the ids of rows where it tracks them.
     """
-    chosen = chosen_files(snapshot, paths)
     columns = Scope.of(snapshot.schema).whole_columns()
     inputs = expression.inputs([*columns.values(), *keys])
     table, tracking = Table.of(snapshot), RowTracking.of(snapshot)
-    for file in files_of(chosen):
-        for batch, moving in table.open(file).read_moving(inputs, tracking):
+    for file in table.open_all(files):
+        for batch, moving in file.read_moving(inputs, tracking):
             arrays = [expression.evaluate(each, batch) for each in columns.values()]
             values = [expression.evaluate(each, batch) for each in keys]
             yield beside(pa.record_batch(arrays, names=list(columns)), moving), values
@@ -191,7 +203,10 @@ def _first_rows(file: OpenFile, size: int) -> Iterator[pa.RecordBatch]:
     columns = Scope.of(file.table.snapshot.schema).whole_columns()
     for batch in file.read(expression.inputs(columns.values()), None, "error"):
         arrays = [expression.evaluate(each, batch) for each in columns.values()]
-        yield pa.record_batch(arrays, names=list(columns))
+        rows = min(batch.num_rows, max(1, size * batch.num_rows // max(batch.nbytes, 1)))
+        first = pa.record_batch(arrays, names=list(columns)).slice(0, rows)
+        # A slice would hold on to all rows, of every file.
+        yield first if rows == batch.num_rows else first.take(pa.array(range(rows)))
         size -= batch.nbytes
         if size <= 0:
             return

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_variant import expression, log, skipping
 from delta_variant.data_file import WriteOptions, WrittenFile
@@ -28,20 +23,20 @@ from delta_variant.table_files import (
     Target,
     allowed,
     discard,
+    files_of,
     is_of_partitions,
+    new_name,
     tracked,
     write_files,
 )
 from delta_variant.variant import Numeric
 
-from .layout import FileGroup, LeafPath, chosen_files, group_files, rows_of
+from .layout import Bin, FileGroup, LeafPath, bins_of, group_of, rows_of
 from .permission import check_may_rewrite
 from .result import commit_rewritten
+from .sorting import sorted_runs
 
-__all__ = ["Optimization", "optimize"]
-
-# The stubs of pyarrow do not narrow arrays by their types.
-Array: TypeAlias = Any
+__all__ = ["Optimization", "Preparation", "commit_groups", "optimize", "prepare", "write_rows"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +67,10 @@ class Optimization:
             return sum(file.bytes for file in self.files)
         return sum(group.bytes_estimated for group in self.groups)
 
+    @property
+    def _files_estimated(self) -> int:
+        return sum(group.files_estimated for group in self.groups)
+
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
@@ -80,7 +79,7 @@ class Optimization:
             yield "nothing to do: no files are small, and none hold deleted rows"
             return
         about = "" if self.files else "about "
-        yield f"files   {self.files_before:,} become {len(self.files) or f'about {len(self.groups):,}'}"
+        yield f"files   {self.files_before:,} become {len(self.files) or f'about {self._files_estimated:,}'}"
         yield f"bytes   {self.bytes_before:,} become {about}{self.bytes_after:,}"
         for name in ("gained", "dropped"):
             leaves = sorted({leaf for group in self.groups for leaf in getattr(group, name)}, key=str)
@@ -118,39 +117,95 @@ def optimize(
     Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError for a table whose rows may
     not be moved, CommitConflictError when another commit removed one of the files.
     """
-    snapshot = log.load_snapshot(table, storage_options=storage_options)
-    scope = Scope.of(snapshot.schema)
-    keys = _sort_keys(scope, sort_by)
-    files = _chosen(snapshot, scope.predicate(where), where)
-    check_may_rewrite(snapshot, removes_rows=False)
-    target = Target.of(snapshot)
-    options = allowed(WriteOptions(numeric=numeric, target_file_size=target_file_size), target, snapshot.uri)
-    groups = group_files(snapshot, files, options, everything=bool(keys), reshred=reshred)
+    work = prepare(
+        log.load_snapshot(table, storage_options=storage_options),
+        where,
+        sort_by=sort_by,
+        reshred=reshred,
+        numeric=numeric,
+        target_file_size=target_file_size,
+    )
+    found = (group_of(work.snapshot, each, work.options) for each in work.bins)
+    groups = [group for group in found if group is not None]
     if dry_run or not groups:
         return Optimization(None, tuple(groups))
-    written = _write(snapshot, target, groups, keys)
-    paths = [path for group in groups for path in group.paths]
-    removed = chosen_files(snapshot, paths)
-    rows = sum(group.rows for group in groups)
-    rewritten = Rewritten(FilePlan(None, removed, 0, 0, 0, {}), removed, tuple(written), 0, rows)
-    version = commit_rewritten(
+    return commit_groups(work, groups, _write(work, groups))
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What an optimization looks at, and what it is to make of it; `keys` are those of `sort_by`."""
+
+    snapshot: Snapshot
+    bins: tuple[Bin, ...]
+    options: WriteOptions
+    keys: tuple[Expression, ...]
+    sort_by: tuple[str, ...]
+    where: str | None
+
+
+def prepare(
+    snapshot: Snapshot,
+    where: str | None,
+    *,
+    sort_by: str | Sequence[str] | None,
+    reshred: bool,
+    numeric: Numeric,
+    target_file_size: int,
+) -> Preparation:
+    """Return what there is to be done, before a data file is opened; raises what `optimize` does then."""
+    scope = Scope.of(snapshot.schema)
+    texts = () if sort_by is None else (sort_by,) if isinstance(sort_by, str) else tuple(sort_by)
+    keys = _sort_keys(scope, texts)
+    files = _chosen(snapshot, scope.predicate(where), where)
+    check_may_rewrite(snapshot, removes_rows=False)
+    options = WriteOptions(numeric=numeric, target_file_size=target_file_size)
+    bins = bins_of(files, target_file_size, everything=bool(keys), reshred=reshred)
+    return Preparation(
         snapshot,
-        rewritten,
+        tuple(bins),
+        allowed(options, Target.of(snapshot), snapshot.uri),
+        keys,
+        texts,
+        where,
+    )
+
+
+def write_rows(
+    snapshot: Snapshot,
+    batches: Iterable[pa.RecordBatch],
+    options: WriteOptions,
+    name: Callable[[int], str] = new_name,
+) -> list[PartitionFile]:
+    """Return new files of a table that hold rows of it, as `rows_of` gives them.
+
+    When one fails, none is left behind. `name` gives the name of each file by its number.
+    """
+    rows = ((batch, None) for batch in batches)
+    target = tracked(Target.of(snapshot), RowTracking.of(snapshot))
+    return write_files(snapshot.store, rows, target, options, Faults("error"), name=name)
+
+
+def commit_groups(
+    work: Preparation, groups: Sequence[FileGroup], files: Sequence[PartitionFile]
+) -> Optimization:
+    """Commit new files in the place of groups; raises CommitConflictError, and removes them then."""
+    removed = pa.concat_tables(group.files for group in groups)
+    rows = sum(group.rows for group in groups)
+    version = commit_rewritten(
+        work.snapshot,
+        Rewritten(FilePlan(None, removed, 0, 0, 0, {}), removed, tuple(files), 0, rows),
         asked=None,
         data_change=False,
         operation="OPTIMIZE",
-        parameters={"predicate": [] if where is None else [where], "sortBy": list(_texts(sort_by))},
+        parameters={"predicate": [] if work.where is None else [work.where], "sortBy": list(work.sort_by)},
         metrics={"numRemovedBytes": sum(group.bytes for group in groups)},
     )
-    return Optimization(version, tuple(groups), tuple(file.written for file in written))
+    return Optimization(version, tuple(groups), tuple(file.written for file in files))
 
 
-def _texts(sort_by: str | Sequence[str] | None) -> Sequence[str]:
-    return [] if sort_by is None else [sort_by] if isinstance(sort_by, str) else sort_by
-
-
-def _sort_keys(scope: Scope, sort_by: str | Sequence[str] | None) -> list[Expression]:
-    keys = [scope.bind(expression.parse(text)) for text in _texts(sort_by)]
+def _sort_keys(scope: Scope, texts: Sequence[str]) -> tuple[Expression, ...]:
+    keys = tuple(scope.bind(expression.parse(text)) for text in texts)
     for key in keys:
         arrow_type = expression.output_type(key)
         if arrow_type is None or expression.kind_of(arrow_type) == "nested":
@@ -170,81 +225,21 @@ def _chosen(snapshot: Snapshot, predicate: Expression | None, where: str | None)
     return snapshot.files.filter(skipping.partition_matches(snapshot, predicate))
 
 
-def _write(
-    snapshot: Snapshot, target: Target, groups: Sequence[FileGroup], keys: Sequence[Expression]
-) -> list[PartitionFile]:
-    target = tracked(target, RowTracking.of(snapshot))
+def _write(work: Preparation, groups: Sequence[FileGroup]) -> list[PartitionFile]:
     written: list[PartitionFile] = []
     try:
         for group in groups:
-            for batches in _runs(snapshot, group, keys):
-                rows = ((batch, None) for batch in batches)
-                written += write_files(snapshot.store, rows, target, group.options, Faults("error"))
+            for batches in _runs(work, group):
+                written += write_rows(work.snapshot, batches, group.options)
     except BaseException:
-        discard(snapshot.store, [file.written.path for file in written])
+        discard(work.snapshot.store, [file.written.path for file in written])
         raise
     return written
 
 
-def _runs(
-    snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]
-) -> Iterator[Iterator[pa.RecordBatch]]:
+def _runs(work: Preparation, group: FileGroup) -> Iterator[Iterator[pa.RecordBatch]]:
     """Yield the rows of each new file, or of all where they have no order."""
-    if not keys:
-        yield (batch for batch, _ in rows_of(snapshot, group.paths))
-        return
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory()))
-        count = -(-max(group.bytes_estimated, 1) // group.options.target_file_size)
-        buckets = _spilled(snapshot, group, keys, folder, count)
-        for path in buckets:
-            yield iter([_in_order(path, len(keys))])
-
-
-def _spilled(
-    snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression], folder: Path, count: int
-) -> list[Path]:
-    """Write rows to as many files as there are to be, each with those that follow the last one's in order."""
-    bucket_of = _buckets(snapshot, group, keys, count)
-    paths = [folder / f"{number}.arrow" for number in range(count)]
-    writers: dict[int, Any] = {}
-    first = 0
-    with ExitStack() as stack:
-        for batch, values in rows_of(snapshot, group.paths, keys):
-            places = bucket_of.slice(first, batch.num_rows)
-            first += batch.num_rows
-            whole = _with_keys(batch, values)
-            for number in pc.unique(places).to_pylist():
-                if number not in writers:
-                    options = pa.ipc.IpcWriteOptions(compression="zstd")
-                    opened = pa.ipc.new_file(str(paths[number]), whole.schema, options=options)
-                    writers[number] = stack.enter_context(opened)
-                writers[number].write_batch(whole.filter(pc.equal(places, number)))
-    return [path for path in paths if path.exists()]
-
-
-def _buckets(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression], count: int) -> Array:
-    """Return for each row of a group, in the order of reading, the number of the file that it goes to."""
-    names = _key_names(len(keys))
-    values = (values for _, values in rows_of(snapshot, group.paths, keys))
-    table = pa.Table.from_batches([pa.record_batch(each, names=names) for each in values])
-    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
-    rank = pc.sort_indices(order)
-    return pc.divide(pc.multiply(rank.cast(pa.int64()), count), max(1, table.num_rows))
-
-
-def _key_names(count: int) -> list[str]:
-    return [f"\0key{number}" for number in range(count)]
-
-
-def _with_keys(batch: pa.RecordBatch, values: Sequence[Array]) -> pa.RecordBatch:
-    return pa.record_batch([*batch.columns, *values], names=[*batch.schema.names, *_key_names(len(values))])
-
-
-def _in_order(path: Path, keys: int) -> pa.RecordBatch:
-    with pa.memory_map(str(path)) as source:
-        table = pa.ipc.open_file(source).read_all()
-        names = _key_names(keys)
-        order = pc.sort_indices(table.select(names), sort_keys=[(name, "ascending") for name in names])
-        found = table.drop_columns(names).take(order).combine_chunks().to_batches()
-        return found[0]
+    if work.keys:
+        yield from sorted_runs(work.snapshot, group, work.keys)
+    else:
+        yield (batch for batch, _ in rows_of(work.snapshot, files_of(group.files)))

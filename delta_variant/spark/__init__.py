@@ -2,8 +2,9 @@
 
 from .auditing import audit_table, repair_table
 from .data_source import register
+from .optimizing import optimize
 from .reading import read_table
 from .streams import batch_writer
 from .writing import write_table
 
-__all__ = ["audit_table", "batch_writer", "read_table", "register", "repair_table", "write_table"]
+__all__ = ["audit_table", "batch_writer", "optimize", "read_table", "register", "repair_table", "write_table"]

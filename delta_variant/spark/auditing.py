@@ -14,12 +14,12 @@ from delta_variant.audit import Audit
 from delta_variant.log import load_snapshot
 from delta_variant.repair import FileRepair, Repair
 from delta_variant.snapshot import Snapshot
-from delta_variant.store import TableLocation, table_uri
+from delta_variant.store import TableLocation
 
 from .failures import own_errors
-from .reading import file_groups, sized_files
-from .running import check_classic
-from .tasks import MESSAGE, message, messages, packed
+from .reading import file_groups
+from .running import check_classic, dealt_out
+from .tasks import MESSAGE, TaskTable, message, messages, messages_in
 
 __all__ = ["audit_table", "repair_table"]
 
@@ -44,16 +44,14 @@ def audit_table(
     snapshot = of_table.snapshot
     if snapshot is None:
         return audit.audit_table(table, data=data, version=version, storage_options=storage_options)
-    task = AuditTask(table_uri(table), snapshot.version, data, len(of_table.findings), storage_options)
-    parts: Sequence[Audit] = _run(spark, task, snapshot)
-    files = {file.path: file for part in parts for file in part.files}
-    found = [finding for part in parts for finding in part.findings]
-    in_order = {path: number for number, path in enumerate(snapshot.files["path"].to_pylist())}
+    task = AuditTask(TaskTable.of(snapshot, storage_options), data)
+    audited = {file.path: (file, found) for part in _run(spark, task, snapshot) for file, found in part}
+    in_order = [audited[path] for path in snapshot.files["path"].to_pylist()]
     return replace(
         of_table,
         data=data,
-        files=tuple(files[path] for path in sorted(files, key=in_order.__getitem__)),
-        findings=(*of_table.findings, *sorted(found, key=lambda each: in_order[each.file_path or ""])),
+        files=tuple(file for file, _ in in_order),
+        findings=(*of_table.findings, *(finding for _, found in in_order for finding in found)),
     )
 
 
@@ -69,7 +67,7 @@ def repair_table(
     check_classic()
     snapshot = load_snapshot(table, storage_options=storage_options)
     repair.check_may_repair(snapshot)
-    task = RepairTask(table_uri(table), snapshot.version, max_variant_stats_paths, storage_options)
+    task = RepairTask(TaskTable.of(snapshot, storage_options), max_variant_stats_paths)
     found: list[FileRepair] = [each for part in _run(spark, task, snapshot) for each in part]
     in_order = {path: number for number, path in enumerate(snapshot.files["path"].to_pylist())}
     found.sort(key=lambda each: in_order[each.path])
@@ -79,54 +77,37 @@ def repair_table(
 
 @dataclass(frozen=True)
 class AuditTask:
-    """Audits files of a version; the first findings of each part are the table's, which the driver has."""
+    """Holds data files of a version against their rules."""
 
-    uri: str
-    version: int
+    table: TaskTable
     data: bool
-    findings_of_table: int
-    storage_options: Mapping[str, str] | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what was found in the groups of paths that came as messages."""
-        for paths in _paths(batches):
-            found = audit.audit_table(
-                self.uri,
-                data=self.data,
-                files=paths,
-                version=self.version,
-                storage_options=self.storage_options,
-            )
-            yield message(replace(found, findings=found.findings[self.findings_of_table :], snapshot=None))
+        """Yield what was found in the groups of files that came as messages."""
+        snapshot = self.table.opened()
+        for files in messages_in(batches):
+            yield message(audit.audit_files(snapshot, files, data=self.data))
 
 
 @dataclass(frozen=True)
 class RepairTask:
     """Computes the statistics of files of a version."""
 
-    uri: str
-    version: int
+    table: TaskTable
     max_variant_stats_paths: int
-    storage_options: Mapping[str, str] | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what is wrong with the groups of paths that came as messages."""
-        for paths in _paths(batches):
-            snapshot = load_snapshot(self.uri, self.version, storage_options=self.storage_options)
-            yield message(repair.judge_files(snapshot, paths, self.max_variant_stats_paths))
-
-
-def _paths(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, ...]]:
-    for batch in batches:
-        yield from messages(batch.to_pylist())
+        """Yield what is wrong with the groups of files that came as messages."""
+        snapshot = self.table.opened()
+        for files in messages_in(batches):
+            yield message(repair.judge_files(snapshot, files, self.max_variant_stats_paths))
 
 
 def _run(spark: SparkSession, task: AuditTask | RepairTask, snapshot: Snapshot) -> Sequence[Any]:
     """Return what tasks send that each take a group of a snapshot's files."""
-    groups = file_groups(sized_files(snapshot.files), ROUNDS * spark.sparkContext.defaultParallelism)
+    files = [(file, file["size"] or 0) for file in snapshot.files.to_pylist()]
+    groups = file_groups(files, ROUNDS * spark.sparkContext.defaultParallelism)
     if not groups:
         return ()
-    rows = [(packed(tuple(file.path for file in group)),) for group in groups]
-    tasks = spark.createDataFrame(rows, MESSAGE).coalesce(1).repartition(len(groups))
     with own_errors():
-        return messages(tasks.mapInArrow(task, MESSAGE).collect())
+        return messages(dealt_out(spark, groups).mapInArrow(task, MESSAGE).collect())

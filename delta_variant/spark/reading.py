@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -14,19 +14,20 @@ from delta_variant import schema, skipping
 from delta_variant.data_file import check_option
 from delta_variant.errors import UnsupportedFeatureError
 from delta_variant.read import DataFile, Query, files_of, plan_files, read_files, readable
-from delta_variant.snapshot import FILES_SCHEMA, Snapshot
+from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation, open_store
 from delta_variant.variant import OnConflict
 
 from .columns import for_spark, to_spark
-from .running import check_classic
+from .running import check_classic, dealt_out
 from .scanning import evaluates_alike, obstacle_to_scan, scan, select
-from .tasks import MESSAGE, messages, packed
+from .tasks import messages_in, without_files
 
-__all__ = ["Columns", "FileReader", "Reader", "file_groups", "read_table", "sized_files", "without_files"]
+__all__ = ["Columns", "FileReader", "Reader", "file_groups", "read_table", "sized_files"]
 
 Columns: TypeAlias = "Mapping[str, str] | Sequence[str] | None"
 Reader: TypeAlias = Literal["auto", "scan", "kernel"]
+File = TypeVar("File")
 
 GROUP_BYTES = 64 << 20
 """How many bytes of files a task reads, more or less."""
@@ -78,11 +79,11 @@ def sized_files(files: pa.Table) -> list[tuple[DataFile, int]]:
     return list(zip(files_of(files), sizes, strict=True))
 
 
-def file_groups(files: Sequence[tuple[DataFile, int]], tasks: int) -> list[tuple[DataFile, ...]]:
+def file_groups(files: Sequence[tuple[File, int]], tasks: int) -> list[tuple[File, ...]]:
     """Return files in groups of like size, as many as there are tasks at once or more."""
     limit = min(GROUP_BYTES, sum(size for _, size in files) // max(tasks, 1) + 1)
-    groups: list[tuple[DataFile, ...]] = []
-    group: list[DataFile] = []
+    groups: list[tuple[File, ...]] = []
+    group: list[File] = []
     filled = 0
     for file, size in files:
         if group and filled + size > limit:
@@ -110,9 +111,8 @@ class FileReader:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the wanted rows of the groups that came as messages."""
-        for batch in batches:
-            for group in messages(batch.to_pylist()):
-                yield from self.read(group)
+        for group in messages_in(batches):
+            yield from self.read(group)
 
     def read(self, files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
         """Yield the wanted rows of some files, as Spark takes them."""
@@ -130,15 +130,6 @@ def _spark_schema(query: Query) -> SparkStruct:
     return to_spark(schema.from_arrow(query.schema))
 
 
-def without_files(snapshot: Snapshot) -> Snapshot:
-    """Return what a FileReader needs of a snapshot."""
-    nowhere: Any = None
-    return replace(snapshot, store=nowhere, files=FILES_SCHEMA.empty_table())
-
-
 def _read_by_tasks(spark: SparkSession, task: FileReader, files: pa.Table) -> DataFrame:
     groups = file_groups(sized_files(files), spark.sparkContext.defaultParallelism)
-    rows = spark.createDataFrame([(packed(group),) for group in groups], MESSAGE)
-    # One task for each group: a single partition is dealt out evenly, many by chance.
-    tasks = rows.coalesce(1).repartition(max(len(groups), 1))
-    return tasks.mapInArrow(task, task.schema)
+    return dealt_out(spark, groups).mapInArrow(task, task.schema)

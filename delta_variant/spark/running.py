@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,7 +11,9 @@ from pyspark.sql.utils import is_remote
 
 from delta_variant.errors import UnsupportedFeatureError
 
-__all__ = ["Jobs", "check_batch", "check_classic"]
+from .tasks import MESSAGE, packed
+
+__all__ = ["Jobs", "check_batch", "check_classic", "dealt_out"]
 
 JOB_GROUP = "spark.jobGroup.id"
 LONGEST_WAIT = 10.0
@@ -32,6 +35,13 @@ def check_batch(df: DataFrame) -> None:
             "write_table writes a DataFrame at rest: write a stream by df.writeStream.foreachBatch("
             "delta_variant.spark.batch_writer(table)) or df.writeStream.format('delta_variant')"
         )
+
+
+def dealt_out(spark: SparkSession, values: Sequence[object]) -> DataFrame:
+    """Return values as messages for tasks, one for each."""
+    rows = spark.createDataFrame([(packed(value),) for value in values], MESSAGE)
+    # A single partition is dealt out evenly, many by chance.
+    return rows.coalesce(1).repartition(max(len(values), 1))
 
 
 class Jobs:

@@ -24,7 +24,8 @@ from delta_variant.store import open_store
 from .columns import quoted
 from .following import Follower, Position
 from .predicates import as_sql
-from .reading import FileReader, file_groups, sized_files, without_files
+from .reading import FileReader, file_groups, sized_files
+from .tasks import without_files
 
 __all__ = ["BatchSource", "FilteringBatchSource", "StreamSource", "file_reader"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -14,12 +14,24 @@ from pyspark import TaskContext
 from delta_variant import store
 from delta_variant.data_file import WriteOptions
 from delta_variant.expression import Expression
+from delta_variant.snapshot import FILES_SCHEMA, Snapshot
 from delta_variant.store import Store, open_store
 from delta_variant.write import Faults, PartitionFile, Target, only_matching, write_files
 
 from .attempts import Attempt, Job
 
-__all__ = ["MESSAGE", "FileTask", "Written", "message", "messages", "packed"]
+__all__ = [
+    "MESSAGE",
+    "FileTask",
+    "TaskTable",
+    "Written",
+    "attempt_of",
+    "message",
+    "messages",
+    "messages_in",
+    "packed",
+    "without_files",
+]
 
 MESSAGE = "message binary"
 """The rows by which driver and tasks tell each other something, as Spark's schema."""
@@ -34,6 +46,28 @@ class Written:
     attempt: str
     files: tuple[PartitionFile, ...]
     invalid: int
+
+
+@dataclass(frozen=True)
+class TaskTable:
+    """A version of a table as tasks know it: its snapshot has no list of files, and no store."""
+
+    snapshot: Snapshot
+    storage_options: Mapping[str, str] | None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, storage_options: Mapping[str, str] | None) -> TaskTable:
+        return cls(without_files(snapshot), storage_options)
+
+    def opened(self) -> Snapshot:
+        """Return the snapshot with its store."""
+        return replace(self.snapshot, store=open_store(self.snapshot.uri, self.storage_options))
+
+
+def without_files(snapshot: Snapshot) -> Snapshot:
+    """Return what a task can be sent of a snapshot."""
+    nowhere: Any = None
+    return replace(snapshot, store=nowhere, files=FILES_SCHEMA.empty_table())
 
 
 @dataclass(frozen=True)
@@ -61,11 +95,10 @@ class FileTask:
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """Return what was written."""
-        partition = _partition()
         place, *others = self.folders()
-        attempt = Attempt(place, self.job, partition)
+        attempt = attempt_of(place, self.job)
         with _Rejects(others[0] if others else None, attempt) as rejects:
-            faults = Faults(self.options.on_invalid, rejects.keep, partition)
+            faults = Faults(self.options.on_invalid, rejects.keep, attempt.partition)
             rows = ((batch, None) for batch in batches)
             files = write_files(
                 place,
@@ -99,9 +132,16 @@ def messages(rows: Sequence[Any]) -> list[Any]:
     return [pickle.loads(row["message"]) for row in rows]
 
 
-def _partition() -> int:
+def messages_in(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+    """Yield the values that came to a task."""
+    for batch in batches:
+        yield from messages(batch.to_pylist())
+
+
+def attempt_of(place: Store, job: Job) -> Attempt:
+    """Return the attempt that the task which runs here is."""
     context = TaskContext.get()
-    return 0 if context is None else context.partitionId()
+    return Attempt(place, job, 0 if context is None else context.partitionId())
 
 
 class _Rejects:

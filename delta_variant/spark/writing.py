@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
-from typing import Literal
+from typing import Literal, TypeAlias, TypeVar
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from delta_variant import data_file
 from delta_variant.data_file import WriteOptions
-from delta_variant.errors import CommitConflictError, TableExistsError
+from delta_variant.errors import CommitConflictError, StoreError, TableExistsError
+from delta_variant.rewrite import Optimization
 from delta_variant.store import Store, TableLocation, open_store
 from delta_variant.write import (
     Mode,
+    PartitionFile,
     Preparation,
     SchemaMode,
     TableOptions,
@@ -33,7 +36,10 @@ from .running import Jobs, check_batch, check_classic
 from .sampling import with_sampled_shredding
 from .tasks import MESSAGE, FileTask, Written, messages
 
-__all__ = ["commit_written", "write_table"]
+__all__ = ["commit_won", "commit_written", "write_table", "written_by"]
+
+Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Result = TypeVar("Result", WriteResult, Optimization)
 
 
 def write_table(
@@ -114,17 +120,22 @@ def write_table(
 
 
 def _run(task: FileTask, df: DataFrame) -> list[Written]:
-    """Return what the tasks wrote, or remove it when one fails."""
-    jobs = Jobs(df.sparkSession)
+    """Return what the tasks wrote, each of the table's partitions after another."""
     partitions = task.target.metadata.partition_columns
     if partitions:
         df = df.sortWithinPartitions([sql.col(quoted(name)) for name in partitions])
+    return written_by(df, task, task.job, task.folders())
+
+
+def written_by(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]) -> list[Written]:
+    """Return what the tasks of a job wrote of a DataFrame, or remove it from `folders` when one fails."""
+    jobs = Jobs(df.sparkSession)
     try:
         with own_errors():
             return messages(df.mapInArrow(task, MESSAGE).collect())
     except BaseException:
         jobs.wait()
-        remove_lost(task.folders(), task.job, (), of_all_runs=False)
+        remove_lost(folders, job, (), of_all_runs=False)
         raise
 
 
@@ -132,10 +143,20 @@ def commit_written(
     write: Preparation, written: Sequence[Written], job: Job, folders: Sequence[Store]
 ) -> WriteResult:
     """Commit what the winning attempts of a job wrote, and remove what others left in `folders`."""
-    files = [file for each in written for file in each.files]
+    invalid = sum(each.invalid for each in written)
+    return commit_won(lambda files: commit_files(write, files, invalid), written, job, folders)
+
+
+def commit_won(
+    commit: Callable[[list[PartitionFile]], Result],
+    written: Sequence[Written],
+    job: Job,
+    folders: Sequence[Store],
+) -> Result:
+    """Commit the files that the winning attempts of a job wrote, and remove those of others in `folders`."""
     try:
-        result = commit_files(write, files, sum(each.invalid for each in written))
-    except (CommitConflictError, TableExistsError):
+        result = commit([file for each in written for file in each.files])
+    except (CommitConflictError, StoreError, TableExistsError):
         remove_lost(folders, job, (), of_all_runs=False)
         raise
     winners = [each.attempt for each in written]

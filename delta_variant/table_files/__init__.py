@@ -22,7 +22,15 @@ from .row_rules import Condition, RowRules
 from .row_tracking import RowTracking, beside
 from .scope import Scope
 from .target import Target, allowed, engine_info, mapped, now, tracked
-from .writing import Batches, PartitionFile, add_file, discard, with_one_shredding, write_files
+from .writing import (
+    Batches,
+    PartitionFile,
+    add_file,
+    discard,
+    new_name,
+    with_one_shredding,
+    write_files,
+)
 
 __all__ = [
     "Batches",
@@ -55,6 +63,7 @@ __all__ = [
     "is_of_partitions",
     "mapped",
     "may_hold",
+    "new_name",
     "now",
     "parsed",
     "plan_files",

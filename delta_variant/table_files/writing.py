@@ -38,6 +38,7 @@ __all__ = [
     "PartitionedWriter",
     "add_file",
     "discard",
+    "new_name",
     "with_one_shredding",
     "write_files",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -19,6 +20,8 @@ JARS = HERE.parents[1] / ".cache" / "jars"
 JAR_NAMES = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
 # What Spark fetches by itself where there is no Maven.
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+# The version of Spark that these are for; another one is tested without them.
+HAS_DELTA = pyspark.__version__.startswith("4.2.")
 
 SETTINGS = {
     "spark.driver.memory": "3g",
@@ -30,6 +33,8 @@ SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
+}
+DELTA_SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -41,12 +46,13 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Return the one Spark 4.2 session of the run, which reads and writes Delta tables by path."""
+    """Return the one Spark session of the run, in which Delta's JARs read and write tables by path."""
     # Otherwise the workers take the python3 of the PATH, which has no pyspark, and die.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2,3]").appName("delta_variant interop")
     warehouse = tmp_path_factory.mktemp("warehouse")
-    for name, value in {**SETTINGS, **_delta_jars(), "spark.sql.warehouse.dir": str(warehouse)}.items():
+    delta = {**DELTA_SETTINGS, **_delta_jars()} if HAS_DELTA else {}
+    for name, value in {**SETTINGS, **delta, "spark.sql.warehouse.dir": str(warehouse)}.items():
         builder = builder.config(name, value)
     try:
         session = builder.getOrCreate()
@@ -54,6 +60,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         pytest.fail(f"Spark did not start (it needs Java 17 or 21 on the PATH or in JAVA_HOME): {error}")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def spark_with_delta(spark: SparkSession) -> SparkSession:
+    """Return the session where it has Delta's JARs, which there are for one version of Spark."""
+    if not HAS_DELTA:
+        pytest.skip(f"Delta has no JARs for PySpark {pyspark.__version__}; with those of 4.2 this test runs")
+    return spark
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from interop.tables import in_order, load, rows_by_spark, rows_by_us
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +14,10 @@ import delta_variant as dv
 from delta_variant import spark as dvs
 
 COLUMNS = {"id": "id", "n": "event:n::int", "text": "to_json(event)"}
+STATISTICS = (
+    "spark.databricks.delta.stats.limitPerVariant",
+    "spark.databricks.delta.variantShredding.parseFooterForStats",
+)
 PROPERTIES = [{}, {"delta.enableDeletionVectors": "true"}, {"delta.columnMapping.mode": "name"}]
 
 
@@ -48,9 +54,37 @@ def test_what_spark_sql_does_to_our_table_is_read_and_appended_to(
     theirs = rows_by_spark(spark, table, COLUMNS)
     assert rows_by_tasks(spark, table) == rows_by_us(table, COLUMNS) == theirs
     assert len(theirs) in (41, 45, 50)
-    # Spark keeps our table clean: it writes bounds of Variants as it is set to in these tests.
+    assert dv.audit_table(table, data=True).is_clean
+
+    files = dv.load_snapshot(table).num_files
+    done = dvs.optimize(spark, table, sort_by="event:n::int")
+    assert (done.files_before, len(done.files)) == (files, 1)
+    assert rows_by_spark(spark, table, COLUMNS) == theirs
+    assert dv.audit_table(table, data=True).is_clean
+
+
+def test_what_spark_writes_as_it_is_set_by_default_is_clean_but_has_no_bounds_of_variants(
+    spark: SparkSession, tmp_path: Path, statistics_of_variants: Callable[[bool], None]
+):
+    table = tmp_path / "t"
+    dvs.write_table(events(spark, 0, 20), table, variant_columns=["event"])
+    assert dv.audit_table(table, data=True).findings == ()
+    statistics_of_variants(False)
+    spark.sql(f"UPDATE delta.`{table}` SET id = id + 100 WHERE event:n::int = 3")
     audit = dv.audit_table(table, data=True)
-    assert [finding for finding in audit.findings if finding.severity == "error"] == []
+    assert audit.is_clean
+    assert {finding.rule for finding in audit.findings} == {"ST10"}
+    dvs.repair_table(spark, table, dry_run=False)
+    assert dv.audit_table(table, data=True).findings == ()
+
+
+@pytest.fixture
+def statistics_of_variants(spark: SparkSession) -> Iterator[Callable[[bool], None]]:
+    """Return a function that says whether Spark writes the bounds of Variants, which these tests ask for."""
+    before = {name: spark.conf.get(name) for name in STATISTICS}
+    yield lambda wanted: [spark.conf.unset(name) for name in STATISTICS if not wanted]
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 def test_a_table_of_spark_is_appended_to_merged_and_read_back(spark: SparkSession, tmp_path: Path):
@@ -60,8 +94,26 @@ def test_a_table_of_spark_is_appended_to_merged_and_read_back(spark: SparkSessio
     dvs.write_table(events(spark, 20, 10), table, variant_columns=["event"], mode="append")
     dvs.write_table(parsed, table, mode="append")
     assert load(spark, table).count() == 50
-    spark.sql(f"DELETE FROM delta.`{table}` WHERE id >= 25")
-    assert rows_by_tasks(spark, table) == rows_by_spark(spark, table, COLUMNS)
+    source = pa.table({"key": [25, 300]})
+    merge = dv.merge(table, source, "target.event:n::int = source.key").when_matched_update(
+        {"event:new": "1"}
+    )
+    assert merge.when_not_matched_insert({"id": "key", "event:n": "key"}).execute().rows_inserted == 1
+    spark.sql(
+        f"MERGE INTO delta.`{table}` t USING (SELECT id FROM range(299, 302)) s ON t.event:n::int = s.id "
+        "WHEN MATCHED THEN UPDATE SET t.event = parse_json('{\"n\":-300}') "
+        "WHEN NOT MATCHED THEN INSERT (id, event) VALUES (s.id, parse_json('{\"n\":7}'))"
+    )
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id BETWEEN 26 AND 29")
+    theirs = rows_by_spark(spark, table, COLUMNS)
+    assert rows_by_tasks(spark, table) == rows_by_us(table, COLUMNS) == theirs
+    assert [row["text"] for row in theirs if row["id"] in (25, 299, 300)] == [
+        '{"n":25,"new":1}',
+        '{"n":7}',
+        '{"n":-300}',
+    ]
+    assert len(theirs) == 49
+    assert dv.audit_table(table, data=True).is_clean
 
 
 def test_streams_of_both_sides_meet_in_one_table(spark: SparkSession, tmp_path: Path):

@@ -103,17 +103,17 @@ def test_partition_columns_have_their_values_and_their_place(
 
 @pytest.mark.parametrize("configuration", ["delta.columnMapping.mode", "delta.enableDeletionVectors"])
 def test_what_a_scan_would_get_wrong_is_read_by_the_kernel(
-    spark: SparkSession, tmp_path: Path, configuration: str
+    spark_with_delta: SparkSession, tmp_path: Path, configuration: str
 ):
     value = "name" if "Mapping" in configuration else "true"
     table = table_of_events(tmp_path / "t", 1, configuration={configuration: value})
     if value == "true":
-        spark.sql(f"DELETE FROM delta.`{table}` WHERE id >= 10")
+        spark_with_delta.sql(f"DELETE FROM delta.`{table}` WHERE id >= 10")
     else:
-        spark.sql(f"ALTER TABLE delta.`{table}` RENAME COLUMN event TO what")
+        spark_with_delta.sql(f"ALTER TABLE delta.`{table}` RENAME COLUMN event TO what")
     with pytest.raises(UnsupportedFeatureError, match="reader='kernel' can"):
-        dvs.read_table(spark, table, reader="scan")
-    df = dvs.read_table(spark, table)
+        dvs.read_table(spark_with_delta, table, reader="scan")
+    df = dvs.read_table(spark_with_delta, table)
     assert df.count() == (10 if value == "true" else 100)
     assert df.columns[2] == ("event" if value == "true" else "what")
 

@@ -189,17 +189,17 @@ def test_a_limit_bounds_a_micro_batch(tmp_path: Path, limit, end: Position):
     assert (found.version, found.index) in {(end.version, end.index), (end.version + 1, 0)}
 
 
-def test_a_commit_that_removes_rows_ends_the_stream_with_a_reason(spark: SparkSession, tmp_path: Path):
+def test_a_commit_that_removes_rows_ends_the_stream_with_a_reason(tmp_path: Path):
     append(tmp_path / "t", 1, 2)
-    spark.sql(f"DELETE FROM delta.`{tmp_path / 't'}` WHERE event:n::int = 1")
+    dv.delete(tmp_path / "t", "event:n::int = 1")
     with pytest.raises(UnsupportedFeatureError, match="starting_version=2"):
         list(follower(tmp_path / "t").steps(Position(0)))
 
 
-def test_files_that_are_only_put_together_are_passed_over(spark: SparkSession, tmp_path: Path):
+def test_files_that_are_only_put_together_are_passed_over(tmp_path: Path):
     append(tmp_path / "t", 1)
     append(tmp_path / "t", 2)
-    spark.sql(f"OPTIMIZE delta.`{tmp_path / 't'}`")
+    dv.optimize(tmp_path / "t")
     found = list(follower(tmp_path / "t").steps(Position(2)))
     assert found == [step for step in found if step.file is None]
 

@@ -1,0 +1,213 @@
+"""Optimizing by tasks plans and does what one process plans and does, and tasks that fail leave nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from spark.tables import commits, data_files, listed_files, rows
+from test_row_tracking import tracked
+
+import delta_variant as dv
+from delta_variant import spark as dvs
+from delta_variant.errors import CommitConflictError, ExpressionError
+from delta_variant.spark import optimizing
+
+COLUMNS = {"id": "id", "day": "day", "text": "to_json(event)"}
+KEY = "event:k::bigint"
+EVERY_TYPE = [
+    "IF(id % 5 = 0, NULL, id) AS id",
+    "CASE WHEN id % 2 = 0 THEN parse_json(concat('{\"a\":', id, '}')) END AS v",
+    "array(named_struct('v', parse_json('1'), 'n', id), NULL) AS a",
+    "map('k', parse_json('[2]'), 'n', NULL) AS m",
+    "CASE WHEN id % 3 > 0 THEN named_struct('e', CASE WHEN id = 1 THEN parse_json('{\"k\":1}') END) END AS s",
+    "timestamp'2026-01-01 00:00:00' AS t",
+    "timestamp_ntz'2026-01-01 00:00:00' AS ntz",
+    "date'2026-01-01' AS d",
+    "CAST(id AS DECIMAL(5,2)) AS dec",
+    "CAST(id AS TINYINT) AS tiny",
+    "CAST('x' AS BINARY) AS bin",
+    "CAST(id AS FLOAT) AS f",
+    "id = 1 AS b",
+]
+
+
+def write(table: Path, first: int, name: str = "old", **options: Any) -> None:
+    numbers = range(first, first + 100)
+    texts = [json.dumps({"k": number * 7919 % 1000, name: str(number)}) for number in numbers]
+    days = ["ab"[number % 2] for number in numbers]
+    data = pa.table({"id": numbers, "day": days, "event": pa.array(texts, pa.json_())})
+    dv.write_table(table, data, mode="append", **options)
+
+
+@pytest.fixture(params=[None, "day"], ids=["whole", "partitioned"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a table of four commits, whose values drift from one path to another."""
+    for number in range(4):
+        write(tmp_path / "t", 100 * number, "new" if number > 1 else "old", partition_by=request.param)
+    return tmp_path / "t"
+
+
+@pytest.fixture
+def partitioned(tmp_path: Path) -> Path:
+    """Return a table of two commits and two partitions."""
+    for first in (0, 100):
+        write(tmp_path / "t", first, partition_by="day")
+    return tmp_path / "t"
+
+
+def keys_of(table: Path, path: str) -> list[int]:
+    """Return the keys of one file, in the order of its rows."""
+    snapshot = dv.load_snapshot(table)
+    file = replace(snapshot, files=snapshot.files.filter(pc.field("path") == path))
+    return dv.read_table(file, columns={"k": KEY}).read_all()["k"].to_pylist()
+
+
+def test_the_plan_is_that_of_one_process_and_what_is_done(spark: SparkSession, table: Path):
+    before = rows(table, **COLUMNS)
+    expected = dv.optimize(table, dry_run=True)
+    plan = dvs.optimize(spark, table, dry_run=True)
+    assert (plan.version, plan.groups, str(plan)) == (None, expected.groups, str(expected))
+    done = dvs.optimize(spark, table)
+    assert (done.version, done.groups, len(done.files)) == (4, plan.groups, len(plan.groups))
+    assert rows(table, **COLUMNS) == before
+    assert listed_files(table) == {file.path for file in done.files}
+    info = commits(table, "commitInfo")[-1]
+    assert (info["operation"], info["operationMetrics"]["numRemovedFiles"]) == (
+        "OPTIMIZE",
+        str(done.files_before),
+    )
+    assert {remove["dataChange"] for remove in commits(table, "remove")} == {False}
+    paths = {path.path for file in done.files for path in file.variants["event"]}
+    assert paths == {("k",), ("new",), ("old",)}
+    assert dv.audit_table(table, data=True).is_clean
+    assert dvs.optimize(spark, table).version is None
+
+
+def test_partitions_may_be_chosen(spark: SparkSession, partitioned: Path):
+    done = dvs.optimize(spark, partitioned, "day = 'a'")
+    assert [group.partition_values for group in done.groups] == [{"day": "a"}]
+    assert (done.files_before, len(done.files), len(listed_files(partitioned))) == (2, 1, 3)
+
+
+def test_files_whose_paths_have_changed_are_shredded_anew(spark: SparkSession, tmp_path: Path):
+    write(tmp_path / "t", 0, shredding=dv.ShreddingSchema.of({"gone": pa.int64()}))
+    assert dvs.optimize(spark, tmp_path / "t").groups == ()
+    done = dvs.optimize(spark, tmp_path / "t", reshred=True)
+    (group,) = done.groups
+    assert [leaf.path for leaf in group.gained] == [("k",), ("old",)]
+    assert [leaf.path for leaf in group.dropped] == [("gone",)]
+    assert dvs.optimize(spark, tmp_path / "t", reshred=True).version is None
+
+
+def test_rows_are_put_in_order_over_the_files_of_each_partition(spark: SparkSession, table: Path):
+    before = rows(table, **COLUMNS)
+    done = dvs.optimize(spark, table, sort_by=[KEY, "id"], target_file_size=2 << 10)
+    assert len(done.files) > len(done.groups)
+    assert rows(table, **COLUMNS) == before
+    for day in {group.partition_values.get("day") for group in done.groups}:
+        paths = [file.path for file in done.files if day is None or file.path.startswith(f"day={day}/")]
+        runs = sorted(keys_of(table, path) for path in paths)
+        found = [key for run in runs for key in run]
+        assert found == sorted(found)
+    explained = dv.read_table(table, where=f"{KEY} = 500", explain=True)
+    assert explained.files_read <= len(done.groups)
+    assert json.loads(commits(table, "commitInfo")[-1]["operationParameters"]["sortBy"]) == [KEY, "id"]
+
+
+def test_every_type_comes_through_the_sort_as_it_was(spark: SparkSession, tmp_path: Path):
+    for first in (0, 20):
+        df = spark.range(first, first + 20, 1, 1).selectExpr(*EVERY_TYPE)
+        dvs.write_table(df, tmp_path / "t", mode="append")
+    before = sorted(dv.read_table(tmp_path / "t").read_all().to_pylist(), key=str)
+    done = dvs.optimize(spark, tmp_path / "t", sort_by=["id", "v:a::int", "b"], numeric="strict")
+    assert [file.rows for file in done.files] == [40]
+    after = dv.read_table(tmp_path / "t").read_all()
+    assert sorted(after.to_pylist(), key=str) == before
+    ids = after["id"].to_pylist()
+    assert ids == [*sorted(each for each in ids if each is not None), *[None] * 8]
+
+
+@pytest.mark.parametrize("sort_by", [None, KEY])
+def test_rows_keep_the_ids_that_they_are_tracked_by(spark: SparkSession, tmp_path: Path, sort_by: str | None):
+    write(tmp_path / "t", 0, configuration={"delta.enableRowTracking": "true"})
+    write(tmp_path / "t", 100)
+    dv.update(tmp_path / "t", {"day": "'c'"}, "id = 7")
+    before = tracked(tmp_path / "t")
+    assert dvs.optimize(spark, tmp_path / "t", sort_by=sort_by).version == 3
+    assert tracked(tmp_path / "t") == before
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Let one task fail so many times when it has written its files."""
+
+    def failing(kind: type[optimizing.RewriteTask]) -> type[optimizing.RewriteTask]:
+        # Spark's workers cannot import this module, and get a class of a function as it is.
+        class Failing(kind):
+            def runs(self, snapshot: Any, batches: Any) -> Iterator[Any]:
+                yield from super().runs(snapshot, batches)
+                context = TaskContext.get()
+                if context.partitionId() == 0 and context.attemptNumber() < times:
+                    raise OSError("the disk is gone")
+
+        return Failing
+
+    for kind in (optimizing.GroupTask, optimizing.SortedRowsTask):
+        monkeypatch.setattr(optimizing, kind.__name__, failing(kind))
+
+
+@pytest.mark.parametrize("sort_by", [None, KEY])
+def test_a_task_that_fails_twice_and_then_succeeds_leaves_each_row_once(
+    spark: SparkSession, partitioned: Path, monkeypatch: pytest.MonkeyPatch, sort_by: str | None
+):
+    before, there = rows(partitioned, **COLUMNS), data_files(partitioned)
+    fail(monkeypatch, times=2)
+    done = dvs.optimize(spark, partitioned, sort_by=sort_by)
+    assert rows(partitioned, **COLUMNS) == before
+    assert data_files(partitioned) == there | {file.path for file in done.files}
+
+
+@pytest.mark.parametrize("sort_by", [None, KEY])
+def test_a_job_that_fails_commits_nothing_and_leaves_nothing(
+    spark: SparkSession, partitioned: Path, monkeypatch: pytest.MonkeyPatch, sort_by: str | None
+):
+    there = data_files(partitioned)
+    fail(monkeypatch, times=9)
+    with pytest.raises(Exception, match="the disk is gone"):
+        dvs.optimize(spark, partitioned, sort_by=sort_by)
+    assert data_files(partitioned) == there
+    assert dv.load_snapshot(partitioned).version == 1
+
+
+def test_a_commit_that_another_stands_in_the_way_of_leaves_nothing(
+    spark: SparkSession, partitioned: Path, monkeypatch: pytest.MonkeyPatch
+):
+    commit = optimizing.commit_groups
+
+    def commit_behind_another(*arguments: Any) -> Any:
+        dv.delete(partitioned, "id = 3")
+        return commit(*arguments)
+
+    there = data_files(partitioned)
+    monkeypatch.setattr(optimizing, "commit_groups", commit_behind_another)
+    with pytest.raises(CommitConflictError, match="removed"):
+        dvs.optimize(spark, partitioned)
+    assert len(rows(partitioned, id="id")) == 199
+    assert commits(partitioned, "commitInfo")[-1]["operation"] == "DELETE"
+    assert data_files(partitioned) == there | listed_files(partitioned)
+
+
+def test_what_has_no_order_is_refused_before_a_task_runs(spark: SparkSession, tmp_path: Path):
+    write(tmp_path / "t", 0)
+    with pytest.raises(ExpressionError, match="has no order"):
+        dvs.optimize(spark, tmp_path / "t", sort_by="event:k")
+    with pytest.raises(ExpressionError, match="more than partition columns"):
+        dvs.optimize(spark, tmp_path / "t", "id = 1")
