@@ -13,6 +13,7 @@ from .alter import (
     unset_properties,
 )
 from .audit import audit_table
+from .cleanup import vacuum
 from .data_file import file_stats
 from .draft import migrate_draft
 from .errors import DeltaVariantError
@@ -61,6 +62,7 @@ __all__ = [
     "unset_properties",
     "unshred",
     "update",
+    "vacuum",
     "variant_get",
     "write_table",
 ]

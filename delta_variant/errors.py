@@ -20,6 +20,7 @@ __all__ = [
     "MergeAmbiguityError",
     "PredicateViolationError",
     "ProtocolError",
+    "RetentionDurationError",
     "SchemaError",
     "ShreddingError",
     "ShreddingNotEnabledError",
@@ -69,6 +70,10 @@ class DataFileError(DeltaVariantError):
 
 class ExpressionError(DeltaVariantError):
     """SQL text in `columns=` or `where=` that is not understood, or names what the table does not have."""
+
+
+class RetentionDurationError(DeltaVariantError):
+    """A vacuum of files that the table's retention still keeps for readers and writers."""
 
 
 class SchemaError(DeltaVariantError):

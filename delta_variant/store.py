@@ -11,8 +11,8 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import cache, lru_cache
 from pathlib import Path
@@ -55,6 +55,7 @@ __all__ = [
     "read_if_present",
     "size",
     "table_uri",
+    "walk",
 ]
 
 
@@ -253,6 +254,17 @@ def list_stored(store: Store, prefix: str, after: str | None = None) -> list[Sto
     return _request(store, prefix, send, (store.objects, _folder(store, prefix)))
 
 
+def walk(store: Store) -> list[StoredFile]:
+    """Return all files of a table, those of the log too.
+
+    On a local disk, neither symbolic links nor what they lead to are among them, nor names that are no UTF-8.
+    """
+    if store.local_root is None:
+        return list_stored(store, "")
+    with _plain_errors(store.uri):
+        return _walk(os.path.realpath(store.local_root))
+
+
 def put(store: Store, path: str, data: bytes) -> None:
     """Write a file, in place of the one that may be there; a reader sees the old or the new one whole."""
     _request(store, path, lambda place: obstore.put(*place, data, use_multipart=False))
@@ -278,6 +290,11 @@ def put_if_absent(store: Store, path: str, data: bytes) -> None:
 
 def delete(store: Store, path: str) -> None:
     """Delete a file; it is no error when there is none."""
+    if (local := local_path(store, path)) is not None:
+        with _plain_errors(_name(store, path)):
+            # Whatever its name: obstore refuses some that a file system takes.
+            local.unlink(missing_ok=True)
+        return
 
     def send(place: Place) -> None:
         try:
@@ -329,6 +346,40 @@ def local_path(store: Store, path: str) -> Path | None:
     if _is_special(local):
         raise StoreError(f"{_name(store, path)} is no regular file")
     return local
+
+
+def _walk(root: str) -> list[StoredFile]:
+    found: list[StoredFile] = []
+    linked: set[str] = set()
+    folders = [root]
+    while folders:
+        with suppress(FileNotFoundError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    linked.add(os.path.realpath(entry.path))
+                elif entry.is_dir():
+                    folders.append(entry.path)
+                elif entry.is_file() and _is_text(entry.path):
+                    found += _stored(entry)
+    return [
+        replace(file, path=os.path.relpath(file.path, root))
+        for file in found
+        if linked.isdisjoint((file.path, *map(str, Path(file.path).parents)))
+    ]
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _stored(entry: os.DirEntry[str]) -> Iterator[StoredFile]:
+    with suppress(FileNotFoundError):
+        state = entry.stat(follow_symlinks=False)
+        yield StoredFile(entry.path, state.st_size, state.st_mtime_ns // 1_000_000)
 
 
 def _milliseconds(time: datetime) -> int:

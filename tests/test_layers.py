@@ -18,7 +18,7 @@ ROWS = (
     {"shredding", "snapshot", "stats", "expression", "deletion_vectors"},
     {"data_file", "log", "skipping", "json_lines", "values"},
     {"commit", "table_files"},
-    {"write", "read", "rewrite", "alter", "timeline", "audit", "repair", "draft"},
+    {"write", "read", "rewrite", "alter", "timeline", "cleanup", "audit", "repair", "draft"},
     {"spark", "conformance"},
     {"cli"},
     {"__init__"},

@@ -52,6 +52,7 @@ def test_all_has_the_public_names_and_no_others():
         "unset_properties",
         "unshred",
         "update",
+        "vacuum",
         "variant_get",
         "write_table",
     ]

@@ -204,3 +204,22 @@ def test_a_file_exists_or_not(tmp_path):
     assert store.exists(root, "data/a b%")
     assert not store.exists(root, "data/a b")
     assert not store.exists(root, "data")
+
+
+def test_a_walk_gives_files_of_any_name_with_their_sizes_and_follows_no_link(tmp_path):
+    root = tmp_path / "table"
+    (root / "a" / "b").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    for path in (root / "x\ny", root / "a" / "b" / "part#1", root / "linked", tmp_path / "outside" / "f"):
+        path.write_bytes(b"123")
+        os.utime(path, ns=(0, 5_999_999))
+    (root / "link").symlink_to("linked")
+    (root / "folder").symlink_to(tmp_path / "outside")
+    (root / "nowhere").symlink_to("gone")
+    (root / os.fsdecode(b"\xff")).write_bytes(b"")
+    expected = [store.StoredFile("a/b/part#1", 3, 5), store.StoredFile("x\ny", 3, 5)]
+    found = store.walk(store.open_store(root))
+    assert sorted(found, key=lambda file: file.path) == expected
+    store.delete(store.open_store(root), "x\ny")
+    assert not (root / "x\ny").exists()
+    assert store.walk(store.open_store(root / "nothing")) == []

@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from delta_variant.audit import audit_table
+from delta_variant.cleanup import vacuum as vacuum_table
 from delta_variant.conformance import ENGINES
 from delta_variant.draft import migrate_draft
 from delta_variant.errors import DeltaVariantError
@@ -41,7 +42,14 @@ from .shredding_tree import merge, print_tree, shredding_of
 from .summary import WriteSummary
 from .target import data_files, undecodable
 from .terminal import console, print_lines
-from .timeline import print_history, print_history_json, print_restoration, print_restoration_json
+from .timeline import (
+    print_history,
+    print_history_json,
+    print_restoration,
+    print_restoration_json,
+    print_vacuum,
+    print_vacuum_json,
+)
 
 __all__ = ["main"]
 
@@ -338,6 +346,29 @@ def restore(
         print_restoration_json(table, restoration)
     else:
         print_restoration(table, restoration)
+
+
+@app.command()
+def vacuum(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    yes: Annotated[
+        bool, typer.Option("--yes/--dry-run", help="Delete the files; by default they are only named.")
+    ] = False,
+    retention_hours: Annotated[
+        float | None, typer.Option(min=0, help="Keep files for so long; by default what the table says.")
+    ] = None,
+    enforce: Annotated[
+        bool,
+        typer.Option("--enforce-retention/--no-enforce-retention", help="Refuse hours below the table's."),
+    ] = True,
+    json: Json = False,
+) -> None:
+    """Delete files that no version within the retention needs, a week unless the table says otherwise."""
+    result = vacuum_table(table, retention_hours, not yes, enforce)
+    if json:
+        print_vacuum_json(table, result)
+    else:
+        print_vacuum(table, result)
 
 
 @app.command()

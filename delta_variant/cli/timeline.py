@@ -1,4 +1,4 @@
-"""What happened to a table, for people and for scripts."""
+"""What happened to a table, came back or went, for people and for scripts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from dataclasses import asdict
 
 import msgspec
 
+from delta_variant.cleanup import Vacuum
 from delta_variant.timeline import HistoryEntry, Restoration
 
 from .terminal import Heading, console, count, print_lines, print_table, size_text
 
-__all__ = ["print_history", "print_history_json", "print_restoration", "print_restoration_json"]
+__all__ = [
+    "print_history",
+    "print_history_json",
+    "print_restoration",
+    "print_restoration_json",
+    "print_vacuum",
+    "print_vacuum_json",
+]
 
 HEADINGS: tuple[Heading, ...] = (
     ("version", "right"),
@@ -59,6 +67,22 @@ def print_restoration(table: str, restoration: Restoration) -> None:
 def print_restoration_json(table: str, restoration: Restoration) -> None:
     """Print the same as one JSON object."""
     print(msgspec.json.encode({"table": table, **asdict(restoration)}).decode())
+
+
+def print_vacuum(table: str, result: Vacuum) -> None:
+    """Print the files that are left over, or that were."""
+    out = console()
+    files, size = count(len(result.files), "file"), size_text(result.bytes)
+    if result.dry_run:
+        print_lines(out, *result.files)
+        print_lines(out, f"{table}: a dry run, {files} to delete, {size}; --yes deletes")
+    else:
+        print_lines(out, f"{table}: {files} deleted, {size}")
+
+
+def print_vacuum_json(table: str, result: Vacuum) -> None:
+    """Print the same as one JSON object."""
+    print(msgspec.json.encode({"table": table, **asdict(result)}).decode())
 
 
 def _details(entry: HistoryEntry) -> list[tuple[str, object]]:

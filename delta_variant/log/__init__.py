@@ -9,6 +9,7 @@ from .checksum import checksum_discrepancies
 from .commits import (
     CommitActions,
     commit_file_time,
+    read_all_commits,
     read_commit_info,
     read_commits,
     read_next_commits,
@@ -16,7 +17,7 @@ from .commits import (
 )
 from .listing import commit_file_name
 from .loading import table_exists
-from .snapshots import load_snapshot, refresh
+from .snapshots import load_snapshot, load_with_tombstones, refresh
 from .timestamps import CommitTimes, Timestamp, from_milliseconds, version_at
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "commit_file_time",
     "from_milliseconds",
     "load_snapshot",
+    "load_with_tombstones",
+    "read_all_commits",
     "read_commit_info",
     "read_commits",
     "read_next_commits",

@@ -28,12 +28,12 @@ from ..schema import (
     stats_columns,
     to_arrow_type,
 )
-from ..snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Snapshot, are_plain, replay_tombstones
+from ..snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Snapshot, are_plain
 from ..store import Store, put
 from .checkpoint_reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS
 from .listing import LAST_CHECKPOINT, LOG, checkpoint_hint, list_log
-from .loading import Recorded, from_log, snapshot_of
 from .parsed_statistics import from_text, statistics_type
+from .snapshots import load_with_tombstones
 from .variant_annotation import annotate
 
 __all__ = ["write_checkpoint"]
@@ -89,7 +89,7 @@ def write_checkpoint(store: Store, version: int, *, now: int, unique_id: str) ->
     V2 checkpoint. Raises what `load_snapshot` raises, StoreError, and UnsupportedFeatureError for a table
     with features that are not known here, whose actions would be lost.
     """
-    state, tombstones = from_log(store, version, lambda log: _state(store, log))
+    state, tombstones = load_with_tombstones(store, version)
     unknown = sorted(features.supported(state.protocol) - features.FEATURES.keys())
     if unknown:
         raise UnsupportedFeatureError(
@@ -101,10 +101,6 @@ def write_checkpoint(store: Store, version: int, *, now: int, unique_id: str) ->
     put(store, contents.path(unique_id), data)
     if not _is_behind(store, version):
         put(store, LAST_CHECKPOINT, _pointer(contents, len(data)))
-
-
-def _state(store: Store, log: Recorded) -> tuple[Snapshot, pa.Table]:
-    return snapshot_of(store, log), replay_tombstones(log.checkpoint, log.commits)
 
 
 def _unexpired(tombstones: pa.Table, configuration: Mapping[str, str], now: int) -> pa.Table:

@@ -15,6 +15,7 @@ from .listing import Span, commit_file_name, list_log
 __all__ = [
     "CommitActions",
     "commit_file_time",
+    "read_all_commits",
     "read_commit_info",
     "read_commits",
     "read_next_commits",
@@ -59,6 +60,13 @@ def _read_present(store: Store, first: int, count: int) -> list[CommitActions]:
             break
         found.append((version, decode_commit(content, f"{store.uri}/{path}")))
     return found
+
+
+def read_all_commits(store: Store) -> Iterator[list[Action]]:
+    """Yield the actions of every commit that is still in the log, in order."""
+    spans = [Span(version, version) for version in sorted(list_log(store, None).commits)]
+    for first in range(0, len(spans), _AT_ONCE):
+        yield from read_spans(store, spans[first : first + _AT_ONCE])
 
 
 def read_commit_info(store: Store, version: int) -> CommitInfo | None:

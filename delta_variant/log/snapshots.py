@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..snapshot import Snapshot
+import pyarrow as pa
+
+from ..snapshot import Snapshot, replay_tombstones
 from ..store import Store, TableLocation, open_store
 from .loading import from_log, snapshot_of
 from .timestamps import Timestamp, version_at
 
-__all__ = ["load_snapshot", "refresh"]
+__all__ = ["load_snapshot", "load_with_tombstones", "refresh"]
 
 
 def load_snapshot(
@@ -37,6 +39,15 @@ def load_snapshot(
             raise ValueError("a table is loaded by version or by timestamp, and not by both")
         version = version_at(store, timestamp)
     return from_log(store, version, lambda log: snapshot_of(store, log))
+
+
+def load_with_tombstones(store: Store, version: int | None = None) -> tuple[Snapshot, pa.Table]:
+    """Return a snapshot and, as TOMBSTONES_SCHEMA, the files that the log says are gone."""
+    return from_log(
+        store,
+        version,
+        lambda log: (snapshot_of(store, log), replay_tombstones(log.checkpoint, log.commits)),
+    )
 
 
 def refresh(snapshot: Snapshot) -> Snapshot:

@@ -1,0 +1,385 @@
+"""Deleting what a table no longer needs, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import tarfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import delta_variant as dv
+from delta_variant import log, store
+from delta_variant.actions import AddFile, CommitInfo, DeletionVector, RemoveFile
+from delta_variant.cli.app import app
+from delta_variant.errors import (
+    DataFileError,
+    MalformedLogError,
+    RetentionDurationError,
+    StoreError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+
+DAY = 86_400_000
+
+
+def append(table: Path, *numbers: int, **options: Any) -> None:
+    texts = [f'{{"n": {number}}}' for number in numbers]
+    days = [f"d{number % 2}" for number in numbers]
+    rows = pa.table({"id": list(numbers), "day": days, "v": pa.array(texts, pa.json_())})
+    dv.write_table(table, rows, **{"mode": "append", **options})
+
+
+def ids(table: Path, **options: Any) -> list[int]:
+    return sorted(dv.read_table(table, columns=["id"], **options).read_all()["id"].to_pylist())
+
+
+def age(table: Path, days: float = 30) -> None:
+    """Make every file older, and what the log says of when files went."""
+    for path in table.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            then = time.time() - days * 86_400
+            os.utime(path, (then, then))
+    for commit in (table / "_delta_log").glob("*.json"):
+        lines = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
+        for line in lines:
+            if "remove" in line:
+                line["remove"]["deletionTimestamp"] -= int(days * DAY)
+        commit.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+
+
+def put(table: Path, name: str, *, days: float = 30) -> str:
+    """Put a file that no commit knows among those of a table."""
+    (table / name).parent.mkdir(parents=True, exist_ok=True)
+    (table / name).write_bytes(b"x")
+    then = time.time() - days * 86_400
+    os.utime(table / name, (then, then))
+    return name
+
+
+def commit(table: Path, *actions: Any) -> None:
+    state = dv.load_snapshot(table)
+    log.write_commit(state.store, state.version + 1, [CommitInfo({}), *actions])
+
+
+def add(path: str, **fields: Any) -> AddFile:
+    return AddFile(
+        path=path, partition_values={"day": None}, size=1, modification_time=1, data_change=True, **fields
+    )
+
+
+def files(table: Path) -> set[str]:
+    return {path.relative_to(table).as_posix() for path in table.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return a table with two data files, each for a day."""
+    append(tmp_path / "t", 0, 1, partition_by=["day"])
+    return tmp_path / "t"
+
+
+def test_what_went_before_the_retention_goes_and_what_is_there_stays(table):
+    dv.delete(table, "day = 'd0'")
+    age(table)
+    gone = dv.load_snapshot(table, 0).files["path"].to_pylist()
+    left = dv.load_snapshot(table).files["path"].to_pylist()
+    found = dv.vacuum(table, dry_run=False)
+    assert set(found.files) == set(gone) - set(left)
+    assert found.bytes > 0
+    assert files(table) & {*gone} == {*left}
+    assert ids(table) == [1]
+    assert dv.vacuum(table).files == ()
+
+
+def test_a_dry_run_deletes_nothing_and_says_the_same(table):
+    dv.delete(table)
+    age(table)
+    before = files(table)
+    dry = dv.vacuum(table)
+    assert (files(table), dv.load_snapshot(table).version, dry.dry_run) == (before, 1, True)
+    assert dv.vacuum(table, dry_run=False).files == dry.files
+    assert before - files(table) == set(dry.files)
+
+
+def test_what_went_within_the_retention_stays(table):
+    dv.delete(table)
+    for path in table.rglob("*.parquet"):
+        os.utime(path, (0, 0))
+    assert dv.vacuum(table).files == ()
+    assert ids(table, version=0) == [0, 1]
+
+
+def test_files_that_no_commit_took_up_go_when_they_are_old(table):
+    old, nested = put(table, "part-old.parquet", days=8), put(table, "day=d0/part-old.parquet", days=8)
+    put(table, "part-young.parquet", days=6)
+    assert set(dv.vacuum(table).files) == {old, nested}
+
+
+def test_the_retention_is_that_of_the_table(tmp_path):
+    retention = {"delta.deletedFileRetentionDuration": "interval 2 days"}
+    append(tmp_path, 0, configuration=retention)
+    old = put(tmp_path, "part-old.parquet", days=2.1)
+    put(tmp_path, "part-young.parquet", days=1.9)
+    assert dv.vacuum(tmp_path).files == (old,)
+
+
+def test_a_shorter_retention_needs_the_word_of_the_caller(table):
+    young = put(table, "part-young.parquet", days=2)
+    with pytest.raises(RetentionDurationError, match="keeps files for 168 hours, and a vacuum after 24"):
+        dv.vacuum(table, 24)
+    assert dv.vacuum(table, 24, enforce_retention_duration=False).files == (young,)
+    assert dv.vacuum(table, 168).files == ()
+
+
+@pytest.mark.parametrize("hours", [-1, float("nan")])
+def test_hours_below_zero_are_refused(table, hours):
+    with pytest.raises(ValueError, match="a number from 0"):
+        dv.vacuum(table, hours, enforce_retention_duration=False)
+
+
+def test_a_longer_retention_keeps_what_checkpoints_no_longer_tell(table):
+    dv.delete(table)
+    age(table, 20)
+    log.write_checkpoint(store.open_store(table), 1, now=int(time.time() * 1000), unique_id="")
+    append(table, 5)
+    assert dv.vacuum(table, 30 * 24).files == ()
+    assert len(dv.vacuum(table, 10 * 24).files) == 2
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_what_only_a_checkpoint_tells_is_kept(tmp_path, policy):
+    table = tmp_path / "t"
+    append(table, 0, configuration={"delta.checkpointPolicy": policy})
+    append(table, 1)
+    dv.delete(table, "id = 0")
+    unique_id = "0f0e0d0c-0b0a-4908-8706-050403020100"
+    log.write_checkpoint(store.open_store(table), 2, now=int(time.time() * 1000), unique_id=unique_id)
+    for version in range(3):
+        (table / log.commit_file_name(version)).unlink()
+    for path in table.glob("*.parquet"):
+        os.utime(path, (0, 0))
+    orphan = put(table, "part-orphan.parquet")
+    assert dv.vacuum(table, dry_run=False).files == (orphan,)
+    assert ids(table) == [1]
+    assert len(list(table.glob("*.parquet"))) == 2
+
+
+def test_hidden_files_and_folders_stay_but_not_those_of_partitions(tmp_path):
+    rows = pa.table({"_x": ["a"], ".y z": ["b"], "id": [1]})
+    table, configuration = tmp_path / "t", {"delta.columnMapping.mode": "name"}
+    dv.write_table(table, rows, partition_by=["_x", ".y z"], configuration=configuration)
+    for name in ("_a/f", ".b/f", "_c.parquet", ".d.crc", "_delta_index/f", "e/_f/g", "_xy=1/f", "e/.h"):
+        put(table, name)
+    partitions = [put(table, "_x=1/f"), put(table, "_x=1/.y z=1/f"), put(table, "_x=1/.y%20z=2/f")]
+    put(table, "_x=1/_f")
+    assert sorted(dv.vacuum(table).files) == sorted(partitions)
+
+
+def test_old_files_of_the_change_data_feed_go(table):
+    old = [put(table, "_change_data/cdc-1.parquet"), put(table, "_change_data/day=d0/cdc-2.parquet")]
+    put(table, "_change_data/cdc-3.parquet", days=6)
+    put(table, "_change_data/_hidden/cdc-4.parquet")
+    assert sorted(dv.vacuum(table).files) == sorted(old)
+
+
+def test_deletion_vectors_of_files_that_are_there_or_went_lately_stay(corpora, tmp_path):
+    with tarfile.open(corpora / "delta-spark" / "d_dv.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    table = tmp_path / "d_dv"
+    for path in table.rglob("*"):
+        os.utime(path, (0, 0))
+    state = dv.load_snapshot(table)
+    rows = dv.read_table(table).read_all().num_rows
+    orphan = put(table, "deletion_vector_0f0e0d0c-0b0a-4908-8706-050403020100.bin")
+    assert set(dv.vacuum(table, 8 * 24, dry_run=False).files) == {orphan}
+    needed = set(state.files["path"].to_pylist())
+    dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False)
+    left = {path.name for path in table.iterdir() if path.is_file() and path.name[0] not in "._"}
+    assert needed < left
+    assert dv.read_table(table).read_all().num_rows == rows
+    assert any(name.startswith("deletion_vector_") for name in left)
+
+
+def test_a_deletion_vector_that_cannot_be_understood_keeps_everything(table):
+    vector = DeletionVector(storage_type="x", path_or_inline_dv="?", size_in_bytes=1, cardinality=1)
+    commit(table, add("part-x.parquet", deletion_vector=vector))
+    put(table, "part-old.parquet")
+    with pytest.raises(MalformedLogError, match="storage type 'x'"):
+        dv.vacuum(table)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("a%20b%25c.parquet", "a b%c.parquet"),
+        ("a%20b%25c.parquet", "a%20b%25c.parquet"),
+        ("day=%25F0%259F/x.parquet", "day=%F0%9F/x.parquet"),
+        ("./sub//x.parquet", "sub/x.parquet"),
+        ("sub/../x.parquet", "x.parquet"),
+        ("../t/x.parquet", "x.parquet"),
+        ("{root}/sub/x.parquet", "sub/x.parquet"),
+        ("file:{root}/x.parquet", "x.parquet"),
+        ("file://{root}/sub/x.parquet", "sub/x.parquet"),
+        ("s3a://other/place/x.parquet", "x.parquet"),
+    ],
+)
+def test_a_file_stays_however_its_path_is_spelled(table, text, name):
+    put(table, name)
+    commit(table, add(text.format(root=table)))
+    assert dv.vacuum(table).files == ()
+
+
+def test_nothing_outside_of_the_table_is_deleted(table, tmp_path):
+    outside = [tmp_path / "secret", tmp_path / "other" / "x.parquet"]
+    outside[1].parent.mkdir()
+    for path in outside:
+        path.write_bytes(b"x")
+        os.utime(path, (0, 0))
+    for text in (
+        "../secret",
+        f"{tmp_path}/secret",
+        f"file://{tmp_path}/other/x.parquet",
+        "../other/x.parquet",
+    ):
+        commit(table, RemoveFile(path=text, data_change=True, deletion_timestamp=1))
+    (table / "link").symlink_to(outside[1].parent)
+    (table / "secret").symlink_to(outside[0])
+    assert dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False).files == ()
+    assert all(path.exists() for path in outside)
+
+
+def test_what_symbolic_links_lead_to_within_the_table_stays(table):
+    put(table, "stored/part-1.parquet")
+    put(table, "stored/part-2.parquet")
+    put(table, "single.parquet")
+    (table / "day=d7").symlink_to(table / "stored")
+    (table / "named.parquet").symlink_to("single.parquet")
+    commit(table, add("day=d7/part-1.parquet"), add("named.parquet"))
+    assert dv.vacuum(table).files == ()
+
+
+def test_a_table_behind_a_symbolic_link_is_cleaned(table, tmp_path):
+    (tmp_path / "alias").symlink_to(table)
+    old = put(table, "part-old.parquet")
+    assert dv.vacuum(tmp_path / "alias", dry_run=False).files == (old,)
+    assert not (table / old).exists()
+    assert ids(tmp_path / "alias") == [0, 1]
+
+
+def test_a_table_within_a_table_stays(table):
+    append(table / "inner" / "t", 7)
+    age(table / "inner" / "t")
+    old = put(table, "inner/part-old.parquet")
+    assert dv.vacuum(table, dry_run=False).files == (old,)
+    assert ids(table / "inner" / "t") == [7]
+
+
+def test_files_of_any_name_go(table):
+    names = [
+        put(table, name) for name in ("a\nb", "part.parquet#1", "[b]*?", "ü %41", "x=1/.", "back\\slash")[:4]
+    ]
+    assert sorted(dv.vacuum(table, dry_run=False).files) == sorted(names)
+    assert not any((table / name).exists() for name in names)
+
+
+def test_metadata_of_iceberg_stays_where_the_table_has_it(table):
+    old = put(table, "metadata/v1.metadata.json")
+    assert dv.vacuum(table).files == (old,)
+    state = dv.load_snapshot(table)
+    settings = {**state.configuration, "delta.universalFormat.enabledFormats": "iceberg"}
+    commit(table, type(state.metadata)(**{**_fields(state.metadata), "configuration": settings}))
+    assert dv.vacuum(table).files == ()
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__struct_fields__}
+
+
+def test_the_log_tells_of_a_vacuum_that_deleted(table):
+    put(table, "part-old.parquet")
+    dv.vacuum(table, 200, dry_run=False)
+    end, start, _ = dv.history(table)
+    assert (start.operation, end.operation) == ("VACUUM START", "VACUUM END")
+    assert start.metrics == {"numFilesToDelete": 1, "sizeOfDataToDelete": 1}
+    assert start.parameters == {
+        "retentionCheckEnabled": True,
+        "defaultRetentionMillis": 7 * DAY,
+        "specifiedRetentionMillis": 200 * 3_600_000,
+    }
+    assert (end.parameters["status"], end.metrics) == ("COMPLETED", {"numDeletedFiles": 1})
+    assert ids(table) == [0, 1]
+
+
+def test_what_cannot_be_deleted_is_an_error_behind_all_that_can(table, monkeypatch):
+    names = [put(table, f"part-{number}.parquet") for number in range(3)]
+
+    def refuse(place: Any, path: str) -> None:
+        if path == names[1]:
+            raise StoreError(f"{path}: permission denied")
+        store.delete(place, path)
+
+    monkeypatch.setattr("delta_variant.cleanup.delete", refuse)
+    with pytest.raises(StoreError, match=r"1 of 3 files were not deleted: part-1\.parquet: permission"):
+        dv.vacuum(table, dry_run=False)
+    assert [(table / name).exists() for name in names] == [False, True, False]
+    end = dv.history(table)[0]
+    assert (end.parameters["status"], end.metrics) == ("FAILED", {"numDeletedFiles": 2})
+
+
+def test_a_table_of_another_writer_with_unknown_features_is_refused(table):
+    state = dv.load_snapshot(table)
+    features = (*state.protocol.writer_features, "vacuumProtocolCheck", "futureFeature")
+    protocol = type(state.protocol)(
+        min_reader_version=3,
+        min_writer_version=7,
+        reader_features=(*state.protocol.reader_features, "vacuumProtocolCheck"),
+        writer_features=features,
+    )
+    commit(table, protocol)
+    with pytest.raises(UnsupportedFeatureError, match="futureFeature"):
+        dv.vacuum(table)
+
+
+def test_a_folder_that_is_no_table_is_refused(tmp_path):
+    put(tmp_path, "precious")
+    with pytest.raises(TableNotFoundError):
+        dv.vacuum(tmp_path, dry_run=False)
+    assert (tmp_path / "precious").exists()
+
+
+def test_the_command_line_names_the_files_and_deletes_them_when_told(table):
+    old = put(table, "part-old.parquet")
+    result = CliRunner().invoke(app, ["vacuum", str(table)])
+    assert result.stdout.splitlines() == [
+        old,
+        f"{table}: a dry run, 1 file to delete, 1 bytes; --yes deletes",
+    ]
+    result = CliRunner().invoke(app, ["vacuum", str(table), "--json", "--retention-hours", "170"])
+    assert json.loads(result.stdout) == {"table": str(table), "files": [old], "bytes": 1, "dry_run": True}
+    result = CliRunner().invoke(app, ["vacuum", str(table), "--yes"])
+    assert result.stdout.strip() == f"{table}: 1 file deleted, 1 bytes"
+    assert CliRunner().invoke(app, ["vacuum", str(table), "--retention-hours", "1"]).exit_code != 0
+    arguments = ["vacuum", str(table), "--retention-hours", "1", "--no-enforce-retention"]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+
+
+def test_a_table_on_an_object_store_is_cleaned():
+    table = "memory://vacuum/t"
+    append(table, 0, 1, partition_by=["day"])
+    append(table, 2)
+    dv.delete(table, "id = 0")
+    time.sleep(0.01)
+    found = dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False)
+    assert len(found.files) == 1
+    assert ids(table) == [1, 2]
+    assert dv.vacuum(table, 0, enforce_retention_duration=False).files == ()
+    assert [entry.operation for entry in dv.history(table, 2)] == ["VACUUM END", "VACUUM START"]
+    with pytest.raises(DataFileError, match="day=d0/part-"):
+        dv.restore(table, 1)
