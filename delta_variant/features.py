@@ -78,10 +78,10 @@ def _enabled(prop: TableProperty[bool]) -> Obstacles:
 class TableFeature:
     """A table feature, and how far this library honours it.
 
-    `enabled_by` is the property that needs the feature when its value is not the default; `needed_by` a
-    primitive type that needs it. `append_obstacles` yields what stands in the way of an append, in a table
-    that can have the feature and yet be appended to. `keeps_rows` says that no row may go or change where
-    `enabled_by` is true.
+    `enabled_by` is the property that needs the feature when its value is not the default, `properties_from`
+    what the names of properties that need it begin with; `needed_by` a primitive type that needs it.
+    `append_obstacles` yields what stands in the way of an append, in a table that can have the feature and
+    yet be appended to. `keeps_rows` says that no row may go or change where `enabled_by` is true.
     """
 
     name: str
@@ -91,6 +91,7 @@ class TableFeature:
     preview_of: str | None = None
     requires: tuple[str, ...] = ()
     enabled_by: TableProperty[Any] | None = None
+    properties_from: str | None = None
     needed_by: str | None = None
     can_read: bool = True
     can_append: bool = True
@@ -114,7 +115,7 @@ _ROWS = (
         keeps_rows=True,
     ),
     TableFeature("invariants", legacy_writer_version=2),
-    TableFeature("checkConstraints", legacy_writer_version=3),
+    TableFeature("checkConstraints", legacy_writer_version=3, properties_from="delta.constraints."),
     TableFeature(
         "changeDataFeed",
         legacy_writer_version=4,
@@ -359,7 +360,9 @@ def _in_order(listed: tuple[str, ...] | None, features: frozenset[str]) -> tuple
 
 
 def _is_needed(feature: TableFeature, types: frozenset[str], configuration: Mapping[str, str]) -> bool:
-    return feature.needed_by in types or _is_enabled(feature, configuration)
+    beginning = feature.properties_from
+    is_named = beginning is not None and any(name.lower().startswith(beginning) for name in configuration)
+    return is_named or feature.needed_by in types or _is_enabled(feature, configuration)
 
 
 def _is_enabled(feature: TableFeature, configuration: Mapping[str, str]) -> bool:

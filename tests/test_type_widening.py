@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from planting import Table
 
 import delta_variant as dv
@@ -263,6 +266,24 @@ def test_a_table_that_does_not_enable_it_keeps_its_types(tmp_path: Path):
     assert dv.read_table(table).read_all().schema.field("i").type == pa.int64()
 
 
+def test_a_column_without_a_type_gets_any(tmp_path: Path):
+    """PROTOCOL.md, "Void Type"."""
+    path = tmp_path / "t"
+    dv.write_table(path, pa.table({"id": [1]}))
+
+    def change(document: dict[str, Any]) -> None:
+        document["fields"].append({"name": "x", "type": "void", "nullable": True, "metadata": {}})
+
+    Table(path).edit_schema(change)
+    assert dv.read_table(path).read_all()["x"].to_pylist() == [None]
+    dv.change_type(path, "x", "variant")
+    dv.write_table(path, pa.table({"id": [2], "x": pa.array(["[1]"], pa.json_())}), mode="append")
+    assert sorted(dv.read_table(path, columns=["x:[0]::int as n"]).read_all()["n"].to_pylist(), key=str) == [
+        1,
+        None,
+    ]
+
+
 def test_a_change_on_record_that_the_protocol_does_not_have_is_not_read(tmp_path: Path):
     """PROTOCOL.md, "Reader Requirements for Type Widening"."""
     path = tmp_path / "t"
@@ -290,3 +311,47 @@ def test_records_of_changes_outlive_other_changes_of_the_schema(table: str):
     assert field["metadata"]["delta.typeChanges"] == [{"fromType": "decimal(6,2)", "toType": "decimal(10,4)"}]
     dv.change_type(table, "d", "decimal(38,10)")
     assert ids(table, "d = 1.25") == [1]
+
+
+ANY_VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any], Any]] = {
+    "smallint": (pa.int8(), st.integers(-128, 127), 1),
+    "bigint": (pa.int16(), st.integers(-(2**15), 2**15 - 1), 1),
+    "double": (pa.int32(), st.integers(-(2**31), 2**31 - 1), 0.5),
+    "decimal(13,3)": (pa.int32(), st.integers(-(2**31), 2**31 - 1), Decimal("0.001")),
+    "decimal(22,2)": (pa.int64(), st.integers(-(2**63), 2**63 - 1), Decimal("0.01")),
+    "double of float": (pa.float32(), st.floats(-(2.0**80), 2.0**80, width=32), 2.0**-60),
+    "timestamp_ntz": (pa.date32(), st.dates(date(1, 1, 2)), timedelta(microseconds=1)),
+    "decimal(20,4)": (pa.decimal128(6, 2), st.decimals(-9999, 9999, places=2), Decimal("0.0001")),
+}
+
+
+def literal(value: Any) -> str:
+    """Return a value of a wider type as SQL text."""
+    if isinstance(value, datetime):
+        return f"timestamp_ntz '{value.isoformat(sep=' ')}'"
+    return (
+        f"cast('{value!r}' as double)"
+        if isinstance(value, float)
+        else format(value, "f" if isinstance(value, Decimal) else "")
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    data=st.data(),
+    new_type=st.sampled_from(sorted(ANY_VALUES)),
+    operator=st.sampled_from(["=", "<", ">=", "<>"]),
+)
+def test_predicates_find_what_a_look_at_all_rows_finds(data: st.DataObject, new_type: str, operator: str):
+    arrow_type, values, margin = ANY_VALUES[new_type]
+    rows = data.draw(st.lists(values | st.none(), min_size=1, max_size=5).filter(any))
+    with TemporaryDirectory() as folder:
+        dv.write_table(folder, pa.table({"x": pa.array(rows, arrow_type)}), configuration=WIDENING)
+        dv.change_type(folder, "x", new_type.split(" of ")[0])
+        read = dv.read_table(folder).read_all()["x"]
+        dv.write_table(folder, pa.table({"x": read.slice(0, 1)}), mode="append")
+        known = data.draw(st.sampled_from([value for value in read.to_pylist() if value is not None]))
+        condition = f"x {operator} {literal(known + data.draw(st.sampled_from([0, 1, -1])) * margin)}"
+        found = dv.read_table(folder, where=condition).read_all()["x"]
+        judged = dv.read_table(folder, columns={"x": "x", "fits": condition}).read_all()
+        assert found.to_pylist() == judged.filter(judged["fits"])["x"].to_pylist()

@@ -815,10 +815,10 @@ def field_metadata(table: Path, **metadata: Any) -> str:
 @pytest.mark.parametrize(
     ("feature", "configuration", "metadata", "sentence"),
     [
-        ("checkConstraints", {"delta.constraints.positive": "id >= 0"}, {}, "positive"),
-        ("generatedColumns", {}, {"delta.generationExpression": "1 + 1"}, "id"),
+        ("checkConstraints", {"delta.constraints.positive": "abs(id) >= 0"}, {}, "positive"),
+        ("generatedColumns", {}, {"delta.generationExpression": "abs(1)"}, "id"),
         ("identityColumns", {}, {"delta.identity.start": 1, "delta.identity.step": 1}, "id"),
-        ("invariants", {}, {"delta.invariants": '{"expression":{"expression":"id > 0"}}'}, "id"),
+        ("invariants", {}, {"delta.invariants": '{"expression":{"expression":"abs(id) > 0"}}'}, "id"),
         ("unheardOf", {}, {}, "unheardOf"),
         ("icebergCompatV1", {"delta.enableIcebergCompatV1": "true"}, {}, "icebergCompatV1|IcebergCompatV1"),
     ],

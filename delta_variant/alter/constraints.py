@@ -15,7 +15,6 @@ from .alteration import alterable, commit_altered
 __all__ = ["add_constraint", "drop_constraint"]
 
 CONSTRAINT = "delta.constraints."
-FEATURE = "checkConstraints"
 
 
 def add_constraint(
@@ -43,7 +42,6 @@ def add_constraint(
     return commit_altered(
         snapshot,
         configuration={**snapshot.configuration, f"{CONSTRAINT}{name.lower()}": check},
-        table_features=[FEATURE],
         relies_on_rows=True,
         operation="ADD CONSTRAINT",
         parameters={"name": name, "expr": check},

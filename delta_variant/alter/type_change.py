@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from delta_variant import features, properties, schema
-from delta_variant.data_types import VOID, PrimitiveType, describe
+from delta_variant.data_types import VOID, DataType, PrimitiveType, StructType, describe
 from delta_variant.errors import ProtocolError, SchemaError, UnsupportedFeatureError
-from delta_variant.schema import path_text, resolve, type_at
+from delta_variant.schema import FieldPath, edit_type, path_text, resolve, type_at
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
 
@@ -33,7 +33,8 @@ def change_type(
 
     `new_type` is SQL text or an Arrow type. Integers become wider ones, `double` (but for `bigint`) or
     decimals that hold all of them; `float` becomes `double`, `date` becomes `timestamp_ntz`, and decimals get
-    more digits before or after the point. Files that are there are read in the new type.
+    more digits before or after the point. Files that are there are read in the new type. A column of nulls
+    alone, without a type, may get any (PROTOCOL.md, "Void Type").
 
     Raises ProtocolError unless the table sets `delta.enableTypeWidening`, SchemaError for a type that is not
     wider and for a column that a constraint or a generated column reads, UnsupportedFeatureError for what
@@ -46,7 +47,7 @@ def change_type(
     if before == after:
         return snapshot.version
     if before == VOID:
-        raise SchemaError(f"the column {path_text(path)} has no type yet: write data that has one")
+        return _commit(snapshot, path, edit_type(snapshot.schema, path, lambda _: after), after)
     if not isinstance(after, PrimitiveType) or not schema.is_widening(before, after):
         raise SchemaError(
             f"the column {path_text(path)} cannot go from {describe(before)} to {describe(after)}: "
@@ -54,12 +55,13 @@ def change_type(
         )
     _check_enabled(snapshot)
     check_independent(snapshot, path)
-    return commit_altered(
-        snapshot,
-        columns=schema.widened(snapshot.schema, path, after),
-        operation="CHANGE COLUMN",
-        parameters={"column": {"name": path_text(path), "type": after.name, "nullable": True}},
-    )
+    return _commit(snapshot, path, schema.widened(snapshot.schema, path, after), after)
+
+
+def _commit(snapshot: Snapshot, path: FieldPath, columns: DataType, after: DataType) -> int:
+    assert isinstance(columns, StructType)
+    said = {"name": path_text(path), "type": describe(after), "nullable": True}
+    return commit_altered(snapshot, columns=columns, operation="CHANGE COLUMN", parameters={"column": said})
 
 
 def _check_enabled(snapshot: Snapshot) -> None:

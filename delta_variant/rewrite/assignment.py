@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_variant import expression, variant
+from delta_variant.data_file import WriteOptions
 from delta_variant.errors import ExpressionError
 from delta_variant.expression import Column, Expression, Extraction, kind_of
-from delta_variant.table_files import Scope
+from delta_variant.table_files import RowRules, Scope
 from delta_variant.variant import VARIANT_TYPE
 
-__all__ = ["Assignment", "assign", "assignments_of", "merged_rows"]
+__all__ = ["Assignment", "assign", "assignments_of", "check_updated", "merged_rows"]
 
 # The stubs of pyarrow do not narrow arrays by their types.
 Array: TypeAlias = Any
@@ -84,6 +85,12 @@ def assign(
         before = assigned.get(each.column)
         assigned[each.column] = value if each.type is not None else _as_table(_variants(each, before, value))
     return assigned
+
+
+def check_updated(rules: RowRules, columns: Mapping[str, Array]) -> None:
+    """Raise ConstraintViolationError for a row after assignments that the table's constraints forbid."""
+    rows = pa.record_batch(list(columns.values()), names=list(columns))
+    rules.check(rows, lambda row: "a row that is updated", WriteOptions())
 
 
 def _variants(each: Assignment, before: Array, value: Array) -> Array:

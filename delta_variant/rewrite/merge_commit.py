@@ -24,12 +24,13 @@ from delta_variant.table_files import (
     Target,
     allowed,
     discard,
+    new_rows,
     plan_files,
     rewrite_rows,
     write_files,
 )
 
-from .assignment import assign, merged_rows
+from .assignment import assign, check_updated, merged_rows
 from .clauses import Clause, are, decide, first_fulfilled
 from .joining import Join, Pairs
 from .permission import check_may_rewrite
@@ -57,13 +58,13 @@ def execute(
     rewritten = rewrite_rows(snapshot, plan_files(snapshot, asked), rows.change(), target, options)
     inserted: list[PartitionFile] = []
     try:
-        batches = ((batch, None) for batch in rows.inserted())
         limited = allowed(options, target, snapshot.uri)
+        batches = new_rows(((batch, None) for batch in rows.inserted()), target, limited)
         inserted = write_files(snapshot.store, batches, target, limited, Faults("error"))
     except BaseException:
         discard(snapshot.store, rewritten.paths)
         raise
-    new_rows = sum(file.written.rows for file in inserted)
+    rows_inserted = sum(file.written.rows for file in inserted)
     updated, deleted = rows.counts["update"], rows.counts["delete"]
     version = commit_rewritten(
         snapshot,
@@ -74,7 +75,7 @@ def execute(
         parameters={"predicate": on, **_said(clauses)},
         metrics={
             "numSourceRows": join.source.num_rows,
-            "numTargetRowsInserted": new_rows,
+            "numTargetRowsInserted": rows_inserted,
             "numTargetRowsUpdated": updated,
             "numTargetRowsDeleted": deleted,
             "numTargetRowsCopied": rewritten.copied,
@@ -82,7 +83,7 @@ def execute(
     )
     files = tuple(file.written for file in (*rewritten.files, *inserted))
     removed = rewritten.removed.num_rows
-    return RewriteResult(version, deleted, updated, new_rows, rewritten.copied, removed, files)
+    return RewriteResult(version, deleted, updated, rows_inserted, rewritten.copied, removed, files)
 
 
 def _said(clauses: Sequence[Clause]) -> dict[str, str]:
@@ -125,7 +126,7 @@ class _Rows:
         scope = Scope.of(self.snapshot.schema)
         inputs = expression.inputs([*scope.whole_columns().values(), *read])
         assigned = {each.column for clause in self.clauses for each in clause.assignments}
-        copied = scope.variants_unread_by(read) - assigned
+        copied = scope.variants_unread_by(read) - assigned - self.rules.columns_read
         return RowChange(tested, self._changes, inputs, self._apply, copied)
 
     def _changes(self, batch: pa.RecordBatch) -> Array:
@@ -153,6 +154,7 @@ class _Rows:
                 values = self.join.joined(some, pairs, clause.expressions)
                 whole = {name: column.filter(concerned) for name, column in columns.items()}
                 changed = self.rules.regenerate(assign(whole, clause.assignments, values), clause.columns)
+                check_updated(self.rules, changed)
                 same = {name: columns[name] for name in columns if changed[name] is whole[name]}
                 merged = merged_rows(columns, concerned, {**changed, **same}, scope.variants)
                 columns = dict(zip(columns, merged, strict=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from delta_variant import features, schema
 from delta_variant.snapshot import Snapshot
-from delta_variant.table_files import Target
 
 __all__ = ["check_may_rewrite"]
 
@@ -19,4 +18,3 @@ def check_may_rewrite(snapshot: Snapshot, *, removes_rows: bool) -> None:
     )
     schema.check_variants(snapshot.schema, snapshot.partition_columns)
     schema.check_type_changes(snapshot.schema)
-    Target.of(snapshot).row_rules()

@@ -14,7 +14,7 @@ from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
 from delta_variant.table_files import Changed, RowChange, Scope, Target, plan_files, rewrite_rows
 
-from .assignment import Assignment, assign, assignments_of, merged_rows
+from .assignment import Assignment, assign, assignments_of, check_updated, merged_rows
 from .permission import check_may_rewrite
 from .result import RewriteResult, commit_rewritten
 
@@ -91,11 +91,12 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
         matching = batch.filter(mask)
         whole = {name: expression.evaluate(column, matching) for name, column in columns.items()}
         changed = rules.regenerate(assign(whole, assignments, matching), assigned)
+        check_updated(rules, changed)
         untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
         arrays = merged_rows(before, mask, {**changed, **untouched}, scope.variants)
         kept: Array = pa.repeat(pa.scalar(True), batch.num_rows)
         return Changed(pa.record_batch(list(arrays), names=list(columns)), kept, mask)
 
     inputs = expression.inputs([*columns.values(), *tested, *values])
-    copied = scope.variants_unread_by([*tested, *values]) - {each.column for each in assignments}
+    copied = scope.variants_unread_by([*tested, *values]) - assigned - rules.columns_read
     return RowChange(expression.inputs(tested), changes, inputs, apply, copied)

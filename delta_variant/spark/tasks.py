@@ -16,7 +16,7 @@ from delta_variant.data_file import WriteOptions
 from delta_variant.expression import Expression
 from delta_variant.snapshot import FILES_SCHEMA, Snapshot
 from delta_variant.store import Store, open_store
-from delta_variant.write import Faults, PartitionFile, Target, only_matching, write_files
+from delta_variant.write import Faults, PartitionFile, Target, new_rows, only_matching, write_files
 
 from .attempts import Attempt, Job
 
@@ -99,10 +99,10 @@ class FileTask:
         attempt = attempt_of(place, self.job)
         with _Rejects(others[0] if others else None, attempt) as rejects:
             faults = Faults(self.options.on_invalid, rejects.keep, attempt.partition)
-            rows = ((batch, None) for batch in batches)
+            rows = new_rows(((batch, None) for batch in batches), self.target, self.options)
             files = write_files(
                 place,
-                only_matching(rows, self.target, self.predicate, self.options),
+                only_matching(rows, self.target.columns, self.predicate, self.options),
                 self.target,
                 self.options,
                 faults,

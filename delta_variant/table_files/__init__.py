@@ -28,6 +28,7 @@ from .writing import (
     add_file,
     discard,
     new_name,
+    new_rows,
     with_one_shredding,
     write_files,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "mapped",
     "may_hold",
     "new_name",
+    "new_rows",
     "now",
     "parsed",
     "plan_files",

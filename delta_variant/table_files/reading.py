@@ -124,8 +124,8 @@ class OpenFile:
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
         """Yield all rows as batches of the inputs, and what they keep in other files where rows are tracked.
 
-        Whole Variants of the columns in `shredded` are as the file stores them. Raises ProtocolError for a file
-        that gives its rows no ids.
+        Whole Variants of the columns in `shredded` are as the file stores them. Raises ProtocolError for a
+        file that gives its rows no ids.
         """
         if tracking is None:
             yield from ((batch, None) for batch, _ in self._read(inputs, None, "error", (), shredded))

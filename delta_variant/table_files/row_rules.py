@@ -26,7 +26,6 @@ from delta_variant.errors import (
 from delta_variant.expression import Call, Cast, Expression, Extraction, Input, Name
 from delta_variant.schema import path_text
 
-from .faults import Rows
 from .in_memory import inputs_of, with_variants
 from .scope import Scope
 
@@ -100,6 +99,13 @@ class RowRules:
             conditions.append(_generation_condition(field, scope))
         return cls(columns, tuple(conditions), generated)
 
+    @property
+    def columns_read(self) -> frozenset[str]:
+        """Return the columns that conditions and generated columns read, be it a part of them."""
+        read = [each.expression for each in self.conditions]
+        read += [each.value for each in self.generated]
+        return frozenset(map(_column_of, expression.inputs(read)))
+
     def fillings(self, given: Collection[str]) -> list[Filling]:
         """Return what the columns are that are not among those given, defaults first.
 
@@ -132,7 +138,7 @@ class RowRules:
         """Return columns with those generated anew that read an assigned one and are not assigned."""
         regenerated = dict(columns)
         for filling in self.generated:
-            read = {each.column if isinstance(each, Extraction) else each.name for each in _inputs(filling)}
+            read = set(map(_column_of, _inputs(filling)))
             if filling.column not in assigned and not read.isdisjoint(assigned):
                 batch = pa.record_batch(list(columns.values()), names=list(columns))
                 readable = inputs_of(batch, _inputs(filling))
@@ -141,12 +147,16 @@ class RowRules:
         return regenerated
 
     def check(
-        self, batch: pa.RecordBatch, rows: Rows, options: WriteOptions, filled: Collection[str] = ()
+        self,
+        batch: pa.RecordBatch,
+        where: Callable[[int], str],
+        options: WriteOptions,
+        filled: Collection[str] = (),
     ) -> None:
         """Raise ConstraintViolationError for a row of which a condition is not true.
 
-        The batch is in the table's columns, of which `filled` were filled in. Text that is not JSON is
-        judged as the NULL that it becomes, and else left to whoever reads it.
+        The batch is in the table's columns, of which `filled` were filled in; `where` says in words which row
+        it is. Text that is not JSON is judged as the NULL that it becomes, and else left to whoever reads it.
         """
         conditions = [each for each in self.conditions if each.column is None or each.column not in filled]
         if not conditions or not batch.num_rows:
@@ -154,7 +164,7 @@ class RowRules:
         readable, invalid = _readable(batch, self.columns, [each.expression for each in conditions], options)
         excused = set() if options.on_invalid == "null" else invalid
         for condition in conditions:
-            condition.check(readable, rows.where, excused)
+            condition.check(readable, where, excused)
 
 
 def _constraints(configuration: Mapping[str, str], scope: Scope) -> Iterator[Condition]:
@@ -237,6 +247,10 @@ class _evaluable:  # noqa: N801 - used as a context manager
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, ExpressionError):
             raise UnsupportedFeatureError(f"{self._said}: {error}") from error
+
+
+def _column_of(source: Input) -> str:
+    return source.column if isinstance(source, Extraction) else source.name
 
 
 def _inputs(filling: Filling) -> Sequence[Input]:

@@ -39,6 +39,7 @@ __all__ = [
     "add_file",
     "discard",
     "new_name",
+    "new_rows",
     "with_one_shredding",
     "write_files",
 ]
@@ -78,8 +79,7 @@ def write_files(
 ) -> list[PartitionFile]:
     """Return the files that hold the batches; when one fails, none is left behind.
 
-    Columns that a batch does not have are filled in by their generation expressions and defaults, and each
-    row is held against the table's constraints: ConstraintViolationError.
+    What the table demands of new rows is for `new_rows` to see to: rows may as well come from other files.
     `name` gives the name of each file by its number. Where the rows of a partition follow one another, one
     open partition is enough.
     """
@@ -93,6 +93,22 @@ def write_files(
     except BaseException:
         writer.discard()
         raise
+
+
+def new_rows(batches: Batches, target: Target, options: WriteOptions) -> Batches:
+    """Yield batches in all columns of the table, those that they do not have filled in.
+
+    Raises ConstraintViolationError for a row that the table's constraints are not true of,
+    UnsupportedFeatureError for what cannot be evaluated.
+    """
+    rules = target.row_rules()
+    first = 0
+    for batch, origin in batches:
+        completed = rules.complete(batch, options)
+        filled = {filling.column for filling in rules.fillings(batch.schema.names)}
+        rules.check(completed, Rows(origin, first, None).where, options, filled)
+        first += batch.num_rows
+        yield completed, origin
 
 
 def with_one_shredding(
@@ -153,7 +169,6 @@ class PartitionedWriter:
         self._options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
         self._mode = target.mapping_mode
         self._columns = _FileColumns.of(target)
-        self._rules = target.row_rules()
         self._nested = [field for field in target.columns.fields if _has_nested_variant(field)]
         chains = schema.stats_columns(target.columns, target.metadata.configuration, self._partitions)
         self._indexed = {
@@ -165,11 +180,7 @@ class PartitionedWriter:
 
     def add(self, batch: pa.RecordBatch, origin: Origin | None = None, first: int = 0) -> None:
         """Write a batch, whose first row is the one of that number in its source."""
-        conformed = self._rules.complete(batch, self._options)
-        # Rows of the change data feed are gone, or were checked on their way into the table.
-        if not self._folder:
-            filled = {filling.column for filling in self._rules.fillings(batch.schema.names)}
-            self._rules.check(conformed, Rows(origin, first, None), self._options, filled)
+        conformed = schema.conform(batch, self._target.row_columns)
         _check_nested_variants(conformed, self._nested)
         for values, positions in self._split(conformed):
             part = conformed if positions is None else conformed.take(positions)

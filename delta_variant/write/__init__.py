@@ -20,6 +20,7 @@ from ..table_files import (
     RejectsFile,
     Target,
     discard,
+    new_rows,
     with_one_shredding,
     write_files,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "discard",
     "existing",
     "is_done",
+    "new_rows",
     "only_matching",
     "prepare",
     "with_one_shredding",
@@ -143,7 +145,8 @@ def write_table(
     write = prepare(place, snapshot, columns, options, table_options, transaction)
     with RejectsFile(rejects) as file:
         faults = Faults(on_invalid, file.keep)
-        batches = only_matching(source.batches, write.target, write.predicate, write.options)
+        rows = new_rows(source.batches, write.target, write.options)
+        batches = only_matching(rows, write.target.columns, write.predicate, write.options)
         files = write_files(place, batches, write.target, write.options, faults)
     return commit_files(write, files, faults.count)
 

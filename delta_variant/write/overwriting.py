@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from .. import expression
+from .. import expression, schema
 from ..data_file import WriteOptions
 from ..data_types import StructType
 from ..errors import PredicateViolationError
 from ..expression import Expression
-from ..table_files import Batches, RowRules, Target, inputs_of, with_variants
+from ..table_files import Batches, inputs_of, with_variants
 
 __all__ = ["only_matching"]
 
 
 def only_matching(
-    batches: Batches, target: Target, predicate: Expression | None, options: WriteOptions
+    batches: Batches, columns: StructType, predicate: Expression | None, options: WriteOptions
 ) -> Batches:
     """Return batches that raise PredicateViolationError for a row of which the predicate is not true."""
-    return batches if predicate is None else _checked(batches, target.row_rules(), predicate, options)
+    return batches if predicate is None else _checked(batches, columns, predicate, options)
 
 
-def _checked(batches: Batches, rules: RowRules, predicate: Expression, options: WriteOptions) -> Batches:
+def _checked(batches: Batches, columns: StructType, predicate: Expression, options: WriteOptions) -> Batches:
     first = 0
     for batch, origin in batches:
-        completed = rules.complete(batch, options)
-        outside = _first_outside(completed, rules.columns, predicate, options)
+        outside = _first_outside(schema.conform(batch, columns), columns, predicate, options)
         if outside is not None:
             raise PredicateViolationError(
                 f"row {first + outside} of the data does not fulfil {expression.describe(predicate)}: "
