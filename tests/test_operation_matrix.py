@@ -127,6 +127,18 @@ def run_history(table: Path) -> None:
     assert [entry.version for entry in dv.history(str(table))] == [1, 0]
 
 
+def run_alter(table: Path) -> None:
+    dv.set_properties(str(table), {"delta.deletedFileRetentionDuration": "interval 1 day"})
+    dv.add_columns(str(table), {"extra": "variant"})
+    assert set(dv.read_table(str(table), columns=["extra"]).read_all()["extra"].to_pylist()) == {None}
+
+
+def run_vacuum(table: Path) -> None:
+    dv.optimize(str(table), sort_by="id")
+    result = dv.vacuum(str(table), 0, dry_run=False, enforce_retention_duration=False)
+    assert result.files
+
+
 OPERATIONS = {
     "create": Operation(lambda table: None),
     "read": Operation(run_query),
@@ -143,6 +155,8 @@ OPERATIONS = {
     "update": Operation(lambda table: dv.update(str(table), {"event:n": "-id"}, "id in (1, 7)"), update),
     "merge": Operation(run_merge, merged),
     "optimize": Operation(lambda table: dv.optimize(str(table), sort_by="event:n::bigint")),
+    "alter": Operation(run_alter),
+    "vacuum": Operation(run_vacuum),
     "restore": Operation(
         lambda table: dv.restore(str(table), 0), lambda rows: {n: row for n, row in rows.items() if n < 6}
     ),
