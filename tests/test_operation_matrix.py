@@ -55,6 +55,7 @@ FEATURES = {
     "in-commit timestamps": Feature({"delta.enableInCommitTimestamps": "true"}),
     "v2 checkpoints": Feature({"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "1"}),
     "change data feed": Feature({"delta.enableChangeDataFeed": "true"}),
+    "constraints": Feature({"delta.constraints.natural": "id >= 0 and coalesce(event:n::bigint, 1) < 50"}),
     "append-only": Feature({"delta.appendOnly": "true"}),
 }
 
@@ -123,14 +124,25 @@ def run_query(table: Path) -> None:
     assert sorted(row["s"] for row in found) == ["x5", "x6", "x7"]
 
 
+def run_columns(table: Path) -> None:
+    if dv.load_snapshot(table).configuration.get("delta.columnMapping.mode") != "id":
+        dv.set_properties(table, {"delta.columnMapping.mode": "name"})
+    dv.add_columns(table, {"extra": "struct<a: int>"})
+    dv.rename_column(table, "day", "the day")
+    dv.rename_column(table, "extra.a", "b")
+    dv.drop_column(table, "extra")
+    dv.rename_column(table, "the day", "day")
+
+
+def run_widening(table: Path) -> None:
+    dv.set_properties(table, {"delta.enableTypeWidening": "true"})
+    if "delta.constraints.natural" in dv.load_snapshot(table).configuration:
+        dv.drop_constraint(table, "natural")
+    dv.change_type(table, "id", "decimal(20,0)")
+
+
 def run_history(table: Path) -> None:
     assert [entry.version for entry in dv.history(str(table))] == [1, 0]
-
-
-def run_alter(table: Path) -> None:
-    dv.set_properties(str(table), {"delta.deletedFileRetentionDuration": "interval 1 day"})
-    dv.add_columns(str(table), {"extra": "variant"})
-    assert set(dv.read_table(str(table), columns=["extra"]).read_all()["extra"].to_pylist()) == {None}
 
 
 def run_vacuum(table: Path) -> None:
@@ -155,7 +167,16 @@ OPERATIONS = {
     "update": Operation(lambda table: dv.update(str(table), {"event:n": "-id"}, "id in (1, 7)"), update),
     "merge": Operation(run_merge, merged),
     "optimize": Operation(lambda table: dv.optimize(str(table), sort_by="event:n::bigint")),
-    "alter": Operation(run_alter),
+    "set a property": Operation(
+        lambda table: dv.set_properties(table, {"delta.enableVariantShredding": "false", "team": "us"})
+    ),
+    "add a column": Operation(
+        lambda table: [dv.add_columns(table, {"more": "variant"}), write(table, NEW)],
+        lambda rows: {**rows, **NEW},
+    ),
+    "rename and drop columns": Operation(run_columns),
+    "widen a type": Operation(run_widening),
+    "add a constraint": Operation(lambda table: dv.add_constraint(table, "n", "event:n::bigint < 40")),
     "vacuum": Operation(run_vacuum),
     "restore": Operation(
         lambda table: dv.restore(str(table), 0), lambda rows: {n: row for n, row in rows.items() if n < 6}
