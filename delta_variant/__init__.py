@@ -19,7 +19,7 @@ from .draft import migrate_draft
 from .errors import DeltaVariantError
 from .json_lines import read_json_lines
 from .log import load_snapshot
-from .read import read_table
+from .read import read_changes, read_table
 from .repair import repair_table
 from .rewrite import delete, merge, optimize, update
 from .shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
@@ -50,6 +50,7 @@ __all__ = [
     "migrate_draft",
     "optimize",
     "parse_json",
+    "read_changes",
     "read_json_lines",
     "read_table",
     "rename_column",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "CastError",
+    "ChangesNotRecordedError",
     "CommitConflictError",
     "CommitUnknownError",
     "ConflictingValueError",
@@ -46,6 +47,10 @@ class MalformedVariantError(DeltaVariantError):
 
 class InvalidJsonError(DeltaVariantError):
     """JSON text that cannot become a Variant; the message names file, line and column where known."""
+
+
+class ChangesNotRecordedError(DeltaVariantError):
+    """Changes of versions at which the table had no change data feed."""
 
 
 class CastError(DeltaVariantError):

@@ -167,24 +167,25 @@ def bound_of(value: bytes, keys: list[str]) -> str:
     return stats.encode_bound(metadata + value)
 
 
-def plant_vector(table: Path, version: int, *rows: int) -> None:
-    """Let a deletion vector mark rows of the one file that a commit adds; the table has to support those.
-
-    PROTOCOL.md, "Deletion Vector Format".
-    """
+def inline_vector(*rows: int) -> dict[str, Any]:
+    """Return the descriptor of a deletion vector of some rows (PROTOCOL.md, "Deletion Vector Format")."""
     numbers = b"".join(row.to_bytes(2, "little") for row in sorted(rows))
     container = bytes.fromhex("3a300000 01000000 0000") + (len(rows) - 1).to_bytes(2, "little")
     bitmap = bytes.fromhex("d1d33964 0100000000000000 00000000") + container + bytes([16, 0, 0, 0]) + numbers
-    vector = {
+    return {
         "storageType": "i",
         "pathOrInlineDv": z85.encode(bitmap + bytes(-len(bitmap) % 4)),
         "sizeInBytes": len(bitmap),
         "cardinality": len(rows),
     }
+
+
+def plant_vector(table: Path, version: int, *rows: int) -> None:
+    """Let a deletion vector mark rows of the one file that a commit adds; the table has to support those."""
     commit = table / "_delta_log" / f"{version:020d}.json"
     actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
     (add,) = (action["add"] for action in actions if "add" in action)
-    add["deletionVector"] = vector
+    add["deletionVector"] = inline_vector(*rows)
     # Bounds of rows that are gone stay.
     add["stats"] = json.dumps({**json.loads(add["stats"]), "tightBounds": False})
     commit.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import struct
 import tarfile
 import zlib
+from collections.abc import Collection
+from itertools import accumulate, chain, groupby, pairwise
 from pathlib import Path
 from uuid import UUID
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from delta_variant import deletion_vectors, log, store, z85
+from delta_variant import data_file, deletion_vectors, log, store, z85
 from delta_variant.actions import DeletionVector
 from delta_variant.errors import DataFileError, MalformedLogError, StoreError
 
@@ -124,3 +131,106 @@ def test_a_size_beyond_the_end_of_the_file_is_refused(tmp_path, size):
 def test_a_descriptor_that_cannot_be_understood_is_refused(tmp_path, descriptor, sentence):
     with pytest.raises(MalformedLogError, match=sentence):
         deletion_vectors.load(store.open_store(tmp_path), descriptor)
+
+
+def bitmap_of(rows: Collection[int], *, runs: bool) -> bytes:
+    """Return rows as a `RoaringBitmapArray`, by the Roaring format specification."""
+    highs = sorted({row >> 32 for row in rows})
+    parts = [b"\xd1\xd3\x39\x64", len(highs).to_bytes(8, "little")]
+    for high in highs:
+        lows = {row & 0xFFFF_FFFF for row in rows if row >> 32 == high}
+        parts += [high.to_bytes(4, "little"), bitmap_of_32(lows, runs)]
+    return b"".join(parts)
+
+
+def bitmap_of_32(rows: set[int], runs: bool) -> bytes:
+    by_key = groupby(sorted(rows), lambda row: row >> 16)
+    groups = [(key, [row & 0xFFFF for row in found]) for key, found in by_key]
+    count = len(groups)
+    if runs:
+        # Every other container has runs.
+        flags = bytes(sum(1 << bit for bit in range(0, 8, 2)) for _ in range((count + 7) // 8))
+        head = (12347 | (count - 1) << 16).to_bytes(4, "little") + flags
+    else:
+        head = (12346).to_bytes(4, "little") + count.to_bytes(4, "little")
+    head += b"".join(struct.pack("<HH", key, len(lows) - 1) for key, lows in groups)
+    bodies = [container(lows, runs and index % 2 == 0) for index, (_, lows) in enumerate(groups)]
+    if not runs or count >= 4:
+        starts = accumulate((len(body) for body in bodies[:-1]), initial=len(head) + 4 * count)
+        head += b"".join(start.to_bytes(4, "little") for start in starts)
+    return head + b"".join(bodies)
+
+
+def container(lows: list[int], as_runs: bool) -> bytes:
+    if as_runs:
+        spans = [list(span) for _, span in groupby(enumerate(lows), lambda pair: pair[1] - pair[0])]
+        pairs = [(span[0][1], len(span) - 1) for span in spans]
+        return struct.pack(f"<{1 + 2 * len(pairs)}H", len(pairs), *chain.from_iterable(pairs))
+    if len(lows) <= 4096:
+        return struct.pack(f"<{len(lows)}H", *lows)
+    bits = bytearray(8192)
+    for low in lows:
+        bits[low // 8] |= 1 << low % 8
+    return bytes(bits)
+
+
+def rows_of(ranges: list[tuple[int, int]]) -> list[int]:
+    assert all(start < end for start, end in ranges)
+    assert all(first[1] < second[0] for first, second in pairwise(ranges))
+    return [row for start, end in ranges for row in range(start, end)]
+
+
+ROWS = {
+    "few": {7, 9, 10, 11, 70_000},
+    "many in one container": set(range(0, 60_000, 3)) | {65_535, 65_536},
+    "all": set(range(200_000)),
+    "five containers": {0, 65_536, 65_537, 131_072, 196_608, 262_144, 300_000},
+    "nine containers": {number << 16 for number in range(9)},
+}
+
+
+@pytest.mark.parametrize("runs", [False, True])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_are_those_that_the_kernel_leaves_out(tmp_path, name, runs):
+    data = bitmap_of(ROWS[name], runs=runs)
+    found = rows_of(deletion_vectors.rows_besides(data, None))
+    assert found == sorted(ROWS[name])
+    pq.write_table(pa.table({"id": range(600_000)}), tmp_path / "f.parquet")
+    place = store.open_store(tmp_path)
+    projections = [data_file.Projection(pa.field("id", pa.int64()), ("id",))]
+    left: set[int] = set()
+    for batch in data_file.read(data_file.open_file(place, "f.parquet"), "f", projections, deleted=data):
+        left.update(batch.column(0).to_pylist())
+    assert left == set(range(600_000)) - ROWS[name]
+
+
+def test_rows_beyond_four_thousand_million_are_known():
+    rows = {5, (1 << 32) + 3, (1 << 32) + 4}
+    assert deletion_vectors.rows_besides(bitmap_of(rows, runs=False), None) == [
+        (5, 6),
+        ((1 << 32) + 3, (1 << 32) + 5),
+    ]
+
+
+@given(st.sets(st.integers(0, 1 << 18)), st.sets(st.integers(0, 1 << 18)), st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_rows_that_another_vector_has_are_left_out(rows, others, runs):
+    first, second = (bitmap_of(each, runs=runs) if each else None for each in (rows, others))
+    assert rows_of(deletion_vectors.rows_besides(first, second)) == sorted(rows - others)
+
+
+def test_a_damaged_vector_is_refused_wherever_it_is_cut():
+    whole = bitmap_of({1, 2, 3, 70_000}, runs=True)
+    for length in range(len(whole)):
+        with pytest.raises(DataFileError, match="malformed deletion vector"):
+            deletion_vectors.rows_besides(whole[:length], None)
+    for number in (0, 14):
+        damaged = whole[:number] + b"\xff\xff" + whole[number + 2 :]
+        with pytest.raises(DataFileError, match="malformed deletion vector"):
+            deletion_vectors.rows_besides(damaged, None)
+
+
+def test_a_count_that_the_bytes_do_not_hold_is_refused():
+    forged = bytes.fromhex("d1d33964 0100000000000000 00000000 3a300000 ffffffff")
+    with pytest.raises(DataFileError, match="malformed deletion vector"):
+        deletion_vectors.rows_besides(forged, None)

@@ -40,6 +40,7 @@ def test_all_has_the_public_names_and_no_others():
         "migrate_draft",
         "optimize",
         "parse_json",
+        "read_changes",
         "read_json_lines",
         "read_table",
         "rename_column",

@@ -18,7 +18,7 @@ from delta_variant.conformance import ENGINES
 from delta_variant.draft import migrate_draft
 from delta_variant.errors import DeltaVariantError
 from delta_variant.json_lines import read_json_lines
-from delta_variant.read import read_table
+from delta_variant.read import read_changes, read_table
 from delta_variant.repair import repair_table
 from delta_variant.rewrite import RewriteResult
 from delta_variant.rewrite import delete as delete_rows
@@ -79,6 +79,12 @@ Timestamp = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="The version of a time, such as 2026-11-21T09:30+01:00, or of UTC."),
 ]
+
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", "-c", help="NAME=EXPRESSION, such as user=event:user.id::bigint; repeatable."),
+]
+Where = Annotated[str | None, typer.Option(help="Keep the rows for which this SQL is true.")]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -197,13 +203,8 @@ def write(
 @app.command()
 def read(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column", "-c", help="NAME=EXPRESSION, such as user=event:user.id::bigint; repeatable."
-        ),
-    ] = None,
-    where: Annotated[str | None, typer.Option(help="Keep the rows for which this SQL is true.")] = None,
+    column: Columns = None,
+    where: Where = None,
     limit: Annotated[int | None, typer.Option(min=0, help="Print so many rows at most.")] = None,
     output_format: Annotated[
         OutputFormat, typer.Option("--format", help="json is one object a line.")
@@ -224,6 +225,34 @@ def read(
         print(msgspec.json.encode(explanation).decode() if json else explanation)
         return
     reader = read_table(table, columns=columns, where=where, version=version, timestamp=timestamp)
+    print_rows(reader, "json" if json else output_format, limit)
+
+
+@app.command()
+def changes(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    starting_version: Annotated[int | None, typer.Option(min=0, help="The first version; or 0.")] = None,
+    ending_version: Annotated[int | None, typer.Option(min=0, help="The last; or the latest.")] = None,
+    starting_timestamp: Annotated[str | None, typer.Option(metavar="TIME")] = None,
+    ending_timestamp: Annotated[str | None, typer.Option(metavar="TIME")] = None,
+    column: Columns = None,
+    where: Where = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Print so many rows at most.")] = None,
+    output_format: Annotated[
+        OutputFormat, typer.Option("--format", help="json is one object a line.")
+    ] = "table",
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+) -> None:
+    """Print the rows that commits inserted, deleted and updated, from a table's change data feed."""
+    reader = read_changes(
+        table,
+        starting_version=starting_version,
+        ending_version=ending_version,
+        starting_timestamp=starting_timestamp,
+        ending_timestamp=ending_timestamp,
+        columns=[_named(text) for text in column] if column else None,
+        where=where,
+    )
     print_rows(reader, "json" if json else output_format, limit)
 
 

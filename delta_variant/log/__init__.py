@@ -13,12 +13,13 @@ from .commits import (
     read_commit_info,
     read_commits,
     read_next_commits,
+    read_versions,
     write_commit,
 )
 from .listing import commit_file_name
 from .loading import table_exists
-from .snapshots import load_snapshot, load_with_tombstones, refresh
-from .timestamps import CommitTimes, Timestamp, from_milliseconds, version_at
+from .snapshots import load_protocol_and_metadata, load_snapshot, load_with_tombstones, refresh
+from .timestamps import CommitTimes, Timestamp, from_milliseconds, version_at, version_from
 
 __all__ = [
     "CommitActions",
@@ -28,16 +29,19 @@ __all__ = [
     "commit_file_name",
     "commit_file_time",
     "from_milliseconds",
+    "load_protocol_and_metadata",
     "load_snapshot",
     "load_with_tombstones",
     "read_all_commits",
     "read_commit_info",
     "read_commits",
     "read_next_commits",
+    "read_versions",
     "refresh",
     "statistics_twice",
     "table_exists",
     "version_at",
+    "version_from",
     "write_checkpoint",
     "write_commit",
 ]

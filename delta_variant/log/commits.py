@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..actions import Action, CommitInfo, decode_commit, decode_commit_info, encode_commit
-from ..errors import MalformedLogError, StoreError
+from ..errors import MalformedLogError, StoreError, VersionNotFoundError
 from ..store import Store, modification_time, put_if_absent, read, read_if_present
 from .listing import Span, commit_file_name, list_log
 
@@ -20,6 +20,7 @@ __all__ = [
     "read_commits",
     "read_next_commits",
     "read_spans",
+    "read_versions",
     "write_commit",
 ]
 
@@ -67,6 +68,21 @@ def read_all_commits(store: Store) -> Iterator[list[Action]]:
     spans = [Span(version, version) for version in sorted(list_log(store, None).commits)]
     for first in range(0, len(spans), _AT_ONCE):
         yield from read_spans(store, spans[first : first + _AT_ONCE])
+
+
+def read_versions(store: Store, first: int, last: int) -> Iterator[CommitActions]:
+    """Yield the commits from `first` to `last`, each with its version.
+
+    Raises VersionNotFoundError for one that is not in the log.
+    """
+    commits = list_log(store, first).commits
+    missing = next((version for version in range(first, last + 1) if version not in commits), None)
+    if missing is not None:
+        raise VersionNotFoundError(f"{store.uri}: the log has no commit of version {missing}, or no longer")
+    for start in range(first, last + 1, _AT_ONCE):
+        versions = range(start, min(start + _AT_ONCE, last + 1))
+        actions = read_spans(store, [Span(version, version) for version in versions])
+        yield from zip(versions, actions, strict=True)
 
 
 def read_commit_info(store: Store, version: int) -> CommitInfo | None:

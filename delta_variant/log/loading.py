@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 from .. import properties
-from ..actions import Action, Metadata
+from ..actions import Action, Metadata, Protocol
 from ..errors import MalformedLogError, TableNotFoundError, VersionNotFoundError
 from ..snapshot import Checkpoint, Snapshot, replay
 from ..store import Store
@@ -15,7 +16,7 @@ from .checkpoint_reading import read_checkpoint
 from .commits import read_commit_info, read_spans
 from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log
 
-__all__ = ["Recorded", "from_log", "snapshot_of", "table_exists"]
+__all__ = ["Recorded", "from_log", "protocol_and_metadata", "snapshot_of", "table_exists"]
 
 Result = TypeVar("Result")
 
@@ -41,6 +42,18 @@ def table_exists(store: Store) -> bool:
 def snapshot_of(store: Store, log: Recorded) -> Snapshot:
     """Return the snapshot that the log tells."""
     return replay(store, log.version, log.checkpoint, log.commits, timestamp=log.timestamp)
+
+
+def protocol_and_metadata(log: Recorded) -> tuple[Protocol | None, Metadata | None]:
+    """Return the latest of either that the log tells."""
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    for action in chain(log.checkpoint.actions if log.checkpoint else (), chain.from_iterable(log.commits)):
+        if isinstance(action, Protocol):
+            protocol = action
+        elif isinstance(action, Metadata):
+            metadata = action
+    return protocol, metadata
 
 
 def from_log(store: Store, version: int | None, build: Callable[[Recorded], Result]) -> Result:

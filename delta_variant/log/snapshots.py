@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from ..actions import Metadata, Protocol
+from ..errors import MalformedLogError
 from ..snapshot import Snapshot, replay_tombstones
 from ..store import Store, TableLocation, open_store
-from .loading import from_log, snapshot_of
+from .loading import from_log, protocol_and_metadata, snapshot_of
 from .timestamps import Timestamp, version_at
 
-__all__ = ["load_snapshot", "load_with_tombstones", "refresh"]
+__all__ = ["load_protocol_and_metadata", "load_snapshot", "load_with_tombstones", "refresh"]
 
 
 def load_snapshot(
@@ -48,6 +50,16 @@ def load_with_tombstones(store: Store, version: int | None = None) -> tuple[Snap
         version,
         lambda log: (snapshot_of(store, log), replay_tombstones(log.checkpoint, log.commits)),
     )
+
+
+def load_protocol_and_metadata(store: Store, version: int) -> tuple[Protocol, Metadata]:
+    """Return what a table promised at a version, without its files; raises what `load_snapshot` raises."""
+    protocol, metadata = from_log(store, version, protocol_and_metadata)
+    if protocol is None or metadata is None:
+        raise MalformedLogError(
+            f"{store.uri}, version {version}: no commit up to here has protocol and metaData"
+        )
+    return protocol, metadata
 
 
 def refresh(snapshot: Snapshot) -> Snapshot:

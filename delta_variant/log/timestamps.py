@@ -6,15 +6,14 @@ file; where that is not later than the one before, it counts as a millisecond la
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from itertools import chain
 from typing import TypeAlias
 
 from .. import properties
-from ..actions import CommitInfo, Metadata
+from ..actions import CommitInfo
 from ..errors import (
     MalformedLogError,
     ProtocolError,
@@ -25,9 +24,9 @@ from ..errors import (
 from ..store import Store
 from .commits import read_commit_info
 from .listing import LOG, commit_file_name, commit_modification_times, list_log
-from .loading import Recorded, from_log
+from .loading import from_log, protocol_and_metadata
 
-__all__ = ["CommitTimes", "Timestamp", "from_milliseconds", "to_milliseconds", "version_at"]
+__all__ = ["CommitTimes", "Timestamp", "from_milliseconds", "to_milliseconds", "version_at", "version_from"]
 
 Timestamp: TypeAlias = datetime | str
 """A time: a datetime that knows its time zone, or ISO 8601 text, of UTC where it names no other."""
@@ -144,9 +143,23 @@ def version_at(store: Store, timestamp: Timestamp) -> int:
     return version
 
 
+def version_from(store: Store, timestamp: Timestamp) -> int:
+    """Return the first version that was committed at a time or later.
+
+    Raises TimestampAfterLatestError where there is none, and what `version_at` raises.
+    """
+    times, time = CommitTimes.of(store), to_milliseconds(timestamp)
+    versions = list(times.modified)
+    place = bisect_left(versions, time, key=times.time_of)
+    if place == len(versions):
+        raise TimestampAfterLatestError(f"{store.uri} has no version of {timestamp} or later")
+    return versions[place]
+
+
 def _enablement(store: Store) -> tuple[int | None, int | None]:
     """Return the first version with an in-commit timestamp, None for none, and its time where it is told."""
-    configuration = from_log(store, None, _configuration)
+    _, metadata = from_log(store, None, protocol_and_metadata)
+    configuration = {} if metadata is None else metadata.configuration
     if not properties.get(configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS):
         return None, None
     version = properties.get(configuration, properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION)
@@ -157,13 +170,3 @@ def _enablement(store: Store) -> tuple[int | None, int | None]:
             f"{properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP.name}, and not the other"
         )
     return version or 0, time
-
-
-def _configuration(log: Recorded) -> Mapping[str, str]:
-    checkpointed = () if log.checkpoint is None else log.checkpoint.actions
-    metadata = [
-        action
-        for action in chain(checkpointed, chain.from_iterable(log.commits))
-        if isinstance(action, Metadata)
-    ]
-    return metadata[-1].configuration if metadata else {}

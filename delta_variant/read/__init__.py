@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, overload
 
 import pyarrow as pa
 
-from delta_variant import features, log, schema
 from delta_variant.log import Timestamp
-from delta_variant.skipping import Condition
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
-from delta_variant.table_files import DataFile, FilePlan, Table, files_of, plan_files, plan_rows
+from delta_variant.table_files import DataFile, FilePlan, files_of, plan_files
 from delta_variant.variant import OnConflict
 
+from .changes import read_changes
 from .explanation import Explanation, FileReport
 from .explanation import explain as _explain
 from .query import Query
+from .rows import read_files, readable
 
 __all__ = [
     "DataFile",
@@ -26,6 +26,7 @@ __all__ = [
     "Query",
     "files_of",
     "plan_files",
+    "read_changes",
     "read_files",
     "read_table",
     "readable",
@@ -95,48 +96,3 @@ def read_table(
         return pa.RecordBatchReader.from_batches(query.schema, batches)
     rows = sum(batch.num_rows for batch in batches)
     return _explain(plan, snapshot.num_files, snapshot.num_bytes, reports, rows)
-
-
-def readable(
-    table: TableLocation | Snapshot,
-    version: int | None,
-    storage_options: Mapping[str, str] | None,
-    timestamp: Timestamp | None = None,
-) -> Snapshot:
-    """Return a table as it was; raises what `read_table` does for one that this version cannot read."""
-    if isinstance(table, Snapshot):
-        if version is not None or timestamp is not None:
-            raise ValueError("a Snapshot is of one version: give the table's path to read another")
-        snapshot = table
-    else:
-        snapshot = log.load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options)
-    features.check_may_read(snapshot.protocol, snapshot.schema, snapshot.uri)
-    schema.check_variants(snapshot.schema, snapshot.partition_columns)
-    schema.check_type_changes(snapshot.schema)
-    return snapshot
-
-
-def read_files(
-    snapshot: Snapshot,
-    query: Query,
-    files: Iterable[DataFile],
-    condition: Condition,
-    on_conflict: OnConflict = "error",
-    reports: list[FileReport] | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the wanted rows of some files of a snapshot, whose own list of files is not looked at.
-
-    What reading them took is added to `reports`, file by file.
-    """
-    table = Table.of(snapshot)
-    for file in table.open_all(files):
-        rows = plan_rows(file, condition)
-        decoded = 0
-        if rows.rows != []:
-            for batch in file.read(query.inputs, rows.rows, on_conflict):
-                decoded += batch.num_rows
-                result = query.result(batch)
-                if result.num_rows:
-                    yield result
-        if reports is not None:
-            reports.append(FileReport(rows, file.native.bytes_read, decoded))

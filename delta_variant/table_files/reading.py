@@ -230,9 +230,10 @@ class OpenFile:
 
     def _stored_name(self, field: StructField) -> str:
         """Return the name of a column in the file: by field id where columns are mapped by id."""
-        if self.names_by_id is None:
+        identity = schema.field_id(field)
+        if self.names_by_id is None or identity is None:
             return schema.physical_name(field, self.table.mode)
-        return self.names_by_id.get(schema.field_id(field), ABSENT)
+        return self.names_by_id.get(identity, ABSENT)
 
 
 def _renamed(array: Any, arrow_type: pa.DataType) -> Any:

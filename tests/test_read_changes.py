@@ -1,0 +1,387 @@
+"""Reading changes: what each commit inserted, deleted and updated (PROTOCOL.md, "Add CDC File")."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from planting import inline_vector
+from typer.testing import CliRunner
+
+import delta_variant as dv
+from delta_variant import log
+from delta_variant.actions import CommitInfo, Metadata, RemoveFile
+from delta_variant.cli.app import app
+from delta_variant.errors import (
+    ChangesNotRecordedError,
+    ExpressionError,
+    MalformedLogError,
+    SchemaError,
+    TimestampAfterLatestError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+COLUMNS = ["id", "to_json(v) as v", "_change_type", "_commit_version"]
+
+
+def append(table: Path, *numbers: int, **options: Any) -> None:
+    texts = [f'{{"n": {number}}}' for number in numbers]
+    days = [f"d{number % 2}" for number in numbers]
+    rows = pa.table({"id": pa.array(numbers, pa.int64()), "day": days, "v": pa.array(texts, pa.json_())})
+    new = {} if (table / "_delta_log").exists() else {"configuration": FEED}
+    dv.write_table(table, rows, **{"mode": "append", **new, **options})
+
+
+def changes(table: Path, **options: Any) -> list[tuple[Any, ...]]:
+    """Return version, what, `id` and `v` of changes, in order of these."""
+    read = dv.read_changes(table, columns=COLUMNS, **options).read_all().to_pylist()
+    return sorted((row["_commit_version"], row["_change_type"], row["id"], row["v"]) for row in read)
+
+
+def commit(table: Path, *actions: Any) -> None:
+    state = dv.load_snapshot(table)
+    log.write_commit(state.store, state.version + 1, [CommitInfo({}), *actions])
+
+
+def set_metadata(table: Path, *more: Any, **fields: Any) -> None:
+    metadata = dv.load_snapshot(table).metadata
+    values = {name: getattr(metadata, name) for name in metadata.__struct_fields__}
+    commit(table, Metadata(**{**values, **fields}), *more)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return a table with a change data feed and two files of two rows."""
+    append(tmp_path / "t", 0, 1)
+    append(tmp_path / "t", 2, 3)
+    return tmp_path / "t"
+
+
+def test_appended_rows_are_inserted(table):
+    assert changes(table) == [
+        (version, "insert", number, f'{{"n":{number}}}')
+        for version, number in ((0, 0), (0, 1), (1, 2), (1, 3))
+    ]
+
+
+def test_updated_rows_are_told_before_and_after(table):
+    dv.update(table, {"v:n": "10"}, "id = 1")
+    assert changes(table, starting_version=2) == [
+        (2, "update_postimage", 1, '{"n":10}'),
+        (2, "update_preimage", 1, '{"n":1}'),
+    ]
+
+
+def test_deleted_rows_are_deleted(table):
+    dv.delete(table, "id = 1")
+    dv.delete(table, "day = 'd0'")
+    assert changes(table, starting_version=2) == [
+        (2, "delete", 1, '{"n":1}'),
+        (3, "delete", 0, '{"n":0}'),
+        (3, "delete", 2, '{"n":2}'),
+    ]
+
+
+def test_rows_that_are_only_moved_do_not_change(table):
+    dv.optimize(table)
+    assert changes(table, starting_version=2) == []
+
+
+@pytest.mark.parametrize("options", [{}, {"partition_by": ["day"]}, {"mapping": "name"}, {"mapping": "id"}])
+def test_changes_lead_from_each_version_to_the_next(tmp_path, options):
+    table, options = tmp_path / "t", dict(options)
+    mapping = options.pop("mapping", None)
+    configuration = {**FEED, **({"delta.columnMapping.mode": mapping} if mapping else {})}
+    append(table, *range(6), configuration=configuration, **options)
+    append(table, *range(6, 12))
+    dv.update(table, {"v:n": "id + 100", "day": "'d0'"}, "id in (2, 3, 7)")
+    dv.delete(table, "id in (0, 8, 9)")
+    dv.delete(table, "day = 'd1'")
+    append(table, 20, 21, mode="overwrite", predicate="id >= 20")
+    source = pa.table({"key": [20, 30], "day": ["d0", "d1"]})
+    merge = dv.merge(table, source, "target.id = key").when_matched_update({"v:merged": "source.day"})
+    merge.when_not_matched_insert({"id": "key", "day": "source.day", "v:n": "key"}).execute()
+    dv.restore(table, 3)
+    dv.delete(table)
+    latest = dv.load_snapshot(table).version
+    columns = ["id", "day", "to_json(v) as v"]
+    state: Counter[Any] = Counter()
+    read = (
+        dv.read_changes(table, columns=[*columns, "_change_type", "_commit_version"]).read_all().to_pylist()
+    )
+    for version in range(latest + 1):
+        for row in read:
+            if row["_commit_version"] == version:
+                sign = 1 if row["_change_type"] in ("insert", "update_postimage") else -1
+                state[row["id"], row["day"], row["v"]] += sign
+        rows = dv.read_table(table, version=version, columns=columns).read_all().to_pylist()
+        assert +state == Counter(tuple(row.values()) for row in rows)
+        assert not -state
+    assert len(read) > 30
+
+
+def test_all_columns_come_with_what_is_told_of_the_change(table):
+    os.utime(table / log.commit_file_name(1), ns=(0, 1_500_000_000))
+    os.utime(table / log.commit_file_name(0), ns=(0, 1_000_000_000))
+    read = dv.read_changes(table, starting_version=1).read_all()
+    assert read.schema.names == ["id", "day", "v", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert read.schema.types[3:] == [pa.string(), pa.int64(), pa.timestamp("us", "UTC")]
+    assert read.schema.field("v").metadata[b"ARROW:extension:name"] == b"arrow.parquet.variant"
+    assert set(read["_commit_timestamp"].to_pylist()) == {
+        datetime(1970, 1, 1, 0, 0, 1, 500_000, timezone.utc)
+    }
+
+
+def test_in_commit_timestamps_are_the_times_of_changes(tmp_path):
+    append(tmp_path, 1, configuration={**FEED, "delta.enableInCommitTimestamps": "true"})
+    os.utime(tmp_path / log.commit_file_name(0), ns=(0, 0))
+    (entry,) = dv.history(tmp_path)
+    assert dv.read_changes(tmp_path).read_all()["_commit_timestamp"].to_pylist() == [entry.timestamp]
+
+
+def test_columns_and_conditions_may_name_what_is_told_of_the_change(table):
+    dv.update(table, {"v:n": "10"}, "id = 1")
+    where = "_change_type = 'update_postimage' or (_commit_version = 0 and v:n::int = 0)"
+    read = dv.read_changes(table, columns={"n": "v:n::int", "at": "_commit_version + 1"}, where=where)
+    assert sorted(read.read_all().to_pylist(), key=str) == [{"n": 0, "at": 1}, {"n": 10, "at": 3}]
+    with pytest.raises(ExpressionError, match="nothing"):
+        dv.read_changes(table, where="nothing = 1")
+
+
+def test_files_of_versions_that_a_condition_excludes_are_not_read(table):
+    for path in dv.load_snapshot(table, 0).files["path"].to_pylist():
+        (table / path).unlink()
+    assert [row[2] for row in changes(table, where="_commit_version > 0")] == [2, 3]
+    assert [row[2] for row in changes(table, where="id > 1")] == [2, 3]
+
+
+def test_a_range_has_both_of_its_ends(table):
+    append(table, 4)
+    assert [row[2] for row in changes(table, starting_version=1, ending_version=1)] == [2, 3]
+    assert [row[2] for row in changes(table, ending_version=1)] == [0, 1, 2, 3]
+
+
+def test_a_range_is_given_by_times_too(table):
+    append(table, 4)
+    for version in range(3):
+        os.utime(table / log.commit_file_name(version), ns=(0, (version + 1) * 10 * 10**9))
+
+    def found(**options: str) -> list[int]:
+        return [row[2] for row in changes(table, **options)]
+
+    assert found(starting_timestamp="1970-01-01T00:00:20Z") == [2, 3, 4]
+    assert found(starting_timestamp="1970-01-01T00:00:20.001Z") == [4]
+    assert found(starting_timestamp="1970-01-01T00:00:00Z") == [0, 1, 2, 3, 4]
+    assert found(ending_timestamp="1970-01-01T00:00:29.999Z") == [0, 1, 2, 3]
+    assert found(ending_timestamp="2026-01-01") == [0, 1, 2, 3, 4]
+    with pytest.raises(TimestampAfterLatestError, match="or later"):
+        found(starting_timestamp="1970-01-01T00:00:31Z")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        ({"starting_version": 2}, VersionNotFoundError, "no version 2: its latest is 1"),
+        ({"ending_version": 2}, VersionNotFoundError, "no version 2"),
+        ({"starting_version": 1, "ending_version": 0}, ValueError, "end at version 0, before 1"),
+        ({"starting_version": -1}, ValueError, "from 0, and not -1"),
+        ({"starting_version": 0, "starting_timestamp": "2026-01-01"}, ValueError, "and not at both"),
+        ({"ending_version": 0, "ending_timestamp": "2026-01-01"}, ValueError, "and not at both"),
+    ],
+)
+def test_a_range_that_there_is_not_is_refused(table, options, error, sentence):
+    with pytest.raises(error, match=sentence):
+        dv.read_changes(table, **options)
+
+
+def test_commits_that_are_no_longer_in_the_log_are_named(table):
+    log.write_checkpoint(dv.load_snapshot(table).store, 1, now=0, unique_id="")
+    (table / log.commit_file_name(0)).unlink()
+    with pytest.raises(VersionNotFoundError, match="no commit of version 0"):
+        dv.read_changes(table)
+    assert [row[2] for row in changes(table, starting_version=1)] == [2, 3]
+
+
+def test_versions_without_a_change_data_feed_are_named(tmp_path):
+    table = tmp_path / "t"
+    append(table, 0, configuration={})
+    with pytest.raises(ChangesNotRecordedError, match=r"at version 0: delta\.enableChangeDataFeed"):
+        dv.read_changes(table)
+    state = dv.load_snapshot(table)
+    features = (*state.protocol.writer_features, "changeDataFeed")
+    protocol = type(state.protocol)(
+        min_reader_version=3,
+        min_writer_version=7,
+        reader_features=state.protocol.reader_features,
+        writer_features=features,
+    )
+    on = {**state.configuration, **FEED}
+    set_metadata(table, protocol, configuration=on)
+    append(table, 1)
+    set_metadata(table, configuration=state.configuration)
+    append(table, 2)
+    set_metadata(table, configuration=on)
+    with pytest.raises(ChangesNotRecordedError, match="at version 0"):
+        dv.read_changes(table)
+    with pytest.raises(ChangesNotRecordedError, match="at version 3"):
+        dv.read_changes(table, starting_version=1)
+    assert changes(table, starting_version=1, ending_version=2) == [(2, "insert", 1, '{"n":1}')]
+    assert changes(table, starting_version=5) == []
+
+
+def test_a_property_without_the_feature_records_nothing(table):
+    state = dv.load_snapshot(table)
+    features = tuple(name for name in state.protocol.writer_features if name != "changeDataFeed")
+    protocol = type(state.protocol)(
+        min_reader_version=3,
+        min_writer_version=7,
+        reader_features=state.protocol.reader_features,
+        writer_features=features,
+    )
+    commit(table, protocol)
+    with pytest.raises(ChangesNotRecordedError, match="at version 2"):
+        dv.read_changes(table)
+
+
+def test_columns_that_came_later_are_null_before(table):
+    rows = pa.table({"id": [9], "day": ["d"], "v": pa.array(["1"], pa.json_()), "more": ["x"]})
+    dv.write_table(table, rows, mode="append", schema_mode="merge")
+    read = dv.read_changes(table, columns=["id", "more"]).read_all().to_pylist()
+    assert {row["id"]: row["more"] for row in read} == {0: None, 1: None, 2: None, 3: None, 9: "x"}
+    assert dv.read_changes(table, ending_version=1).schema.names[:3] == ["id", "day", "v"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda fields: fields.pop(0), "the column id was dropped or renamed"),
+        (lambda fields: fields[0].update(name="key"), "the column id was dropped or renamed"),
+        (lambda fields: fields[0].update(type="string"), "the column id was of the type long, and is string"),
+        (lambda fields: fields[0].update(nullable=False), "the column id could be null"),
+        (
+            lambda fields: fields.append({"name": "new", "type": "long", "nullable": False, "metadata": {}}),
+            "the column new was not there",
+        ),
+    ],
+)
+def test_columns_that_changed_are_named(table, change, sentence):
+    schema = json.loads(dv.load_snapshot(table).metadata.schema_string)
+    change(schema["fields"])
+    set_metadata(table, schema_string=json.dumps(schema))
+    with pytest.raises(SchemaError, match=rf"version 0 cannot be read as rows of version 2: {sentence}"):
+        dv.read_changes(table)
+    assert len(changes(table, ending_version=1)) == 4
+    assert dv.read_changes(table, starting_version=2).read_all().num_rows == 0
+
+
+def test_columns_that_were_removed_with_their_rows_are_named(table):
+    dv.write_table(table, pa.table({"other": ["x"]}), mode="overwrite", schema_mode="overwrite")
+    with pytest.raises(SchemaError, match="the column id was dropped"):
+        dv.read_changes(table, starting_version=2)
+
+
+def test_another_column_of_the_same_name_is_not_taken_for_it(tmp_path):
+    table = tmp_path / "t"
+    append(table, 0, configuration={**FEED, "delta.columnMapping.mode": "name"})
+    schema = json.loads(dv.load_snapshot(table).metadata.schema_string)
+    schema["fields"][0]["metadata"] = {
+        "delta.columnMapping.id": 9,
+        "delta.columnMapping.physicalName": "col-other",
+    }
+    set_metadata(table, schema_string=json.dumps(schema))
+    with pytest.raises(SchemaError, match="the column id is another one now"):
+        dv.read_changes(table)
+
+
+def test_widened_types_are_read_as_they_are_at_the_end(tmp_path):
+    table = tmp_path / "t"
+    rows = pa.table({"id": pa.array([1, 2], pa.int32()), "x": ["a", "b"]})
+    dv.write_table(table, rows, configuration={**FEED, "delta.enableTypeWidening": "true"})
+    schema = json.loads(dv.load_snapshot(table).metadata.schema_string)
+    changed = [{"fromType": "integer", "toType": "long", "tableVersion": 1}]
+    schema["fields"][0].update(type="long", metadata={"delta.typeChanges": changed})
+    set_metadata(table, schema_string=json.dumps(schema))
+    read = dv.read_changes(table, columns=["id"]).read_all()
+    assert (read.schema.types, sorted(read["id"].to_pylist())) == ([pa.int64()], [1, 2])
+
+
+def test_other_partition_columns_are_an_obstacle(table):
+    set_metadata(table, partition_columns=("day",))
+    with pytest.raises(SchemaError, match="partitioned by other columns"):
+        dv.read_changes(table)
+
+
+def test_a_table_with_a_column_of_the_feed_is_refused(table):
+    text = dv.load_snapshot(table).metadata.schema_string
+    set_metadata(table, schema_string=text.replace('"day"', '"_Change_type"'))
+    with pytest.raises(SchemaError, match="a name of the change data feed"):
+        dv.read_changes(table, starting_version=2)
+
+
+def test_a_table_that_cannot_be_read_is_refused(table):
+    state = dv.load_snapshot(table)
+    features = (*state.protocol.reader_features, "future")
+    commit(
+        table,
+        type(state.protocol)(
+            min_reader_version=3,
+            min_writer_version=7,
+            reader_features=features,
+            writer_features=(*state.protocol.writer_features, "future"),
+        ),
+    )
+    with pytest.raises(UnsupportedFeatureError, match="future"):
+        dv.read_changes(table)
+
+
+def test_rows_that_a_deletion_vector_marks_are_deleted_and_come_back(tmp_path):
+    table = tmp_path / "t"
+    configuration = {**FEED, "delta.enableDeletionVectors": "true"}
+    append(table, *range(6), configuration=configuration)
+    lines = map(json.loads, (table / log.commit_file_name(0)).read_text("utf-8").splitlines())
+    (add,) = (line["add"] for line in lines if "add" in line)
+
+    def mark(before: list[int], after: list[int]) -> None:
+        old, new = ({"deletionVector": inline_vector(*rows)} if rows else {} for rows in (before, after))
+        remove = {"path": add["path"], "deletionTimestamp": 1, "dataChange": True, "partitionValues": {}}
+        lines = [{"commitInfo": {}}, {"remove": {**remove, **old}}, {"add": {**add, **new}}]
+        name = table / log.commit_file_name(dv.load_snapshot(table).version + 1)
+        name.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+
+    mark([], [1, 2, 5])
+    mark([1, 2, 5], [0, 2])
+    mark([0, 2], [])
+    told = [(version, what, number) for version, what, number, _ in changes(table, starting_version=1)]
+    assert told == [
+        *((1, "delete", number) for number in (1, 2, 5)),
+        (2, "delete", 0),
+        (2, "insert", 1),
+        (2, "insert", 5),
+        *((3, "insert", number) for number in (0, 2)),
+    ]
+    assert [row[2] for row in changes(table, starting_version=1, where="v:n::int > 4")] == [5, 5]
+    assert dv.read_changes(table, starting_version=3, columns=[]).read_all().num_rows == 2
+
+
+def test_a_removed_file_without_partition_values_cannot_be_told(tmp_path):
+    table = tmp_path / "t"
+    append(table, 0, 1, partition_by=["day"])
+    (path, *_) = dv.load_snapshot(table).files["path"].to_pylist()
+    commit(table, RemoveFile(path=path, data_change=True))
+    with pytest.raises(MalformedLogError, match="does not say its partition values"):
+        dv.read_changes(table, starting_version=1).read_all()
+
+
+def test_the_command_line_prints_changes(table):
+    dv.delete(table, "id = 1")
+    arguments = ["changes", str(table), "--starting-version", "2", "-c", "id", "-c", "_change_type", "--json"]
+    result = CliRunner().invoke(app, arguments)
+    assert json.loads(result.stdout) == {"id": 1, "_change_type": "delete"}
