@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from os import PathLike, fspath
 from pathlib import Path as FilePath
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
@@ -345,6 +346,7 @@ def _encoding(
     return parts if any(parts) else None
 
 
+@lru_cache(maxsize=64)
 def stored_type(schema: ShreddingSchema) -> pa.DataType:
     """Return the Arrow type in which a file stores Variants that are shredded by a schema."""
     return stored(pa.array([], VARIANT_TYPE), schema, "strict").type

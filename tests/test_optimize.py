@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
@@ -28,6 +29,13 @@ def texts_of(table: Path) -> dict[int, str | None]:
     columns = {"id": "id", "text": "to_json(event)"}
     read = dv.read_table(str(table), columns=columns).read_all().to_pylist()
     return {row["id"]: row["text"] for row in sorted(read, key=lambda row: row["id"])}
+
+
+def stored_rows(table: Path) -> list[dict[str, Any]]:
+    """Return the rows of a table with their Variants as the files store them."""
+    paths = dv.load_snapshot(str(table)).files["path"].to_pylist()
+    rows = [row for path in paths for row in pq.read_table(table / path).to_pylist()]
+    return sorted(rows, key=lambda row: row["id"])
 
 
 def commit_of(table: Path, version: int) -> list[dict[str, Any]]:
@@ -93,6 +101,37 @@ def test_files_are_shredded_anew_by_what_their_rows_have(tmp_path: Path):
     assert dv.optimize(str(table), reshred=True).version == 1
     assert texts_of(table) == before
     assert dv.optimize(str(table), reshred=True).version is None
+
+
+def test_files_that_are_shredded_alike_are_put_together_as_they_are(tmp_path: Path):
+    texts = [['{"n": 1}', '{"n": 2.50}', '{"n": "x"}', None], ['{"n": 4}', '{"n": [1]}', '{"m": 0}', "7"]]
+    schema = dv.ShreddingSchema.of({"n": pa.decimal128(18, 2)})
+    for first, some in zip((0, 10), texts, strict=True):
+        write(tmp_path / "t", some, first, shredding=schema)
+    before = stored_rows(tmp_path / "t")
+    assert dv.optimize(str(tmp_path / "t")).files_before == 2
+    assert stored_rows(tmp_path / "t") == before
+    assert dv.audit_table(str(tmp_path / "t"), data=True).is_clean
+
+
+def test_files_of_the_schema_of_others_are_copied_beside_those_that_are_not(tmp_path: Path):
+    texts = [f'{{"n": {number}, "s": "{number}"}}' for number in range(100)]
+    write(tmp_path / "t", texts[:50])
+    write(tmp_path / "t", texts[50:], 50, shredding=None)
+    before = texts_of(tmp_path / "t")
+    result = dv.optimize(str(tmp_path / "t"))
+    assert {path.path for path in result.files[0].variants["event"]} == {("n",), ("s",)}
+    assert all(path.values == 0 for path in result.files[0].variants["event"])
+    assert texts_of(tmp_path / "t") == before
+    assert dv.audit_table(str(tmp_path / "t"), data=True).is_clean
+
+
+def test_files_that_were_not_shredded_are(tmp_path: Path):
+    unshredded = dv.ShreddingSchema.of(None)
+    for first in (0, 50):
+        write(tmp_path / "t", [f'{{"n": {number}}}' for number in range(50)], first, shredding=unshredded)
+    result = dv.optimize(str(tmp_path / "t"))
+    assert {path.path for path in result.files[0].variants["event"]} == {("n",)}
 
 
 def test_sorting_by_a_path_lets_a_query_skip_files(tmp_path: Path):

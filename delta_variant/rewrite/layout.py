@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from delta_variant import data_file, expression, schema
 from delta_variant.data_file import WriteOptions
-from delta_variant.data_types import fields_of
+from delta_variant.data_types import VARIANT, fields_of
 from delta_variant.expression import Expression
 from delta_variant.shredding import ShreddingSchema
 from delta_variant.snapshot import Snapshot
@@ -34,8 +34,10 @@ from delta_variant.table_files import (
 __all__ = ["Bin", "FileGroup", "LeafPath", "bins_of", "group_of", "rows_of"]
 
 Row: TypeAlias = Mapping[str, Any]
+Shreddings: TypeAlias = Mapping[tuple[str, ...], ShreddingSchema]
 
-SAMPLE_BYTES = 16 << 20
+SAMPLE_BYTES = 4 << 20
+SAMPLE_ROWS = 16 << 10
 
 
 @dataclass(frozen=True, order=True)
@@ -51,11 +53,13 @@ class LeafPath:
 class Bin:
     """Files of one partition, rows of `Snapshot.files`, that make one group if they are written anew.
 
-    `is_due` says that they are whatever their paths have become.
+    `is_due` says that they are whatever their paths have become, `reshred` that new files are to be shredded
+    by what these are now.
     """
 
     files: pa.Table
     is_due: bool
+    reshred: bool
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def bins_of(files: pa.Table, target_file_size: int, *, everything: bool, reshred
         for some in [list(members)] if everything else _together(list(members), target_file_size):
             is_due = everything or len(some) > 1 or some[0]["deletion_vector"] is not None
             if is_due or reshred:
-                bins.append(Bin(files.take([row["number"] for row in some]), is_due))
+                bins.append(Bin(files.take([row["number"] for row in some]), is_due, reshred))
     return bins
 
 
@@ -126,10 +130,17 @@ def _together(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
 
 def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
     """Return how files are written anew, None where they stay; `snapshot.files` is not looked at."""
-    target = Target.of(snapshot)
-    before, sample, rows = _looked_at(snapshot, chosen.files)
-    if options.shredding == "infer" and sample:
-        options = with_one_shredding(options, sample, target)
+    schemas, rows = _looked_at(snapshot, chosen.files)
+    bytes_before = sum(int(size or 0) for size in chosen.files["size"].to_pylist())
+    bytes_after = bytes_before
+    if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
+        options = replace(options, shredding=schemas[0])
+    else:
+        sample = _sample(snapshot, chosen.files)
+        if options.shredding == "infer" and sample:
+            options = with_one_shredding(options, sample, Target.of(snapshot))
+        bytes_after = _estimate(sample, Target.of(snapshot), options, rows)
+    before = {leaf for each in schemas for leaf in _leaves(snapshot, each)}
     after = set(_leaves(snapshot, options.shredding if isinstance(options.shredding, Mapping) else {}))
     if not chosen.is_due and before == after:
         return None
@@ -137,8 +148,8 @@ def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGrou
         tuple(str(path) for path in chosen.files["path"].to_pylist()),
         dict(chosen.files["partition_values"][0].as_py() or ()),
         rows,
-        sum(int(size or 0) for size in chosen.files["size"].to_pylist()),
-        _estimate(sample, target, options, rows),
+        bytes_before,
+        bytes_after,
         tuple(sorted(after - before, key=str)),
         tuple(sorted(before - after, key=str)),
         options,
@@ -146,20 +157,29 @@ def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGrou
     )
 
 
-def _looked_at(snapshot: Snapshot, files: pa.Table) -> tuple[set[LeafPath], list[pa.RecordBatch], int]:
-    """Return the shredded paths that files have, the first rows of all of them, and how many there are."""
-    table = Table.of(snapshot)
-    leaves: set[LeafPath] = set()
-    sample: list[pa.RecordBatch] = []
+def _looked_at(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int]:
+    """Return the different schemas by which files are shredded, and how many rows there are."""
+    schemas: list[Shreddings] = []
     rows = 0
-    for file in table.open_all(files_of(files)):
-        leaves.update(_leaves(snapshot, data_file.shredding_of(file.native)))
-        sample += _first_rows(file, SAMPLE_BYTES // files.num_rows)
+    for file in Table.of(snapshot).open_all(files_of(files)):
+        found = data_file.shredding_of(file.native)
+        if found not in schemas:
+            schemas.append(found)
         rows += int(file.native.num_rows) - int((file.file.deletion_vector or {}).get("cardinality", 0))
-    return leaves, sample, rows
+    return schemas, rows
 
 
-def _leaves(snapshot: Snapshot, schemas: Mapping[tuple[str, ...], ShreddingSchema]) -> Iterator[LeafPath]:
+def _shreds(schemas: Shreddings) -> bool:
+    return any(not pa.types.is_null(each.field.type) for each in schemas.values())
+
+
+def _sample(snapshot: Snapshot, files: pa.Table) -> list[pa.RecordBatch]:
+    """Return first rows of all files."""
+    opened = Table.of(snapshot).open_all(files_of(files))
+    return [batch for file in opened for batch in _first_rows(file, files.num_rows)]
+
+
+def _leaves(snapshot: Snapshot, schemas: Shreddings) -> Iterator[LeafPath]:
     names = _logical_names(snapshot)
     for column, each in schemas.items():
         for path, leaf in _leaf_types((), each.field.type):
@@ -183,25 +203,53 @@ def _leaf_types(path: tuple[str | None, ...], form: Any) -> Iterator[tuple[tuple
 
 
 def rows_of(
-    snapshot: Snapshot, files: Iterable[DataFile], keys: Sequence[Expression] = ()
+    snapshot: Snapshot,
+    files: Iterable[DataFile],
+    keys: Sequence[Expression] = (),
+    options: WriteOptions | None = None,
 ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
     """Yield the rows of files as batches of columns, and the values of keys beside them.
 
-    The columns are those of the table, and those that keep the ids of rows where it tracks them.
+    The columns are those of the table, and those that keep the ids of rows where it tracks them. With options
+    that say how Variants are shredded, these come shredded so: as they lie, where a file has them so already.
     """
     columns = Scope.of(snapshot.schema).whole_columns()
     inputs = expression.inputs([*columns.values(), *keys])
     table, tracking = Table.of(snapshot), RowTracking.of(snapshot)
+    options = options or WriteOptions(shredding=None)
+    shreddings = _shreddings(snapshot, options)
     for file in table.open_all(files):
-        for batch, moving in file.read_moving(inputs, tracking):
-            arrays = [expression.evaluate(each, batch) for each in columns.values()]
+        copied = file.shredded(shreddings, options.shredding)
+        for batch, moving in file.read_moving(inputs, tracking, copied):
+            arrays = {name: expression.evaluate(each, batch) for name, each in columns.items()}
+            for name in shreddings.keys() - copied:
+                arrays[name] = data_file.stored(arrays[name], shreddings[name], options.numeric)
             values = [expression.evaluate(each, batch) for each in keys]
-            yield beside(pa.record_batch(arrays, names=list(columns)), moving), values
+            yield beside(pa.record_batch(list(arrays.values()), names=list(arrays)), moving), values
 
 
-def _first_rows(file: OpenFile, size: int) -> Iterator[pa.RecordBatch]:
+def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, ShreddingSchema]:
+    """Return the schema of each Variant column that is shredded."""
+    if not isinstance(options.shredding, Mapping):
+        return {}
+    mode = Target.of(snapshot).mapping_mode
+    found = {
+        field.name: options.shredding.get((schema.physical_name(field, mode),))
+        for field in snapshot.schema.fields
+        if field.type == VARIANT
+    }
+    return {
+        name: each
+        for name, each in found.items()
+        if each is not None and not pa.types.is_null(each.field.type)
+    }
+
+
+def _first_rows(file: OpenFile, files: int) -> Iterator[pa.RecordBatch]:
+    """Yield the share that one of several files has in a sample."""
     columns = Scope.of(file.table.snapshot.schema).whole_columns()
-    for batch in file.read(expression.inputs(columns.values()), None, "error"):
+    rows, size = max(1, SAMPLE_ROWS // files), SAMPLE_BYTES // files
+    for batch in file.read(expression.inputs(columns.values()), [(0, rows)], "error"):
         arrays = [expression.evaluate(each, batch) for each in columns.values()]
         rows = min(batch.num_rows, max(1, size * batch.num_rows // max(batch.nbytes, 1)))
         first = pa.record_batch(arrays, names=list(columns)).slice(0, rows)

@@ -104,12 +104,13 @@ def optimize(
 ) -> Optimization:
     """Write small files of each partition as one, and files with deleted rows without them, as one commit.
 
-    New files are shredded by one schema for each group, inferred from rows of all its files, and exact
-    numbers are shredded as a write shreds them, or with `numeric="strict"` only by their own type. With
-    `reshred`, files whose paths have changed since they were written are written anew, too. With `sort_by`,
-    SQL text of columns and Variant paths, all files are, each partition in that order over all its files, so
-    that a query of a few values reads few of them; the keys are held in memory, and rows lie in a temporary
-    folder meanwhile. `where` is over partition columns alone.
+    The new files of a group are shredded by one schema: by that of its files where all have the same, and
+    else, or with `reshred`, by one that is inferred from rows of all of them. Variants that lie so already
+    are copied; in others exact numbers are shredded as a write shreds them, or with `numeric="strict"` only
+    by their own type. With `reshred`, files whose paths have changed since they were written are written
+    anew, too. With `sort_by`, SQL text of columns and Variant paths, all files are, each partition in that
+    order over all its files, so that a query of a few values reads few of them; the keys are held in memory,
+    and rows lie in a temporary folder meanwhile. `where` is over partition columns alone.
 
     `dry_run` commits nothing and gives the plan: groups of files, paths gained and dropped, bytes before and,
     by a sample, after. The rows are the same, so readers of changes see none (`dataChange=false`).
@@ -242,4 +243,4 @@ def _runs(work: Preparation, group: FileGroup) -> Iterator[Iterator[pa.RecordBat
     if work.keys:
         yield from sorted_runs(work.snapshot, group, work.keys)
     else:
-        yield (batch for batch, _ in rows_of(work.snapshot, files_of(group.files)))
+        yield (batch for batch, _ in rows_of(work.snapshot, files_of(group.files), (), group.options))

@@ -138,7 +138,10 @@ class GroupTask(RewriteTask):
 
     def runs(self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
         for group in messages_in(batches):
-            yield group.options, (rows for rows, _ in rows_of(snapshot, files_of(group.files)))
+            yield (
+                group.options,
+                (rows for rows, _ in rows_of(snapshot, files_of(group.files), (), group.options)),
+            )
 
 
 @dataclass(frozen=True)
