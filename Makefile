@@ -21,7 +21,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PYO3_BUILD_EXTENSION_MODULE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: build check test browser conformance fuzz bench demo demo-spark clean
+.PHONY: build check test browser faults conformance fuzz bench demo demo-spark clean
 .DEFAULT_GOAL := build
 
 build: .venv/built
@@ -52,6 +52,10 @@ test: build browser $(NEWEST_PYSPARK)
 $(NEWEST_PYSPARK): | build
 	$(BIN)/pip install --quiet --target $@.part pyspark==$(NEWEST_SPARK)
 	mv $@.part $@
+
+# Many writers at once, on a disk and on S3, and processes that are killed anywhere: some minutes, and the figures.
+faults: build
+	$(BIN)/python tests/faults/figures.py
 
 # The page of an audit is looked at in Chromium. Where it cannot be installed here, a test says what is missing.
 browser:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from random import Random
+from time import sleep
 from typing import Any
 
 import msgspec
@@ -52,6 +54,9 @@ Clock = Callable[[], int]
 
 Obstacle = Callable[[Sequence[Action]], "str | None"]
 """Says what in a concurrent commit stands in the way, None where nothing does."""
+
+SHORTEST_WAIT = 0.01
+WAITS_GROWN = 6
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 
@@ -230,7 +235,7 @@ def _commit_behind(
         snapshot.version, snapshot.timestamp, _high_water_mark(snapshot.domain_metadata.values(), -1)
     )
     draft = replace(draft, begins_timestamps=_begins_timestamps(snapshot, draft))
-    for _ in range(max_attempts):
+    for attempt in range(max_attempts):
         version = base.version + 1
         if draft.begins_timestamps:
             base = replace(base, timestamp=log.commit_file_time(snapshot.store, base.version))
@@ -239,6 +244,7 @@ def _commit_behind(
             own = next((won for won, actions in winners if _is_own(actions, txn_id)), None)
             if own is None:
                 base = _behind(base, winners, snapshot.uri, obstacle)
+                sleep(_pause(txn_id, attempt))
                 continue
             version = own
         _write_checkpoint_when_due(snapshot.store, version, draft.metadata.configuration, clock, txn_id)
@@ -247,6 +253,12 @@ def _commit_behind(
         f"{snapshot.uri}: other writers were first {max_attempts} times, at last "
         f"with version {base.version}; try again"
     )
+
+
+def _pause(txn_id: str, attempt: int) -> float:
+    """Return how many seconds to wait before the next attempt: writers that all come at once lose most."""
+    longest: float = SHORTEST_WAIT * 2 ** min(attempt, WAITS_GROWN)
+    return Random(f"{txn_id} {attempt}").uniform(0, longest)
 
 
 def _is_first(store: Store, version: int, actions: Iterable[Action]) -> bool:

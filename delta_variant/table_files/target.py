@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from uuid import uuid4
 
@@ -96,6 +97,7 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
+@cache
 def engine_info() -> str:
     """Return what `commitInfo` says of who wrote."""
     return f"delta-variant/{version('delta-variant')}"

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from operations import OPERATIONS, Rows, Step, read, rows_after
 
 import delta_variant as dv
 from delta_variant import log, store
-from delta_variant.actions import AddFile, decode_path
+from delta_variant.actions import Action, AddFile, CommitInfo, decode_path
 from delta_variant.errors import TableNotFoundError
 
 MORTALS = Path(__file__).with_name("mortals.py")
@@ -44,7 +44,8 @@ class Deaths:
         names = ", ".join(f"{count} in {name}" for name, count in sorted(self.died.items()))
         return (
             f"{died} deaths ({names}), {committed} of them behind the commit; every table loads, audits "
-            f"clean and holds the rows of a version; {self.leftovers} files were left that no version has"
+            f"clean and holds the rows of a version; {self.leftovers} files were left that no version has, "
+            "and vacuum removes them"
         )
 
 
@@ -80,7 +81,8 @@ def die(folder: Path, count: int, seed: int) -> Deaths:
         while deaths.died.total() < count:
             if number % STEPS_A_TABLE == 0:
                 table, rows = folder / f"table {number}", {}
-            name = random.choice(sorted(OPERATIONS.keys() - {"create"})) if rows else "create"
+            is_new = not log.table_exists(store.open_store(table))
+            name = "create" if is_new else random.choice(sorted(OPERATIONS.keys() - {"create"}))
             step = Step.random(name, rows, random)
             rows = _trial(others, table, step, rows, random, deaths)
             number += 1
@@ -130,16 +132,32 @@ def state(table: Path) -> Rows:
 
 
 def check_versions(table: Path) -> int:
-    """Hold every version of a table against its files, and return how many files none of them has."""
+    """Hold every version of a table against its files, and return how many files none of them has.
+
+    A vacuum takes these away, and leaves the latest version as it is.
+    """
     place = store.open_store(table)
     committed: set[str] = set()
     versions = log.read_commits(place, -1)
+    vacuumed = max((version for version, actions in versions if _is_vacuum(actions)), default=0)
     for version, actions in versions:
         committed |= {decode_path(action.path) for action in actions if isinstance(action, AddFile)}
+        if version < vacuumed:
+            continue
         for path in log.load_snapshot(place, version).files["path"].to_pylist():
             assert (table / path).exists(), f"version {version} lacks {path}"
     everything = {path.relative_to(table).as_posix() for path in table.rglob("*") if path.is_file()}
     left = {path for path in everything - committed if not path.startswith("_delta_log/") or "#" in path}
     strange = [path for path in left if not (STAGED.fullmatch(path) or DATA_FILE.fullmatch(path))]
     assert not strange, f"what are {strange}?"
+    rows = state(table)
+    removed = dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False).files
+    assert {path for path in left if DATA_FILE.fullmatch(path)} <= set(removed)
+    assert not any((table / path).exists() for path in removed)
+    assert state(table) == rows
     return len(left)
+
+
+def _is_vacuum(actions: Sequence[Action]) -> bool:
+    infos = (action for action in actions if isinstance(action, CommitInfo))
+    return any((info.operation or "").startswith("VACUUM") for info in infos)

@@ -97,6 +97,14 @@ def _repair(table: Any, _: Step, options: Mapping[str, Any]) -> None:
     dv.repair_table(table, dry_run=False, **options)
 
 
+def _set_properties(table: Any, step: Step, options: Mapping[str, Any]) -> None:
+    dv.set_properties(table, {"delta.logRetentionDuration": f"interval {step.absent[0]} days"}, **options)
+
+
+def _vacuum(table: Any, _: Step, options: Mapping[str, Any]) -> None:
+    dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False, **options)
+
+
 def _inserted(step: Step) -> Rows:
     return {row: row for row in step.absent}
 
@@ -118,6 +126,8 @@ OPERATIONS: Mapping[str, tuple[Apply, Model]] = {
     "overwrite": (_overwrite, lambda rows, step: rows | dict.fromkeys(step.present, 7)),
     "optimize": (_optimize, lambda rows, _: rows),
     "repair": (_repair, lambda rows, _: rows),
+    "set properties": (_set_properties, lambda rows, _: rows),
+    "vacuum": (_vacuum, lambda rows, _: rows),
 }
 """What each operation does to a table, and to its rows."""
 

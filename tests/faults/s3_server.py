@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
@@ -39,6 +41,9 @@ def one_change_at_a_time(application: Callable[..., Iterable[bytes]]) -> Callabl
 
 
 def main(port: int) -> None:
+    # The writers of a race are many, and all of them wait for this one process.
+    with suppress(PermissionError):
+        os.nice(-10)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     application = one_change_at_a_time(DomainDispatcherApplication(create_backend_app))
     run_simple("127.0.0.1", port, application, threaded=True, request_handler=Handler)

@@ -119,6 +119,7 @@ def test_a_disk_that_lets_nobody_write_is_an_error_and_is_read(name: str):
         if name != "create":
             dv.write_table(table, data(ROWS))
             dv.write_table(table, data({99: 99}), mode="append", max_variant_stats_paths=0)
+            (table / "part-of-nobody.parquet").touch()
         before = files(table)
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
         with pytest.raises(DeltaVariantError, match=r"(?i)read-only|os error 30"):
