@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import deltalake
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from interop.corpus import json_table, read_lines
@@ -62,3 +63,24 @@ def test_we_read_a_table_through_the_checkpoint_of_deltalake(table: Path):
 
     after = dv.read_table(str(table), columns={"line": "line", "text": "to_json(event)"}).read_all()
     assert after.sort_by("line") == before.sort_by("line")
+
+
+def test_deltalake_reads_the_changes_that_we_say_we_made(tmp_path: Path):
+    table, feed = str(tmp_path / "table"), {"delta.enableChangeDataFeed": "true"}
+    rows = pa.table({"id": [1, 2, 3], "day": ["a", "b", "a"]})
+    dv.write_table(table, rows, partition_by=["day"], configuration=feed)
+    dv.update(table, {"day": "'c'"}, "id = 1")
+    dv.delete(table, "id = 3")
+    merge = dv.merge(table, pa.table({"k": [1, 9]}), "id = k").when_matched_update({"id": "10"})
+    merge.when_not_matched_insert({"id": "k"}).execute()
+
+    changes = pa.table(deltalake.DeltaTable(table).load_cdf(starting_version=1).read_all())
+    found = changes.select(["_commit_version", "_change_type", "id", "day"]).to_pylist()
+    assert sorted(tuple(change.values()) for change in found) == [
+        (1, "update_postimage", 1, "c"),
+        (1, "update_preimage", 1, "a"),
+        (2, "delete", 3, "a"),
+        (3, "insert", 9, None),
+        (3, "update_postimage", 10, "c"),
+        (3, "update_preimage", 1, "c"),
+    ]
