@@ -210,14 +210,15 @@ def recommit_files(
 ) -> int:
     """Commit files that `snapshot` has once more, with `dataChange=false`, and return the version.
 
-    The fields of `adds` are theirs, row ids too. Raises CommitConflictError when a concurrent commit changed
-    protocol or metadata, or removed or committed one of the files: what is known of it no longer holds.
+    The fields of `adds` are theirs, row ids too; files without get some where the table supports row
+    tracking. Raises CommitConflictError when a concurrent commit changed protocol or metadata, or removed or
+    committed one of the files: what is known of it no longer holds; and ProtocolError as `add_files` does.
     """
     provenance = _Provenance(
         operation, operation_parameters, operation_metrics, engine_info, txn_id, snapshot.version, False
     )
     unchanged = tuple(msgspec.structs.replace(add, data_change=False) for add in adds)
-    draft = _Draft(snapshot.protocol, snapshot.metadata, unchanged, (), provenance)
+    draft = _Draft(snapshot.protocol, snapshot.metadata, (), unchanged, provenance)
     paths = {decode_path(add.path) for add in adds}
 
     def obstacle(actions: Sequence[Action]) -> str | None:

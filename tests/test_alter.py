@@ -107,7 +107,6 @@ def test_what_is_so_already_is_not_committed(table: str):
         ({"delta.inCommitTimestampEnablementVersion": "1"}, ProtocolError, "is written with that"),
         ({"delta.minReaderVersion": "3"}, ProtocolError, "not changed by hand"),
         ({"delta.columnMapping.mode": "id"}, UnsupportedFeatureError, "from none to name"),
-        ({"delta.enableRowTracking": "true"}, UnsupportedFeatureError, "have no ids"),
         ({"delta.enableIcebergCompatV2": "true"}, UnsupportedFeatureError, "IcebergCompatV2=true"),
         ({"delta.feature.appendOnly": "on"}, ProtocolError, "it must be supported"),
         ({"delta.feature.catalogManaged": "supported"}, UnsupportedFeatureError, "catalogManaged"),

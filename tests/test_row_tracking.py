@@ -14,7 +14,7 @@ from planting import plant_vector
 
 import delta_variant as dv
 from delta_variant import log
-from delta_variant.errors import ProtocolError
+from delta_variant.errors import CommitConflictError, ProtocolError
 
 Tracked = dict[int, tuple[int, int]]
 TRACKED = {"delta.enableRowTracking": "true"}
@@ -238,3 +238,80 @@ def test_ids_are_rebased_behind_a_commit_that_came_first(table: Path, monkeypatc
     (added,) = actions(table, 3, "add")
     assert (added["baseRowId"], added["defaultRowCommitVersion"]) == (8, 3)
     assert actions(table, 3, "domainMetadata")[0]["configuration"] == '{"rowIdHighWaterMark":9}'
+
+
+def untracked(table: Path) -> Path:
+    """Return a table of two files whose rows have no ids."""
+    write(table, [0, 1, 2], configuration={"delta.enableRowTracking": "false"})
+    write(table, [3, 4])
+    return table
+
+
+def test_a_table_whose_rows_have_no_ids_gives_them_some_when_it_begins_to_track_them(tmp_path: Path):
+    table = untracked(tmp_path / "t")
+    assert dv.set_properties(str(table), TRACKED) == 4
+    assert [actions(table, version, "commitInfo")[0]["operation"] for version in (2, 3, 4)] == [
+        "SET TBLPROPERTIES",
+        "ROW TRACKING BACKFILL",
+        "SET TBLPROPERTIES",
+    ]
+    assert [add["dataChange"] for add in actions(table, 3, "add")] == [False, False]
+    before = tracked(table)
+    assert sorted(before.values()) == [(number, 3) for number in range(5)]
+    dv.delete(str(table), "id = 1")
+    assert tracked(table) == {number: where for number, where in before.items() if number != 1}
+    assert dv.audit_table(str(table), data=True).is_clean
+
+
+def test_a_table_with_ids_begins_to_track_rows_by_one_commit(table: Path):
+    dv.set_properties(str(table), {"delta.enableRowTracking": "false"})
+    before = tracked(table)
+    assert dv.set_properties(str(table), TRACKED) == 3
+    assert tracked(table) == before
+
+
+def test_ids_are_given_behind_an_append_that_came_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    table = untracked(tmp_path / "t")
+    write_commit, commits = log.write_commit, iter(range(3))
+
+    def write_after_another(*arguments: Any) -> None:
+        if next(commits) == 1:
+            monkeypatch.setattr(log, "write_commit", write_commit)
+            write(table, [7])
+        write_commit(*arguments)
+
+    monkeypatch.setattr(log, "write_commit", write_after_another)
+    dv.set_properties(str(table), TRACKED)
+    assert sorted(tracked(table)) == [0, 1, 2, 3, 4, 7]
+
+
+def test_rows_get_no_ids_where_the_metadata_changes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    table = untracked(tmp_path / "t")
+    write_commit, commits = log.write_commit, iter(range(3))
+
+    def write_before_another(*arguments: Any) -> None:
+        write_commit(*arguments)
+        if next(commits) == 1:
+            monkeypatch.setattr(log, "write_commit", write_commit)
+            dv.set_properties(str(table), {"mine": "x"})
+
+    monkeypatch.setattr(log, "write_commit", write_before_another)
+    with pytest.raises(CommitConflictError, match="changed the metadata"):
+        dv.set_properties(str(table), TRACKED)
+    assert log.load_snapshot(table).configuration["mine"] == "x"
+    dv.set_properties(str(table), TRACKED)
+    assert log.load_snapshot(table).configuration["mine"] == "x"
+    assert len(tracked(table)) == 5
+
+
+def test_rows_that_nobody_has_counted_get_no_ids(tmp_path: Path):
+    table = untracked(tmp_path / "t")
+    commit = table / log.commit_file_name(1)
+    commit.write_text(commit.read_text("utf-8").replace("numRecords", "records"), "utf-8")
+    with pytest.raises(ProtocolError, match="have no numRecords"):
+        dv.set_properties(str(table), TRACKED)
+    dv.repair_table(str(table), dry_run=False)
+    dv.set_properties(str(table), TRACKED)
+    assert len(tracked(table)) == 5

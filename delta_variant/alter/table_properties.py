@@ -15,6 +15,7 @@ from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
 
 from .alteration import alterable, commit_altered, mapping_mode
+from .row_ids import give_row_ids
 
 __all__ = ["set_properties", "unset_properties"]
 
@@ -51,7 +52,8 @@ def set_properties(
     there (`delta.enableVariantShredding` gives `variantShredding` and `variantType`), and a name such as
     `delta.feature.deletionVectors` with the value `supported` gives a feature by itself. With
     `delta.columnMapping.mode=name` the files stay as they are. What the files that are there have is not
-    changed by any property.
+    changed by any property. Before `delta.enableRowTracking=true`, rows without ids get them, by two commits
+    more: one for the feature, and one for the files.
 
     Raises ProtocolError for a value that is not allowed, for a name below `delta.` that is not known, and for
     a property that is not set by hand; UnsupportedFeatureError for what this version cannot honour;
@@ -105,12 +107,15 @@ def _commit(
         rule(snapshot, settings)
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
     begins_mapping = mode != mapping_mode(snapshot)
+    begins_tracking = _begins(snapshot, settings, properties.ENABLE_ROW_TRACKING)
+    if begins_tracking:
+        snapshot = give_row_ids(snapshot)
     return commit_altered(
         snapshot,
         columns=schema.keep_names(snapshot.schema) if begins_mapping else None,
         configuration=settings,
         table_features=asked,
-        relies_on_rows=_begins(snapshot, settings, properties.ENABLE_ROW_TRACKING),
+        relies_on_rows=begins_tracking,
         operation=operation,
         parameters=parameters,
     )
@@ -161,15 +166,9 @@ def _map_columns(snapshot: Snapshot, settings: dict[str, str]) -> None:
 
 
 def _track_rows(snapshot: Snapshot, settings: dict[str, str]) -> None:
-    """Let tables enable row tracking all of whose rows have ids (PROTOCOL.md, "Row Tracking")."""
+    """Let tables enable row tracking that do not suspend it, and name the columns that keep ids."""
     if not _begins(snapshot, settings, properties.ENABLE_ROW_TRACKING):
         return
-    if snapshot.files["base_row_id"].null_count:
-        raise UnsupportedFeatureError(
-            f"cannot set {properties.ENABLE_ROW_TRACKING.name}=true: {snapshot.uri} has files whose rows "
-            f"have no ids; set {FEATURE}rowTracking={SUPPORTED}, write the table anew by an overwrite, and "
-            "then set it"
-        )
     if properties.get(settings, properties.ROW_TRACKING_SUSPENDED):
         raise ProtocolError(
             f"cannot set {properties.ENABLE_ROW_TRACKING.name}=true while "

@@ -80,3 +80,15 @@ def test_rows_keep_the_ids_that_spark_sees(spark: SparkSession, tmp_path: Path, 
     found = tracked(spark, table)
     assert found == {**without(known, 10), 40: found[40]}
     assert not dv.audit_table(str(table), data=True).findings
+
+
+def test_spark_sees_the_ids_that_rows_got_late(spark: SparkSession, tmp_path: Path):
+    table = tmp_path / "t"
+    dv.write_table(str(table), rows(0, 3), variant_columns=["event"])
+    dv.write_table(str(table), rows(3, 3), mode="append", variant_columns=["event"])
+    dv.set_properties(str(table), {"delta.enableRowTracking": "true"})
+    known = tracked(spark, table)
+    assert sorted(known.values()) == [(number, 3) for number in range(6)]
+    dv.delete(str(table), "id = 1")
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 4")
+    assert tracked(spark, table) == without(known, 1, 4)
