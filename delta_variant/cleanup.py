@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -19,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import commit, deletion_vectors, features, log, properties, schema
-from .actions import RemoveFile, encode_path, is_absolute
-from .errors import DeltaVariantError, RetentionDurationError, StoreError
-from .snapshot import Snapshot, tombstones_table
+from .actions import AddFile, RemoveFile, decode_path, encode_path, is_absolute
+from .errors import CommitConflictError, DeltaVariantError, RetentionDurationError, StoreError
+from .snapshot import Snapshot, are_plain, tombstones_table
 from .store import Store, StoredFile, TableLocation, delete, open_store, walk
 from .table_files import engine_info, now
 
@@ -64,8 +65,8 @@ def vacuum(
 
     Raises RetentionDurationError for `retention_hours` that are less than the table's, unless
     `enforce_retention_duration=False` says that no other program writes to or reads the table;
-    UnsupportedFeatureError for a table that this version cannot commit to; StoreError, when all else is
-    deleted, for files that cannot be.
+    UnsupportedFeatureError for a table that this version cannot commit to; CommitConflictError where another
+    commit brought a file back meanwhile; StoreError, when all else is deleted, for files that cannot be.
     """
     store = open_store(table, storage_options)
     snapshot, tombstones = log.load_with_tombstones(store)
@@ -85,7 +86,7 @@ def _retention(snapshot: Snapshot, hours: float | None, enforced: bool) -> int:
     least = properties.get(snapshot.configuration, properties.DELETED_FILE_RETENTION_DURATION)
     if hours is None:
         return least
-    if not hours >= 0:
+    if not 0 <= hours < inf:
         raise ValueError(f"retention_hours is a number from 0, and not {hours}")
     retention = int(hours * HOUR)
     if enforced and retention < least:
@@ -133,10 +134,13 @@ class _Needed:
 def _texts(files: pa.Table) -> Iterator[str]:
     """Yield paths of data files and deletion vectors, decoded, and as the log has them."""
     for batch in files.select(["path", "encoded_path", "deletion_vector"]).to_batches():
+        plain: Any = batch.column(0)
+        is_plain = are_plain(plain)
         for path, encoded, vector in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             yield path
-            # Not every writer encodes a path: then its text is the name of the file.
-            yield encoded or encode_path(path)
+            if encoded or not is_plain:
+                # Not every writer encodes a path: then its text is the name of the file.
+                yield encoded or encode_path(path)
             stored = None if vector is None else deletion_vectors.file_path(vector)
             if stored is not None:
                 yield stored
@@ -152,7 +156,7 @@ def _left_over(snapshot: Snapshot, needed: _Needed, before: int) -> Iterator[Sto
             and not needed.has(each.path)
             and not _is_hidden(each.path, prefixes)
             and not _is_of_iceberg(each.path, snapshot.configuration)
-            and others.isdisjoint(_folders(each.path))
+            and (not others or others.isdisjoint(_folders(each.path)))
         ):
             yield each
 
@@ -193,6 +197,7 @@ def _delete(snapshot: Snapshot, found: Vacuum, hours: float | None) -> None:
     }
     metrics = {"numFilesToDelete": len(found.files), "sizeOfDataToDelete": found.bytes}
     _tell(snapshot, "VACUUM START", parameters, metrics)
+    _check_not_back(snapshot, found.files)
     failures = _delete_files(snapshot.store, found.files)
     status = {"status": "FAILED" if failures else "COMPLETED"}
     try:
@@ -201,6 +206,19 @@ def _delete(snapshot: Snapshot, found: Vacuum, hours: float | None) -> None:
         _LOGGER.warning("%s: the end of a vacuum could not be committed", snapshot.uri, exc_info=True)
     if failures:
         raise StoreError(f"{len(failures):,} of {len(found.files):,} files were not deleted: {failures[0]}")
+
+
+def _check_not_back(snapshot: Snapshot, paths: Sequence[str]) -> None:
+    """Raise CommitConflictError where a file became part of the table while files were looked for."""
+    left_over = set(paths)
+    for version, actions in log.read_commits(snapshot.store, snapshot.version):
+        added = (decode_path(action.path) for action in actions if isinstance(action, AddFile))
+        back = next((path for path in added if posixpath.normpath(path) in left_over), None)
+        if back is not None:
+            raise CommitConflictError(
+                f"{snapshot.uri}: version {version}, committed meanwhile, added {back}, which was to be "
+                "deleted; nothing was, try again"
+            )
 
 
 def _delete_files(store: Store, paths: Iterable[str]) -> list[StoreError]:

@@ -361,11 +361,10 @@ def _walk(root: str) -> list[StoredFile]:
                     folders.append(entry.path)
                 elif entry.is_file() and _is_text(entry.path):
                     found += _stored(entry)
-    return [
-        replace(file, path=os.path.relpath(file.path, root))
-        for file in found
-        if linked.isdisjoint((file.path, *map(str, Path(file.path).parents)))
-    ]
+    if linked:
+        found = [file for file in found if linked.isdisjoint((file.path, *map(str, Path(file.path).parents)))]
+    start = len(root.rstrip(os.sep)) + 1
+    return [replace(file, path=file.path[start:]) for file in found]
 
 
 def _is_text(name: str) -> bool:

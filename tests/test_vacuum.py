@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 import delta_variant as dv
@@ -18,6 +19,7 @@ from delta_variant import log, store
 from delta_variant.actions import AddFile, CommitInfo, DeletionVector, RemoveFile
 from delta_variant.cli.app import app
 from delta_variant.errors import (
+    CommitConflictError,
     DataFileError,
     MalformedLogError,
     RetentionDurationError,
@@ -138,7 +140,7 @@ def test_a_shorter_retention_needs_the_word_of_the_caller(table):
     assert dv.vacuum(table, 168).files == ()
 
 
-@pytest.mark.parametrize("hours", [-1, float("nan")])
+@pytest.mark.parametrize("hours", [-1, float("nan"), float("inf")])
 def test_hours_below_zero_are_refused(table, hours):
     with pytest.raises(ValueError, match="a number from 0"):
         dv.vacuum(table, hours, enforce_retention_duration=False)
@@ -333,6 +335,21 @@ def test_what_cannot_be_deleted_is_an_error_behind_all_that_can(table, monkeypat
     assert (end.parameters["status"], end.metrics) == ("FAILED", {"numDeletedFiles": 2})
 
 
+def test_a_file_that_comes_back_while_files_are_looked_for_stays(table, monkeypatch):
+    dv.delete(table)
+    age(table)
+
+    def walk(place: Any) -> Any:
+        found = store.walk(place)
+        dv.restore(table, 0)
+        return found
+
+    monkeypatch.setattr("delta_variant.cleanup.walk", walk)
+    with pytest.raises(CommitConflictError, match=r"version 2, committed meanwhile, added day=d\d/part-"):
+        dv.vacuum(table, dry_run=False)
+    assert ids(table) == [0, 1]
+
+
 def test_a_table_of_another_writer_with_unknown_features_is_refused(table):
     state = dv.load_snapshot(table)
     features = (*state.protocol.writer_features, "vacuumProtocolCheck", "futureFeature")
@@ -383,3 +400,16 @@ def test_a_table_on_an_object_store_is_cleaned():
     assert [entry.operation for entry in dv.history(table, 2)] == ["VACUUM END", "VACUUM START"]
     with pytest.raises(DataFileError, match="day=d0/part-"):
         dv.restore(table, 1)
+
+
+def test_deltalake_names_the_same_files(tmp_path):
+    append(tmp_path, 0, 2, 4)
+    append(tmp_path, 1)
+    dv.delete(tmp_path, "id = 2")
+    for name in ("part-old.parquet", "e/f.bin", "_hidden/f", ".hidden"):
+        put(tmp_path, name)
+    time.sleep(0.01)
+    theirs = DeltaTable(tmp_path).vacuum(0, dry_run=True, enforce_retention_duration=False, full=True)
+    found = dv.vacuum(tmp_path, 0, enforce_retention_duration=False)
+    assert len(found.files) == 3
+    assert sorted(found.files) == sorted(theirs)
