@@ -49,7 +49,7 @@ class Row:
     row_id: int | None = None
 
     def content(self, number: int) -> Content:
-        return number, self.day, json.dumps(self.event, separators=(",", ":"), sort_keys=True)
+        return number, self.day, sorted_text(json.dumps(self.event))
 
 
 State: TypeAlias = dict[int, Row]
@@ -263,6 +263,11 @@ def actions(table: Path, version: int) -> list[tuple[str, dict[str, Any]]]:
     return [pair for line in lines for pair in json.loads(line).items()]
 
 
+def sorted_text(text: str) -> str:
+    """Return JSON text with its keys in order."""
+    return json.dumps(json.loads(text), separators=(",", ":"), sort_keys=True)
+
+
 @dataclass(frozen=True)
 class Reader:
     """Reads the files of a table under their physical names."""
@@ -292,9 +297,8 @@ class Reader:
         for position, (text, columns) in enumerate(zip(texts, others, strict=True)):
             number = columns[self.names["id"]]
             day = partition.get(self.names["day"], columns.get(self.names["day"]))
-            sorted_text = json.dumps(json.loads(text), separators=(",", ":"), sort_keys=True)
             if number != GONE:
-                yield (number, day, sorted_text), position, columns
+                yield (number, day, sorted_text(text)), position, columns
 
     def tracked(self, file: dict[str, Any]) -> Iterator[tuple[int, int, int]]:
         """Yield `id`, row id and row commit version of the rows of a file."""
@@ -351,6 +355,15 @@ def check(history: History, expected: list[Change]) -> None:
     history.seen |= {row_id for row_id, _ in tracked.values()}
 
     found = actions(history.table, version)
+    columns |= {"kind": "_change_type"}
+    feed = dv.read_changes(
+        str(history.table), starting_version=version, ending_version=version, columns=columns
+    )
+    read_back = [
+        (row["kind"], (row["id"], row["day"], sorted_text(row["event"])))
+        for row in feed.read_all().to_pylist()
+    ]
+    assert net(read_back) == net(expected)
     change_files = [body for kind, body in found if kind == "cdc"]
     if change_files:
         told = [
@@ -358,7 +371,7 @@ def check(history: History, expected: list[Change]) -> None:
             for file in change_files
             for content, _, columns in reader.rows(file)
         ]
-        assert sorted(told) == sorted(expected)
+        assert sorted(told) == sorted(read_back) == sorted(expected)
         return
     whole: list[Change] = [
         ("insert" if kind == "add" else "delete", content)

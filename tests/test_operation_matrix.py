@@ -44,6 +44,8 @@ class Operation:
     model: Callable[[Rows], Rows] = dict
     options: Mapping[str, Any] = field(default_factory=dict)
     """How the files are written that the operation meets."""
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    """What the table needs to have besides."""
 
 
 FEATURES = {
@@ -74,11 +76,14 @@ def write(table: Path, rows: Rows, **options: Any) -> None:
     dv.write_table(str(table), pa.table(columns), **options)
 
 
-def make(table: Path, feature: Feature, **options: Any) -> Rows:
-    """Make a table of two commits, and return its rows."""
-    made = {"configuration": feature.configuration, "partition_by": list(feature.partition_by)}
-    write(table, plain_rows(0, 6), **made, **options)
-    write(table, plain_rows(6, 3), **options)
+def make(table: Path, feature: Feature, operation: Operation) -> Rows:
+    """Make a table of two commits for an operation, and return its rows."""
+    made = {
+        "configuration": {**feature.configuration, **operation.configuration},
+        "partition_by": list(feature.partition_by),
+    }
+    write(table, plain_rows(0, 6), **made, **operation.options)
+    write(table, plain_rows(6, 3), **operation.options)
     if feature.deleted:
         plant_vector(table, 0, *feature.deleted)
     return {n: row for n, row in plain_rows(0, 9).items() if n not in feature.deleted}
@@ -145,6 +150,13 @@ def run_history(table: Path) -> None:
     assert [entry.version for entry in dv.history(str(table))] == [1, 0]
 
 
+def run_changes(table: Path) -> None:
+    columns = {"id": "id", "kind": "_change_type", "day": "day", "event": "to_json(event)"}
+    found = dv.read_changes(str(table), columns=columns).read_all().to_pylist()
+    assert {row["kind"] for row in found} == {"insert"}
+    assert {row["id"]: (row["day"], json.loads(row["event"])) for row in found} == read(table)
+
+
 def run_vacuum(table: Path) -> None:
     dv.optimize(str(table), sort_by="id")
     result = dv.vacuum(str(table), 0, dry_run=False, enforce_retention_duration=False)
@@ -177,6 +189,7 @@ OPERATIONS = {
     "rename and drop columns": Operation(run_columns),
     "widen a type": Operation(run_widening),
     "add a constraint": Operation(lambda table: dv.add_constraint(table, "n", "event:n::bigint < 40")),
+    "read changes": Operation(run_changes, configuration={"delta.enableChangeDataFeed": "true"}),
     "vacuum": Operation(run_vacuum),
     "restore": Operation(
         lambda table: dv.restore(str(table), 0), lambda rows: {n: row for n, row in rows.items() if n < 6}
@@ -197,7 +210,7 @@ def outcome(operation: str, feature: str) -> str | None:
     """Return the name of the error that refuses an operation, None where it does what it should."""
     with TemporaryDirectory() as folder:
         table, chosen = Path(folder) / "t", OPERATIONS[operation]
-        before = make(table, FEATURES[feature], **chosen.options)
+        before = make(table, FEATURES[feature], chosen)
         refusal = _refusal(lambda: chosen.run(table))
         if refusal is not None:
             assert FEATURES[feature].configuration.keys() & set(str(refusal).replace("=", " ").split())
