@@ -372,7 +372,7 @@ def test_a_cast_of_a_typed_literal_needs_parentheses():
         ("a in (select 1)", "SELECT 1"),
         ("a in ()", "IN"),
         ("case when flag then 1 end", "CASE"),
-        ("length(s)", "LENGTH"),
+        ("upper(s)", "UPPER"),
         ("count(*)", "COUNT"),
         ("cast(s as date format 'x')", "TO_DATE"),
         ("tags[0]", "tags"),
@@ -653,6 +653,40 @@ def test_decimal_arithmetic_beyond_38_digits_is_refused():
 )
 def test_a_cast_gives_what_spark_gives(text, columns, expected):
     assert values(text, **columns) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "expected"),
+    [
+        ("length(s)", {"s": ["aé😀 ", "", None]}, [4, 0, None]),
+        ("char_length('abc')", {"s": ["x"]}, [3]),
+        ("year(day)", {"day": [datetime.date(1969, 12, 31), datetime.date(1, 1, 1), None]}, [1969, 1, None]),
+        ("month(local)", {"local": [datetime.datetime(2024, 2, 29, 23, 59)]}, [2]),
+        ("dayofmonth(day)", {"day": [datetime.date(2024, 2, 29)]}, [29]),
+        # An instant is looked at in UTC.
+        ("day(at)", {"at": [datetime.datetime(2024, 3, 1, 0, 30, tzinfo=UTC)]}, [1]),
+        ("hour(at)", {"at": [datetime.datetime(1969, 7, 20, 20, 17, 40, tzinfo=UTC)]}, [20]),
+        ("year(date '2020-05-06') * 100 + month(day)", {"day": [datetime.date(2024, 2, 29)]}, [202002]),
+    ],
+)
+def test_parts_of_text_and_time_are_those_of_spark(text, columns, expected):
+    assert values(text, **columns) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("length(a)", "`length` takes a string, and `a` is bigint"),
+        ("year(s)", "`year` takes a date or a timestamp or a timestamp_ntz, and `s` is string"),
+        ("hour(day)", "`hour` takes a timestamp or a timestamp_ntz, and `day` is date"),
+        ("year(to_date(s, 'yyyy'))", "not supported"),
+        ("to_date(s)", "not supported"),
+        ("weekday(day)", "not supported"),
+    ],
+)
+def test_other_parts_are_refused(text, sentence):
+    with pytest.raises(ExpressionError, match=sentence):
+        bound(text)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_a_constraint_goes_to_the_properties_and_its_feature_to_the_protocol(tab
         ("event:x::int > 0", ConstraintViolationError, r"event:x::int = NULL"),
         ("amount", ExpressionError, "where takes a condition"),
         ("nothing > 1", ExpressionError, "nothing"),
-        ("length(id) > 1", ExpressionError, "not supported"),
+        ("abs(id) > 1", ExpressionError, "not supported"),
     ],
 )
 def test_a_constraint_that_is_not_true_of_all_rows_is_not_added(table: str, check: str, error, sentence: str):
@@ -211,7 +211,7 @@ def test_what_cannot_be_computed_names_the_constraint(constrained: str):
 
 
 def test_a_constraint_that_cannot_be_evaluated_refuses_every_new_row_and_no_other(table: str):
-    Table(Path(table)).set_property("delta.constraints.c", "length(amount) > 0")
+    Table(Path(table)).set_property("delta.constraints.c", "abs(amount) > 0")
     flows = [
         lambda: dv.write_table(table, ROWS, mode="append", variant_columns=["event"]),
         lambda: dv.write_table(table, ROWS, mode="overwrite", variant_columns=["event"]),
@@ -220,7 +220,7 @@ def test_a_constraint_that_cannot_be_evaluated_refuses_every_new_row_and_no_othe
     ]
     before = files_of(table)
     for flow in flows:
-        with pytest.raises(UnsupportedFeatureError, match=r"the CHECK constraint c, length\(amount\) > 0"):
+        with pytest.raises(UnsupportedFeatureError, match=r"the CHECK constraint c, abs\(amount\) > 0"):
             flow()
     assert files_of(table) == before
     assert dv.delete(table, "id = 1").rows_copied == 1
@@ -367,7 +367,7 @@ def test_values_that_do_not_fit_name_the_column(generating: str):
         dv.write_table(generating, big, mode="append")
 
 
-@pytest.mark.parametrize("text", ["uuid()", "nothing + 1", "year(at)"])
+@pytest.mark.parametrize("text", ["uuid()", "nothing + 1", "weekday(at)"])
 def test_an_expression_that_cannot_be_evaluated_refuses_the_append(tmp_path: Path, text: str):
     columns = COLUMNS.select(["at", "n"])
     table = planted(tmp_path / "t", columns, {"n": {"delta.generationExpression": text}})

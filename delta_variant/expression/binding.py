@@ -255,6 +255,19 @@ def _negate(function: str, arguments: list[Expression]) -> Expression:
     return Call(function, tuple(arguments), output_type(arguments[0]))
 
 
+def _length(function: str, arguments: list[Expression]) -> Expression:
+    _require(arguments[0], {"string"}, "`length` takes a string")
+    return Call(function, tuple(arguments), pa.int32())
+
+
+def _date_part(function: str, arguments: list[Expression]) -> Expression:
+    """Bind a part of a date or a time; that of an instant is of its time in UTC."""
+    moments: set[Kind] = {"timestamp", "timestamp_ntz"}
+    kinds: set[Kind] = moments if function == "hour" else {*moments, "date"}
+    _require(arguments[0], kinds, f"`{function}` takes a {' or a '.join(sorted(kinds))}")
+    return Call(function, tuple(arguments), pa.int32())
+
+
 def _calculate(function: str, arguments: list[Expression]) -> Expression:
     for argument in arguments:
         _require(argument, NUMERIC | {"null"}, f"`{function}` takes numbers")
@@ -400,6 +413,8 @@ FUNCTIONS: dict[str, Callable[[str, list[Expression]], Expression]] = {
     "is null": _is_null,
     "like": _like,
     "coalesce": _coalesce,
+    "length": _length,
+    **dict.fromkeys(("year", "month", "day", "hour"), _date_part),
     "to_json": _to_json,
     "is_variant_null": _is_variant_null,
 }

@@ -98,6 +98,11 @@ def _kernel(kernel: str) -> Callable[..., Values]:
     return lambda *arguments: call_kernel(kernel, *arguments)
 
 
+def _count(kernel: str) -> Callable[[Values], Values]:
+    """Return what a kernel makes of values as the `int` that it is in SQL."""
+    return lambda values: call_kernel(kernel, values).cast(pa.int32())
+
+
 def _chain(kernel: str) -> Callable[..., Values]:
     return lambda *arguments: reduce(_kernel(kernel), arguments)
 
@@ -197,4 +202,6 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
     "like": _like,
     "is null": _kernel("is_null"),
     "coalesce": _kernel("coalesce"),
+    "length": _count("utf8_length"),
+    **{part: _count(part) for part in ("year", "month", "day", "hour")},
 }

@@ -26,8 +26,8 @@ TYPE_TOKENS = Databricks.Parser.TYPE_TOKENS
 CAST_TOKENS = (TokenType.DCOLON, TokenType.QDCOLON)
 SUPPORTED = (
     "supported are columns, Variant paths (event:user.id), literals, casts (::, cast, try_cast), "
-    "comparisons, between, in, like, is null, and/or/not, + - * / %, coalesce, variant_get, "
-    "try_variant_get, to_json and is_variant_null"
+    "comparisons, between, in, like, is null, and/or/not, + - * / %, coalesce, length, year, month, day, "
+    "hour, variant_get, try_variant_get, to_json and is_variant_null"
 )
 
 
@@ -269,6 +269,20 @@ def _to_json(node: Any) -> Expression:
     return Call("to_json", (_convert(node.this),))
 
 
+def _call(function: str) -> Callable[[Any], Expression]:
+    return lambda node: Call(function, (_convert(node.this),))
+
+
+def _date_part(function: str) -> Callable[[Any], Expression]:
+    def convert(node: Any) -> Expression:
+        # sqlglot reads `year(x)` as the year of a date made of x; what x may be is for the binding to say.
+        made = node.this
+        is_plain = isinstance(made, exp.TsOrDsToDate) and not _unknown_parts(made)
+        return Call(function, (_convert(made.this if is_plain else made),))
+
+    return convert
+
+
 def _function(node: Any) -> Expression:
     name, arguments = str(node.this).lower(), node.expressions
     if name == "is_variant_null" and len(arguments) == 1:
@@ -419,5 +433,11 @@ RULES: dict[type[Any], Callable[[Any], Expression]] = {
     exp.Is: _is,
     exp.Coalesce: _coalesce,
     exp.JSONFormat: _to_json,
+    exp.Length: _call("length"),
+    exp.Year: _date_part("year"),
+    exp.Month: _date_part("month"),
+    exp.Day: _date_part("day"),
+    exp.DayOfMonth: _date_part("day"),
+    exp.Hour: _call("hour"),
     exp.Anonymous: _function,
 }

@@ -90,8 +90,8 @@ class Call:
     """An operator or function by its SQL name; `type` is None until it is bound.
 
     Functions: `and` and `or` (of two or more), `not`, `=` `<>` `<` `<=` `>` `>=` `<=>`, `in` (the value, then
-    the options), `like`, `is null`, `+` `-` `*` `/` `%`, `negate`, `coalesce`; before binding also `to_json`
-    and `is_variant_null`.
+    the options), `like`, `is null`, `+` `-` `*` `/` `%`, `negate`, `coalesce`, `length`, `year`, `month`,
+    `day`, `hour`; before binding also `to_json` and `is_variant_null`.
     """
 
     function: str

@@ -205,7 +205,8 @@ def test_both_compute_generated_columns_and_defaults_alike(spark: SparkSession, 
         "CREATE TABLE {t} (id BIGINT, at TIMESTAMP, event VARIANT, "
         "day DATE GENERATED ALWAYS AS (CAST(at AS DATE)), "
         "twice DECIMAL(20,2) GENERATED ALWAYS AS (CAST(id * 2 AS DECIMAL(20,2))), "
-        "text STRING GENERATED ALWAYS AS (CAST(id AS STRING))) "
+        "text STRING GENERATED ALWAYS AS (CAST(id AS STRING)), hour INT GENERATED ALWAYS AS (HOUR(at)), "
+        "month INT GENERATED ALWAYS AS (YEAR(at) * 100 + MONTH(at))) "
         "USING delta PARTITIONED BY (day)",
     )
     sql(spark, table, "ALTER TABLE {t} ADD COLUMNS (kind STRING, weight DECIMAL(6,3))")
@@ -229,7 +230,7 @@ def test_both_compute_generated_columns_and_defaults_alike(spark: SparkSession, 
             "INSERT INTO {t} (id, at, event) VALUES"
             + f"  ({value}, TIMESTAMP'{text}Z', parse_json('{event}'))",
         )
-    columns = {name: name for name in ("id", "day", "twice", "text", "kind", "weight")}
+    columns = {name: name for name in ("id", "day", "hour", "month", "twice", "text", "kind", "weight")}
     assert_same(spark, table, columns)
     rows = rows_by_us(table, columns)
     assert len(rows) == 6
