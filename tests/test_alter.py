@@ -20,6 +20,7 @@ import delta_variant as dv
 from delta_variant import features, log, schema
 from delta_variant.errors import (
     CommitConflictError,
+    MalformedLogError,
     ProtocolError,
     SchemaError,
     UnsupportedFeatureError,
@@ -113,6 +114,7 @@ def test_what_is_so_already_is_not_committed(table: str):
         ({"delta.feature.whatever": "supported"}, UnsupportedFeatureError, "whatever"),
         ({"delta.dataSkippingStatsColumns": "id,nothing"}, SchemaError, "no column nothing"),
         ({"delta.dataSkippingStatsColumns": "day"}, SchemaError, "partition column day"),
+        ({"delta.appendOnly": True}, ValueError, "the values of properties are text"),
     ],
 )
 def test_what_no_table_may_be_set_to_is_refused_by_name(table: str, values, error, sentence):
@@ -428,6 +430,9 @@ def test_a_column_that_a_table_is_clustered_by_stays(tmp_path: Path):
             dv.drop_column(table, column)
     dv.drop_column(table, "s.b")
     dv.rename_column(table, "s.a", "c")
+    planted.add_commit(3, {"domainMetadata": {**action, "configuration": "{"}})
+    with pytest.raises(MalformedLogError, match=r"the domain delta\.clustering"):
+        dv.drop_column(table, "id")
 
 
 @pytest.mark.parametrize(

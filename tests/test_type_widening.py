@@ -301,6 +301,19 @@ def test_a_change_on_record_that_the_protocol_does_not_have_is_not_read(tmp_path
         dv.delete(path, "i = 1")
 
 
+@pytest.mark.parametrize(
+    "recorded", [7, ["x"], [{"fromType": "short"}], [{"fromType": 1, "toType": 2}], {"a": 1}]
+)
+def test_a_record_that_is_not_understood_is_an_error_of_its_own(tmp_path: Path, recorded: Any):
+    path = tmp_path / "t"
+    dv.write_table(path, pa.table({"i": [1]}))
+    Table(path).edit_schema(
+        lambda each: each["fields"][0]["metadata"].update({"delta.typeChanges": recorded})
+    )
+    with pytest.raises(SchemaError, match=r"the column i has a delta\.typeChanges that is not understood"):
+        dv.read_table(path)
+
+
 def test_records_of_changes_outlive_other_changes_of_the_schema(table: str):
     dv.change_type(table, "decimal", "decimal(10,4)")
     dv.set_properties(table, {"delta.columnMapping.mode": "name"})

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from delta_variant import expression, properties, schema
 from delta_variant.data_types import VARIANT, DataType, StructField, StructType, describe
-from delta_variant.errors import SchemaError, UnsupportedFeatureError
+from delta_variant.errors import MalformedLogError, SchemaError, UnsupportedFeatureError
 from delta_variant.schema import FieldPath, edit_fields, fields_of, path_text, resolve
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
@@ -237,7 +237,12 @@ def _is_clustered_by(snapshot: Snapshot, path: FieldPath) -> bool:
     domain = snapshot.domain_metadata.get(CLUSTERING_DOMAIN)
     if domain is None:
         return False
-    columns = msgspec.json.decode(domain.configuration, type=_Clustering).clustering_columns
+    try:
+        columns = msgspec.json.decode(domain.configuration, type=_Clustering).clustering_columns
+    except msgspec.MsgspecError as error:
+        raise MalformedLogError(
+            f"the domain {CLUSTERING_DOMAIN} of {snapshot.uri} is not understood: {error}"
+        ) from error
     names = [[each] if isinstance(each, str) else each for each in columns]
     physical = _physical_path(snapshot, path)
     return any(name[: len(physical)] == physical for name in names)

@@ -63,6 +63,8 @@ def set_properties(
     named = {name: text for name, text in values.items() if not name.startswith(FEATURE)}
     asked = [_feature(name, text) for name, text in values.items() if name.startswith(FEATURE)]
     for name, text in named.items():
+        if not isinstance(text, str):
+            raise ValueError(f"{name} is {text!r}: the values of properties are text, such as 'true'")
         _check_free(name)
         properties.check_set(name, text)
     return _commit(

@@ -15,7 +15,7 @@ from ..data_types import (
     describe,
     fields_of,
 )
-from ..errors import UnsupportedFeatureError
+from ..errors import SchemaError, UnsupportedFeatureError
 from .paths import FieldPath, edit_fields, edit_type, path_text, split_at_field, type_at
 
 __all__ = ["TYPE_CHANGES", "check_type_changes", "is_widening", "types_before", "widened"]
@@ -87,13 +87,17 @@ def types_before(field: StructField) -> frozenset[str]:
 
 
 def _changes(field: StructField) -> Iterator[tuple[PrimitiveType, PrimitiveType, str]]:
-    recorded: Any = field.metadata.get(TYPE_CHANGES, ())
-    for change in recorded if isinstance(recorded, list | tuple) else ():
-        before, after = (_type(change.get(key)) for key in ("fromType", "toType"))
-        yield before, after, str(change.get("fieldPath") or "")
+    recorded: Any = field.metadata.get(TYPE_CHANGES, [])
+    try:
+        for change in recorded:
+            yield _type(change["fromType"]), _type(change["toType"]), change.get("fieldPath") or ""
+    except (TypeError, KeyError, AttributeError) as error:
+        raise SchemaError(
+            f"the column {field.name} has a {TYPE_CHANGES} that is not understood: {str(recorded)[:100]}"
+        ) from error
 
 
-def _type(name: object) -> PrimitiveType:
+def _type(name: str) -> PrimitiveType:
     """Return a type by the name on record; Spark writes `decimal(6,2)`, the specification `decimal(6, 2)`."""
-    decimal = decimal_of(PrimitiveType(str(name)))
-    return PrimitiveType(f"decimal({decimal[0]},{decimal[1]})" if decimal else str(name))
+    decimal = decimal_of(PrimitiveType(name))
+    return PrimitiveType(f"decimal({decimal[0]},{decimal[1]})" if decimal else name)

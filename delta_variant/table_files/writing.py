@@ -96,7 +96,7 @@ def write_files(
 
 
 def new_rows(batches: Batches, target: Target, options: WriteOptions) -> Batches:
-    """Yield batches in all columns of the table, those that they do not have filled in.
+    """Yield batches with the columns that they do not have, where the table says what these are.
 
     Raises ConstraintViolationError for a row that the table's constraints are not true of,
     UnsupportedFeatureError for what cannot be evaluated.
@@ -104,11 +104,12 @@ def new_rows(batches: Batches, target: Target, options: WriteOptions) -> Batches
     rules = target.row_rules()
     first = 0
     for batch, origin in batches:
-        completed = rules.complete(batch, options)
         filled = {filling.column for filling in rules.fillings(batch.schema.names)}
-        rules.check(completed, Rows(origin, first, None).where, options, filled)
+        if filled or rules.conditions:
+            batch = rules.complete(batch, options)
+            rules.check(batch, Rows(origin, first, None).where, options, filled)
         first += batch.num_rows
-        yield completed, origin
+        yield batch, origin
 
 
 def with_one_shredding(
