@@ -19,6 +19,7 @@ from .tasks import MESSAGE
 __all__ = ["with_sampled_shredding"]
 
 PARTITIONS = 16
+PARTITION_ROWS = 4096
 PARTITION_BYTES = 1 << 20
 
 
@@ -42,8 +43,20 @@ def _has_variant(field: StructField) -> bool:
 
 
 def _sample(df: DataFrame) -> list[pa.RecordBatch]:
-    parts = df.mapInArrow(FirstRows(PARTITION_BYTES), MESSAGE)
+    parts = _limited(df).mapInArrow(FirstRows(PARTITION_BYTES), MESSAGE)
     return [batch for row in _rows_of_some(parts) for batch in pa.ipc.open_stream(row[0])]
+
+
+def _limited(df: DataFrame) -> DataFrame:
+    """Return up to PARTITION_ROWS rows of each partition.
+
+    A Python process that leaves rows unread is not used again by Spark, and another one takes long to start.
+    """
+    session: Any = df.sparkSession
+    # A limit of all rows is one of each partition below.
+    of_each = df.limit(PARTITION_ROWS)._jdf.queryExecution().analyzed().child()
+    classic = session.sparkContext._jvm.org.apache.spark.sql.classic
+    return DataFrame(classic.Dataset.ofRows(session._jsparkSession, of_each), session)
 
 
 def _rows_of_some(parts: DataFrame) -> list[Any]:
@@ -63,7 +76,7 @@ def _partitions(df: DataFrame) -> int:
 
 @dataclass(frozen=True)
 class FirstRows:
-    """Gives the first rows of a partition, up to so many bytes, as one message."""
+    """Gives the first rows of a partition, up to so many bytes, as one message, and reads all of them."""
 
     max_bytes: int
 
@@ -72,11 +85,10 @@ class FirstRows:
         taken: list[pa.RecordBatch] = []
         left = self.max_bytes
         for batch in batches:
-            rows = max(1, min(batch.num_rows, left * batch.num_rows // max(batch.nbytes, 1)))
-            taken.append(batch.slice(0, rows))
-            left -= batch.nbytes
-            if left <= 0:
-                break
+            if left > 0:
+                rows = max(1, min(batch.num_rows, left * batch.num_rows // max(batch.nbytes, 1)))
+                taken.append(batch.slice(0, rows))
+                left -= batch.nbytes
         if taken:
             yield pa.record_batch([pa.array([_stream(taken)], pa.binary())], names=["message"])
 

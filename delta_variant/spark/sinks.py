@@ -34,13 +34,10 @@ from delta_variant.write import (
 from .attempts import Job, remove_lost
 from .columns import from_spark
 from .options import write_options
-from .tasks import FileTask, Written
+from .tasks import MAX_OPEN_PARTITIONS, FileTask, Written
 from .writing import commit_written
 
 __all__ = ["BatchSink", "Sink", "StreamSink", "query_of"]
-
-MAX_OPEN_PARTITIONS = 16
-"""Data sources cannot ask for sorted rows, so some partitions of the table are written side by side."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +78,7 @@ class Sink:
             Job.of(txn),
             options.get("rejects"),
             write.predicate,
+            # Data sources cannot ask for sorted rows.
             MAX_OPEN_PARTITIONS,
         )
         before = None if snapshot is None else (snapshot.protocol, snapshot.metadata)

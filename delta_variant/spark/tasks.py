@@ -21,6 +21,7 @@ from delta_variant.write import Faults, PartitionFile, Target, new_rows, only_ma
 from .attempts import Attempt, Job
 
 __all__ = [
+    "MAX_OPEN_PARTITIONS",
     "MESSAGE",
     "FileTask",
     "TaskTable",
@@ -35,6 +36,9 @@ __all__ = [
 
 MESSAGE = "message binary"
 """The rows by which driver and tasks tell each other something, as Spark's schema."""
+
+MAX_OPEN_PARTITIONS = 16
+"""How many partitions of a table a task writes side by side where its rows are not sorted by them."""
 
 REJECTS_BYTES = 8 << 20
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import Literal, TypeAlias, TypeVar
 
@@ -34,7 +35,7 @@ from .columns import from_spark, quoted
 from .failures import own_errors
 from .running import Jobs, check_batch, check_classic
 from .sampling import with_sampled_shredding
-from .tasks import MESSAGE, FileTask, Written, messages
+from .tasks import MAX_OPEN_PARTITIONS, MESSAGE, FileTask, Written, messages
 
 __all__ = ["commit_won", "commit_written", "write_table", "written_by"]
 
@@ -120,9 +121,12 @@ def write_table(
 
 
 def _run(task: FileTask, df: DataFrame) -> list[Written]:
-    """Return what the tasks wrote, each of the table's partitions after another."""
+    """Return what the tasks wrote, each of the table's partitions after another where Spark knows them."""
     partitions = task.target.metadata.partition_columns
-    if partitions:
+    known = {name.lower() for name in df.columns}
+    if any(name.lower() not in known for name in partitions):
+        task = replace(task, max_open_partitions=MAX_OPEN_PARTITIONS)
+    elif partitions:
         df = df.sortWithinPartitions([sql.col(quoted(name)) for name in partitions])
     return written_by(df, task, task.job, task.folders())
 

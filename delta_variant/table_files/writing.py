@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -115,10 +115,20 @@ def new_rows(batches: Batches, target: Target, options: WriteOptions) -> Batches
 def with_one_shredding(
     options: WriteOptions, sample: Iterable[pa.RecordBatch], target: Target
 ) -> WriteOptions:
-    """Return options that shred all files by one schema, inferred from rows of all of them."""
-    columns, rules = _FileColumns.of(target), target.row_rules()
-    batches = [columns.of_files(rules.complete(batch, options)) for batch in sample]
+    """Return options that shred all files by one schema, inferred from rows of all of them.
+
+    Only columns with Variants are looked at, and the sample need not have others.
+    """
+    fields = (field for field in target.data_columns.fields if _has_variant(field))
+    variants = StructType(tuple(replace(field, nullable=True) for field in fields))
+    names = {field.name.lower() for field in variants.fields}
+    columns = _FileColumns.of(replace(target, columns=variants, beside=()))
+    batches = [columns.of_files(schema.conform(_selected(batch, names), variants)) for batch in sample]
     return replace(options, shredding=infer_shredding(batches, columns.variants, options))
+
+
+def _selected(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+    return batch.select([name for name in batch.schema.names if name.lower() in names])
 
 
 @dataclass(frozen=True)
@@ -262,7 +272,11 @@ class PartitionedWriter:
 
 
 def _has_nested_variant(field: StructField) -> bool:
-    return field.type != VARIANT and VARIANT.name in primitives_of(StructType((field,)))
+    return field.type != VARIANT and _has_variant(field)
+
+
+def _has_variant(field: StructField) -> bool:
+    return VARIANT.name in primitives_of(StructType((field,)))
 
 
 def _check_nested_variants(batch: pa.RecordBatch, fields: Iterable[StructField]) -> None:

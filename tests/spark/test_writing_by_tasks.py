@@ -14,17 +14,20 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from spark.tables import commits, data_files, listed_files, rows
+from test_row_rules import planted
 
 import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import (
     CommitConflictError,
+    ConstraintViolationError,
     InvalidJsonError,
     PredicateViolationError,
     SchemaError,
     TableExistsError,
     UnsupportedFeatureError,
 )
+from delta_variant.spark import sampling
 from delta_variant.spark.attempts import Attempt, Job, remove_lost
 from delta_variant.store import open_store, put
 
@@ -157,6 +160,45 @@ def test_a_given_shredding_schema_and_none_are_kept(spark: SparkSession, tmp_pat
     assert {path.path for file in written for path in file.variants["event"]} == {("n",)}
     written = dvs.write_table(events(spark), tmp_path / "u", variant_columns=["event"], shredding=None).files
     assert {path.path for file in written for path in file.variants["event"]} == set()
+
+
+def test_a_schema_is_inferred_from_the_first_rows_of_each_partition_alone(spark: SparkSession):
+    first = sampling._limited(spark.range(0, 30_000, 1, 3)).selectExpr("id", "spark_partition_id() AS part")
+    counts = first.groupBy("part").agg({"id": "min", "*": "count"}).orderBy("part").collect()
+    assert [tuple(row) for row in counts] == [(part, 4096, part * 10_000) for part in range(3)]
+
+
+def test_a_process_that_looks_at_rows_reads_all_so_that_spark_keeps_it():
+    batches = iter([pa.record_batch([["x" * 100] * 10], names=["event"])] * 3)
+    (message,) = sampling.FirstRows(500)(batches)
+    (taken,) = pa.ipc.open_stream(message["message"][0].as_py())
+    assert taken.num_rows < 10
+    assert next(batches, None) is None
+
+
+def test_columns_are_generated_and_constraints_are_held_by_the_tasks(spark: SparkSession, tmp_path: Path):
+    table = tmp_path / "t"
+    expressions = {"part": "id % 2", "n": "event:n::bigint"}
+    metadata = {name: {"delta.generationExpression": text} for name, text in expressions.items()}
+    empty = pa.table({"id": [0], "event": pa.array(["1"], pa.json_()), "part": [0], "n": [0]})
+    planted(table, empty, {**metadata, "id": {"not null": True}}, partition_by="part")
+    dv.add_constraint(table, "small", "n < 100")
+
+    def append(count: int) -> dvs.WriteResult:
+        return dvs.write_table(events(spark, count), table, mode="append", variant_columns=["event"])
+
+    result = append(100)
+    assert rows(table, id="id", part="part", n="n")[5] == {"id": 13, "part": 1, "n": 13}
+    assert {path.path for file in result.files for path in file.variants["event"]} == {
+        ("n",),
+        ("user", "name"),
+    }
+    # One for each of the three tasks and the two partitions.
+    assert len(result.files) == 6
+    with pytest.raises(ConstraintViolationError, match="small"):
+        append(101)
+    assert data_files(table) == listed_files(table)
+    assert dv.load_snapshot(table).version == result.version
 
 
 def test_a_line_that_is_no_json_is_an_error_and_nothing_is_left(spark: SparkSession, tmp_path: Path):
