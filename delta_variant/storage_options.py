@@ -14,7 +14,7 @@ from typing import Any
 
 from .errors import StoreError
 
-__all__ = ["ALLOW_PATHS_OUTSIDE_TABLE", "StoreOptions", "sort_options"]
+__all__ = ["ALLOW_PATHS_OUTSIDE_TABLE", "StoreOptions", "client_options", "sort_options"]
 
 ALLOW_PATHS_OUTSIDE_TABLE = "allow_paths_outside_table"
 """The word that lets a table name files elsewhere, as shallow clones do."""
@@ -84,6 +84,18 @@ _REFUSED = {
     "aws_iam_role_arn": _NO_ROLES,
     "aws_s3_assume_role_arn": _NO_ROLES,
 }
+
+
+def client_options(options: StoreOptions, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what is said to the client, by words such as AWS_ALLOW_HTTP in the environment, too.
+
+    A client that is told nothing asks the environment by itself, and one that is told something does not.
+    """
+    if not options.client:
+        return {}
+    words = ((_PREFIX.match(name.lower()), name) for name in environment)
+    said = {name.lower()[prefix.end() :]: environment[name] for prefix, name in words if prefix}
+    return {**{word: value for word, value in said.items() if word in _CLIENT}, **options.client}
 
 
 def sort_options(options: Mapping[str, str]) -> StoreOptions:

@@ -33,7 +33,7 @@ from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
 from .actions import is_absolute
 from .errors import CommitUnknownError, StoreError, VersionExistsError
-from .storage_options import ALLOW_PATHS_OUTSIDE_TABLE, sort_options
+from .storage_options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, sort_options
 
 __all__ = [
     "Store",
@@ -146,7 +146,7 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
             name: cast(Any, dict(values))
             for name, values in (
                 ("config", options.store),
-                ("client_options", options.client),
+                ("client_options", client_options(options, os.environ)),
                 ("retry_config", options.retry),
             )
             if values
@@ -246,6 +246,8 @@ def list_stored(store: Store, prefix: str, after: str | None = None) -> list[Sto
                 StoredFile(entry["path"][start:], entry["size"], _milliseconds(entry["last_modified"]))
                 for chunk in listing
                 for entry in chunk
+                # Azure's emulator, for one, takes no notice of the offset.
+                if after is None or entry["path"][start:] > after
             ]
         except FileNotFoundError:
             return []
@@ -494,7 +496,7 @@ def _plain_errors(name: str) -> Iterator[None]:
         raise StoreError(f"{name}: {_reason(error)}") from error
 
 
-_ANSWER = re.compile(r"<Code>(?P<code>[^<]*)</Code>\s*<Message>(?P<message>[^<]*)</Message>")
+_ANSWER = re.compile(r"<Code>(?P<code>[^<]*)</Code>\s*<Message>(?P<message>[^<\n]*)")
 
 
 def _reason(error: Exception) -> str:

@@ -243,3 +243,15 @@ def test_only_what_a_query_needs_is_fetched(bucket: Bucket, proxied: Bucket, pro
     ids = [batch.num_rows for batch in data_file.read(file, path, [projection])]
     assert sum(ids) == 60_000
     assert file.bytes_read < 2 << 20
+
+
+def test_without_storage_options_the_environment_says_where_the_store_is(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+):
+    for word, value in bucket.options.items():
+        if word.startswith("AWS_"):
+            monkeypatch.setenv(word, value)
+    write_table(bucket.table(), events(1))
+    assert dv.load_snapshot(bucket.table()).num_files == 1
+    patient = {"timeout": "20s", "max_retries": "3"}
+    assert dv.load_snapshot(bucket.table(), storage_options=patient).num_files == 1
