@@ -42,6 +42,7 @@ __all__ = [
     "file_stats",
     "infer_shredding",
     "naming",
+    "numbers_are_typed",
     "open_file",
     "read",
     "shredding_of",
@@ -547,6 +548,23 @@ def shredding_of(file: _native.DataFile) -> Mapping[Path, ShreddingSchema]:
     Raises ShreddingError for a Variant in the layout of the older Spark draft, or of no layout allowed.
     """
     return {path: ShreddingSchema.of_column(_column_type(file.schema, path)) for path in _variant_paths(file)}
+
+
+def numbers_are_typed(file: _native.DataFile) -> bool:
+    """Say whether shredded paths of numbers have all of their values in `typed_value`.
+
+    Then `numeric="value"` leaves each value of the file the type that it has.
+    """
+    leaves = {tuple(leaf["path"]): leaf for leaf in file.inspect()["leaves"]}
+    return all(
+        leaf["null_count"] == leaf["num_values"]
+        for path, leaf in leaves.items()
+        if path[-1] == "value" and _is_number(leaves.get((*path[:-1], "typed_value")))
+    )
+
+
+def _is_number(leaf: Mapping[str, Any] | None) -> bool:
+    return leaf is not None and leaf["logical_type"] != "STRING"
 
 
 def _column_type(fields: Any, path: Path) -> Any:

@@ -282,3 +282,26 @@ def test_update_changes_exactly_the_rows_for_which_the_condition_is_true(values,
             wanted = {**json.loads(str(text)), "m": number} if number in matching else json.loads(str(text))
             assert json.loads(after[number]) == wanted
             assert names[number] == ("set" if number in matching else f"n{number}")
+
+
+def test_bounds_of_a_path_stay_where_numbers_are_set(tmp_path: Path):
+    table = tmp_path / "t"
+    write(table, [f'{{"n": {number}, "d": {number}.25}}' for number in range(10, 20)])
+    before = log.load_snapshot(table).files["stats"].to_pylist()
+    dv.update(str(table), {"event:n": "12", "event:d": "12.5"}, "id = 3")
+    assert log.load_snapshot(table).files["stats"].to_pylist() == before
+    for where, files in (("event:n::bigint = 9", 1), ("event:d::decimal(10,2) > 19.25", 1), ("id = 3", 0)):
+        assert dv.read_table(str(table), where=where, explain=True).files_by_variant_bounds == files
+    assert texts_of(str(table))[3] == '{"d":12.5,"n":12}'
+
+
+@pytest.mark.parametrize("shredded", [True, False])
+def test_numbers_that_a_file_has_apart_keep_their_types(tmp_path: Path, shredded: bool):
+    table = str(tmp_path / "t")
+    variants = dv.parse_json(['{"n": 1, "l": [1]}', '{"n": 2, "l": [300]}', '{"n": 70000}'])
+    schema = dv.ShreddingSchema.of({"n": pa.int32(), "l": pa.list_(pa.int64())}) if shredded else None
+    rows = pa.table({"id": [0, 1, 2], "event": variants})
+    dv.write_table(table, rows, variant_columns=["event"], numeric="strict", shredding=schema)
+    before = dv.read_table(table).read_all()["event"].to_pylist()
+    dv.update(table, {"event:m": "5"}, "id = 0")
+    assert dv.read_table(table).read_all()["event"].to_pylist()[1:] == before[1:]

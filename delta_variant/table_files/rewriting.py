@@ -1,8 +1,8 @@
 """Copy-on-write: a file some of whose rows change is written anew, and no other file is touched.
 
 What stays is shredded as it was: Variant columns that are only handed on are not even put together. In the
-others numbers are shredded only by their own type, so that a Variant that is not changed reads as the same
-bytes.
+others numbers are shredded only by their own type where the file has some that are of another, so that a
+Variant that is not changed reads as the same bytes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from delta_variant import data_file, expression, skipping, stats
 from delta_variant.data_file import WriteOptions
 from delta_variant.expression import Expression, Input
 from delta_variant.snapshot import Snapshot
+from delta_variant.variant import Numeric
 
 from .changes import ChangeWriter, keeps_changes, write_whole_files
 from .faults import Faults
@@ -222,7 +223,8 @@ def _rewrite(
     tracking = RowTracking.of(snapshot)
     writer = ChangeWriter(snapshot, target) if keeps_changes(target) else None
     rows = 0
-    same = replace(options, shredding=data_file.shredding_of(file.native), numeric="strict")
+    numeric: Numeric = "value" if data_file.numbers_are_typed(file.native) else "strict"
+    same = replace(options, shredding=data_file.shredding_of(file.native), numeric=numeric)
     limited = allowed(same, target, snapshot.uri)
     # Change data files are not shredded as the file is.
     copied = change.copied if writer is None else frozenset()
