@@ -403,27 +403,29 @@ END_BYTES = 64 << 10
 
 
 class _Ranges:
-    """A file in a store, as the kernel reads it: its size, its end, and then byte ranges."""
+    """A file in a store, as the kernel reads it: its size, its end, and then byte ranges.
+
+    Size and end come by one request, which this thread waits for: the kernel has few.
+    """
 
     def __init__(self, place: Store, path: str) -> None:
         self._store = place
         self._path = path
-        self._end = 0, b""
+        self._size, self._end = store.read_end(place, path, END_BYTES)
 
     def size(self) -> int:
-        size, end = store.read_end(self._store, self._path, END_BYTES)
-        self._end = size - len(end), end
-        return size
+        return self._size
 
     def read(self, starts: list[int], ends: list[int]) -> list[bytes]:
-        first, end = self._end
+        end = self._end
+        first = self._size - len(end)
         if min(starts, default=0) >= first and max(ends, default=0) <= first + len(end):
             return [end[start - first : stop - first] for start, stop in zip(starts, ends, strict=True)]
         return store.get_ranges(self._store, self._path, list(zip(starts, ends, strict=True)))
 
 
 def open_file(place: Store, path: str) -> NativeFile:
-    """Return an open data file of a table; raises DataFileError, which names it."""
+    """Return an open data file of a table; raises DataFileError, or StoreError, which name it."""
     local = store.local_path(place, path)
     with naming(path):
         return _native.DataFile(_Ranges(place, path) if local is None else local)

@@ -181,15 +181,14 @@ def rewrite_rows(
     whole: list[DataFile] = []
     changed = copied = 0
     try:
-        for file in files_of(plan.files):
-            opened = table.open(file)
+        for opened in table.open_all(files_of(plan.files)):
             count, rows = _count_changes(opened, plan, change)
             removed.append(count > 0)
             if not count:
                 continue
             changed += count
             if change.removes and count == rows:
-                whole.append(file)
+                whole.append(opened.file)
                 continue
             written, single, read = _rewrite(opened, change, target, options)
             files += written

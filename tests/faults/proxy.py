@@ -63,7 +63,21 @@ class Proxy:
     """The share of all other requests to which something happens."""
     seen: list[tuple[str, str, Kind | None]] = field(default_factory=list)
     random: Random = field(default_factory=lambda: Random(7))
+    most_at_once: int = 0
+    _under_way: int = 0
     _lock: Lock = field(default_factory=Lock)
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count a request among those that are under way."""
+        with self._lock:
+            self._under_way += 1
+            self.most_at_once = max(self.most_at_once, self._under_way)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way -= 1
 
     def fault(self, method: str, target: str) -> Kind | None:
         """Return what happens to a request."""
@@ -88,6 +102,7 @@ class Proxy:
         self.faults.clear()
         self.seen.clear()
         self.weather = 0.0
+        self.most_at_once = 0
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -97,6 +112,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with self.proxy.counted():
+            self._answer_to(body)
+
+    def _answer_to(self, body: bytes) -> None:
         kind = self.proxy.fault(self.command, self.path)
         if kind == "reset":
             self._hang_up()

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from buckets import Bucket
 from deltalake import DeltaTable
+from proxy import Fault
 
 import delta_variant as dv
 from delta_variant import data_file, log, store
@@ -255,3 +256,22 @@ def test_without_storage_options_the_environment_says_where_the_store_is(
     assert dv.load_snapshot(bucket.table()).num_files == 1
     patient = {"timeout": "20s", "max_retries": "3"}
     assert dv.load_snapshot(bucket.table(), storage_options=patient).num_files == 1
+
+
+@pytest.mark.parametrize(
+    "operate",
+    [
+        lambda table, options: dv.read_table(table, storage_options=options).read_all(),
+        lambda table, options: dv.delete(table, "event:n::bigint < 100", storage_options=options),
+    ],
+)
+def test_small_files_are_opened_ahead_with_one_request_each(
+    bucket: Bucket, proxied: Bucket, proxy: Any, operate: Any
+):
+    for number in range(12):
+        write_table(bucket.table(), events(number), mode="append", storage_options=bucket.options)
+    proxy.faults.append(Fault("slow", "GET", r"\.parquet", times=99))
+    operate(bucket.table(), proxied.options)
+    assert proxy.most_at_once >= 4
+    files = [target for method, target, _ in proxy.seen if "part-" in target and method in ("GET", "HEAD")]
+    assert len(files) == len(set(files)) == 12
