@@ -266,6 +266,56 @@ def test_a_table_that_does_not_enable_it_keeps_its_types(tmp_path: Path):
     assert dv.read_table(table).read_all().schema.field("i").type == pa.int64()
 
 
+def test_data_of_wider_types_widens_the_columns_that_it_merges_into(tmp_path: Path):
+    table = str(tmp_path / "t")
+    kinds = [
+        ("i", pa.int8()),
+        ("f", pa.float32()),
+        ("d", pa.date32()),
+        ("m", pa.decimal128(6, 2)),
+        ("k", pa.int64()),
+    ]
+    small = pa.schema([*kinds, ("l", pa.list_(pa.struct([("x", pa.int16())])))])
+    rows = {"i": 1, "f": 0.5, "d": date(2020, 1, 1), "m": Decimal("1.25"), "k": 7, "l": [{"x": 1}]}
+    dv.write_table(table, pa.Table.from_pylist([rows], small))
+    wide = {
+        **rows,
+        "i": 2**40,
+        "f": 0.1,
+        "d": datetime(2020, 1, 1, 1),
+        "m": Decimal("1.3333"),
+        "l": [{"x": 2**40}],
+    }
+    data = pa.Table.from_pylist([wide]).set_column(4, "k", pa.array([9], pa.int16()))
+    data = data.set_column(3, "m", pa.array([wide["m"]], pa.decimal128(8, 4)))
+    with pytest.raises(SchemaError, match="the column i is byte in the table and long in the data"):
+        dv.write_table(table, data, mode="append", schema_mode="merge")
+    dv.set_properties(table, WIDENING)
+    with pytest.raises(SchemaError, match="the column i is byte"):
+        dv.write_table(table, data, mode="append")
+    dv.write_table(table, data, mode="append", schema_mode="merge")
+    found = dv.read_table(table).read_all().sort_by("k").to_pylist()
+    assert found == [{**rows, "d": datetime(2020, 1, 1)}, {**wide, "k": 9}]
+    fields = {".".join(path): field for path, field in schema.fields_of(dv.load_snapshot(table).schema)}
+    assert {name: len(each.metadata.get("delta.typeChanges", ())) for name, each in fields.items()} == {
+        **dict.fromkeys(("i", "f", "d", "m", "l.element.x"), 1),
+        "k": 0,
+        "l": 0,
+    }
+    dv.add_constraint(table, "c", "k > 0")
+    other = pa.table({"k": pa.array([Decimal(2**70)], pa.decimal128(22, 0))})
+    with pytest.raises(SchemaError, match=r"the column k is long in the table and decimal\(22,0\)"):
+        dv.write_table(table, other, mode="append", schema_mode="merge")
+
+
+def test_data_does_not_widen_a_column_that_a_constraint_reads(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.write_table(table, pa.table({"i": pa.array([1], pa.int32())}), configuration=WIDENING)
+    dv.add_constraint(table, "c", "i > 0")
+    with pytest.raises(SchemaError, match="the CHECK constraint c"):
+        dv.write_table(table, pa.table({"i": [2**40]}), mode="append", schema_mode="merge")
+
+
 def test_a_column_without_a_type_gets_any(tmp_path: Path):
     """PROTOCOL.md, "Void Type"."""
     path = tmp_path / "t"

@@ -15,9 +15,9 @@ from delta_variant.errors import MalformedLogError, SchemaError, UnsupportedFeat
 from delta_variant.schema import FieldPath, edit_fields, fields_of, path_text, resolve
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
+from delta_variant.table_files import check_independent
 
 from .alteration import alterable, check_schema_may_change, commit_altered, mapping_mode
-from .dependents import check_independent
 
 __all__ = ["ColumnPath", "Columns", "add_columns", "drop_column", "path_of", "rename_column", "type_of"]
 

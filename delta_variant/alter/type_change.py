@@ -12,10 +12,10 @@ from delta_variant.errors import ProtocolError, SchemaError, UnsupportedFeatureE
 from delta_variant.schema import FieldPath, edit_type, path_text, resolve, type_at
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
+from delta_variant.table_files import check_independent
 
 from .alteration import alterable, check_schema_may_change, commit_altered
 from .columns import ColumnPath, path_of, type_of
-from .dependents import check_independent
 
 __all__ = ["change_type"]
 

@@ -29,7 +29,7 @@ from .merging import merge
 from .partition_values import partition_value_from_string, partition_value_to_string
 from .paths import FieldPath, edit_fields, edit_type, path_text, resolve, split_at_field, type_at
 from .rules import check_new, check_partition_columns, check_variants
-from .widening import check_type_changes, is_widening, types_before, widened
+from .widening import check_type_changes, is_widening, types_before, widened, widenings
 
 __all__ = [
     "PHYSICAL_NAME",
@@ -76,4 +76,5 @@ __all__ = [
     "types_before",
     "variant_field",
     "widened",
+    "widenings",
 ]

@@ -12,7 +12,16 @@ from typing import Literal, TypeAlias
 from ..data_types import ArrayType, DataType, MapType, StructField, StructType, describe
 from ..errors import SchemaError
 
-__all__ = ["FieldPath", "edit_fields", "edit_type", "path_text", "resolve", "split_at_field", "type_at"]
+__all__ = [
+    "FieldPath",
+    "edit_fields",
+    "edit_type",
+    "parts_of",
+    "path_text",
+    "resolve",
+    "split_at_field",
+    "type_at",
+]
 
 FieldPath: TypeAlias = tuple[str, ...]
 Part: TypeAlias = Literal["element", "key", "value"]
@@ -23,6 +32,17 @@ MAX_SHOWN = 10
 def path_text(path: FieldPath) -> str:
     """Return a path for messages."""
     return ".".join(path)
+
+
+def parts_of(data_type: DataType) -> list[tuple[str, DataType]]:
+    """Return the steps that lead on from a type, and where to."""
+    if isinstance(data_type, StructType):
+        return [(field.name, field.type) for field in data_type.fields]
+    if isinstance(data_type, ArrayType):
+        return [("element", data_type.element_type)]
+    if isinstance(data_type, MapType):
+        return [("key", data_type.key_type), ("value", data_type.value_type)]
+    return []
 
 
 def resolve(schema: StructType, path: FieldPath) -> FieldPath:
@@ -91,7 +111,7 @@ def edit_fields(
 
 
 def _spelling(data_type: DataType, step: str, parent: FieldPath) -> str:
-    names = [name for name, _ in _parts(data_type)]
+    names = [name for name, _ in parts_of(data_type)]
     matching = [name for name in names if name.lower() == step.lower()]
     if not matching:
         shown = ", ".join(names[:MAX_SHOWN]) + (", …" if len(names) > MAX_SHOWN else "")
@@ -101,14 +121,4 @@ def _spelling(data_type: DataType, step: str, parent: FieldPath) -> str:
 
 
 def _part(data_type: DataType, step: str) -> DataType:
-    return dict(_parts(data_type))[step]
-
-
-def _parts(data_type: DataType) -> list[tuple[str, DataType]]:
-    if isinstance(data_type, StructType):
-        return [(field.name, field.type) for field in data_type.fields]
-    if isinstance(data_type, ArrayType):
-        return [("element", data_type.element_type)]
-    if isinstance(data_type, MapType):
-        return [("key", data_type.key_type), ("value", data_type.value_type)]
-    return []
+    return dict(parts_of(data_type))[step]

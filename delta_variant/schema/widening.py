@@ -16,9 +16,9 @@ from ..data_types import (
     fields_of,
 )
 from ..errors import SchemaError, UnsupportedFeatureError
-from .paths import FieldPath, edit_fields, edit_type, path_text, split_at_field, type_at
+from .paths import FieldPath, edit_fields, edit_type, parts_of, path_text, split_at_field, type_at
 
-__all__ = ["TYPE_CHANGES", "check_type_changes", "is_widening", "types_before", "widened"]
+__all__ = ["TYPE_CHANGES", "check_type_changes", "is_widening", "types_before", "widened", "widenings"]
 
 TYPE_CHANGES = "delta.typeChanges"
 
@@ -60,6 +60,39 @@ def widened(schema: StructType, path: FieldPath, after: PrimitiveType) -> Struct
     edited = edit_type(schema, path, lambda _: after)
     assert isinstance(edited, StructType)
     return edit_fields(edited, field_path[:-1], record)
+
+
+def widenings(table: StructType, data: StructType) -> Iterator[tuple[FieldPath, PrimitiveType]]:
+    """Yield the parts of a table that data of a schema has in a wider type of the same kind, and that type.
+
+    As delta-spark does where data adds to the schema, an integer does not become a decimal or `double` so.
+    """
+    for path, before in _leaves(table, ()):
+        after = _type_in(data, path)
+        if after is not None and is_widening(before, after) and _kind(before) == _kind(after):
+            yield path, after
+
+
+def _leaves(data_type: DataType, path: FieldPath) -> Iterator[tuple[FieldPath, PrimitiveType]]:
+    if isinstance(data_type, PrimitiveType):
+        yield path, data_type
+    for step, part in parts_of(data_type):
+        yield from _leaves(part, (*path, step))
+
+
+def _type_in(data_type: DataType, path: FieldPath) -> PrimitiveType | None:
+    for step in path:
+        found = [part for name, part in parts_of(data_type) if name.lower() == step.lower()]
+        if not found:
+            return None
+        data_type = found[0]
+    return data_type if isinstance(data_type, PrimitiveType) else None
+
+
+def _kind(data_type: PrimitiveType) -> str:
+    kinds = {**dict.fromkeys(INTEGERS, "integer"), "float": "floating", "double": "floating"}
+    kinds |= {"date": "date", "timestamp_ntz": "date"}
+    return "decimal" if decimal_of(data_type) else kinds.get(data_type.name, data_type.name)
 
 
 def _recorded(field: StructField, change: Mapping[str, str]) -> StructField:

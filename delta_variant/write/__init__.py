@@ -98,7 +98,8 @@ def write_table(
     `mode` says what happens when the table exists: `error` raises TableExistsError, `append` adds rows,
     `overwrite` replaces all rows, or with `predicate` those for which this SQL is true, which then has to be
     true of the data, too; `ignore` does nothing. A predicate over partition columns reads no file.
-    `schema_mode="merge"` adds columns that the table does not have; `schema_mode="overwrite"` gives a table
+    `schema_mode="merge"` adds columns that the table does not have, and widens those of which the data has a
+    wider type where the table sets `delta.enableTypeWidening`; `schema_mode="overwrite"` gives a table
     that is overwritten whole the columns of the data, and with `partition_by` other partitions. New tables
     with a Variant column enable `delta.enableVariantShredding`, unless `shredding` is None or `configuration`
     says otherwise; `shredding="infer"` finds a shredding schema for each file where the table allows

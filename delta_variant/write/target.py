@@ -14,7 +14,7 @@ from ..actions import Format, Metadata
 from ..data_types import VARIANT, DataType, StructField, StructType
 from ..errors import UnsupportedFeatureError
 from ..snapshot import Snapshot
-from ..table_files import Target, mapped, now
+from ..table_files import Target, check_independent, mapped, now
 
 __all__ = ["appended", "new_table", "overwritten"]
 
@@ -97,7 +97,8 @@ def appended(
     settings = dict(snapshot.configuration)
     features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
     schema.check_variants(snapshot.schema, snapshot.partition_columns)
-    merged = schema.merge(snapshot.schema, columns, mode=schema_mode or "strict")
+    before = _widened(snapshot, columns) if schema_mode == "merge" else snapshot.schema
+    merged = schema.merge(before, columns, mode=schema_mode or "strict")
     if merged == snapshot.schema:
         return Target(snapshot.protocol, snapshot.metadata, merged, None, None)
     schema.check_new(merged, mode=properties.get(settings, properties.COLUMN_MAPPING_MODE))
@@ -108,6 +109,19 @@ def appended(
         snapshot.metadata, schema_string=schema.to_json(merged), configuration=settings
     )
     return Target(protocol, metadata, merged, protocol if protocol != snapshot.protocol else None, metadata)
+
+
+def _widened(snapshot: Snapshot, columns: StructType) -> StructType:
+    """Return the table's columns in the wider types of the data, where the table allows that."""
+    widened = snapshot.schema
+    if "typeWidening" not in features.supported(snapshot.protocol) or not properties.get(
+        snapshot.configuration, properties.ENABLE_TYPE_WIDENING
+    ):
+        return widened
+    for path, new_type in schema.widenings(snapshot.schema, columns):
+        check_independent(snapshot, path)
+        widened = schema.widened(widened, path, new_type)
+    return widened
 
 
 def overwritten(

@@ -11,11 +11,9 @@ from delta_variant.expression import Expression, Name
 from delta_variant.schema import FieldPath, fields_of, path_text
 from delta_variant.snapshot import Snapshot
 
-__all__ = ["check_independent"]
+from .row_rules import CONSTRAINT, GENERATION_EXPRESSION, INVARIANTS
 
-CONSTRAINT = "delta.constraints."
-GENERATION_EXPRESSION = "delta.generationExpression"
-INVARIANTS = "delta.invariants"
+__all__ = ["check_independent"]
 
 
 def check_independent(snapshot: Snapshot, path: FieldPath) -> None:
