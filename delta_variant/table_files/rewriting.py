@@ -58,11 +58,9 @@ class Changed:
 
     def with_kept(self, moving: pa.RecordBatch | None) -> pa.RecordBatch:
         """Return the rows with what those of the batch keep in other files."""
-        return (
-            self.rows
-            if moving is None
-            else beside(self.rows, updated(moving, self.updated).filter(self.kept))
-        )
+        if moving is None:
+            return self.rows
+        return beside(self.rows, updated(moving, self.updated).filter(self.kept))
 
 
 @dataclass(frozen=True)

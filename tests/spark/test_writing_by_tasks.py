@@ -154,6 +154,22 @@ def test_rows_are_overwritten_by_a_predicate_that_the_new_ones_fulfil(spark: Spa
     assert len(rows(tmp_path / "t", id="id")) == 2
 
 
+def test_an_overwrite_by_a_predicate_is_told_in_the_change_data_feed(spark: SparkSession, tmp_path: Path):
+    table = tmp_path / "t"
+    settings = {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"}
+    dvs.write_table(events(spark, 10), table, variant_columns=["event"], configuration=settings)
+    options = {"mode": "overwrite", "predicate": "event:n::int >= 6", "variant_columns": ["event"]}
+    dvs.write_table(events(spark, 8).where("id = 7"), table, **options)
+    changes = (
+        dv.read_changes(table, starting_version=1, columns=["_change_type", "id"]).read_all().to_pylist()
+    )
+    assert sorted(tuple(change.values()) for change in changes) == [
+        *(("delete", number) for number in (6, 7, 8, 9)),
+        ("insert", 7),
+    ]
+    assert dv.audit_table(table, data=True).is_clean
+
+
 def test_a_given_shredding_schema_and_none_are_kept(spark: SparkSession, tmp_path: Path):
     given = dv.ShreddingSchema.of({"n": pa.int64()})
     written = dvs.write_table(events(spark), tmp_path / "t", variant_columns=["event"], shredding=given).files
