@@ -161,7 +161,11 @@ class RowRules:
         conditions = [each for each in self.conditions if each.column is None or each.column not in filled]
         if not conditions or not batch.num_rows:
             return
-        readable, invalid = _readable(batch, self.columns, [each.expression for each in conditions], options)
+        try:
+            expressions = [each.expression for each in conditions]
+            readable, invalid = _readable(batch, self.columns, expressions, options)
+        except CastError as error:
+            raise CastError(f"{', '.join(each.name for each in conditions)}: {error}") from error
         excused = set() if options.on_invalid == "null" else invalid
         for condition in conditions:
             condition.check(readable, where, excused)
