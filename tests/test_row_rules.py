@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
 from planting import Table
 
 import delta_variant as dv
@@ -246,6 +248,23 @@ def test_a_table_is_created_with_constraints(tmp_path: Path):
         dv.write_table(tmp_path / "t", source(id=0), **options)
     dv.write_table(tmp_path / "t", source(id=1), **options)
     assert "checkConstraints" in dv.load_snapshot(tmp_path / "t").protocol.writer_features
+
+
+def test_deltalake_keeps_our_constraints_and_we_keep_its(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.write_table(table, source(id=1))
+    dv.add_constraint(table, "ours", "id > 0")
+    with pytest.raises(DeltaError, match="failed validation check"):
+        write_deltalake(table, source(id=-1), mode="append")
+    write_deltalake(table, source(id=2), mode="append")
+    DeltaTable(table).alter.add_constraint({"theirs": "id < 10"})
+    with pytest.raises(ConstraintViolationError, match="the CHECK constraint theirs, id < 10: id = 10"):
+        dv.write_table(table, source(id=10), mode="append")
+    for name in ("theirs", "ours"):
+        dv.drop_constraint(table, name)
+    dv.add_columns(table, {"x": "string"})
+    write_deltalake(table, source(id=-10, x="a"), mode="append")
+    assert rows_of(table) == [{"id": -10, "x": "a"}, {"id": 1, "x": None}, {"id": 2, "x": None}]
 
 
 # Invariants
