@@ -79,16 +79,24 @@ def die(folder: Path, count: int, seed: int) -> Deaths:
     random, deaths, rows, number = Random(seed), Deaths(), Rows(), 0
     with mortals() as others:
         while deaths.died.total() < count:
-            if number % STEPS_A_TABLE == 0:
+            is_first = number % STEPS_A_TABLE == 0
+            if is_first:
                 table, rows = folder / f"table {number}", {}
-            is_new = not log.table_exists(store.open_store(table))
-            name = "create" if is_new else random.choice(sorted(OPERATIONS.keys() - {"create"}))
-            step = Step.random(name, rows, random)
-            rows = _trial(others, table, step, rows, random, deaths)
+            if is_first or log.table_exists(store.open_store(table)):
+                name = "create" if is_first else random.choice(sorted(OPERATIONS.keys() - {"create"}))
+                step = Step.random(name, rows, random)
+                rows = _trial(others, table, step, rows, random, deaths)
+            else:
+                rows = _alive(others, table, Step.random("create", rows, random))
             number += 1
             if number % STEPS_A_TABLE == 0:
                 deaths.leftovers += check_versions(table)
     return deaths
+
+
+def _alive(others: Mortals, table: Path, step: Step) -> Rows:
+    assert others.run(table, step)["ended"] == 0
+    return rows_after({}, step)
 
 
 def _trial(others: Mortals, table: Path, step: Step, rows: Rows, random: Random, deaths: Deaths) -> Rows:

@@ -13,7 +13,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from multiprocessing import Value
+from multiprocessing.sharedctypes import RawValue
+from threading import Lock
 from typing import Any
 
 import obstore
@@ -24,11 +25,15 @@ from delta_variant import _native, data_file, expression
 STORE_CALLS = ("get", "get_range", "get_ranges", "head", "put", "list", "delete", "open_writer")
 """What the store does, and so what an operation's steps are; a data file's writes are others."""
 
-steps = Value("i", 0)
+LONGEST_LIFE = 120.0
+
+# A process that dies must not take a lock of others with it: this one is of its threads alone.
+steps = RawValue("i", 0)
+counting = Lock()
 
 
 def count_step(fatal: int | None) -> None:
-    with steps.get_lock():
+    with counting:
         steps.value += 1
         reached = steps.value
     if reached == fatal:
@@ -76,7 +81,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     if not process:
         _live(order)
     handle = os.pidfd_open(process)
-    if not select.select([handle], [], [], order.get("after"))[0]:
+    if not select.select([handle], [], [], order.get("after", LONGEST_LIFE))[0]:
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     os.close(handle)
     ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
