@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from queue import Empty
 from typing import Any
 
 import obstore
@@ -52,13 +53,23 @@ def race(
     ]
     for racer in racers:
         racer.start()
-    outcomes = [counts.get(timeout=1800) for _ in racers]
+    outcomes = [_outcome(counts, racers) for _ in racers]
     seconds = time.monotonic() - started
     for racer in racers:
         racer.join(timeout=60)
     commits, puts, conflicts = (sum(outcome[part] for outcome in outcomes) for part in range(3))
     _check(table, options, commits, _left(writers, appends, deletes))
     return Race(commits, seconds, puts, conflicts)
+
+
+def _outcome(counts: Any, racers: Sequence[Any]) -> tuple[int, int, int]:
+    """Return what one of the processes counted, unless one of them failed."""
+    while True:
+        try:
+            outcome: tuple[int, int, int] = counts.get(timeout=1)
+            return outcome
+        except Empty:
+            assert all(racer.exitcode in (None, 0) for racer in racers), "a writer failed"
 
 
 def _left(writers: int, appends: int, deletes: bool) -> set[int]:
