@@ -34,7 +34,9 @@ def main(folder: Path, death: str) -> None:
     writer = dvs.batch_writer(folder / "table", variant_columns=["value"], target_file_size=2000)
     query = lines.repartition(2).writeStream.foreachBatch(writer)
     query = query.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
-    query.start().awaitTermination()
+    streaming = query.start()
+    print("streaming", flush=True)
+    streaming.awaitTermination()
     session.stop()
 
 
