@@ -492,6 +492,18 @@ fn row_groups_end_at_their_row_limit_and_keep_the_order() {
 }
 
 #[test]
+fn batches_of_large_texts_have_few_rows_however_small_the_file_is() {
+    let text = "x".repeat(1 << 20);
+    let texts = batch(vec![ordinary("text", array(StringArray::from_iter_values((0..30).map(|_| &text))))]);
+    let bytes = write(&vec![texts; 10]);
+    assert!(bytes.len() < 1 << 20);
+    let file = open(&bytes);
+    let scan = file.scan(vec![0], 1000);
+    let rows: Vec<usize> = file.read(&scan).map(|batch| batch.unwrap().num_rows()).collect();
+    assert_eq!(rows, [128, 128, 44]);
+}
+
+#[test]
 fn row_groups_end_at_their_byte_limit() {
     let texts = array(StringArray::from_iter_values((0..20_000).map(|row| format!("{row:0>100}"))));
     let written = batch(vec![ordinary("text", texts)]);

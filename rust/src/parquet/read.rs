@@ -32,6 +32,9 @@ const TAIL_BYTES: u64 = 8;
 const END_BYTES: u64 = 64 << 10;
 /// Column chunks closer than this are fetched in one request.
 const COALESCE_GAP: u64 = 256 << 10;
+/// About how many bytes of text a batch may have: a dictionary can make gigabytes of a small page, more than the
+/// offsets of an array can count.
+const BATCH_BYTES: usize = 128 << 20;
 
 /// Where the bytes of a file come from.
 pub enum Source {
@@ -161,7 +164,7 @@ impl ParquetFile {
         let pages = RowGroup { chunks, metadata: self.metadata.clone(), index: row_group, locations };
         let reader = guarded(|| {
             let levels = parquet_to_arrow_field_levels(descriptor, mask, Some(self.arrow_schema.fields()))?;
-            let batch_size = scan.batch_size.max(1);
+            let batch_size = rows_at_a_time(group, scan);
             let reader =
                 ParquetRecordBatchReader::try_new_with_row_groups(&levels, &pages, batch_size, selection);
             Ok(reader?)
@@ -406,6 +409,15 @@ fn check_row_groups(metadata: &ParquetMetaData, length: u64) -> Result<()> {
         true => Ok(()),
         false => Err(broken(&format!("has {rows} rows in its row groups, and {stated} in its footer"))),
     }
+}
+
+/// How many rows make a batch of a scan: fewer than it asks for where they are large.
+fn rows_at_a_time(group: &RowGroupMetaData, scan: &Scan) -> usize {
+    let chunks = scan.leaves.iter().map(|leaf| group.column(*leaf));
+    let sizes = chunks.map(|chunk| chunk.unencoded_byte_array_data_bytes().unwrap_or(0).unsigned_abs());
+    let bytes_of_rows = sizes.fold(0u64, u64::saturating_add) / group.num_rows().unsigned_abs().max(1);
+    let most = BATCH_BYTES / usize::try_from(bytes_of_rows).unwrap_or(usize::MAX).max(1);
+    scan.batch_size.min(most).max(1)
 }
 
 fn byte_range(group: &RowGroupMetaData, leaf: usize) -> Result<Range<u64>> {
