@@ -47,7 +47,7 @@ check: build
 test: build browser $(NEWEST_PYSPARK)
 	$(CARGO) test --quiet $(CRATE) --workspace
 	$(BIN)/pytest --numprocesses 2 --dist loadfile
-	PYTHONPATH=$(NEWEST_PYSPARK) $(BIN)/pytest --numprocesses 2 --dist loadfile tests/spark
+	DEATHS_BY_CHANCE=1 PYTHONPATH=$(NEWEST_PYSPARK) $(BIN)/pytest --numprocesses 2 --dist loadfile tests/spark
 
 $(NEWEST_PYSPARK): | build
 	$(BIN)/pip install --quiet --target $@.part pyspark==$(NEWEST_SPARK)
