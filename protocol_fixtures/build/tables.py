@@ -456,7 +456,7 @@ def added_column() -> None:
         "breaks",
         "PROTOCOL.md, Type Widening",
         "No type is widened to Variant: a column that was text is refused",
-        {"error": "DataFileError"},
+        {"error": "UnsupportedFeatureError"},
     )
     text = pa.table({"id": pa.array([1], pa.int64()), "v": pa.array(['{"a":1}'])})
     size = write_parquet(table / "part-0.parquet", text)
