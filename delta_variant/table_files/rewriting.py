@@ -8,6 +8,7 @@ Variant that is not changed reads as the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -42,6 +43,9 @@ __all__ = [
 
 # The stubs of pyarrow do not narrow arrays by their types.
 Array: TypeAlias = Any
+
+FILES_AT_ONCE = 2
+"""How many files are written anew at a time: more than one thread is busy with each."""
 
 
 @dataclass(frozen=True)
@@ -172,33 +176,52 @@ def rewrite_rows(
     options: WriteOptions,
 ) -> Rewritten:
     """Write the files of a plan anew that have rows which change; when one fails, none is left behind."""
-    table = Table.of(snapshot)
     removed: list[bool] = []
-    files: list[PartitionFile] = []
-    changes: list[PartitionFile] = []
+    begun: list[Future[_NewFiles]] = []
     whole: list[DataFile] = []
-    changed = copied = 0
+    changes: list[PartitionFile] = []
+    changed = changed_whole = 0
     try:
-        for opened in table.open_all(files_of(plan.files)):
-            count, rows = _count_changes(opened, plan, change)
-            removed.append(count > 0)
-            if not count:
-                continue
-            changed += count
-            if change.removes and count == rows:
-                whole.append(opened.file)
-                continue
-            written, single, read = _rewrite(opened, change, target, options)
-            files += written
-            changes += single
-            copied += read - count
+        with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
+            for opened in Table.of(snapshot).open_all(files_of(plan.files)):
+                count, rows = _count_changes(opened, plan, change)
+                removed.append(count > 0)
+                changed += count
+                if count and change.removes and count == rows:
+                    changed_whole += count
+                    whole.append(opened.file)
+                elif count:
+                    if len(begun) >= FILES_AT_ONCE:
+                        begun[-FILES_AT_ONCE].result()
+                    begun.append(threads.submit(_rewrite, opened, change, target, options))
+        done = [each.result() for each in begun]
+        changes += [file for each in done for file in each.changes]
         if changes:
             changes += write_whole_files(snapshot, target, whole, "delete")
     except BaseException:
-        discard(snapshot.store, [file.written.path for file in (*files, *changes)])
+        _discard(snapshot, begun)
         raise
     gone = plan.files.filter(pa.array(removed, pa.bool_()))
-    return Rewritten(plan, gone, tuple(files), changed, copied, tuple(changes))
+    files = tuple(file for each in done for file in each.files)
+    copied = sum(each.rows_read for each in done) - (changed - changed_whole)
+    return Rewritten(plan, gone, files, changed, copied, tuple(changes))
+
+
+@dataclass(frozen=True)
+class _NewFiles:
+    """What takes the place of one file, its change data files, and how many rows that one has."""
+
+    files: list[PartitionFile]
+    changes: list[PartitionFile]
+    rows_read: int
+
+
+def _discard(snapshot: Snapshot, begun: Sequence[Future[_NewFiles]]) -> None:
+    """Remove the files of rewrites that came to an end; one that failed left none behind."""
+    for each in begun:
+        if each.exception() is None:
+            new = each.result()
+            discard(snapshot.store, [file.written.path for file in (*new.files, *new.changes)])
 
 
 def _count_changes(file: OpenFile, plan: FilePlan, change: RowChange) -> tuple[int, int | None]:
@@ -212,10 +235,7 @@ def _count_changes(file: OpenFile, plan: FilePlan, change: RowChange) -> tuple[i
     return changed, seen if rows is None else None
 
 
-def _rewrite(
-    file: OpenFile, change: RowChange, target: Target, options: WriteOptions
-) -> tuple[list[PartitionFile], list[PartitionFile], int]:
-    """Return the files that take the place of one, its change data files, and how many rows that one has."""
+def _rewrite(file: OpenFile, change: RowChange, target: Target, options: WriteOptions) -> _NewFiles:
     snapshot = file.table.snapshot
     tracking = RowTracking.of(snapshot)
     writer = ChangeWriter(snapshot, target) if keeps_changes(target) else None
@@ -239,7 +259,7 @@ def _rewrite(
     files: list[PartitionFile] = []
     try:
         files = write_files(snapshot.store, changed(), tracked(target, tracking), limited, Faults("error"))
-        return files, [] if writer is None else writer.close(), rows
+        return _NewFiles(files, [] if writer is None else writer.close(), rows)
     except BaseException:
         discard(snapshot.store, [each.written.path for each in files])
         if writer is not None:
