@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -243,4 +244,14 @@ def _runs(work: Preparation, group: FileGroup) -> Iterator[Iterator[pa.RecordBat
     if work.keys:
         yield from sorted_runs(work.snapshot, group, work.keys)
     else:
-        yield (batch for batch, _ in rows_of(work.snapshot, files_of(group.files), (), group.options))
+        rows = rows_of(work.snapshot, files_of(group.files), (), group.options)
+        yield _ahead(batch for batch, _ in rows)
+
+
+def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches, each of which is read while the one before is written."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = thread.submit(next, batches, None)
+            yield batch
