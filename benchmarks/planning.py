@@ -36,18 +36,6 @@ def ours(work: str, target: Path) -> Load:
     return {"load": lambda: dv.load_snapshot(target).num_files, "plan": plan}[work]
 
 
-def ours_by_malloc(work: str, target: Path) -> Load:
-    """Do the same with memory of the system's allocator, which is what deltalake has.
-
-    Arrow's own asks for huge pages: on a machine whose memory is in pieces the kernel takes longer to find
-    them than the rest takes.
-    """
-    import pyarrow as pa
-
-    pa.set_memory_pool(pa.system_memory_pool())
-    return ours(work, target)
-
-
 def deltalake(_: str, target: Path) -> Load:
     from deltalake import DeltaTable
 
@@ -59,12 +47,7 @@ def spark(_: str, target: Path) -> Load:
     return lambda: len(session.read.format("delta").load(str(target)).inputFiles())
 
 
-ENGINES: dict[str, Callable[[str, Path], Load]] = {
-    "ours": ours,
-    "ours-by-malloc": ours_by_malloc,
-    "deltalake": deltalake,
-    "spark": spark,
-}
+ENGINES: dict[str, Callable[[str, Path], Load]] = {"ours": ours, "deltalake": deltalake, "spark": spark}
 
 
 def main(engine: str, work: str, target: str) -> None:

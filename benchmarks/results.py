@@ -15,8 +15,7 @@ from measure import Outcome
 PACKAGES = ("delta-variant", "deltalake", "duckdb", "pyspark", "pysail", "chdb", "pyarrow")
 OURS = "ours"
 ON_SPARK = "ours, on Spark"
-BY_MALLOC = "ours, ARROW_DEFAULT_MEMORY_POOL=system"
-NO_PEERS = ("ours", "ours-by-malloc", "ours-unshredded", "ours-on-spark", "pyarrow")
+NO_PEERS = ("ours", "ours-unshredded", "ours-on-spark", "pyarrow")
 TITLES = {
     "write": "JSON lines to a shredded table",
     "count": "count over one path (x > 900000), warm",

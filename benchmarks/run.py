@@ -20,7 +20,6 @@ import generate_log
 import startup
 from measure import Outcome, run_worker
 from results import (
-    BY_MALLOC,
     ON_SPARK,
     OURS,
     TITLES,
@@ -72,11 +71,9 @@ REWRITES = tuple(
 # Files take the place of rows.
 LOADS = (
     Flow("load", OURS, "ours", "log"),
-    Flow("load", BY_MALLOC, "ours-by-malloc", "log"),
     Flow("load", "deltalake", "deltalake", "log"),
     Flow("load", "delta-spark, inputFiles", "spark", "log"),
     Flow("plan", OURS, "ours", "log"),
-    Flow("plan", BY_MALLOC, "ours-by-malloc", "log"),
     Flow("plan", "deltalake, its load", "deltalake", "log"),
 )
 FLOWS = (*WRITES, *COUNTS, *TEXTS, *STATS, *SELECTIVE, *REWRITES, *LOADS)
@@ -105,7 +102,7 @@ TARGETS = (
 LEADS = (
     Lead("write", ON_SPARK, "spark", 3),
     Lead("selective", ON_SPARK, "delta-spark", 5),
-    Lead("load", BY_MALLOC, "deltalake", 1),
+    Lead("load", OURS, "deltalake", 1),
     Lead("delete", OURS, "deltalake, unshredded", 1),
     Lead("optimize", OURS, "deltalake, unshredded", 1),
 )

@@ -31,6 +31,7 @@ from delta_variant.errors import (
     VersionExistsError,
     VersionNotFoundError,
 )
+from delta_variant.log.memory import system_memory
 
 SPARK_TABLES = [
     "a_unshredded",
@@ -390,3 +391,17 @@ def test_files_of_commits_and_checkpoints_have_one_schema(tmp_path):
     write_checkpoint(tmp_path, 2)
     for version in (1, 2, 4):
         assert log.load_snapshot(tmp_path, version).files.schema == snapshot.FILES_SCHEMA
+
+
+def test_arrows_pool_is_as_it_was_after_loads_that_overlap():
+    before = pa.default_memory_pool().backend_name
+    outer, inner = system_memory(), system_memory()
+    with outer:
+        inner.__enter__()
+        assert pa.default_memory_pool().backend_name != "mimalloc"
+    assert pa.default_memory_pool().backend_name != "mimalloc"
+    inner.__exit__(None, None, None)
+    assert pa.default_memory_pool().backend_name == before
+    with pytest.raises(ZeroDivisionError), system_memory():
+        _ = 1 // 0
+    assert pa.default_memory_pool().backend_name == before
