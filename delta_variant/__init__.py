@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from .alter import (
-    add_columns,
-    add_constraint,
-    change_type,
-    drop_column,
-    drop_constraint,
-    rename_column,
-    set_properties,
-    unset_properties,
-)
-from .audit import audit_table
-from .cleanup import vacuum
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .data_file import file_stats
-from .draft import migrate_draft
 from .errors import DeltaVariantError
 from .json_lines import read_json_lines
 from .log import load_snapshot
 from .read import read_changes, read_table
-from .repair import repair_table
-from .rewrite import delete, merge, optimize, update
 from .shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
 from .snapshot import Snapshot
-from .timeline import history, restore
 from .values import try_variant_get, variant_get
 from .variant import Variant, parse_json, to_json
 from .write import write_table
+
+if TYPE_CHECKING:
+    from .alter import (
+        add_columns,
+        add_constraint,
+        change_type,
+        drop_column,
+        drop_constraint,
+        rename_column,
+        set_properties,
+        unset_properties,
+    )
+    from .audit import audit_table
+    from .cleanup import vacuum
+    from .draft import migrate_draft
+    from .repair import repair_table
+    from .rewrite import delete, merge, optimize, update
+    from .timeline import history, restore
 
 __all__ = [
     "DeltaVariantError",
@@ -69,10 +74,38 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> str:
+# Rooms that are imported when one of their names is first asked for: not every program needs each of them.
+_LATER = {
+    "alter": (
+        "add_columns",
+        "add_constraint",
+        "change_type",
+        "drop_column",
+        "drop_constraint",
+        "rename_column",
+        "set_properties",
+        "unset_properties",
+    ),
+    "audit": ("audit_table",),
+    "cleanup": ("vacuum",),
+    "draft": ("migrate_draft",),
+    "repair": ("repair_table",),
+    "rewrite": ("delete", "merge", "optimize", "update"),
+    "timeline": ("history", "restore"),
+}
+
+
+def __getattr__(name: str) -> Any:
     # The version is looked up when it is asked for: importlib.metadata takes a tenth of the whole import.
     if name == "__version__":
         from importlib.metadata import version
 
         return version("delta-variant")
+    for room, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(f".{room}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
