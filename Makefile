@@ -47,7 +47,8 @@ check: build
 test: build browser $(NEWEST_PYSPARK)
 	$(CARGO) test --quiet $(CRATE) --workspace
 	$(BIN)/pytest --numprocesses 2 --dist loadfile
-	DEATHS_BY_CHANCE=1 PYTHONPATH=$(NEWEST_PYSPARK) $(BIN)/pytest --numprocesses 2 --dist loadfile tests/spark
+	PYTHONPATH=$(NEWEST_PYSPARK) $(BIN)/pytest --numprocesses 2 --dist loadfile tests/spark \
+	  --ignore tests/spark/test_deaths.py
 
 $(NEWEST_PYSPARK): | build
 	$(BIN)/pip install --quiet --target $@.part pyspark==$(NEWEST_SPARK)
