@@ -209,6 +209,16 @@ def test_what_is_not_set_keeps_its_bytes(tmp_path: Path):
     assert values[0] == values[1]
 
 
+@pytest.mark.parametrize("broken", range(6))
+def test_a_file_that_cannot_be_written_anew_leaves_none_of_the_others_behind(tmp_path: Path, broken: int):
+    for number in range(6):
+        write(tmp_path / "t", ['{"n": "1"}', '{"n": "x"}' if number == broken else '{"n": "2"}'])
+    before = sorted(path.name for path in (tmp_path / "t").rglob("*") if path.is_file())
+    with pytest.raises(CastError, match="n"):
+        dv.update(str(tmp_path / "t"), {"event:n": "event:n::bigint"})
+    assert sorted(path.name for path in (tmp_path / "t").rglob("*") if path.is_file()) == before
+
+
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-300, 300), st.text("abé", max_size=3)),
     lambda inner: st.one_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import count
@@ -111,7 +112,7 @@ class PlanTask:
 
 
 @dataclass(frozen=True)
-class RewriteTask:
+class RewriteTask(ABC):
     """Writes rows of a table to new files of it."""
 
     table: TaskTable
@@ -127,9 +128,9 @@ class RewriteTask:
         if files:
             yield message(Written(attempt.identity, tuple(files), 0))
 
+    @abstractmethod
     def runs(self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
         """Yield what is written, a group after the other."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
