@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from operations import OPERATIONS, Rows, Step, read, rows_after
+from operations import OPERATIONS, Rows, Step, prepare, read, rows_after
 
 import delta_variant as dv
 from delta_variant import log, store
@@ -100,6 +100,7 @@ def _alive(others: Mortals, table: Path, step: Step) -> Rows:
 
 
 def _trial(others: Mortals, table: Path, step: Step, rows: Rows, random: Random, deaths: Deaths) -> Rows:
+    rows = prepare(table, rows, step)
     whole = _rehearsed(others, table, step)
     if random.random() < 0.5:
         death = {"at_step": random.randint(1, whole["steps"])}

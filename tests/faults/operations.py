@@ -105,6 +105,10 @@ def _vacuum(table: Any, _: Step, options: Mapping[str, Any]) -> None:
     dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False, **options)
 
 
+def _restore(table: Any, _: Step, options: Mapping[str, Any]) -> None:
+    dv.restore(table, dv.load_snapshot(table, **options).version - 1, **options)
+
+
 def _inserted(step: Step) -> Rows:
     return {row: row for row in step.absent}
 
@@ -128,8 +132,18 @@ OPERATIONS: Mapping[str, tuple[Apply, Model]] = {
     "repair": (_repair, lambda rows, _: rows),
     "set properties": (_set_properties, lambda rows, _: rows),
     "vacuum": (_vacuum, lambda rows, _: rows),
+    "restore": (_restore, lambda rows, step: _without(rows, step.absent)),
 }
 """What each operation does to a table, and to its rows."""
+
+
+def prepare(table: Any, rows: Rows, step: Step) -> Rows:
+    """Give an operation what it is there to take back, and return the rows that the table has then."""
+    if step.name != "restore":
+        return rows
+    append = Step("append", step.present, step.absent)
+    apply(table, append)
+    return rows_after(rows, append)
 
 
 def apply(table: Any, step: Step, **options: Any) -> None:

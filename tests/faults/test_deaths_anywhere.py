@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from deaths import check_versions, die, mortals, state
-from operations import OPERATIONS, Rows, Step, apply, data, read, rows_after
+from operations import OPERATIONS, Rows, Step, apply, data, prepare, read, rows_after
 
 import delta_variant as dv
 from delta_variant import log, store
@@ -86,7 +86,9 @@ def test_on_a_full_disk_an_operation_is_done_or_an_error_and_leaves_nothing(name
         table = disk / "table"
         dv.write_table(table, data(ROWS), configuration={"delta.checkpointInterval": "1"})
         dv.write_table(table, data({99: 99}), mode="append", max_variant_stats_paths=0)
-        rows, before, step = ROWS | {99: 99}, files(table), Step(name, **STEP)
+        step = Step(name, **STEP)
+        rows = prepare(table, ROWS | {99: 99}, step)
+        before = files(table)
         filler = filled(disk, room)
         with suppress(DeltaVariantError):
             apply(table, step)
@@ -120,13 +122,14 @@ def test_a_disk_that_lets_nobody_write_is_an_error_and_is_read(name: str):
             dv.write_table(table, data(ROWS))
             dv.write_table(table, data({99: 99}), mode="append", max_variant_stats_paths=0)
             (table / "part-of-nobody.parquet").touch()
+        step = Step(name, **STEP)
+        rows = prepare(table, {} if name == "create" else ROWS | {99: 99}, step)
         before = files(table)
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
         with pytest.raises(DeltaVariantError, match=r"(?i)read-only|os error 30"):
-            apply(table, Step(name, **STEP))
+            apply(table, step)
         assert files(table) == before
-        if name != "create":
-            assert state(table) == ROWS | {99: 99}
+        assert state(table) == rows
 
 
 def cut(data: bytes) -> bytes:
