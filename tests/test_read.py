@@ -219,6 +219,19 @@ def test_a_column_that_a_file_does_not_have_is_null(tmp_path: Path):
     assert rows == [{"id": 0, "n": 1, "j": '{"n":1,"s":"one"}'}, {"id": 9, "n": None, "j": None}]
 
 
+@pytest.mark.parametrize("where", [None, "id % 10 in (0, 9)", "id > 69990"])
+def test_names_that_only_late_rows_need_are_read_from_there_on(tmp_path: Path, where: str | None):
+    texts: list[str | None] = ['{"k":1}'] * 150_000
+    for row in (70_000, 149_999):
+        texts[row] = '{"k":{"name":"x"}}'
+    dv.write_table(tmp_path, table_of(texts))
+    found = dv.read_table(tmp_path, columns={"id": "id", "k": "event:k::string"}, where=where).read_all()
+    tests = {None: range(150_000), "id > 69990": range(69_991, 150_000)}
+    ids = list(tests.get(where, [row for row in range(150_000) if row % 10 in (0, 9)]))
+    assert found["id"].to_pylist() == ids
+    assert found["k"].to_pylist() == ['{"name":"x"}' if row in (70_000, 149_999) else "1" for row in ids]
+
+
 def test_files_shredded_in_different_ways_are_one_table(tmp_path: Path):
     """H6, R22: each file has a shredding schema of its own, or none."""
     schemas: list[Any] = [

@@ -35,6 +35,8 @@ const BATCH_ROWS: usize = 64 << 10;
 const WHOLE_BATCH_ROWS: usize = 8 << 10;
 /// Batches of whole values that are decoded ahead of those that are put together.
 const WHOLE_BATCHES: usize = 8;
+/// How much is decoded before it is handed out, of whole values or of the leaves of one row group.
+const DECODED_BYTES: usize = 128 << 20;
 
 /// One column of the result.
 #[derive(Debug, Clone)]
@@ -63,6 +65,8 @@ pub struct DataFileReader {
     query: Query,
     row_groups: VecDeque<Selected>,
     decoder: Decoder,
+    /// Row groups of which leaves are read, in the order of the file.
+    reading: VecDeque<LeafReader>,
     ready: VecDeque<RecordBatch>,
     failed: bool,
 }
@@ -141,6 +145,18 @@ struct Decoder {
     decoded: Vec<(Vec<Range<u64>>, RecordBatch)>,
 }
 
+/// Where a read of leaves is in one row group.
+struct LeafReader {
+    selected: Selected,
+    /// Whether names are read, which is found out by what the leaves hold.
+    has_metadata: bool,
+    batches: Option<RowGroupBatches>,
+    /// The rows that come next.
+    rows: RowNumbers,
+    is_at_end: bool,
+    projected: Vec<RecordBatch>,
+}
+
 impl DataFileReader {
     /// A reader of `rows`, ranges in order and apart from each other, or of all rows; `deleted` are the numbers of
     /// rows in the file that are left out.
@@ -161,6 +177,7 @@ impl DataFileReader {
             query: Query { file, projections, on_conflict, draft: None, deleted },
             row_groups,
             decoder: Decoder::default(),
+            reading: VecDeque::new(),
             ready: VecDeque::new(),
             failed: false,
         })
@@ -173,7 +190,7 @@ impl DataFileReader {
     }
 
     fn is_at_end(&self) -> bool {
-        self.row_groups.is_empty() && self.decoder.batches.is_none() && self.decoder.decoded.is_empty()
+        self.row_groups.is_empty() && self.decoder.is_at_end() && self.reading.is_empty()
     }
 
     fn read_ahead(&mut self) -> Result<()> {
@@ -201,24 +218,78 @@ impl DataFileReader {
         decoding
     }
 
-    /// Read as many row groups at once as there are threads.
+    /// Read as many row groups at once as there are threads, those behind the first only so far.
     fn read_leaves(&mut self) -> Result<()> {
-        let count = self.row_groups.len().min(rayon::current_num_threads());
-        let wave: Vec<Selected> = self.row_groups.drain(..count).collect();
-        let query = &self.query;
-        let read: Vec<Result<Vec<RecordBatch>>> =
-            wave.par_iter().with_max_len(1).map(|selected| query.read_row_group(selected)).collect();
-        for batches in read {
-            self.ready.extend(batches?);
+        let DataFileReader { query, row_groups, reading, ready, .. } = self;
+        let count = rayon::current_num_threads().saturating_sub(reading.len()).min(row_groups.len());
+        reading.extend(row_groups.drain(..count).map(LeafReader::new));
+        let advanced: Vec<Result<()>> =
+            reading.par_iter_mut().with_max_len(1).map(|reader| reader.advance(query)).collect();
+        advanced.into_iter().collect::<Result<()>>()?;
+        while let Some(first) = reading.front_mut() {
+            ready.extend(first.projected.drain(..));
+            if !first.is_at_end {
+                break;
+            }
+            reading.pop_front();
         }
         Ok(())
     }
 }
 
+impl LeafReader {
+    fn new(selected: Selected) -> Self {
+        let rows = selected.numbers();
+        LeafReader {
+            selected,
+            has_metadata: false,
+            batches: None,
+            rows,
+            is_at_end: false,
+            projected: Vec::new(),
+        }
+    }
+
+    /// Read and project batches, until there are as many as may wait.
+    fn advance(&mut self, query: &Query) -> Result<()> {
+        let mut bytes: usize = self.projected.iter().map(RecordBatch::get_array_memory_size).sum();
+        while !self.is_at_end && bytes < DECODED_BYTES {
+            let Some(batches) = &mut self.batches else {
+                self.batches = Some(query.read_leaves(&self.selected, self.has_metadata)?);
+                continue;
+            };
+            match batches.next().transpose()? {
+                None => self.is_at_end = true,
+                Some(batch) if !self.has_metadata && query.lacks_metadata(&batch)? => self.add_metadata(),
+                Some(batch) => {
+                    let rows = self.rows.take(batch.num_rows());
+                    self.projected.push(query.project_rows(&batch, &rows)?);
+                    bytes += batch.get_array_memory_size();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Read the rows that come next once more, with names.
+    fn add_metadata(&mut self) {
+        self.has_metadata = true;
+        self.batches = None;
+        if self.rows.ranges != self.selected.numbers().ranges {
+            self.selected.rows = Some(self.rows.ranges.iter().cloned().collect());
+        }
+    }
+}
+
 impl Decoder {
+    fn is_at_end(&self) -> bool {
+        self.batches.is_none() && self.decoded.is_empty()
+    }
+
     /// Decode some batches, from the next row group when one is at its end.
     fn decode(&mut self, query: &Query, row_groups: &mut VecDeque<Selected>) -> Result<()> {
-        while self.decoded.len() < WHOLE_BATCHES {
+        let mut bytes = 0;
+        while self.decoded.len() < WHOLE_BATCHES && bytes < DECODED_BYTES {
             let Some(batches) = &mut self.batches else {
                 let Some(selected) = row_groups.pop_front() else { return Ok(()) };
                 self.rows = selected.numbers();
@@ -227,7 +298,10 @@ impl Decoder {
             };
             match batches.next().transpose()? {
                 None => self.batches = None,
-                Some(batch) => self.decoded.push((self.rows.take(batch.num_rows()), batch)),
+                Some(batch) => {
+                    bytes += batch.get_array_memory_size();
+                    self.decoded.push((self.rows.take(batch.num_rows()), batch));
+                }
             }
         }
         Ok(())
@@ -250,41 +324,15 @@ impl Query {
         self.file.read_rows(scan, selected.row_group, selected.within().as_deref())
     }
 
-    fn read_row_group(&self, selected: &Selected) -> Result<Vec<RecordBatch>> {
+    /// The leaves of a row group that are needed, with those that are only when names are or without.
+    fn read_leaves(&self, selected: &Selected, with_metadata: bool) -> Result<RowGroupBatches> {
         let needed = self.needed_leaves()?;
-        let leaves = needed.iter().flat_map(|one| &one.leaves).copied().collect();
-        match self.try_row_group(selected, leaves, false)? {
-            Some(batches) => Ok(batches),
-            None => {
-                let all =
-                    needed.iter().flat_map(|one| one.leaves.iter().chain(&one.metadata)).copied().collect();
-                let batches = self.try_row_group(selected, all, true)?;
-                batches.ok_or_else(|| {
-                    Error::DataFile("the Parquet file has no metadata for its Variants".into())
-                })
-            }
-        }
-    }
-
-    /// The batches of a row group read from `leaves`; `None` when names are needed and were not read.
-    fn try_row_group(
-        &self,
-        selected: &Selected,
-        leaves: BTreeSet<usize>,
-        has_metadata: bool,
-    ) -> Result<Option<Vec<RecordBatch>>> {
+        let metadata = needed.iter().filter_map(|one| one.metadata.filter(|_| with_metadata));
+        let leaves: BTreeSet<usize> =
+            needed.iter().flat_map(|one| &one.leaves).copied().chain(metadata).collect();
         let scan =
             Scan { leaves: leaves.into_iter().collect(), row_groups: Vec::new(), batch_size: BATCH_ROWS };
-        let mut rows = selected.numbers();
-        let mut batches = Vec::new();
-        for batch in self.read_rows(&scan, selected)? {
-            let batch = batch?;
-            if !has_metadata && self.lacks_metadata(&batch)? {
-                return Ok(None);
-            }
-            batches.push(self.project_rows(&batch, &rows.take(batch.num_rows()))?);
-        }
-        Ok(Some(batches))
+        self.read_rows(&scan, selected)
     }
 
     /// The projections of a batch of `rows` of the file, without its deleted rows.
