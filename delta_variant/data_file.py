@@ -40,6 +40,7 @@ __all__ = [
     "check_option",
     "compute_stats",
     "file_stats",
+    "filter_rows",
     "infer_shredding",
     "naming",
     "numbers_are_typed",
@@ -360,6 +361,14 @@ def stored(variants: pa.Array[Any], schema: ShreddingSchema, numeric: Numeric) -
     parts[0] = parts[0].dictionary_encode()
     fields = [field.with_type(part.type) for field, part in zip(shredded.type, parts, strict=True)]
     return pa.StructArray.from_arrays(parts, fields=fields, mask=shredded.is_null())
+
+
+def filter_rows(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
+    """Return the rows of a batch for which a mask without nulls is true.
+
+    Where most are, as in most rewrites, this is several times as fast on structs as Arrow's own filter.
+    """
+    return _native.filter_rows(batch, mask)
 
 
 def _is_shredded(arrow_type: pa.DataType) -> bool:

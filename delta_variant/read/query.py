@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_variant import expression, schema
+from delta_variant import data_file, expression, schema
 from delta_variant.expression import Expression, Input
 from delta_variant.snapshot import Snapshot
 from delta_variant.table_files import Scope
@@ -63,7 +63,7 @@ def _output_field(name: str, bound: Expression) -> pa.Field[Any]:
 
 def _filtered(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
     if batch.num_columns:
-        return batch.filter(mask)
+        return data_file.filter_rows(batch, mask)
     return rows_without_columns(mask.true_count)
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_variant import expression
+from delta_variant import data_file, expression
 from delta_variant.data_file import WriteOptions
 from delta_variant.snapshot import Snapshot
 from delta_variant.table_files import (
@@ -158,8 +158,8 @@ class _Rows:
                 same = {name: columns[name] for name in columns if changed[name] is whole[name]}
                 merged = merged_rows(columns, concerned, {**changed, **same}, scope.variants)
                 columns = dict(zip(columns, merged, strict=True))
-        rows = pa.record_batch(list(columns.values()), names=list(columns)).filter(stays)
-        return Changed(rows, stays, updated)
+        rows = pa.record_batch(list(columns.values()), names=list(columns))
+        return Changed(data_file.filter_rows(rows, stays), stays, updated)
 
     def inserted(self) -> list[pa.RecordBatch]:
         """Return the rows of the source that matched none, as rows of the table."""

@@ -161,7 +161,7 @@ def _removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
     def apply(batch: pa.RecordBatch) -> Changed:
         staying: Array = pc.invert(changes(batch))
         none: Array = pa.repeat(pa.scalar(False), batch.num_rows)
-        return Changed(_rows(columns, batch.filter(staying)), staying, none)
+        return Changed(_rows(columns, data_file.filter_rows(batch, staying)), staying, none)
 
     inputs = expression.inputs([*columns.values(), predicate])
     copied = scope.variants_unread_by([predicate])

@@ -1,10 +1,11 @@
 //! Functions over arrays of Variants.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, StringArray, StructArray, make_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, StructArray, make_array};
 use arrow_data::ArrayData;
 use arrow_pyarrow::PyArrowType;
 use arrow_schema::{DataType, Field};
+use arrow_select::filter::filter_record_batch;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
@@ -134,6 +135,20 @@ pub fn variant_get(
         let group = group(variants.0)?;
         let values = extract::extract(&group, &steps(path), &target.0, strict, OnConflict::Error)?;
         Ok::<_, Error>(PyArrowType(values.to_data()))
+    })
+}
+
+/// The rows of a batch for which `mask`, which has no nulls, is true.
+#[pyfunction]
+pub fn filter_rows(
+    py: Python<'_>,
+    batch: PyArrowType<RecordBatch>,
+    mask: PyArray,
+) -> PyResult<PyArrowType<RecordBatch>> {
+    run(py, || {
+        let mask = make_array(mask.0);
+        let mask = mask.as_boolean_opt().ok_or_else(|| Error::Unsupported("a mask is boolean".into()))?;
+        Ok::<_, Error>(PyArrowType(filter_record_batch(&batch.0, mask)?))
     })
 }
 
