@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from . import _native
-from .errors import InvalidJsonError
+from .errors import InvalidJsonError, SchemaError
 from .jsonpath import parse_path
 
 __all__ = [
@@ -49,7 +49,10 @@ OnConflict: TypeAlias = Literal["error", "typed"]
 def to_arrow_array(values: ArrowArray) -> Any:
     """Return `values` as one pyarrow array of its storage type."""
     if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
+        try:
+            values = values.combine_chunks()
+        except pa.ArrowInvalid as error:
+            raise SchemaError(f"{error}: take fewer rows at a time, such as chunk by chunk") from error
     elif not isinstance(values, pa.Array):
         values = pa.array(values)
     if isinstance(values, pa.DictionaryArray):

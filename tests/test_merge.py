@@ -198,6 +198,12 @@ def test_a_merge_without_a_clause_is_refused(table: str):
         dv.merge(table, SOURCE, "id = key").execute()
 
 
+def test_a_source_that_arrow_cannot_hold_as_one_batch_is_refused(table: str):
+    half = pa.record_batch({"id": pa.repeat(1, 1100), "text": pa.repeat("x" * 1_000_000, 1100)})
+    with pytest.raises(ValueError, match="2 GiB: merge it in parts"):
+        dv.merge(table, pa.Table.from_batches([half, half]), "target.id = source.id")
+
+
 def test_an_append_only_table_takes_inserts_alone(tmp_path: Path):
     table = str(tmp_path / "t")
     dv.write_table(table, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})

@@ -162,6 +162,20 @@ def test_sorting_by_a_path_lets_a_query_skip_files(tmp_path: Path):
     assert all(each == sorted(each) for each in keys)
 
 
+def test_rows_are_sorted_in_parts_where_they_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("delta_variant.rewrite.sorting.BATCH_BYTES", 2000)
+    monkeypatch.setattr("delta_variant.rewrite.sorting.BATCH_ROWS", 100)
+    # The longest text alone is more than is put together at a time.
+    texts = {row: json.dumps({"k": row * 7 % 300, "text": "x" * (row * 13 % 250) * 10}) for row in range(300)}
+    for first in range(0, 300, 60):
+        write(tmp_path, [texts[row] for row in range(first, first + 60)], first)
+    before = texts_of(tmp_path)
+    dv.optimize(tmp_path, sort_by="event:k::bigint")
+    assert texts_of(tmp_path) == before
+    columns = {"k": "event:k::bigint"}
+    assert dv.read_table(tmp_path, columns=columns).read_all()["k"].to_pylist() == list(range(300))
+
+
 def test_partitions_stay_apart_and_may_be_chosen(tmp_path: Path):
     table = tmp_path / "t"
     for first in (0, 4):

@@ -61,6 +61,8 @@ def _in_memory(source: Any, variant_columns: Sequence[str]) -> tuple[pa.RecordBa
         table = pa.Table.from_batches([pa.record_batch(source)])
     columns = schema.from_arrow(table.schema, variant_columns)
     whole = table.combine_chunks().to_batches()
+    if len(whole) > 1:
+        raise ValueError("a column of the source has more than 2 GiB: merge it in parts")
     batch = whole[0] if whole else pa.RecordBatch.from_pylist([], schema=table.schema)
     return parsed(batch, columns), columns
 

@@ -23,6 +23,10 @@ __all__ = ["sorted_runs"]
 # The stubs of pyarrow do not narrow arrays by their types.
 Array: TypeAlias = Any
 
+BATCH_ROWS = 32 << 10
+BATCH_BYTES = 256 << 20
+"""How much of the rows in their order is put together at a time."""
+
 
 def sorted_runs(
     snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]
@@ -30,7 +34,7 @@ def sorted_runs(
     """Yield the rows of each new file of a group, whose keys follow those of the file before."""
     with TemporaryDirectory() as folder:
         for path in _spilled(snapshot, group, keys, Path(folder), group.files_estimated):
-            yield iter([_in_order(path, len(keys))])
+            yield _in_order(path, len(keys))
 
 
 def _spilled(
@@ -79,10 +83,51 @@ def _with_keys(batch: pa.RecordBatch, values: Sequence[Array]) -> pa.RecordBatch
     return pa.record_batch([*batch.columns, *values], names=[*batch.schema.names, *_key_names(len(values))])
 
 
-def _in_order(path: Path, keys: int) -> pa.RecordBatch:
+def _in_order(path: Path, keys: int) -> Iterator[pa.RecordBatch]:
     with pa.memory_map(str(path)) as source:
         table = pa.ipc.open_file(source).read_all()
-        names = _key_names(keys)
-        order = pc.sort_indices(table.select(names), sort_keys=[(name, "ascending") for name in names])
-        found = table.drop_columns(names).take(order).combine_chunks().to_batches()
-        return found[0]
+    names = _key_names(keys)
+    order = pc.sort_indices(table.select(names), sort_keys=[(name, "ascending") for name in names])
+    batches = [_joined(batches) for batches in _together(table.drop_columns(names).to_batches())]
+    for first in range(0, len(order), BATCH_ROWS):
+        yield from _taken(batches, order.slice(first, BATCH_ROWS))
+
+
+def _together(batches: Sequence[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Yield batches that follow one another, as many as may be one batch."""
+    found: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if found and size + batch.nbytes > BATCH_BYTES:
+            yield found
+            found, size = [], 0
+        found.append(batch)
+        size += batch.nbytes
+    if found:
+        yield found
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return whole
+
+
+def _taken(batches: Sequence[pa.RecordBatch], rows: Array) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of these numbers, counted over all batches, in their order.
+
+    As one batch where that is not too large: Arrow cannot take from text that is more than 2 GiB in all.
+    """
+    first, parts, places = 0, [], []
+    for batch in batches:
+        behind: Array = pc.less(rows, pa.scalar(first + batch.num_rows))
+        within: Array = pc.and_not(behind, pc.less(rows, pa.scalar(first)))
+        if within.true_count:
+            parts.append(batch.take(pc.subtract(rows.filter(within), first)))
+            places.append(pc.indices_nonzero(within))
+        first += batch.num_rows
+    if len(rows) > 1 and sum(part.nbytes for part in parts) > BATCH_BYTES:
+        half = len(rows) // 2
+        yield from _taken(batches, rows.slice(0, half))
+        yield from _taken(batches, rows.slice(half))
+    else:
+        yield _joined(parts).take(pc.sort_indices(pa.concat_arrays(places)))

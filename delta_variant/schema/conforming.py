@@ -12,10 +12,12 @@ from ..data_types import VARIANT, ArrayType, DataType, MapType, StructField, Str
 from ..errors import SchemaError
 from .arrow import VARIANT_STORAGE, to_arrow_type, variant_field
 
-__all__ = ["conform"]
+__all__ = ["conform", "without_views"]
 
 # The stubs of pyarrow do not narrow an array by the predicates of pyarrow.types.
 Array: TypeAlias = Any
+
+MAX_OFFSET = 2**31 - 1
 
 
 def conform(batch: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
@@ -52,7 +54,7 @@ def _conform(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if arrow_types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = _decoded(array, path)
     if data_type == VARIANT and not arrow_types.is_null(array.type):
         return array if len(path) == 1 else _conform_nested_variant(array, path)
     if isinstance(data_type, StructType) and arrow_types.is_struct(array.type):
@@ -124,8 +126,42 @@ def _conform_list(array: Array, data_type: ArrayType, path: tuple[str, ...]) -> 
     return pa.ListArray.from_arrays(offsets, values, type=list_type, mask=array.is_null())
 
 
-def _cast(array: Array, target: pa.DataType, path: tuple[str, ...]) -> Array:
+def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return `batch` with large text and bytes for columns of views, whose slices do not tell their size."""
+    arrays = [_without_view(array) for array in batch.columns]
+    fields = [field.with_type(array.type) for field, array in zip(batch.schema, arrays, strict=True)]
+    return pa.record_batch(arrays, schema=pa.schema(fields))
+
+
+def _without_view(array: Array) -> Array:
+    if arrow_types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if arrow_types.is_binary_view(array.type) else array
+
+
+def _decoded(array: Array, path: tuple[str, ...]) -> Array:
     try:
-        return array.cast(target)
+        return array.dictionary_decode()
+    except pa.ArrowInvalid as error:
+        raise SchemaError(
+            f"the column {'.'.join(path)} is too large: {error}; write fewer rows a batch"
+        ) from error
+
+
+def _cast(array: Array, target: pa.DataType, path: tuple[str, ...]) -> Array:
+    if array.nbytes > MAX_OFFSET:
+        # Arrow's cast of views counts beyond the offsets without a word.
+        array = _without_view(array)
+    try:
+        return _compact(array).cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaError(f"the column {'.'.join(path)} does not fit {target}: {error}") from error
+
+
+def _compact(array: Array) -> Array:
+    """Return a slice of large text as text of its own: Arrow's cast looks at where it ends in its buffer."""
+    if not (arrow_types.is_large_string(array.type) or arrow_types.is_large_binary(array.type)):
+        return array
+    if array.get_total_buffer_size() <= MAX_OFFSET:
+        return array
+    return pa.concat_arrays([array, array.slice(0, 0)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Literal
@@ -60,6 +60,9 @@ __all__ = [
     "write_files",
     "write_table",
 ]
+
+BATCH_BYTES = 512 << 20
+"""How large a batch is written whole: the columns of larger ones may not fit Arrow's types of a table."""
 
 
 def write_table(
@@ -165,9 +168,27 @@ class _Source:
             return cls(data.schema, data.batches())
         if hasattr(data, "__arrow_c_stream__"):
             reader = pa.RecordBatchReader.from_stream(data)
-            return cls(reader.schema, ((batch, None) for batch in reader))
+            return cls(reader.schema, ((part, None) for batch in reader for part in _parts(batch)))
         batch = pa.record_batch(data)
-        return cls(batch.schema, [(batch, None)])
+        return cls(batch.schema, ((part, None) for part in _parts(batch)))
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a batch in parts that fit arrays whose offsets have 32 bits."""
+    if batch.nbytes > BATCH_BYTES:
+        yield from _halves(schema.without_views(batch))
+    else:
+        yield batch
+
+
+def _halves(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    # A slice has all of its dictionaries.
+    if batch.num_rows > 1 and batch.nbytes - batch.slice(0, 0).nbytes > BATCH_BYTES:
+        half = batch.num_rows // 2
+        yield from _halves(batch.slice(0, half))
+        yield from _halves(batch.slice(half))
+    else:
+        yield batch
 
 
 def _names_of_variants(arrow_schema: pa.Schema, variant_columns: Sequence[str]) -> tuple[str, ...]:

@@ -67,7 +67,12 @@ impl Error {
 
 impl From<arrow_schema::ArrowError> for Error {
     fn from(error: arrow_schema::ArrowError) -> Self {
-        Error::Unsupported(error.to_string())
+        match error {
+            arrow_schema::ArrowError::OffsetOverflowError(bytes) => Error::Unsupported(format!(
+                "an array would have {bytes} bytes, and Arrow's offsets count to 2 GiB: take fewer rows at a time"
+            )),
+            error => Error::Unsupported(error.to_string()),
+        }
     }
 }
 
