@@ -18,6 +18,17 @@ DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 Session = Any
 
 
+def ours() -> Any:
+    """Return delta_variant with what is imported at first use: the parser of SQL, and by pyarrow pandas."""
+    import pyarrow as pa
+
+    import delta_variant as dv
+    import delta_variant.expression.sql
+
+    pa.array([0])
+    return dv
+
+
 def duckdb_connection() -> Session:
     import duckdb
 

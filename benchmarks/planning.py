@@ -23,9 +23,7 @@ Load = Callable[[], int]
 
 
 def ours(work: str, target: Path) -> Load:
-    # The parser of SQL is imported when it is first used.
-    import delta_variant as dv
-    import delta_variant.expression.sql
+    dv = engines.ours()
     from delta_variant.read import Query, plan_files
 
     def plan() -> int:

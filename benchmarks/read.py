@@ -26,11 +26,9 @@ Query = Callable[[], int]
 
 
 def ours(target: Path) -> dict[str, Query]:
-    # The parser of SQL is imported when it is first used.
     import pyarrow.compute as pc
 
-    import delta_variant as dv
-    import delta_variant.expression.sql
+    dv = engines.ours()
 
     def count() -> int:
         batches = dv.read_table(str(target), columns=[], where="event:x::bigint > 900000")

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import engines
 from measure import measure, report, size_of
 
 # Returns a number of rows or files, so that engines can be compared.
@@ -22,9 +23,7 @@ DELETED = "id % 100 = 7"
 
 
 def ours(work: str, target: Path) -> Rewrite:
-    # The parser of SQL is imported when it is first used.
-    import delta_variant as dv
-    import delta_variant.expression.sql
+    dv = engines.ours()
 
     return {
         "delete": lambda: dv.delete(target, DELETED).rows_deleted,

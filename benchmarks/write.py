@@ -29,7 +29,7 @@ def ours_unshredded(source: Path, target: Path) -> Work:
 
 
 def _ours(source: Path, target: Path, shredding: Literal["infer"] | None) -> Work:
-    import delta_variant as dv
+    dv = engines.ours()
 
     def work() -> None:
         dv.write_table(str(target), dv.read_json_lines(str(source), column="event"), shredding=shredding)
