@@ -6,7 +6,7 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPResponse
@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from threading import Lock, Thread
 from typing import Any, Literal, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 Kind: TypeAlias = Literal["slow_down", "error", "conflict", "reset", "lost", "cut", "slow"]
 """What happens to a request.
@@ -23,6 +23,9 @@ Kind: TypeAlias = Literal["slow_down", "error", "conflict", "reset", "lost", "cu
 request. `reset` is a connection that ends before the server sees it, `lost` one that ends behind the server's
 answer. `cut` is half of an answer, `slow` one that comes in pieces.
 """
+
+Translate: TypeAlias = Callable[[str, dict[str, str]], tuple[str, dict[str, str]]]
+"""Makes the target and the headers of a request what the server behind the proxy understands."""
 
 KINDS: tuple[Kind, ...] = ("slow_down", "error", "reset", "lost", "cut", "slow")
 
@@ -108,6 +111,7 @@ class Proxy:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     upstream: str
+    translate: Translate
     proxy: Proxy
 
     def _serve(self) -> None:
@@ -116,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer_to(body)
 
     def _answer_to(self, body: bytes) -> None:
-        kind = self.proxy.fault(self.command, self.path)
+        kind = self.proxy.fault(self.command, unquote(self.path))
         if kind == "reset":
             self._hang_up()
         elif kind in _ANSWERS:
@@ -142,7 +146,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _pass_on(self, body: bytes, kind: Kind | None) -> None:
         connection = HTTPConnection(self.upstream, timeout=60)
         try:
-            connection.request(self.command, self.path, body, dict(self.headers))
+            target, headers = self.translate(self.path, dict(self.headers))
+            connection.request(self.command, target, body, headers)
             response = connection.getresponse()
             data = response.read()
         finally:
@@ -199,10 +204,15 @@ class _Server(ThreadingHTTPServer):
         pass
 
 
+def _unchanged(target: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+    return target, headers
+
+
 @contextmanager
-def proxy_to(url: str) -> Iterator[Proxy]:
+def proxy_to(url: str, translate: Translate = _unchanged) -> Iterator[Proxy]:
     """Run a proxy in front of the server at `url`."""
-    handler = type("Handler", (_Handler,), {"upstream": urlsplit(url).netloc})
+    members = {"upstream": urlsplit(url).netloc, "translate": staticmethod(translate)}
+    handler = type("Handler", (_Handler,), members)
     server = _Server(("127.0.0.1", 0), handler)
     handler.proxy = proxy = Proxy(f"http://127.0.0.1:{server.server_port}")  # type: ignore[attr-defined]
     Thread(target=server.serve_forever, daemon=True).start()

@@ -1,0 +1,104 @@
+"""Tables on Google Cloud Storage, whose XML API is that of S3 but for the names of headers.
+
+A proxy gives them the names that the S3 server knows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+from buckets import Bucket
+from deltalake import DeltaTable
+from proxy import Fault, Proxy, proxy_to
+
+import delta_variant as dv
+from delta_variant.errors import CommitConflictError
+
+SIGNED = (
+    "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+)
+
+
+def as_s3(target: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """Return a request of GCS as S3 has it."""
+    path, *query = target.split("?", 1)
+    headers = {name.lower(): value for name, value in headers.items()} | {"authorization": SIGNED}
+    generation = headers.pop("x-goog-if-generation-match", None)
+    if generation is not None:
+        assert generation == "0", "S3 knows no generations"
+        headers["if-none-match"] = "*"
+    _, bucket, *key = path.split("/", 2)
+    return "?".join(["/".join(["", unquote(bucket), *key]), *query]), headers
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table on GCS, the storage options that lead to it, and the proxy that they lead to."""
+
+    uri: str
+    options: dict[str, str]
+    proxy: Proxy
+
+    def rows(self) -> list[tuple[int, int]]:
+        columns = {"id": "id", "n": "event:n::bigint"}
+        found = dv.read_table(self.uri, columns=columns, storage_options=self.options).read_all()
+        return sorted((row["id"], row["n"]) for row in found.to_pylist())
+
+
+@pytest.fixture
+def table(bucket: Bucket) -> Iterator[Table]:
+    with proxy_to(bucket.endpoint, as_s3) as proxy:
+        account = {"gcs_base_url": proxy.url, "disable_oauth": True}
+        account |= dict.fromkeys(["client_email", "private_key", "private_key_id"], "")
+        options = {"google_service_account_key": json.dumps(account), "allow_http": "true"}
+        yield Table(f"gs://{bucket.name}/table", options, proxy)
+
+
+def events(*ids: int) -> pa.Table:
+    texts = [json.dumps({"n": row * 10}) for row in ids]
+    return pa.table({"id": pa.array(ids, pa.int64()), "event": pa.array(texts, pa.json_())})
+
+
+def test_a_table_lives_on_gcs_through_every_operation(table: Table):
+    options = {"storage_options": table.options}
+    dv.write_table(table.uri, events(1, 2), **options)
+    dv.write_table(table.uri, events(3, 4), mode="append", **options)
+    dv.update(table.uri, {"event:n": "7"}, "id = 1", **options)
+    dv.delete(table.uri, "id = 2", **options)
+    merge = dv.merge(table.uri, events(4, 5), "target.id = source.id", **options)
+    merge.when_matched_delete().when_not_matched_insert_all().execute()
+    assert dv.optimize(table.uri, sort_by="id", **options).files_before == 3
+    assert table.rows() == [(1, 7), (3, 30), (5, 50)]
+    assert not dv.audit_table(table.uri, data=True, **options).findings
+    removed = dv.vacuum(table.uri, 0, dry_run=False, enforce_retention_duration=False, **options).files
+    assert len(removed) == 6
+    assert table.rows() == [(1, 7), (3, 30), (5, 50)]
+    assert DeltaTable(table.uri, storage_options=table.options).version() == 7
+
+
+def test_of_two_commits_of_a_version_on_gcs_one_goes_behind_the_other(table: Table):
+    options = {"storage_options": table.options}
+    dv.write_table(table.uri, events(1, 2), **options)
+    merges = [dv.merge(table.uri, events(3), "target.id = source.id", **options) for _ in range(2)]
+    dv.write_table(table.uri, events(9), mode="append", **options)
+    first, second = (merge.when_not_matched_insert_all() for merge in merges)
+    first.execute()
+    with pytest.raises(CommitConflictError):
+        second.execute()
+    assert table.rows() == [(1, 10), (2, 20), (3, 30), (9, 90)]
+
+
+def test_a_commit_whose_answer_is_lost_on_gcs_is_found(table: Table):
+    options = {"storage_options": table.options}
+    dv.write_table(table.uri, events(1), **options)
+    fault = Fault("lost", "PUT", "_delta_log")
+    table.proxy.faults.append(fault)
+    result = dv.write_table(table.uri, events(2), mode="append", **options)
+    assert (result.version, fault.times) == (1, 0)
+    assert table.rows() == [(1, 10), (2, 20)]
+    assert [entry.version for entry in dv.history(table.uri, **options)] == [1, 0]
