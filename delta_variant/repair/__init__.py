@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version as installed_version
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +13,7 @@ from ..errors import DeltaVariantError, InvalidStatisticsError
 from ..snapshot import Snapshot
 from ..stats import FileStatistics
 from ..store import TableLocation
+from ..table_files import engine_info, now
 from .computing import TableStatistics
 from .judging import reasons_to_repair
 
@@ -150,8 +149,8 @@ def _commit(snapshot: Snapshot, adds: Mapping[str, Mapping[str, Any]], repair: R
         recommitted,
         operation=OPERATION,
         operation_metrics={"numFiles": len(recommitted)},
-        clock=lambda: time.time_ns() // 1_000_000,
-        engine_info=f"delta-variant/{installed_version('delta-variant')}",
+        clock=now,
+        engine_info=engine_info(),
         txn_id=str(uuid4()),
     )
 

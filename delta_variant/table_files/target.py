@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import version
 from uuid import uuid4
 
 from delta_variant import features, properties, schema
@@ -100,4 +99,7 @@ def now() -> int:
 @cache
 def engine_info() -> str:
     """Return what `commitInfo` says of who wrote."""
+    # Only what writes needs it, and its import takes a while.
+    from importlib.metadata import version
+
     return f"delta-variant/{version('delta-variant')}"
