@@ -22,7 +22,7 @@ from .column_mapping import (
     physical_name,
     physical_schema,
 )
-from .conforming import conform, without_views
+from .conforming import conform
 from .indexed_columns import stats_columns
 from .json_text import parse, to_json
 from .merging import merge
@@ -77,5 +77,4 @@ __all__ = [
     "variant_field",
     "widened",
     "widenings",
-    "without_views",
 ]

@@ -12,7 +12,7 @@ from ..data_types import VARIANT, ArrayType, DataType, MapType, StructField, Str
 from ..errors import SchemaError
 from .arrow import VARIANT_STORAGE, to_arrow_type, variant_field
 
-__all__ = ["conform", "without_views"]
+__all__ = ["conform"]
 
 # The stubs of pyarrow do not narrow an array by the predicates of pyarrow.types.
 Array: TypeAlias = Any
@@ -124,13 +124,6 @@ def _conform_list(array: Array, data_type: ArrayType, path: tuple[str, ...]) -> 
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
     list_type = pa.list_(_arrow_field(element, values))
     return pa.ListArray.from_arrays(offsets, values, type=list_type, mask=array.is_null())
-
-
-def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return `batch` with large text and bytes for columns of views, whose slices do not tell their size."""
-    arrays = [_without_view(array) for array in batch.columns]
-    fields = [field.with_type(array.type) for field, array in zip(batch.schema, arrays, strict=True)]
-    return pa.record_batch(arrays, schema=pa.schema(fields))
 
 
 def _without_view(array: Array) -> Array:

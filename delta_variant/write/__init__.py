@@ -61,8 +61,8 @@ __all__ = [
     "write_table",
 ]
 
-BATCH_BYTES = 512 << 20
-"""How large a batch is written whole: the columns of larger ones may not fit Arrow's types of a table."""
+BATCH_BYTES = 64 << 20
+"""How much of a batch is written at a time: files end between, and text has offsets of 32 bits in a table."""
 
 
 def write_table(
@@ -174,21 +174,9 @@ class _Source:
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a batch in parts that fit arrays whose offsets have 32 bits."""
-    if batch.nbytes > BATCH_BYTES:
-        yield from _halves(schema.without_views(batch))
-    else:
-        yield batch
-
-
-def _halves(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    # A slice has all of its dictionaries.
-    if batch.num_rows > 1 and batch.nbytes - batch.slice(0, 0).nbytes > BATCH_BYTES:
-        half = batch.num_rows // 2
-        yield from _halves(batch.slice(0, half))
-        yield from _halves(batch.slice(half))
-    else:
-        yield batch
+    """Yield the rows of a batch in parts of about `BATCH_BYTES`."""
+    rows = max(1, batch.num_rows * BATCH_BYTES // max(batch.nbytes, BATCH_BYTES))
+    yield from (batch.slice(first, rows) for first in range(0, max(1, batch.num_rows), rows))
 
 
 def _names_of_variants(arrow_schema: pa.Schema, variant_columns: Sequence[str]) -> tuple[str, ...]:
