@@ -628,6 +628,11 @@ def test_decimal_arithmetic_beyond_38_digits_is_refused():
         ("s::decimal(4,1)", {"s": ["1.25", "1e2"]}, [Decimal("1.3"), Decimal("100.0")]),
         # Where Arrow's own division by more than 10^9 is wrong.
         ("s::decimal(22,2)", {"s": ["9223372036854775807", "0.125"]}, [Decimal(2**63 - 1), Decimal("0.13")]),
+        ("s::decimal(10,2)", {"s": ["-2E-38285", "1e-9999999"]}, [Decimal("0.00")] * 2),
+        ("s::decimal(10,2)", {"s": [f"1e-{'9' * 5000}", f"0e{'9' * 30}"]}, [Decimal("0.00")] * 2),
+        ("s::decimal(10,2)", {"s": [f"0.{'0' * 3000}25e3000"]}, [Decimal("0.25")]),
+        ("s::decimal(12,3)", {"s": [f"540.4504{'0' * 70}1"]}, [Decimal("540.450")]),
+        ("try_cast(s as decimal(5,2))", {"s": ["1e99999999999999999999", "1e3", "1e2"]}, [None, None, 100]),
         ("fine::decimal(20,0)", {"fine": [Decimal("18446744073709551615.5")]}, [Decimal(2**64)]),
         ("finest::bigint", {"finest": [Decimal("4294967295.999999999999999999")]}, [2**32 - 1]),
         ("s::date", {"s": ["2026-01-31"]}, [datetime.date(2026, 1, 31)]),

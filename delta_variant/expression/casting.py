@@ -7,6 +7,7 @@ without a rule is refused rather than guessed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
@@ -29,6 +30,7 @@ NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 # By more digits than these, Arrow divides some decimals wrongly: 2^32 - 2 is what it makes of 2^32 - 0.5.
 ARROW_DIGITS = 9
+ARROW_TEXT = 64
 EXACT = Context(prec=76)
 
 # The text that each kind is read from, whole and after trimming.
@@ -147,13 +149,30 @@ def _string_to_integer(values: Array, target: Any) -> Array:
 
 
 def _string_to_decimal(values: Array, target: Any) -> Array:
-    try:
-        exact = pc.cast(values, pa.decimal256(76, target.scale))
-    except pa.ArrowInvalid:
-        # Arrow does not round, and one value with more digits is enough.
-        decimals = [None if text is None else Decimal(text) for text in values.to_pylist()]
-        exact = _shortened(decimals, target.scale, ROUND_HALF_UP)
-    return pc.cast(exact, target)
+    return pc.cast(_exact(values, target.scale), target)
+
+
+def _exact(texts: Array, scale: int) -> Array:
+    # Arrow gives other numbers for long text, and reads beyond its powers of ten for some exponents.
+    is_long = pc.greater(pc.binary_length(texts), pa.scalar(ARROW_TEXT, pa.int32()))
+    is_hard = pc.or_(is_long, pc.match_substring(texts, "e", ignore_case=True))
+    if not pc.any(is_hard).as_py():
+        # It does not round, and one value with more digits is enough.
+        with suppress(pa.ArrowInvalid):
+            return pc.cast(texts, pa.decimal256(76, scale))
+    decimals = [None if text is None else _decimal(text) for text in texts.to_pylist()]
+    return _shortened(decimals, scale, ROUND_HALF_UP)
+
+
+def _decimal(text: str) -> Decimal:
+    """Return the number in a text, or one that is as much too large or too small for any decimal."""
+    mantissa, _, exponent = text.lower().partition("e")
+    sign, digits, behind_point = Decimal(mantissa).as_tuple()
+    assert isinstance(behind_point, int)
+    far = len(text) + 2 * EXACT.prec
+    magnitude = exponent.lstrip("+-0")
+    power = min(int(magnitude or 0), far) if len(magnitude) < 10 else far
+    return Decimal((sign, digits, behind_point + (-power if exponent.startswith("-") else power)))
 
 
 def _string_to_boolean(values: Array, target: Any) -> Array:
