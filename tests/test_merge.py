@@ -16,8 +16,10 @@ import delta_variant as dv
 from delta_variant import log
 from delta_variant.errors import (
     CommitConflictError,
+    ConstraintViolationError,
     ExpressionError,
     MergeAmbiguityError,
+    SchemaError,
     UnsupportedFeatureError,
 )
 
@@ -202,6 +204,19 @@ def test_a_source_that_arrow_cannot_hold_as_one_batch_is_refused(table: str):
     half = pa.record_batch({"id": pa.repeat(1, 1100), "text": pa.repeat("x" * 1_000_000, 1100)})
     with pytest.raises(ValueError, match="2 GiB: merge it in parts"):
         dv.merge(table, pa.Table.from_batches([half, half]), "target.id = source.id")
+
+
+@pytest.mark.parametrize("arrow_type", [pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")], ids=str)
+def test_years_that_python_does_not_know_are_matched_and_shown(tmp_path: Path, arrow_type: pa.DataType):
+    days: Any = pa.array([2_932_897, 20_000], pa.int32()).cast(pa.date32()).cast(arrow_type)
+    dv.write_table(tmp_path, pa.table({"id": [1, 2], "day": days}))
+    with pytest.raises(ConstraintViolationError, match="day = 10000-01-01"):
+        dv.add_constraint(tmp_path, "known", "day < '2030-01-01'")
+    merge = dv.merge(tmp_path, pa.table({"key": days[:1]}), "day = key")
+    assert merge.when_matched_delete().execute().rows_deleted == 1
+    assert dv.read_table(tmp_path).read_all()["id"].to_pylist() == [2]
+    with pytest.raises(SchemaError, match=r"partition column day .* years 1 to 9999"):
+        dv.write_table(tmp_path / "by day", pa.table({"id": [1, 2], "day": days}), partition_by=["day"])
 
 
 def test_an_append_only_table_takes_inserts_alone(tmp_path: Path):

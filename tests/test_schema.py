@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_variant import schema
-from delta_variant.errors import MalformedLogError, SchemaError
+from delta_variant.errors import MalformedLogError, SchemaError, UnsupportedFeatureError
 from delta_variant.schema import VARIANT, ArrayType, MapType, PrimitiveType, StructField, StructType
 
 LONG, INTEGER, STRING, BINARY = (PrimitiveType(name) for name in ("long", "integer", "string", "binary"))
@@ -647,6 +647,8 @@ def test_a_partition_value_has_the_string_of_the_protocol_and_comes_back(name, v
         ("timestamp_ntz", "2024-01-02T03:04:05.123456", datetime(2024, 1, 2, 3, 4, 5, 123_456)),
         ("boolean", "TRUE", True),
         ("double", "1.0E10", 1e10),
+        ("decimal(5,2)", "-1.5000", Decimal("-1.5")),
+        ("decimal(5,2)", "0e99", Decimal(0)),
         ("string", " ", " "),
     ],
 )
@@ -678,12 +680,27 @@ def test_null_and_the_empty_string_are_the_same_partition_value(name):
         ("boolean", "1"),
         ("timestamp", "noon"),
         ("decimal(5,2)", "a"),
+        ("decimal(5,2)", "NaN"),
+        ("decimal(5,2)", "1.234"),
+        ("decimal(5,2)", "1234"),
+        ("decimal(5,2)", "1e-99999999"),
+        ("byte", "300"),
+        ("long", "99999999999999999999"),
+        ("long", "1_000"),
+        ("long", "٣"),
+        ("double", "1_0"),
         ("variant", "1"),
     ],
 )
 def test_a_partition_value_that_is_none_of_its_type_is_refused(name, text):
     with pytest.raises(MalformedLogError, match="partition value"):
         schema.partition_value_from_string(text, PrimitiveType(name))
+
+
+@pytest.mark.parametrize("text", ["+10000-01-01", "0000-12-31"])
+def test_a_year_that_python_does_not_know_is_no_partition_value_here(text):
+    with pytest.raises(UnsupportedFeatureError, match="years 1 to 9999"):
+        schema.partition_value_from_string(text, PrimitiveType("date"))
 
 
 def test_bytes_without_a_string_cannot_be_a_partition_value():

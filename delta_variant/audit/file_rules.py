@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
 from .. import properties, schema
-from ..errors import DeltaVariantError, MalformedLogError
+from ..errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureError
 from .findings import Fault, Rule
 from .subjects import ColumnSubject, FileSubject
 
@@ -47,7 +48,8 @@ def _partition_values(subject: FileSubject) -> Iterator[Fault]:
         yield Fault(f"partitionValues names {name!r}, which is no partition column")
     for name in sorted(set(values) & set(wanted)):
         try:
-            schema.partition_value_from_string(values[name], wanted[name].type)
+            with suppress(UnsupportedFeatureError):
+                schema.partition_value_from_string(values[name], wanted[name].type)
         except MalformedLogError as error:
             yield Fault(f"{error}, of the partition column {wanted[name].name}")
 

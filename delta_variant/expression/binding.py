@@ -303,7 +303,7 @@ def _calculate_decimals(function: str, arguments: list[Expression]) -> Expressio
 def _exact_operand(operand: Expression) -> Expression:
     """Return `operand` as a decimal: a whole literal with its own digits, a column with those of its type."""
     arrow_type = output_type(operand)
-    if isinstance(operand, Literal) and isinstance(operand.value.as_py(), int):
+    if isinstance(operand, Literal) and kind_of(operand.value.type) == "integer" and operand.value.is_valid:
         return _cast(operand, pa.decimal128(len(str(abs(operand.value.as_py()))), 0))
     if arrow_type is None or pa.types.is_null(arrow_type):
         return _cast(operand, pa.decimal128(1, 0))
@@ -354,7 +354,7 @@ def _literals_fit(arguments: list[Expression], target: pa.DataType) -> bool:
 
 
 def _holds(target: pa.DataType, value: pa.Scalar[Any]) -> bool:
-    if value.as_py() is None:
+    if not value.is_valid:
         return True
     if kind_of(value.type) not in ("integer", "decimal"):
         return False

@@ -162,7 +162,7 @@ def _in(value: Values, *options: Values) -> Values:
     # Arrow's set lookup tells 0.0 from -0.0.
     if kind_of(value.type) == "floating" or not all(isinstance(option, pa.Scalar) for option in options):
         return _chain("or_kleene")(*(_ordered("equal")(value, option) for option in options))
-    known = pa.array([option.as_py() for option in options if option.is_valid], value.type)
+    known: Array = pa.array([option for option in options if option.is_valid], value.type)
     found = call_kernel("is_in", value, options=pc.SetLookupOptions(known, skip_nulls=True))
     unknown = pa.scalar(None, pa.bool_())
     if len(known) < len(options):

@@ -213,7 +213,11 @@ def _path_text(path: tuple[str | int, ...]) -> str:
 
 
 def _literal_text(value: pa.Scalar[Any]) -> str:
-    content = value.as_py()
+    try:
+        content = value.as_py()
+    except (OverflowError, ValueError):
+        # Python knows the years 1 to 9999.
+        return str(value.cast(pa.string()))
     if content is None or isinstance(content, bool):
         return str(content).replace("None", "null").lower()
     return repr(content) if isinstance(content, str) else str(content)

@@ -19,7 +19,13 @@ from pyarrow import types
 
 from .. import shredding, stats, variant
 from ..data_types import DataType, PrimitiveType
-from ..errors import InvalidStatisticsError, MalformedLogError, MalformedVariantError, ShreddingError
+from ..errors import (
+    InvalidStatisticsError,
+    MalformedLogError,
+    MalformedVariantError,
+    ShreddingError,
+    UnsupportedFeatureError,
+)
 from ..schema import partition_value_from_string, to_arrow_type
 
 __all__ = ["from_text", "statistics_type", "to_text"]
@@ -151,7 +157,7 @@ def _read_timestamp(value: Any, arrow_type: Any) -> Any:
     name = "timestamp" if arrow_type.tz else "timestamp_ntz"
     try:
         return partition_value_from_string(value, PrimitiveType(name)) if isinstance(value, str) else None
-    except MalformedLogError:
+    except (MalformedLogError, UnsupportedFeatureError):
         return None
 
 

@@ -6,18 +6,23 @@ import math
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import Context, Decimal
+from functools import partial
 from typing import Any
 
 from ..data_types import DataType, PrimitiveType, decimal_of, describe
-from ..errors import MalformedLogError, SchemaError
+from ..errors import MalformedLogError, SchemaError, UnsupportedFeatureError
 
 __all__ = ["partition_value_from_string", "partition_value_to_string"]
 
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+WORDS = re.compile(r"[+-]?inf(inity)?|nan", re.ASCII | re.IGNORECASE)
 TIMESTAMP = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?)?(Z|[+-]\d\d:\d\d)?", re.ASCII
+    r"([+-]?\d{4,6})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?)?(Z|[+-]\d\d:\d\d)?",
+    re.ASCII,
 )
 BOOLEANS = {"true": True, "false": False}
+LONGEST_DECIMAL = Context(prec=76)
 
 
 def partition_value_to_string(value: object, data_type: DataType) -> str | None:
@@ -38,11 +43,12 @@ def partition_value_from_string(text: str | None, data_type: DataType) -> Any:
     """Return the Python value of a partition value; null and `""` are None.
 
     Timestamps are read in both forms; one without a zone is taken as UTC. `MalformedLogError` for text that
-    is no value of its type.
+    is no value of its type, `UnsupportedFeatureError` for a moment that Python has no value for.
     """
     if text is None or text == "":
         return None
-    read = READERS.get(_kind(data_type))
+    digits = decimal_of(data_type)
+    read = partial(_read_decimal, digits=digits) if digits else READERS.get(_kind(data_type))
     if read is None:
         raise MalformedLogError(f"a partition value cannot be {describe(data_type)}")
     try:
@@ -84,6 +90,38 @@ def _write_timestamp_ntz(value: Any) -> str:
     return str(value.isoformat(sep=" ", timespec="microseconds" if value.microsecond else "seconds"))
 
 
+def _read_integer(bits: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        value = int(_number(text))
+        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+            raise ValueError(text)
+        return value
+
+    return read
+
+
+def _read_floating(text: str) -> float:
+    return float(text if WORDS.fullmatch(text) else _number(text))
+
+
+def _read_decimal(text: str, digits: tuple[int, int]) -> Decimal:
+    precision, scale = digits
+    value = Decimal(_number(text))
+    if value and value.adjusted() >= precision - scale:
+        raise ValueError(text)
+    exact = (value or Decimal(0)).quantize(Decimal(1).scaleb(-scale), context=LONGEST_DECIMAL)
+    if exact != value:
+        raise ValueError(text)
+    return exact
+
+
+def _number(text: str) -> str:
+    """Return text that Java takes for a number, too: Python has other digits, and `_` between them."""
+    if NUMBER.fullmatch(text) is None:
+        raise ValueError(text)
+    return text
+
+
 def _read_date(text: str) -> date:
     return _read_moment(text)[0].date()
 
@@ -103,6 +141,10 @@ def _read_moment(text: str) -> tuple[datetime, str]:
     if found is None:
         raise ValueError(text)
     year, month, day, hour, minute, second, fraction, zone = found.groups()
+    if not 0 < int(year) < 10_000:
+        raise UnsupportedFeatureError(
+            f"the partition value {text!r} is outside of the years 1 to 9999, which this version reads"
+        )
     microsecond = int((fraction or "").ljust(6, "0"))
     moment = datetime(
         int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), microsecond
@@ -127,13 +169,12 @@ WRITERS: dict[str, Callable[[Any], str]] = {
 }
 READERS: dict[str, Callable[[str], Any]] = {
     "string": str,
-    "byte": int,
-    "short": int,
-    "integer": int,
-    "long": int,
-    "float": float,
-    "double": float,
-    "decimal": Decimal,
+    "byte": _read_integer(8),
+    "short": _read_integer(16),
+    "integer": _read_integer(32),
+    "long": _read_integer(64),
+    "float": _read_floating,
+    "double": _read_floating,
     "boolean": lambda text: BOOLEANS[text.lower()],
     "binary": str.encode,
     "date": _read_date,

@@ -172,8 +172,7 @@ def _comparison(function: str, arguments: tuple[Expression, ...], negated: bool)
 
 
 def _is_nan(value: pa.Scalar[Any]) -> bool:
-    content = value.as_py()
-    return bool(content != content)
+    return kind_of(value.type) == "floating" and value.as_py() != value.as_py()
 
 
 def _null_test(operand: Expression, *, is_null: bool) -> Condition:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from delta_variant import features, properties, schema, stats
 from delta_variant.data_types import DataType, StructField, StructType
-from delta_variant.errors import CastError, ExpressionError, MalformedLogError
+from delta_variant.errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
 from delta_variant.expression import Expression, cast_values, filter_mask, inputs, kind_of
 from delta_variant.jsonpath import normalize
 from delta_variant.snapshot import Snapshot
@@ -185,7 +185,7 @@ def partition_test(snapshot: Snapshot) -> Callable[[Expression], Array]:
 def partition_matches(snapshot: Snapshot, expression: Expression) -> Array:
     """Return, without nulls, in which files an expression over partition columns is true.
 
-    Raises CastError and MalformedLogError where it cannot be evaluated.
+    Raises CastError, MalformedLogError and UnsupportedFeatureError where it cannot be evaluated.
     """
     return _Partitions(snapshot).matches(expression)
 
@@ -197,7 +197,7 @@ class _Partitions:
     def test(self, expression: Expression) -> Array:
         try:
             return self.matches(expression)
-        except (CastError, ExpressionError, MalformedLogError):
+        except (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError):
             return pa.repeat(pa.scalar(True), self.snapshot.num_files)
 
     def matches(self, expression: Expression) -> Array:

@@ -280,8 +280,11 @@ def _evaluated(value: Expression, readable: pa.RecordBatch, what: str) -> Array:
 
 def _shown(readable: pa.RecordBatch, source: Input, row: int) -> str:
     one: Array = readable.column(expression.input_name(source)).slice(row, 1)
+    if pa.types.is_temporal(one.type):
+        # Python knows the years 1 to 9999.
+        one = one.cast(pa.string())
     value = variant.to_json(one)[0].as_py() if source.type is None else one[0].as_py()
-    is_text = isinstance(value, str) and source.type is not None
+    is_text = source.type is not None and pa.types.is_string(source.type)
     text = "NULL" if value is None else repr(value) if is_text else str(value)
     shortened = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
     return f"{expression.describe(source)} = {shortened}"

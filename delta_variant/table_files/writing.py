@@ -25,7 +25,7 @@ from delta_variant.data_types import (
     StructType,
     primitives_of,
 )
-from delta_variant.errors import MalformedVariantError, StoreError
+from delta_variant.errors import MalformedVariantError, SchemaError, StoreError
 from delta_variant.json_lines import Origin
 from delta_variant.store import Store, delete
 
@@ -216,9 +216,13 @@ class PartitionedWriter:
     def _encoded(self, batch: pa.RecordBatch, name: str) -> tuple[Any, list[str | None]]:
         column: Any = batch.column(name).dictionary_encode(null_encoding="encode")
         field = next(field for field in self._target.columns.fields if field.name == name)
-        texts = [
-            schema.partition_value_to_string(value, field.type) for value in column.dictionary.to_pylist()
-        ]
+        try:
+            values = column.dictionary.to_pylist()
+        except (OverflowError, ValueError) as error:
+            raise SchemaError(
+                f"the partition column {name} has a moment outside of the years 1 to 9999: {error}"
+            ) from error
+        texts = [schema.partition_value_to_string(value, field.type) for value in values]
         return column.indices.cast(pa.int64()), texts
 
     def _series(self, values: tuple[str | None, ...]) -> FileSeries[Rows]:
