@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from .errors import ExpressionError, InvalidStatisticsError
 
-__all__ = ["normalize", "parse", "parse_path"]
+__all__ = ["MAX_INDEX", "normalize", "parse", "parse_path"]
 
 MAX_INDEX = 2**31 - 1
 STEP = re.compile(

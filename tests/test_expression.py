@@ -141,13 +141,18 @@ def test_a_second_cast_applies_to_the_extracted_value():
     assert output_type(expression) == pa.string()
 
 
+EMPTY_STEPS = ("event:a..b", "event:a.", "event:", "event:a[]", "event:a[].b", "event: = 3", "event:a. = 3")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("event:a[*]", r"a step of a Variant path"),
-        ("event:a[-1]", r"a step of a Variant path"),
+        ("event:a[*]", r"no step of a Variant path"),
+        ("event:a[-1]", r"\[-1\] is no step of a Variant path"),
+        ("event:a[1.5]", r"\[1\.5\] is no step of a Variant path"),
+        ("event:a[2147483648]", r"from 0 to 2147483647"),
         ("event:a[b]", r"brackets are steps"),
-        ("event:a..b", r"empty step between two dots"),
+        *((text, r"has an empty step") for text in EMPTY_STEPS),
         ("event:a.*", r"not understood"),
         ("event:$.a", r"not understood"),
         ("a -> 'b'", r"not supported"),

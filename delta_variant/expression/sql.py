@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
@@ -15,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from delta_variant.errors import ExpressionError
-from delta_variant.jsonpath import parse_path
+from delta_variant.jsonpath import MAX_INDEX, parse_path
 
 from .tree import Call, Cast, Expression, Literal, Name, Path
 from .types import MAX_PRECISION, SIMPLE_TYPES
@@ -24,6 +25,8 @@ MAX_DEPTH = 100
 MAX_SHOWN = 80
 TYPE_TOKENS = Databricks.Parser.TYPE_TOKENS
 CAST_TOKENS = (TokenType.DCOLON, TokenType.QDCOLON)
+STEP_TOKENS = (TokenType.COLON, TokenType.DOT)
+NAME_TOKENS = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.L_BRACKET)
 SUPPORTED = (
     "supported are columns, Variant paths (event:user.id), literals, casts (::, cast, try_cast), "
     "comparisons, between, in, like, is null, and/or/not, + - * / %, coalesce, length, year, month, day, "
@@ -96,17 +99,26 @@ def _check_tokens(text: str) -> None:
     """Refuse what sqlglot reads, but otherwise than Spark."""
     tokens = Dialect().tokenize(text)
     kinds = [token.token_type for token in tokens]
-    # `event:a..b` is read as `event:a.b`.
-    if (TokenType.DOT, TokenType.DOT) in pairwise(kinds):
-        raise ExpressionError(
-            f"{_shorten(text)!r} has an empty step between two dots: write [''] for an empty name"
-        )
+    # `event:a..b` is read as `event:a.b`, and `event:a.`, `event:a[]` and `event:` as if it ended before.
+    if any(_is_empty_step(*pair) for pair in pairwise([*tokens, None])):
+        raise ExpressionError(f"{_shorten(text)!r} has an empty step: write [''] for an empty name")
     # `date '2026-01-01'::string` is read as a date.
     for before, literal, after in zip(kinds, kinds[1:], kinds[2:], strict=False):
         if before in TYPE_TOKENS and literal is TokenType.STRING and after in CAST_TOKENS:
             raise ExpressionError(
                 f"{_shorten(text)!r} casts a typed literal: put parentheses around the literal"
             )
+
+
+def _is_empty_step(token: Any, following: Any) -> bool:
+    if token.token_type is TokenType.L_BRACKET:
+        return following is not None and following.token_type is TokenType.R_BRACKET
+    if token.token_type not in STEP_TOKENS:
+        return False
+    if following is None:
+        return True
+    # A word of SQL is a name, too.
+    return following.token_type not in NAME_TOKENS and re.match(r"\w", following.text) is None
 
 
 def _check_depth(root: Any, text: str) -> None:
@@ -156,18 +168,18 @@ def _identifiers(node: Any) -> list[Any]:
 def _path(node: Any) -> Expression:
     if not node.args.get("variant_extract"):
         _refuse(node)
-    steps = [
-        _step(step, node) for step in node.expression.expressions if not isinstance(step, exp.JSONPathRoot)
-    ]
+    steps = [_step(step) for step in node.expression.expressions if not isinstance(step, exp.JSONPathRoot)]
     return _extend(_convert(node.this), tuple(steps), node)
 
 
-def _step(step: Any, node: Any) -> str | int:
+def _step(step: Any) -> str | int:
     if isinstance(step, exp.JSONPathKey) and isinstance(step.this, str):
         return step.this
-    if isinstance(step, exp.JSONPathSubscript) and isinstance(step.this, int) and step.this >= 0:
+    if isinstance(step, exp.JSONPathSubscript) and isinstance(step.this, int) and 0 <= step.this <= MAX_INDEX:
         return step.this
-    _refuse(node, "a step of a Variant path is a name, ['name'] or [index] counted from 0")
+    raise ExpressionError(
+        f"[{step.this}] is no step of a Variant path: a name is, ['name'], or [index] from 0 to {MAX_INDEX}"
+    )
 
 
 def _extend(operand: Expression, steps: tuple[str | int, ...], node: Any) -> Expression:
