@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from . import _native
+from .errors import ShreddingError
 from .variant import ArrowArray, Numeric, OnConflict, to_arrow_array
 
 __all__ = ["ShreddingSchema", "infer_shredding_schema", "shred", "unshred"]
@@ -42,6 +43,7 @@ class ShreddingSchema:
     def from_arrow(cls, form: pa.DataType | pa.Field[Any]) -> ShreddingSchema:
         """Return the schema of an Arrow form; raises ShreddingError for a type that cannot be shredded."""
         field = form if isinstance(form, pa.Field) else pa.field("typed_value", form)
+        _check_names(field.type)
         return cls(_native.check_shredding_schema(field))
 
     @classmethod
@@ -79,6 +81,14 @@ def _arrow_type(spec: Spec) -> pa.DataType:
         return pa.struct([pa.field(name, _arrow_type(part)) for name, part in spec.items()])
     (element,) = spec
     return pa.list_(_arrow_type(element))
+
+
+def _check_names(arrow_type: Any) -> None:
+    """Raise ShreddingError for a name that would end early where it crosses to the kernel."""
+    for part in (arrow_type.field(index) for index in range(arrow_type.num_fields)):
+        if "\0" in part.name:
+            raise ShreddingError(f"the field {part.name!r} cannot be shredded: its name has a NUL character")
+        _check_names(part.type)
 
 
 def shred(variants: ArrowArray, schema: ShreddingSchema, *, numeric: Numeric = "value") -> pa.StructArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import Encoded, meanings, shredding_schemas, variant_array, variants
 
+import delta_variant as dv
 from delta_variant import ShreddingSchema, infer_shredding_schema, parse_json, shred, to_json, unshred
 from delta_variant.errors import ShreddingError
 
@@ -172,3 +174,14 @@ def test_what_is_inferred_is_a_schema_that_shreds(rows: list[Encoded], spark_com
     shredded = shred(array, schema)
     assert meanings(unshred(shredded)) == [row.meaning for row in rows]
     assert to_json(shredded).equals(to_json(unshred(shredded)))
+
+
+def test_a_name_with_a_nul_character_is_never_a_column(tmp_path: Path):
+    texts = pa.array(['{"a\\u0000b":1,"c":2}'] * 3)
+    inferred = infer_shredding_schema(texts)
+    assert inferred == ShreddingSchema.of({"c": pa.int64()})
+    dv.write_table(tmp_path, pa.table({"event": texts}), variant_columns=["event"])
+    found = dv.read_table(tmp_path, columns={"text": "to_json(event)"}).read_all()["text"]
+    assert found.to_pylist() == ['{"a\\u0000b":1,"c":2}'] * 3
+    with pytest.raises(ShreddingError, match="NUL character"):
+        ShreddingSchema.of({"s": [{"a\0b": pa.int64()}]})

@@ -100,6 +100,8 @@ def _check_names(struct: StructType, path: tuple[str, ...], mode: ColumnMappingM
         seen[field.name.lower()] = where
         if not field.name:
             raise SchemaError("a column has no name")
+        if "\0" in field.name:
+            raise SchemaError(f"the column name {where!r} has a NUL character: rename the column")
         forbidden = [character for character in FORBIDDEN_CHARACTERS if character in field.name]
         if mode == "none" and forbidden:
             raise SchemaError(

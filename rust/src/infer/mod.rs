@@ -242,7 +242,9 @@ impl Inference {
     }
 
     fn add_field(&mut self, object: usize, name: &str) -> Option<usize> {
-        if self.nodes[object].fields.len() >= MAX_FIELDS || name.len() > MAX_NAME_BYTES {
+        // The name of an Arrow field ends at a NUL where it crosses to another library.
+        let is_nameable = name.len() <= MAX_NAME_BYTES && !name.contains('\0');
+        if self.nodes[object].fields.len() >= MAX_FIELDS || !is_nameable {
             return None;
         }
         let field = self.add_node(name)?;
