@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
+from .arguments import check_text
 from .errors import ProtocolError
 
 __all__ = [
@@ -46,7 +47,9 @@ __all__ = [
     "IsolationLevel",
     "TableProperty",
     "check_new",
+    "check_row_tracking",
     "check_set",
+    "check_texts",
     "column_names",
     "column_names_text",
     "get",
@@ -102,7 +105,7 @@ def get(configuration: Mapping[str, str], prop: TableProperty[T]) -> T:
 def check_new(configuration: Mapping[str, str]) -> None:
     """Raise `ProtocolError` for a property that a new table must not have, naming key and value.
 
-    Properties of other programs pass: a table may carry any.
+    A name that begins with `delta.` has to be known; others belong to other programs, and pass.
     """
     for name, text in configuration.items():
         if name.startswith("delta.feature.") or name in ("delta.minReaderVersion", "delta.minWriterVersion"):
@@ -110,9 +113,29 @@ def check_new(configuration: Mapping[str, str]) -> None:
                 f"{name}={text!r} is not a table property: leave it out, "
                 "the protocol follows from the schema and the other properties"
             )
-        prop = PROPERTIES.get(name)
-        if prop is not None:
-            _check_allowed(prop, text)
+        if not name.lower().startswith("delta.constraints."):
+            check_set(name, text)
+    check_row_tracking(configuration)
+
+
+def check_row_tracking(configuration: Mapping[str, str]) -> None:
+    """Raise `ProtocolError` for properties that both enable and suspend row tracking."""
+    if get(configuration, ENABLE_ROW_TRACKING) and get(configuration, ROW_TRACKING_SUSPENDED):
+        raise ProtocolError(
+            f"{ENABLE_ROW_TRACKING.name} and {ROW_TRACKING_SUSPENDED.name} cannot both be true: rows get no "
+            "ids while it is suspended; leave one out"
+        )
+
+
+def check_texts(configuration: object) -> None:
+    """Raise ValueError for what are no names of properties with their texts."""
+    if not isinstance(configuration, Mapping):
+        raise ValueError(f"{configuration!r} are no properties: give a dict of names to texts")
+    for name, text in configuration.items():
+        check_text("the name of a property", name)
+        if not isinstance(text, str):
+            raise ValueError(f"{name} is {text!r}: the values of properties are text, such as 'true'")
+        check_text(name, text)
 
 
 def check_set(name: str, text: str) -> None:

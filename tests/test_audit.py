@@ -11,7 +11,7 @@ from planting import EMPTY, INT8_1, LIST_OF_INTS, Table, column
 from test_log import GOLDEN_TABLES, SPARK_TABLES
 
 import delta_variant as dv
-from delta_variant.errors import TableNotFoundError
+from delta_variant.errors import TableNotFoundError, VersionNotFoundError
 
 # What there is to say of tables that are in order, and why requirements.md has it so.
 EXPLAINED = {
@@ -170,3 +170,28 @@ def test_deleted_rows_break_no_rule(unpacked):
     adds = dv.load_snapshot(path).files.to_pylist()
     assert any(add["deletion_vector"] for add in adds)
     assert dv.audit_table(path, data=True).findings == ()
+
+
+def test_files_without_ids_are_no_fault_where_row_tracking_is_only_supported(tmp_path):
+    table = Table.write(tmp_path / "table")
+    dv.set_properties(table.path, {"delta.feature.rowTracking": "supported"})
+    assert dv.audit_table(table.path, data=True).findings == ()
+
+
+def test_statistics_of_a_column_that_was_dropped_are_no_fault(tmp_path):
+    """AU13: the files have the column, though the table does not any more."""
+    data = pa.table({"id": [1], "gone": ["a"], "s": [{"stays": 1, "goes": 2}]})
+    dv.write_table(tmp_path / "t", data, configuration={"delta.columnMapping.mode": "name"})
+    dv.drop_column(tmp_path / "t", "gone")
+    dv.drop_column(tmp_path / "t", "s.goes")
+    assert dv.audit_table(tmp_path / "t", data=True).findings == ()
+    assert dv.repair_table(tmp_path / "t").files == ()
+
+
+@pytest.mark.parametrize("version", [-1, 1, 9])
+def test_a_version_that_a_table_does_not_have_is_not_audited(tmp_path, version):
+    table = Table.write(tmp_path / "table")
+    with pytest.raises(VersionNotFoundError, match=f"has no version {version}: its latest is 0"):
+        dv.audit_table(table.path, version=version)
+    table.commit.write_text("{", encoding="utf-8")
+    assert "L0" in {finding.rule for finding in dv.audit_table(table.path, version=0).findings}

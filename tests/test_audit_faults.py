@@ -280,6 +280,7 @@ def a_page_that_cannot_be_decoded(table):
 def a_file_without_row_ids(table):
     features = [*FEATURES, "rowTracking", "domainMetadata"]
     table.edit_protocol(FEATURES, features)
+    table.set_property("delta.enableRowTracking", "true")
 
 
 @breaks("T10")

@@ -12,7 +12,7 @@ PACKAGE = "delta_variant"
 ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 
 ROWS = (
-    {"errors", "_native"},
+    {"arguments", "errors", "_native"},
     {"z85", "jsonpath", "actions", "properties", "data_types", "storage_options"},
     {"features", "schema", "variant", "store"},
     {"shredding", "snapshot", "stats", "expression", "deletion_vectors"},

@@ -96,6 +96,25 @@ def test_check_new_lets_allowed_values_and_foreign_properties_pass():
             "delta.enableVariantShredding": "TRUE",
             "delta.checkpointInterval": "5",
             "owner": "me",
-            "delta.other": "x",
+            "delta.logRetentionDuration": "interval 30 days",
+            "delta.constraints.positive": "id > 0",
         }
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("delta.appendonly", "delta.appendonly is no table property .*: did you mean delta.appendOnly"),
+        ("delta.nope", "delta.nope is no table property that Delta or this version knows"),
+    ],
+)
+def test_check_new_refuses_a_name_that_nobody_knows(name, sentence):
+    with pytest.raises(ProtocolError, match=sentence):
+        properties.check_new({name: "true"})
+
+
+def test_check_new_refuses_to_enable_and_suspend_row_tracking_at_once():
+    both = {"delta.enableRowTracking": "true", "delta.rowTrackingSuspended": "true"}
+    with pytest.raises(ProtocolError, match="cannot both be true"):
+        properties.check_new(both)

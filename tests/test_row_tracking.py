@@ -315,3 +315,34 @@ def test_rows_that_nobody_has_counted_get_no_ids(tmp_path: Path):
     dv.repair_table(str(table), dry_run=False)
     dv.set_properties(str(table), TRACKED)
     assert len(tracked(table)) == 5
+
+
+def test_row_tracking_is_enabled_by_a_commit_after_the_one_that_ends_its_suspension(tmp_path: Path):
+    """The protocol: while it is suspended, files get no ids; so neither would those that are there."""
+    table = untracked(tmp_path / "t")
+    dv.set_properties(str(table), {"delta.rowTrackingSuspended": "true"})
+    with pytest.raises(ProtocolError, match=r"unset delta\.rowTrackingSuspended by a commit before"):
+        dv.set_properties(str(table), {"delta.rowTrackingSuspended": "false", **TRACKED})
+    dv.unset_properties(str(table), ["delta.rowTrackingSuspended"])
+    dv.set_properties(str(table), TRACKED)
+    assert sorted(tracked(table)) == [0, 1, 2, 3, 4]
+
+
+def test_row_tracking_is_not_suspended_where_it_is_enabled(table: Path):
+    with pytest.raises(ProtocolError, match="cannot both be true"):
+        dv.set_properties(str(table), {"delta.rowTrackingSuspended": "true"})
+    dv.set_properties(str(table), {"delta.rowTrackingSuspended": "true", "delta.enableRowTracking": "false"})
+    assert log.load_snapshot(table).version == 2
+
+
+def test_a_table_that_tracks_rows_without_ids_gives_them_some_when_properties_are_set(tmp_path: Path):
+    table = untracked(tmp_path / "t")
+    dv.set_properties(str(table), {"delta.feature.rowTracking": "supported"})
+    names = {ID_COLUMN: "_row_id", VERSION_COLUMN: "_row_version"}
+    edit_metadata(table, lambda configuration: configuration.update({**TRACKED, **names}))
+    with pytest.raises(ProtocolError, match="has no baseRowId"):
+        dv.update(str(table), {"event:n": "-1"}, "id = 1")
+    dv.set_properties(str(table), TRACKED)
+    assert sorted(tracked(table)) == [0, 1, 2, 3, 4]
+    dv.update(str(table), {"event:n": "-1"}, "id = 1")
+    assert dv.audit_table(str(table), data=True).is_clean

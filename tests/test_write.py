@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -155,6 +156,57 @@ def test_a_write_with_a_txn_happens_once(tmp_path: Path):
     assert write_table(tmp_path / "t", events(), mode="append", txn=("other", 3)).version == 2
     txns = {txn["appId"]: txn["version"] for txn in actions(tmp_path / "t", "txn")}
     assert txns == {"app": 8, "other": 3}
+
+
+@pytest.mark.parametrize(
+    "txn",
+    [
+        ("app", "7"),
+        ("app", 7.0),
+        ("app", None),
+        ("app", True),
+        ("app", -1),
+        ("app", 2**63),
+        (None, 1),
+        (5, 1),
+        ("\ud800", 1),
+        ("app",),
+        "x",
+        "ab",
+    ],
+)
+def test_a_txn_that_no_log_can_hold_is_refused_before_anything_is_written(tmp_path: Path, txn: Any):
+    with pytest.raises(ValueError, match="txn"):
+        write_table(tmp_path / "t", events(), txn=txn)
+    assert not (tmp_path / "t").exists()
+
+
+def test_the_version_of_a_txn_may_be_of_numpy(tmp_path: Path):
+    write_table(tmp_path / "t", events(), txn=("app", np.int64(7)))  # type: ignore[arg-type]
+    assert load_snapshot(tmp_path / "t").txns["app"].version == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"name": 5}, "name is 5: give text"),
+        ({"description": 5}, "description is 5: give text"),
+        ({"description": "\ud800"}, "half of a surrogate pair"),
+        ({"partition_by": [1]}, "a name in partition_by is 1: give text"),
+        ({"configuration": {"x": 1}}, "x is 1: the values of properties are text, such as 'true'"),
+        ({"configuration": {"owner": None}}, "owner is None: the values of properties are text"),
+        ({"configuration": {"delta.appendOnly": True}}, "appendOnly is True: the values of properties are"),
+        ({"configuration": {5: "x"}}, "the name of a property is 5: give text"),
+        ({"configuration": {"x": "\ud800"}}, "half of a surrogate pair"),
+        ({"configuration": 5}, "5 are no properties: give a dict"),
+    ],
+)
+def test_what_is_no_text_in_metadata_is_refused_before_anything_is_written(
+    tmp_path: Path, options: dict[str, Any], sentence: str
+):
+    with pytest.raises(ValueError, match=sentence):
+        write_table(tmp_path / "t", events(), **options)
+    assert not (tmp_path / "t").exists()
 
 
 def test_a_table_that_exists_is_an_error_whatever_its_txns_are(tmp_path: Path):

@@ -6,16 +6,22 @@ from uuid import uuid4
 
 import pyarrow.compute as pc
 
-from delta_variant import commit, features, log
+from delta_variant import commit, features, log, properties
 from delta_variant.errors import CommitConflictError
 from delta_variant.snapshot import Snapshot, add_actions
 from delta_variant.table_files import engine_info, now
 
 from .alteration import commit_altered
 
-__all__ = ["give_row_ids"]
+__all__ = ["give_row_ids", "lacks_row_ids"]
 
 FEATURE = "rowTracking"
+
+
+def lacks_row_ids(snapshot: Snapshot) -> bool:
+    """Tell whether rows may have no ids: those of a file, or those that another writer adds meanwhile."""
+    enabled = properties.get(snapshot.configuration, properties.ENABLE_ROW_TRACKING)
+    return not enabled or snapshot.files["base_row_id"].null_count > 0
 
 
 def give_row_ids(snapshot: Snapshot) -> Snapshot:

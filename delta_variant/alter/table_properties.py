@@ -15,7 +15,7 @@ from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
 
 from .alteration import alterable, commit_altered, mapping_mode
-from .row_ids import give_row_ids
+from .row_ids import give_row_ids, lacks_row_ids
 
 __all__ = ["set_properties", "unset_properties"]
 
@@ -59,12 +59,11 @@ def set_properties(
     a property that is not set by hand; UnsupportedFeatureError for what this version cannot honour;
     CommitConflictError when another commit changed metadata or protocol.
     """
+    properties.check_texts(values)
     snapshot = alterable(table, storage_options)
     named = {name: text for name, text in values.items() if not name.startswith(FEATURE)}
     asked = [_feature(name, text) for name, text in values.items() if name.startswith(FEATURE)]
     for name, text in named.items():
-        if not isinstance(text, str):
-            raise ValueError(f"{name} is {text!r}: the values of properties are text, such as 'true'")
         _check_free(name)
         properties.check_set(name, text)
     return _commit(
@@ -109,15 +108,15 @@ def _commit(
         rule(snapshot, settings)
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
     begins_mapping = mode != mapping_mode(snapshot)
-    begins_tracking = _begins(snapshot, settings, properties.ENABLE_ROW_TRACKING)
-    if begins_tracking:
+    gives_ids = properties.get(settings, properties.ENABLE_ROW_TRACKING) and lacks_row_ids(snapshot)
+    if gives_ids:
         snapshot = give_row_ids(snapshot)
     return commit_altered(
         snapshot,
         columns=schema.keep_names(snapshot.schema) if begins_mapping else None,
         configuration=settings,
         table_features=asked,
-        relies_on_rows=begins_tracking,
+        relies_on_rows=gives_ids,
         operation=operation,
         parameters=parameters,
     )
@@ -169,12 +168,16 @@ def _map_columns(snapshot: Snapshot, settings: dict[str, str]) -> None:
 
 def _track_rows(snapshot: Snapshot, settings: dict[str, str]) -> None:
     """Let tables enable row tracking that do not suspend it, and name the columns that keep ids."""
-    if not _begins(snapshot, settings, properties.ENABLE_ROW_TRACKING):
+    enable, suspend = properties.ENABLE_ROW_TRACKING, properties.ROW_TRACKING_SUSPENDED
+    begins = _begins(snapshot, settings, enable)
+    if begins or _begins(snapshot, settings, suspend):
+        properties.check_row_tracking(settings)
+    if not begins:
         return
-    if properties.get(settings, properties.ROW_TRACKING_SUSPENDED):
+    if properties.get(snapshot.configuration, suspend):
         raise ProtocolError(
-            f"cannot set {properties.ENABLE_ROW_TRACKING.name}=true while "
-            f"{properties.ROW_TRACKING_SUSPENDED.name} is: unset that"
+            f"{snapshot.uri} suspends row tracking, so that its files get no ids: unset {suspend.name} by a "
+            f"commit before the one that sets {enable.name}=true"
         )
     settings.setdefault(properties.MATERIALIZED_ROW_ID_COLUMN_NAME.name, f"_row-id-col-{uuid4()}")
     settings.setdefault(

@@ -79,8 +79,8 @@ def audit_table(
 
     `data=True` looks at every row, too. `files` are the paths of the data files to look at, None for all. An
     audit never stops at a fault, and describes a table that readers cannot load as far as its parts can be
-    read. Raises TableNotFoundError where there is no log, StoreError where it cannot be listed, ValueError
-    for a path in `files` that the table does not have.
+    read. Raises TableNotFoundError where there is no log, VersionNotFoundError for a version that it does not
+    have, StoreError where it cannot be listed, ValueError for a path in `files` that the table does not have.
     """
     place = open_store(table, storage_options)
     log = survey(place, version)

@@ -69,11 +69,10 @@ def _cardinality(subject: FileSubject) -> Iterator[Fault]:
 
 
 def _row_ids(subject: FileSubject) -> Iterator[Fault]:
-    protocol = subject.table.protocol
-    names = () if protocol is None else protocol.writer_features or ()
-    suspended = properties.get(subject.table.configuration, properties.ROW_TRACKING_SUSPENDED)
-    if "rowTracking" in names and not suspended and subject.add["base_row_id"] is None:
-        yield Fault("the file has no baseRowId in a table that supports rowTracking")
+    # Where row tracking is supported and not enabled, nobody relies on ids of all files.
+    enabled = properties.get(subject.table.configuration, properties.ENABLE_ROW_TRACKING)
+    if enabled and subject.add["base_row_id"] is None:
+        yield Fault(f"the file has no baseRowId, and the table sets {properties.ENABLE_ROW_TRACKING.name}")
 
 
 def _field_ids(subject: FileSubject) -> Iterator[Fault]:

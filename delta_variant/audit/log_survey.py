@@ -22,7 +22,13 @@ from ..actions import (
     decode_commit,
     file_key,
 )
-from ..errors import DeltaVariantError, MalformedLogError, StoreError, TableNotFoundError
+from ..errors import (
+    DeltaVariantError,
+    MalformedLogError,
+    StoreError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from ..log.listing import CHECKPOINT, COMMIT, LAST_CHECKPOINT, LOG
 from ..snapshot import Snapshot, files_table
 from ..store import Store
@@ -109,7 +115,8 @@ class LogSurvey:
 def survey(place: Store, version: int | None) -> LogSurvey:
     """Return what the log of a table holds, however broken it is.
 
-    Raises TableNotFoundError where there is no log at all, StoreError where it cannot be listed.
+    Raises TableNotFoundError where there is no log at all, VersionNotFoundError for a version that it does
+    not have, StoreError where it cannot be listed.
     """
     names = tuple(path.removeprefix(f"{LOG}/") for path in store.list_files(place, LOG))
     versions = sorted(int(found[1]) for name in names if (found := COMMIT.fullmatch(name)))
@@ -126,6 +133,8 @@ def survey(place: Store, version: int | None) -> LogSurvey:
 def _load(place: Store, version: int | None) -> tuple[Snapshot | None, str | None]:
     try:
         return log.load_snapshot(place, version), None
+    except VersionNotFoundError:
+        raise
     except DeltaVariantError as error:
         return None, str(error)
 

@@ -159,6 +159,13 @@ class FileSubject:
         """Return the open file, None where it cannot be opened."""
         return None if isinstance(self.file, DeltaVariantError) else self.file
 
+    def column(self, path: Path) -> Any:
+        """Return the Arrow type of a column in the file, be it one that the table dropped; None without."""
+        found = None if self.opened is None else self.opened.schema
+        for step in path:
+            found = _part(found, step)
+        return found
+
     @cached_property
     def footer(self) -> Mapping[str, Any]:
         """Return what the footer says, nothing where the file cannot be opened."""
@@ -257,9 +264,7 @@ class ColumnSubject:
     @cached_property
     def group(self) -> pa.StructType | None:
         """Return the Arrow type of the column in the file, None where it is not there or no group."""
-        found: Any = None if self.file.opened is None else self.file.opened.schema
-        for step in self.column.path:
-            found = _part(found, step)
+        found = self.file.column(self.column.path)
         return found if found is not None and pa.types.is_struct(found) else None
 
     @property

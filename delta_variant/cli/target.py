@@ -65,7 +65,7 @@ def files_of(snapshot: Snapshot) -> Iterator[DataFile]:
 def _computed(snapshot: Snapshot, files: Iterable[DataFile]) -> Iterator[DataFile]:
     statistics = TableStatistics.of(snapshot)
     for file in files:
-        yield replace(file, stats=statistics.compute(file.path))
+        yield replace(file, stats=statistics.compute(statistics.open(file.path)))
 
 
 def _known(text: str | None) -> FileStatistics:

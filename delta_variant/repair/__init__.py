@@ -117,13 +117,14 @@ def _judge(statistics: TableStatistics, add: Mapping[str, Any]) -> FileRepair | 
     stated, why = _stated(add["stats"])
     vector = add["deletion_vector"]
     try:
-        computed = statistics.compute(str(add["path"]), whole=True)
-        reasons = why or tuple(reasons_to_repair(stated, computed, statistics.columns))
+        file = statistics.open(str(add["path"]))
+        computed = statistics.compute(file, whole=True)
+        reasons = why or tuple(reasons_to_repair(stated, computed, statistics.columns, file.schema))
         if vector is not None and stated.tight_bounds is not False and not why:
             reasons = (*reasons, "they claim to be of the rows that are left, and not of all")
         if not reasons:
             return None
-        limited = statistics.compute(str(add["path"]))
+        limited = statistics.compute(file)
     except DeltaVariantError as error:
         return FileRepair(add["path"], (f"they cannot be computed: {error}",), add["stats"], None)
     # Bounds of all rows are wide when some are deleted (requirements ST15).

@@ -36,14 +36,18 @@ class TableStatistics:
         limit = max_variant_stats_paths if features.shredding_supported(snapshot.protocol) else 0
         return cls(snapshot, columns, limit)
 
-    def compute(self, path: str, *, whole: bool = False) -> FileStatistics:
-        """Return the statistics of a data file, of all its rows.
+    def open(self, path: str) -> data_file.NativeFile:
+        """Open a data file; raises DataFileError."""
+        return data_file.open_file(self.snapshot.store, path)
+
+    def compute(self, file: data_file.NativeFile, *, whole: bool = False) -> FileStatistics:
+        """Return the statistics of an open data file, of all its rows.
 
         `whole=True` keeps every path of Variants and long texts as they are. Raises DataFileError.
         """
         limit = self.max_variant_stats_paths
         return data_file.compute_stats(
-            data_file.open_file(self.snapshot.store, path),
+            file,
             [column for column, data_type in self.columns.items() if data_type == VARIANT],
             max_variant_stats_paths=ALL_PATHS if whole and limit else limit,
             indexed=set(self.columns),

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from ..data_types import VARIANT, DataType
 from ..errors import InvalidStatisticsError
 from ..stats import (
@@ -27,18 +29,22 @@ SIDES = ("minValues", "maxValues")
 
 
 def reasons_to_repair(
-    stated: FileStatistics, computed: FileStatistics, columns: Mapping[Path, DataType]
+    stated: FileStatistics,
+    computed: FileStatistics,
+    columns: Mapping[Path, DataType],
+    stored: pa.Schema,
 ) -> Iterator[str]:
     """Yield why statistics are not right, a phrase each; none when they are.
 
     `computed` are those of the data with every path of Variants, `columns` the leaf columns that should have
     statistics. A path of a Variant may be left out, for writers choose how many they keep; a column may not.
+    What is `stored` in the file may have statistics, though the table dropped it.
     """
     if stated.num_records != computed.num_records:
         yield f"numRecords is {stated.num_records}, and not {computed.num_records}"
     known = {path for path, _ in _leaves(computed)} | set(columns)
     for path, member in _leaves(stated):
-        if path not in known:
+        if path not in known and not _has(stored, path):
             yield f"{member} has {'.'.join(path)}, which is no column"
     for path, data_type in columns.items():
         name = ".".join(path)
@@ -47,6 +53,17 @@ def reasons_to_repair(
         judge = _variant_reasons if data_type == VARIANT else _ordinary_reasons
         sides = [(value_at(said, path), value_at(found, path)) for said, found in _sides(stated, computed)]
         yield from judge(name, data_type, sides)
+
+
+def _has(columns: Any, path: Path) -> bool:
+    """Tell whether a schema has a column, or a field in its structs."""
+    for step in path:
+        is_group = isinstance(columns, pa.Schema) or pa.types.is_struct(columns)
+        index = columns.get_field_index(step) if is_group else -1
+        if index < 0:
+            return False
+        columns = columns.field(index).type
+    return True
 
 
 def _sides(

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from .. import features, log
+from .. import features, log, properties
 from ..actions import Txn
+from ..arguments import check_text, whole_number
 from ..data_file import WriteOptions, check_option
 from ..data_types import StructType
 from ..errors import TableExistsError, TableNotFoundError
@@ -51,6 +52,12 @@ class TableOptions:
     def __post_init__(self) -> None:
         """Raise ValueError for what is no such option, and for options that contradict each other."""
         check_option("schema_mode", self.schema_mode, ("merge", "overwrite", None))
+        properties.check_texts({} if self.configuration is None else self.configuration)
+        for option, text in (("name", self.name), ("description", self.description)):
+            if text is not None:
+                check_text(option, text)
+        for column in self.partition_columns or ():
+            check_text("a name in partition_by", column)
         if self.predicate is not None and not self.overwrite:
             raise ValueError("predicate= says which rows mode='overwrite' replaces: give both")
         if self.schema_mode == "overwrite" and (self.predicate is not None or not self.overwrite):
@@ -102,8 +109,14 @@ def existing(place: Store, mode: Mode) -> Snapshot | None:
 
 
 def application_transaction(txn: tuple[str, int] | None) -> Txn | None:
-    """Return the `txn` action of an application's id and version."""
-    return None if txn is None else Txn(app_id=txn[0], version=txn[1], last_updated=now())
+    """Return the `txn` action of an application's id and version; raises ValueError for what are none."""
+    if txn is None:
+        return None
+    if not isinstance(txn, tuple | list) or len(txn) != 2:
+        raise ValueError(f"txn is {txn!r}: give the id of an application and a version, ('loader', 7)")
+    check_text("the application's id in txn", txn[0])
+    version = whole_number("the version in txn", txn[1], 0)
+    return Txn(app_id=txn[0], version=version, last_updated=now())
 
 
 def is_done(snapshot: Snapshot | None, mode: Mode, txn: Txn | None) -> bool:
