@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
-__all__ = ["check_text", "is_unicode", "whole_number"]
+__all__ = ["check_option", "check_text", "is_unicode", "whole_number"]
 
 
 def check_text(name: str, value: object) -> None:
@@ -21,13 +22,22 @@ def is_unicode(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def whole_number(name: str, value: Any, least: int, greatest: int = 2**63 - 1) -> int:
-    """Return a whole number as an int, be it NumPy's; raises ValueError for what is none in these bounds."""
+def whole_number(name: str, value: Any, least: int | None = None) -> int:
+    """Return a whole number as an int, be it NumPy's; raises ValueError for what is none, or too small.
+
+    With a least one, it has to be one of 64 bits, too.
+    """
     try:
         number = None if isinstance(value, bool) else index(value)
     except TypeError:
         number = None
-    if number is None or not least <= number <= greatest:
-        bounds = f"from {least}" if number is None or number < least else f"up to {greatest}"
-        raise ValueError(f"{name} is {value!r}: give a whole number {bounds}")
+    if number is None or (least is not None and not least <= number < 2**63):
+        bounds = "" if least is None else f" from {least} to 2**63 - 1"
+        raise ValueError(f"{name} is {value!r}: give a whole number{bounds}")
     return number
+
+
+def check_option(name: str, value: object, allowed: Sequence[object]) -> None:
+    """Raise ValueError unless `value` is one of those allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name} is one of {', '.join(map(repr, allowed))}, and not {value!r}")

@@ -72,7 +72,7 @@ def vacuum(
     snapshot, tombstones = log.load_with_tombstones(store)
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
     retention = _retention(snapshot, retention_hours, enforce_retention_duration)
-    before = now() - retention
+    before = max(0, now() - retention)
     needed = _Needed.of(snapshot, _kept(snapshot, tombstones, retention, before))
     left_over = list(_left_over(snapshot, needed, before))
     found = Vacuum(tuple(each.path for each in left_over), sum(each.size for each in left_over), dry_run)

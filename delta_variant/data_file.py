@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import _native, store
+from .arguments import check_option, whole_number
 from .errors import DataFileError, DeltaVariantError, ShreddingError, StoreError
 from .schema import is_variant as is_marked
 from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema, shred
@@ -37,7 +38,6 @@ __all__ = [
     "WriteOptions",
     "WrittenFile",
     "check_layout",
-    "check_option",
     "compute_stats",
     "file_stats",
     "filter_rows",
@@ -105,14 +105,7 @@ class WriteOptions:
         check_option("on_invalid", self.on_invalid, get_args(OnInvalid))
         if self.target_file_size < 1:
             raise ValueError(f"target_file_size is a number of bytes from 1, and not {self.target_file_size}")
-        if self.max_stats_paths < 0:
-            raise ValueError(f"max_variant_stats_paths is a number from 0, and not {self.max_stats_paths}")
-
-
-def check_option(name: str, value: object, allowed: Sequence[object]) -> None:
-    """Raise ValueError unless `value` is one of those allowed."""
-    if value not in allowed:
-        raise ValueError(f"{name} is one of {', '.join(map(repr, allowed))}, and not {value!r}")
+        whole_number("max_variant_stats_paths", self.max_stats_paths, 0)
 
 
 @dataclass(frozen=True)
@@ -549,7 +542,8 @@ def compute_stats(
     `variants` are its Variant columns, through structs, `indexed` the leaf columns that have statistics, None
     for all. `shorten=False` keeps long texts of ordinary columns whole. Raises DataFileError.
     """
-    columns = file.bounds([list(path) for path in variants], max_variant_stats_paths)
+    limit = whole_number("max_variant_stats_paths", max_variant_stats_paths, 0)
+    columns = file.bounds([list(path) for path in variants], limit)
     return from_report(file.num_rows, columns, file.schema.names, indexed, shorten=shorten)
 
 

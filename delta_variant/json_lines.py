@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from glob import glob, has_magic
+from io import TextIOBase
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias, TypeGuard
+from typing import Any, BinaryIO, Literal, TypeAlias, TypeGuard, get_args
 
 import pyarrow as pa
 
 from . import _native
+from .arguments import check_option, check_text, whole_number
 from .errors import InvalidJsonError
 
 __all__ = ["JsonLines", "Origin", "read_json_lines"]
@@ -118,11 +120,19 @@ def read_json_lines(
     `.bz2` are decompressed. A file holds one value a line, or one array whose elements are the values. Byte
     order marks, CRLF and blank lines are passed over. Nothing is read before the stream is; what is not JSON
     is found by the reader of the stream, such as `write_table`, which then names file, line and column.
-    Raises FileNotFoundError for a file that is not there.
+    Raises FileNotFoundError for a file that is not there, ValueError for what is no such argument.
     """
-    sources = source if isinstance(source, Sequence) and not isinstance(source, str) else [source]
-    files = tuple(file for each in sources for file in _expand(each))
-    return JsonLines(files, column, format, max_value_bytes, progress)
+    check_option("format", format, get_args(Format))
+    check_text("column", column)
+    limit = whole_number("max_value_bytes", max_value_bytes, 0)
+    files = tuple(file for each in _each(source) for file in _expand(each))
+    return JsonLines(files, column, format, limit, progress)
+
+
+def _each(source: Source | Sequence[Source]) -> Sequence[Source]:
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes | bytearray):
+        return source
+    return [source]
 
 
 def _is_path(source: Source) -> TypeGuard[str | PathLike[str]]:
@@ -131,6 +141,11 @@ def _is_path(source: Source) -> TypeGuard[str | PathLike[str]]:
 
 def _expand(source: Source) -> Iterator[Source]:
     if not _is_path(source):
+        if source != STANDARD_INPUT and (isinstance(source, TextIOBase) or not hasattr(source, "read")):
+            raise ValueError(
+                f"a source is {source!r}: give a path, a glob, - for standard input, or a file that is open "
+                "in binary mode; bytes that are at hand are one by io.BytesIO"
+            )
         yield source
         return
     path = fspath(source)

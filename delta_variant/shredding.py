@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from . import _native
+from .arguments import check_text
 from .errors import ShreddingError
 from .variant import ArrowArray, Numeric, OnConflict, to_arrow_array
 
@@ -35,7 +36,7 @@ class ShreddingSchema:
     def of(cls, spec: Spec) -> ShreddingSchema:
         """Return the schema of a nested description: `{"id": pa.int64(), "tags": [pa.string()]}`.
 
-        Raises ShreddingError for a type that cannot be shredded.
+        Raises ShreddingError for a type that cannot be shredded, ValueError for what is no description.
         """
         return cls.from_arrow(_arrow_type(spec))
 
@@ -78,9 +79,15 @@ def _arrow_type(spec: Spec) -> pa.DataType:
     if isinstance(spec, pa.DataType):
         return spec
     if isinstance(spec, Mapping):
+        for name in spec:
+            check_text("the name of a field", name)
         return pa.struct([pa.field(name, _arrow_type(part)) for name, part in spec.items()])
-    (element,) = spec
-    return pa.list_(_arrow_type(element))
+    if not isinstance(spec, list | tuple) or len(spec) != 1:
+        raise ValueError(
+            f"{spec!r} is no shredding schema: give an Arrow type such as pa.int64(), a dict of names for an "
+            "object, a list of one for an array, or None"
+        )
+    return pa.list_(_arrow_type(spec[0]))
 
 
 def _check_names(arrow_type: Any) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from .arguments import check_text
 from .errors import StoreError
 
 __all__ = ["ALLOW_PATHS_OUTSIDE_TABLE", "StoreOptions", "client_options", "sort_options"]
@@ -99,13 +100,20 @@ def client_options(options: StoreOptions, environment: Mapping[str, str]) -> dic
 
 
 def sort_options(options: Mapping[str, str]) -> StoreOptions:
-    """Return what storage options say. Raises StoreError for one that cannot be honoured, by name."""
+    """Return what storage options say.
+
+    Raises StoreError for one that cannot be honoured, by name, and ValueError for one that is no text.
+    """
     store: dict[str, str] = {}
     client: dict[str, str] = {}
     retry: dict[str, Any] = {}
     backoff: dict[str, Any] = {}
     outside = False
     for given, value in options.items():
+        check_text("the name of a storage option", given)
+        if not isinstance(value, str):
+            # The value may be a secret.
+            raise ValueError(f"storage option {given} is of the type {type(value).__name__}: give text")
         word = given.lower()
         bare = _PREFIX.sub("", word, count=1)
         if word in _REFUSED:
@@ -161,6 +169,13 @@ def _truth(text: str) -> bool:
     return _TRUTHS[text.lower()]
 
 
+def _count(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 2**16:
+        raise ValueError(text)
+    return number
+
+
 def _duration(text: str) -> timedelta:
     """Return a duration in the words of Rust's humantime: `1m 30s`."""
     if not _SPANS.fullmatch(text):
@@ -168,7 +183,7 @@ def _duration(text: str) -> timedelta:
     return timedelta(seconds=sum(int(count) * _UNITS[unit] for count, unit in _SPAN.findall(text)))
 
 
-_RETRY: Mapping[str, Callable[[str], Any]] = {"max_retries": int, "retry_timeout": _duration}
+_RETRY: Mapping[str, Callable[[str], Any]] = {"max_retries": _count, "retry_timeout": _duration}
 _BACKOFF: Mapping[str, Callable[[str], Any]] = {
     "init_backoff": _duration,
     "max_backoff": _duration,

@@ -32,6 +32,7 @@ from obstore.exceptions import (
 from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
 from .actions import is_absolute
+from .arguments import is_unicode
 from .errors import CommitUnknownError, StoreError, VersionExistsError
 from .storage_options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, sort_options
 
@@ -114,12 +115,14 @@ class StoredFile:
 
 
 def table_uri(table: TableLocation) -> str:
-    """Return the URI or local path of a table given as text, as a path, or as a `deltalake.DeltaTable`."""
-    if isinstance(table, str):
-        return table
-    if isinstance(table, os.PathLike):
-        return os.fspath(table)
-    return table.table_uri
+    """Return the URI or local path of a table given as text, as a path, or as a `deltalake.DeltaTable`.
+
+    Raises ValueError for what is none of these.
+    """
+    uri: object = os.fspath(table) if isinstance(table, os.PathLike) else getattr(table, "table_uri", table)
+    if not isinstance(uri, str) or not is_unicode(uri):
+        raise ValueError(f"a table is a path, a URI or a deltalake.DeltaTable, and not {table!r}")
+    return uri
 
 
 def open_store(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Store:
@@ -157,7 +160,9 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
 
 def _pauses(retry: Mapping[str, Any]) -> tuple[float, ...]:
     first = retry.get("backoff", {}).get("init_backoff", timedelta(milliseconds=100)).total_seconds()
-    return tuple(min(first * 2**number, LONGEST_PAUSE) for number in range(retry.get("max_retries", 10)))
+    return tuple(
+        min(first * 2 ** min(number, 60), LONGEST_PAUSE) for number in range(retry.get("max_retries", 10))
+    )
 
 
 @cache

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import delta_variant as dv
 from delta_variant import log
 from delta_variant.errors import (
+    CastError,
     CommitConflictError,
     ConstraintViolationError,
     ExpressionError,
@@ -287,3 +288,9 @@ def test_a_merge_is_what_python_makes_of_it(keys, cut, clauses, bound):
             expected |= {number: "i" for number in keys if number not in range(7) and number >= bound}
         merge.execute()
         assert found(table) == dict(sorted(expected.items()))
+
+
+def test_an_error_of_a_cast_names_the_source_and_its_column(table: str):
+    merge = dv.merge(table, SOURCE, "id = key").when_matched_update({"id": "new::bigint"})
+    with pytest.raises(CastError, match=r"^part-.*\.parquet: `cast\(source\.new as bigint\)`: 'one' is no"):
+        merge.execute()

@@ -82,6 +82,21 @@ def test_a_path_through_another_kind_is_an_error_and_changes_nothing(table: str,
     assert len(list(Path(table).glob("*.parquet"))) == 2
 
 
+@pytest.mark.parametrize(
+    ("updates", "error", "sentence"),
+    [
+        ({"event:a.b": "1"}, VariantPathError, r"\$\['a'\]\['b'\] cannot be set"),
+        ({"id": "cast(name as bigint)"}, CastError, r"`cast\(name as bigint\)`"),
+    ],
+)
+def test_an_error_of_a_value_names_the_file_and_no_number_that_nobody_can_count(
+    tmp_path: Path, updates: dict[str, str | None], error: type[Exception], sentence: str
+):
+    write(tmp_path / "t", ['{"a": {}}', '{"a": "x"}'])
+    with pytest.raises(error, match=rf"^part-[^ ]*\.parquet: {sentence}"):
+        dv.update(str(tmp_path / "t"), updates, "id = 1")
+
+
 def test_what_does_not_match_is_not_evaluated(table: str):
     dv.update(
         table,

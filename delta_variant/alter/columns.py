@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from delta_variant import expression, properties, schema
+from delta_variant.arguments import check_text
 from delta_variant.data_types import VARIANT, DataType, StructField, StructType, describe
 from delta_variant.errors import MalformedLogError, SchemaError, UnsupportedFeatureError
 from delta_variant.schema import FieldPath, edit_fields, fields_of, path_text, resolve
@@ -84,6 +85,7 @@ def rename_column(
     that does not map columns, SchemaError for a name that is taken, and for a column that a constraint or a
     generated column reads; CommitConflictError when another commit changed metadata or protocol.
     """
+    check_text("new_name", new_name)
     snapshot = alterable(table, storage_options)
     path = _mapped_path(snapshot, column, "renamed")
     check_independent(snapshot, path)
@@ -127,6 +129,10 @@ def drop_column(
 
     def drop(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
         left = tuple(field for field in fields if field.name != path[-1])
+        if not left and len(path) == 1:
+            raise SchemaError(
+                f"the column {path_text(path)} is the only one of {snapshot.uri}, which needs one"
+            )
         if not left:
             raise SchemaError(f"the column {path_text(path)} is the only one of its struct: drop that")
         return left
@@ -144,7 +150,11 @@ def drop_column(
 
 
 def path_of(column: ColumnPath) -> FieldPath:
-    """Return the steps of a path; raises SchemaError for text that is none."""
+    """Return the steps of a path; raises SchemaError for text that is none, ValueError for no text."""
+    if not isinstance(column, str | tuple | list):
+        raise ValueError(f"a column is {column!r}: give its name, or a tuple of steps to a field")
+    for step in (column,) if isinstance(column, str) else column:
+        check_text("the name of a column", step)
     if not isinstance(column, str):
         path = tuple(column)
     else:
@@ -161,6 +171,8 @@ def path_of(column: ColumnPath) -> FieldPath:
 
 def type_of(name: str, written: str | pa.DataType) -> DataType:
     """Return the type that SQL text or an Arrow type stands for."""
+    if not isinstance(written, str | pa.DataType):
+        raise ValueError(f"the type of {name} is {written!r}: give SQL text, or an Arrow type")
     if not isinstance(written, str):
         (field,) = _from_arrow(pa.schema([pa.field(name, written)])).fields
         return field.type

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from delta_variant import expression, schema
+from delta_variant.arguments import check_text
 from delta_variant.errors import SchemaError
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
@@ -30,6 +31,10 @@ def add_constraint(
     understood, SchemaError for a name that is taken, CommitConflictError when another commit changed metadata
     or protocol, or added rows that were not checked.
     """
+    for argument, text in (("name", name), ("check", check)):
+        check_text(argument, text)
+    # It is the text of an expression, and no statement.
+    check = check.rstrip("; \t\r\n")
     snapshot = alterable(table, storage_options)
     schema.check_type_changes(snapshot.schema)
     if not name.strip():

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from .. import data_file
-from ..data_file import Compression, Shredding, WriteOptions, WrittenFile, check_option
+from ..arguments import check_option
+from ..data_file import Compression, Shredding, WriteOptions, WrittenFile
 from ..errors import DataFileError
 from ..shredding import ShreddingSchema
 from .files import DraftFile, FilePath, batches_of, open_draft, write_file

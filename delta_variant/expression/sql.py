@@ -15,6 +15,7 @@ from sqlglot.dialects.databricks import Databricks
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
+from delta_variant.arguments import check_text, is_unicode
 from delta_variant.errors import ExpressionError
 from delta_variant.jsonpath import MAX_INDEX, parse_path
 
@@ -51,6 +52,8 @@ def parse_named_expressions(columns: Mapping[str, str] | Sequence[str] | None) -
             f"columns is the text {columns!r}: give a list of expressions, or a dict of name to expression"
         )
     if isinstance(columns, Mapping):
+        for name in columns:
+            check_text("the name of a column", name)
         return {name: parse_expression(text) for name, text in columns.items()}
     named: dict[str, Expression] = {}
     for text in columns or ():
@@ -79,6 +82,8 @@ def _parse_named(text: str) -> tuple[str, Expression]:
 def _parse(text: str, into: Any) -> Any:
     if not isinstance(text, str):
         raise ExpressionError(f"an expression is SQL text, not {type(text).__name__}: {text!r}")
+    if not is_unicode(text):
+        raise ExpressionError(f"{_shorten(text)!r} has half of a surrogate pair, which is no character")
     try:
         node = sqlglot.parse_one(text, read=Dialect, into=into)
         _check_tokens(text)

@@ -160,7 +160,7 @@ def describe(expression: Expression) -> str:
         case Literal(value):
             return _literal_text(value)
         case Column(name, _):
-            return name
+            return _readable_name(name)
         case Extraction():
             return _readable_extraction(expression)
         case Field(operand, name, _):
@@ -192,7 +192,7 @@ def _extraction_text(source: Extraction) -> str:
 
 
 def _readable_extraction(source: Extraction) -> str:
-    column = ".".join((source.column, *source.fields))
+    column = ".".join((_readable_name(source.column), *source.fields))
     text = f"{column}:{_path_text(source.path)}" if source.path else column
     if source.as_json:
         return f"to_json({text})"
@@ -203,6 +203,11 @@ def _readable_extraction(source: Extraction) -> str:
         if source.strict
         else f"try_cast({text} as {type_name(source.type)})"
     )
+
+
+def _readable_name(column: str) -> str:
+    # Where tables are joined, a NUL is between the side and its column.
+    return column.replace("\0", ".")
 
 
 def _path_text(path: tuple[str | int, ...]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from ..actions import Metadata, Protocol
+from ..arguments import whole_number
 from ..errors import MalformedLogError
 from ..snapshot import Snapshot, replay_tombstones
 from ..store import Store, TableLocation, open_store
@@ -33,13 +34,15 @@ def load_snapshot(
     holds one that cannot be understood. A stale or corrupt `_last_checkpoint` does no harm, nor does a
     checkpoint or a log compaction that cannot be read while other files can stand in for it. Of a time,
     TimestampBeforeFirstError and, as Delta on Spark has it, TimestampAfterLatestError are raised; ValueError
-    for what is no time, or for a version besides.
+    for what is no time or no version, or for both.
     """
     store = table if isinstance(table, Store) else open_store(table, storage_options)
     if timestamp is not None:
         if version is not None:
             raise ValueError("a table is loaded by version or by timestamp, and not by both")
         version = version_at(store, timestamp)
+    if version is not None:
+        version = whole_number("version", version)
     return from_log(store, version, lambda log: snapshot_of(store, log))
 
 

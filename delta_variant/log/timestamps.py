@@ -44,6 +44,10 @@ def to_milliseconds(timestamp: Timestamp) -> int:
         if timestamp.tzinfo is None:
             raise ValueError(f"{timestamp} has no time zone: give it one, as by .astimezone()")
         return (timestamp - _EPOCH) // timedelta(milliseconds=1)
+    if not isinstance(timestamp, str):
+        raise ValueError(
+            f"the time {timestamp!r} is no datetime that knows its time zone, and no ISO 8601 text"
+        )
     try:
         # Before Python 3.11, fromisoformat does not know the Z.
         parsed = datetime.fromisoformat(f"{timestamp[:-1]}+00:00" if timestamp[-1:] in "zZ" else timestamp)

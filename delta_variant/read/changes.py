@@ -20,6 +20,7 @@ from delta_variant.actions import (
     RemoveFile,
     decode_path,
 )
+from delta_variant.arguments import whole_number
 from delta_variant.data_file import Rows
 from delta_variant.data_types import PrimitiveType, StructField, StructType
 from delta_variant.errors import (
@@ -99,9 +100,7 @@ def read_changes(
 
 def _start(store: Store, version: int | None, timestamp: Timestamp | None) -> int:
     if timestamp is None:
-        if version is not None and version < 0:
-            raise ValueError(f"starting_version is a version from 0, and not {version}")
-        return version or 0
+        return 0 if version is None else whole_number("starting_version", version, 0)
     if version is not None:
         raise ValueError("changes start at a version or at a timestamp, and not at both")
     return log.version_from(store, timestamp)

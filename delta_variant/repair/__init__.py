@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from .. import commit, data_file, features, log, stats
 from ..actions import AddFile, DeletionVector, encode_path
+from ..arguments import whole_number
 from ..errors import DeltaVariantError, InvalidStatisticsError
 from ..snapshot import Snapshot
 from ..stats import FileStatistics
@@ -72,6 +73,7 @@ def repair_table(
     version cannot commit to, CommitConflictError when another writer changed one of the files meanwhile,
     ValueError for a path in `files` that the table does not have.
     """
+    whole_number("max_variant_stats_paths", max_variant_stats_paths, 0)
     snapshot = log.load_snapshot(table, storage_options=storage_options)
     check_may_repair(snapshot)
     chosen = _chosen(snapshot, files)

@@ -43,6 +43,8 @@ def assignments_of(
 
     Raises ExpressionError for what is not understood or not supported, and for two of one place.
     """
+    if not isinstance(updates, Mapping):
+        raise ValueError(f"updates is {updates!r}: give a dict of columns or paths, and what they become")
     assignments = tuple(_assignment(name, text, scope, bind) for name, text in updates.items())
     for one, other in combinations(assignments, 2):
         if one.column == other.column and all(a == b for a, b in zip(one.path, other.path, strict=False)):

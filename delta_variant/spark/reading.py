@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
 from delta_variant import schema, skipping
-from delta_variant.data_file import check_option
+from delta_variant.arguments import check_option
 from delta_variant.errors import UnsupportedFeatureError
 from delta_variant.read import DataFile, Query, files_of, plan_files, read_files, readable
 from delta_variant.snapshot import Snapshot

@@ -4,7 +4,7 @@ What is read here are files that a snapshot lists, and what is written becomes p
 """
 
 from .changes import cdc_file
-from .dependents import check_independent
+from .dependents import check_constrained_stay, check_independent
 from .faults import Faults, RejectsFile
 from .in_memory import inputs_of, parsed, with_variants
 from .plan import FilePlan, RowPlan, may_hold, plan_files, plan_rows
@@ -56,6 +56,7 @@ __all__ = [
     "allowed",
     "beside",
     "cdc_file",
+    "check_constrained_stay",
     "check_independent",
     "count_rows",
     "delete_rows",

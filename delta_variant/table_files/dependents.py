@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from delta_variant import expression
+from delta_variant.data_types import StructType
 from delta_variant.errors import ExpressionError, SchemaError
 from delta_variant.expression import Expression, Name
 from delta_variant.schema import FieldPath, fields_of, path_text
@@ -13,7 +14,7 @@ from delta_variant.snapshot import Snapshot
 
 from .row_rules import CONSTRAINT, GENERATION_EXPRESSION, INVARIANTS
 
-__all__ = ["check_independent"]
+__all__ = ["check_constrained_stay", "check_independent"]
 
 
 def check_independent(snapshot: Snapshot, path: FieldPath) -> None:
@@ -29,10 +30,27 @@ def check_independent(snapshot: Snapshot, path: FieldPath) -> None:
         )
 
 
-def _expressions(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def check_constrained_stay(snapshot: Snapshot, columns: StructType) -> None:
+    """Raise SchemaError where the columns that a table is to have lack one that a CHECK constraint reads."""
+    names = {field.name.lower() for field in columns.fields}
+    gone = [field.name for field in snapshot.schema.fields if field.name.lower() not in names]
+    for constraint, text in _constraints(snapshot):
+        for name in gone:
+            if _reads(text, (name,)):
+                raise SchemaError(
+                    f"{constraint} of {snapshot.uri} reads the column {name}, which the data does not have: "
+                    "drop the constraint first"
+                )
+
+
+def _constraints(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     for name, text in snapshot.configuration.items():
         if name.lower().startswith(CONSTRAINT):
             yield f"the CHECK constraint {name[len(CONSTRAINT) :]}", text
+
+
+def _expressions(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    yield from _constraints(snapshot)
     for path, field in fields_of(snapshot.schema):
         for key, what in ((GENERATION_EXPRESSION, "the generated column"), (INVARIANTS, "the invariant of")):
             if key in field.metadata:

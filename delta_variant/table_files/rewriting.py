@@ -7,6 +7,7 @@ Variant that is not changed reads as the same bytes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from delta_variant import data_file, expression, skipping, stats
 from delta_variant.data_file import WriteOptions
+from delta_variant.errors import CastError, VariantPathError
 from delta_variant.expression import Expression, Input
 from delta_variant.snapshot import Snapshot
 from delta_variant.variant import Numeric
@@ -43,6 +45,8 @@ __all__ = [
 
 # The stubs of pyarrow do not narrow arrays by their types.
 Array: TypeAlias = Any
+
+ROW_NUMBER = re.compile(r"^row \d+: ")
 
 FILES_AT_ONCE = 2
 """How many files are written anew at a time: more than one thread is busy with each."""
@@ -251,7 +255,7 @@ def _rewrite(file: OpenFile, change: RowChange, target: Target, options: WriteOp
         nonlocal rows
         for batch, moving in file.read_moving(change.inputs, tracking, shredded):
             rows += batch.num_rows
-            after = change.apply(batch)
+            after = _applied(change, batch, file.file.path)
             if writer is not None:
                 _add_changes(writer, snapshot, batch, after)
             yield after.with_kept(moving), None
@@ -265,6 +269,14 @@ def _rewrite(file: OpenFile, change: RowChange, target: Target, options: WriteOp
         if writer is not None:
             writer.discard()
         raise
+
+
+def _applied(change: RowChange, batch: pa.RecordBatch, path: str) -> Changed:
+    try:
+        return change.apply(batch)
+    except (CastError, VariantPathError) as error:
+        # The number is that of a row among those that change, which nobody can count.
+        raise type(error)(f"{path}: {ROW_NUMBER.sub('', str(error))}") from error
 
 
 def _add_changes(writer: ChangeWriter, snapshot: Snapshot, batch: pa.RecordBatch, after: Changed) -> None:

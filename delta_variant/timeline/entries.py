@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from delta_variant import log
+from delta_variant.arguments import whole_number
 from delta_variant.store import TableLocation, open_store
 
 __all__ = ["HistoryEntry", "history"]
@@ -57,8 +58,8 @@ def history(
     The times are those that `load_snapshot(timestamp=…)` goes by. Raises TableNotFoundError,
     MalformedLogError for a commit that cannot be understood, ValueError for a negative limit.
     """
-    if limit is not None and limit < 0:
-        raise ValueError(f"limit is a number of commits from 0, and not {limit}")
+    if limit is not None:
+        limit = whole_number("limit", limit, 0)
     store = open_store(table, storage_options)
     times = log.CommitTimes.of(store)
     versions = list(times.modified)[::-1][:limit]

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias, get_args
 
 from .. import features, log, properties
 from ..actions import Txn
-from ..arguments import check_text, whole_number
-from ..data_file import WriteOptions, check_option
+from ..arguments import check_option, check_text, whole_number
+from ..data_file import WriteOptions
 from ..data_types import StructType
 from ..errors import TableExistsError, TableNotFoundError
 from ..expression import Expression

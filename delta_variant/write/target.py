@@ -14,7 +14,7 @@ from ..actions import Format, Metadata
 from ..data_types import VARIANT, DataType, StructField, StructType
 from ..errors import UnsupportedFeatureError
 from ..snapshot import Snapshot
-from ..table_files import Target, check_independent, mapped, now
+from ..table_files import Target, check_constrained_stay, check_independent, mapped, now
 
 __all__ = ["appended", "new_table", "overwritten"]
 
@@ -146,6 +146,7 @@ def overwritten(
         columns, snapshot.partition_columns if partition_by is None else partition_by
     )
     _check_clustering(snapshot)
+    check_constrained_stay(snapshot, columns)
     columns = mapped(columns, settings)
     protocol = features.with_needed_features(snapshot.protocol, columns, settings)
     features.check_may_append(protocol, settings, columns, snapshot.uri)
