@@ -8,6 +8,7 @@ import lzma
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from glob import glob, has_magic
@@ -160,12 +161,21 @@ def _expand(source: Source) -> Iterator[Source]:
 
 
 def _split(splitter: _native.LineSplitter, opened: _Opened) -> Iterator[tuple[Any, _native.Positions]]:
+    for piece in opened.pieces():
+        with _naming(opened.name):
+            found = splitter.feed(piece)
+        yield found
+    with _naming(opened.name):
+        found = splitter.finish()
+    yield found
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
     try:
-        for piece in opened.pieces():
-            yield splitter.feed(piece)
-        yield splitter.finish()
+        yield
     except InvalidJsonError as error:
-        raise InvalidJsonError(f"{opened.name}, {error}") from error
+        raise InvalidJsonError(f"{name}, {error}") from error
 
 
 def _format(asked: Format, name: str) -> Format:

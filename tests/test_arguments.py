@@ -134,7 +134,7 @@ def test_what_is_no_shredding_schema_is_told_what_one_is(spec: Any):
 
 
 def test_a_storage_option_that_is_no_text_is_refused_without_its_value():
-    with pytest.raises(ValueError, match="^storage option password is of the type bytes: give text$"):
+    with pytest.raises(ValueError, match=r"^storage option password is of the type bytes: give text$"):
         sort_options({"password": b"secret"})  # type: ignore[dict-item]
 
 

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from delta_variant.cli import main
 from delta_variant.cli.app import app
 from delta_variant.cli.terminal import fill, path_text, printable, size_text
+from delta_variant.log import load_snapshot
 from delta_variant.write import write_table
 
 EVENTS = [
@@ -223,6 +224,26 @@ def test_read_prints_nested_ordinary_values_as_json(tmp_path):
         '{"s":{"a":1,"b":[1.5,null]},"d":"2020-01-01","t":"1970-01-01T00:00:00.000001Z","b":"AA=="}',
         '{"s":null,"d":null,"t":null,"b":null}',
     ]
+
+
+def test_numbers_that_json_has_no_word_for_are_printed_as_variants_print_them(tmp_path):
+    numbers = [float("nan"), float("inf"), float("-inf"), None]
+    nested = pa.array([[{"x": number}] for number in numbers])
+    write_table(tmp_path / "t", pa.table({"d": numbers, "f": pa.array(numbers, pa.float32()), "n": nested}))
+    read = [json.loads(line) for line in run("read", str(tmp_path / "t"), "--json").stdout.splitlines()]
+    words = ["NaN", "Infinity", "-Infinity", None]
+    assert read == [{"d": word, "f": word, "n": [{"x": word}]} for word in words]
+    printed = run("read", str(tmp_path / "t"), "-c", "d", "-c", "id=f", "--format", "csv").stdout
+    assert printed.splitlines() == ["d,id", "NaN,NaN", "Infinity,Infinity", "-Infinity,-Infinity", ","]
+
+
+@pytest.mark.parametrize("options", [["--json"], ["--format", "csv"], []])
+def test_a_command_whose_output_is_closed_ends_with_a_sentence(table, options):
+    program = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    command = ["-c", "from delta_variant.cli import main; main()", "read", table, *options]
+    done = subprocess.run([sys.executable, "-c", program, *command], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "delta-variant: standard output is closed: there is nowhere to print to\n"
 
 
 def test_inspect_prints_the_shredding_tree_with_fill_and_bounds(table):
@@ -463,6 +484,16 @@ def test_update_sets_columns_and_paths_and_removes_paths(table):
     assert run("update", table, "--set", "event:a", "--all").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    "options", [["--unset", "event:x", "--set", "event:x=1"], ["--set", "event:x=1", "--set", "event:x=2"]]
+)
+def test_update_takes_one_assignment_of_a_path(table, capsys, options):
+    status, _, error = run_main(capsys, "update", table, "--all", *options)
+    assert status == 2
+    assert "event:x is set or unset twice" in error
+    assert load_snapshot(table).version == 0
+
+
 def test_optimize_plans_and_does(table, events):
     assert run("write", str(events), table, "--column", "event", "--mode", "append").exit_code == 0
     plan = run("optimize", table, "--dry-run").stdout.splitlines()
@@ -507,6 +538,7 @@ def test_alter_changes_one_kind_of_thing_at_a_time(table):
     [
         ([], "give one kind of change"),
         (["--drop-column", "x", "--unset", "y"], "give one kind of change"),
+        (["--set", "team=us", "--set", "team=them"], "--set names team twice"),
         (["--set", "team"], "has no = between a name and what it becomes"),
         (["--drop-column", "nothing"], "no column nothing"),
     ],

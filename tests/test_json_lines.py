@@ -268,7 +268,7 @@ def test_damaged_compression_is_an_error_that_names_the_file(compression: str, d
     name = f"events.ndjson{compression}"
     # zstd need not have a checksum: a changed byte may leave another text, which is not JSON either.
     sentence = "" if (damage, compression) == ("flipped", ".zst") else " cannot be decompressed: "
-    refused(tmp_path, name, data, rf"events\.ndjson\{compression}{sentence}")
+    refused(tmp_path, name, data, rf"^[^ ,]*events\.ndjson\{compression}{sentence}")
 
 
 @pytest.mark.parametrize("compression", [".gz", ".zst", ".xz", ".bz2"])

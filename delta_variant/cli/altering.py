@@ -76,7 +76,12 @@ def alter(
 
 
 def _pairs(option: str, texts: Texts) -> Mapping[str, str]:
-    return dict(_pair(option, text) for text in texts or ())
+    pairs: dict[str, str] = {}
+    for name, value in (_pair(option, text) for text in texts or ()):
+        if name in pairs:
+            raise typer.BadParameter(f"{option} names {name} twice: say once what becomes of it")
+        pairs[name] = value
+    return pairs
 
 
 def _pair(option: str, text: str | None) -> tuple[str, str]:

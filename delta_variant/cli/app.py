@@ -89,9 +89,13 @@ Where = Annotated[str | None, typer.Option(help="Keep the rows for which this SQ
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its status."""
+    # Python has None for a stream that was closed before it began.
+    if sys.stdout is None:
+        _fail("standard output is closed: there is nowhere to print to")
     for stream in (sys.stdout, sys.stderr):
         # Names in data may hold what the terminal's encoding does not.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        if stream is not None:
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         app(arguments, prog_name="delta-variant")
     except OSError as error:
@@ -290,8 +294,11 @@ def update(
     """Change columns, and paths within Variants, as one commit."""
     if (where is None) != everything:
         raise typer.BadParameter("give one of --where and --all")
-    updates: dict[str, str | None] = dict(_assignment(text) for text in assignments or ())
-    updates.update(dict.fromkeys(unset or ()))
+    updates: dict[str, str | None] = {}
+    for name, text in (*map(_assignment, assignments or ()), *((path, None) for path in unset or ())):
+        if name in updates:
+            raise typer.BadParameter(f"{name} is set or unset twice: say once what becomes of it")
+        updates[name] = text
     _print_rewrite(table, update_rows(table, updates, where), json)
 
 

@@ -6,6 +6,7 @@ import csv
 import sys
 from collections.abc import Iterator
 from itertools import islice
+from math import isfinite, isnan
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -30,7 +31,7 @@ def print_rows(reader: pa.RecordBatchReader, output_format: OutputFormat, limit:
     """Print the first `limit` rows, by default all of them, or a screenful of a table.
 
     Variants are JSON. In JSON lines, dates and timestamps are ISO 8601, binary is base64, a map is an array
-    of pairs, and NaN is null.
+    of pairs, and NaN and Infinity are text, as in what Spark prints.
     """
     if output_format == "json":
         _print_json(reader, limit)
@@ -101,10 +102,23 @@ def _values(array: Any, field: pa.Field[Any]) -> list[Any]:
         bounds = zip(offsets, islice(offsets, 1, None), array.is_valid(), strict=False)
         return [elements[start:end] if valid.as_py() else None for start, end, valid in bounds]
     try:
-        return list(array.to_pylist())
+        values = list(array.to_pylist())
+        has_floats = pa.types.is_floating(array.type) or pa.types.is_nested(array.type)
+        return [_with_words(value) for value in values] if has_floats else values
     except (OverflowError, ValueError):
         # A date or timestamp that Python's own types cannot hold.
         return list(array.cast(pa.string()).to_pylist())
+
+
+def _with_words(value: Any) -> Any:
+    """Return a value with words for the numbers that JSON has none for."""
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, list | tuple):
+        return [_with_words(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _with_words(part) for name, part in value.items()}
+    return value
 
 
 def _cell(value: Any) -> str:
