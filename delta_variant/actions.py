@@ -7,7 +7,7 @@ Encoding leaves null fields out, as every Delta writer does.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import quote, unquote
 
@@ -33,6 +33,7 @@ __all__ = [
     "decode_commit_info",
     "decode_path",
     "encode_commit",
+    "encode_parameters",
     "encode_path",
     "file_key",
     "is_absolute",
@@ -235,7 +236,16 @@ class _InfoLine(msgspec.Struct, frozen=True, rename="camel"):
 _UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _DECODER = msgspec.json.Decoder(_Line)
 _INFO_DECODER = msgspec.json.Decoder(_InfoLine)
-_ENCODER = msgspec.json.Encoder()
+
+
+def _as_text(value: object) -> str:
+    """Return text of a class of its own, such as NumPy's, as text that msgspec writes."""
+    if isinstance(value, str):
+        return str(value)
+    raise NotImplementedError(f"{value!r} is no JSON")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_as_text)
 
 
 def decode_commit(data: bytes, name: str) -> list[Action]:
@@ -270,6 +280,14 @@ def decode_commit_info(data: bytes, name: str) -> CommitInfo | None:
 def encode_commit(actions: Iterable[Action]) -> bytes:
     """Return the actions as the bytes of a commit file: one JSON object a line."""
     return _ENCODER.encode_lines([{_NAMES[type(action)]: _body_of(action)} for action in actions])
+
+
+def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the `operationParameters` of a commit: text as it is, all else as JSON."""
+    return {
+        name: value if value is None or isinstance(value, str) else _ENCODER.encode(value).decode()
+        for name, value in parameters.items()
+    }
 
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")

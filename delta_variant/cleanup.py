@@ -191,7 +191,7 @@ def _folders(path: str) -> Iterator[str]:
 def _delete(snapshot: Snapshot, found: Vacuum, hours: float | None) -> None:
     least = properties.get(snapshot.configuration, properties.DELETED_FILE_RETENTION_DURATION)
     parameters = {
-        "retentionCheckEnabled": hours is None or hours * HOUR >= least,
+        "retentionCheckEnabled": hours is None or bool(hours * HOUR >= least),
         "defaultRetentionMillis": least,
         "specifiedRetentionMillis": None if hours is None else int(hours * HOUR),
     }

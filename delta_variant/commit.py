@@ -31,6 +31,7 @@ from .actions import (
     RemoveFile,
     Txn,
     decode_path,
+    encode_parameters,
     encode_path,
 )
 from .errors import (
@@ -363,10 +364,7 @@ def _commit_info(draft: _Draft, base: _Base, now: int) -> CommitInfo:
         fields["inCommitTimestamp"] = max(now, 0 if base.timestamp is None else base.timestamp + 1)
     fields["timestamp"] = now
     fields["operation"] = provenance.operation
-    fields["operationParameters"] = {
-        name: value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
-        for name, value in (provenance.parameters or {}).items()
-    }
+    fields["operationParameters"] = encode_parameters(provenance.parameters or {})
     if provenance.read_version is not None:
         fields["readVersion"] = provenance.read_version
     fields["isBlindAppend"] = provenance.is_blind_append

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -154,6 +155,23 @@ def test_the_last_column_is_not_dropped(tmp_path: Path):
 def test_a_constraint_is_stored_without_what_ends_a_statement(table: str):
     dv.add_constraint(table, "positive", "i > 0; ")
     assert dv.load_snapshot(table).configuration["delta.constraints.positive"] == "i > 0"
+
+
+def test_text_and_numbers_of_numpy_are_written_as_any_other(tmp_path: Path):
+    x, one = np.str_("x"), np.int64(1)
+    dv.write_table(tmp_path / "t", pa.table({"i": [1]}), name=x, configuration={x: x}, txn=(x, one))
+    dv.set_properties(tmp_path / "t", {"team": np.str_("us")})
+    dv.delete(tmp_path / "t", np.str_("i = 1"))
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    os.utime(file, (1, 1))
+    dv.vacuum(tmp_path / "t", np.float64(0), dry_run=False, enforce_retention_duration=False)
+    snapshot = dv.load_snapshot(tmp_path / "t", one)
+    assert (snapshot.metadata.name, snapshot.configuration) == ("x", {"x": "x", "team": "us"})
+    assert snapshot.txns["x"].version == 1
+    predicates = [
+        entry.commit_info["operationParameters"].get("predicate") for entry in dv.history(file.parent)
+    ]
+    assert predicates.count('["i = 1"]') == 1
 
 
 def test_a_retention_beyond_all_time_keeps_every_file(table: str):

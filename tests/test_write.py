@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from planting import Table
 
 from delta_variant import (
     ShreddingSchema,
@@ -179,6 +180,15 @@ def test_a_txn_that_no_log_can_hold_is_refused_before_anything_is_written(tmp_pa
     with pytest.raises(ValueError, match="txn"):
         write_table(tmp_path / "t", events(), txn=txn)
     assert not (tmp_path / "t").exists()
+
+
+def test_a_table_of_others_with_properties_that_nobody_knows_is_read_and_appended_to(tmp_path: Path):
+    write_table(tmp_path / "t", events())
+    Table(tmp_path / "t").set_property("delta.appendonly", "true")
+    Table(tmp_path / "t").set_property("delta.nope", "1")
+    write_table(tmp_path / "t", events(), mode="append")
+    assert len(rows(tmp_path / "t")) == 6
+    assert load_snapshot(tmp_path / "t").configuration["delta.nope"] == "1"
 
 
 def test_the_version_of_a_txn_may_be_of_numpy(tmp_path: Path):

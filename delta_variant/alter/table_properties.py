@@ -54,7 +54,7 @@ def set_properties(
     `delta.feature.deletionVectors` with the value `supported` gives a feature by itself. With
     `delta.columnMapping.mode=name` the files stay as they are. What the files that are there have is not
     changed by any property. Before `delta.enableRowTracking=true`, rows without ids get them, by two commits
-    more: one for the feature, and one for the files.
+    more: one for the feature, and one for the files; so they do in a table that was left without.
 
     Raises ProtocolError for a value that is not allowed, for a name below `delta.` that is not known, and for
     a property that is not set by hand; UnsupportedFeatureError for what this version cannot honour;
