@@ -19,6 +19,7 @@ from delta_variant.errors import ExpressionError, SchemaError, StoreError
 from delta_variant.storage_options import sort_options
 
 HALF = "\ud800"
+SOURCE = pa.table({"k": [1]})
 
 
 @pytest.fixture
@@ -78,6 +79,8 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda t: dv.read_table(t, columns={HALF: "i"}), ValueError, "the name of a column is"),
     (lambda t: dv.delete(t, f"s = '{HALF}'"), ExpressionError, "half of a surrogate pair"),
     (lambda t: dv.update(t, {"s": f"'{HALF}'"}), ExpressionError, "half of a surrogate pair"),
+    (lambda t: dv.merge(t, SOURCE, "i = k", source_alias=5), ValueError, "source_alias is 5: give text"),
+    (lambda t: dv.merge(t, SOURCE, "i = k", target_alias=HALF), ValueError, "half of a surrogate pair"),
     (lambda t: dv.update(t, None), ValueError, "updates is None: give a dict"),
     (lambda t: dv.rename_column(t, "s", HALF), ValueError, "new_name is .*half of a surrogate pair"),
     (lambda t: dv.rename_column(t, "s", 5), ValueError, "new_name is 5: give text"),

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_variant import log, schema
+from delta_variant.arguments import check_text
 from delta_variant.data_file import WriteOptions
 from delta_variant.errors import ExpressionError
 from delta_variant.snapshot import Snapshot
@@ -47,6 +48,8 @@ def merge(
 
     Raises ExpressionError for SQL that is not understood, SchemaError and InvalidJsonError for the source.
     """
+    for option, alias in (("source_alias", source_alias), ("target_alias", target_alias)):
+        check_text(option, alias)
     snapshot = log.load_snapshot(table, storage_options=storage_options)
     rows, columns = _in_memory(source, variant_columns)
     sides = Sides(target_alias, Scope.of(snapshot.schema), source_alias, Scope.of(columns))
