@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from . import _native
+from .arrow_encodings import decoded
 from .errors import InvalidJsonError, SchemaError
 from .jsonpath import parse_path
 
@@ -48,16 +49,12 @@ OnConflict: TypeAlias = Literal["error", "typed"]
 
 def to_arrow_array(values: ArrowArray) -> Any:
     """Return `values` as one pyarrow array of its storage type."""
-    if isinstance(values, pa.ChunkedArray):
-        try:
-            values = values.combine_chunks()
-        except pa.ArrowInvalid as error:
-            raise SchemaError(f"{error}: take fewer rows at a time, such as chunk by chunk") from error
-    elif not isinstance(values, pa.Array):
+    if not isinstance(values, pa.Array | pa.ChunkedArray):
         values = pa.array(values)
-    if isinstance(values, pa.DictionaryArray):
-        values = values.dictionary_decode()
-    return values.storage if isinstance(values, pa.ExtensionArray) else values
+    try:
+        return decoded(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
+    except pa.ArrowInvalid as error:
+        raise SchemaError(f"{error}: take fewer rows at a time, such as chunk by chunk") from error
 
 
 def parse_json(

@@ -327,3 +327,124 @@ def _decode_primitive(type_id: int, data: bytes) -> Any:
     sizes = {0: 0, 1: 0, 2: 0, 7: 8, 11: 4, 14: 4, 17: 8, 20: 16}
     kinds = {0: "null", 1: "true", 2: "false", 7: "double", 11: "date", 14: "float", 17: "time", 20: "uuid"}
     return (kinds[type_id], data[: sizes[type_id]])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An Arrow array, and its rows as Python has them."""
+
+    array: Any
+    values: list[Any]
+
+
+LEAVES = (pa.int8(), pa.int64(), pa.string(), pa.large_string(), pa.string_view())
+
+
+@st.composite
+def _leaf_rows(draw: st.DrawFn, count: int) -> Rows:
+    arrow_type = draw(st.sampled_from(LEAVES))
+    # Text of more than 12 bytes lies outside of its view.
+    one = st.integers(-128, 127) if pa.types.is_integer(arrow_type) else st.text("ab", max_size=14)
+    values = draw(st.lists(st.none() | one, min_size=count, max_size=count))
+    return Rows(pa.array(values, arrow_type), values)
+
+
+def _masked(draw: st.DrawFn, values: list[Any]) -> tuple[Any, list[Any]]:
+    """Return a mask and rows of which it hides some."""
+    hidden = draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values)))
+    shown = [None if hides else value for hides, value in zip(hidden, values, strict=True)]
+    return pa.array(hidden, pa.bool_()), shown
+
+
+def _list_rows(draw: st.DrawFn, depth: int, count: int, kind: str) -> Rows:
+    ends = [draw(st.integers(0, 1))]
+    for length in draw(st.lists(st.integers(0, 2), min_size=count, max_size=count)):
+        ends.append(ends[-1] + length)
+    child = draw(arrow_rows(depth - 1, ends[-1] + 1))
+    mask, values = _masked(draw, [child.values[start:end] for start, end in pairwise(ends)])
+    if kind == "list":
+        return Rows(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), child.array, mask=mask), values)
+    return Rows(pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), child.array, mask=mask), values)
+
+
+def _view_rows(draw: st.DrawFn, depth: int, count: int, kind: str) -> Rows:
+    """Return lists in any order, which may overlap."""
+    length = draw(st.integers(0, 4))
+    child = draw(arrow_rows(depth - 1, length))
+    starts = draw(st.lists(st.integers(0, length), min_size=count, max_size=count))
+    sizes = [draw(st.integers(0, length - start)) for start in starts]
+    views = [child.values[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+    mask, values = _masked(draw, views)
+    is_large = kind == "large_list_view"
+    offset_type: Any = pa.int64() if is_large else pa.int32()
+    array_class: Any = pa.LargeListViewArray if is_large else pa.ListViewArray
+    offsets, lengths = pa.array(starts, offset_type), pa.array(sizes, offset_type)
+    return Rows(array_class.from_arrays(offsets, lengths, child.array, mask=mask), values)
+
+
+def _fixed_rows(draw: st.DrawFn, depth: int, count: int, kind: str) -> Rows:
+    size = draw(st.integers(1, 2))
+    child = draw(arrow_rows(depth - 1, count * size))
+    mask, values = _masked(draw, [child.values[row * size : (row + 1) * size] for row in range(count)])
+    arrow_type: Any = pa.list_(child.array.type, size)
+    return Rows(pa.FixedSizeListArray.from_arrays(child.array, type=arrow_type, mask=mask), values)
+
+
+def _struct_rows(draw: st.DrawFn, depth: int, count: int, kind: str) -> Rows:
+    x, y = (draw(arrow_rows(depth - 1, count)) for _ in range(2))
+    rows = [{"x": one, "y": other} for one, other in zip(x.values, y.values, strict=True)]
+    mask, values = _masked(draw, rows)
+    return Rows(pa.StructArray.from_arrays([x.array, y.array], ["x", "y"], mask=mask), values)
+
+
+def _map_rows(draw: st.DrawFn, depth: int, count: int, kind: str) -> Rows:
+    ends = [0]
+    for length in draw(st.lists(st.integers(0, 2), min_size=count, max_size=count)):
+        ends.append(ends[-1] + length)
+    child = draw(arrow_rows(depth - 1, ends[-1]))
+    pairs = list(enumerate(child.values))
+    mask, values = _masked(draw, [pairs[start:end] for start, end in pairwise(ends)])
+    keys = pa.array(range(ends[-1]), pa.int64())
+    from_arrays: Any = pa.MapArray.from_arrays
+    return Rows(from_arrays(pa.array(ends, pa.int32()), keys, child.array, mask=mask), values)
+
+
+def _dictionary_rows(draw: st.DrawFn, depth: int, count: int, kind: str) -> Rows:
+    child = draw(_leaf_rows(3))
+    places = draw(st.lists(st.none() | st.integers(0, 2), min_size=count, max_size=count))
+    array = pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), child.array)
+    return Rows(array, [None if place is None else child.values[place] for place in places])
+
+
+def _run_rows(draw: st.DrawFn, depth: int, count: int, kind: str) -> Rows:
+    runs = draw(st.lists(st.integers(1, 3), min_size=count, max_size=count))
+    child = draw(_leaf_rows(count))
+    ends = pa.array([sum(runs[: number + 1]) for number in range(count)], pa.int32())
+    values = [value for value, run in zip(child.values, runs, strict=True) for _ in range(run)]
+    return Rows(pa.RunEndEncodedArray.from_arrays(ends, child.array).slice(0, count), values[:count])
+
+
+NESTED = {
+    "list": _list_rows,
+    "large_list": _list_rows,
+    "list_view": _view_rows,
+    "large_list_view": _view_rows,
+    "fixed_size_list": _fixed_rows,
+    "struct": _struct_rows,
+    "map": _map_rows,
+    "dictionary": _dictionary_rows,
+    "run_end_encoded": _run_rows,
+}
+
+
+@st.composite
+def arrow_rows(draw: st.DrawFn, depth: int, count: int) -> Rows:
+    """Return arrays of every layout, nested up to a depth; many are slices."""
+    kind = draw(st.sampled_from(["leaf", *NESTED])) if depth else "leaf"
+    # Arrow does not join slices of no rows that came through its C interface.
+    before = draw(st.integers(0, 2)) if count else 0
+    if kind == "leaf":
+        rows = draw(_leaf_rows(before + count))
+    else:
+        rows = NESTED[kind](draw, depth, before + count, kind)
+    return Rows(rows.array.slice(before), rows.values[before:])

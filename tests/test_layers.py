@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 
 ROWS = (
     {"arguments", "errors", "_native"},
-    {"z85", "jsonpath", "actions", "properties", "data_types", "storage_options"},
+    {"z85", "jsonpath", "actions", "properties", "data_types", "storage_options", "arrow_encodings"},
     {"features", "schema", "variant", "store"},
     {"shredding", "snapshot", "stats", "expression", "deletion_vectors"},
     {"data_file", "log", "skipping", "json_lines", "values"},

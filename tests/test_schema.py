@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import arrow_rows
 
 from delta_variant import schema
 from delta_variant.errors import MalformedLogError, SchemaError, UnsupportedFeatureError
@@ -286,6 +287,10 @@ def test_to_arrow_gives_the_ids_of_column_mapping_to_parquet_only_when_asked():
 # ---- conform
 
 
+def conformed(array, data_type):
+    return schema.conform(pa.record_batch([array], names=["c"]), column(data_type)).column(0)
+
+
 def test_conform_puts_columns_in_the_order_names_and_types_of_the_table():
     table = struct(id=LONG, day=PrimitiveType("date"), t=PrimitiveType("timestamp_ntz"), v=VARIANT)
     batch = pa.record_batch(
@@ -322,6 +327,52 @@ def test_conform_reaches_into_structs_and_lists():
     assert schema.conform(batch, table).to_pylist() == expected
     assert schema.conform(batch.slice(1), table).to_pylist() == expected[1:]
     assert schema.conform(batch, table).schema == schema.to_arrow(table)
+
+
+ONE_STRUCT = pa.array([{"X": 7}])
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        pa.FixedSizeListArray.from_arrays(ONE_STRUCT, 1),
+        pa.array([[{"X": 7}]], pa.list_view(ONE_STRUCT.type)),
+        pa.array([[{"X": 7}]], pa.large_list_view(ONE_STRUCT.type)),
+        pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([[{"X": 7}]])),
+    ],
+    ids=["fixed size list", "list view", "large list view", "dictionary of lists"],
+)
+def test_conform_finds_fields_by_names_without_case_in_every_kind_of_list(lists):
+    table = column(ArrayType(struct(x=LONG)))
+    assert schema.conform(pa.record_batch({"c": lists}), table).to_pylist() == [{"c": [{"x": 7}]}]
+
+
+@given(st.data(), st.integers(0, 4), st.integers(0, 5))
+def test_conform_keeps_the_values_of_every_layout_of_arrow(data, depth, count):
+    rows = data.draw(arrow_rows(depth, count))
+    batch = pa.record_batch([rows.array], names=["c"])
+    columns = schema.from_arrow(batch.schema)
+    found = schema.conform(batch, columns)
+    found.validate(full=True)
+    assert found.column(0).to_pylist() == rows.values
+    assert found.schema.equals(schema.to_arrow(columns))
+
+
+def test_conform_takes_dictionaries_of_what_arrow_does_not_take_itself():
+    text = pa.array(["a", None, "c"], pa.string_view())
+    dictionary = pa.DictionaryArray.from_arrays(pa.array([2, None, 1, 0]), text)
+    nested = pa.DictionaryArray.from_arrays(pa.array([1, 0]), pa.StructArray.from_arrays([text], ["x"])[:2])
+    assert conformed(dictionary, STRING).to_pylist() == ["c", None, None, "a"]
+    assert conformed(nested, struct(x=STRING)).to_pylist() == [{"x": None}, {"x": "a"}]
+
+
+def test_conform_says_which_nesting_it_does_not_read():
+    dictionary = pa.DictionaryArray.from_arrays(
+        pa.array([], pa.int8()), pa.array([[[1]]], pa.list_(pa.list_(pa.int8(), 1)))
+    )
+    views = pa.ListViewArray.from_arrays(pa.array([0], pa.int32()), pa.array([0], pa.int32()), dictionary)
+    with pytest.raises(SchemaError, match=r"the column c is list_view<.*, which is not read"):
+        conformed(views, ArrayType(ArrayType(ArrayType(LONG))))
 
 
 def test_conform_keeps_variant_bytes_and_their_mark():
@@ -365,9 +416,23 @@ def test_conform_refuses_null_where_the_table_allows_none():
     broken = pa.RecordBatch.from_pylist([{"s": None}, {"s": {"x": None}}], schema=arrow)
     with pytest.raises(SchemaError, match=r"the column s\.x has nulls"):
         schema.conform(broken, inner)
-    elements = column(ArrayType(LONG, False))
-    with pytest.raises(SchemaError, match=r"the column c\.element has 1 null"):
-        schema.conform(pa.record_batch({"c": pa.array([[1, None]])}), elements)
+
+
+LONGS = pa.list_(pa.int64())
+
+
+@pytest.mark.parametrize(
+    "arrow_type",
+    [LONGS, pa.large_list(pa.int64()), pa.list_(pa.int64(), 3), pa.list_view(pa.int64())],
+    ids=str,
+)
+def test_conform_refuses_null_elements_in_every_kind_of_list_but_no_null_list(arrow_type):
+    elements = ArrayType(LONG, False)
+    with pytest.raises(SchemaError, match=r"the column c\.element has 1 nulls, but it is NOT NULL"):
+        conformed(pa.array([[1, None, 3]], arrow_type), elements)
+    rows = [[1, 2, 3], None, [4, 5, 6]]
+    assert conformed(pa.array(rows, arrow_type), elements).to_pylist() == rows
+    assert conformed(pa.array(rows, arrow_type).slice(1), elements).to_pylist() == rows[1:]
 
 
 # ---- merge

@@ -167,8 +167,10 @@ def test_null_text_is_sql_null_and_the_text_null_is_variant_null():
         pa.chunked_array([["1"], []]),
         pa.ExtensionArray.from_storage(pa.json_(), pa.array(["1"])),
         pa.array(["1"]).dictionary_encode(),
+        pa.DictionaryArray.from_arrays(pa.array([0]), pa.array(["1"], pa.string_view())),
+        pa.RunEndEncodedArray.from_arrays([1], pa.array(["1"], pa.string_view())),
     ],
-    ids=["large text", "text view", "bytes", "chunks", "arrow.json", "dictionary"],
+    ids=["large text", "text view", "bytes", "chunks", "arrow.json", "dictionary", "views", "runs"],
 )
 def test_text_of_every_kind_is_parsed(text: Any):
     assert to_json(parse_json(text)).to_pylist() == ["1"]

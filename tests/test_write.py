@@ -8,15 +8,20 @@ import sys
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from planting import Table
+from strategies import arrow_rows
 
 from delta_variant import (
     ShreddingSchema,
@@ -43,6 +48,11 @@ def events(*texts: str | None) -> pa.Table:
     """Return JSON text as a table of the columns `id` and `event`."""
     found = texts or tuple(EVENTS)
     return pa.table({"id": range(len(found)), "event": pa.array(found, pa.json_())})
+
+
+def dictionary_of_views(texts: list[str]) -> Any:
+    """Return text as Polars gives its categories."""
+    return pa.DictionaryArray.from_arrays(pa.array(range(len(texts))), pa.array(texts, pa.string_view()))
 
 
 def rows(table: Path, **options: Any) -> list[dict[str, Any]]:
@@ -295,6 +305,8 @@ class Stream:
         pa.table({"id": [0, 1, 2], "event": pa.array(EVENTS, pa.large_string())}),
         pa.table({"id": [0, 1, 2], "event": pa.array(EVENTS, pa.string_view())}),
         pa.table({"id": [0, 1, 2], "event": pa.array(EVENTS).dictionary_encode()}),
+        pa.table({"id": [0, 1, 2], "event": dictionary_of_views(EVENTS)}),
+        pa.table({"id": [0, 1, 2], "event": pc.run_end_encode(pa.array(EVENTS))}),
         pa.table({"id": [0, 1, 2], "event": parse_json(EVENTS)}),
     ],
     ids=[
@@ -306,12 +318,23 @@ class Stream:
         "large text",
         "text views",
         "dictionary",
+        "dictionary of views",
+        "run-end encoding",
         "Variants",
     ],
 )
 def test_arrow_data_of_every_kind_is_written(data: Any, tmp_path: Path):
     write_table(tmp_path / "t", data, variant_columns=["event"])
     assert texts(tmp_path / "t") == ['{"n":1,"type":"buy"}', '{"n":2,"type":"view"}', '{"n":"three"}']
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data(), st.integers(0, 3), st.integers(0, 5))
+def test_values_of_every_layout_of_arrow_come_back(data: Any, depth: int, count: int):
+    found = data.draw(arrow_rows(depth, count))
+    with TemporaryDirectory() as folder:
+        write_table(folder, pa.table({"c": found.array}))
+        assert read_table(folder).read_all()["c"].to_pylist() == found.values
 
 
 @pytest.mark.parametrize("arrow_type", [pa.binary(), pa.large_binary(), pa.binary_view()])

@@ -27,7 +27,16 @@ from ..data_types import (
 from ..errors import SchemaError
 from .column_mapping import COLUMN_ID
 
-__all__ = ["field_id", "from_arrow", "is_variant", "storage_of", "to_arrow", "to_arrow_type", "variant_field"]
+__all__ = [
+    "field_id",
+    "from_arrow",
+    "is_list",
+    "is_variant",
+    "storage_of",
+    "to_arrow",
+    "to_arrow_type",
+    "variant_field",
+]
 
 EXTENSION_NAME = b"ARROW:extension:name"
 EXTENSION_METADATA = b"ARROW:extension:metadata"
@@ -207,7 +216,7 @@ def _from_type(arrow_type: pa.DataType, path: tuple[str, ...]) -> DataType:
         value = _from_field(storage.item_field.with_name("value"), path)
         key = _from_field(storage.key_field.with_name("key"), path)
         return MapType(key.type, value.type, value.nullable)
-    if _is_list(storage):
+    if is_list(storage):
         element = _from_field(storage.value_field.with_name("element"), path)
         return ArrayType(element.type, element.nullable)
     name = _primitive_name(storage)
@@ -216,7 +225,8 @@ def _from_type(arrow_type: pa.DataType, path: tuple[str, ...]) -> DataType:
     return VOID if name == VOID.name else PrimitiveType(name)
 
 
-def _is_list(arrow_type: pa.DataType) -> bool:
+def is_list(arrow_type: pa.DataType) -> bool:
+    """Say whether an Arrow type is a list, of whatever layout."""
     return bool(
         arrow_types.is_list(arrow_type)
         or arrow_types.is_large_list(arrow_type)

@@ -8,15 +8,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
-from ..data_types import VARIANT, ArrayType, DataType, MapType, StructField, StructType
+from ..arrow_encodings import is_encoded, values_and_positions, without_view
+from ..data_types import VARIANT, ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from ..errors import SchemaError
-from .arrow import VARIANT_STORAGE, to_arrow_type, variant_field
+from .arrow import VARIANT_STORAGE, is_list, to_arrow_type, variant_field
 
 __all__ = ["conform"]
 
 # The stubs of pyarrow do not narrow an array by the predicates of pyarrow.types.
 Array: TypeAlias = Any
 
+BINARY = PrimitiveType("binary")
 MAX_OFFSET = 2**31 - 1
 
 
@@ -52,20 +54,26 @@ def _conform_field(array: Array, field: StructField, path: tuple[str, ...]) -> A
 
 def _conform(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
     if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if arrow_types.is_dictionary(array.type):
-        array = _decoded(array, path)
+        return _conform(array.storage, data_type, path)
+    if is_encoded(array):
+        return _conform_encoded(array, data_type, path)
     if data_type == VARIANT and not arrow_types.is_null(array.type):
         return array if len(path) == 1 else _conform_nested_variant(array, path)
     if isinstance(data_type, StructType) and arrow_types.is_struct(array.type):
         return _conform_struct(array, data_type, path)
-    if isinstance(data_type, ArrayType) and (
-        arrow_types.is_list(array.type) or arrow_types.is_large_list(array.type)
-    ):
+    if isinstance(data_type, ArrayType) and is_list(array.type):
         return _conform_list(array, data_type, path)
     if isinstance(data_type, MapType) and arrow_types.is_map(array.type):
         return _conform_map(array, data_type, path)
     return _cast(array, to_arrow_type(data_type), path)
+
+
+def _conform_encoded(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
+    values, positions = values_and_positions(array)
+    if arrow_types.is_nested(values.type):
+        # Arrow takes no views out of arrays, and what is conformed has none.
+        return _taken(_conform(values, data_type, path), positions, path)
+    return _conform(_taken(without_view(values), positions, path), data_type, path)
 
 
 def _conform_struct(array: Array, struct: StructType, path: tuple[str, ...]) -> Array:
@@ -96,7 +104,7 @@ def _conform_nested_variant(array: Array, path: tuple[str, ...]) -> Array:
         )
     hidden = array.is_null()
     parts = [
-        pc.if_else(hidden, b"", pc.struct_field(array, [part.name]).cast(part.type))
+        pc.if_else(hidden, b"", _conform(pc.struct_field(array, [part.name]), BINARY, path))
         for part in VARIANT_STORAGE
     ]
     if any(part.null_count for part in parts):
@@ -118,7 +126,7 @@ def _conform_map(array: Array, data_type: MapType, path: tuple[str, ...]) -> Arr
 
 def _conform_list(array: Array, data_type: ArrayType, path: tuple[str, ...]) -> Array:
     element = StructField("element", data_type.element_type, data_type.contains_null)
-    values = _conform_field(array.flatten(), element, (*path, "element"))
+    values = _conform_field(_flattened(array, path), element, (*path, "element"))
     lengths: Array = pc.list_value_length(array)
     ends = pc.cumulative_sum(pc.fill_null(lengths, 0).cast(pa.int32()))
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
@@ -126,15 +134,18 @@ def _conform_list(array: Array, data_type: ArrayType, path: tuple[str, ...]) -> 
     return pa.ListArray.from_arrays(offsets, values, type=list_type, mask=array.is_null())
 
 
-def _without_view(array: Array) -> Array:
-    if arrow_types.is_string_view(array.type):
-        return array.cast(pa.large_string())
-    return array.cast(pa.large_binary()) if arrow_types.is_binary_view(array.type) else array
-
-
-def _decoded(array: Array, path: tuple[str, ...]) -> Array:
+def _flattened(array: Array, path: tuple[str, ...]) -> Array:
     try:
-        return array.dictionary_decode()
+        return array.flatten()
+    except pa.ArrowException as error:
+        raise SchemaError(
+            f"the column {'.'.join(path)} is {array.type}, which is not read: {error}"
+        ) from error
+
+
+def _taken(values: Array, positions: Array, path: tuple[str, ...]) -> Array:
+    try:
+        return values.take(positions)
     except pa.ArrowInvalid as error:
         raise SchemaError(
             f"the column {'.'.join(path)} is too large: {error}; write fewer rows a batch"
@@ -144,7 +155,7 @@ def _decoded(array: Array, path: tuple[str, ...]) -> Array:
 def _cast(array: Array, target: pa.DataType, path: tuple[str, ...]) -> Array:
     if array.nbytes > MAX_OFFSET:
         # Arrow's cast of views counts beyond the offsets without a word.
-        array = _without_view(array)
+        array = without_view(array)
     try:
         return _compact(array).cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
