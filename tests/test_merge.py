@@ -220,6 +220,32 @@ def test_years_that_python_does_not_know_are_matched_and_shown(tmp_path: Path, a
         dv.write_table(tmp_path / "by day", pa.table({"id": [1, 2], "day": days}), partition_by=["day"])
 
 
+def test_a_source_that_is_no_arrow_data_is_refused(table: str):
+    with pytest.raises(ValueError, match="the source is None: give an object with __arrow_c_stream__"):
+        dv.merge(table, None, "target.id = source.id")
+
+
+@pytest.mark.parametrize("encode", ["dictionary", "runs"])
+def test_text_of_a_source_may_be_encoded_at_any_depth(tmp_path: Path, encode: str):
+    text = pa.array(["a", None], pa.string_view())
+    texts: Any = pa.DictionaryArray.from_arrays(pa.array([0, 0, 1]), text)
+    if encode == "runs":
+        texts = pa.RunEndEncodedArray.from_arrays([2, 3], text)
+    structs = pa.StructArray.from_arrays([texts], ["x"])
+    lists = pa.ListArray.from_arrays([0, 1, 2, 3], texts)
+    batch = pa.record_batch([pa.array([1, 2, 3]), texts, structs, lists], names=["id", "t", "s", "l"])
+    path = str(tmp_path / "t")
+    dv.write_table(path, batch)
+    dv.delete(path, "id > 1")
+    merge = dv.merge(path, pa.Table.from_batches([batch[:2], batch[2:]]), "target.id = source.id")
+    result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (result.rows_updated, result.rows_inserted) == (1, 2)
+    assert sorted(dv.read_table(path).read_all().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": number, "t": text, "s": {"x": text}, "l": [text]}
+        for number, text in [(1, "a"), (2, "a"), (3, None)]
+    ]
+
+
 def test_an_append_only_table_takes_inserts_alone(tmp_path: Path):
     table = str(tmp_path / "t")
     dv.write_table(table, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})

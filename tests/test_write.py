@@ -429,6 +429,41 @@ def test_an_append_of_no_rows_commits_nothing(tmp_path: Path):
     assert files_of(tmp_path) == before
 
 
+class Exported:
+    """Any object that gives Arrow data by its C interface alone."""
+
+    def __init__(self, array: Any) -> None:
+        self.__arrow_c_array__ = array.__arrow_c_array__
+
+
+class Streamed:
+    def __init__(self, array: Any) -> None:
+        self.__arrow_c_stream__ = pa.chunked_array([array]).__arrow_c_stream__
+
+
+NULL_ROW = pa.array([{"id": 1}, None])
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (None, "the data is None: give an object with __arrow_c_stream__ or __arrow_c_array__"),
+        ("events.ndjson", "the data is of the type builtins.str: give .* what read_json_lines gives"),
+        ([{"id": 1}], "the data is of the type builtins.list: give"),
+        (object(), "the data is of the type builtins.object: give"),
+        (Exported(pa.array([1])), r"the data is of the type .*Exported \(.*non-struct type int64\): give"),
+        (Streamed(pa.array([1])), r"the data is of the type .*Streamed \(.*non-struct type int64\): give"),
+        (Exported(NULL_ROW), r"Exported \(.*null count.*\): give"),
+        (Streamed(NULL_ROW), r"the data has rows that are null as a whole \(.*\): leave them out"),
+    ],
+    ids=["None", "path", "list", "object", "array", "stream", "null row", "null row in a stream"],
+)
+def test_what_is_no_arrow_data_is_refused(data: Any, sentence: str, tmp_path: Path):
+    with pytest.raises(ValueError, match=sentence):
+        write_table(tmp_path / "t", data)
+    assert files_of(tmp_path) == set()
+
+
 def test_a_stream_that_fails_leaves_no_file(tmp_path: Path):
     def batches() -> Any:
         yield from events().to_batches()

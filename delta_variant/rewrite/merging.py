@@ -14,7 +14,7 @@ from delta_variant.data_file import WriteOptions
 from delta_variant.errors import ExpressionError
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
-from delta_variant.table_files import Scope, parsed
+from delta_variant.table_files import Scope, batches_of, parsed
 
 from .assignment import assignments_of
 from .clauses import Action, Clause, When
@@ -58,11 +58,11 @@ def merge(
 
 
 def _in_memory(source: Any, variant_columns: Sequence[str]) -> tuple[pa.RecordBatch, schema.StructType]:
-    if hasattr(source, "__arrow_c_stream__"):
-        table = pa.RecordBatchReader.from_stream(source).read_all()
-    else:
-        table = pa.Table.from_batches([pa.record_batch(source)])
-    columns = schema.from_arrow(table.schema, variant_columns)
+    arrow_schema, batches = batches_of(source, "the source")
+    columns = schema.from_arrow(arrow_schema, variant_columns)
+    # What is conformed has no dictionaries and views, not all of which Arrow joins.
+    conformed = [schema.conform(batch, columns) for batch in batches]
+    table = pa.Table.from_batches(conformed) if conformed else schema.to_arrow(columns).empty_table()
     whole = table.combine_chunks().to_batches()
     if len(whole) > 1:
         raise ValueError("a column of the source has more than 2 GiB: merge it in parts")

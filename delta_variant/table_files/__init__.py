@@ -3,6 +3,7 @@
 What is read here are files that a snapshot lists, and what is written becomes part of the table by a commit.
 """
 
+from .arrow_data import batches_of
 from .changes import cdc_file
 from .dependents import check_constrained_stay, check_independent
 from .faults import Faults, RejectsFile
@@ -54,6 +55,7 @@ __all__ = [
     "Target",
     "add_file",
     "allowed",
+    "batches_of",
     "beside",
     "cdc_file",
     "check_constrained_stay",

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_variant import expression, schema, variant
+from delta_variant import expression, variant
 from delta_variant.data_file import WriteOptions
 from delta_variant.data_types import VARIANT, StructType
 from delta_variant.expression import Column, Input
@@ -31,8 +31,7 @@ def inputs_of(batch: pa.RecordBatch, inputs: Sequence[Input]) -> pa.RecordBatch:
 
 
 def parsed(batch: pa.RecordBatch, columns: StructType) -> pa.RecordBatch:
-    """Return a batch in the types of columns, its JSON text as Variants; raises InvalidJsonError."""
-    batch = schema.conform(batch, columns)
+    """Return a batch of columns, its JSON text as Variants; raises InvalidJsonError."""
     for index, field in enumerate(columns.fields):
         if field.type == VARIANT and not pa.types.is_struct(batch.column(index).type):
             batch = batch.set_column(index, field.name, variant.parse_json(batch.column(index)))

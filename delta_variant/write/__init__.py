@@ -19,6 +19,7 @@ from ..table_files import (
     PartitionFile,
     RejectsFile,
     Target,
+    batches_of,
     discard,
     new_rows,
     with_one_shredding,
@@ -166,11 +167,8 @@ class _Source:
     def of(cls, data: Any) -> _Source:
         if isinstance(data, JsonLines):
             return cls(data.schema, data.batches())
-        if hasattr(data, "__arrow_c_stream__"):
-            reader = pa.RecordBatchReader.from_stream(data)
-            return cls(reader.schema, ((part, None) for batch in reader for part in _parts(batch)))
-        batch = pa.record_batch(data)
-        return cls(batch.schema, ((part, None) for part in _parts(batch)))
+        arrow_schema, batches = batches_of(data, "the data")
+        return cls(arrow_schema, ((part, None) for batch in batches for part in _parts(batch)))
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
