@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -244,6 +245,87 @@ def test_text_of_a_source_may_be_encoded_at_any_depth(tmp_path: Path, encode: st
         {"id": number, "t": text, "s": {"x": text}, "l": [text]}
         for number, text in [(1, "a"), (2, "a"), (3, None)]
     ]
+
+
+@pytest.mark.parametrize("value", ["source.event", "event_text"])
+def test_json_text_of_a_source_is_refused_as_a_whole_variant(table: str, value: str):
+    source = rows([1, 9]).append_column("event_text", pa.array(["{}", "{}"], pa.large_string()))
+    merge = dv.merge(table, source, "target.id = source.id")
+    sentence = (
+        "the column event is variant in the table and string in the source: name JSON text in "
+        f"variant_columns, or write `cast({value} as string)` for Variants that are strings"
+    )
+    for clause in (merge.when_matched_update, merge.when_not_matched_insert):
+        with pytest.raises(SchemaError, match=f"^{re.escape(sentence)}$"):
+            clause({"event": value})
+    for all_columns in (merge.when_matched_update_all, merge.when_not_matched_insert_all):
+        with pytest.raises(SchemaError, match="name JSON text in variant_columns"):
+            all_columns()
+
+
+def test_text_of_a_source_becomes_variants_that_are_strings_where_it_is_cast(table: str):
+    merge = dv.merge(table, pa.table({"key": [1], "text": ["a"]}), "id = key")
+    merge.when_matched_update({"event": "cast(source.text as string)"}).execute()
+    read = dv.read_table(table, columns={"event": "to_json(event)"}, where="id = 1").read_all()
+    assert read["event"].to_pylist() == ['"a"']
+
+
+INNER = pa.field("x", pa.int64())
+NOT_NULL = INNER.with_nullable(False)
+TEXT = pa.field("y", pa.string())
+
+
+@pytest.mark.parametrize(
+    ("of_table", "of_source", "new"),
+    [
+        (pa.struct([INNER]), pa.struct([NOT_NULL]), {"x": 2}),
+        (pa.struct([NOT_NULL]), pa.struct([INNER]), {"x": 2}),
+        (pa.list_(INNER), pa.list_(NOT_NULL), [2]),
+        (pa.list_(NOT_NULL), pa.list_(INNER), [2]),
+        (pa.map_(pa.string(), INNER), pa.map_(pa.string(), NOT_NULL), [("k", 2)]),
+        (pa.map_(pa.string(), NOT_NULL), pa.map_(pa.string(), INNER), [("k", 2)]),
+        (pa.struct([INNER, TEXT]), pa.struct([TEXT, pa.field("X", pa.int8())]), {"y": "b", "X": 2}),
+        (pa.list_(pa.struct([INNER])), pa.list_(pa.struct([pa.field("X", pa.int32())]), 1), [{"X": 2}]),
+    ],
+    ids=str,
+)
+def test_structs_lists_and_maps_of_a_source_fit_as_those_that_are_appended(
+    tmp_path: Path, of_table: Any, of_source: Any, new: Any
+):
+    path = str(tmp_path / "t")
+    fields = [pa.field("id", pa.int64()), pa.field("c", of_table)]
+    dv.write_table(path, pa.Table.from_pylist([{"id": 1}, {"id": 3}], schema=pa.schema(fields)))
+    source = pa.table({"id": [1, 2], "c": pa.array([new, new], of_source)})
+    merge = dv.merge(path, source, "target.id = source.id")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    merged = dv.read_table(path).read_all().sort_by("id")
+    dv.write_table(f"{path}a", merged.slice(0, 0))
+    dv.write_table(f"{path}a", source, mode="append")
+    appended = dv.read_table(f"{path}a").read_all()["c"].to_pylist()
+    assert merged["c"].to_pylist() == [*appended, None]
+
+
+@pytest.mark.parametrize(
+    ("of_table", "of_source", "row", "sentence"),
+    [
+        (pa.struct([NOT_NULL]), pa.struct([INNER]), {"x": None}, r"c\.x has nulls, but it is NOT NULL"),
+        (pa.list_(NOT_NULL), pa.list_(INNER), [None], r"c\.element has 1 nulls, but it is NOT NULL"),
+        (pa.struct([INNER, TEXT]), pa.struct([INNER]), {"x": 1}, r"the table has the field c\.y, and"),
+        (pa.struct([INNER]), pa.struct([INNER, TEXT]), {"x": 1}, r"the table has no column c\.y"),
+        (pa.list_(INNER), pa.list_(TEXT), ["1"], r"c\.element is long in the table and string in the data"),
+    ],
+    ids=["null in struct", "null in list", "field too few", "field too many", "other type"],
+)
+def test_structs_and_lists_of_a_source_that_do_not_fit_are_refused(
+    tmp_path: Path, of_table: Any, of_source: Any, row: Any, sentence: str
+):
+    path = str(tmp_path / "t")
+    fields = [pa.field("id", pa.int64()), pa.field("c", of_table)]
+    dv.write_table(path, pa.Table.from_pylist([{"id": 1}], schema=pa.schema(fields)))
+    source = pa.table({"id": [1], "c": pa.array([row], of_source)})
+    with pytest.raises(SchemaError, match=sentence):
+        dv.merge(path, source, "target.id = source.id").when_matched_update_all().execute()
+    assert log.load_snapshot(path).version == 0
 
 
 def test_an_append_only_table_takes_inserts_alone(tmp_path: Path):

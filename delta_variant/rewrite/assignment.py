@@ -10,12 +10,16 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_variant import expression, variant
+from delta_variant import expression, schema, variant
 from delta_variant.data_file import WriteOptions
-from delta_variant.errors import ExpressionError
-from delta_variant.expression import Column, Expression, Extraction, kind_of
+from delta_variant.data_types import StructType, fields_of
+from delta_variant.errors import ExpressionError, SchemaError
+from delta_variant.expression import Column, Expression, Extraction, Name, kind_of
+from delta_variant.schema import path_text
 from delta_variant.table_files import RowRules, Scope
 from delta_variant.variant import VARIANT_TYPE
+
+from .sides import joined_name
 
 __all__ = ["Assignment", "assign", "assignments_of", "check_updated", "merged_rows"]
 
@@ -27,12 +31,12 @@ Array: TypeAlias = Any
 class Assignment:
     """What becomes of a column, or of a path of a Variant column; `value` is None for a path to be removed.
 
-    `type` is the Arrow type of an ordinary column, None for a Variant.
+    `field` is an ordinary column as Arrow has it, None for a Variant.
     """
 
     column: str
     path: tuple[str | int, ...]
-    type: pa.DataType | None
+    field: pa.Field[Any] | None
     value: Expression | None
 
 
@@ -41,7 +45,8 @@ def assignments_of(
 ) -> tuple[Assignment, ...]:
     """Return the assignments that SQL texts write, their values bound by `bind`.
 
-    Raises ExpressionError for what is not understood or not supported, and for two of one place.
+    Raises ExpressionError for what is not understood or not supported, and for two of one place, SchemaError
+    for structs, lists and maps that do not fit their column, and for JSON text of a source.
     """
     if not isinstance(updates, Mapping):
         raise ValueError(f"updates is {updates!r}: give a dict of columns or paths, and what they become")
@@ -59,13 +64,51 @@ def _assignment(
     if isinstance(target, Column):
         if text is None:
             raise ExpressionError(f"`{name}` is a column, and cannot be removed: set it to 'null'")
-        value = bind(expression.Cast(expression.parse(text), target.type, strict=True))
-        return Assignment(target.name, (), target.type, value)
+        field = scope.schema.field(target.name)
+        return Assignment(target.name, (), field, _column(text, field, bind))
     if not isinstance(target, Extraction) or target.type is not None or target.fields or target.as_json:
         raise ExpressionError(f"`{name}` cannot be set: name a column, or a path of a Variant column")
     if text is None and not target.path:
         raise ExpressionError(f"`{name}` is a column, and cannot be removed: set it to 'null'")
-    return Assignment(target.column, target.path, None, None if text is None else _part(text, bind))
+    value = None if text is None else _part(text, bind)
+    if value is not None and not target.path:
+        _check_no_json_text(target.column, str(text), value)
+    return Assignment(target.column, target.path, None, value)
+
+
+def _column(text: str, field: pa.Field[Any], bind: Callable[[Expression], Expression]) -> Expression:
+    """Return what becomes a column: cast to its type, or of parts that fit as those of data to append do."""
+    parsed = expression.parse(text)
+    value = bind(parsed)
+    given = expression.output_type(value)
+    if given is None or kind_of(given) != "nested" or kind_of(field.type) != "nested":
+        return bind(expression.Cast(parsed, field.type, strict=True))
+    if given != field.type:
+        _check_fits(
+            schema.from_arrow(pa.schema([field])), schema.from_arrow(pa.schema([field.with_type(given)]))
+        )
+    return value
+
+
+def _check_fits(table: StructType, given: StructType) -> None:
+    schema.merge(table, given, mode="strict")
+    names = {path_text(path).lower() for path, _ in fields_of(given)}
+    lacking = [path_text(path) for path, _ in fields_of(table) if path_text(path).lower() not in names]
+    if lacking:
+        raise SchemaError(
+            f"the table has the field {lacking[0]}, and what is assigned does not: give it, too"
+        )
+
+
+def _check_no_json_text(column: str, text: str, value: Expression) -> None:
+    """Raise SchemaError for a column of text of a source: it would become Variants that are strings."""
+    if not (isinstance(value, Column) and isinstance(expression.parse(text), Name)):
+        return
+    if value.name.startswith(joined_name("source", "")) and kind_of(value.type) == "string":
+        raise SchemaError(
+            f"the column {column} is variant in the table and string in the source: name JSON text in "
+            f"variant_columns, or write `cast({text} as string)` for Variants that are strings"
+        )
 
 
 def _part(text: str, bind: Callable[[Expression], Expression]) -> Expression:
@@ -85,8 +128,18 @@ def assign(
     for each in assignments:
         value = None if each.value is None else expression.evaluate(each.value, batch)
         before = assigned.get(each.column)
-        assigned[each.column] = value if each.type is not None else _as_table(_variants(each, before, value))
+        assigned[each.column] = (
+            _as_table(_variants(each, before, value)) if each.field is None else _conformed(value, each.field)
+        )
     return assigned
+
+
+def _conformed(value: Array, field: pa.Field[Any]) -> Array:
+    """Return what becomes an ordinary column in its type, which structs, lists and maps may not have yet."""
+    if value.type == field.type:
+        return value
+    columns = schema.from_arrow(pa.schema([field]))
+    return schema.conform(pa.record_batch([value], names=[field.name]), columns).column(0)
 
 
 def check_updated(rules: RowRules, columns: Mapping[str, Array]) -> None:

@@ -76,7 +76,8 @@ class Merge:
 
     Each method returns a merge with one clause more. Conditions and values are SQL text; those of matched
     rows over both tables, of rows that do not match over the one that has the row. Keys of `updates` are
-    columns of the table, or paths of its Variants as in `update`.
+    columns of the table, or paths of its Variants as in `update`. A column of text becomes a whole Variant
+    only where it is cast to string: else it may be JSON text that `variant_columns` does not name.
     """
 
     _snapshot: Snapshot
