@@ -106,6 +106,22 @@ def test_what_does_not_match_is_not_evaluated(table: str):
     assert texts_of(table)[10] == '{"n":1,"user":{"email":"a","id":1}}'
 
 
+def test_what_does_not_match_is_not_cast(tmp_path: Path):
+    texts = ['{"kind":"a","n":7}', '{"kind":"b","n":"none"}', None]
+    dv.write_table(tmp_path, pa.table({"n": pa.nulls(3, pa.int64()), "event": pa.array(texts, pa.json_())}))
+    dv.update(
+        tmp_path, {"n": "event:n::bigint", "event:n": "event:n::bigint + 1"}, "event:kind::string = 'a'"
+    )
+    rows = dv.read_table(tmp_path, columns={"n": "n", "event": "to_json(event)"}).read_all().to_pylist()
+    assert rows == [
+        {"n": 7, "event": '{"kind":"a","n":8}'},
+        {"n": None, "event": texts[1]},
+        {"n": None, "event": None},
+    ]
+    with pytest.raises(CastError, match=r"part-.*none"):
+        dv.update(tmp_path, {"n": "event:n::bigint"})
+
+
 def test_elements_of_arrays_and_whole_variants_are_set(table: str):
     dv.update(table, {"variant_get(event, '$[1].a')": "variant_get(event, '$[0]')"}, "id = 6")
     dv.update(table, {"event": "event:user"}, "id = 0")

@@ -12,7 +12,15 @@ from delta_variant.data_file import WriteOptions
 from delta_variant.expression import Expression
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
-from delta_variant.table_files import Changed, RowChange, Scope, Target, plan_files, rewrite_rows
+from delta_variant.table_files import (
+    Changed,
+    RowChange,
+    Scope,
+    Target,
+    inputs_of,
+    plan_files,
+    rewrite_rows,
+)
 
 from .assignment import Assignment, assign, assignments_of, check_updated, merged_rows
 from .permission import check_may_rewrite
@@ -78,6 +86,7 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
     columns = scope.whole_columns()
     tested = [] if predicate is None else [predicate]
     values = [each.value for each in assignments if each.value is not None]
+    read = expression.inputs(values)
     rules, assigned = Target.of(snapshot).row_rules(), {each.column for each in assignments}
 
     def changes(batch: pa.RecordBatch) -> Array:
@@ -88,8 +97,9 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
     def apply(batch: pa.RecordBatch) -> Changed:
         mask = changes(batch)
         before = {name: expression.evaluate(column, batch) for name, column in columns.items()}
-        matching = batch.filter(mask)
-        whole = {name: expression.evaluate(column, matching) for name, column in columns.items()}
+        whole = {name: column.filter(mask) for name, column in before.items()}
+        # Of other rows nothing is cast: a value there that does not fit is no error.
+        matching = inputs_of(pa.record_batch(list(whole.values()), names=list(whole)), read)
         changed = rules.regenerate(assign(whole, assignments, matching), assigned)
         check_updated(rules, changed)
         untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
@@ -97,6 +107,6 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
         kept: Array = pa.repeat(pa.scalar(True), batch.num_rows)
         return Changed(pa.record_batch(list(arrays), names=list(columns)), kept, mask)
 
-    inputs = expression.inputs([*columns.values(), *tested, *values])
+    inputs = expression.inputs([*columns.values(), *tested])
     copied = scope.variants_unread_by([*tested, *values]) - assigned - rules.columns_read
     return RowChange(expression.inputs(tested), changes, inputs, apply, copied)
