@@ -328,6 +328,25 @@ def test_structs_and_lists_of_a_source_that_do_not_fit_are_refused(
     assert log.load_snapshot(path).version == 0
 
 
+def test_only_values_of_rows_that_a_clause_changes_are_cast(tmp_path: Path):
+    texts = ['{"n":1}', '{"n":"none"}', '{"n":3}']
+    event = pa.array(texts, pa.json_())
+    dv.write_table(tmp_path, pa.table({"id": [1, 2, 3], "n": pa.nulls(3, pa.int64()), "event": event}))
+    source = pa.table({"key": [1, 9, 3], "event": event})
+    merge = dv.merge(tmp_path, source, "id = key and key < 3")
+    merge = merge.when_matched_update({"n": "target.event:n::bigint + source.event:n::bigint"})
+    result = merge.when_not_matched_by_source_update({"n": "target.event:n::bigint"}, "id = 3").execute()
+    assert (result.rows_updated, result.rows_inserted) == (2, 0)
+    assert dv.read_table(tmp_path, columns=["id", "n"]).read_all().to_pydict() == {
+        "id": [1, 2, 3],
+        "n": [2, None, 3],
+    }
+    with pytest.raises(CastError, match="none"):
+        dv.merge(tmp_path, source, "id = key").when_not_matched_insert(
+            {"n": "source.event:n::bigint"}
+        ).execute()
+
+
 def test_an_append_only_table_takes_inserts_alone(tmp_path: Path):
     table = str(tmp_path / "t")
     dv.write_table(table, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})

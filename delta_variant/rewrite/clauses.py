@@ -38,8 +38,12 @@ class Clause:
     @property
     def expressions(self) -> list[Expression]:
         """Return the condition and the values."""
-        values = [each.value for each in self.assignments if each.value is not None]
-        return values if self.predicate is None else [self.predicate, *values]
+        return self.values if self.predicate is None else [self.predicate, *self.values]
+
+    @property
+    def values(self) -> list[Expression]:
+        """Return what it assigns."""
+        return [each.value for each in self.assignments if each.value is not None]
 
     @property
     def columns(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_variant import expression
-from delta_variant.expression import Call, Expression, Input, Literal, kind_of
+from delta_variant.expression import Call, Column, Expression, Input, Literal, kind_of
 from delta_variant.table_files import inputs_of
 
 from .sides import Side, conjuncts, own, side_inputs
@@ -107,15 +107,19 @@ class Join:
         for each in side_inputs(expressions, "target"):
             name = expression.input_name(own(each, "target"))
             columns[expression.input_name(each)] = batch.column(name).take(pairs.target)
-        for joined, values in self.source_values(side_inputs(expressions, "source")).items():
-            columns[joined] = values.take(pairs.source)
+        read = side_inputs(expressions, "source")
+        found = self._source_inputs(read, pairs.source)
+        columns.update(zip(map(expression.input_name, read), found.columns[1:], strict=True))
         return pa.record_batch(list(columns.values()), names=list(columns))
 
-    def source_values(self, inputs: Sequence[Input]) -> dict[str, Array]:
-        """Return what is read of the source, by joined names."""
-        read = inputs_of(self.source, [own(each, "source") for each in inputs])
-        names = [expression.input_name(each) for each in inputs]
-        return dict(zip(names, read.columns[1:], strict=True))
+    def _source_inputs(self, inputs: Sequence[Input], rows: Array) -> pa.RecordBatch:
+        """Return what is read of some rows of the source: a value of others that does not fit is no error."""
+        wanted = [own(each, "source") for each in inputs]
+        names = sorted({each.name if isinstance(each, Column) else each.column for each in wanted})
+        # A column that nobody reads gives the batch its length.
+        picked: dict[str, Array] = {"\0": pa.nulls(len(rows))}
+        picked |= {name: self.source.column(name).take(rows) for name in names}
+        return inputs_of(pa.record_batch(list(picked.values()), names=list(picked)), wanted)
 
     @cached_property
     def _source_keys(self) -> list[Array]:

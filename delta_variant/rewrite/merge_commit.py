@@ -24,6 +24,7 @@ from delta_variant.table_files import (
     Target,
     allowed,
     discard,
+    inputs_of,
     new_rows,
     plan_files,
     rewrite_rows,
@@ -124,7 +125,7 @@ class _Rows:
             for expressions in (conditions, everything)
         )
         scope = Scope.of(self.snapshot.schema)
-        inputs = expression.inputs([*scope.whole_columns().values(), *read])
+        inputs = expression.inputs([*scope.whole_columns().values(), *tested])
         assigned = {each.column for clause in self.clauses for each in clause.assignments}
         copied = scope.variants_unread_by(read) - assigned - self.rules.columns_read
         return RowChange(tested, self._changes, inputs, self._apply, copied)
@@ -149,10 +150,14 @@ class _Rows:
                 stays = pc.and_not(stays, concerned)
             elif clause.action == "update" and concerned.true_count:
                 updated = pc.or_(updated, concerned)
-                some, source = batch.filter(concerned), decision.source.filter(concerned)
+                source = decision.source.filter(concerned)
                 pairs = Pairs(pa.array(range(len(source)), pa.int64()), source)
-                values = self.join.joined(some, pairs, clause.expressions)
                 whole = {name: column.filter(concerned) for name, column in columns.items()}
+                some = inputs_of(
+                    pa.record_batch(list(whole.values()), names=list(whole)),
+                    [own(each, "target") for each in side_inputs(clause.values, "target")],
+                )
+                values = self.join.joined(some, pairs, clause.values)
                 changed = self.rules.regenerate(assign(whole, clause.assignments, values), clause.columns)
                 check_updated(self.rules, changed)
                 same = {name: columns[name] for name in columns if changed[name] is whole[name]}
@@ -181,7 +186,7 @@ class _Rows:
         fields = Scope.of(self.snapshot.schema).schema
         nulls: dict[str, Array] = {each.name: pa.nulls(len(source), each.type) for each in fields}
         pairs = Pairs(pa.nulls(len(source), pa.int64()), source)
-        values = self.join.joined(NO_ROWS, pairs, clause.expressions)
+        values = self.join.joined(NO_ROWS, pairs, clause.values)
         columns = assign(nulls, clause.assignments, values)
         filled = {filling.column for filling in self.rules.fillings(clause.columns)}
         given = {name: column for name, column in columns.items() if name not in filled}
