@@ -361,7 +361,8 @@ def filter_rows(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
 
     Where most are, as in most rewrites, this is several times as fast on structs as Arrow's own filter.
     """
-    return _native.filter_rows(batch, mask)
+    # A name ends at a NUL on its way to the kernel.
+    return _native.filter_rows(batch, mask).rename_columns(batch.schema.names)
 
 
 def _is_shredded(arrow_type: pa.DataType) -> bool:

@@ -150,6 +150,38 @@ def test_where_keeps_the_rows_for_which_it_is_true(where: str, expected: list[in
     assert [row["id"] for row in read(table, ["id"], where=where)] == expected
 
 
+MIXED = ['{"kind":"a","n":7}', '{"kind":"b","n":"none"}', '{"kind":"a","n":9}', None]
+
+
+@pytest.mark.parametrize("shredding", ["infer", None])
+@pytest.mark.parametrize(
+    ("columns", "where", "expected"),
+    [
+        ("event:n::bigint", "event:kind::string = 'a'", [7, 9]),
+        ("event:n::bigint + id", "id <> 1", [7, 11, None]),
+        ("id", "event:kind::string = 'a' and event:n::bigint > 7", [2]),
+        ("id", "id = 3 or event:kind::string = 'b' or event:n::bigint > 7", [1, 2, 3]),
+        ("id", "not (event:kind::string = 'b' or event:n::bigint > 7)", [0]),
+        ("id", "id <> 2 and 10 / (id - 2) < 0", [0, 1]),
+        ("id = 1 or event:n::bigint = 9", None, [False, True, True, None]),
+    ],
+)
+def test_rows_that_a_condition_leaves_out_are_not_cast(tmp_path: Path, columns, where, expected, shredding):
+    dv.write_table(tmp_path, table_of(MIXED), shredding=shredding)
+    found = read(tmp_path, columns={"found": columns}, where=where)
+    assert [row["found"] for row in found] == expected
+
+
+def test_rows_before_the_one_that_is_not_cast_come_once(tmp_path: Path):
+    texts: list[str | None] = [f'{{"n":{row}}}' for row in range(300_000)]
+    texts[200_000] = '{"n":"none"}'
+    dv.write_table(tmp_path, table_of(texts))
+    found = dv.read_table(tmp_path, columns={"n": "event:n::bigint"}, where="id <> 200000").read_all()
+    assert found["n"].to_pylist() == [row for row in range(300_000) if row != 200_000]
+    with pytest.raises(CastError, match=r"parquet: row 200000: cannot cast \"none\""):
+        read(tmp_path, columns={"n": "event:n::bigint"}, where="id > 7")
+
+
 def test_a_condition_may_be_on_what_is_not_read(table: Path):
     assert read(table, {"n": "event:n::string"}, where="id = 2") == [{"n": "three"}]
 

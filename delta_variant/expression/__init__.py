@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from .binding import bind, bind_predicate
 from .casting import cast_values
-from .evaluation import evaluate, filter_mask
+from .evaluation import ROW_NUMBERS, evaluate, filter_mask, uncast
 from .tree import (
     Call,
     Cast,
@@ -35,6 +35,7 @@ from .tree import (
 from .types import kind_of
 
 __all__ = [
+    "ROW_NUMBERS",
     "Call",
     "Cast",
     "Column",
@@ -60,6 +61,7 @@ __all__ = [
     "parse_columns",
     "parse_type",
     "transform",
+    "uncast",
 ]
 
 # `sql` is imported where it is used: sqlglot takes most of the time that `import delta_variant` may take.

@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_variant import variant
 from delta_variant.errors import CastError, ExpressionError
 
 from .casting import cast_scalar, cast_values
-from .tree import Call, Cast, Column, Expression, Extraction, Field, Literal, describe, input_name
+from .tree import Call, Cast, Column, Expression, Extraction, Field, Input, Literal, describe, input_name
 from .types import kind_of
 
 # The stubs of pyarrow do not narrow values by their type.
 Array: TypeAlias = Any
 Values: TypeAlias = Any
 
+ROW_NUMBERS = "\0row"
+"""The column of a batch that has the numbers of its rows in their file, for errors to name them."""
+
+ROW = re.compile(r"row (\d+): ")
+
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> Array:
     """Return a bound `expression` for each row of `batch`, which holds its inputs under their `input_name`.
 
     `CastError` names the piece when a value cannot be cast, overflows or is divided by zero, as in Spark's
-    ANSI mode. Every operand is evaluated for every row: `and` does not guard what stands to its right.
+    ANSI mode, but not for rows of which what stands to the left in `and` or `or` says enough.
+
+    A strict cast of a path is an input, or the Variant at the path (`uncast`), which is cast here.
     """
-    values = _evaluate(expression, batch)
-    is_scalar = isinstance(values, pa.Scalar)
-    return pa.repeat(values, batch.num_rows) if is_scalar else values
+    try:
+        values = _evaluate(expression, batch, is_guarded=False)
+    except CastError:
+        # As a rule no row fails, and all of them together are faster.
+        values = _evaluate(expression, batch, is_guarded=True)
+    return _repeated(values, batch.num_rows) if isinstance(values, pa.Scalar) else values
+
+
+def _repeated(value: Values, count: int) -> Array:
+    return pa.repeat(value, count)
 
 
 def filter_mask(where: Expression, batch: pa.RecordBatch) -> Array:
@@ -44,31 +61,68 @@ def call_kernel(kernel: str, *arguments: Values, options: pc.FunctionOptions | N
     return pc.call_function(kernel, list(arguments), options)
 
 
-def _evaluate(expression: Expression, batch: pa.RecordBatch) -> Values:
+def uncast(source: Input) -> Input:
+    """Return the input that is the Variant where a strict cast may fail, and every other input itself."""
+    is_strict = isinstance(source, Extraction) and source.strict and not source.as_json
+    return replace(source, type=None) if isinstance(source, Extraction) and is_strict else source
+
+
+def _evaluate(expression: Expression, batch: pa.RecordBatch, *, is_guarded: bool) -> Values:
     match expression:
         case Literal(value):
             return value
         case Column() | Extraction():
             return _read(expression, batch)
         case Field(operand, name, _):
-            return _field(_evaluate(operand, batch), name)
+            return _field(_evaluate(operand, batch, is_guarded=is_guarded), name)
         case Cast(operand, _, _):
-            return _cast(expression, _evaluate(operand, batch))
+            return _cast(expression, _evaluate(operand, batch, is_guarded=is_guarded))
+        case Call("and" | "or", arguments, _) if is_guarded and batch.num_columns:
+            return _connected(expression, arguments, batch)
         case Call(function, arguments, _):
-            return _call(expression, function, [_evaluate(argument, batch) for argument in arguments])
+            values = [_evaluate(argument, batch, is_guarded=is_guarded) for argument in arguments]
+            return _call(expression, function, values)
         case _:
             raise ExpressionError(f"`{describe(expression)}` is not bound to a table yet")
 
 
+def _connected(call: Call, arguments: Sequence[Expression], batch: pa.RecordBatch) -> Array:
+    """Evaluate each operand for the rows that those before it leave open."""
+    decisive: Array = pa.repeat(pa.scalar(call.function == "or"), batch.num_rows)
+    result = call_kernel("invert", decisive)
+    for argument in arguments:
+        is_open = pc.fill_null(call_kernel("not_equal", result, decisive), True)
+        values = _evaluate(argument, batch.filter(is_open), is_guarded=True)
+        if isinstance(values, pa.Scalar):
+            values = _repeated(values, is_open.true_count)
+        found = pc.replace_with_mask(decisive, is_open, values.cast(pa.bool_()))
+        result = _call(call, call.function, [result, found])
+    return result
+
+
 def _read(source: Column | Extraction, batch: pa.RecordBatch) -> Array:
     position = batch.schema.get_field_index(input_name(source))
+    if position >= 0:
+        values = batch.column(position)
+        # A reader may hand out a dictionary or a view of the same values.
+        return values if source.type is None or values.type == source.type else pc.cast(values, source.type)
+    position = batch.schema.get_field_index(input_name(uncast(source)))
     if position < 0:
         raise ExpressionError(
             f"the batch has no column {input_name(source)!r}, which `{describe(source)}` reads"
         )
-    values = batch.column(position)
-    # A reader may hand out a dictionary or a view of the same values.
-    return values if source.type is None or values.type == source.type else pc.cast(values, source.type)
+    try:
+        return variant.extract(batch.column(position), (), source.type, strict=True)
+    except CastError as error:
+        raise CastError(_renumbered(str(error), batch)) from error
+
+
+def _renumbered(message: str, batch: pa.RecordBatch) -> str:
+    """Return an error's message with the number that the row has in its file, where that is known."""
+    found = ROW.match(message)
+    if found is None or ROW_NUMBERS not in batch.schema.names:
+        return message
+    return f"row {batch.column(ROW_NUMBERS)[int(found[1])]}: {message[found.end() :]}"
 
 
 def _field(values: Values, name: str) -> Values:

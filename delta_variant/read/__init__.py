@@ -78,9 +78,10 @@ def read_table(
     `columns` are expressions in SQL text, by output name or as a sequence, over ordinary columns and Variant
     paths (`event:user.id::bigint`); None is every column, and a Variant column comes as `struct<metadata,
     value>` marked `arrow.parquet.variant`. `where` keeps the rows for which it is true. Casts are Spark's: a
-    value that cannot be cast is an error, which `try_cast` and `try_variant_get` make null. Files, row groups
-    and pages that provably hold no such row are skipped, and so are the errors that they hold. With `explain`
-    the rows are read and counted, and what was read and skipped is returned instead of them.
+    value that cannot be cast is an error, which `try_cast` and `try_variant_get` make null; of rows that
+    `where` leaves out, and of which `and` or `or` know enough, nothing is cast. Files, row groups and pages
+    that provably hold no such row are skipped, and so are the errors that they hold. With `explain` the rows
+    are read and counted, and what was read and skipped is returned instead of them.
 
     Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError, ProtocolError and
     SchemaError for tables that this version cannot read; while the stream is read, DataFileError,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 import pyarrow as pa
 
 from delta_variant import features, log, schema
+from delta_variant.errors import CastError
 from delta_variant.log import Timestamp
 from delta_variant.skipping import Condition
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
-from delta_variant.table_files import DataFile, Table, plan_rows
+from delta_variant.table_files import DataFile, OpenFile, Table, plan_rows
 from delta_variant.variant import OnConflict
 
 from .explanation import FileReport
@@ -63,8 +65,17 @@ def read_files(
         if rows.rows != []:
             for batch in file.read(query.inputs, rows.rows, on_conflict):
                 decoded += batch.num_rows
-                result = query.result(batch)
+                with _naming(file):
+                    result = query.result(batch)
                 if result.num_rows:
                     yield result
         if reports is not None:
             reports.append(FileReport(rows, file.native.bytes_read, decoded))
+
+
+@contextmanager
+def _naming(file: OpenFile) -> Iterator[None]:
+    try:
+        yield
+    except CastError as error:
+        raise CastError(f"{file.file.path}: {error}") from error

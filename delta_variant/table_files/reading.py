@@ -14,7 +14,7 @@ import pyarrow as pa
 from delta_variant import data_file, deletion_vectors, expression, properties, schema
 from delta_variant.data_file import Projection, Shredding
 from delta_variant.data_types import StructField, StructType
-from delta_variant.errors import ProtocolError
+from delta_variant.errors import CastError, ProtocolError
 from delta_variant.expression import Column, Extraction, Input, is_whole
 from delta_variant.shredding import ShreddingSchema
 from delta_variant.skipping import Leaf
@@ -30,6 +30,9 @@ ABSENT = "\0"
 
 
 FILES_AHEAD = 8
+
+NUMBERS = Projection(pa.field("number", pa.int64()), (), "position")
+"""The number of each row in its file, by which an error names it."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,35 @@ class OpenFile:
         beside: Sequence[Projection],
         shredded: Collection[str] = (),
     ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
-        """Yield batches of the inputs, and the columns of the projections beside them."""
+        """Yield batches of the inputs, and the columns of the projections beside them.
+
+        Where a strict cast of a path fails, Variants take the place of such casts from there on: which rows
+        are cast is for the expressions to say.
+        """
+        seen = 0
+        try:
+            for batch, others in self._read_inputs(inputs, rows, on_conflict, beside, shredded):
+                yield batch, others
+                seen += batch.num_rows
+        except CastError:
+            uncast = list(dict.fromkeys(map(expression.uncast, inputs)))
+            if uncast == list(inputs):
+                raise
+            beside = [*beside, NUMBERS]
+            for batch, others in self._read_inputs(uncast, rows, on_conflict, beside, shredded):
+                if seen < batch.num_rows:
+                    numbered = batch.append_column(expression.ROW_NUMBERS, others.pop()).slice(seen)
+                    yield numbered, [each.slice(seen) for each in others]
+                seen = max(0, seen - batch.num_rows)
+
+    def _read_inputs(
+        self,
+        inputs: Sequence[Input],
+        rows: Sequence[data_file.Rows] | None,
+        on_conflict: OnConflict,
+        beside: Sequence[Projection],
+        shredded: Collection[str],
+    ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
         path, deleted = self.file.path, self._deleted()
         stored = [each for each in inputs if not self._is_partition(each)]
         read = [
