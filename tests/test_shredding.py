@@ -185,3 +185,12 @@ def test_a_name_with_a_nul_character_is_never_a_column(tmp_path: Path):
     assert found.to_pylist() == ['{"a\\u0000b":1,"c":2}'] * 3
     with pytest.raises(ShreddingError, match="NUL character"):
         ShreddingSchema.of({"s": [{"a\0b": pa.int64()}]})
+
+
+def test_a_timestamp_is_a_decimal_to_its_last_microsecond():
+    latest = pa.array([253_402_300_799_999_999], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    empty = pa.array([b"\x01\x00\x00"], pa.binary())
+    fields = [pa.field("metadata", pa.binary(), False), pa.field("typed_value", latest.type)]
+    variants = unshred(pa.StructArray.from_arrays([empty, latest], fields=fields))
+    found = dv.variant_get(variants, "$", "decimal(20,6)")
+    assert found.to_pylist() == [Decimal("253402300799.999999")]

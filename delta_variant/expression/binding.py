@@ -276,7 +276,7 @@ def _calculate(function: str, arguments: list[Expression]) -> Expression:
         return _calculate_decimals(function, arguments)
     if function == "%" and "floating" in kinds:
         raise ExpressionError("`%` takes integers here: cast its operands to bigint")
-    types = [pa.float64()] if function == "/" and "floating" not in kinds else _known_types(arguments)
+    types = [pa.float64()] if function == "/" else _known_types(arguments)
     target = reduce(_wider_number, types or [pa.int32()])
     return Call(function, tuple(_cast(argument, target) for argument in arguments), target)
 

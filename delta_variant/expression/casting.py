@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_variant import variant
+
 from .types import INTEGER_DIGITS, Kind, kind_of
 
 # The stubs of pyarrow do not narrow an array by its type, as the rules do.
@@ -22,10 +24,7 @@ Scalar: TypeAlias = Any
 Rule: TypeAlias = Callable[[Array, Any], Array]
 
 # Spark trims blanks and control characters around text that it casts.
-BLANKS = "".join(map(chr, range(0x21)))
-DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-TIME = r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
-ZONE = r"(Z|[+-][0-9]{2}:[0-9]{2})"
+BLANKS = "".join(map(chr, (*range(0x21), 0x7F)))
 NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 # By more digits than these, Arrow divides some decimals wrongly: 2^32 - 2 is what it makes of 2^32 - 0.5.
@@ -33,15 +32,16 @@ ARROW_DIGITS = 9
 ARROW_TEXT = 64
 EXACT = Context(prec=76)
 
+MOMENTS: tuple[Kind, ...] = ("date", "timestamp", "timestamp_ntz")
+# The metadata of a Variant that has no object in it.
+NO_NAMES = b"\x01\x00\x00"
+
 # The text that each kind is read from, whole and after trimming.
 TEXT_PATTERNS: dict[Kind, str] = {
     "integer": r"[+-]?[0-9]+",
     "decimal": NUMBER,
     "floating": rf"{NUMBER}|(?i:[+-]?inf(inity)?|nan)",
     "boolean": r"(?i:t|true|y|yes|1|f|false|n|no|0)",
-    "date": DATE,
-    "timestamp": rf"{DATE}({TIME}{ZONE}?)?",
-    "timestamp_ntz": rf"{DATE}({TIME})?",
 }
 
 
@@ -61,6 +61,8 @@ def cast_values(values: Array, target: Any, *, strict: bool) -> Array:
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), target)
     rule = RULES[kind_of(values.type), kind_of(target)]
+    if kind_of(values.type) == "string" and kind_of(target) in MOMENTS:
+        return _read_moments(values, target, strict=strict)
     if kind_of(values.type) == "string" and kind_of(target) in TEXT_PATTERNS:
         values = _readable_text(values, kind_of(target), strict=strict)
     return rule(values, target) if strict else _cast_or_null(values, target, rule)
@@ -105,6 +107,9 @@ def _rounded(values: Array, target: Any) -> Array:
 def _truncated(values: Array, target: Any) -> Array:
     if pa.types.is_decimal(values.type) and values.type.scale > ARROW_DIGITS:
         return pc.cast(_shortened(values.to_pylist(), 0, ROUND_DOWN), target)
+    if pa.types.is_decimal(values.type) and values.type.precision == values.type.scale:
+        # A digit for the zero before the point.
+        values = pc.cast(values, pa.decimal256(values.type.precision + 1, values.type.scale))
     return pc.cast(pc.trunc(values), target)
 
 
@@ -116,7 +121,8 @@ def _integer_to_decimal(values: Array, target: Any) -> Array:
 def _decimal_to_decimal(values: Array, target: Any) -> Array:
     source = values.type
     if target.scale >= source.scale:
-        return pc.cast(values, target)
+        # In 128 bits what becomes too large is another number.
+        return pc.cast(pc.cast(values, pa.decimal256(76, target.scale)), target)
     if source.scale - target.scale > ARROW_DIGITS:
         return pc.cast(_shortened(values.to_pylist(), target.scale, ROUND_HALF_UP), target)
     # One digit more than the source has: rounding 9.99 up to 10.0 needs it.
@@ -139,9 +145,23 @@ def _decimal_to_floating(values: Array, target: Any) -> Array:
     return pc.cast(pc.cast(values, pa.string()), target)
 
 
-def _timestamp_to_string(values: Array, target: Any) -> Array:
-    local = pc.cast(pc.cast(values, pa.timestamp("us")), target)
-    return pc.utf8_rtrim(pc.utf8_rtrim(local, characters="0"), characters=".")
+def _moment_to_string(values: Array, target: Any) -> Array:
+    return pc.cast(variant.extract(_as_variants(values), (), pa.string(), strict=True), target)
+
+
+def _read_moments(texts: Array, target: Any, *, strict: bool) -> Array:
+    """Read text as the kernel reads that of Variants: in UTC unless it names its zone."""
+    moments = variant.extract(_as_variants(pc.cast(texts, pa.string())), (), target, strict=False)
+    if strict and moments.null_count > texts.null_count:
+        unread = pc.and_not(pc.is_valid(texts), pc.is_valid(moments))
+        raise pa.ArrowInvalid(f"{texts.filter(unread)[0].as_py()!r} is no {kind_of(target)}")
+    return moments
+
+
+def _as_variants(values: Array) -> pa.StructArray:
+    metadata: Array = pa.repeat(pa.scalar(NO_NAMES, pa.binary()), len(values))
+    fields = [pa.field("metadata", pa.binary(), False), pa.field("typed_value", values.type)]
+    return pa.StructArray.from_arrays([metadata, values], fields=fields, mask=values.is_null())
 
 
 def _string_to_integer(values: Array, target: Any) -> Array:
@@ -180,18 +200,6 @@ def _string_to_boolean(values: Array, target: Any) -> Array:
     return pc.if_else(pc.is_valid(values), true, pa.scalar(None, target))
 
 
-def _string_to_timestamp(values: Array, target: Any) -> Array:
-    """Read text as UTC unless it names its zone."""
-    length = pc.utf8_length(values)
-    dated = pc.if_else(pc.equal(length, pa.scalar(10, pa.int32())), _append(values, " 00:00"), values)
-    zoned = pc.match_substring_regex(dated, pattern=f"{ZONE}$")
-    return pc.cast(pc.if_else(zoned, dated, _append(dated, "Z")), target)
-
-
-def _append(values: Array, suffix: str) -> Array:
-    return pc.binary_join_element_wise(values, pa.scalar(suffix, values.type), pa.scalar("", values.type))
-
-
 RULES: dict[tuple[Kind, Kind], Rule] = {
     ("integer", "integer"): _plain,
     ("integer", "decimal"): _integer_to_decimal,
@@ -208,13 +216,13 @@ RULES: dict[tuple[Kind, Kind], Rule] = {
     ("boolean", "string"): _plain,
     ("date", "timestamp"): _plain,
     ("date", "timestamp_ntz"): _plain,
-    ("date", "string"): _plain,
+    ("date", "string"): _moment_to_string,
     ("timestamp", "date"): _plain,
     ("timestamp", "timestamp_ntz"): _plain,
-    ("timestamp", "string"): _timestamp_to_string,
+    ("timestamp", "string"): _moment_to_string,
     ("timestamp_ntz", "date"): _plain,
     ("timestamp_ntz", "timestamp"): _plain,
-    ("timestamp_ntz", "string"): _timestamp_to_string,
+    ("timestamp_ntz", "string"): _moment_to_string,
     ("binary", "string"): _plain,
     ("binary", "binary"): _plain,
     ("string", "string"): _plain,
@@ -223,7 +231,6 @@ RULES: dict[tuple[Kind, Kind], Rule] = {
     ("string", "decimal"): _string_to_decimal,
     ("string", "floating"): _plain,
     ("string", "boolean"): _string_to_boolean,
-    ("string", "date"): _plain,
-    ("string", "timestamp"): _string_to_timestamp,
-    ("string", "timestamp_ntz"): _plain,
+    # By `_read_moments`, which needs to know whether it is strict.
+    **{("string", kind): _plain for kind in MOMENTS},
 }

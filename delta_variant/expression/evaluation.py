@@ -230,6 +230,9 @@ def _like(value: Values, pattern: pa.Scalar[Any]) -> Values:
 
 def _remainder(left: Values, right: Values) -> Values:
     """The remainder with the sign of the dividend, as in Java and Spark."""
+    # The least integer has no quotient by -1; by 1 the remainder is the same.
+    is_minus_one = call_kernel("equal", right, pa.scalar(-1, right.type))
+    right = call_kernel("if_else", is_minus_one, pa.scalar(1, right.type), right)
     quotient = call_kernel("divide_checked", left, right)
     return call_kernel("subtract", left, call_kernel("multiply", quotient, right))
 

@@ -55,6 +55,17 @@ def test_spark_reads_every_value_as_its_own_parse_json_gives_it(
     assert _different_lines(ours, _parsed_by_spark(spark, lines, tmp_path)) == []
 
 
+def test_spark_finds_rows_with_nan_which_are_above_all_numbers(spark: SparkSession, tmp_path: Path):
+    nan = float("nan")
+    data = {"id": [0, 1, 2], "f": [1.0, nan, 7.0], "g": pa.array([nan, 1.0, 7.0], pa.float32())}
+    dv.write_table(tmp_path, pa.table(data))
+    found = {
+        condition: sorted(row.id for row in load(spark, tmp_path).where(condition).collect())
+        for condition in ("f > 100", "f <> 1", "g >= double('NaN')", "not (g <= 5)")
+    }
+    assert found == {"f > 100": [1], "f <> 1": [1, 2], "g >= double('NaN')": [0], "not (g <= 5)": [0, 2]}
+
+
 @pytest.mark.parametrize(("vectorized", "pushed"), READERS)
 def test_all_readers_of_spark_agree_on_our_paths(
     spark: SparkSession,

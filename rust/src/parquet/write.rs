@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::sync::Arc;
 
+use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray};
 use arrow_schema::{DataType, Field, SchemaRef};
 use parquet::arrow::arrow_writer::{
@@ -95,6 +96,8 @@ struct OpenFile<W: Write + Send> {
     factory: ArrowRowGroupWriterFactory,
     /// One writer a leaf of the row group in progress; empty between row groups.
     columns: Vec<ArrowColumnWriter>,
+    /// Which leaves of the row group in progress have a NaN.
+    has_nan: Vec<bool>,
     group_rows: usize,
 }
 
@@ -183,7 +186,13 @@ impl<W: Write + Send> FileWriter<W> {
                 let root = self.parquet_schema.root_schema_ptr();
                 let writer = SerializedFileWriter::new(sink, root, properties)?;
                 let factory = ArrowRowGroupWriterFactory::new(&writer, self.schema.clone());
-                Ok(Box::new(OpenFile { writer, factory, columns: Vec::new(), group_rows: 0 }))
+                Ok(Box::new(OpenFile {
+                    writer,
+                    factory,
+                    columns: Vec::new(),
+                    has_nan: Vec::new(),
+                    group_rows: 0,
+                }))
             }
             State::Broken => Err(Error::DataFile("the file cannot be continued after a failed write".into())),
         }
@@ -219,7 +228,11 @@ impl<W: Write + Send> OpenFile<W> {
     fn write(&mut self, batch: &RecordBatch, options: &WriteOptions, roles: &[Role]) -> Result<()> {
         if self.columns.is_empty() {
             self.columns = self.factory.create_column_writers(self.writer.flushed_row_groups().len())?;
+            self.has_nan = vec![false; self.columns.len()];
         }
+        let mut arrays = Vec::with_capacity(self.columns.len());
+        batch.columns().iter().for_each(|column| leaf_arrays(column, &mut arrays));
+        self.has_nan.iter_mut().zip(&arrays).for_each(|(has_nan, leaf)| *has_nan |= holds_nan(leaf));
         let fields = batch.schema_ref().fields();
         let mut leaves = Vec::with_capacity(self.columns.len());
         for (field, column) in fields.iter().zip(batch.columns()) {
@@ -251,8 +264,8 @@ impl<W: Write + Send> OpenFile<W> {
             .map(ArrowColumnWriter::close)
             .collect::<Result<_, _>>()?;
         let mut group = self.writer.next_row_group()?;
-        for (mut chunk, role) in chunks.into_iter().zip(roles) {
-            if *role == Role::Value {
+        for ((mut chunk, role), has_nan) in chunks.into_iter().zip(roles).zip(&self.has_nan) {
+            if *role == Role::Value || *has_nan {
                 keep_null_count_only(&mut chunk)?;
             }
             chunk.append_to_row_group(&mut group)?;
@@ -263,13 +276,27 @@ impl<W: Write + Send> OpenFile<W> {
     }
 }
 
-/// Variant bytes have no order worth a bound; skipping needs only to know where `value` is null.
+/// Variant bytes have no order worth a bound; skipping needs only to know where `value` is null. Bounds that leave
+/// a NaN out are right by parquet.thrift, but Spark, to which a NaN is above all numbers, skips it by them.
 fn keep_null_count_only(chunk: &mut ArrowColumnChunk) -> Result<()> {
     let close = chunk.close_mut();
     let null_count = close.metadata.statistics().and_then(Statistics::null_count_opt);
-    let statistics = Statistics::byte_array(None, None, None, null_count, false);
+    let statistics = match close.metadata.column_type() {
+        PhysicalType::FLOAT => Statistics::float(None, None, None, null_count, false),
+        PhysicalType::DOUBLE => Statistics::double(None, None, None, null_count, false),
+        _ => Statistics::byte_array(None, None, None, null_count, false),
+    };
     close.metadata = close.metadata.clone().into_builder().set_statistics(statistics).build()?;
+    close.column_index = None;
     Ok(())
+}
+
+fn holds_nan(leaf: &ArrayRef) -> bool {
+    match leaf.data_type() {
+        DataType::Float32 => leaf.as_primitive::<Float32Type>().values().iter().any(|value| value.is_nan()),
+        DataType::Float64 => leaf.as_primitive::<Float64Type>().values().iter().any(|value| value.is_nan()),
+        _ => false,
+    }
 }
 
 fn leaf_properties(

@@ -8,6 +8,7 @@ use std::io::Write;
 use super::{Decimal, Value, text};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
+const MICROSECOND_DIGITS: u8 = 6;
 const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 const NANOS_PER_MICRO: i64 = 1000;
 
@@ -135,7 +136,9 @@ pub(super) fn decimal(value: &Value<'_>, precision: u8, scale: u8) -> Option<i12
         Value::String(v) => rounded_text(v.trim_matches(|c| c <= ' '), scale),
         _ => match whole(value) {
             Some(v) => rescaled(Decimal { unscaled: v.into(), scale: 0 }, scale),
-            None => instant(value).and_then(|micros| rounded_double(seconds(micros), scale)),
+            None => instant(value).and_then(|micros| {
+                rescaled(Decimal { unscaled: micros.into(), scale: MICROSECOND_DIGITS }, scale)
+            }),
         },
     }?;
     (unscaled.unsigned_abs() < power_of_10(precision).unsigned_abs()).then_some(unscaled)
