@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, groupby
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
@@ -31,10 +31,13 @@ from delta_variant.table_files import (
     write_files,
 )
 
-__all__ = ["Bin", "FileGroup", "LeafPath", "bins_of", "group_of", "rows_of"]
+__all__ = ["Bin", "FileGroup", "LeafPath", "Rows", "bins_of", "group_of", "rows_by_file", "rows_of"]
 
 Row: TypeAlias = Mapping[str, Any]
 Shreddings: TypeAlias = Mapping[tuple[str, ...], ShreddingSchema]
+
+Rows: TypeAlias = Iterator[tuple[pa.RecordBatch, list[Any]]]
+"""Batches of a table's rows, and the values of keys beside each."""
 
 SAMPLE_BYTES = 4 << 20
 SAMPLE_ROWS = 16 << 10
@@ -207,18 +210,29 @@ def rows_of(
     files: Iterable[DataFile],
     keys: Sequence[Expression] = (),
     options: WriteOptions | None = None,
-) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
+) -> Rows:
     """Yield the rows of files as batches of columns, and the values of keys beside them.
 
     The columns are those of the table, and those that keep the ids of rows where it tracks them. With options
     that say how Variants are shredded, these come shredded so: as they lie, where a file has them so already.
     """
+    return chain.from_iterable(rows_by_file(snapshot, files, keys, options))
+
+
+def rows_by_file(
+    snapshot: Snapshot,
+    files: Iterable[DataFile],
+    keys: Sequence[Expression] = (),
+    options: WriteOptions | None = None,
+) -> Iterator[Rows]:
+    """Yield what `rows_of` does file by file: they may be read at the same time."""
     columns = Scope.of(snapshot.schema).whole_columns()
     inputs = expression.inputs([*columns.values(), *keys])
-    table, tracking = Table.of(snapshot), RowTracking.of(snapshot)
+    tracking = RowTracking.of(snapshot)
     options = options or WriteOptions(shredding=None)
     shreddings = _shreddings(snapshot, options)
-    for file in table.open_all(files):
+
+    def rows(file: OpenFile) -> Rows:
         copied = file.shredded(shreddings, options.shredding)
         for batch, moving in file.read_moving(inputs, tracking, copied):
             arrays = {name: expression.evaluate(each, batch) for name, each in columns.items()}
@@ -226,6 +240,8 @@ def rows_of(
                 arrays[name] = data_file.stored(arrays[name], shreddings[name], options.numeric)
             values = [expression.evaluate(each, batch) for each in keys]
             yield beside(pa.record_batch(list(arrays.values()), names=list(arrays)), moving), values
+
+    return map(rows, Table.of(snapshot).open_all(files))
 
 
 def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, ShreddingSchema]:

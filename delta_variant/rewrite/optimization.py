@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,12 +34,15 @@ from delta_variant.table_files import (
 )
 from delta_variant.variant import Numeric
 
-from .layout import Bin, FileGroup, LeafPath, bins_of, group_of, rows_of
+from .layout import Bin, FileGroup, LeafPath, Rows, bins_of, group_of, rows_by_file
 from .permission import check_may_rewrite
 from .result import commit_rewritten
 from .sorting import sorted_runs
 
 __all__ = ["Optimization", "Preparation", "commit_groups", "optimize", "prepare", "write_rows"]
+
+FILES_AT_ONCE = 2
+"""How many files are read at a time: the columns of each are decoded one after the other."""
 
 
 @dataclass(frozen=True)
@@ -244,14 +249,23 @@ def _runs(work: Preparation, group: FileGroup) -> Iterator[Iterator[pa.RecordBat
     if work.keys:
         yield from sorted_runs(work.snapshot, group, work.keys)
     else:
-        rows = rows_of(work.snapshot, files_of(group.files), (), group.options)
-        yield _ahead(batch for batch, _ in rows)
+        yield _ahead(rows_by_file(work.snapshot, files_of(group.files), (), group.options))
 
 
-def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches, each of which is read while the one before is written."""
-    with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = thread.submit(next, batches, None)
-            yield batch
+def _ahead(files: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
+    """Yield batches of files in their order; while one is written, the next is read."""
+    with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
+        begun: deque[tuple[Rows, Future[Any]]] = deque()
+        for rows in files:
+            begun.append((rows, threads.submit(next, rows, None)))
+            if len(begun) == FILES_AT_ONCE:
+                yield from _batches(threads, *begun.popleft())
+        while begun:
+            yield from _batches(threads, *begun.popleft())
+
+
+def _batches(threads: ThreadPoolExecutor, rows: Rows, coming: Future[Any]) -> Iterator[pa.RecordBatch]:
+    """Yield batches of a file, the first of which is coming."""
+    while (found := coming.result()) is not None:
+        coming = threads.submit(next, rows, None)
+        yield found[0]
