@@ -1,6 +1,6 @@
 # `make` builds the package into .venv; `make test` is what continuous integration runs.
-# It needs Python 3.10 or newer, cargo and the package registries; `make test` also Java 17 or 21, for Spark, and
-# Chromium, which it installs as root on Debian.
+# It needs Python 3.10 or newer, cargo and the package registries; `make test` also Java 17 or 21, for Spark,
+# Chromium, which it installs as root on Debian, and npm, for Azure's emulator.
 
 PYTHON ?= python3
 
@@ -14,6 +14,8 @@ STORAGE_JAR := $(JARS)/delta-storage-4.4.0.jar
 # Delta has no JARs for the newest Spark yet: it is tested without them, beside the one of .venv.
 NEWEST_SPARK := 4.3.0
 NEWEST_PYSPARK := $(CURDIR)/.cache/pyspark-$(NEWEST_SPARK)
+AZURITE_VERSION := 3.35.0
+AZURITE := $(CURDIR)/.cache/azurite
 NATIVE_SOURCES := rust/Cargo.toml rust/Cargo.lock $(shell find rust/src -name '*.rs')
 
 # One Python for every build of the crate, and no libpython to link: Rust's own tests call none of it.
@@ -44,7 +46,7 @@ check: build
 	cargo fmt $(CRATE) --all --check
 	$(CARGO) clippy $(CRATE) --workspace --all-targets --all-features -- -D warnings
 
-test: build browser $(NEWEST_PYSPARK)
+test: build browser $(NEWEST_PYSPARK) $(AZURITE)
 	$(CARGO) test --quiet $(CRATE) --workspace
 	$(BIN)/pytest --numprocesses 2 --dist loadfile
 	PYTHONPATH=$(NEWEST_PYSPARK) $(BIN)/pytest --numprocesses 2 --dist loadfile tests/spark \
@@ -53,6 +55,11 @@ test: build browser $(NEWEST_PYSPARK)
 $(NEWEST_PYSPARK): | build
 	$(BIN)/pip install --quiet --target $@.part pyspark==$(NEWEST_SPARK)
 	mv $@.part $@
+
+# Tables on Azure lie in its emulator. Where npm cannot install that, their tests are skipped, and say so.
+$(AZURITE):
+	@! command -v npm > /dev/null || { npm install --silent --no-save --prefix $@.part azurite@$(AZURITE_VERSION) \
+	  && mv $@.part $@; } || rm -rf $@.part
 
 # Many writers at once, on a disk and on S3, and processes that are killed anywhere: some minutes, and the figures.
 faults: build

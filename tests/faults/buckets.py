@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
+from urllib.error import HTTPError
 from uuid import uuid4
 
 import pytest
@@ -53,15 +54,18 @@ def free_port() -> int:
         return int(bound.getsockname()[1])
 
 
-def wait_until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
+def wait_until_ready(url: str, server: subprocess.Popen[bytes], otherwise: str) -> None:
+    """Return when a server answers, whatever it says; fail with a sentence where it never does."""
     end = time.monotonic() + STARTS_WITHIN
     while True:
         try:
             urllib.request.urlopen(url, timeout=5).close()
             return
+        except HTTPError:
+            return
         except OSError:
             if server.poll() is not None or time.monotonic() > end:
-                pytest.fail("the S3 server did not start: `make` installs moto with the tools")
+                pytest.fail(otherwise)
             time.sleep(0.1)
 
 
@@ -72,7 +76,7 @@ def s3_server() -> Iterator[str]:
     server = subprocess.Popen([sys.executable, str(SERVER), str(port)])
     endpoint = f"http://127.0.0.1:{port}"
     try:
-        wait_until_ready(endpoint, server)
+        wait_until_ready(endpoint, server, "the S3 server did not start: `make` installs moto with the tools")
         yield endpoint
     finally:
         server.kill()

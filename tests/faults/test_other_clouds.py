@@ -1,18 +1,21 @@
-"""Tables on Google Cloud Storage, whose XML API is that of S3 but for the names of headers.
+"""Tables on Google Cloud Storage and on Azure.
 
-A proxy gives them the names that the S3 server knows.
+For Azure stands its own emulator. The XML API of GCS is that of S3 but for the names of headers: a proxy
+gives them the names that the S3 server knows.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
-from buckets import Bucket
+from azurite import ACCOUNT, KEY, azurite, new_container
+from buckets import new_bucket
 from deltalake import DeltaTable
 from proxy import Fault, Proxy, proxy_to
 
@@ -38,7 +41,7 @@ def as_s3(target: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
 
 @dataclass(frozen=True)
 class Table:
-    """A table on GCS, the storage options that lead to it, and the proxy that they lead to."""
+    """A table on an object store, the storage options that lead to it, and the proxy that they lead to."""
 
     uri: str
     options: dict[str, str]
@@ -50,13 +53,49 @@ class Table:
         return sorted((row["id"], row["n"]) for row in found.to_pylist())
 
 
-@pytest.fixture
-def table(bucket: Bucket) -> Iterator[Table]:
-    with proxy_to(bucket.endpoint, as_s3) as proxy:
+@contextmanager
+def on_gcs(endpoint: str) -> Iterator[Table]:
+    bucket = new_bucket(endpoint)
+    with proxy_to(endpoint, as_s3) as proxy:
         account = {"gcs_base_url": proxy.url, "disable_oauth": True}
         account |= dict.fromkeys(["client_email", "private_key", "private_key_id"], "")
         options = {"google_service_account_key": json.dumps(account), "allow_http": "true"}
         yield Table(f"gs://{bucket.name}/table", options, proxy)
+
+
+@contextmanager
+def on_azure(endpoint: str, uri: str) -> Iterator[Table]:
+    container = new_container(endpoint)
+    with proxy_to(endpoint) as proxy:
+        options = {
+            "azure_storage_account_name": ACCOUNT,
+            "azure_storage_account_key": KEY,
+            "azure_storage_endpoint": f"{proxy.url}/{ACCOUNT}",
+            "allow_http": "true",
+        }
+        yield Table(uri.format(container=container), options, proxy)
+
+
+@pytest.fixture(scope="module")
+def azure_endpoint() -> Iterator[str]:
+    with azurite() as endpoint:
+        yield endpoint
+
+
+AZURE = {
+    "az": "az://{container}/table",
+    "abfss": f"abfss://{{container}}@{ACCOUNT}.dfs.core.windows.net/table",
+}
+
+
+@pytest.fixture(params=["gs", *AZURE])
+def table(request: pytest.FixtureRequest) -> Iterator[Table]:
+    if request.param in AZURE:
+        place = on_azure(request.getfixturevalue("azure_endpoint"), AZURE[request.param])
+    else:
+        place = on_gcs(request.getfixturevalue("s3_endpoint"))
+    with place as table:
+        yield table
 
 
 def events(*ids: int) -> pa.Table:
@@ -64,7 +103,7 @@ def events(*ids: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "event": pa.array(texts, pa.json_())})
 
 
-def test_a_table_lives_on_gcs_through_every_operation(table: Table):
+def test_a_table_lives_through_every_operation(table: Table):
     options = {"storage_options": table.options}
     dv.write_table(table.uri, events(1, 2), **options)
     dv.write_table(table.uri, events(3, 4), mode="append", **options)
@@ -81,7 +120,7 @@ def test_a_table_lives_on_gcs_through_every_operation(table: Table):
     assert DeltaTable(table.uri, storage_options=table.options).version() == 7
 
 
-def test_of_two_commits_of_a_version_on_gcs_one_goes_behind_the_other(table: Table):
+def test_of_two_commits_of_a_version_one_goes_behind_the_other(table: Table):
     options = {"storage_options": table.options}
     dv.write_table(table.uri, events(1, 2), **options)
     merges = [dv.merge(table.uri, events(3), "target.id = source.id", **options) for _ in range(2)]
@@ -93,7 +132,7 @@ def test_of_two_commits_of_a_version_on_gcs_one_goes_behind_the_other(table: Tab
     assert table.rows() == [(1, 10), (2, 20), (3, 30), (9, 90)]
 
 
-def test_a_commit_whose_answer_is_lost_on_gcs_is_found(table: Table):
+def test_a_commit_whose_answer_is_lost_is_found(table: Table):
     options = {"storage_options": table.options}
     dv.write_table(table.uri, events(1), **options)
     fault = Fault("lost", "PUT", "_delta_log")
