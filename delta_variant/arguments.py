@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Real
 from operator import index
 from typing import Any
 
-__all__ = ["check_option", "check_text", "is_unicode", "whole_number"]
+__all__ = ["check_option", "check_text", "is_number", "is_unicode", "list_of", "one_or_more", "whole_number"]
 
 
 def check_text(name: str, value: object) -> None:
@@ -35,6 +36,25 @@ def whole_number(name: str, value: Any, least: int | None = None) -> int:
         bounds = "" if least is None else f" from {least} to 2**63 - 1"
         raise ValueError(f"{name} is {value!r}: give a whole number{bounds}")
     return number
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a number, whole or not, be it NumPy's; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def list_of(what: str, name: str, value: Any) -> tuple[Any, ...]:
+    """Return what a list holds; raises ValueError for a text, and for what holds nothing."""
+    if isinstance(value, str):
+        raise ValueError(f"{name} is the text {value!r}: give a list of {what}")
+    if not isinstance(value, Iterable):
+        raise ValueError(f"{name} is {value!r}: give a list of {what}")
+    return tuple(value)
+
+
+def one_or_more(what: str, name: str, value: Any) -> tuple[Any, ...]:
+    """Return a text alone, or what a list holds; raises ValueError for what is neither."""
+    return (value,) if isinstance(value, str) else list_of(what, name, value)
 
 
 def check_option(name: str, value: object, allowed: Sequence[object]) -> None:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from . import commit, deletion_vectors, features, log, properties, schema
 from .actions import AddFile, RemoveFile, decode_path, encode_path, is_absolute
+from .arguments import is_number
 from .errors import CommitConflictError, DeltaVariantError, RetentionDurationError, StoreError
 from .snapshot import Snapshot, are_plain, tombstones_table
 from .store import Store, StoredFile, TableLocation, delete, open_store, walk
@@ -86,8 +87,8 @@ def _retention(snapshot: Snapshot, hours: float | None, enforced: bool) -> int:
     least = properties.get(snapshot.configuration, properties.DELETED_FILE_RETENTION_DURATION)
     if hours is None:
         return least
-    if not 0 <= hours < inf:
-        raise ValueError(f"retention_hours is a number from 0, and not {hours}")
+    if not is_number(hours) or not 0 <= hours < inf:
+        raise ValueError(f"retention_hours is a number from 0, and not {hours!r}")
     retention = int(hours * HOUR)
     if enforced and retention < least:
         raise RetentionDurationError(

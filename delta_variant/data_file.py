@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import _native, store
-from .arguments import check_option, whole_number
+from .arguments import check_option, is_number, whole_number
 from .errors import DataFileError, DeltaVariantError, ShreddingError, StoreError
 from .schema import is_variant as is_marked
 from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema, shred
@@ -103,8 +103,9 @@ class WriteOptions:
         check_option("floats", self.floats, get_args(Floats))
         check_option("duplicate_keys", self.duplicate_keys, get_args(DuplicateKeys))
         check_option("on_invalid", self.on_invalid, get_args(OnInvalid))
-        if self.target_file_size < 1:
-            raise ValueError(f"target_file_size is a number of bytes from 1, and not {self.target_file_size}")
+        size = self.target_file_size
+        if not is_number(size) or not size >= 1:
+            raise ValueError(f"target_file_size is a number of bytes from 1, and not {size!r}")
         whole_number("max_variant_stats_paths", self.max_stats_paths, 0)
 
 

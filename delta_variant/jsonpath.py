@@ -58,7 +58,7 @@ def parse_path(text: str) -> tuple[str | int, ...]:
     Quoted names have no escapes: a name with one quote goes between the other. `ExpressionError` says where
     a path goes wrong.
     """
-    if not text.startswith("$"):
+    if not isinstance(text, str) or not text.startswith("$"):
         raise ExpressionError(f"the path {text!r} must start with $")
     return tuple(_steps(text))
 

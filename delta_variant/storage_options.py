@@ -109,6 +109,8 @@ def sort_options(options: Mapping[str, str]) -> StoreOptions:
     retry: dict[str, Any] = {}
     backoff: dict[str, Any] = {}
     outside = False
+    if not isinstance(options, Mapping):
+        raise ValueError(f"storage_options is {options!r}: give a dict of names to texts")
     for given, value in options.items():
         check_text("the name of a storage option", given)
         if not isinstance(value, str):

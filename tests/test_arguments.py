@@ -69,6 +69,11 @@ def test_what_is_no_table_is_told_what_one_is(call: Callable[[Any], object], val
         call(value)
 
 
+def append(table: str, **options: Any) -> None:
+    """Append rows to a table with options that are wrong."""
+    dv.write_table(table, pa.table({"i": [3], "s": ["c"]}), mode="append", **options)
+
+
 REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda t: dv.read_table(t, version="0"), ValueError, "version is '0': give a whole number"),
     (lambda t: dv.read_table(t, version=0.0), ValueError, "version is 0.0: give a whole number"),
@@ -94,6 +99,23 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda t: dv.add_constraint(t, 5, "i > 0"), ValueError, "name is 5: give text"),
     (lambda t: dv.add_constraint(t, HALF, "i > 0"), ValueError, "half of a surrogate pair"),
     (lambda t: dv.repair_table(t, max_variant_stats_paths=-1), ValueError, "max_variant_stats_paths is -1"),
+    (lambda t: dv.read_table(t, columns=5), ExpressionError, "columns is 5: give a list of expressions"),
+    (
+        lambda t: dv.read_table(t, storage_options=["x"]),
+        ValueError,
+        r"storage_options is \['x'\]: give a dict",
+    ),
+    (lambda t: dv.add_columns(t, None), ValueError, "columns is None: give a dict of names to types"),
+    (lambda t: dv.add_columns(t, ["x"]), ValueError, r"columns is \['x'\]: give a dict of names to types"),
+    (lambda t: dv.unset_properties(t, 5), ValueError, "names is 5: give a list of names"),
+    (lambda t: dv.vacuum(t, "168"), ValueError, "retention_hours is a number from 0, and not '168'"),
+    (lambda t: dv.vacuum(t, True), ValueError, "retention_hours is a number from 0, and not True"),
+    (lambda t: dv.optimize(t, sort_by=5), ValueError, "sort_by is 5: give a list of expressions"),
+    (lambda t: dv.optimize(t, target_file_size="1"), ValueError, "target_file_size is a number of bytes"),
+    (lambda t: append(t, target_file_size=float("nan")), ValueError, "target_file_size is a number of bytes"),
+    (lambda t: append(t, variant_columns="s"), ValueError, "variant_columns is the text 's': give a list"),
+    (lambda t: append(t, variant_columns=5), ValueError, "variant_columns is 5: give a list of names"),
+    (lambda t: append(t, partition_by=5), ValueError, "partition_by is 5: give a list of names"),
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -187,7 +187,16 @@ def _added(columns: Columns) -> Iterator[tuple[FieldPath, StructField]]:
             path = path_of(column)
             yield path[:-1], StructField(path[-1], type_of(path[-1], written))
     else:
-        yield from (((), field) for field in _from_arrow(pa.schema(columns)).fields)  # type: ignore[arg-type]
+        yield from (((), field) for field in _from_arrow(_arrow_schema(columns)).fields)
+
+
+def _arrow_schema(columns: Any) -> pa.Schema:
+    try:
+        return pa.schema(columns)
+    except TypeError as error:
+        raise ValueError(
+            f"columns is {columns!r}: give a dict of names to types, or an Arrow schema"
+        ) from error
 
 
 def _from_arrow(arrow_schema: pa.Schema) -> StructType:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from uuid import uuid4
 
 from delta_variant import properties, schema
-from delta_variant.arguments import check_text
+from delta_variant.arguments import check_text, list_of
 from delta_variant.errors import ProtocolError, SchemaError, UnsupportedFeatureError
 from delta_variant.features import FEATURES
 from delta_variant.properties import TableProperty
@@ -88,9 +88,7 @@ def unset_properties(
     `set_properties` does for the defaults that come back.
     """
     snapshot = alterable(table, storage_options)
-    if isinstance(names, str):
-        raise ValueError(f"names is the text {names!r}: give a list of names")
-    for name in names:
+    for name in list_of("names", "names", names):
         check_text("the name of a property", name)
         _check_free(name)
         if name not in snapshot.configuration:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -47,9 +47,10 @@ def parse_expression(text: str) -> Expression:
 
 
 def parse_named_expressions(columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, Expression]:
-    if isinstance(columns, str):
+    if isinstance(columns, str) or not isinstance(columns, Iterable | None):
+        kind = "the text " if isinstance(columns, str) else ""
         raise ExpressionError(
-            f"columns is the text {columns!r}: give a list of expressions, or a dict of name to expression"
+            f"columns is {kind}{columns!r}: give a list of expressions, or a dict of name to expression"
         )
     if isinstance(columns, Mapping):
         for name in columns:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_variant import expression, log, skipping
+from delta_variant.arguments import one_or_more
 from delta_variant.data_file import WriteOptions, WrittenFile
 from delta_variant.errors import ExpressionError
 from delta_variant.expression import Expression
@@ -162,7 +163,7 @@ def prepare(
 ) -> Preparation:
     """Return what there is to be done, before a data file is opened; raises what `optimize` does then."""
     scope = Scope.of(snapshot.schema)
-    texts = () if sort_by is None else (sort_by,) if isinstance(sort_by, str) else tuple(sort_by)
+    texts = () if sort_by is None else one_or_more("expressions", "sort_by", sort_by)
     keys = _sort_keys(scope, texts)
     files = _chosen(snapshot, scope.predicate(where), where)
     check_may_rewrite(snapshot, removes_rows=False)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from .. import data_file, schema
+from ..arguments import list_of
 from ..data_file import WriteOptions
 from ..json_lines import JsonLines
 from ..store import TableLocation, open_store
@@ -178,7 +179,8 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _names_of_variants(arrow_schema: pa.Schema, variant_columns: Sequence[str]) -> tuple[str, ...]:
-    missing = [name for name in variant_columns if name not in arrow_schema.names]
+    names = list_of("names", "variant_columns", variant_columns)
+    missing = [name for name in names if name not in arrow_schema.names]
     if missing:
         raise ValueError(f"variant_columns names {missing[0]!r}, and the data has no such column")
-    return tuple(variant_columns)
+    return names

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from .. import features, log, properties
 from ..actions import Txn
-from ..arguments import check_option, check_text, whole_number
+from ..arguments import check_option, check_text, one_or_more, whole_number
 from ..data_file import WriteOptions
 from ..data_types import StructType
 from ..errors import TableExistsError, TableNotFoundError
@@ -66,7 +66,7 @@ class TableOptions:
     @property
     def partition_columns(self) -> tuple[str, ...] | None:
         names = self.partition_by
-        return (names,) if isinstance(names, str) else None if names is None else tuple(names)
+        return None if names is None else one_or_more("names", "partition_by", names)
 
 
 @dataclass(frozen=True)
