@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,18 @@ def test_a_hang_is_a_result_of_its_case_and_the_next_one_is_asked(tmp_path: Path
     engine = run_liar(tmp_path, cases, HANGING, timeout_seconds=3)
     assert [result.status for result in engine.results] == ["timed out", "pass", "pass"]
     assert engine.results[0].got == "no answer within 3 seconds"
+
+
+@pytest.mark.parametrize("lie", ["return honest.read(file, column)", EXITING, HANGING])
+def test_no_temporary_file_outlives_a_run(
+    tmp_path: Path, cases: list[Case], lie: str, monkeypatch: pytest.MonkeyPatch
+):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    engine = run_liar(tmp_path, cases, lie, timeout_seconds=3)
+    assert engine.results[2].status == "pass"
+    assert list(scratch.iterdir()) == []
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="memory is looked up in /proc")

@@ -121,21 +121,36 @@ def _status_text(status: int) -> str:
 
 
 class _Running:
-    """One process: lines of JSON in and out, everything else that it prints to a file."""
+    """One process: lines of JSON in and out, everything else that it prints to a file.
 
-    def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes], memory_gb: float) -> None:
+    Its temporary files lie in a folder that is removed when it is killed.
+    """
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        errors: IO[bytes],
+        scratch: tempfile.TemporaryDirectory[str],
+        memory_gb: float,
+    ) -> None:
         self._process = process
         self._errors = errors
+        self._scratch = scratch
         self._memory_gb = memory_gb
         self._pending = b""
 
     @classmethod
     def of(cls, command: Sequence[str], memory_gb: float) -> _Running:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        # What the engine started may write there until it is dead.
+        scratch = tempfile.TemporaryDirectory(prefix="conformance-", ignore_cleanup_errors=True)
+        environment = {**os.environ, "TMPDIR": scratch.name}
         pipe = subprocess.PIPE
         # A session of its own: what the engine starts dies with it.
-        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors, start_new_session=True)
-        return cls(process, errors, memory_gb)
+        process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=errors, env=environment, start_new_session=True
+        )
+        return cls(process, errors, scratch, memory_gb)
 
     def send(self, line: str) -> None:
         assert self._process.stdin is not None
@@ -201,3 +216,4 @@ class _Running:
         for stream in (self._process.stdin, self._process.stdout, self._errors):
             with suppress(BrokenPipeError):
                 stream.close()  # type: ignore[union-attr]
+        self._scratch.cleanup()

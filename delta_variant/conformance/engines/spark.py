@@ -66,7 +66,12 @@ def start(scratch: Path) -> Engine:
     """Start a session, and return the engine."""
     # Otherwise the workers take the python3 of the PATH, which may have no pyspark.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {**SETTINGS, "spark.sql.warehouse.dir": str(scratch)}
+    settings = {
+        **SETTINGS,
+        "spark.sql.warehouse.dir": str(scratch),
+        "spark.local.dir": str(scratch),
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}",
+    }
     if "PYSPARK_SUBMIT_ARGS" not in os.environ:
         settings["spark.jars.packages"] = DELTA_PACKAGE
     builder = SparkSession.builder.master("local[1]").appName("delta_variant conformance")
