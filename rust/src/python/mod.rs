@@ -4,34 +4,14 @@ pub mod check;
 pub mod files;
 pub mod lines;
 pub mod objects;
+pub mod threads;
 pub mod values;
 
-use std::sync::LazyLock;
-
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
 
-/// Room for Variants that nest as deep as they may.
-const STACK_BYTES: usize = 16 << 20;
-
-static POOL: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
-    let builder = ThreadPoolBuilder::new().stack_size(STACK_BYTES);
-    builder.thread_name(|index| format!("delta-variant-{index}")).build().ok()
-});
-
-/// Run `work` on the kernel's threads, without the interpreter.
-pub fn run<T: Send, E: Into<PyErr> + Send>(
-    py: Python<'_>,
-    work: impl FnOnce() -> std::result::Result<T, E> + Send,
-) -> PyResult<T> {
-    let Some(pool) = POOL.as_ref() else {
-        return Err(PyRuntimeError::new_err("the threads of the kernel could not be started"));
-    };
-    py.detach(|| pool.install(work)).map_err(Into::into)
-}
+pub use threads::run;
 
 impl From<Error> for PyErr {
     /// The exception of `delta_variant.errors` that stands for the error.
