@@ -10,6 +10,7 @@ pub mod read;
 pub mod schema;
 pub mod statistics;
 mod thrift;
+mod unpacking;
 pub mod variants;
 pub mod write;
 

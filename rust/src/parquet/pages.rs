@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use parquet::arrow::arrow_reader::RowGroups;
-use parquet::basic::{Encoding, Type as PhysicalType};
+use parquet::basic::{Compression, Encoding, Type as PhysicalType};
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
@@ -18,7 +18,8 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescPtr;
 
-use super::thrift::page_lengths;
+use super::thrift::pages;
+use super::unpacking::check_unpacked_size;
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
@@ -80,15 +81,15 @@ pub(super) struct RowGroup {
 
 impl RowGroup {
     /// Check the dictionary at `start` and those pages that were fetched.
-    fn check_fetched(&self, start: u64, locations: &[PageLocation]) -> Result<()> {
+    fn check_fetched(&self, start: u64, locations: &[PageLocation], codec: Compression) -> Result<()> {
         let first = locations.first().map_or(start, |page| page.offset.unsigned_abs());
         if let Some(dictionary) = self.chunks.slice(start..first) {
-            check_pages(&dictionary)?;
+            check_pages(&dictionary, codec)?;
         }
         for page in locations {
             let (offset, size) = (page.offset.unsigned_abs(), page.compressed_page_size.unsigned_abs());
             if let Some(page) = self.chunks.slice(offset..offset + u64::from(size)) {
-                check_pages(&page)?;
+                check_pages(&page, codec)?;
             }
         }
         Ok(())
@@ -109,8 +110,8 @@ impl RowGroups for RowGroup {
         let (start, length) = chunk.byte_range();
         let locations = self.locations.get(&leaf);
         match locations {
-            None => check_pages(&self.chunks.get_bytes(start, length as usize)?)?,
-            Some(locations) => self.check_fetched(start, locations)?,
+            None => check_pages(&self.chunks.get_bytes(start, length as usize)?, chunk.compression())?,
+            Some(locations) => self.check_fetched(start, locations, chunk.compression())?,
         }
         let (chunks, rows) = (self.chunks.clone(), self.num_rows());
         let inner = SerializedPageReader::new(chunks, chunk, rows, locations.cloned())?;
@@ -128,8 +129,10 @@ impl RowGroups for RowGroup {
     }
 }
 
-fn check_pages(bytes: &[u8]) -> Result<()> {
-    page_lengths(bytes).map(drop).map_err(|error| ParquetError::General(error.to_string()))
+fn check_pages(bytes: &[u8], codec: Compression) -> Result<()> {
+    let check =
+        || pages(bytes)?.into_iter().try_for_each(|(sizes, page)| check_unpacked_size(sizes, page, codec));
+    check().map_err(|error| ParquetError::General(error.to_string()))
 }
 
 struct OneChunk(Option<Box<dyn PageReader>>);

@@ -3,7 +3,7 @@
 //! The decoder builds the schema by recursion, reserves memory by the counts it reads, and loops over lists
 //! past the end of its bytes; that would end the process, not the read. This walk reads no meaning but the
 //! schema's shape and the lengths of pages: every list has as many elements as it says, nothing nests too
-//! deeply, no group claims children it lacks, and no page unpacks to more than a writer would put in it.
+//! deeply, and no group claims children it lacks.
 
 use std::ops::Range;
 
@@ -33,14 +33,13 @@ const UUID: u8 = 13;
 /// Field id of `FileMetaData.schema`, and of `SchemaElement.num_children`.
 const FILE_SCHEMA: i64 = 2;
 const ELEMENT_NUM_CHILDREN: i64 = 5;
-/// Field ids of `PageHeader.uncompressed_page_size` and `PageHeader.compressed_page_size`.
+/// Field ids of `PageHeader`, and of its `DataPageHeaderV2`.
 const UNCOMPRESSED_PAGE_SIZE: i64 = 2;
 const COMPRESSED_PAGE_SIZE: i64 = 3;
-
-/// Any page may unpack to so many bytes: writers end one at some megabytes, unless its values are large.
-const MAX_UNPACKED_PAGE: u64 = 16 << 20;
-/// And a page of large values to so many times its length: the decoder makes room before it unpacks.
-const MAX_RATIO: u64 = 512;
+const DATA_PAGE_HEADER_V2: i64 = 8;
+const DEFINITION_LEVELS_LENGTH: i64 = 5;
+const REPETITION_LEVELS_LENGTH: i64 = 6;
+const IS_COMPRESSED: i64 = 7;
 
 /// Check that `bytes` are a footer which can be decoded within bounds.
 pub(super) fn check_footer(bytes: &[u8]) -> Result<()> {
@@ -56,17 +55,30 @@ pub(super) fn check_footer(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Check that `chunk` is a sequence of pages whose headers can be decoded, and give the length of each page
-/// without its header.
-pub(super) fn page_lengths(chunk: &[u8]) -> Result<Vec<u64>> {
+/// The sizes in the header of a page, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PageSizes {
+    /// Length of the page as it is stored, without its header.
+    pub(super) stored: u64,
+    /// Length of the page once it is decompressed.
+    pub(super) unpacked: u64,
+    /// Length of the levels at the start of a version 2 page, which are never compressed.
+    pub(super) levels: u64,
+    /// Whether what follows the levels is compressed by the codec of the column chunk.
+    pub(super) is_compressed: bool,
+}
+
+/// The pages of `chunk`, which must hold nothing else: the sizes of each, and its stored bytes.
+pub(super) fn pages(chunk: &[u8]) -> Result<Vec<(PageSizes, &[u8])>> {
     let mut walk = Walk { rest: chunk };
-    let mut lengths = Vec::new();
+    let mut pages = Vec::new();
     while !walk.rest.is_empty() {
-        let length = walk.page_header()?;
-        walk.skip(length)?;
-        lengths.push(length);
+        let sizes = walk.page_header()?;
+        let start = chunk.len() - walk.rest.len();
+        walk.skip(sizes.stored)?;
+        pages.push((sizes, &chunk[start..chunk.len() - walk.rest.len()]));
     }
-    Ok(lengths)
+    Ok(pages)
 }
 
 /// A walk through the bytes of a page index, which keeps what it says.
@@ -259,24 +271,42 @@ impl Walk<'_> {
         }
     }
 
-    /// The compressed size in a page header, when the page does not claim to unpack to far too much.
-    fn page_header(&mut self) -> Result<u64> {
-        let (mut id, mut unpacked, mut length) = (0, None, None);
+    fn page_header(&mut self) -> Result<PageSizes> {
+        let (mut id, mut unpacked, mut stored) = (0, None, None);
+        let (mut levels, mut is_compressed) = (0, true);
         while let Some((kind, next)) = self.field(id)? {
             id = next;
             match (id, kind) {
-                (UNCOMPRESSED_PAGE_SIZE, I32) => unpacked = u64::try_from(self.zigzag()?).ok(),
-                (COMPRESSED_PAGE_SIZE, I32) => length = u64::try_from(self.zigzag()?).ok(),
+                (UNCOMPRESSED_PAGE_SIZE, I32) => unpacked = Some(self.size()?),
+                (COMPRESSED_PAGE_SIZE, I32) => stored = Some(self.size()?),
+                (DATA_PAGE_HEADER_V2, STRUCT) => (levels, is_compressed) = self.page_header_v2()?,
                 _ => self.value(kind, MAX_THRIFT_DEPTH)?,
             }
         }
-        let (Some(unpacked), Some(length)) = (unpacked, length) else {
-            return Err(bad("has a page without a size"));
-        };
-        if unpacked > MAX_UNPACKED_PAGE.max(length.saturating_mul(MAX_RATIO)) {
-            return Err(bad(&format!("has a page of {length} bytes that would unpack to {unpacked}")));
+        match (unpacked, stored) {
+            (Some(unpacked), Some(stored)) => Ok(PageSizes { stored, unpacked, levels, is_compressed }),
+            _ => Err(bad("has a page without a size")),
         }
-        Ok(length)
+    }
+
+    /// The length of the levels of a version 2 page, and whether the rest of it is compressed.
+    fn page_header_v2(&mut self) -> Result<(u64, bool)> {
+        let (mut id, mut levels, mut is_compressed) = (0, 0, true);
+        while let Some((kind, next)) = self.field(id)? {
+            id = next;
+            match (id, kind) {
+                (DEFINITION_LEVELS_LENGTH | REPETITION_LEVELS_LENGTH, I32) => levels += self.size()?,
+                (IS_COMPRESSED, BOOLEAN_TRUE | BOOLEAN_FALSE) => is_compressed = kind == BOOLEAN_TRUE,
+                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+            }
+        }
+        Ok((levels, is_compressed))
+    }
+
+    /// A length in bytes, which the format holds in 32 bits.
+    fn size(&mut self) -> Result<u64> {
+        let size = i32::try_from(self.zigzag()?).ok().and_then(|size| u64::try_from(size).ok());
+        size.ok_or_else(|| bad("has a page of an impossible size"))
     }
 
     /// The schema: elements in depth-first order, each with the count of its children.
@@ -334,27 +364,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_walked_by_their_compressed_sizes() {
+    fn pages_are_walked_by_their_stored_sizes() {
         // Type 0, uncompressed 9, compressed 2, then two bytes of data.
         let page = [0x15, 0, 0x15, 18, 0x15, 4, 0, 0xaa, 0xbb];
-        assert_eq!(page_lengths(&[page, page].concat()).unwrap(), [2, 2]);
-        assert!(page_lengths(&page[..8]).is_err());
+        let sizes = PageSizes { stored: 2, unpacked: 9, levels: 0, is_compressed: true };
+        let chunk = [page, page].concat();
+        assert_eq!(pages(&chunk).unwrap(), [(sizes, &page[7..]), (sizes, &page[7..])]);
+        assert!(pages(&page[..8]).is_err());
     }
 
     #[test]
-    fn a_page_that_would_unpack_to_far_more_than_its_bytes_is_refused() {
-        // Type 0, uncompressed 2^24 and one more, compressed 2, then two bytes of data.
-        let page = |size: u8| [0x15, 0, 0x15, size, 0x80, 0x80, 0x10, 0x15, 4, 0, 0xaa, 0xbb];
-        assert_eq!(page_lengths(&page(0x80)).unwrap(), [2]);
-        let expected = "the Parquet file's metadata has a page of 2 bytes that would unpack to 16777217";
-        assert_eq!(page_lengths(&page(0x82)).unwrap_err(), Error::DataFile(expected.into()));
+    fn the_levels_of_a_version_2_page_are_known() {
+        // Type 3, uncompressed 9, compressed 5; levels of 1 and 2 bytes, not compressed; then five bytes.
+        let page = [0x15, 6, 0x15, 18, 0x15, 10, 0x5c, 0x55, 2, 0x15, 4, 0x12, 0, 0, 1, 2, 3, 4, 5];
+        let sizes = PageSizes { stored: 5, unpacked: 9, levels: 3, is_compressed: false };
+        assert_eq!(pages(&page).unwrap(), [(sizes, &page[14..])]);
+    }
+
+    #[test]
+    fn a_page_of_more_bytes_than_the_format_can_count_is_rejected() {
+        // Uncompressed 2^31.
+        let page = [0x15, 0, 0x15, 0x80, 0x80, 0x80, 0x80, 0x10, 0x15, 0, 0];
+        let expected = "the Parquet file's metadata has a page of an impossible size";
+        assert_eq!(pages(&page).unwrap_err(), Error::DataFile(expected.into()));
     }
 
     #[test]
     fn a_list_longer_than_its_bytes_is_refused() {
         // Field 9, unknown to the format: a list of 2^28 integers, of which none follows.
         let page = [0x99, 0xf5, 0x80, 0x80, 0x80, 0x80, 0x01, 0];
-        let error = page_lengths(&page).unwrap_err();
+        let error = pages(&page).unwrap_err();
         let expected = "the Parquet file's metadata has a list that is longer than the bytes it is in";
         assert_eq!(error, Error::DataFile(expected.into()));
     }
