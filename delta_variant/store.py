@@ -13,27 +13,21 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from functools import cache, lru_cache
 from pathlib import Path
 from time import sleep
-from types import TracebackType
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
-import obstore
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    GenericError,
-    NotSupportedError,
-    PreconditionError,
-)
-from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
+from obstore.exceptions import BaseError, GenericError
+from obstore.store import MemoryStore, from_url
 
 from .actions import is_absolute
 from .arguments import is_unicode
 from .errors import CommitUnknownError, StoreError, VersionExistsError
+from .objects import LocalFiles, Objects, RemoteObjects, StoredFile
+from .objects import Upload as RemoteUpload
 from .storage_options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, sort_options
 
 __all__ = [
@@ -70,19 +64,13 @@ class HasTableUri(Protocol):
 
 TableLocation: TypeAlias = str | os.PathLike[str] | HasTableUri
 
-PART_BYTES = 8 << 20
-"""A file that is larger than this is uploaded in parts of this size."""
-
-PARTS_AT_ONCE = 4
-
 LONGEST_PAUSE = 2.0
 
 Result = TypeVar("Result")
-Place: TypeAlias = tuple[ObjectStore, str]
-"""An object store, and the key of a file in it."""
+Place: TypeAlias = tuple[Objects, str]
+"""The storage that holds a file, and its key there."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # Hadoop writes a local file as file:/folder/name.
 _FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
 _SAME_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
@@ -97,21 +85,12 @@ class Store:
     """
 
     uri: str
-    objects: ObjectStore
+    objects: Objects
     local_root: Path | None
     real_root: str | None = None
     outside: Mapping[str, str] | None = field(default=None, repr=False)
     pauses: tuple[float, ...] = ()
     """How long to wait, in seconds, before a request whose connection broke is sent once more, and so on."""
-
-
-@dataclass(frozen=True)
-class StoredFile:
-    """A file that a listing shows; its modification time is in milliseconds since 1970."""
-
-    path: str
-    size: int
-    modification_time: int
 
 
 def table_uri(table: TableLocation) -> str:
@@ -137,7 +116,7 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     local_root = _local_file(uri)
     if local_root is not None:
         local_root = Path(os.path.abspath(local_root))
-        return Store(str(local_root), LocalStore(), local_root, os.path.realpath(local_root), outside)
+        return Store(str(local_root), _LOCAL, local_root, os.path.realpath(local_root), outside)
     uri = uri.rstrip("/")
     if urlsplit(uri).scheme.lower() == "memory":
         return Store(uri, _memory(uri), None, outside=outside)
@@ -154,7 +133,7 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
             )
             if values
         }
-        objects = from_url(uri, **words)
+        objects = RemoteObjects(from_url(uri, **words))
     return Store(uri, objects, None, outside=outside, pauses=_pauses(options.retry))
 
 
@@ -166,21 +145,21 @@ def _pauses(retry: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 @cache
-def _memory(uri: str) -> MemoryStore:
-    return MemoryStore()
+def _memory(uri: str) -> RemoteObjects:
+    return RemoteObjects(MemoryStore())
 
 
 def read(store: Store, path: str) -> bytes:
     """Return the bytes of a file. Raises StoreError, also when there is none."""
-    return _request(store, path, lambda place: bytes(obstore.get(*place).bytes()))
+    return _request(store, path, lambda objects, key: objects.get(key))
 
 
 def read_if_present(store: Store, path: str) -> bytes | None:
     """Return the bytes of a file, or None when there is none."""
 
-    def send(place: Place) -> bytes | None:
+    def send(objects: Objects, key: str) -> bytes | None:
         try:
-            return bytes(obstore.get(*place).bytes())
+            return objects.get(key)
         except FileNotFoundError:
             return None
 
@@ -189,36 +168,25 @@ def read_if_present(store: Store, path: str) -> bytes | None:
 
 def get_ranges(store: Store, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
     """Return the bytes of each half-open range `(start, end)` of a file; neighbours share a request."""
-    starts, ends = [start for start, _ in ranges], [end for _, end in ranges]
-    parts = _request(store, path, lambda place: obstore.get_ranges(*place, starts=starts, ends=ends))
-    return [bytes(part) for part in parts]
+    return _request(store, path, lambda objects, key: objects.get_ranges(key, ranges))
 
 
 def read_end(store: Store, path: str, length: int) -> tuple[int, bytes]:
     """Return the size of a file, and its last `length` bytes or all."""
-
-    def send(place: Place) -> tuple[int, bytes]:
-        try:
-            end = obstore.get(*place, options={"range": {"suffix": length}})
-            return end.meta["size"], bytes(end.bytes())
-        except NotSupportedError:
-            total = obstore.head(*place)["size"]
-            return total, bytes(obstore.get_range(*place, start=max(0, total - length), end=total))
-
-    return _request(store, path, send)
+    return _request(store, path, lambda objects, key: objects.get_end(key, length))
 
 
 def size(store: Store, path: str) -> int:
     """Return the size of a file in bytes."""
-    return _request(store, path, lambda place: obstore.head(*place)["size"])
+    return _request(store, path, lambda objects, key: objects.head(key).size)
 
 
 def exists(store: Store, path: str) -> bool:
-    """Tell whether there is a file."""
+    """Return whether a file exists."""
 
-    def send(place: Place) -> bool:
+    def send(objects: Objects, key: str) -> bool:
         try:
-            obstore.head(*place)
+            objects.head(key)
         except FileNotFoundError:
             return False
         return True
@@ -228,11 +196,11 @@ def exists(store: Store, path: str) -> bool:
 
 def modification_time(store: Store, path: str) -> int:
     """Return when a file was last written, in milliseconds since 1970."""
-    return _request(store, path, lambda place: _milliseconds(obstore.head(*place)["last_modified"]))
+    return _request(store, path, lambda objects, key: objects.head(key).modification_time)
 
 
 def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]:
-    """Return the sorted paths of all files below the folder `prefix`, or of those that sort behind `after`.
+    """Return the sorted paths of all files below the folder `prefix`, or of those greater than `after`.
 
     A folder that does not exist has no files.
     """
@@ -242,20 +210,10 @@ def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]
 def list_stored(store: Store, prefix: str, after: str | None = None) -> list[StoredFile]:
     """Return what `list_files` does, each file with its size and modification time."""
     start = len(_folder(store, ""))
-    offset = None if after is None else _folder(store, after)
+    greater_than = None if after is None else _folder(store, after)
 
-    def send(place: Place) -> list[StoredFile]:
-        try:
-            listing = obstore.list(*place, offset=offset)
-            found = [
-                StoredFile(entry["path"][start:], entry["size"], _milliseconds(entry["last_modified"]))
-                for chunk in listing
-                for entry in chunk
-                # Azure's emulator, for one, takes no notice of the offset.
-                if after is None or entry["path"][start:] > after
-            ]
-        except FileNotFoundError:
-            return []
+    def send(objects: Objects, key: str) -> list[StoredFile]:
+        found = [replace(file, path=file.path[start:]) for file in objects.list_files(key, greater_than)]
         return sorted(found, key=lambda file: file.path)
 
     return _request(store, prefix, send, (store.objects, _folder(store, prefix)))
@@ -269,12 +227,12 @@ def walk(store: Store) -> list[StoredFile]:
     if store.local_root is None:
         return list_stored(store, "")
     with _plain_errors(store.uri):
-        return _walk(os.path.realpath(store.local_root))
+        return _LOCAL.walk(os.path.realpath(store.local_root))
 
 
 def put(store: Store, path: str, data: bytes) -> None:
     """Write a file, in place of the one that may be there; a reader sees the old or the new one whole."""
-    _request(store, path, lambda place: obstore.put(*place, data, use_multipart=False))
+    _request(store, path, lambda objects, key: objects.put(key, data))
 
 
 def put_if_absent(store: Store, path: str, data: bytes) -> None:
@@ -286,9 +244,9 @@ def put_if_absent(store: Store, path: str, data: bytes) -> None:
     """
     name = _name(store, path)
     try:
-        _request(store, path, lambda place: obstore.put(*place, data, mode="create"))
+        _request(store, path, lambda objects, key: objects.create(key, data))
     except StoreError as error:
-        if isinstance(error.__cause__, (AlreadyExistsError, PreconditionError)):
+        if isinstance(error.__cause__, FileExistsError):
             raise VersionExistsError(f"{name} exists already") from error
         if isinstance(error.__cause__, GenericError) and store.local_root is None:
             raise CommitUnknownError(f"whether {name} was written is not known: {error}") from error
@@ -296,45 +254,38 @@ def put_if_absent(store: Store, path: str, data: bytes) -> None:
 
 
 def delete(store: Store, path: str) -> None:
-    """Delete a file; it is no error when there is none."""
-    if (local := local_path(store, path)) is not None:
-        with _plain_errors(_name(store, path)):
-            # Whatever its name: obstore refuses some that a file system takes.
-            local.unlink(missing_ok=True)
-        return
+    """Delete a file, if it exists."""
 
-    def send(place: Place) -> None:
-        try:
-            obstore.delete(*place)
-        except FileNotFoundError:
-            return
+    def send(objects: Objects, key: str) -> None:
+        with suppress(FileNotFoundError):
+            objects.delete(key)
 
     _request(store, path, send)
 
 
 class Upload:
-    """A file of a remote store that is written piece by piece, and is there once it is closed."""
+    """A file of a remote store that is written piece by piece, and exists once it is closed."""
 
     def __init__(self, store: Store, path: str) -> None:
         self._name = _name(store, path)
-        self._writer = obstore.open_writer(
-            *_place(store, path), buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
-        )
+        objects, key = _place(store, path)
+        assert isinstance(objects, RemoteObjects), "files of the local disk are written by the kernel"
+        self._upload = RemoteUpload(objects, key)
 
     def write(self, data: bytes) -> None:
-        """Add bytes; a part that is full is sent, and waited for when others are still on their way."""
+        """Add bytes. A full part is sent; the call waits while too many others are on their way."""
         with _plain_errors(self._name):
-            self._writer.write(data)
+            self._upload.write(data)
 
     def close(self) -> None:
         """Finish the file."""
         with _plain_errors(self._name):
-            self._writer.close()
+            self._upload.close()
 
     def abort(self) -> None:
-        """Let go of what was sent: there is no such file."""
+        """Discard what was sent: the file does not exist."""
         with _plain_errors(self._name):
-            self._writer.__exit__(StoreError, None, cast(TracebackType, None))
+            self._upload.abort()
 
 
 def local_path(store: Store, path: str) -> Path | None:
@@ -353,43 +304,6 @@ def local_path(store: Store, path: str) -> Path | None:
     if _is_special(local):
         raise StoreError(f"{_name(store, path)} is no regular file")
     return local
-
-
-def _walk(root: str) -> list[StoredFile]:
-    found: list[StoredFile] = []
-    linked: set[str] = set()
-    folders = [root]
-    while folders:
-        with suppress(FileNotFoundError), os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                if entry.is_symlink():
-                    linked.add(os.path.realpath(entry.path))
-                elif entry.is_dir():
-                    folders.append(entry.path)
-                elif entry.is_file() and _is_text(entry.path):
-                    found += _stored(entry)
-    if linked:
-        found = [file for file in found if linked.isdisjoint((file.path, *map(str, Path(file.path).parents)))]
-    start = len(root.rstrip(os.sep)) + 1
-    return [replace(file, path=file.path[start:]) for file in found]
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _stored(entry: os.DirEntry[str]) -> Iterator[StoredFile]:
-    with suppress(FileNotFoundError):
-        state = entry.stat(follow_symlinks=False)
-        yield StoredFile(entry.path, state.st_size, state.st_mtime_ns // 1_000_000)
-
-
-def _milliseconds(time: datetime) -> int:
-    return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _local_file(uri: str) -> Path | None:
@@ -435,7 +349,7 @@ def _folder(store: Store, path: str) -> str:
 
 
 def _local_key(local: Path) -> str:
-    return os.path.abspath(local).lstrip("/")
+    return os.path.abspath(local)
 
 
 def _below(root: str, uri: str) -> str | None:
@@ -457,7 +371,7 @@ def _outside(store: Store, path: str) -> StoreError:
     )
 
 
-_LOCAL = LocalStore()
+_LOCAL = LocalFiles()
 
 
 @lru_cache(maxsize=16)
@@ -469,7 +383,9 @@ def _name(store: Store, path: str) -> str:
     return path if _URI.match(path) else f"{store.uri}/{path}"
 
 
-def _request(store: Store, path: str, send: Callable[[Place], Result], place: Place | None = None) -> Result:
+def _request(
+    store: Store, path: str, send: Callable[[Objects, str], Result], place: Place | None = None
+) -> Result:
     """Return what a request gives. One whose connection breaks is sent again; an error is a plain sentence.
 
     A store's client repeats by itself what the store refused for the time being, but neither a conditional
@@ -479,12 +395,12 @@ def _request(store: Store, path: str, send: Callable[[Place], Result], place: Pl
         place = place or _place(store, path)
         for pause in store.pauses:
             try:
-                return send(place)
+                return send(*place)
             except GenericError as error:
                 if not _BROKEN_CONNECTION.search(str(error)):
                     raise
             sleep(pause)
-        return send(place)
+        return send(*place)
 
 
 _BROKEN_CONNECTION = re.compile(r"\A(?!.*, after \d+ retries)(?s:.*)\bkind: (?:Interrupted|Timeout),")
@@ -508,4 +424,6 @@ def _reason(error: Exception) -> str:
     """Return what a store answered in its own words, or else the first line of an error."""
     if answer := _ANSWER.search(str(error)):
         return f"{answer['code']}: {answer['message']}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     return str(error).split("\n", 1)[0]

@@ -13,7 +13,16 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 
 ROWS = (
     {"arguments", "errors", "_native"},
-    {"z85", "jsonpath", "actions", "properties", "data_types", "storage_options", "arrow_encodings"},
+    {
+        "z85",
+        "jsonpath",
+        "actions",
+        "properties",
+        "data_types",
+        "storage_options",
+        "arrow_encodings",
+        "objects",
+    },
     {"features", "schema", "variant", "store"},
     {"shredding", "snapshot", "stats", "expression", "deletion_vectors"},
     {"data_file", "log", "skipping", "json_lines", "values"},
@@ -38,7 +47,7 @@ DOORS = {
     "sqlglot": {"expression"},
     "typer": {"cli"},
     "rich": {"cli"},
-    "obstore": {"store"},
+    "obstore": {"objects", "store"},
     "jsonpath_rfc9535": {"jsonpath"},
 }
 

@@ -33,7 +33,7 @@ S3 = {
 
 
 def test_the_words_of_s3_go_to_the_store_the_client_and_the_retries():
-    objects = store.open_store("s3://bucket/a/table", S3).objects
+    objects = store.open_store("s3://bucket/a/table", S3).objects.store
     assert repr(objects) == 'S3Store(bucket="bucket", prefix="a/table")'
     assert objects.config == {
         "access_key_id": "id",
@@ -92,7 +92,7 @@ def test_the_words_of_s3_go_to_the_store_the_client_and_the_retries():
     ],
 )
 def test_uris_of_every_store_are_understood_as_deltalake_understands_them(uri, options, expected):
-    assert repr(store.open_store(uri, options).objects) == expected
+    assert repr(store.open_store(uri, options).objects.store) == expected
 
 
 def test_a_service_account_of_gcs_is_read_from_its_file(tmp_path):

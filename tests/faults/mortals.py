@@ -17,12 +17,12 @@ from multiprocessing.sharedctypes import RawValue
 from threading import Lock
 from typing import Any
 
-import obstore
 from operations import Step, apply, data
 
 from delta_variant import _native, data_file, expression
+from delta_variant.objects import LocalFiles
 
-STORE_CALLS = ("get", "get_range", "get_ranges", "head", "put", "list", "delete", "open_writer")
+STORE_CALLS = ("get", "get_ranges", "get_end", "head", "list_files", "put", "create", "delete")
 """What the store does, and so what an operation's steps are; a data file's writes are others."""
 
 LONGEST_LIFE = 120.0
@@ -55,7 +55,10 @@ def stepping(call: Callable[..., Any], fatal: int | None) -> Callable[..., Any]:
 def watch(fatal: int | None) -> None:
     """Count the steps of this process, and let it die at the fatal one."""
     for name in STORE_CALLS:
-        setattr(obstore, name, stepping(getattr(obstore, name), fatal))
+        setattr(LocalFiles, name, stepping(getattr(LocalFiles, name), fatal))
+    # Between a staged file and its link, a death leaves both or one of them.
+    for name in ("link", "replace"):
+        setattr(os, name, stepping(getattr(os, name), fatal))
 
     native = _native.DataFileWriter
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from queue import Empty
 from typing import Any
 
-import obstore
 import pandas  # noqa: F401 - pyarrow imports it for its first array: once, and not in each racer
 from operations import data, read
 
@@ -17,6 +16,7 @@ import delta_variant as dv
 from delta_variant import log
 from delta_variant.actions import AddFile, CommitInfo
 from delta_variant.errors import CommitConflictError
+from delta_variant.objects import LocalFiles, RemoteObjects
 
 APPENDS_A_DELETE = 10
 
@@ -106,15 +106,19 @@ def _delete(table: str, row: int, options: Mapping[str, str] | None) -> int:
 def _counted_puts() -> list[str]:
     """Return a list that grows by each commit that this process tries."""
     puts: list[str] = []
-    put = obstore.put
-
-    def counted(store: Any, path: str, *arguments: Any, **words: Any) -> Any:
-        if words.get("mode") == "create":
-            puts.append(path)
-        return put(store, path, *arguments, **words)
-
-    obstore.put = counted  # type: ignore[assignment]
+    for kind in (LocalFiles, RemoteObjects):
+        kind.create = _counting(kind.create, puts)  # type: ignore[method-assign]
     return puts
+
+
+def _counting(
+    create: Callable[[Any, str, bytes], None], puts: list[str]
+) -> Callable[[Any, str, bytes], None]:
+    def counted(objects: Any, key: str, data: bytes) -> None:
+        puts.append(key)
+        create(objects, key, data)
+
+    return counted
 
 
 def _check(table: str, options: Mapping[str, str] | None, commits: int, expected: set[int]) -> None:
