@@ -31,12 +31,14 @@ __all__ = [
     "Txn",
     "decode_commit",
     "decode_commit_info",
+    "decode_compaction",
     "decode_path",
     "encode_commit",
     "encode_parameters",
     "encode_path",
     "file_key",
     "is_absolute",
+    "reconciliation_key",
 ]
 
 Line = TypeVar("Line")
@@ -255,17 +257,29 @@ def decode_commit(data: bytes, name: str) -> list[Action]:
     hold only once: `metaData`, `protocol`, `commitInfo`, `add` or `remove` of one logical file, `txn` of one
     application, `domainMetadata` of one domain. An empty file is a commit that is not wholly visible yet.
     """
-    if not data:
-        raise MalformedLogError(f"{name} is empty: try again when it is written, or restore it")
-    actions: list[Action] = []
-    for number, line in enumerate(_decode_lines(_DECODER, data, name), start=1):
-        found = [part for part in msgspec.structs.astuple(line) if part is not None]
-        if len(found) > 1:
-            raise MalformedLogError(f"{name}, action {number}: a line may hold only one action")
-        if found:
-            actions.append(CommitInfo(found[0]) if isinstance(found[0], dict) else found[0])
+    actions = _decode_actions(data, name)
     _check_unique(actions, name)
     return actions
+
+
+def decode_compaction(data: bytes, name: str) -> tuple[list[Action], list[Action]]:
+    """Return the actions of the log compaction file `name`, and the later duplicates among them.
+
+    The first list has one action for each reconciliation key: the first one, because writers that do not
+    reconcile put the newest action first, and delta-kernel-rs reads them so. The second list is empty for a
+    compaction that follows the specification (PROTOCOL.md, "Log Compaction Files").
+
+    Raises MalformedLogError naming file and line for text that is not an action.
+    """
+    seen: set[tuple[Any, ...]] = set()
+    kept: list[Action] = []
+    duplicates: list[Action] = []
+    for action in _decode_actions(data, name):
+        key = reconciliation_key(action)
+        (duplicates if key in seen else kept).append(action)
+        if key is not None:
+            seen.add(key)
+    return kept, duplicates
 
 
 def decode_commit_info(data: bytes, name: str) -> CommitInfo | None:
@@ -327,6 +341,32 @@ def file_key(action: AddFile | RemoveFile) -> tuple[str, str | None]:
     """Return the decoded path and the `dvId`: what identifies a logical file (PROTOCOL.md, "Add File")."""
     vector = action.deletion_vector
     return decode_path(action.path), None if vector is None else vector.unique_id
+
+
+def reconciliation_key(action: Action) -> tuple[Any, ...] | None:
+    """Return what two actions have in common when the newer one replaces the older one.
+
+    An `add` and a `remove` of one logical file have the same key. None for actions that are not reconciled,
+    such as `commitInfo` (PROTOCOL.md, "Action Reconciliation").
+    """
+    if isinstance(action, (AddFile, RemoveFile)):
+        return "file", *file_key(action)
+    if isinstance(action, (Protocol, Metadata, Txn, DomainMetadata)):
+        return _identity(action)
+    return None
+
+
+def _decode_actions(data: bytes, name: str) -> list[Action]:
+    if not data:
+        raise MalformedLogError(f"{name} is empty: try again when it is written, or restore it")
+    actions: list[Action] = []
+    for number, line in enumerate(_decode_lines(_DECODER, data, name), start=1):
+        found = [part for part in msgspec.structs.astuple(line) if part is not None]
+        if len(found) > 1:
+            raise MalformedLogError(f"{name}, action {number}: a line may hold only one action")
+        if found:
+            actions.append(CommitInfo(found[0]) if isinstance(found[0], dict) else found[0])
+    return actions
 
 
 def _decode_lines(decoder: msgspec.json.Decoder[Line], data: bytes, name: str) -> list[Line]:

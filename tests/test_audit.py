@@ -160,6 +160,31 @@ def test_an_earlier_version_is_audited_as_it_was(tmp_path):
     assert dv.audit_table(table.path, version=0).findings == ()
 
 
+@pytest.mark.parametrize("with_tombstones", [True, False])
+def test_a_reconciled_compaction_has_no_findings(tmp_path, with_tombstones):
+    root = tmp_path / "table"
+    dv.write_table(root, pa.table({"id": [1]}))
+    dv.write_table(root, pa.table({"id": [2]}), mode="overwrite", txn=("app", 1))
+    dv.write_table(root, pa.table({"id": [3]}), mode="append", txn=("app", 2))
+    actions = [
+        json.loads(line)
+        for version in (2, 1, 0)
+        for line in (root / "_delta_log" / f"{version:020d}.json").read_text("utf-8").splitlines()
+    ]
+    # The compaction, without the file that the overwrite removed and the older transaction.
+    protocol, metadata = (next(each for each in actions if name in each) for name in ("protocol", "metaData"))
+    (gone,) = (each for each in actions if "remove" in each)
+    adds = [each for each in actions if "add" in each and each["add"]["path"] != gone["remove"]["path"]]
+    newest = next(each for each in actions if "txn" in each)
+    kept = [protocol, metadata, newest, *adds, *([gone] if with_tombstones else [])]
+    for each in adds:
+        each["add"]["dataChange"] = False
+    file = root / "_delta_log" / f"{0:020d}.{2:020d}.compacted.json"
+    file.write_text("".join(json.dumps(each) + "\n" for each in kept), "utf-8")
+    assert dv.audit_table(root).findings == ()
+    assert sorted(dv.read_table(root).read_all()["id"].to_pylist()) == [2, 3]
+
+
 def test_a_folder_without_a_log_is_no_table(tmp_path):
     with pytest.raises(TableNotFoundError, match="there is no Delta table"):
         dv.audit_table(tmp_path)

@@ -111,6 +111,48 @@ def a_commit_without_its_timestamp(table):
     table.edit("protocol", lambda each: each["writerFeatures"].append("inCommitTimestamp"))
 
 
+def _write_compaction(table, actions):
+    table.add_commit(1, {"commitInfo": {"operation": "WRITE"}})
+    text = "".join(json.dumps(action) + "\n" for action in actions)
+    (table.log / f"{0:020d}.{1:020d}.compacted.json").write_text(text, "utf-8")
+
+
+def _reconciled(table):
+    return [action for action in table.actions() if "commitInfo" not in action]
+
+
+@breaks("L10")
+def a_compaction_that_is_not_reconciled(table):
+    actions = _reconciled(table)
+    (add,) = (action["add"] for action in actions if "add" in action)
+    _write_compaction(table, [*actions, {"remove": {"path": add["path"], "dataChange": True}}])
+
+
+@breaks("L10")
+def a_compaction_that_cannot_be_read(table):
+    _write_compaction(table, [{"add": {"path": 1}}])
+
+
+@breaks("L11")
+def a_compaction_that_lacks_a_file(table):
+    _write_compaction(table, [action for action in _reconciled(table) if "add" not in action])
+
+
+@breaks("L11")
+def a_compaction_with_a_file_too_many(table):
+    actions = _reconciled(table)
+    (add,) = (action["add"] for action in actions if "add" in action)
+    _write_compaction(table, [*actions, {"remove": {"path": f"x{add['path']}", "dataChange": True}}])
+
+
+@breaks("L11")
+def a_compaction_with_other_properties(table):
+    actions = json.loads(json.dumps(_reconciled(table)))
+    (metadata,) = (action["metaData"] for action in actions if "metaData" in action)
+    metadata["configuration"]["delta.appendOnly"] = "true"
+    _write_compaction(table, actions)
+
+
 # Protocol, schema and properties (requirements 4, 5).
 
 

@@ -475,6 +475,53 @@ class TestCompactions:
         self.compact(tmp_path, 1, 3, [add("wrong")])
         assert state_of(log.load_snapshot(tmp_path, 2)) == before
 
+    # Databricks writes compactions that are not reconciled, newest action first.
+    NEWEST_FIRST = (
+        remove("a"),
+        add("c"),
+        DomainMetadata(domain="d", configuration="new", removed=False),
+        Txn(app_id="app", version=2),
+        metadata(round="new"),
+        Protocol(min_reader_version=1, min_writer_version=2),
+        remove("b"),
+        add("a"),
+        add("b"),
+        add("b"),
+        DomainMetadata(domain="d", configuration="old", removed=False),
+        Txn(app_id="app", version=1),
+        metadata(round="old"),
+        PROTOCOL,
+    )
+
+    def test_the_first_action_of_a_key_counts_in_a_compaction_that_is_not_reconciled(self, tmp_path):
+        (tmp_path / "_delta_log").mkdir()
+        self.compact(tmp_path, 0, 2, self.NEWEST_FIRST)
+        (tmp_path / "_delta_log" / f"{3:020d}.json").write_bytes(encode_commit([add("e")]))
+        snapshot, tombstones = log.load_with_tombstones(store.open_store(tmp_path))
+        assert sorted(snapshot.files["path"].to_pylist()) == ["c", "e"]
+        assert sorted(tombstones["path"].to_pylist()) == ["a", "b"]
+        assert (snapshot.protocol.min_reader_version, snapshot.protocol.min_writer_version) == (1, 2)
+        assert snapshot.configuration == {"round": "new"}
+        assert snapshot.txns["app"].version == 2
+        assert snapshot.domain_metadata["d"].configuration == "new"
+        protocol, last = log.load_protocol_and_metadata(store.open_store(tmp_path), 3)
+        assert (protocol.min_writer_version, last.configuration) == (2, {"round": "new"})
+
+    def test_the_commits_count_where_a_compaction_is_not_reconciled(self, tmp_path):
+        write_versions(tmp_path, *self.VERSIONS)
+        place = store.open_store(tmp_path)
+        before, gone = log.load_with_tombstones(place)
+        # Neither the first nor the last action of each key is right.
+        self.compact(tmp_path, 1, 2, [add("a"), remove("a"), add("c"), remove("c"), *self.SUM_1_TO_2[3:]])
+        after, still_gone = log.load_with_tombstones(place)
+        assert (state_of(after), still_gone) == (state_of(before), gone)
+
+    def test_a_damaged_commit_below_a_compaction_that_is_not_reconciled_is_not_needed(self, tmp_path):
+        write_versions(tmp_path, *self.VERSIONS)
+        self.compact(tmp_path, 1, 2, [remove("a"), add("c"), add("a"), add("b")])
+        (tmp_path / "_delta_log" / f"{2:020d}.json").write_text('{"add":')
+        assert sorted(log.load_snapshot(tmp_path, 3).files["path"].to_pylist()) == ["c", "d"]
+
     def test_the_in_commit_timestamp_is_that_of_the_commit(self, tmp_path):
         features = ("inCommitTimestamp",)
         protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=features)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from ..actions import (
     Protocol,
     RemoveFile,
     decode_commit,
+    decode_compaction,
     file_key,
 )
 from ..errors import (
@@ -29,7 +31,7 @@ from ..errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from ..log.listing import CHECKPOINT, COMMIT, LAST_CHECKPOINT, LOG
+from ..log.listing import CHECKPOINT, COMMIT, LAST_CHECKPOINT, LOG, Span, compaction_of
 from ..snapshot import Snapshot, files_table
 from ..store import Store
 from .findings import Fault
@@ -50,6 +52,24 @@ class Commit:
     version: int
     actions: tuple[Action, ...]
     faults: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """One log compaction: one action for each key, and the other actions for these keys.
+
+    `refusal` says why the file cannot be read, and is None for a file that can.
+    """
+
+    span: Span
+    actions: Sequence[Action] = ()
+    duplicates: Sequence[Action] = ()
+    refusal: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the file."""
+        return self.span.path.removeprefix(f"{LOG}/")
 
 
 @dataclass(frozen=True)
@@ -83,6 +103,12 @@ class LogSurvey:
         if self.snapshot:
             return self.snapshot.domain_metadata
         return {each.domain: each for each in self._actions() if isinstance(each, DomainMetadata)}
+
+    @cached_property
+    def compactions(self) -> tuple[Compaction, ...]:
+        """Return the log compactions that end at the version or before it."""
+        spans = (span for name in self.names if (span := compaction_of(name)) is not None)
+        return tuple(_read_compaction(self.store, span) for span in spans if span.last <= self.version)
 
     @property
     def files(self) -> Sequence[Mapping[str, Any]]:
@@ -150,6 +176,13 @@ def _read(place: Store, version: int) -> Commit:
     except MalformedLogError as error:
         actions, faults = _salvage(data)
         return Commit(version, actions, faults or (("L3", _without_name(error, path)),))
+
+
+def _read_compaction(place: Store, span: Span) -> Compaction:
+    try:
+        return Compaction(span, *decode_compaction(store.read(place, span.path), span.path))
+    except DeltaVariantError as error:
+        return Compaction(span, refusal=str(error))
 
 
 def _salvage(data: bytes) -> tuple[tuple[Action, ...], tuple[tuple[str, str], ...]]:

@@ -10,7 +10,7 @@ from .. import features, properties, schema
 from ..actions import Protocol
 from ..data_types import VARIANT, ArrayType, DataType, MapType, StructType, fields_of, primitives_of
 from ..errors import ProtocolError, SchemaError
-from . import log_survey
+from . import compaction_rules, log_survey
 from .findings import Fault, Rule
 from .log_survey import LogSurvey
 from .subjects import TableSubject
@@ -231,6 +231,18 @@ LOG_RULES: tuple[Rule[LogSurvey], ...] = (
     Rule("L6", "warning", log_survey.last_checkpoint, "delete it, and write a checkpoint"),
     Rule("L8", "warning", log_survey.checksums, "delete the file: it is only a hint, and a wrong one"),
     Rule("L9", "error", log_survey.in_commit_timestamps, "time travel by timestamp goes wrong there"),
+    Rule(
+        "L10",
+        "error",
+        compaction_rules.unreconciled,
+        "readers may return removed rows; delete the file if the commits that it covers are still in the log",
+    ),
+    Rule(
+        "L11",
+        "error",
+        compaction_rules.contradictions,
+        "delete the file: readers that use it see another table than readers of the commits",
+    ),
 )
 
 TABLE_RULES: tuple[Rule[TableSubject], ...] = (

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..actions import Action, CommitInfo, decode_commit, decode_commit_info, encode_commit
+from ..actions import Action, CommitInfo, decode_commit, decode_commit_info, decode_compaction, encode_commit
 from ..errors import MalformedLogError, StoreError, VersionNotFoundError
 from ..store import Store, modification_time, put_if_absent, read, read_if_present
 from .listing import Span, commit_file_name, list_log
@@ -93,19 +93,19 @@ def read_commit_info(store: Store, version: int) -> CommitInfo | None:
 
 
 def read_spans(store: Store, spans: Sequence[Span]) -> Iterator[list[Action]]:
-    """Yield the actions of each file, those of its commits in place of a compaction that cannot be read."""
+    """Yield the actions of each file, oldest first.
+
+    The commits stand in for a compaction that cannot be read, and for one that holds several actions of one
+    key. Where these commits are not readable, the first action of each key counts.
+    """
     if not spans:
         return
     with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(spans))) as threads:
         for span, content in zip(spans, threads.map(lambda span: _content(store, span), spans), strict=True):
-            try:
-                if isinstance(content, StoreError):
-                    raise content
-                yield decode_commit(content, f"{store.uri}/{span.path}")
-            except (MalformedLogError, StoreError) as error:
-                if span.is_commit:
-                    raise
-                yield from _read_in_place_of(store, span, error)
+            if span.is_commit:
+                yield decode_commit(_raised_if_error(content), f"{store.uri}/{span.path}")
+            else:
+                yield from _read_compaction(store, span, content)
 
 
 def commit_file_time(store: Store, version: int) -> int:
@@ -118,12 +118,36 @@ def write_commit(store: Store, version: int, actions: Iterable[Action]) -> None:
     put_if_absent(store, commit_file_name(version), encode_commit(actions))
 
 
+def _read_compaction(store: Store, compaction: Span, content: bytes | StoreError) -> list[list[Action]]:
+    try:
+        data = _raised_if_error(content)
+        kept, duplicates = decode_compaction(data, f"{store.uri}/{compaction.path}")
+    except (MalformedLogError, StoreError) as error:
+        return _read_in_place_of(store, compaction, error)
+    if not duplicates:
+        return [kept]
+    try:
+        return _read_commits_of(store, compaction)
+    except (MalformedLogError, StoreError):
+        return [kept]
+
+
 def _read_in_place_of(store: Store, compaction: Span, error: Exception) -> list[list[Action]]:
     try:
-        return [actions for commit in compaction.commits for actions in read_spans(store, [commit])]
+        return _read_commits_of(store, compaction)
     except StoreError:
         # The commits may be cleaned up: what is wrong then is the compaction.
         raise error from None
+
+
+def _read_commits_of(store: Store, compaction: Span) -> list[list[Action]]:
+    return [actions for commit in compaction.commits for actions in read_spans(store, [commit])]
+
+
+def _raised_if_error(content: bytes | StoreError) -> bytes:
+    if isinstance(content, StoreError):
+        raise content
+    return content
 
 
 def _content(store: Store, span: Span) -> bytes | StoreError:

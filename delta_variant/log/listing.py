@@ -22,6 +22,7 @@ __all__ = [
     "checkpoint_hint",
     "commit_file_name",
     "commit_modification_times",
+    "compaction_of",
     "list_log",
 ]
 
@@ -118,11 +119,17 @@ def list_log(store: Store, start: int | None) -> Listing:
     after = None if start is None else f"{LOG}/{start:020d}"
     names = [path.removeprefix(f"{LOG}/") for path in list_files(store, LOG, after)]
     commits = frozenset(int(found[1]) for name in names if (found := COMMIT.fullmatch(name)))
-    compactions = (
-        Span(int(found[1]), int(found[2])) for name in names if (found := _COMPACTION.fullmatch(name))
-    )
+    compactions = (span for name in names if (span := compaction_of(name)) is not None)
     checkpoints = sorted(_complete_checkpoints(names), key=lambda c: (c.version, c.paths), reverse=True)
-    return Listing(commits, tuple(span for span in compactions if span.first < span.last), tuple(checkpoints))
+    return Listing(commits, tuple(compactions), tuple(checkpoints))
+
+
+def compaction_of(name: str) -> Span | None:
+    """Return the versions that a log compaction of this file name covers, None for another file."""
+    found = _COMPACTION.fullmatch(name)
+    if found is None or int(found[1]) >= int(found[2]):
+        return None
+    return Span(int(found[1]), int(found[2]))
 
 
 def commit_modification_times(store: Store) -> dict[int, int]:
