@@ -185,6 +185,22 @@ def test_a_reconciled_compaction_has_no_findings(tmp_path, with_tombstones):
     assert sorted(dv.read_table(root).read_all()["id"].to_pylist()) == [2, 3]
 
 
+def test_a_gap_is_one_finding_however_many_versions_it_has(tmp_path):
+    table = Table.write(tmp_path / "table")
+    for version in (1, 3, 3_000_000, 2**63 - 1):
+        table.add_commit(version, {"commitInfo": {"operation": "WRITE"}})
+    (table.log / "99999999999999999999.json").write_text("{}", "utf-8")
+    findings = [each for each in dv.audit_table(table.path).findings if each.rule in ("L2", "L12")]
+    assert [(each.rule, each.version) for each in findings] == [
+        ("L2", 2),
+        ("L2", 4),
+        ("L2", 3_000_001),
+        ("L12", None),
+    ]
+    assert "2,999,996 commits are missing, from 00000000000000000004.json" in findings[1].sentence
+    assert "99999999999999999999.json is not a log file" in findings[3].sentence
+
+
 def test_a_folder_without_a_log_is_no_table(tmp_path):
     with pytest.raises(TableNotFoundError, match="there is no Delta table"):
         dv.audit_table(tmp_path)

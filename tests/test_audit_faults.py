@@ -68,6 +68,11 @@ def a_version_that_is_missing(table):
     table.add_commit(2, {"commitInfo": {"operation": "WRITE"}})
 
 
+@breaks("L2")
+def a_gap_of_many_versions(table):
+    table.add_commit(2**63 - 1, {"commitInfo": {"operation": "WRITE"}})
+
+
 @breaks("L3")
 def one_metadata_too_many(table):
     actions = table.actions()
@@ -87,6 +92,11 @@ def a_checkpoint_cut_short(table):
 @breaks("L5", "warning")
 def a_checkpoint_that_lacks_a_part(table):
     (table.log / f"{0:020d}.checkpoint.{1:010d}.{2:010d}.parquet").write_bytes(b"PAR1")
+
+
+@breaks("L5", "warning")
+def a_checkpoint_that_lacks_most_of_its_parts(table):
+    (table.log / f"{0:020d}.checkpoint.{1:010d}.{9_999_999_999:010d}.parquet").write_bytes(b"PAR1")
 
 
 @breaks("L6", "warning")
@@ -151,6 +161,26 @@ def a_compaction_with_other_properties(table):
     (metadata,) = (action["metaData"] for action in actions if "metaData" in action)
     metadata["configuration"]["delta.appendOnly"] = "true"
     _write_compaction(table, actions)
+
+
+@breaks("L12")
+def a_commit_of_a_version_beyond_64_bits(table):
+    table.add_commit(99999999999999999999, {"commitInfo": {"operation": "WRITE"}})
+
+
+@breaks("L12")
+def a_checkpoint_of_a_version_beyond_64_bits(table):
+    (table.log / f"{2**63:020d}.checkpoint.parquet").write_bytes(b"PAR1")
+
+
+@breaks("L12")
+def a_compaction_that_ends_beyond_64_bits(table):
+    (table.log / f"{0:020d}.{2**63:020d}.compacted.json").write_bytes(b"{}")
+
+
+@breaks("L12")
+def a_checksum_of_a_version_beyond_64_bits(table):
+    (table.log / f"{2**63:020d}.crc").write_bytes(b"{}")
 
 
 # Protocol, schema and properties (requirements 4, 5).

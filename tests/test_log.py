@@ -386,6 +386,42 @@ def test_a_log_compaction_a_checksum_and_a_temporary_file_are_no_commits(tmp_pat
     assert log.load_snapshot(tmp_path).version == 4
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"{2**63:020d}.json",
+        "99999999999999999999.json",
+        "\u0661" * 20 + ".json",
+        f"{2**63:020d}.checkpoint.parquet",
+        f"{2**63:020d}.checkpoint.{1:010d}.{1:010d}.parquet",
+        f"{0:020d}.{2**63:020d}.compacted.json",
+    ],
+)
+def test_a_number_beyond_64_bits_is_not_a_version(tmp_path, name):
+    root = table_of(tmp_path)
+    store.put(root, f"_delta_log/{name}", b"{")
+    assert log.load_snapshot(tmp_path).version == 4
+    assert list(log.CommitTimes.of(root).modified) == [0, 1, 2, 3, 4]
+    assert [version for version, _ in log.read_commits(root, 2)] == [3, 4]
+
+
+def test_a_log_of_nothing_but_impossible_versions_is_not_a_table(tmp_path):
+    store.put(store.open_store(tmp_path), "_delta_log/99999999999999999999.json", b"{}")
+    with pytest.raises(TableNotFoundError):
+        log.load_snapshot(tmp_path)
+
+
+def test_a_checkpoint_hint_beyond_64_bits_is_ignored(tmp_path):
+    store.put(table_of(tmp_path), "_delta_log/_last_checkpoint", b'{"version": 9223372036854775808}')
+    assert log.load_snapshot(tmp_path).version == 4
+
+
+def test_no_version_follows_the_greatest_one(tmp_path):
+    with pytest.raises(MalformedLogError, match="9223372036854775807, is the greatest"):
+        log.write_commit(store.open_store(tmp_path), 2**63, [add("a")])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_files_of_commits_and_checkpoints_have_one_schema(tmp_path):
     table_of(tmp_path)
     write_checkpoint(tmp_path, 2)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import msgspec
@@ -31,7 +32,16 @@ from ..errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from ..log.listing import CHECKPOINT, COMMIT, LAST_CHECKPOINT, LOG, Span, compaction_of
+from ..log.listing import (
+    LAST_CHECKPOINT,
+    LAST_VERSION,
+    LOG,
+    Span,
+    checkpoint_name,
+    commit_version,
+    compaction_of,
+    impossible_version,
+)
 from ..snapshot import Snapshot, files_table
 from ..store import Store
 from .findings import Fault
@@ -145,8 +155,8 @@ def survey(place: Store, version: int | None) -> LogSurvey:
     not have, StoreError where it cannot be listed.
     """
     names = tuple(path.removeprefix(f"{LOG}/") for path in store.list_files(place, LOG))
-    versions = sorted(int(found[1]) for name in names if (found := COMMIT.fullmatch(name)))
-    checkpoints = [int(each["version"]) for name in names if (each := CHECKPOINT.fullmatch(name))]
+    versions = sorted(each for name in names if (each := commit_version(name)) is not None)
+    checkpoints = [found.version for name in names if (found := checkpoint_name(name)) is not None]
     if not versions and not checkpoints:
         raise TableNotFoundError(f"there is no Delta table at {place.uri}: it has no {LOG}")
     latest = max([*versions, *checkpoints]) if version is None else version
@@ -230,11 +240,17 @@ def gaps(subject: LogSurvey) -> Iterator[Fault]:
     versions = [commit.version for commit in subject.commits]
     if not versions:
         return
-    present = set(versions)
-    for version in range(versions[0], subject.version + 1):
-        if version not in present:
-            yield Fault(f"{version:020d}.json is missing, and other versions around it are there", version)
-    if versions[0] > 0 and not any(CHECKPOINT.fullmatch(name) for name in subject.names):
+    for before, after in pairwise([*versions, subject.version + 1]):
+        first, last = before + 1, after - 1
+        if first < last:
+            yield Fault(
+                f"{last - first + 1:,} commits are missing, from {first:020d}.json to {last:020d}.json, and "
+                "other versions around them are there",
+                first,
+            )
+        elif first == last:
+            yield Fault(f"{first:020d}.json is missing, and other versions around it are there", first)
+    if versions[0] > 0 and all(checkpoint_name(name) is None for name in subject.names):
         yield Fault(f"{0:020d}.json is missing, and no checkpoint stands in for it", 0)
 
 
@@ -249,20 +265,17 @@ def checkpoints(subject: LogSurvey) -> Iterator[Fault]:
     """L5: checkpoints are whole, and can be read."""
     parts: dict[tuple[int, int], set[int]] = {}
     for name in subject.names:
-        found = CHECKPOINT.fullmatch(name)
-        if found is None or int(found["version"]) > subject.version:
+        found = checkpoint_name(name)
+        if found is None or found.version > subject.version:
             continue
-        version = int(found["version"])
-        if found["parts"] is not None:
-            parts.setdefault((version, int(found["parts"])), set()).add(int(found["part"]))
+        if found.part is not None and found.parts is not None:
+            parts.setdefault((found.version, found.parts), set()).add(found.part)
         elif (why := _unreadable(subject.store, name)) is not None:
-            yield Fault(f"the checkpoint {name} cannot be read ({why})", version)
+            yield Fault(f"the checkpoint {name} cannot be read ({why})", found.version)
     for (version, count), there in parts.items():
-        missing = sorted(set(range(1, count + 1)) - there)
+        missing = count - sum(1 <= part <= count for part in there)
         if missing:
-            yield Fault(
-                f"the checkpoint of version {version} lacks {len(missing)} of its {count} parts", version
-            )
+            yield Fault(f"the checkpoint of version {version} lacks {missing} of its {count} parts", version)
 
 
 def _unreadable(place: Store, name: str) -> str | None:
@@ -292,10 +305,18 @@ def last_checkpoint(subject: LogSurvey) -> Iterator[Fault]:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         yield Fault(f"_last_checkpoint cannot be understood ({error})")
         return
-    if not any(
-        (found := CHECKPOINT.fullmatch(name)) and int(found["version"]) == version for name in subject.names
-    ):
+    found = (checkpoint_name(name) for name in subject.names)
+    if not any(each is not None and each.version == version for each in found):
         yield Fault(f"_last_checkpoint names version {version}, which has no checkpoint", version)
+
+
+def impossible_versions(subject: LogSurvey) -> Iterator[Fault]:
+    """L12: the versions in file names are 64-bit integers."""
+    for name in subject.names:
+        if (number := impossible_version(name)) is not None:
+            yield Fault(
+                f"{name} is not a log file, because {number} exceeds the greatest version, {LAST_VERSION}"
+            )
 
 
 def checksums(subject: LogSurvey) -> Iterator[Fault]:

@@ -243,6 +243,12 @@ LOG_RULES: tuple[Rule[LogSurvey], ...] = (
         compaction_rules.contradictions,
         "delete the file: readers that use it see another table than readers of the commits",
     ),
+    Rule(
+        "L12",
+        "error",
+        log_survey.impossible_versions,
+        "remove the file: this library ignores it, and other readers may fail to load the table",
+    ),
 )
 
 TABLE_RULES: tuple[Rule[TableSubject], ...] = (

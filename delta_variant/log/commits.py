@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ..actions import Action, CommitInfo, decode_commit, decode_commit_info, decode_compaction, encode_commit
 from ..errors import MalformedLogError, StoreError, VersionNotFoundError
 from ..store import Store, modification_time, put_if_absent, read, read_if_present
-from .listing import Span, commit_file_name, list_log
+from .listing import LAST_VERSION, Span, commit_file_name, list_log
 
 __all__ = [
     "CommitActions",
@@ -114,7 +114,16 @@ def commit_file_time(store: Store, version: int) -> int:
 
 
 def write_commit(store: Store, version: int, actions: Iterable[Action]) -> None:
-    """Commit a version, whole or not at all. Raises VersionExistsError when another writer has it."""
+    """Commit a version, whole or not at all.
+
+    Raises VersionExistsError when another writer has committed it, and MalformedLogError for a version that
+    no reader would find because it exceeds 64 bits.
+    """
+    if version > LAST_VERSION:
+        raise MalformedLogError(
+            f"cannot commit to {store.uri} because its latest version, {LAST_VERSION}, is the greatest "
+            "that a table can have"
+        )
     put_if_absent(store, commit_file_name(version), encode_commit(actions))
 
 

@@ -12,34 +12,80 @@ from ..errors import MalformedLogError
 from ..store import Store, list_files, list_stored, read_if_present
 
 __all__ = [
-    "CHECKPOINT",
-    "COMMIT",
     "LAST_CHECKPOINT",
+    "LAST_VERSION",
     "LOG",
     "CheckpointFiles",
+    "CheckpointName",
     "Listing",
     "Span",
     "checkpoint_hint",
+    "checkpoint_name",
     "commit_file_name",
     "commit_modification_times",
+    "commit_version",
     "compaction_of",
+    "impossible_version",
     "list_log",
 ]
 
 LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
 
-COMMIT = re.compile(r"(\d{20})\.json")
-_COMPACTION = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
-CHECKPOINT = re.compile(
-    r"(?P<version>\d{20})\.checkpoint"
-    r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<unique>[0-9A-Fa-f-]{36}))?\.(?:parquet|json)"
+LAST_VERSION = 2**63 - 1
+"""The greatest version that a table can have: Delta stores versions as 64-bit integers."""
+
+_COMMIT = re.compile(r"([0-9]{20})\.json")
+_COMPACTION = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
+_CHECKPOINT = re.compile(
+    r"(?P<version>[0-9]{20})\.checkpoint"
+    r"(?:\.(?P<part>[0-9]{10})\.(?P<parts>[0-9]{10})|\.(?P<unique>[0-9A-Fa-f-]{36}))?\.(?:parquet|json)"
+)
+_VERSIONED = re.compile(
+    r"([0-9]{20})(?:\.([0-9]{20}))?\.(?:json|crc|compacted\.json|checkpoint\..*(?:parquet|json))"
 )
 
 
 def commit_file_name(version: int) -> str:
     """Return the path of a version's commit below the table's root."""
     return f"{LOG}/{version:020d}.json"
+
+
+def commit_version(name: str) -> int | None:
+    """Return the version of a commit by its file name, None for another file."""
+    found = _COMMIT.fullmatch(name)
+    return None if found is None else _version(found[1])
+
+
+@dataclass(frozen=True)
+class CheckpointName:
+    """What the name of a checkpoint file says; `part` and `parts` are None for a checkpoint of one file."""
+
+    version: int
+    part: int | None
+    parts: int | None
+
+
+def checkpoint_name(name: str) -> CheckpointName | None:
+    """Return what the name of a checkpoint file says, None for another file."""
+    found = _CHECKPOINT.fullmatch(name)
+    if found is None or (version := _version(found["version"])) is None:
+        return None
+    if found["part"] is None:
+        return CheckpointName(version, None, None)
+    return CheckpointName(version, int(found["part"]), int(found["parts"]))
+
+
+def impossible_version(name: str) -> int | None:
+    """Return the number that keeps a file from being a log file because it exceeds `LAST_VERSION`."""
+    found = _VERSIONED.fullmatch(name)
+    numbers = [int(text) for text in found.groups() if text is not None] if found else []
+    return next((number for number in numbers if number > LAST_VERSION), None)
+
+
+def _version(text: str) -> int | None:
+    number = int(text)
+    return number if number <= LAST_VERSION else None
 
 
 @dataclass(frozen=True)
@@ -118,7 +164,7 @@ def list_log(store: Store, start: int | None) -> Listing:
     # "." sorts before every digit and letter, so this is just before the first file of version `start`.
     after = None if start is None else f"{LOG}/{start:020d}"
     names = [path.removeprefix(f"{LOG}/") for path in list_files(store, LOG, after)]
-    commits = frozenset(int(found[1]) for name in names if (found := COMMIT.fullmatch(name)))
+    commits = frozenset(version for name in names if (version := commit_version(name)) is not None)
     compactions = (span for name in names if (span := compaction_of(name)) is not None)
     checkpoints = sorted(_complete_checkpoints(names), key=lambda c: (c.version, c.paths), reverse=True)
     return Listing(commits, tuple(compactions), tuple(checkpoints))
@@ -127,27 +173,26 @@ def list_log(store: Store, start: int | None) -> Listing:
 def compaction_of(name: str) -> Span | None:
     """Return the versions that a log compaction of this file name covers, None for another file."""
     found = _COMPACTION.fullmatch(name)
-    if found is None or int(found[1]) >= int(found[2]):
+    if found is None or not int(found[1]) < int(found[2]) <= LAST_VERSION:
         return None
     return Span(int(found[1]), int(found[2]))
 
 
 def commit_modification_times(store: Store) -> dict[int, int]:
     """Return the versions whose commits are there, in order, with their files' modification times."""
-    found = ((COMMIT.fullmatch(file.path.removeprefix(f"{LOG}/")), file) for file in list_stored(store, LOG))
-    return {int(name[1]): file.modification_time for name, file in found if name}
+    found = ((commit_version(file.path.removeprefix(f"{LOG}/")), file) for file in list_stored(store, LOG))
+    return {version: file.modification_time for version, file in found if version is not None}
 
 
 def _complete_checkpoints(names: Iterable[str]) -> Iterator[CheckpointFiles]:
     by_parts: dict[tuple[int, int], dict[int, str]] = {}
     for name in names:
-        if not (found := CHECKPOINT.fullmatch(name)):
+        if (found := checkpoint_name(name)) is None:
             continue
-        version = int(found["version"])
-        if found["parts"] is None:
-            yield CheckpointFiles(version, (f"{LOG}/{name}",))
+        if found.part is None or found.parts is None:
+            yield CheckpointFiles(found.version, (f"{LOG}/{name}",))
         else:
-            by_parts.setdefault((version, int(found["parts"])), {})[int(found["part"])] = f"{LOG}/{name}"
+            by_parts.setdefault((found.version, found.parts), {})[found.part] = f"{LOG}/{name}"
     for (version, parts), paths in by_parts.items():
         if len(paths) == parts and min(paths) == 1 and max(paths) == parts:
             yield CheckpointFiles(version, tuple(paths[part] for part in sorted(paths)))
@@ -164,4 +209,4 @@ def checkpoint_hint(store: Store) -> int | None:
         version = msgspec.json.decode(data or b"", type=_LastCheckpoint).version
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return version if 0 <= version < 10**20 else None
+    return version if 0 <= version <= LAST_VERSION else None
