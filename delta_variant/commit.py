@@ -100,7 +100,7 @@ def create_table(
     draft = _Draft(protocol, metadata, table_actions, tuple(adds), provenance)
     if _is_first(store, 0, _actions(draft, _NOTHING, clock)):
         return 0
-    if not any(_is_own(actions, txn_id) for _, actions in _winners(store, -1)):
+    if not any(_is_own(actions, txn_id) for _, actions in _winners_of_lost_race(store, -1)):
         raise TableExistsError(f"there is a Delta table at {store.uri} already")
     return 0
 
@@ -242,7 +242,7 @@ def _commit_behind(
         if draft.begins_timestamps:
             base = replace(base, timestamp=log.commit_file_time(snapshot.store, base.version))
         if not _is_first(snapshot.store, version, _actions(draft, base, clock)):
-            winners = _winners(snapshot.store, base.version)
+            winners = _winners_of_lost_race(snapshot.store, base.version)
             own = next((won for won, actions in winners if _is_own(actions, txn_id)), None)
             if own is None:
                 base = _behind(base, winners, snapshot.uri, obstacle)
@@ -288,6 +288,22 @@ def _winners(store: Store, version: int) -> list[log.CommitActions]:
         return log.read_next_commits(store, version)
     except StoreError as error:
         raise CommitUnknownError(f"{error}: whether version {version + 1} is ours is not known") from error
+
+
+def _winners_of_lost_race(store: Store, version: int) -> list[log.CommitActions]:
+    """Return the commits after a version, at least one.
+
+    Raises StoreError where the file of the next version exists and can never be read, such as a directory:
+    each attempt to commit would fail in the same way.
+    """
+    for _ in range(2):
+        if winners := _winners(store, version):
+            return winners
+        sleep(SHORTEST_WAIT)
+    name = f"{store.uri}/{log.commit_file_name(version + 1)}"
+    raise StoreError(
+        f"cannot commit version {version + 1} because {name} exists and cannot be read as a file: remove it"
+    )
 
 
 @dataclass(frozen=True)

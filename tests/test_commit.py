@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +22,13 @@ from delta_variant.actions import (
     decode_commit,
     encode_path,
 )
-from delta_variant.errors import CommitConflictError, ProtocolError, TableExistsError, VersionExistsError
+from delta_variant.errors import (
+    CommitConflictError,
+    ProtocolError,
+    StoreError,
+    TableExistsError,
+    VersionExistsError,
+)
 
 SCHEMA = (
     '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'
@@ -224,6 +231,45 @@ def test_an_append_gives_up_after_max_attempts(tmp_path):
     commit.add_files(stale, [], **said(txn_id="a"))
     with pytest.raises(CommitConflictError, match="first 1 times"):
         commit.add_files(stale, [], max_attempts=1, **said(txn_id="b"))
+
+
+def _a_folder(path):
+    path.mkdir()
+
+
+def _a_link_to_nowhere(path):
+    path.symlink_to("nowhere.json")
+
+
+def _a_pipe(path):
+    os.mkfifo(path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in folders")
+@pytest.mark.parametrize("obstruct", [_a_folder, _a_link_to_nowhere, _a_pipe])
+def test_a_version_that_can_neither_be_read_nor_won_fails_at_once(tmp_path, monkeypatch, obstruct):
+    create(tmp_path)
+    stale = log.load_snapshot(tmp_path)
+    obstruct(tmp_path / log.commit_file_name(1))
+    attempts = []
+    write = log.write_commit
+    monkeypatch.setattr(log, "write_commit", lambda *each: (attempts.append(each), write(*each)))
+    with pytest.raises(StoreError, match=r"_delta_log/00000000000000000001\.json"):
+        commit.add_files(stale, [add()], **said(txn_id="a"))
+    assert len(attempts) == 1
+
+
+def test_a_first_version_that_is_a_folder_is_not_called_a_table(tmp_path):
+    (tmp_path / log.commit_file_name(0)).mkdir(parents=True)
+    with pytest.raises(StoreError, match=r"00000000000000000000\.json exists and cannot be read"):
+        create(tmp_path)
+
+
+def test_a_checkpoint_that_is_a_folder_is_not_used(tmp_path):
+    create(tmp_path, adds=[add()])
+    (tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet").mkdir()
+    assert log.load_snapshot(tmp_path).num_files == 1
+    assert commit.add_files(log.load_snapshot(tmp_path), [add("b")], **said(txn_id="a")) == 1
 
 
 def test_in_commit_timestamps_come_first_and_never_go_back(tmp_path):
