@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -25,13 +26,16 @@ from strategies import arrow_rows
 
 from delta_variant import (
     ShreddingSchema,
+    audit_table,
     load_snapshot,
+    log,
     parse_json,
     read_json_lines,
     read_table,
     write_table,
 )
 from delta_variant.errors import (
+    ConstraintViolationError,
     InvalidJsonError,
     MalformedVariantError,
     ProtocolError,
@@ -1014,6 +1018,158 @@ def test_processes_that_append_at_once_lose_nothing(tmp_path: Path):
     assert load_snapshot(tmp_path / "t").version == 15
 
 
+@pytest.fixture
+def creates_first(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function after which a write finds that another writer has just created the table."""
+    write_commit = log.write_commit
+
+    def arrange(table: Path, data: Any, **options: Any) -> None:
+        def write_after_another(*arguments: Any) -> None:
+            monkeypatch.setattr(log, "write_commit", write_commit)
+            write_table(table, data, **options)
+            write_commit(*arguments)
+
+        monkeypatch.setattr(log, "write_commit", write_after_another)
+
+    return arrange
+
+
+def assert_files_are_those_of_the_log(table: Path) -> None:
+    added = {added["path"] for added in actions(table, "add")}
+    assert {path for path in files_of(table) if not path.startswith("_delta_log/")} == added
+
+
+@pytest.mark.parametrize(
+    "winner",
+    [
+        {},
+        {"shredding": None},
+        {"configuration": {"delta.columnMapping.mode": "name"}},
+        {"configuration": {"delta.columnMapping.mode": "id"}},
+        {"configuration": {"delta.enableRowTracking": "true", "delta.enableChangeDataFeed": "true"}},
+        {"configuration": {"delta.enableInCommitTimestamps": "true"}},
+        {"configuration": {"delta.constraints.positive": "id >= 0"}},
+    ],
+)
+def test_an_append_that_finds_the_table_just_created_adds_its_rows(
+    tmp_path: Path, creates_first: Callable[..., None], winner: dict[str, Any]
+):
+    table = tmp_path / "t"
+    creates_first(table, events('{"n":1}', '{"n":"x"}'), **winner)
+    own = pa.table({"id": [7, 8], "event": pa.array(['{"n":2.5}', None], pa.json_())})
+    # A stream can be read only once.
+    result = write_table(table, own.to_reader(), mode="append")
+    assert (result.version, result.rows) == (1, 2)
+    assert [(row["id"], row["event"]) for row in rows(table)] == [
+        (0, '{"n":1}'),
+        (1, '{"n":"x"}'),
+        (7, '{"n":2.5}'),
+        (8, None),
+    ]
+    assert audit_table(table, data=True).findings == ()
+    assert [each["mode"] for each in operation_parameters(table)] == ["ErrorIfExists", "Append"]
+    assert_files_are_those_of_the_log(table)
+
+
+def operation_parameters(table: Path) -> list[dict[str, Any]]:
+    return [info["operationParameters"] for info in actions(table, "commitInfo")]
+
+
+def test_an_overwrite_that_finds_the_table_just_created_replaces_its_rows(
+    tmp_path: Path, creates_first: Callable[..., None]
+):
+    creates_first(tmp_path / "t", events("1", "2"))
+    result = write_table(tmp_path / "t", events("3"), mode="overwrite")
+    assert (result.version, result.rows, result.rows_deleted) == (1, 1, 2)
+    assert texts(tmp_path / "t") == ["3"]
+    assert_files_are_those_of_the_log(tmp_path / "t")
+
+
+def test_an_overwrite_by_a_predicate_keeps_the_other_rows_of_a_table_just_created(
+    tmp_path: Path, creates_first: Callable[..., None]
+):
+    creates_first(tmp_path / "t", events("1", "2"))
+    write_table(tmp_path / "t", events("3"), mode="overwrite", predicate="id = 0")
+    assert texts(tmp_path / "t") == ["3", "2"]
+
+
+def test_partitions_are_those_of_both_creators(tmp_path: Path, creates_first: Callable[..., None]):
+    data = pa.table({"id": [1, 2], "day": pa.array([date(2026, 1, 1), None])})
+    creates_first(tmp_path / "t", data, partition_by="day")
+    assert write_table(tmp_path / "t", data, mode="append", partition_by="day").version == 1
+    found = [(row["id"], row["day"]) for row in rows(tmp_path / "t")]
+    assert found == [(1, date(2026, 1, 1)), (1, date(2026, 1, 1)), (2, None), (2, None)]
+    assert_files_are_those_of_the_log(tmp_path / "t")
+
+
+def test_columns_that_only_the_other_creator_has_are_filled(
+    tmp_path: Path, creates_first: Callable[..., None]
+):
+    creates_first(tmp_path / "t", pa.table({"id": [1], "name": ["a"]}))
+    write_table(tmp_path / "t", pa.table({"id": [2]}), mode="append")
+    assert rows(tmp_path / "t") == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
+
+
+@pytest.mark.parametrize(
+    ("winner", "own", "error", "sentence"),
+    [
+        ({}, {"data": pa.table({"id": ["x"]})}, SchemaError, "id"),
+        ({}, {"partition_by": "id"}, ValueError, "partition_by cannot differ"),
+        (
+            {"configuration": {"delta.constraints.few": "id < 1"}},
+            {},
+            ConstraintViolationError,
+            "row 1 of what is written",
+        ),
+    ],
+)
+def test_rows_that_do_not_fit_a_table_just_created_leave_nothing_behind(
+    tmp_path: Path,
+    creates_first: Callable[..., None],
+    winner: dict[str, Any],
+    own: dict[str, Any],
+    error: type[Exception],
+    sentence: str,
+):
+    creates_first(tmp_path / "t", events("1"), **winner)
+    with pytest.raises(error, match=sentence):
+        write_table(tmp_path / "t", **{"data": events("2", "3"), "mode": "append", **own})
+    assert load_snapshot(tmp_path / "t").version == 0
+    assert_files_are_those_of_the_log(tmp_path / "t")
+
+
+def test_error_and_ignore_do_not_touch_a_table_just_created(
+    tmp_path: Path, creates_first: Callable[..., None]
+):
+    creates_first(tmp_path / "error", events("1"))
+    with pytest.raises(TableExistsError, match="already"):
+        write_table(tmp_path / "error", events("2"))
+    creates_first(tmp_path / "ignore", events("1"))
+    assert write_table(tmp_path / "ignore", events("2"), mode="ignore").version is None
+    for name in ("error", "ignore"):
+        assert texts(tmp_path / name) == ["1"]
+        assert_files_are_those_of_the_log(tmp_path / name)
+
+
+def test_a_batch_that_another_writer_has_just_created_the_table_with_is_not_written_twice(
+    tmp_path: Path, creates_first: Callable[..., None]
+):
+    creates_first(tmp_path / "t", events("1"), txn=("app", 3))
+    assert write_table(tmp_path / "t", events("1"), mode="append", txn=("app", 3)).version is None
+    assert texts(tmp_path / "t") == ["1"]
+    assert_files_are_those_of_the_log(tmp_path / "t")
+
+
+def test_invalid_text_is_counted_once_where_the_table_was_just_created(
+    tmp_path: Path, creates_first: Callable[..., None]
+):
+    creates_first(tmp_path / "t", events("1"))
+    data = {"mode": "append", "on_invalid": "reject", "rejects": tmp_path / "rejects"}
+    assert write_table(tmp_path / "t", events("2", "{"), **data).invalid == 1
+    assert texts(tmp_path / "t") == ["1", "2"]
+    assert len((tmp_path / "rejects").read_text("utf-8").splitlines()) == 1
+
+
 def test_processes_that_create_at_once_make_one_table(tmp_path: Path):
     workers = [
         subprocess.Popen(
@@ -1022,7 +1178,8 @@ def test_processes_that_create_at_once_make_one_table(tmp_path: Path):
         for worker in range(3)
     ]
     errors = [worker.communicate(timeout=120)[1].decode() for worker in workers]
-    assert all(not error or "TableExistsError" in error or "CommitConflictError" in error for error in errors)
+    assert errors == ["", "", ""]
+    assert [row["id"] for row in rows(tmp_path / "t")] == [*range(5), *range(10, 15), *range(20, 25)]
     assert len(actions(tmp_path / "t", "metaData")) == 1
     added = {added["path"] for added in actions(tmp_path / "t", "add")}
     assert {path for path in files_of(tmp_path / "t") if not path.startswith("_delta_log/")} == added

@@ -23,6 +23,7 @@ from delta_variant.store import open_store
 from delta_variant.write import (
     Overwrite,
     Preparation,
+    Request,
     TableOptions,
     Target,
     application_transaction,
@@ -47,6 +48,7 @@ class Sink:
     `overwrite` says which rows it replaces, if any.
     """
 
+    request: Request
     task: FileTask
     before: tuple[Protocol, Metadata] | None
     overwrite: Overwrite | None
@@ -66,7 +68,7 @@ class Sink:
         columns = from_spark(spark_schema, options.get("variant_columns", ()))
         names = TableOptions.__dataclass_fields__
         chosen = {name: value for name, value in options.items() if name in names}
-        table_options = TableOptions(**chosen, overwrite=overwrite)
+        table_options = TableOptions(**chosen, mode="overwrite" if overwrite else "append")
         if (options.get("on_invalid") == "reject") != ("rejects" in options):
             raise ValueError("the option rejects names the folder of on_invalid=reject: give both or none")
         write = prepare(place, snapshot, columns, write_options(options), table_options, txn)
@@ -82,7 +84,7 @@ class Sink:
             MAX_OPEN_PARTITIONS,
         )
         before = None if snapshot is None else (snapshot.protocol, snapshot.metadata)
-        return cls(task, before, write.overwrite)
+        return cls(write.request, task, before, write.overwrite)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
@@ -95,8 +97,13 @@ class Sink:
         if is_done(snapshot, "append", txn):
             self.abort()
             return
+        if self.before is None:
+            # Where another writer created the table since, the commit finds that out and adapts the files.
+            snapshot = None
         target = self._target(snapshot)
-        write = Preparation(place, snapshot, target, self.task.options, txn, self.overwrite)
+        write = Preparation(
+            self.request, place, snapshot, target, self.task.options, txn, self.overwrite, self.task.predicate
+        )
         commit_written(write, written, self.task.job, self.task.folders())
 
     def abort(self) -> None:

@@ -13,10 +13,10 @@ from pyspark.sql import functions as sql
 
 from delta_variant import data_file
 from delta_variant.data_file import WriteOptions
-from delta_variant.errors import CommitConflictError, StoreError, TableExistsError
 from delta_variant.rewrite import Optimization
 from delta_variant.store import Store, TableLocation, open_store
 from delta_variant.write import (
+    NOT_COMMITTED,
     Mode,
     PartitionFile,
     Preparation,
@@ -101,9 +101,7 @@ def write_table(
         on_invalid=on_invalid,
         max_stats_paths=max_variant_stats_paths,
     )
-    table_options = TableOptions(
-        partition_by, schema_mode, configuration, name, description, mode == "overwrite", predicate
-    )
+    table_options = TableOptions(partition_by, schema_mode, configuration, name, description, mode, predicate)
     place, transaction = open_store(table, storage_options), application_transaction(txn)
     job = Job.of(transaction)
     snapshot = existing(place, mode)
@@ -160,7 +158,7 @@ def commit_won(
     """Commit the files that the winning attempts of a job wrote, and remove those of others in `folders`."""
     try:
         result = commit([file for each in written for file in each.files])
-    except (CommitConflictError, StoreError, TableExistsError):
+    except NOT_COMMITTED:
         remove_lost(folders, job, (), of_all_runs=False)
         raise
     winners = [each.attempt for each in written]

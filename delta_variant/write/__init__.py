@@ -26,12 +26,13 @@ from ..table_files import (
     with_one_shredding,
     write_files,
 )
-from .committing import WriteResult, commit_files
+from .committing import NOT_COMMITTED, WriteResult, commit_files
 from .overwriting import only_matching
 from .preparation import (
     Mode,
     Overwrite,
     Preparation,
+    Request,
     SchemaMode,
     TableOptions,
     application_transaction,
@@ -41,11 +42,13 @@ from .preparation import (
 )
 
 __all__ = [
+    "NOT_COMMITTED",
     "Faults",
     "Mode",
     "Overwrite",
     "PartitionFile",
     "Preparation",
+    "Request",
     "SchemaMode",
     "TableOptions",
     "Target",
@@ -102,7 +105,8 @@ def write_table(
 
     `mode` says what happens when the table exists: `error` raises TableExistsError, `append` adds rows,
     `overwrite` replaces all rows, or with `predicate` those for which this SQL is true, which then has to be
-    true of the data, too; `ignore` does nothing. A predicate over partition columns reads no file.
+    true of the data, too; `ignore` does nothing. A predicate over partition columns reads no file. The same
+    holds for a table that another writer creates while the data is written.
     `schema_mode="merge"` adds columns that the table does not have, and widens those of which the data has a
     wider type where the table sets `delta.enableTypeWidening`; `schema_mode="overwrite"` gives a table
     that is overwritten whole the columns of the data, and with `partition_by` other partitions. New tables
@@ -137,9 +141,7 @@ def write_table(
         on_invalid=on_invalid,
         max_stats_paths=max_variant_stats_paths,
     )
-    table_options = TableOptions(
-        partition_by, schema_mode, configuration, name, description, mode == "overwrite", predicate
-    )
+    table_options = TableOptions(partition_by, schema_mode, configuration, name, description, mode, predicate)
     if (on_invalid == "reject") != (rejects is not None):
         raise ValueError("rejects= names the file of on_invalid='reject': give both or none")
     place, transaction = open_store(table, storage_options), application_transaction(txn)

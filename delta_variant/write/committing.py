@@ -8,26 +8,59 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
+import pyarrow as pa
 
-from .. import commit
+from .. import commit, expression
 from ..data_file import WrittenFile
-from ..errors import CommitConflictError, StoreError, TableExistsError
-from ..snapshot import Snapshot
+from ..errors import (
+    CommitConflictError,
+    ConstraintViolationError,
+    PredicateViolationError,
+    ProtocolError,
+    SchemaError,
+    ShreddingNotEnabledError,
+    StoreError,
+    TableExistsError,
+    UnsupportedFeatureError,
+)
+from ..snapshot import Snapshot, files_table
 from ..table_files import (
+    Batches,
+    Faults,
     PartitionFile,
     Rewritten,
+    Scope,
+    Table,
     add_file,
     cdc_file,
     delete_rows,
     discard,
     engine_info,
+    files_of,
     may_hold,
+    new_rows,
     now,
     with_inserted,
+    write_files,
 )
-from .preparation import Overwrite, Preparation
+from .overwriting import only_matching
+from .preparation import Overwrite, Preparation, existing, is_done, prepare
 
-__all__ = ["WriteResult", "commit_files"]
+__all__ = ["NOT_COMMITTED", "WriteResult", "commit_files"]
+
+NOT_COMMITTED = (
+    CommitConflictError,
+    ConstraintViolationError,
+    PredicateViolationError,
+    ProtocolError,
+    SchemaError,
+    ShreddingNotEnabledError,
+    StoreError,
+    TableExistsError,
+    UnsupportedFeatureError,
+    ValueError,
+)
+"""What `commit_files` raises where no commit happened. After other errors it may have happened."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +83,9 @@ class WriteResult:
 def commit_files(write: Preparation, files: Sequence[PartitionFile], invalid: int = 0) -> WriteResult:
     """Commit the files of a write, or remove them where others were first.
 
-    Raises CommitConflictError, and TableExistsError for a table that another writer created meanwhile.
+    Where another writer has created the table since, the write does what its mode says for an existing table:
+    the rows are written again as that table requires, or TableExistsError is raised. Raises
+    CommitConflictError, and what `prepare` raises for the table of the other writer.
     """
     written = tuple(file.written for file in files)
     rows = sum(file.rows for file in written)
@@ -59,10 +94,56 @@ def commit_files(write: Preparation, files: Sequence[PartitionFile], invalid: in
         return WriteResult(committed, rows, invalid, written, rewritten.changed, rewritten.copied)
     try:
         return WriteResult(_commit(write, files), rows, invalid, written)
-    except (CommitConflictError, StoreError, TableExistsError):
-        # The commit is known not to have happened; after other errors it may have.
+    except TableExistsError:
+        if write.request.table.mode == "error":
+            _discard(write, files)
+            raise
+        return _commit_to_created(write, files, invalid)
+    except NOT_COMMITTED:
         _discard(write, files)
         raise
+
+
+def _commit_to_created(write: Preparation, files: Sequence[PartitionFile], invalid: int) -> WriteResult:
+    """Commit the rows of a new table's files to the table that another writer created first.
+
+    That table may have other columns, physical names, constraints and shredding, so the files cannot be its
+    files.
+    """
+    request, place = write.request, write.place
+    try:
+        snapshot = existing(place, request.table.mode)
+        if is_done(snapshot, request.table.mode, write.txn):
+            return WriteResult(None)
+        again = prepare(place, snapshot, request.columns, request.options, request.table, write.txn)
+        rows = new_rows(_written_rows(write, files), again.target, again.options)
+        batches = only_matching(rows, again.target.columns, again.predicate, again.options)
+        rewritten = write_files(place, batches, again.target, again.options, Faults("error"))
+    finally:
+        _discard(write, files)
+    return commit_files(again, rewritten, invalid)
+
+
+def _written_rows(write: Preparation, files: Sequence[PartitionFile]) -> Batches:
+    """Yield the rows that files hold, with the columns of the data."""
+    target = write.target
+    table = Snapshot(
+        uri=write.place.uri,
+        store=write.place,
+        version=0,
+        protocol=target.protocol,
+        metadata=target.metadata,
+        schema=target.columns,
+        files=files_table([add_file(file, target, now()) for file in files]),
+        txns={},
+        domain_metadata={},
+    )
+    columns = Scope.of(target.columns).whole_columns()
+    inputs = expression.inputs(columns.values())
+    for opened in Table.of(table).open_all(files_of(table.files)):
+        for batch in opened.read(inputs, None, "error"):
+            arrays = [expression.evaluate(column, batch) for column in columns.values()]
+            yield pa.record_batch(arrays, names=list(columns)), None
 
 
 def _discard(write: Preparation, files: Sequence[PartitionFile]) -> None:

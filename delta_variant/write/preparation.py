@@ -22,6 +22,7 @@ __all__ = [
     "Mode",
     "Overwrite",
     "Preparation",
+    "Request",
     "SchemaMode",
     "TableOptions",
     "application_transaction",
@@ -36,9 +37,9 @@ SchemaMode: TypeAlias = Literal["merge", "overwrite"] | None
 
 @dataclass(frozen=True)
 class TableOptions:
-    """What a write asks of the table beside its columns.
+    """What a write asks of the table in addition to its columns.
 
-    `overwrite` is for the rows that are there: all, or those for which `predicate` is true.
+    `mode="overwrite"` replaces the rows that are there: all, or those for which `predicate` is true.
     """
 
     partition_by: str | Sequence[str] | None = None
@@ -46,7 +47,7 @@ class TableOptions:
     configuration: Mapping[str, str] | None = None
     name: str | None = None
     description: str | None = None
-    overwrite: bool = False
+    mode: Mode = "error"
     predicate: str | None = None
 
     def __post_init__(self) -> None:
@@ -64,6 +65,11 @@ class TableOptions:
             raise ValueError("schema_mode='overwrite' is for a table that mode='overwrite' replaces whole")
 
     @property
+    def overwrite(self) -> bool:
+        """Tell whether rows are replaced."""
+        return self.mode == "overwrite"
+
+    @property
     def partition_columns(self) -> tuple[str, ...] | None:
         names = self.partition_by
         return None if names is None else one_or_more("names", "partition_by", names)
@@ -78,6 +84,15 @@ class Overwrite:
 
 
 @dataclass(frozen=True)
+class Request:
+    """What a write asks for, whether or not the table exists: the columns of the data, and options."""
+
+    columns: StructType
+    options: WriteOptions
+    table: TableOptions
+
+
+@dataclass(frozen=True)
 class Preparation:
     """A write whose files may be written: its table, as it is and as it will be, and what the files are like.
 
@@ -85,6 +100,7 @@ class Preparation:
     be true of all rows that are written.
     """
 
+    request: Request
     place: Store
     snapshot: Snapshot | None
     target: Target
@@ -157,6 +173,7 @@ def prepare(
     # What new rows demand and cannot be evaluated here is refused before a file is written.
     target.row_rules().fillings([field.name for field in columns.fields])
     return Preparation(
+        Request(columns, options, table),
         place,
         snapshot,
         target,

@@ -39,10 +39,20 @@ class Race:
 
 
 def race(
-    table: str, *, writers: int, appends: int, deletes: bool = False, options: Mapping[str, str] | None = None
+    table: str,
+    *,
+    writers: int,
+    appends: int,
+    deletes: bool = False,
+    creates: bool = False,
+    options: Mapping[str, str] | None = None,
 ) -> Race:
-    """Let processes append rows at once, delete some between, and look at every row and version."""
-    dv.write_table(table, data({-1: 0}), storage_options=options)
+    """Let processes append rows at once, delete some between, and look at every row and version.
+
+    With `creates` there is no table at first, and the processes race for its first version, too.
+    """
+    if not creates:
+        dv.write_table(table, data({-1: 0}), storage_options=options)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["racers"])
     counts = context.Queue()
@@ -58,7 +68,8 @@ def race(
     for racer in racers:
         racer.join(timeout=60)
     commits, puts, conflicts = (sum(outcome[part] for outcome in outcomes) for part in range(3))
-    _check(table, options, commits, _left(writers, appends, deletes))
+    left = _left(writers, appends, deletes) | (set() if creates else {-1})
+    _check(table, options, commits if creates else commits + 1, left)
     return Race(commits, seconds, puts, conflicts)
 
 
@@ -74,7 +85,7 @@ def _outcome(counts: Any, racers: Sequence[Any]) -> tuple[int, int, int]:
 
 def _left(writers: int, appends: int, deletes: bool) -> set[int]:
     rows = range(writers * appends)
-    return {-1, *(row for row in rows if not deletes or row % APPENDS_A_DELETE)}
+    return {row for row in rows if not deletes or row % APPENDS_A_DELETE}
 
 
 def _run(
@@ -124,13 +135,13 @@ def _counting(
 def _check(table: str, options: Mapping[str, str] | None, commits: int, expected: set[int]) -> None:
     """Hold every row and version against what was written."""
     snapshot = dv.load_snapshot(table, storage_options=options)
-    assert snapshot.version == commits, f"{commits} commits, and version {snapshot.version}"
+    assert snapshot.version == commits - 1, f"{commits} commits, and version {snapshot.version}"
     assert set(read(snapshot)) == expected
     versions = log.read_commits(snapshot.store, -1)
-    assert [version for version, _ in versions] == list(range(commits + 1))
+    assert [version for version, _ in versions] == list(range(commits))
     actions = [action for _, commit in versions for action in commit]
     infos = [action for action in actions if isinstance(action, CommitInfo)]
-    assert len({info.fields["txnId"] for info in infos}) == commits + 1
+    assert len({info.fields["txnId"] for info in infos}) == commits
     paths = [action.path for action in actions if isinstance(action, AddFile)]
     assert len(set(paths)) == len(paths)
     assert dv.audit_table(table, storage_options=options).count("error") == 0

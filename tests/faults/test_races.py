@@ -19,3 +19,13 @@ def test_writers_that_race_on_a_disk_lose_and_repeat_nothing(tmp_path: Path, del
 def test_writers_that_race_on_s3_lose_and_repeat_nothing(bucket: Bucket, deletes: bool):
     commits = race(bucket.table(), writers=4, appends=10, deletes=deletes, options=bucket.options).commits
     assert commits == (44 if deletes else 40)
+
+
+def test_creators_that_race_on_a_disk_make_one_table_of_all_rows(tmp_path: Path):
+    for number in range(3):
+        race(str(tmp_path / f"table {number}"), writers=4, appends=2, creates=True)
+
+
+def test_creators_that_race_on_s3_make_one_table_of_all_rows(bucket: Bucket):
+    for number in range(3):
+        race(bucket.table(str(number)), writers=4, appends=2, creates=True, options=bucket.options)
