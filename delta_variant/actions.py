@@ -325,16 +325,17 @@ def encode_path(path: str) -> str:
 def decode_path(path: str) -> str:
     """Return the path that a log's text names: percent-decoded exactly once.
 
-    Raises MalformedLogError for a path that is not UTF-8.
+    Raises MalformedLogError for a path that is not UTF-8 or has a NUL character, which no file name has.
     """
-    if "%" not in path:
-        return path
     try:
-        return unquote(path, errors="strict")
+        decoded = unquote(path, errors="strict") if "%" in path else path
     except UnicodeDecodeError as error:
         raise MalformedLogError(
             f"the path {path} is not UTF-8 when its percent-encoding is undone"
         ) from error
+    if "\0" in decoded:
+        raise MalformedLogError(f"the path {path!r} has a NUL character")
+    return decoded
 
 
 def file_key(action: AddFile | RemoveFile) -> tuple[str, str | None]:

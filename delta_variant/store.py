@@ -99,7 +99,7 @@ def table_uri(table: TableLocation) -> str:
     Raises ValueError for what is none of these.
     """
     uri: object = os.fspath(table) if isinstance(table, os.PathLike) else getattr(table, "table_uri", table)
-    if not isinstance(uri, str) or not is_unicode(uri):
+    if not isinstance(uri, str) or not is_unicode(uri) or "\0" in uri:
         raise ValueError(f"a table is a path, a URI or a deltalake.DeltaTable, and not {table!r}")
     return uri
 
@@ -293,6 +293,8 @@ def local_path(store: Store, path: str) -> Path | None:
 
     Raises StoreError for a file outside the table, unless such are allowed.
     """
+    if "\0" in path:
+        raise StoreError(f"there is no file {_name(store, path)!r}: no file name has a NUL character")
     if (match := _FILE_URI.match(path)) is not None:
         local = Path(path[match.end() :])
     elif store.local_root is not None and not _URI.match(path):

@@ -164,10 +164,16 @@ def test_paths_are_percent_encoded_once(path, encoded):
     assert decode_path(encoded) == path
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"])))
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
 def test_decode_path_undoes_encode_path(path):
     assert encode_path(path).isascii()
     assert decode_path(encode_path(path)) == path
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a%00b"])
+def test_a_path_with_a_nul_character_is_malformed(path):
+    with pytest.raises(MalformedLogError, match="has a NUL character"):
+        decode_path(path)
 
 
 def test_a_path_that_is_not_utf8_is_refused():

@@ -263,6 +263,32 @@ def a_compatibility_that_forbids_variants(table):
     table.set_property("delta.enableIcebergCompatV2", "true")
 
 
+@breaks("T14")
+def a_partition_column_that_the_schema_does_not_have(table):
+    table.edit("metaData", lambda metadata: metadata.update(partitionColumns=["nowhere"]))
+
+
+@breaks("T14")
+def a_partition_column_in_another_case(table):
+    table.edit("metaData", lambda metadata: metadata.update(partitionColumns=["ID"]))
+
+
+@breaks("T14")
+def a_partition_column_named_twice(table):
+    table.edit("metaData", lambda metadata: metadata.update(partitionColumns=["id", "id"]))
+
+
+@breaks("T14")
+def a_partition_column_that_is_a_struct(table):
+    table.edit_schema(lambda schema: schema["fields"].append(_field("s", {"type": "struct", "fields": []})))
+    table.edit("metaData", lambda metadata: metadata.update(partitionColumns=["s"]))
+
+
+@breaks("T14")
+def two_columns_of_one_name(table):
+    table.edit_schema(lambda schema: schema["fields"].append(schema["fields"][0]))
+
+
 @breaks("X8", "warning")
 def a_default_that_is_not_null(table):
     metadata = {"CURRENT_DEFAULT": "parse_json('1')"}

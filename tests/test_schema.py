@@ -605,12 +605,46 @@ def test_columns_that_cannot_partition_a_table_are_refused(names, message):
 def test_a_table_with_a_variant_as_map_key_or_partition_is_none():
     """T6, T7: neither read nor written, wherever the map is."""
     columns = struct(v=VARIANT, m=MapType(STRING, VARIANT), p=STRING)
-    schema.check_variants(columns, ("p",))
+    schema.check_consistent(columns, ("p",))
     with pytest.raises(SchemaError, match="partitioned by the Variant v"):
-        schema.check_variants(columns, ("p", "v"))
+        schema.check_consistent(columns, ("p", "v"))
     for nested in (MapType(VARIANT, STRING), ArrayType(MapType(struct(v=VARIANT), STRING))):
         with pytest.raises(SchemaError, match="has Variant keys"):
-            schema.check_variants(struct(s=struct(m=nested)), ())
+            schema.check_consistent(struct(s=struct(m=nested)), ())
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["nope"], "partitionColumns names 'nope', which is not a column"),
+        (["P"], "partitionColumns names 'P', which is not a column"),
+        (["s.x"], "partitionColumns names 's.x', which is not a column"),
+        (["p", "p"], "partitionColumns names 'p' twice"),
+        (["s"], "partitionColumns names 's', whose type is struct"),
+        (["a"], "partitionColumns names 'a', whose type is array"),
+    ],
+)
+def test_partition_columns_that_contradict_the_schema_are_an_error(names, sentence):
+    columns = struct(p=STRING, s=struct(x=LONG), a=ArrayType(LONG))
+    schema.check_consistent(columns, ["p"])
+    with pytest.raises(SchemaError, match=sentence):
+        schema.check_consistent(columns, names)
+
+
+def test_a_name_twice_in_one_struct_is_an_error():
+    twice = StructType((StructField("x", LONG, True), StructField("x", STRING, True)))
+    for columns, name in ((twice, "x"), (struct(a=ArrayType(twice)), "a.element.x")):
+        with pytest.raises(SchemaError, match=f"several columns '{name}'"):
+            schema.check_consistent(columns, [])
+
+
+def test_half_of_a_surrogate_pair_in_a_schema_is_an_error():
+    field = '{"name":"a%s","type":"long","nullable":true,"metadata":{"comment":"%s"}}'
+    text = f'{{"type":"struct","fields":[{field}]}}'
+    for half in (("\\ud800", ""), ("", "\\uDFFF")):
+        with pytest.raises(SchemaError, match="half of a surrogate pair"):
+            schema.parse(text % half)
+    assert schema.parse(text % ("\\ud83d\\ude00", "")).fields[0].name == "a\U0001f600"
 
 
 def test_a_table_needs_a_column_besides_its_partition_columns():

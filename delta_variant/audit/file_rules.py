@@ -35,10 +35,10 @@ def _unreadable(subject: FileSubject) -> Iterator[Fault]:
 
 
 def _partition_values(subject: FileSubject) -> Iterator[Fault]:
-    fields = {field.name: field for field in subject.table.columns.fields}
+    columns = subject.table.columns.fields
+    fields = {field.name: field for field in columns}
     stored = {
-        field.name: each.name
-        for field, each in zip(fields.values(), subject.table.physical.fields, strict=True)
+        field.name: each.name for field, each in zip(columns, subject.table.physical.fields, strict=True)
     }
     wanted = {stored[name]: fields[name] for name in subject.table.partition_columns if name in fields}
     values = dict(subject.add["partition_values"] or ())

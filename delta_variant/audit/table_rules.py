@@ -128,6 +128,11 @@ def _placed_variants(subject: TableSubject) -> Iterator[Fault]:
             yield Fault(f"the Variant {name} is a generated column", column=name)
 
 
+def _contradictions(subject: TableSubject) -> Iterator[Fault]:
+    for sentence in schema.contradictions(subject.columns, subject.partition_columns):
+        yield Fault(sentence)
+
+
 def _clustering_columns(subject: TableSubject) -> Iterator[tuple[str, ...]]:
     domain = subject.survey.domains.get("delta.clustering")
     try:
@@ -271,6 +276,7 @@ TABLE_RULES: tuple[Rule[TableSubject], ...] = (
     Rule("T7", "error", _placed_variants, "take an ordinary column, made of a path of the Variant"),
     Rule("T11", "error", _physical_names, "commit a schema with the names that the data files have"),
     Rule("T13", "error", _iceberg, "unset the property"),
+    Rule("T14", "error", _contradictions, "commit a metaData whose names agree"),
     Rule("X8", "warning", _defaults, "drop the default: some readers refuse the table for it"),
     Rule("X9", "info", _both_names("variantShredding"), "leave it so, for neither can be dropped"),
     Rule("H4", "error", _property_without_feature, "add the feature to the protocol, or unset the property"),

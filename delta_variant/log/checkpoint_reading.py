@@ -108,7 +108,9 @@ def read_checkpoint(store: Store, files: CheckpointFiles) -> Checkpoint:
     actions = [action for action in manifest.actions if not isinstance(action, Sidecar)]
     if {Protocol, Metadata} - {type(action) for action in actions}:
         raise MalformedLogError(f"{store.uri}/{files.paths[0]} lacks protocol or metaData")
-    parts = _read_files(store, _paths_of(sidecars))
+    with _naming(f"{store.uri}/{files.paths[0]}"):
+        paths = _paths_of(sidecars)
+    parts = _read_files(store, paths)
     return _join([Checkpoint(actions, manifest.files, manifest.tombstones), *parts])
 
 

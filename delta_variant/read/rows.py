@@ -42,7 +42,7 @@ def readable(
 def check_readable(snapshot: Snapshot) -> None:
     """Raise UnsupportedFeatureError, ProtocolError or SchemaError for what this version cannot read."""
     features.check_may_read(snapshot.protocol, snapshot.schema, snapshot.uri)
-    schema.check_variants(snapshot.schema, snapshot.partition_columns)
+    schema.check_consistent(snapshot.schema, snapshot.partition_columns)
     schema.check_type_changes(snapshot.schema)
 
 

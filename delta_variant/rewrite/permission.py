@@ -16,5 +16,5 @@ def check_may_rewrite(snapshot: Snapshot, *, removes_rows: bool) -> None:
     features.check_may_rewrite(
         snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri, removes_rows=removes_rows
     )
-    schema.check_variants(snapshot.schema, snapshot.partition_columns)
+    schema.check_consistent(snapshot.schema, snapshot.partition_columns)
     schema.check_type_changes(snapshot.schema)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+from ..arguments import is_unicode
 from ..data_types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, decimal_of
 from ..errors import SchemaError
 
@@ -32,6 +34,8 @@ MAX_PRECISION = 38
 # Parquet readers stop at about a hundred levels, so no table is deeper; without a limit hostile JSON is.
 MAX_DEPTH = 100
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
 
 def parse(text: str) -> StructType:
     """Return the schema in `text`; `SchemaError` names the column that cannot be understood.
@@ -42,6 +46,8 @@ def parse(text: str) -> StructType:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SchemaError(f"the schema of the table is not JSON: {error}") from error
+    if _SURROGATE.search(text) and not is_unicode(json.dumps(document, ensure_ascii=False)):
+        raise SchemaError("the schema of the table has half of a surrogate pair, which is not a character")
     schema = _type(document, ())
     if not isinstance(schema, StructType):
         raise SchemaError("the schema of the table must be a struct")

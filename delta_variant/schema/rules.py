@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..data_types import (
     VARIANT,
@@ -18,7 +18,7 @@ from ..data_types import (
 from ..errors import SchemaError
 from .column_mapping import ColumnMappingMode
 
-__all__ = ["check_new", "check_partition_columns", "check_variants"]
+__all__ = ["check_consistent", "check_new", "check_partition_columns", "contradictions"]
 
 FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
 
@@ -35,15 +35,48 @@ def check_new(schema: StructType, *, mode: ColumnMappingMode = "none") -> None:
     _check_type(schema, (), mode)
 
 
-def check_variants(schema: StructType, partition_columns: Collection[str]) -> None:
-    """Raise `SchemaError` for a Variant that is a map key (T6) or a partition column (T7).
+def check_consistent(schema: StructType, partition_columns: Sequence[str]) -> None:
+    """Raise `SchemaError` for metadata that contradicts itself.
 
-    Nobody can say what such a table holds, so it is neither read nor written.
+    A Variant is a map key (T6) or a partition column (T7), a struct has one name twice, or a partition column
+    is not a column of the schema, is named twice, or has a nested type (T14). What such a table holds is
+    undefined, so it is neither read nor written.
     """
     for field in schema.fields:
         if field.type == VARIANT and field.name in partition_columns:
             raise SchemaError(f"the table is partitioned by the Variant {field.name}, which cannot be")
         _check_map_keys(field.type, (field.name,))
+    for contradiction in contradictions(schema, partition_columns):
+        raise SchemaError(contradiction)
+
+
+def contradictions(schema: StructType, partition_columns: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for each column name that is not unique, and for each invalid partition column."""
+    yield from (f"the schema has several columns {name!r}" for name in _repeated(schema, ()))
+    types = {field.name: field.type for field in schema.fields}
+    for number, name in enumerate(partition_columns):
+        if name in partition_columns[:number]:
+            yield f"partitionColumns names {name!r} twice"
+        elif name not in types:
+            yield f"partitionColumns names {name!r}, which is not a column of the schema"
+        elif not isinstance(types[name], PrimitiveType):
+            yield f"partitionColumns names {name!r}, whose type is {describe(types[name])}"
+
+
+def _repeated(data_type: DataType, path: tuple[str, ...]) -> Iterator[str]:
+    """Yield the paths of fields whose struct has another field of the same name before them."""
+    if isinstance(data_type, StructType):
+        names: set[str] = set()
+        for field in data_type.fields:
+            if field.name in names:
+                yield ".".join((*path, field.name))
+            names.add(field.name)
+            yield from _repeated(field.type, (*path, field.name))
+    elif isinstance(data_type, ArrayType):
+        yield from _repeated(data_type.element_type, (*path, "element"))
+    elif isinstance(data_type, MapType):
+        yield from _repeated(data_type.key_type, (*path, "key"))
+        yield from _repeated(data_type.value_type, (*path, "value"))
 
 
 def check_partition_columns(schema: StructType, partition_columns: Sequence[str]) -> tuple[str, ...]:

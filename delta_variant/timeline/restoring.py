@@ -163,7 +163,7 @@ def _check(
     """Raise UnsupportedFeatureError or ProtocolError where the table may not be committed so."""
     features.check_may_commit(present.protocol, present.configuration, present.schema, present.uri)
     features.check_may_commit(protocol, metadata.configuration, past.schema, present.uri)
-    schema.check_variants(past.schema, past.partition_columns)
+    schema.check_consistent(past.schema, past.partition_columns)
     for each in (present, past):
         features.check_may_bring_back(each.configuration, each.schema, present.uri)
     if removed.num_rows and properties.get(present.configuration, properties.APPEND_ONLY):

@@ -96,7 +96,7 @@ def appended(
         raise ValueError("configuration is of new tables: an append cannot change the table's properties")
     settings = dict(snapshot.configuration)
     features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
-    schema.check_variants(snapshot.schema, snapshot.partition_columns)
+    schema.check_consistent(snapshot.schema, snapshot.partition_columns)
     before = _widened(snapshot, columns) if schema_mode == "merge" else snapshot.schema
     merged = schema.merge(before, columns, mode=schema_mode or "strict")
     if merged == snapshot.schema:

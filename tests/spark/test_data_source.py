@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.datasource import EqualTo, GreaterThan, In, IsNotNull, StringContains
+from pyspark.sql.types import StructType as SparkStruct
 from spark.tables import commits, data_files, listed_files, rows
 
 import delta_variant as dv
 from delta_variant import spark as dvs
-from delta_variant.errors import CommitConflictError
+from delta_variant.errors import CommitConflictError, SchemaError
 from delta_variant.spark.predicates import as_sql
-from delta_variant.spark.sinks import Sink
+from delta_variant.spark.sinks import BatchSink, Sink
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
@@ -35,6 +36,18 @@ def events(spark: SparkSession, first: int = 0, count: int = 60) -> DataFrame:
 
 def writer(df: DataFrame, **options: str) -> DataFrameWriter:
     return df.write.format("delta_variant").mode("append").options(variant_columns="event", **options)
+
+
+def test_a_table_that_another_writer_has_just_created_is_appended_to(tmp_path: Path):
+    table = tmp_path / "t"
+    sink = BatchSink(
+        SparkStruct().add("id", "long"), {"path": str(table), "storage_options": None}, overwrite=False
+    )
+    message = sink.write(iter([pa.record_batch({"id": pa.array([1, 2])})]))
+    dv.write_table(table, pa.table({"id": [0]}), configuration={"delta.columnMapping.mode": "name"})
+    sink.commit([message])
+    assert sorted(dv.read_table(table).read_all()["id"].to_pylist()) == [0, 1, 2]
+    assert data_files(table) == listed_files(table)
 
 
 def test_rows_are_appended_and_read_by_paths(source: SparkSession, tmp_path: Path):
@@ -114,10 +127,22 @@ def test_a_batch_with_a_txn_is_written_once(source: SparkSession, tmp_path: Path
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
 
 
-def test_a_write_that_another_schema_overtook_is_refused(source: SparkSession, tmp_path: Path):
-    sink = Sink.of(events(source).schema, {"path": str(tmp_path / "t"), "storage_options": None}, None)
-    dv.write_table(tmp_path / "t", pa.table({"other": [1]}))
+def test_a_write_that_another_schema_overtook_is_refused(tmp_path: Path):
+    dv.write_table(tmp_path / "t", pa.table({"id": [0]}))
+    sink = Sink.of(
+        SparkStruct().add("id", "long"), {"path": str(tmp_path / "t"), "storage_options": None}, None
+    )
+    dv.write_table(tmp_path / "t", pa.table({"id": [1], "a": [1]}), mode="append", schema_mode="merge")
     with pytest.raises(CommitConflictError, match="start it again"):
+        sink.commit([], None)
+
+
+def test_a_write_that_does_not_fit_a_table_just_created_is_refused(tmp_path: Path):
+    sink = Sink.of(
+        SparkStruct().add("id", "long"), {"path": str(tmp_path / "t"), "storage_options": None}, None
+    )
+    dv.write_table(tmp_path / "t", pa.table({"other": [1]}))
+    with pytest.raises(SchemaError, match="id"):
         sink.commit([], None)
 
 
