@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path as FilePath
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
@@ -19,7 +19,7 @@ from .errors import DataFileError, DeltaVariantError, ShreddingError, StoreError
 from .schema import is_variant as is_marked
 from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema, shred
 from .stats import FileStatistics, Path, from_report
-from .store import Store, Upload
+from .store import Store, Upload, local_location
 from .variant import VARIANT_TYPE, DuplicateKeys, Floats, Numeric, OnConflict
 
 __all__ = [
@@ -521,9 +521,9 @@ def file_stats(
     """Return the statistics of any Parquet file, computed from its data as `AddFile.stats` has them.
 
     Variant columns are those annotated as VARIANT, and groups of `metadata` and `value`. Raises
-    DataFileError.
+    DataFileError, and StoreError for the URI of a file that is not on a local disk.
     """
-    name = fspath(path)
+    name = str(local_location("a Parquet file", path))
     with naming(name):
         file = _native.DataFile(name)
         return compute_stats(

@@ -22,6 +22,7 @@ import pyarrow as pa
 from . import _native
 from .arguments import check_option, check_text, whole_number
 from .errors import InvalidJsonError
+from .store import local_location
 
 __all__ = ["JsonLines", "Origin", "read_json_lines"]
 
@@ -121,7 +122,8 @@ def read_json_lines(
     `.bz2` are decompressed. A file holds one value a line, or one array whose elements are the values. Byte
     order marks, CRLF and blank lines are passed over. Nothing is read before the stream is; what is not JSON
     is found by the reader of the stream, such as `write_table`, which then names file, line and column.
-    Raises FileNotFoundError for a file that is not there, ValueError for what is no such argument.
+    Raises FileNotFoundError for a file that is not there, StoreError for a URI of a file that is not on a
+    local disk, ValueError for what is no such argument.
     """
     check_option("format", format, get_args(Format))
     check_text("column", column)
@@ -149,7 +151,7 @@ def _expand(source: Source) -> Iterator[Source]:
             )
         yield source
         return
-    path = fspath(source)
+    path = str(local_location("a JSON file", source))
     if Path(path).is_file():
         yield path
         return

@@ -40,6 +40,7 @@ __all__ = [
     "get_ranges",
     "list_files",
     "list_stored",
+    "local_location",
     "local_path",
     "modification_time",
     "open_store",
@@ -70,9 +71,29 @@ Result = TypeVar("Result")
 Place: TypeAlias = tuple[Objects, str]
 """The storage that holds a file, and its key there."""
 
+SCHEMES = (
+    "file",
+    "s3",
+    "s3a",
+    "gs",
+    "az",
+    "azure",
+    "adl",
+    "abfs",
+    "abfss",
+    "http",
+    "https",
+    "memory",
+)
+"""The schemes of URIs that a table may be at."""
+
+# One letter before the colon is a drive of Windows. A colon after a slash is part of a name.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# Hadoop writes some URIs with one slash; without any, the colon belongs to the name of a file below the root.
+_ABSOLUTE_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # Hadoop writes a local file as file:/folder/name.
-_FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
+_FILE_URI = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/[^/])|(?=/\Z))", re.IGNORECASE)
 _SAME_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
 
@@ -104,11 +125,33 @@ def table_uri(table: TableLocation) -> str:
     return uri
 
 
+def local_location(what: str, path: str | os.PathLike[str]) -> Path:
+    """Return the local path of a file or folder that has to be on a local disk.
+
+    Args:
+        what: What the path is for, as the error says it.
+        path: A local path, or a URI of the scheme `file`. A name that exists is a path, whatever it looks
+            like.
+
+    Raises StoreError for the URI of a file elsewhere.
+    """
+    text = os.fspath(path)
+    if os.path.exists(text):
+        return Path(text)
+    local = _local_file(text)
+    if local is None:
+        raise StoreError(
+            f"{what} has to be on a local disk, got the URI {text!r}: copy the file, or write "
+            f"{f'./{text}'!r} for a local file of this name"
+        )
+    return local
+
+
 def open_store(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Store:
     """Return the store of a table's root, which need not exist yet.
 
-    A table in `memory://` is there while this process is. Raises StoreError for a URI or a storage option
-    that no store understands.
+    Text that begins with a scheme, such as `s3:`, is a URI; `./s3:` is a local path. A table in `memory://`
+    lasts as long as this process. Raises StoreError for a URI or a storage option that no store understands.
     """
     uri = table_uri(table)
     options = sort_options(storage_options or {})
@@ -117,6 +160,7 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     if local_root is not None:
         local_root = Path(os.path.abspath(local_root))
         return Store(str(local_root), _LOCAL, local_root, os.path.realpath(local_root), outside)
+    _check_scheme(uri)
     uri = uri.rstrip("/")
     if urlsplit(uri).scheme.lower() == "memory":
         return Store(uri, _memory(uri), None, outside=outside)
@@ -297,7 +341,7 @@ def local_path(store: Store, path: str) -> Path | None:
         raise StoreError(f"there is no file {_name(store, path)!r}: no file name has a NUL character")
     if (match := _FILE_URI.match(path)) is not None:
         local = Path(path[match.end() :])
-    elif store.local_root is not None and not _URI.match(path):
+    elif store.local_root is not None and not _ABSOLUTE_URI.match(path):
         local = store.local_root / path
     else:
         return None
@@ -311,7 +355,28 @@ def local_path(store: Store, path: str) -> Path | None:
 def _local_file(uri: str) -> Path | None:
     if match := _FILE_URI.match(uri):
         return Path(unquote(uri[match.end() :]))
-    return None if _URI.match(uri) else Path(uri)
+    return None if _SCHEME.match(uri) else Path(uri)
+
+
+def _check_scheme(uri: str) -> None:
+    """Raise StoreError for a URI that no store can open, and say which ones can."""
+    match = _SCHEME.match(uri)
+    scheme = "" if match is None else match[1].lower()
+    if scheme == "file":
+        raise StoreError(
+            f"cannot open {uri!r} because a file URI names an absolute path, as file:///folder/table"
+        )
+    if scheme not in SCHEMES:
+        known = ", ".join(f"{each}://" for each in SCHEMES)
+        raise StoreError(
+            f"cannot open {uri!r} because the scheme {scheme!r} is not supported: pass a local path, or a "
+            f"URI that starts with one of {known}; write {f'./{uri}'!r} for a local folder of this name"
+        )
+    if not _URI.match(uri):
+        raise StoreError(
+            f"cannot open {uri!r} because a URI of the scheme {scheme!r} starts with {scheme}://; "
+            "pathlib removes a slash, so pass URIs as text"
+        )
 
 
 def _is_special(local: Path) -> bool:
@@ -336,8 +401,9 @@ def _place(store: Store, path: str) -> Place:
     below = _below(store.uri, path)
     if below is not None:
         return store.objects, below
-    if store.outside is None or not _URI.match(path):
+    if store.outside is None or not _ABSOLUTE_URI.match(path):
         raise _outside(store, path)
+    _check_scheme(path)
     scheme, rest = path.split("://", 1)
     host, _, key = rest.partition("/")
     return _other_store(f"{scheme}://{host}", tuple(store.outside.items())).objects, key
@@ -382,7 +448,7 @@ def _other_store(root: str, options: tuple[tuple[str, str], ...]) -> Store:
 
 
 def _name(store: Store, path: str) -> str:
-    return path if _URI.match(path) else f"{store.uri}/{path}"
+    return path if _ABSOLUTE_URI.match(path) else f"{store.uri}/{path}"
 
 
 def _request(

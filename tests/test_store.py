@@ -5,11 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+import pyarrow as pa
 import pytest
 
-from delta_variant import store
+import delta_variant as dv
+from delta_variant import draft, store
 from delta_variant.errors import StoreError, VersionExistsError
 
 ODD_NAMES = ["a b", "100%", "a%20b", "a#b?c", "größe-東京-🎈", "k=v/part, 1'.parquet", "[x]{y}&z"]
@@ -96,6 +98,105 @@ def test_an_unknown_storage_option_is_refused_by_name():
 def test_an_unknown_scheme_is_refused_by_name():
     with pytest.raises(StoreError, match="dbfs://table"):
         store.open_store("dbfs://table")
+
+
+@pytest.mark.parametrize(
+    ("location", "sentence"),
+    [
+        ("dbfs:/x/t", "the scheme 'dbfs' is not supported"),
+        ("dbfs:x", "the scheme 'dbfs' is not supported"),
+        ("hdfs:/x/t", "the scheme 'hdfs' is not supported"),
+        ("hdfs://host/x", "the scheme 'hdfs' is not supported"),
+        ("wasbs://c@a.blob.core.windows.net/x", "the scheme 'wasbs' is not supported"),
+        ("my-data.v1+x:t", r"write './my-data.v1\+x:t' for a local folder"),
+        ("s3:/bucket/t", "a URI of the scheme 's3' starts with s3://"),
+        ("S3:bucket", "a URI of the scheme 's3' starts with s3://"),
+        ("gs:/bucket/t", "a URI of the scheme 'gs' starts with gs://"),
+        (PurePosixPath("s3://bucket/t"), "pathlib removes a slash"),
+        ("memory:/t", "starts with memory://"),
+        ("file:t", "a file URI names an absolute path"),
+        ("file://host/t", "a file URI names an absolute path"),
+    ],
+)
+def test_a_uri_that_no_store_opens_is_not_taken_for_a_local_path(tmp_path, monkeypatch, location, sentence):
+    monkeypatch.chdir(tmp_path)
+    data = pa.table({"id": [1]})
+    for operate in (
+        lambda: store.open_store(location),
+        lambda: dv.write_table(location, data),
+        lambda: dv.read_table(location),
+        lambda: dv.audit_table(location),
+    ):
+        with pytest.raises(StoreError, match=sentence):
+            operate()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("location", "folder"),
+    [
+        ("./dbfs:x/t", "dbfs:x/t"),
+        ("data/2024-01-01T00:00", "data/2024-01-01T00:00"),
+        ("2024-01-01T00:00", "2024-01-01T00:00"),
+        ("c:t", "c:t"),
+        ("day=1:2", "day=1:2"),
+        ("FILE:{0}/a%20b", "a b"),
+        ("file:///{0}/x:y", "x:y"),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no colon in the names of files")
+def test_a_local_path_may_have_colons(tmp_path, monkeypatch, location, folder):
+    monkeypatch.chdir(tmp_path)
+    location = location.format(tmp_path).replace("////", "///")
+    assert dv.write_table(location, pa.table({"id": [1]})).version == 0
+    assert (tmp_path / folder / "_delta_log").is_dir()
+    assert dv.read_table(location).read_all()["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("location", ["s3://bucket/x.json", "s3:/bucket/x.json", "dbfs:/x.json"])
+def test_what_has_to_be_on_a_local_disk_says_so_of_a_uri(tmp_path, monkeypatch, location):
+    monkeypatch.chdir(tmp_path)
+    one = pa.table({"id": [1]})
+    for operate in (
+        lambda: dv.read_json_lines(location),
+        lambda: dv.read_json_lines([location.replace("x", "*")]),
+        lambda: dv.file_stats(location),
+        lambda: dv.migrate_draft(location, "target"),
+        lambda: dv.migrate_draft(tmp_path, location),
+        lambda: draft.read_draft_file(location),
+        lambda: draft.write_draft_file(location, one, {}),
+        lambda: dv.write_table("t", one, on_invalid="reject", rejects=location),
+    ):
+        with pytest.raises(StoreError, match="has to be on a local disk, got the URI"):
+            operate()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_local_file_whose_name_looks_like_a_uri_is_read_where_it_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "events:2024.json").write_text("1\n")
+    assert [batch.num_rows for batch, _ in dv.read_json_lines("events:2024.json").batches()] == [1]
+    (file,) = dv.read_json_lines((tmp_path / "events:2024.json").as_uri()).batches()
+    assert file[0].num_rows == 1
+
+
+@pytest.mark.parametrize("path", ["dbfs:/x/a.parquet", "hdfs:/a.parquet", "s3:/bucket/a.parquet"])
+def test_a_uri_with_one_slash_in_the_log_is_not_a_file_below_the_table(tmp_path, path):
+    local = tmp_path / "t" / path
+    local.parent.mkdir(parents=True)
+    local.write_bytes(b"x")
+    with pytest.raises(StoreError, match="outside the table"):
+        store.read(store.open_store(tmp_path / "t"), path)
+    allowed = store.open_store(tmp_path / "t", {"allow_paths_outside_table": "true"})
+    with pytest.raises(StoreError, match=rf"{path.partition(':')[0]}.*(not supported|starts with)"):
+        store.read(allowed, path)
+
+
+def test_a_file_of_the_log_may_have_a_colon_in_its_name(tmp_path):
+    root = store.open_store(tmp_path)
+    store.put(root, "ab:c.parquet", b"x")
+    assert store.read(root, "ab:c.parquet") == b"x"
+    assert (tmp_path / "ab:c.parquet").read_bytes() == b"x"
 
 
 def test_a_remote_store_has_no_local_path_and_reads_nothing_outside_itself():

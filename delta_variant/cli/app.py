@@ -24,6 +24,7 @@ from delta_variant.rewrite import RewriteResult
 from delta_variant.rewrite import delete as delete_rows
 from delta_variant.rewrite import optimize as optimize_table
 from delta_variant.rewrite import update as update_rows
+from delta_variant.store import local_location
 from delta_variant.timeline import history as history_of
 from delta_variant.timeline import restore as restore_table
 from delta_variant.write import write_table
@@ -528,7 +529,7 @@ def audit(
     """
     found = audit_table(table, data=data, files=file, version=version)
     if html is not None:
-        html.write_text(audit_page(found), encoding="utf-8")
+        local_location("the page", html).write_text(audit_page(found), encoding="utf-8")
     if json:
         print_findings_json(found)
     else:

@@ -43,7 +43,7 @@ def data_files(target: str, version: int | None, *, exact: bool = False) -> Iter
         files = files_of(snapshot)
         yield from _computed(snapshot, files) if exact else files
         return
-    folder, name = open_store(Path(target).parent), Path(target).name
+    folder, name = open_store(Path(target).absolute().parent), Path(target).name
     with data_file.naming(name):
         variants = data_file.variant_columns(data_file.open_file(folder, name))
     yield DataFile(folder, name, data_file.file_stats(target), {(column,): column for column in variants})

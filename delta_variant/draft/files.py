@@ -17,7 +17,7 @@ from .. import _native, data_file, features, log
 from ..data_file import Compression, FileSeries, Projection, WriteOptions, WrittenFile
 from ..errors import DataFileError, ShreddingError
 from ..shredding import ShreddingSchema
-from ..store import open_store
+from ..store import local_location, open_store
 from .columns import shred_draft
 from .staging import staged
 
@@ -98,7 +98,8 @@ def read_draft_file(path: FilePath, *, compat: bool = False) -> pa.RecordBatchRe
 
     Raises DataFileError for a file without any, and else what `unshred_draft` raises, naming file and row.
     """
-    file = open_draft(Path(path).parent, Path(path).name)
+    local = local_location("a file of the older Spark draft", path).absolute()
+    file = open_draft(local.parent, local.name)
     if not file.columns:
         raise DataFileError(f"{path} has no column in the layout of the older Spark draft")
     return pa.RecordBatchReader.from_batches(*batches_of(file, compat=compat))
@@ -117,7 +118,7 @@ def write_draft_file(
     within a Delta table that supports `variantShredding`, which allows the present layout only (PROTOCOL.md,
     "Variant Shredding"), and DataFileError for a path that is taken.
     """
-    target = Path(path).absolute()
+    target = local_location("a file of the older Spark draft", path).absolute()
     if target.exists():
         raise DataFileError(f"{target} exists already: name a file that does not")
     _check_no_shredding_table(target)

@@ -13,6 +13,7 @@ from ..arguments import check_option
 from ..data_file import Compression, Shredding, WriteOptions, WrittenFile
 from ..errors import DataFileError
 from ..shredding import ShreddingSchema
+from ..store import local_location
 from .files import DraftFile, FilePath, batches_of, open_draft, write_file
 from .staging import staged
 
@@ -65,7 +66,8 @@ def migrate_draft(
     """
     if not isinstance(shredding, ShreddingSchema):
         check_option("shredding", shredding, ("same", "infer", None))
-    source, target = Path(source).resolve(), Path(target).resolve()
+    source = local_location("the source of a migration", source).resolve()
+    target = local_location("the target of a migration", target).resolve()
     _check_places(source, target)
     files, others = _files_of(source)
     if not any(file.columns for file in files):

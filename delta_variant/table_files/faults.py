@@ -14,6 +14,7 @@ from delta_variant import data_file
 from delta_variant.data_file import Fault
 from delta_variant.errors import InvalidJsonError
 from delta_variant.json_lines import Origin
+from delta_variant.store import local_location
 
 __all__ = ["Faults", "Place", "RejectsFile", "Rows"]
 
@@ -88,10 +89,13 @@ class Faults:
 
 
 class RejectsFile:
-    """The file that rejected values are appended to as JSON lines; it is opened for the first of them."""
+    """The file that rejected values are appended to as JSON lines; it is opened for the first of them.
+
+    Raises StoreError for the URI of a file that is not on a local disk.
+    """
 
     def __init__(self, path: str | PathLike[str] | None) -> None:
-        self._path = path
+        self._path = None if path is None else local_location("the file of rejects", path)
         self._file: Any = None
 
     def __enter__(self) -> RejectsFile:
