@@ -35,6 +35,8 @@ UNREAD = "\0"
 MILLISECOND = 999
 """By how many microseconds a timestamp may be above the greatest in statistics, which are in milliseconds."""
 
+LAST_LONG = (1 << 63) - 1
+
 
 def file_bounds(snapshot: Snapshot, leaves: Collection[Leaf]) -> dict[Leaf, Bounds]:
     """Return what the statistics of all files say of each leaf, a row for each file.
@@ -164,7 +166,10 @@ def _unknown(texts: Array, arrow_type: pa.DataType) -> Array:
 def _raised(greatest: Array) -> Array:
     if not pa.types.is_timestamp(greatest.type):
         return greatest
-    return pc.add(greatest, pa.scalar(MILLISECOND, pa.duration("us")))
+    # The sum must not wrap around, and no timestamp is above the last one.
+    latest = pa.scalar(LAST_LONG - MILLISECOND, greatest.type)
+    lowered = pc.if_else(pc.greater(greatest, latest), latest, greatest)
+    return pc.add(lowered, pa.scalar(MILLISECOND, pa.duration("us")))
 
 
 READERS: dict[str, TextReader] = {
