@@ -7,6 +7,7 @@ from typing import Any, Protocol, final, type_check_only
 import pyarrow as pa
 
 from .data_file import Encoding
+from .stats import JsonKind
 from .variant import DuplicateKeys, Floats, Numeric, OnConflict
 
 __all__ = [
@@ -65,7 +66,7 @@ def infer(
 ) -> pa.Field[Any]: ...
 def check_shredding_schema(schema: pa.Field[Any]) -> pa.Field[Any]: ...
 def split_variant(bytes: bytes) -> tuple[bytes, bytes]: ...  # noqa: A002 - the name in the module
-def json_leaves(texts: pa.Array[Any], paths: list[list[str]]) -> list[pa.StringArray]: ...
+def json_leaves(texts: pa.Array[Any], paths: list[tuple[list[str], JsonKind]]) -> list[pa.StringArray]: ...
 def bound_column(texts: pa.Array[Any], key: str, target: pa.DataType) -> pa.Array[Any]: ...
 def describe_bound(
     bytes: bytes,  # noqa: A002 - the name in the module

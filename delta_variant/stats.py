@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from math import isfinite, isnan, nan
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from . import _native, z85
 from .data_types import DataType, PrimitiveType, decimal_of
@@ -26,6 +27,7 @@ __all__ = [
     "FileStatistics",
     "bounds_at",
     "comparable",
+    "counts_of",
     "decode",
     "decode_bound",
     "describe_bound",
@@ -40,6 +42,7 @@ __all__ = [
 Path: TypeAlias = tuple[str, ...]
 Nested: TypeAlias = Mapping[str, Any]
 Shorten: TypeAlias = Callable[[str], str | None]
+JsonKind: TypeAlias = Literal["number", "string"]
 
 PREFIX_CHARACTERS = 32
 MAX_SCALE = 38
@@ -151,18 +154,28 @@ def decode_bound(text: str) -> Variant:
         raise InvalidStatisticsError(f"{text!r} holds no Variant: {error}") from error
 
 
-def texts_at(texts: pa.ChunkedArray[Any], places: Sequence[Sequence[str]]) -> list[pa.StringArray]:
-    """Return what many files' statistics have at each place, a path of names from the root of the JSON.
+def texts_at(
+    texts: pa.ChunkedArray[Any], places: Sequence[tuple[Sequence[str], JsonKind]]
+) -> list[pa.StringArray]:
+    """Return what many files' statistics have at each place: a path of names from the root, and a JSON kind.
 
-    The text of a string, or a number or word as it stands; null where there is anything else, and for text
-    that is not JSON.
+    The text of a string, or a number as it stands; null where there is a value of another kind or none, and
+    for text that is not JSON.
     """
-    wanted = [list(place) for place in places]
+    wanted = [(list(path), kind) for path, kind in places]
     parts = [_native.json_leaves(chunk, wanted) for chunk in texts.chunks]
     empty: Any = pa.array([], pa.string())
     return [pa.concat_arrays([empty, *column]) for column in zip(*parts, strict=True)] or [empty] * len(
         wanted
     )
+
+
+def counts_of(numbers: pa.StringArray) -> pa.Int64Array:
+    """Return the counts of rows in the texts of JSON numbers, null for a number that cannot be a count."""
+    texts: Any = numbers
+    is_count: Any = pc.match_substring_regex(texts, "^[0-9]{1,18}$")
+    counts: pa.Int64Array = pc.if_else(is_count, texts, pa.scalar(None, pa.string())).cast(pa.int64())
+    return counts
 
 
 def bounds_at(texts: pa.StringArray, path_key: str, arrow_type: pa.DataType) -> pa.Array[Any]:

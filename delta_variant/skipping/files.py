@@ -35,6 +35,7 @@ UNREAD = "\0"
 MILLISECOND = 999
 """By how many microseconds a timestamp may be above the greatest in statistics, which are in milliseconds."""
 
+NUMBERS = ("integer", "decimal", "floating")
 LAST_LONG = (1 << 63) - 1
 
 
@@ -55,9 +56,7 @@ def file_bounds(snapshot: Snapshot, leaves: Collection[Leaf]) -> dict[Leaf, Boun
     texts = snapshot.files["stats"]
     floats = {leaf for leaf in known if _was_float(leaf.names, snapshot.schema)}
     starts = range(0, max(len(texts), 1), FILES_AT_ONCE)
-    parts = [
-        _Statistics.of(texts.slice(at, FILES_AT_ONCE), known.values()).bounds(known, floats) for at in starts
-    ]
+    parts = [_Statistics.of(texts.slice(at, FILES_AT_ONCE), known).bounds(known, floats) for at in starts]
     return {leaf: _joined([part[leaf] for part in parts]) for leaf in known}
 
 
@@ -103,13 +102,16 @@ class _Statistics:
     texts: Mapping[tuple[str, ...], Array]
 
     @classmethod
-    def of(cls, texts: Array, columns: Collection[tuple[str, ...]]) -> _Statistics:
-        places = [("numRecords",), *dict.fromkeys((side, *names) for names in columns for side in SIDES)]
-        columns_of_text = stats.texts_at(texts, places)
-        return cls(dict(zip(places, columns_of_text, strict=True)))
+    def of(cls, texts: Array, known: Mapping[Leaf, tuple[str, ...]]) -> _Statistics:
+        places: dict[tuple[str, ...], stats.JsonKind] = {("numRecords",): "number"}
+        for leaf, names in known.items():
+            kind = _json_kind(leaf)
+            places |= {("minValues", *names): kind, ("maxValues", *names): kind}
+            places |= {("nullCount", *names): "number"}
+        return cls(dict(zip(places, stats.texts_at(texts, list(places.items())), strict=True)))
 
     def bounds(self, known: Mapping[Leaf, tuple[str, ...]], floats: Collection[Leaf]) -> dict[Leaf, Bounds]:
-        rows = _integers(self.texts[("numRecords",)])
+        rows = stats.counts_of(self.texts[("numRecords",)])
         return {leaf: self._bounds_of(leaf, names, rows, leaf in floats) for leaf, names in known.items()}
 
     def _at(self, side: str, names: tuple[str, ...]) -> Array:
@@ -118,7 +120,7 @@ class _Statistics:
 
     def _bounds_of(self, leaf: Leaf, names: tuple[str, ...], rows: Array, was_float: bool) -> Bounds:
         least, greatest, counts = (self._at(side, names) for side in SIDES)
-        nulls = _integers(counts)
+        nulls = stats.counts_of(counts)
         # Counts of rows that a deletion vector took are counts of rows still: all is all, and none is none.
         all_null, no_null = _are_equal(nulls, rows), _are_equal(nulls, 0)
         if leaf.path is not None:
@@ -134,8 +136,9 @@ class _Statistics:
         return Bounds(lower, _raised(upper), all_null, no_null)
 
 
-def _integers(texts: Array) -> Array:
-    return cast_values(texts, pa.int64(), strict=False)
+def _json_kind(leaf: Leaf) -> stats.JsonKind:
+    is_number = leaf.path is None and kind_of(leaf.type) in NUMBERS
+    return "number" if is_number else "string"
 
 
 def _are_equal(counts: Array, others: Any) -> Array:
@@ -173,7 +176,7 @@ def _raised(greatest: Array) -> Array:
 
 
 READERS: dict[str, TextReader] = {
-    **dict.fromkeys(("integer", "decimal", "floating"), _number),
+    **dict.fromkeys(NUMBERS, _number),
     "string": _text,
     **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), _moment),
 }

@@ -294,8 +294,8 @@ def _rows(columns: Mapping[str, Expression], batch: pa.RecordBatch) -> pa.Record
 
 def count_rows(snapshot: Snapshot, files: pa.Table) -> int:
     """Return how many rows files have: by their statistics, or where these do not say by their footers."""
-    (texts,) = stats.texts_at(files["stats"], [("numRecords",)])
-    counts = expression.cast_values(texts, pa.int64(), strict=False).to_pylist()
+    (numbers,) = stats.texts_at(files["stats"], [(("numRecords",), "number")])
+    counts = stats.counts_of(numbers).to_pylist()
     return sum(_live_rows(snapshot, *each) for each in zip(files_of(files), counts, strict=True))
 
 

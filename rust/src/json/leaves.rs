@@ -10,6 +10,14 @@ use super::scan::{Scan, Text, error, skip_space, string};
 /// How deep a text may nest where it is skipped.
 const MAX_DEPTH: usize = 1000;
 
+/// The kind of JSON value that a column takes. A value of another kind counts as absent: statistics that have text
+/// where a number belongs, or a number where text belongs, are damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Number,
+    Text,
+}
+
 /// The names that are looked for below one object, as a tree.
 #[derive(Debug, Default)]
 struct Wanted {
@@ -51,26 +59,33 @@ enum Found {
     Text(String),
 }
 
-/// One column of text for each of `paths`, which differ: the string there, or the number, `true` or `false` as it
-/// stands; null where there is nothing, `null`, an object or an array, and for a text that is not JSON.
-pub fn json_leaves(texts: &StringArray, paths: &[Vec<String>]) -> Vec<ArrayRef> {
+/// One column of text for each of `paths`, which differ: the string there, or the digits of the number, as its kind
+/// says; null where there is a value of another kind or none, and for a text that is not JSON.
+pub fn json_leaves(texts: &StringArray, paths: &[(Vec<String>, Kind)]) -> Vec<ArrayRef> {
     let mut wanted = Wanted::default();
-    paths.iter().enumerate().for_each(|(column, path)| wanted.insert(path, column));
+    paths.iter().enumerate().for_each(|(column, (path, _))| wanted.insert(path, column));
     let mut columns: Vec<StringBuilder> = paths.iter().map(|_| StringBuilder::new()).collect();
     let mut reader = Reader { found: vec![Found::Nothing; paths.len()], scratch: Vec::new() };
     for row in 0..texts.len() {
         reader.found.fill(Found::Nothing);
         let text = if texts.is_valid(row) { texts.value(row) } else { "" };
         let is_json = reader.read(text.as_bytes(), &wanted).is_ok();
-        for (column, found) in columns.iter_mut().zip(&reader.found) {
-            match found {
-                Found::Token(start, end) if is_json => column.append_option(text.get(*start..*end)),
-                Found::Text(value) if is_json => column.append_value(value),
+        for ((column, found), (_, kind)) in columns.iter_mut().zip(&reader.found).zip(paths) {
+            match (found, kind) {
+                (Found::Token(start, end), Kind::Number) if is_json => {
+                    column.append_option(text.get(*start..*end).filter(|token| is_number(token)))
+                }
+                (Found::Text(value), Kind::Text) if is_json => column.append_value(value),
                 _ => column.append_null(),
             }
         }
     }
     columns.into_iter().map(|mut column| Arc::new(column.finish()) as ArrayRef).collect()
+}
+
+/// Whether a token is a number and not a word: `true`, `false`, or the `NaN` that some writers print.
+fn is_number(token: &str) -> bool {
+    token.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit())
 }
 
 struct Reader {
@@ -201,20 +216,39 @@ mod tests {
 
     use super::*;
 
-    fn leaf(texts: &[Option<&str>], path: &[&str]) -> Vec<Option<String>> {
+    fn leaf_of(kind: Kind, texts: &[Option<&str>], path: &[&str]) -> Vec<Option<String>> {
         let path = path.iter().map(|name| name.to_string()).collect();
-        let columns = json_leaves(&texts.iter().copied().collect(), &[path]);
+        let columns = json_leaves(&texts.iter().copied().collect(), &[(path, kind)]);
         columns[0].as_string::<i32>().iter().map(|value| value.map(str::to_owned)).collect()
+    }
+
+    fn leaf(texts: &[Option<&str>], path: &[&str]) -> Vec<Option<String>> {
+        leaf_of(Kind::Number, texts, path)
     }
 
     #[test]
     fn values_are_found_by_the_names_that_lead_to_them() {
         let text = r#" {"a": {"b": "x\n", "c": [1, {"b": 2}]}, "b": -1.50e3, "t": true, "n": null} "#;
-        assert_eq!(leaf(&[Some(text)], &["a", "b"]), [Some("x\n".into())]);
+        assert_eq!(leaf_of(Kind::Text, &[Some(text)], &["a", "b"]), [Some("x\n".into())]);
         assert_eq!(leaf(&[Some(text)], &["b"]), [Some("-1.50e3".into())]);
-        assert_eq!(leaf(&[Some(text)], &["t"]), [Some("true".into())]);
         for absent in [&["n"][..], &["a"], &["a", "c"], &["x"], &["b", "x"], &[]] {
             assert_eq!(leaf(&[Some(text)], absent), [None], "{absent:?}");
+            assert_eq!(leaf_of(Kind::Text, &[Some(text)], absent), [None], "{absent:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_absent() {
+        for (text, number, string) in [
+            (r#"{"a": 3}"#, Some("3"), None),
+            (r#"{"a": -3.5e1}"#, Some("-3.5e1"), None),
+            (r#"{"a": "3"}"#, None, Some("3")),
+            (r#"{"a": true}"#, None, None),
+            (r#"{"a": NaN}"#, None, None),
+            (r#"{"a": -Infinity}"#, None, None),
+        ] {
+            assert_eq!(leaf_of(Kind::Number, &[Some(text)], &["a"]), [number.map(str::to_owned)], "{text}");
+            assert_eq!(leaf_of(Kind::Text, &[Some(text)], &["a"]), [string.map(str::to_owned)], "{text}");
         }
     }
 

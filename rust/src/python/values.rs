@@ -243,9 +243,19 @@ pub fn split_variant(bytes: &[u8]) -> PyResult<(Vec<u8>, Vec<u8>)> {
     Ok((metadata.to_vec(), value.to_vec()))
 }
 
-/// One column of text for each path: what each JSON text has there, null where that is no string, number or word.
+/// One column of text for each path: what each JSON text has there, null where that is not of the kind of the path,
+/// "number" or "string".
 #[pyfunction]
-pub fn json_leaves(py: Python<'_>, texts: PyArray, paths: Vec<Vec<String>>) -> PyResult<Vec<PyArray>> {
+pub fn json_leaves(
+    py: Python<'_>,
+    texts: PyArray,
+    paths: Vec<(Vec<String>, String)>,
+) -> PyResult<Vec<PyArray>> {
+    let kinds = [("number", leaves::Kind::Number), ("string", leaves::Kind::Text)];
+    let paths = paths
+        .into_iter()
+        .map(|(path, kind)| Ok((path, choice(&kind, "a kind of JSON value", &kinds)?)))
+        .collect::<Result<Vec<_>>>()?;
     let leaves = run(py, || in_parts(texts.0, |part| Ok(leaves::json_leaves(part, &paths))))?;
     Ok(leaves.into_iter().map(PyArrowType).collect())
 }
