@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -37,6 +38,10 @@ MILLISECOND = 999
 
 NUMBERS = ("integer", "decimal", "floating")
 LAST_LONG = (1 << 63) - 1
+SATURATED = {1: Decimal(LAST_LONG), -1: Decimal(-LAST_LONG - 1)}
+"""The upper and the lower bounds that delta-rs writes for integral decimals that do not fit into 64 bits."""
+EXACT_UNITS = 10**14
+ALL_DIGITS = Context(prec=76)
 
 
 def file_bounds(snapshot: Snapshot, leaves: Collection[Leaf]) -> dict[Leaf, Bounds]:
@@ -133,7 +138,7 @@ class _Statistics:
             # As a float, 0.1 is a little more than 0.1 as a double.
             lower = pc.min_element_wise(lower, read(least, pa.float32()).cast(leaf.type))
             upper = pc.max_element_wise(upper, read(greatest, pa.float32()).cast(leaf.type))
-        return Bounds(lower, _raised(upper), all_null, no_null)
+        return Bounds(_lowered(lower), _raised(upper), all_null, no_null)
 
 
 def _json_kind(leaf: Leaf) -> stats.JsonKind:
@@ -166,13 +171,53 @@ def _unknown(texts: Array, arrow_type: pa.DataType) -> Array:
     return unknown.cast(arrow_type)
 
 
+def _lowered(least: Array) -> Array:
+    return _widened(least, -1) if pa.types.is_decimal(least.type) else least
+
+
 def _raised(greatest: Array) -> Array:
+    if pa.types.is_decimal(greatest.type):
+        return _widened(greatest, 1)
     if not pa.types.is_timestamp(greatest.type):
         return greatest
     # The sum must not wrap around, and no timestamp is above the last one.
     latest = pa.scalar(LAST_LONG - MILLISECOND, greatest.type)
     lowered = pc.if_else(pc.greater(greatest, latest), latest, greatest)
     return pc.add(lowered, pa.scalar(MILLISECOND, pa.duration("us")))
+
+
+def _widened(bounds: Array, sign: int) -> Array:
+    """Return bounds of decimals, moved outwards by as much as a writer may have rounded them.
+
+    delta-rs computes a bound in doubles (the unscaled value divided by a power of ten), takes the next
+    double toward zero for some values, and prints the shortest digits, or an integer of 64 bits where the
+    scale is 0. Spark's bounds are exact, but nothing in the text tells the two apart reliably: a checkpoint
+    that has `stats_parsed` alone pads rounded digits to the scale.
+
+    These steps round at most eight times by half a unit in the last place of a double, 2^-53 of the value:
+    together by less than 2e-15. A bound of fewer than 15 digits at the column's scale is therefore off by
+    less than half a unit of the scale, and rounding it to the scale has given the exact value. Any other
+    bound moves by 2e-15 of itself, which costs a reader next to nothing.
+    """
+    precision, scale = bounds.type.precision, bounds.type.scale
+    exact = pa.scalar(Decimal(EXACT_UNITS).scaleb(-scale), pa.decimal128(38, scale))
+    if not pc.any(pc.greater_equal(pc.abs(bounds), exact)).as_py():
+        return bounds
+    widened = [
+        bound if bound is None else _moved(bound, sign, precision, scale) for bound in bounds.to_pylist()
+    ]
+    return pa.array(widened, bounds.type)
+
+
+def _moved(bound: Decimal, sign: int, precision: int, scale: int) -> Decimal | None:
+    if bound == SATURATED[sign]:
+        return None
+    units = int(bound.scaleb(scale, ALL_DIGITS))
+    if abs(units) < EXACT_UNITS:
+        return bound
+    error = -(-abs(units) * 2 // 10**15)
+    last = 10**precision - 1
+    return Decimal(min(max(units + sign * error, -last), last)).scaleb(-scale, ALL_DIGITS)
 
 
 READERS: dict[str, TextReader] = {
