@@ -36,6 +36,7 @@ __all__ = [
     "is_shortened",
     "leaves_of",
     "texts_at",
+    "type_of_bounds",
     "value_at",
 ]
 
@@ -47,6 +48,7 @@ JsonKind: TypeAlias = Literal["number", "string"]
 PREFIX_CHARACTERS = 32
 MAX_SCALE = 38
 INTEGERS = ("long", "integer", "short", "byte")
+FLOAT, DOUBLE = PrimitiveType("float"), PrimitiveType("double")
 MAX_ASCII = "\x7f"
 MAX_CHARACTER = "\U0010ffff"
 """What follows a shortened upper bound, so that it is greater than every text it stands for."""
@@ -344,13 +346,23 @@ def comparable(value: Any, data_type: DataType) -> Any:
         return None
 
 
+def type_of_bounds(data_type: DataType, stored: pa.DataType | None) -> DataType:
+    """Return the type whose values the bounds of a column in one file are.
+
+    This is the column's type, except that a file from before a column was widened from `float` to `double`
+    has bounds in the digits of a float. `stored` is the Arrow type of the column in the file.
+    """
+    was_float = stored is not None and pa.types.is_float32(stored)
+    return FLOAT if was_float and data_type == DOUBLE else data_type
+
+
 def _comparable(value: Any, data_type: PrimitiveType) -> Any:
     if isinstance(value, bool):
         return value if data_type.name == "boolean" else None
     if data_type.name in INTEGERS or decimal_of(data_type):
         return Decimal(value) if isinstance(value, int | Decimal) else None
-    if data_type.name in ("float", "double"):
-        number = float(value) if isinstance(value, int | float | Decimal) else nan
+    if data_type in (FLOAT, DOUBLE):
+        number = _floating(value, data_type) if isinstance(value, int | float | Decimal) else nan
         return None if isnan(number) else number
     if not isinstance(value, str):
         return None
@@ -362,6 +374,14 @@ def _comparable(value: Any, data_type: PrimitiveType) -> Any:
     if data_type.name in ("timestamp", "timestamp_ntz"):
         return _moment(value)
     return None
+
+
+def _floating(value: float | Decimal, data_type: PrimitiveType) -> float:
+    if data_type == DOUBLE:
+        return float(value)
+    # Writers print the shortest digits that a float is read from: 0.1 stands for 0.100000001490116.
+    number: float = pa.scalar(str(value)).cast(pa.float32()).as_py()
+    return number
 
 
 def _moment(text: str) -> datetime:

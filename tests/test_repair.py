@@ -79,6 +79,41 @@ def test_bounds_of_fewer_paths_than_there_could_be_are_left(tmp_path):
     assert dv.repair_table(table.path).files == ()
 
 
+FLOATS = pa.array([0.1, 1e38, -3.4028234663852886e38], pa.float32())
+
+
+def table_of_floats(path, least, greatest):
+    """Write floats at the top and in a struct, with bounds as texts of JSON numbers."""
+    rows = {"f": FLOATS, "s": pa.StructArray.from_arrays([FLOATS], ["f"])}
+    dv.write_table(path, pa.table(rows))
+    counts, low, high = (f'{{"f":{text},"s":{{"f":{text}}}}}' for text in (0, least, greatest))
+    text = f'{{"numRecords":3,"minValues":{low},"maxValues":{high},"nullCount":{counts}}}'
+    Table(path).edit("add", lambda add: add.update(stats=text))
+    return path
+
+
+@pytest.mark.parametrize("least", ["-3.4028235E38", "-3.4028234663852886e38"])
+@pytest.mark.parametrize("greatest", ["1.0E38", "9.999999680285692e+37"])
+def test_floats_in_the_digits_of_spark_or_deltalake_are_right(tmp_path, least, greatest):
+    path = table_of_floats(tmp_path / "t", least, greatest)
+    assert dv.audit_table(path, data=True).findings == ()
+    assert dv.repair_table(path).files == ()
+
+
+def test_bounds_that_are_other_floats_are_wrong(tmp_path):
+    path = table_of_floats(tmp_path / "t", "-3.4028235E38", "9.999999E37")
+    assert [(each.rule, each.column) for each in dv.audit_table(path, data=True).findings] == [
+        ("AU7", "f"),
+        ("AU7", "s.f"),
+    ]
+    path = table_of_floats(tmp_path / "u", "-3.4028235E38", "1.0000001E38")
+    assert [(each.rule, each.column) for each in dv.audit_table(path, data=True).findings] == [
+        ("AU8", "f"),
+        ("AU8", "s.f"),
+    ]
+    assert [len(file.reasons) for file in dv.repair_table(path).files] == [2]
+
+
 def test_bounds_of_all_rows_are_wide_where_rows_are_deleted(unpack_golden):
     table = unpack_golden("d_dv")
     log_file = table / "_delta_log" / f"{1:020d}.json"

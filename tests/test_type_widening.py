@@ -142,6 +142,10 @@ def test_statistics_in_the_digits_of_a_float_are_bounds_of_the_double(tmp_path: 
     assert dv.read_table(path, where=f"f = {third!r}").read_all().num_rows == 1
     for where in ("f = 0.31e0", "f < 0.09e0"):
         assert dv.read_table(path, where=where, explain=True).files_read == 0
+    statistics = dv.load_snapshot(path).files["stats"]
+    assert json.loads(statistics[0].as_py())["minValues"] == {"f": 0.1}
+    assert dv.audit_table(path, data=True).findings == ()
+    assert dv.repair_table(path).files == ()
 
 
 def test_rows_of_both_types_are_changed_optimized_and_audited(table: str):

@@ -16,6 +16,7 @@ from ..stats import (
     describe_bound,
     is_shortened,
     leaves_of,
+    type_of_bounds,
     value_at,
 )
 from .findings import Fault, Rule
@@ -109,9 +110,10 @@ def _ordinary_faults(
     if not isinstance(computed, FileStatistics):
         return
     for path, data_type in _ordinary_columns(subject.table.physical):
+        of_bounds = type_of_bounds(data_type, subject.column(path))
         for side, said, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
             texts = value_at(said, path), value_at(found, path)
-            stated, actual = (comparable(text, data_type) for text in texts)
+            stated, actual = (comparable(text, of_bounds) for text in texts)
             if None not in (stated, actual) and is_fault(stated, actual, side == SIDES[1]):
                 name = ".".join(path)
                 sentence = f"{side} of {name} is {texts[0]}, {what} {texts[1]}, that of the data"

@@ -18,6 +18,7 @@ from ..stats import (
     describe_bound,
     is_shortened,
     leaves_of,
+    type_of_bounds,
     value_at,
 )
 
@@ -44,26 +45,29 @@ def reasons_to_repair(
         yield f"numRecords is {stated.num_records}, and not {computed.num_records}"
     known = {path for path, _ in _leaves(computed)} | set(columns)
     for path, member in _leaves(stated):
-        if path not in known and not _has(stored, path):
+        if path not in known and _type_in(stored, path) is None:
             yield f"{member} has {'.'.join(path)}, which is no column"
     for path, data_type in columns.items():
         name = ".".join(path)
         if value_at(stated.null_count, path) != value_at(computed.null_count, path):
             yield f"nullCount of {name} is not that of the data"
-        judge = _variant_reasons if data_type == VARIANT else _ordinary_reasons
         sides = [(value_at(said, path), value_at(found, path)) for said, found in _sides(stated, computed)]
-        yield from judge(name, data_type, sides)
+        if data_type == VARIANT:
+            yield from _variant_reasons(name, sides)
+        else:
+            yield from _ordinary_reasons(name, type_of_bounds(data_type, _type_in(stored, path)), sides)
 
 
-def _has(columns: Any, path: Path) -> bool:
-    """Tell whether a schema has a column, or a field in its structs."""
+def _type_in(columns: Any, path: Path) -> pa.DataType | None:
+    """Return the type of a column of a schema, or of a field in its structs; None where there is none."""
+    found: pa.DataType | None = None
     for step in path:
         is_group = isinstance(columns, pa.Schema) or pa.types.is_struct(columns)
         index = columns.get_field_index(step) if is_group else -1
         if index < 0:
-            return False
-        columns = columns.field(index).type
-    return True
+            return None
+        columns = found = columns.field(index).type
+    return found
 
 
 def _sides(
@@ -99,7 +103,7 @@ def _is_same(said: Any, found: Any, data_type: DataType, side: str) -> bool:
     return bool(stated == actual) or (is_text and is_shortened(said, found, is_upper=side == SIDES[1]))
 
 
-def _variant_reasons(name: str, data_type: DataType, sides: list[tuple[Any, Any]]) -> Iterator[str]:
+def _variant_reasons(name: str, sides: list[tuple[Any, Any]]) -> Iterator[str]:
     found = [_described(entry) for _, entry in sides]
     if all(said is None for said, _ in sides):
         if any(found):
