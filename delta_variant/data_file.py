@@ -432,7 +432,7 @@ def open_file(place: Store, path: str) -> NativeFile:
     """Return an open data file of a table; raises DataFileError, or StoreError, which name it."""
     local = store.local_path(place, path)
     with naming(path):
-        return _native.DataFile(_Ranges(place, path) if local is None else local)
+        return _native.DataFile(_Ranges(place, path) if local is None else local, path)
 
 
 @dataclass(frozen=True)
@@ -525,7 +525,7 @@ def file_stats(
     """
     name = str(local_location("a Parquet file", path))
     with naming(name):
-        file = _native.DataFile(name)
+        file = _native.DataFile(name, name)
         return compute_stats(
             file, list(_variant_paths(file)), max_variant_stats_paths=max_variant_stats_paths
         )

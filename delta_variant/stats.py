@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from . import _native, z85
 from .data_types import DataType, PrimitiveType, decimal_of
-from .errors import InvalidStatisticsError, InvalidZ85Error, MalformedVariantError
+from .errors import DataFileError, InvalidStatisticsError, InvalidZ85Error, MalformedVariantError
 from .variant import Variant, from_concatenated
 
 __all__ = [
@@ -236,7 +236,7 @@ def from_report(
     """Return the statistics of a file from what the kernel reports of its columns.
 
     `indexed` are the leaf columns that have statistics, None for all. `shorten=False` keeps long texts of
-    ordinary columns whole.
+    ordinary columns whole. Raises DataFileError for two fields of one name.
     """
     ends: tuple[Shorten, Shorten] = (_shorten_down, _shorten_up) if shorten else (str, str)
     null_count: dict[str, Any] = {}
@@ -245,6 +245,10 @@ def from_report(
         for path, nulls, least, greatest in _leaves(name, column, ends):
             if indexed is not None and path not in indexed:
                 continue
+            if value_at(null_count, path) is not None:
+                raise DataFileError(
+                    f"cannot tell the columns named {'.'.join(path)!r} apart: the file has two"
+                )
             _put(null_count, path, nulls)
             for side, value in zip(bounds, (least, greatest), strict=True):
                 if value is not None:

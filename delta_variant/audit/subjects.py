@@ -150,9 +150,12 @@ class FileSubject:
         if isinstance(self.size, DeltaVariantError):
             return self.size
         try:
-            return data_file.open_file(self.table.survey.store, self.path)
+            opened = data_file.open_file(self.table.survey.store, self.path)
+            # Most rules look at the schema, which may have names that Arrow cannot hold.
+            _ = opened.schema
         except DeltaVariantError as error:
             return error
+        return opened
 
     @property
     def opened(self) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,9 @@ from operations import data, read
 import delta_variant as dv
 from delta_variant import log, store, z85
 from delta_variant.actions import encode_path
+from delta_variant.draft import migrate_draft, read_draft_file
 from delta_variant.errors import (
+    DataFileError,
     DeltaVariantError,
     ExpressionError,
     MalformedLogError,
@@ -484,3 +487,56 @@ def test_a_file_that_is_a_pipe_or_a_folder_is_refused(table: Path):
         read(table)
     os.mkfifo(table / log.commit_file_name(1))
     assert dv.load_snapshot(table).version == 0
+
+
+NAMES = {
+    "NUL": ("a\0b", [5], 'cannot hand the column "a\\0b" to Arrow because its name contains a NUL'),
+    "NUL in a struct": ("s", [{"a\0b": 5}], 'cannot hand the column "s.a\\0b" to Arrow because'),
+    "NUL in a list": ("l", [[{"a\0b": 5}]], 'cannot hand the column "l.a\\0b" to Arrow because'),
+    "twice": ("id", [5], 'cannot tell the columns named "id" apart: the file has two of them'),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_whose_names_cannot_be_told_are_errors_that_name_file_and_column(tmp_path: Path, name: str):
+    column, values, sentence = NAMES[name]
+    dv.write_table(tmp_path / "t", pa.table({"id": [1]}))
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array(values)], names=["id", column]), file)
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    shutil.copy(file, plain)
+    expected = re.escape(f"{file.name}: {sentence}")
+    for ask in (
+        lambda: dv.file_stats(file),
+        lambda: read_draft_file(file),
+        lambda: migrate_draft(plain, tmp_path / "migrated"),
+    ):
+        with pytest.raises(DataFileError, match=expected):
+            ask()
+    found = {(each.rule, each.file_path): each.sentence for each in dv.audit_table(tmp_path / "t").findings}
+    assert re.search(expected, found["F3", file.name])
+    (failed,) = dv.repair_table(tmp_path / "t").unrepairable
+    assert re.search(expected, failed.reasons[0])
+    assert dv.read_table(tmp_path / "t").read_all().to_pylist() == [{"id": 1}]
+
+
+def test_two_fields_of_a_struct_with_one_name_have_no_statistics(tmp_path: Path):
+    struct = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"])
+    pq.write_table(pa.table({"s": struct}), tmp_path / "f.parquet")
+    with pytest.raises(DataFileError, match=r"f\.parquet: cannot tell the columns named 's\.x' apart"):
+        dv.file_stats(tmp_path / "f.parquet")
+
+
+def test_a_struct_with_a_nul_in_a_name_is_not_read(tmp_path: Path):
+    path = tmp_path / "t"
+    dv.write_table(path, pa.table({"id": [1], "s": [{"ab": 5}]}))
+    (file,) = path.glob("*.parquet")
+    pq.write_table(pa.table({"id": [1], "s": [{"a\0b": 5}]}), file, store_schema=False)
+    commit = path / "_delta_log" / f"{0:020d}.json"
+    log = commit.read_text("utf-8")
+    commit.write_text(log.replace(r"\"ab\"", r"\"a\\u0000b\""), "utf-8")
+    with pytest.raises(DataFileError, match=r'cannot hand the column "s\.a\\0b" to Arrow') as error:
+        dv.read_table(path).read_all()
+    assert str(error.value).startswith(f"{file.name}: ")
+    assert dv.read_table(path, columns=["id"]).read_all().to_pylist() == [{"id": 1}]

@@ -1,5 +1,6 @@
 //! Data files: written batch by batch, and read by column.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use arrow_array::{Array, RecordBatch};
 use arrow_pyarrow::{IntoPyArrow, PyArrowType};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Fields, Schema};
 use bytes::Bytes;
 use parquet::basic::{Compression, GzipLevel, LogicalType, ZstdLevel};
 use parquet::schema::types::Type;
@@ -281,6 +282,8 @@ impl RangeReader for ObjectRanges {
 #[pyclass(name = "DataFile", module = "delta_variant._native", frozen)]
 pub struct PyDataFile {
     file: Arc<ParquetFile>,
+    /// The name in errors of the schema, which is asked for in many places.
+    name: String,
 }
 
 /// Makes what is projected of a path, and of whether its casts are strict.
@@ -305,12 +308,12 @@ fn input((column, path, target): PyInput) -> Input {
 #[pymethods]
 impl PyDataFile {
     #[new]
-    fn new(py: Python<'_>, place: Place) -> PyResult<Self> {
+    fn new(py: Python<'_>, place: Place, name: String) -> PyResult<Self> {
         let source = match place {
             Place::Path(path) => Source::Path(path),
             Place::Object(object) => Source::Ranges(Arc::new(ObjectRanges(object))),
         };
-        run(py, || ParquetFile::open(source)).map(|file| PyDataFile { file: Arc::new(file) })
+        run(py, || ParquetFile::open(source)).map(|file| PyDataFile { file: Arc::new(file), name })
     }
 
     #[getter]
@@ -320,8 +323,11 @@ impl PyDataFile {
 
     /// The Arrow schema of the file, Variant columns as their groups.
     #[getter]
-    fn schema(&self) -> PyArrowType<Schema> {
-        PyArrowType(self.file.arrow_schema().as_ref().clone())
+    fn schema(&self) -> PyResult<PyArrowType<Schema>> {
+        let schema = self.file.arrow_schema();
+        check_columns(schema.fields())
+            .map_err(|error| error.map_message(|message| format!("{}: {message}", self.name)))?;
+        Ok(PyArrowType(schema.as_ref().clone()))
     }
 
     /// What the footer says.
@@ -428,6 +434,42 @@ impl PyDataFile {
     }
 }
 
+/// Return an error for two columns of one name, of which Python would see one, and for a name that cannot cross.
+fn check_columns(fields: &Fields) -> Result<()> {
+    let mut names = HashSet::new();
+    if let Some(field) = fields.iter().find(|field| !names.insert(field.name())) {
+        let message =
+            format!("cannot tell the columns named {:?} apart: the file has two of them", field.name());
+        return Err(Error::DataFile(message));
+    }
+    check_names(fields, &mut Vec::new())
+}
+
+/// Return an error for a name with a NUL, at which names end in Arrow's C interface.
+fn check_names<'f>(fields: &'f Fields, parents: &mut Vec<&'f str>) -> Result<()> {
+    for field in fields {
+        parents.push(field.name());
+        if field.name().contains('\0') {
+            let name = parents.join(".");
+            let message = format!("cannot hand the column {name:?} to Arrow because its name contains a NUL");
+            return Err(Error::DataFile(message));
+        }
+        check_type(field.data_type(), parents)?;
+        parents.pop();
+    }
+    Ok(())
+}
+
+fn check_type<'f>(data_type: &'f DataType, parents: &mut Vec<&'f str>) -> Result<()> {
+    match data_type {
+        DataType::Struct(fields) => check_names(fields, parents),
+        DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => {
+            check_type(field.data_type(), parents)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The group that a path leads to, through structs, lists (`element`) and maps (`key`, `value`).
 fn find_group<'t>(parent: &'t Type, path: &[String]) -> Option<&'t Type> {
     let Some((step, rest)) = path.split_first() else { return Some(parent) };
@@ -474,6 +516,9 @@ impl PyBatches {
                 self.reader.lock().map_err(|_| Error::DataFile("an earlier read failed".into()))?;
             reader.next().transpose()
         })?;
+        if let Some(batch) = &batch {
+            check_names(batch.schema_ref().fields(), &mut Vec::new())?;
+        }
         Ok(batch.map(PyArrowType))
     }
 }
