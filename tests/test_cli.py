@@ -323,6 +323,15 @@ def test_bounds_that_cannot_be_decoded_are_findings_and_hide_nothing_else(table)
     assert "bigint" in tree.stdout
 
 
+def test_null_counts_that_are_damaged_are_shown_as_they_are(table):
+    commit = Path(table, "_delta_log", f"{0:020d}.json")
+    log = commit.read_text(encoding="utf-8")
+    assert log.count(r"\"nullCount\":{\"event\":0}") == 1
+    commit.write_text(log.replace(r"{\"event\":0}", r"{\"event\":\"3\"}"), encoding="utf-8")
+    shown = [re.split(r" {2,}", line.strip()) for line in run("stats", table).stdout.splitlines()]
+    assert ["event", "variant", '"3"'] in shown
+
+
 # Requirements Z5 and 6.3: the two printed forms of one Variant.
 SEED_MIN = "0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu"
 SEED_MIN_PADDED = "0rJl95HpNdvjbtatpi(cu0wW^cTu=P0096c4jMddzy]{KA+PA73&{td"

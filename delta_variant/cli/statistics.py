@@ -46,7 +46,7 @@ def _rows(file: DataFile) -> Iterator[tuple[str, ...]]:
     known = (path for member in members for path, _ in leaves_of(member))
     for path in dict.fromkeys([*known, *file.variants]):
         nulls = value_at(stats.null_count, path)
-        count = "" if nulls is None else f"{nulls:,}"
+        count = f"{nulls:,}" if type(nulls) is int else _shown(nulls)
         if path not in file.variants:
             sides = [_shown(value_at(side, path)) for side in (stats.min_values, stats.max_values)]
             yield ".".join(path), "", count, *sides
