@@ -61,8 +61,11 @@ def _text(each: Any) -> str | None:
 def _literal(value: object) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int | Decimal):
+    if isinstance(value, int):
         return str(value)
+    if isinstance(value, Decimal):
+        # With an exponent it would be a double in SQL, and comparisons would round.
+        return format(value, "f")
     if isinstance(value, str):
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):

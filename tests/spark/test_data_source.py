@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
-from pyspark.sql.datasource import EqualTo, GreaterThan, In, IsNotNull, StringContains
+from pyspark.sql.datasource import EqualTo, GreaterThan, In, IsNotNull, LessThan, StringContains
 from pyspark.sql.types import StructType as SparkStruct
 from spark.tables import commits, data_files, listed_files, rows
 
@@ -84,9 +85,12 @@ def test_filters_become_sql_where_they_have_a_text():
         In(("d",), (True, None)),
         StringContains(("t",), "x"),
         IsNotNull(("t",)),
+        LessThan(("m",), Decimal("1E-10")),
+        In(("m",), (Decimal("1E+2"), Decimal("0.50"))),
     ]
-    assert (
-        as_sql(filters, "y = 1") == "(y = 1) and (`a b` = 'it\\'s') and (`s`.`x` > 2) and (`t` is not null)"
+    assert as_sql(filters, "y = 1") == (
+        "(y = 1) and (`a b` = 'it\\'s') and (`s`.`x` > 2) and (`t` is not null) and (`m` < 0.0000000001) and "
+        "(`m` in (100, 0.50))"
     )
     assert as_sql([]) is None
 
