@@ -162,9 +162,8 @@ def test_positions_go_on_over_row_groups_and_batches(tmp_path: Path):
 def test_files_of_moved_rows_have_no_more_columns_for_readers(table: Path):
     dv.delete(str(table), "id = 0")
     assert dv.read_table(str(table)).schema.names == ["id", "event", "day"]
-    for add in actions(table, 2, "add"):
-        stats = json.loads(add["stats"])
-        assert set(stats["nullCount"]) == {"id", "event", "day"}
+    (add,) = actions(table, 2, "add")
+    assert json.loads(add["stats"])["nullCount"].keys() == {"id", "event", "day"}
     assert not dv.audit_table(str(table), data=True).findings
 
 

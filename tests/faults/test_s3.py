@@ -83,7 +83,11 @@ def test_a_table_lives_on_s3_through_every_operation(bucket: Bucket):
     assert rows(table, bucket) == expected(*left)
 
     write_table(table, events(13), mode="append", max_variant_stats_paths=0, storage_options=options)
-    assert dv.repair_table(table, dry_run=False, storage_options=options).version is not None
+    before = dv.load_snapshot(table, storage_options=options).version
+    repair = dv.repair_table(table, dry_run=False, storage_options=options)
+    assert repair.committed == dv.load_snapshot(table, storage_options=options).version == before + 1
+    assert [len(file.reasons) for file in repair.files] == [1]
+    assert dv.repair_table(table, storage_options=options).files == ()
     write_table(table, events(0, 1), mode="overwrite", predicate="id in (0, 1, 2)", storage_options=options)
     left = [0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
     assert rows(table, bucket) == expected(*left)
