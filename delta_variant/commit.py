@@ -82,6 +82,7 @@ def create_table(
     adds: Sequence[AddFile] = (),
     *,
     txn: Txn | None = None,
+    origin: Txn | None = None,
     operation: str = "CREATE TABLE",
     operation_parameters: Mapping[str, Any] | None = None,
     operation_metrics: Mapping[str, int | str] | None = None,
@@ -91,12 +92,13 @@ def create_table(
 ) -> int:
     """Commit version 0 of a table, with its first files, and return 0.
 
-    Raises TableExistsError when another writer was first.
+    `origin` is a second `txn` action, which records the run that numbers the versions of `txn`. Raises
+    TableExistsError when another writer was first.
     """
     provenance = _Provenance(
         operation, operation_parameters, operation_metrics, engine_info, txn_id, None, True
     )
-    table_actions = tuple(action for action in (protocol, metadata, txn) if action is not None)
+    table_actions = tuple(action for action in (protocol, metadata, txn, origin) if action is not None)
     draft = _Draft(protocol, metadata, table_actions, tuple(adds), provenance)
     if _is_first(store, 0, _actions(draft, _NOTHING, clock)):
         return 0
@@ -113,6 +115,7 @@ def add_files(
     new_metadata: Metadata | None = None,
     new_protocol: Protocol | None = None,
     txn: Txn | None = None,
+    origin: Txn | None = None,
     operation: str = "WRITE",
     operation_parameters: Mapping[str, Any] | None = None,
     operation_metrics: Mapping[str, int | str] | None = None,
@@ -123,9 +126,9 @@ def add_files(
 ) -> int:
     """Commit files on top of `snapshot`, behind whatever was committed since, and return the version.
 
-    `data_change=False` says that the files only rearrange rows. Every `delta.checkpointInterval` versions a
-    checkpoint follows, named by `txn_id` where it needs a name; that it cannot be written is logged and no
-    failure. Raises CommitConflictError when a concurrent
+    `data_change=False` says that the files only rearrange rows. `origin` is that of `create_table`. Every
+    `delta.checkpointInterval` versions a checkpoint follows, named by `txn_id` where it needs a name; that it
+    cannot be written is logged and no failure. Raises CommitConflictError when a concurrent
     commit changed protocol or metadata or has a `txn` of the same application, and ProtocolError for adds
     without `numRecords` in a table that supports row tracking.
     """
@@ -135,7 +138,7 @@ def add_files(
     draft = _Draft(
         new_protocol or snapshot.protocol,
         new_metadata or snapshot.metadata,
-        tuple(action for action in (new_protocol, new_metadata, txn) if action is not None),
+        tuple(action for action in (new_protocol, new_metadata, txn, origin) if action is not None),
         tuple(msgspec.structs.replace(add, data_change=data_change) for add in adds),
         provenance,
     )
@@ -156,6 +159,7 @@ def replace_files(
     new_protocol: Protocol | None = None,
     domains: Sequence[DomainMetadata] = (),
     txn: Txn | None = None,
+    origin: Txn | None = None,
     operation: str,
     operation_parameters: Mapping[str, Any] | None = None,
     operation_metrics: Mapping[str, int | str] | None = None,
@@ -167,10 +171,10 @@ def replace_files(
     """Commit that files of `snapshot` are gone and others are there, and return the version.
 
     `removed` are rows of `Snapshot.files`, `changes` change data files. `data_change=False` says that the
-    rows are the same. Raises CommitConflictError when a concurrent commit changed protocol, metadata or one
-    of `domains`, has a `txn` of the same application, removed a file that was read, or added one that would
-    have been read: unless rows stay the same, or the table is `WriteSerializable` and the other commit a
-    blind append.
+    rows are the same. `origin` is that of `create_table`. Raises CommitConflictError when a concurrent commit
+    changed protocol, metadata or one of `domains`, has a `txn` of the same application, removed a file that
+    was read, or added one that would have been read: unless rows stay the same, or the table is
+    `WriteSerializable` and the other commit a blind append.
     """
     provenance = _Provenance(
         operation, operation_parameters, operation_metrics, engine_info, txn_id, snapshot.version, False
@@ -179,7 +183,11 @@ def replace_files(
     draft = _Draft(
         new_protocol or snapshot.protocol,
         new_metadata or snapshot.metadata,
-        (*(each for each in (new_protocol, new_metadata, txn) if each is not None), *domains, *file_actions),
+        (
+            *(each for each in (new_protocol, new_metadata, txn, origin) if each is not None),
+            *domains,
+            *file_actions,
+        ),
         tuple(msgspec.structs.replace(add, data_change=data_change) for add in adds),
         provenance,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "AmbiguousWriteError",
     "CastError",
     "ChangesNotRecordedError",
     "CommitConflictError",
@@ -39,6 +40,10 @@ __all__ = [
 
 class DeltaVariantError(Exception):
     """The root of every error that `delta_variant` raises on purpose."""
+
+
+class AmbiguousWriteError(DeltaVariantError):
+    """A write whose `txn` does not tell whether the table has it already; pass another application id."""
 
 
 class MalformedVariantError(DeltaVariantError):

@@ -42,6 +42,7 @@ __all__ = [
     "list_stored",
     "local_location",
     "local_path",
+    "location_key",
     "modification_time",
     "open_store",
     "put",
@@ -145,6 +146,17 @@ def local_location(what: str, path: str | os.PathLike[str]) -> Path:
             f"{f'./{text}'!r} for a local file of this name"
         )
     return local
+
+
+def location_key(table: TableLocation) -> str:
+    """Return a text that is the same for all spellings of a table's location.
+
+    Relative paths, symbolic links and `file:` URIs become the real path; schemes that name one store, such as
+    `s3` and `s3a`, become one.
+    """
+    uri = table_uri(table)
+    local = _local_file(uri)
+    return _plain_scheme(uri.rstrip("/")) if local is None else os.path.realpath(local)
 
 
 def open_store(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Store:

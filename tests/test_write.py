@@ -35,6 +35,7 @@ from delta_variant import (
     write_table,
 )
 from delta_variant.errors import (
+    AmbiguousWriteError,
     ConstraintViolationError,
     InvalidJsonError,
     MalformedVariantError,
@@ -44,6 +45,7 @@ from delta_variant.errors import (
     TableExistsError,
     UnsupportedFeatureError,
 )
+from delta_variant.write import Transaction
 
 EVENTS = ['{"type":"buy","n":1}', '{"type":"view","n":2}', '{"n":"three"}']
 
@@ -171,6 +173,40 @@ def test_a_write_with_a_txn_happens_once(tmp_path: Path):
     assert write_table(tmp_path / "t", events(), mode="append", txn=("other", 3)).version == 2
     txns = {txn["appId"]: txn["version"] for txn in actions(tmp_path / "t", "txn")}
     assert txns == {"app": 8, "other": 3}
+
+
+def test_a_write_that_is_skipped_by_its_txn_is_logged_and_told_from_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    assert not write_table(tmp_path / "t", events(), mode="append", txn=("app", 7)).repeated
+    assert caplog.records == []
+    assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 6)).repeated
+    [record] = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage() == (
+        f"{tmp_path / 't'}: skipped a write, because the table already has version 6 "
+        "of the application 'app', or a later one"
+    )
+    assert not write_table(tmp_path / "t", events(), mode="ignore", txn=("app", 7)).repeated
+
+
+def test_a_version_that_another_run_of_the_application_counted_is_an_error(tmp_path: Path):
+    def write(version: int, run: str) -> bool:
+        transaction = Transaction.of_run("app", version, run, "unnamed")
+        return write_table(tmp_path / "t", events(), mode="append", txn=transaction).repeated
+
+    assert [write(0, "first"), write(1, "first"), write(1, "first")] == [False, False, True]
+    for version in (0, 1):
+        with pytest.raises(AmbiguousWriteError, match=f"version {version} of the application 'app'"):
+            write(version, "second")
+    assert write(2, "second") is False
+    with pytest.raises(AmbiguousWriteError, match="committed version 2"):
+        write(2, "first")
+    assert load_snapshot(tmp_path / "t").version == 2
+    write_table(tmp_path / "t", events(), mode="append", txn=("unnamed", 3))
+    with pytest.raises(AmbiguousWriteError, match="without an application id"):
+        write(3, "second")
+    assert write(4, "second") is False
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
@@ -16,8 +17,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType as SparkStruct
 
 from delta_variant import store
-from delta_variant.actions import Metadata, Protocol, Txn
-from delta_variant.errors import CommitConflictError, DeltaVariantError, UnsupportedFeatureError
+from delta_variant.actions import Metadata, Protocol
+from delta_variant.errors import (
+    AmbiguousWriteError,
+    CommitConflictError,
+    DeltaVariantError,
+    UnsupportedFeatureError,
+)
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import open_store
 from delta_variant.write import (
@@ -26,13 +32,15 @@ from delta_variant.write import (
     Request,
     TableOptions,
     Target,
+    Transaction,
     application_transaction,
     existing,
-    is_done,
     prepare,
+    result_without_writing,
 )
 
 from .attempts import Job, remove_lost
+from .batches import QUERY_ID
 from .columns import from_spark
 from .options import write_options
 from .tasks import MAX_OPEN_PARTITIONS, FileTask, Written
@@ -58,7 +66,7 @@ class Sink:
         cls,
         spark_schema: SparkStruct,
         options: Mapping[str, Any],
-        txn: Txn | None,
+        transaction: Transaction | None,
         *,
         overwrite: bool = False,
     ) -> Sink:
@@ -71,13 +79,13 @@ class Sink:
         table_options = TableOptions(**chosen, mode="overwrite" if overwrite else "append")
         if (options.get("on_invalid") == "reject") != ("rejects" in options):
             raise ValueError("the option rejects names the folder of on_invalid=reject: give both or none")
-        write = prepare(place, snapshot, columns, write_options(options), table_options, txn)
+        write = prepare(place, snapshot, columns, write_options(options), table_options, transaction)
         task = FileTask(
             place.uri,
             options["storage_options"],
             write.target,
             write.options,
-            Job.of(txn),
+            Job.of(None if transaction is None else transaction.application),
             options.get("rejects"),
             write.predicate,
             # Data sources cannot ask for sorted rows.
@@ -88,13 +96,23 @@ class Sink:
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
-        return Message(self.task.write(batches), self)
+        written = self.task.write(batches)
+        context = TaskContext.get()
+        return Message(written, self, None if context is None else context.getLocalProperty(QUERY_ID))
 
-    def commit(self, written: Sequence[Written], txn: Txn | None) -> None:
-        """Commit what tasks wrote, or remove it where the table has the `txn` already."""
+    def commit(self, written: Sequence[Written], transaction: Transaction | None) -> None:
+        """Commit what tasks wrote, or remove it where the table already has the transaction.
+
+        Raises AmbiguousWriteError, CommitConflictError.
+        """
         place = open_store(self.task.uri, self.task.storage_options)
         snapshot = existing(place, "append")
-        if is_done(snapshot, "append", txn):
+        try:
+            result = result_without_writing(snapshot, "append", transaction)
+        except AmbiguousWriteError:
+            self.abort()
+            raise
+        if result:
             self.abort()
             return
         if self.before is None:
@@ -102,7 +120,14 @@ class Sink:
             snapshot = None
         target = self._target(snapshot)
         write = Preparation(
-            self.request, place, snapshot, target, self.task.options, txn, self.overwrite, self.task.predicate
+            self.request,
+            place,
+            snapshot,
+            target,
+            self.task.options,
+            transaction,
+            self.overwrite,
+            self.task.predicate,
         )
         commit_written(write, written, self.task.job, self.task.folders())
 
@@ -126,7 +151,7 @@ class Sink:
 
 @dataclass
 class Message(WriterCommitMessage):
-    """What one attempt of a task wrote, and for which write.
+    """What one attempt of a task wrote, for which write, and in which streaming query, if in one.
 
     Spark makes a new writer where it commits, which would give a new table another id and its columns other
     physical names than the tasks did.
@@ -134,17 +159,16 @@ class Message(WriterCommitMessage):
 
     written: Written
     sink: Sink
+    query: str | None = None
 
 
-def _commit(messages: Sequence[WriterCommitMessage | None], txn: Txn | None) -> None:
-    received = [message for message in messages if isinstance(message, Message)]
-    if received:
-        received[0].sink.commit([message.written for message in received], txn)
+def _received(messages: Sequence[WriterCommitMessage | None]) -> list[Message]:
+    return [message for message in messages if isinstance(message, Message)]
 
 
 def _abort(messages: Sequence[WriterCommitMessage | None], sink: Sink) -> None:
     """Remove what tasks wrote of which one failed; after a commit that failed, it may have happened."""
-    received = [message for message in messages if isinstance(message, Message)]
+    received = _received(messages)
     if len(received) < len(messages):
         (received[0].sink if received else sink).abort()
 
@@ -156,21 +180,26 @@ class BatchSink(DataSourceArrowWriter):
         if ("txn_app_id" in options) != ("txn_version" in options):
             raise ValueError("txn_app_id and txn_version belong together: give both or none")
         pair = (options["txn_app_id"], options["txn_version"]) if "txn_app_id" in options else None
-        self._txn = application_transaction(pair)
-        self._sink = Sink.of(schema, options, self._txn, overwrite=overwrite)
+        self._transaction = application_transaction(pair)
+        self._sink = Sink.of(schema, options, self._transaction, overwrite=overwrite)
 
     def write(self, iterator: Any) -> WriterCommitMessage:
         return self._sink.write(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        _commit(messages, self._txn)
+        if received := _received(messages):
+            received[0].sink.commit([message.written for message in received], self._transaction)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         _abort(messages, self._sink)
 
 
 class StreamSink(DataSourceStreamArrowWriter):
-    """Appends each micro-batch as one commit, once: its `txn` is the query's id and the batch's."""
+    """Appends each micro-batch as one commit, once: its `txn` is the query's id and the batch's.
+
+    An application id of the user's has the query as its origin: another query that counts its batches under
+    the same id raises AmbiguousWriteError.
+    """
 
     def __init__(self, schema: SparkStruct, options: Mapping[str, Any], checkpoint: str | None) -> None:
         self._app_id = options.get("txn_app_id")
@@ -186,13 +215,19 @@ class StreamSink(DataSourceStreamArrowWriter):
         return self._sink.write(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        _commit(messages, application_transaction((self._application(), batchId)))
+        if received := _received(messages):
+            transaction = self._transaction(batchId, received[0].query)
+            received[0].sink.commit([message.written for message in received], transaction)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
         _abort(messages, self._sink)
 
-    def _application(self) -> str:
-        return self._app_id or query_of(self._checkpoint or "")
+    def _transaction(self, batch: int, query: str | None) -> Transaction | None:
+        if self._app_id is None:
+            return application_transaction((query_of(self._checkpoint or ""), batch))
+        # The tasks report the query, because its checkpoint may be in a store that is not accessible here.
+        assert query is not None
+        return Transaction.of_run(self._app_id, batch, query, query)
 
 
 class _Query(msgspec.Struct):

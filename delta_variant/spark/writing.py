@@ -22,12 +22,13 @@ from delta_variant.write import (
     Preparation,
     SchemaMode,
     TableOptions,
+    Transaction,
     WriteResult,
     application_transaction,
     commit_files,
     existing,
-    is_done,
     prepare,
+    result_without_writing,
 )
 
 from .attempts import Job, forget, remove_lost
@@ -67,7 +68,7 @@ def write_table(
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
-    txn: tuple[str, int] | None = None,
+    txn: tuple[str, int] | Transaction | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> WriteResult:
     """Write a DataFrame to a Delta table as one commit; each of its partitions is written by a task.
@@ -103,11 +104,11 @@ def write_table(
     )
     table_options = TableOptions(partition_by, schema_mode, configuration, name, description, mode, predicate)
     place, transaction = open_store(table, storage_options), application_transaction(txn)
-    job = Job.of(transaction)
+    job = Job.of(None if transaction is None else transaction.application)
     snapshot = existing(place, mode)
-    if is_done(snapshot, mode, transaction):
+    if result := result_without_writing(snapshot, mode, transaction):
         forget(place, job)
-        return WriteResult(None)
+        return result
     columns = from_spark(df.schema, variant_columns)
     write = prepare(place, snapshot, columns, options, table_options, transaction)
     if one_shredding:

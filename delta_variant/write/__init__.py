@@ -26,7 +26,7 @@ from ..table_files import (
     with_one_shredding,
     write_files,
 )
-from .committing import NOT_COMMITTED, WriteResult, commit_files
+from .committing import NOT_COMMITTED, WriteResult, commit_files, result_without_writing
 from .overwriting import only_matching
 from .preparation import (
     Mode,
@@ -35,9 +35,10 @@ from .preparation import (
     Request,
     SchemaMode,
     TableOptions,
+    Transaction,
     application_transaction,
+    application_txn,
     existing,
-    is_done,
     prepare,
 )
 
@@ -52,15 +53,17 @@ __all__ = [
     "SchemaMode",
     "TableOptions",
     "Target",
+    "Transaction",
     "WriteResult",
     "application_transaction",
+    "application_txn",
     "commit_files",
     "discard",
     "existing",
-    "is_done",
     "new_rows",
     "only_matching",
     "prepare",
+    "result_without_writing",
     "with_one_shredding",
     "write_files",
     "write_table",
@@ -93,7 +96,7 @@ def write_table(
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
-    txn: tuple[str, int] | None = None,
+    txn: tuple[str, int] | Transaction | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> WriteResult:
     """Write `data` to a Delta table as one commit.
@@ -120,8 +123,9 @@ def write_table(
     `on_invalid="reject"` leaves the row out and appends it with the reason to the file `rejects`, and
     `on_invalid="null"` stores SQL NULL. `target_file_size` is in bytes.
 
-    `txn` is the id of an application and a version that grows with its writes: nothing is written where the
-    table has that version of it already, or a later one, so that a write can be repeated.
+    `txn` is the id of an application and a version that grows with its writes: a write is skipped if the
+    table already has its version or a later one, so that a write can be repeated. A skip is logged, and
+    `repeated` of the result is True.
 
     Columns that the data does not have are NULL, or what the table's default or generation expression says.
 
@@ -146,8 +150,8 @@ def write_table(
         raise ValueError("rejects= names the file of on_invalid='reject': give both or none")
     place, transaction = open_store(table, storage_options), application_transaction(txn)
     snapshot = existing(place, mode)
-    if is_done(snapshot, mode, transaction):
-        return WriteResult(None)
+    if result := result_without_writing(snapshot, mode, transaction):
+        return result
     source = _Source.of(data)
     columns = schema.from_arrow(source.schema, _names_of_variants(source.schema, variant_columns))
     write = prepare(place, snapshot, columns, options, table_options, transaction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,9 +45,11 @@ from ..table_files import (
     write_files,
 )
 from .overwriting import only_matching
-from .preparation import Overwrite, Preparation, existing, is_done, prepare
+from .preparation import Mode, Overwrite, Preparation, Transaction, existing, is_repeated, prepare
 
-__all__ = ["NOT_COMMITTED", "WriteResult", "commit_files"]
+__all__ = ["NOT_COMMITTED", "WriteResult", "commit_files", "result_without_writing"]
+
+_LOGGER = logging.getLogger(__name__)
 
 NOT_COMMITTED = (
     CommitConflictError,
@@ -67,7 +70,8 @@ NOT_COMMITTED = (
 class WriteResult:
     """What a write did.
 
-    `version` is None when nothing was committed. `invalid` counts the values of JSON text that were left out
+    `version` is None when nothing was committed, and `repeated` is True where the reason is that the table
+    already has the `txn` of the write. `invalid` counts the values of JSON text that were left out
     or became SQL NULL. `files` hold the new rows. An overwrite took `rows_deleted` away, and wrote
     `rows_copied` of the table's own anew, which stay.
     """
@@ -78,6 +82,30 @@ class WriteResult:
     files: tuple[WrittenFile, ...] = ()
     rows_deleted: int = 0
     rows_copied: int = 0
+    repeated: bool = False
+
+
+def result_without_writing(
+    snapshot: Snapshot | None, mode: Mode, transaction: Transaction | None
+) -> WriteResult | None:
+    """Return the result of a write that must not change the table, or None where it has to be done.
+
+    A write that the table already has by its transaction is logged. Raises AmbiguousWriteError.
+    """
+    if snapshot is None:
+        return None
+    if mode == "ignore":
+        return WriteResult(None)
+    if transaction is None or not is_repeated(snapshot, transaction):
+        return None
+    txn = transaction.application
+    _LOGGER.warning(
+        "%s: skipped a write, because the table already has version %d of the application %r, or a later one",
+        snapshot.uri,
+        txn.version,
+        txn.app_id,
+    )
+    return WriteResult(None, repeated=True)
 
 
 def commit_files(write: Preparation, files: Sequence[PartitionFile], invalid: int = 0) -> WriteResult:
@@ -113,9 +141,10 @@ def _commit_to_created(write: Preparation, files: Sequence[PartitionFile], inval
     request, place = write.request, write.place
     try:
         snapshot = existing(place, request.table.mode)
-        if is_done(snapshot, request.table.mode, write.txn):
-            return WriteResult(None)
-        again = prepare(place, snapshot, request.columns, request.options, request.table, write.txn)
+        done = result_without_writing(snapshot, request.table.mode, write.transaction)
+        if done is not None:
+            return done
+        again = prepare(place, snapshot, request.columns, request.options, request.table, write.transaction)
         rows = new_rows(_written_rows(write, files), again.target, again.options)
         batches = only_matching(rows, again.target.columns, again.predicate, again.options)
         rewritten = write_files(place, batches, again.target, again.options, Faults("error"))
@@ -175,7 +204,8 @@ def _said(write: Preparation, mode: str, files: Sequence[PartitionFile], **metri
     if write.overwrite is not None and write.overwrite.text is not None:
         parameters["predicate"] = write.overwrite.text
     return {
-        "txn": write.txn,
+        "txn": write.transaction and write.transaction.application,
+        "origin": write.transaction and write.transaction.origin,
         "operation": "WRITE",
         "operation_parameters": parameters,
         "operation_metrics": {

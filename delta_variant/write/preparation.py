@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+import msgspec
+
 from .. import features, log, properties
 from ..actions import Txn
 from ..arguments import check_option, check_text, one_or_more, whole_number
 from ..data_file import WriteOptions
 from ..data_types import StructType
-from ..errors import TableExistsError, TableNotFoundError
+from ..errors import AmbiguousWriteError, TableExistsError, TableNotFoundError
 from ..expression import Expression
 from ..snapshot import Snapshot
 from ..store import Store
@@ -25,14 +27,37 @@ __all__ = [
     "Request",
     "SchemaMode",
     "TableOptions",
+    "Transaction",
     "application_transaction",
+    "application_txn",
     "existing",
-    "is_done",
+    "is_repeated",
     "prepare",
 ]
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 SchemaMode: TypeAlias = Literal["merge", "overwrite"] | None
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """What identifies a write: the `txn` of an application, and who counts the versions of that application.
+
+    `origin` is a second `txn`, whose id names the run of the application: the versions of another run say
+    nothing about this one. `unnamed` is the id under which the run commits writes that have no id of their
+    own, unless such a write precedes this one.
+    """
+
+    application: Txn
+    origin: Txn | None = None
+    unnamed: str | None = None
+
+    @classmethod
+    def of_run(cls, app_id: str, version: int, run: str, unnamed: str | None) -> Transaction:
+        """Return the transaction of a run that counts the versions of an application."""
+        application = application_txn(app_id, version)
+        origin = msgspec.structs.replace(application, app_id=f"{app_id}#origin={run}")
+        return cls(application, origin, unnamed)
 
 
 @dataclass(frozen=True)
@@ -105,7 +130,7 @@ class Preparation:
     snapshot: Snapshot | None
     target: Target
     options: WriteOptions
-    txn: Txn | None
+    transaction: Transaction | None
     overwrite: Overwrite | None = None
     predicate: Expression | None = None
 
@@ -124,23 +149,49 @@ def existing(place: Store, mode: Mode) -> Snapshot | None:
     return snapshot
 
 
-def application_transaction(txn: tuple[str, int] | None) -> Txn | None:
-    """Return the `txn` action of an application's id and version; raises ValueError for what are none."""
-    if txn is None:
-        return None
+def application_transaction(txn: tuple[str, int] | Transaction | None) -> Transaction | None:
+    """Return the transaction of an argument `txn`; raises ValueError for an invalid one."""
+    if txn is None or isinstance(txn, Transaction):
+        return txn
     if not isinstance(txn, tuple | list) or len(txn) != 2:
         raise ValueError(f"txn is {txn!r}: give the id of an application and a version, ('loader', 7)")
-    check_text("the application's id in txn", txn[0])
-    version = whole_number("the version in txn", txn[1], 0)
-    return Txn(app_id=txn[0], version=version, last_updated=now())
+    return Transaction(application_txn(*txn))
 
 
-def is_done(snapshot: Snapshot | None, mode: Mode, txn: Txn | None) -> bool:
-    """Say whether there is nothing to write: the table may be left alone, or has the `txn` already."""
-    if snapshot is None:
-        return False
-    known = None if txn is None else snapshot.txns.get(txn.app_id)
-    return mode == "ignore" or (known is not None and txn is not None and known.version >= txn.version)
+def application_txn(app_id: str, version: int) -> Txn:
+    """Return a `txn` action; raises ValueError for an id or a version that no log can hold."""
+    check_text("the application's id in txn", app_id)
+    return Txn(app_id=app_id, version=whole_number("the version in txn", version, 0), last_updated=now())
+
+
+def is_repeated(snapshot: Snapshot, transaction: Transaction) -> bool:
+    """Return whether the table already has the version of the transaction, or a later one.
+
+    Raises AmbiguousWriteError where that version may be of another write.
+    """
+    application, origin = transaction.application, transaction.origin
+    app_id, version = application.app_id, application.version
+    if _has(snapshot, app_id, version):
+        if origin is not None and not _has(snapshot, origin.app_id, version):
+            raise AmbiguousWriteError(
+                f"{snapshot.uri}: cannot tell whether the table has version {version} of the application "
+                f"{app_id!r}, because another run of the application committed version "
+                f"{snapshot.txns[app_id].version}, and each run counts from 0 (as a streaming query with a "
+                "new checkpoint does); pass another application id"
+            )
+        return True
+    if transaction.unnamed is not None and _has(snapshot, transaction.unnamed, version):
+        raise AmbiguousWriteError(
+            f"{snapshot.uri}: cannot tell whether the table has the write {app_id!r} of batch {version}, "
+            "because an earlier run of the batch wrote to the table without an application id; finish the "
+            "batch without one, or delete its rows and start the query with a new checkpoint"
+        )
+    return False
+
+
+def _has(snapshot: Snapshot, app_id: str, version: int) -> bool:
+    known = snapshot.txns.get(app_id)
+    return known is not None and known.version >= version
 
 
 def prepare(
@@ -149,7 +200,7 @@ def prepare(
     columns: StructType,
     options: WriteOptions,
     table: TableOptions,
-    txn: Txn | None = None,
+    transaction: Transaction | None = None,
 ) -> Preparation:
     """Return a write of data that has `columns`.
 
@@ -178,7 +229,7 @@ def prepare(
         snapshot,
         target,
         allowed(options, target, place.uri),
-        txn,
+        transaction,
         _overwrite(snapshot, table.predicate) if snapshot is not None and table.overwrite else None,
         Scope.of(target.columns).predicate(table.predicate),
     )

@@ -2,7 +2,8 @@
 
 `python mortal_driver.py FOLDER DEATH`; FOLDER has the lines, and gets the table and the checkpoint. DEATH is
 `none`, or what the driver is about when it is killed by SIGKILL, with Spark and all: `tasks`, `commit` (it is
-not committed yet) or `done` (Spark does not know yet that it is), of the second batch that it runs.
+not committed yet) or `done` (Spark does not know yet that it is), of the fourth write that it makes. Each
+batch makes two writes to the table, of half the lines each, so a driver may die between them.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from threading import Timer
 from time import sleep
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from delta_variant import spark as dvs
 from delta_variant.spark import writing
 
-FATAL_BATCH = 2
+FATAL_WRITE = 4
 
 
 def main(folder: Path, death: str) -> None:
@@ -31,8 +32,13 @@ def main(folder: Path, death: str) -> None:
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = spark.config("spark.log.level", "FATAL").getOrCreate()
     lines = session.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "lines"))
-    writer = dvs.batch_writer(folder / "table", variant_columns=["value"], target_file_size=2000)
-    query = lines.repartition(2).writeStream.foreachBatch(writer)
+    write = dvs.batch_writer(folder / "table", variant_columns=["value"], target_file_size=2000)
+
+    def write_halves(df: DataFrame, batch: int) -> None:
+        for rest in (0, 1):
+            write(df.where(f"get_json_object(value, '$.n') % 2 = {rest}"), batch)
+
+    query = lines.repartition(2).writeStream.foreachBatch(write_halves)
     query = query.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
     streaming = query.start()
     print("streaming", flush=True)
@@ -53,16 +59,16 @@ def plan_death(death: str) -> None:
 
 
 def at_batch(act: Callable[[], None], *, before: Any = None, behind: Any = None) -> Any:
-    """Return a function that does what it stands before or behind, and acts in the fatal batch."""
+    """Return a function that does what it stands before or behind, and acts in the fatal write."""
     calls = 0
 
     def call(*arguments: Any) -> Any:
         nonlocal calls
         calls += 1
-        if before and calls == FATAL_BATCH:
+        if before and calls == FATAL_WRITE:
             act()
         result = (before or behind)(*arguments)
-        if behind and calls == FATAL_BATCH:
+        if behind and calls == FATAL_WRITE:
             act()
         return result
 

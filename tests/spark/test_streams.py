@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import InheritableThread
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 from spark.tables import data_files, listed_files, rows
 
 import delta_variant as dv
 from delta_variant import spark as dvs
-from delta_variant.errors import SchemaError, UnsupportedFeatureError
+from delta_variant.errors import AmbiguousWriteError, SchemaError, UnsupportedFeatureError
+from delta_variant.spark import writing
 from delta_variant.spark.following import Follower, Position
 from delta_variant.spark.sinks import query_of
 from delta_variant.spark.sources import StreamSource, file_reader
@@ -126,6 +130,274 @@ def test_the_format_writes_a_stream_once_by_its_checkpoint(source: SparkSession,
 def test_a_query_whose_id_cannot_be_read_is_told_of_the_option(tmp_path: Path):
     with pytest.raises(UnsupportedFeatureError, match="txn_app_id"):
         query_of(str(tmp_path))
+
+
+# Several writes to one table in a batch.
+
+
+def numbers_of(table: Path) -> list[int]:
+    return [row["n"] for row in rows(table, n="value:n::int")]
+
+
+def of_rest(df: DataFrame, rest: int) -> DataFrame:
+    return df.where(f"get_json_object(value, '$.n') % 2 = {rest}")
+
+
+def batches(
+    spark: SparkSession, tmp_path: Path, write: Callable[[DataFrame, int], object], checkpoint: str = "c"
+) -> StreamingQuery:
+    """Stream the lines that are in a folder to a function, one file a batch, and end."""
+    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "lines"))
+    query = lines.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / checkpoint))
+    return finished(query.trigger(availableNow=True).start())
+
+
+def forget_batch(tmp_path: Path, number: int) -> None:
+    """Leave what a driver leaves that dies between our commit and Spark's."""
+    (tmp_path / "c" / "commits" / str(number)).unlink()
+    (tmp_path / "c" / "commits" / f".{number}.crc").unlink(missing_ok=True)
+
+
+def two_writers(table: Path, *app_ids: str) -> tuple[Callable[..., dvs.WriteResult], ...]:
+    names = app_ids or (None, None)
+    return tuple(dvs.batch_writer(table, variant_columns=["value"], app_id=name) for name in names)
+
+
+@pytest.fixture
+def hundred_lines(tmp_path: Path) -> Path:
+    """Return a folder with 100 lines, in two files."""
+    for first in (0, 50):
+        add_lines(tmp_path / "lines", *(f'{{"n":{n}}}' for n in range(first, first + 50)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("app_ids", [(), ("even", "odd"), ("both", "both")])
+def test_two_writers_to_one_table_in_a_batch_write_all_rows_once(
+    spark: SparkSession, hundred_lines: Path, app_ids: tuple[str, ...], caplog: pytest.LogCaptureFixture
+):
+    even, odd = two_writers(hundred_lines / "t", *app_ids)
+    results: list[dvs.WriteResult] = []
+
+    def write(df: DataFrame, batch: int) -> None:
+        results.extend((even(of_rest(df, 0), batch), odd(of_rest(df, 1), batch)))
+
+    batches(spark, hundred_lines, write)
+    assert sorted(numbers_of(hundred_lines / "t")) == list(range(100))
+    assert [(result.version, result.rows, result.repeated) for result in results] == [
+        (version, 25, False) for version in range(4)
+    ]
+    results.clear()
+    forget_batch(hundred_lines, 1)
+    with caplog.at_level(logging.WARNING):
+        query = batches(spark, hundred_lines, write)
+    assert [(result.version, result.repeated) for result in results] == [(None, True), (None, True)]
+    first = app_ids[0] if app_ids else str(query.id)
+    assert f"already has version 1 of the application {first!r}" in caplog.text
+    assert sorted(numbers_of(hundred_lines / "t")) == list(range(100))
+    assert data_files(hundred_lines / "t") == listed_files(hundred_lines / "t")
+
+
+@pytest.mark.parametrize("app_ids", [(), ("even", "odd")])
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_a_batch_that_fails_between_its_writes_makes_only_the_second_when_it_is_repeated(
+    spark: SparkSession, hundred_lines: Path, app_ids: tuple[str, ...], mode: str
+):
+    names = app_ids or (None, None)
+    first = dvs.batch_writer(hundred_lines / "t", variant_columns=["value"], mode=mode, app_id=names[0])
+    second = dvs.batch_writer(hundred_lines / "t", variant_columns=["value"], app_id=names[1])
+    is_fatal = True
+
+    def write(df: DataFrame, batch: int) -> None:
+        first(of_rest(df, 0), batch)
+        if is_fatal:
+            raise RuntimeError("between the writes")
+        second(of_rest(df, 1), batch)
+
+    with pytest.raises(Exception, match="between the writes"):
+        batches(spark, hundred_lines, write)
+    assert len(numbers_of(hundred_lines / "t")) == 25
+    is_fatal = False
+    batches(spark, hundred_lines, write)
+    expected = range(100) if mode == "append" else range(50, 100)
+    assert sorted(numbers_of(hundred_lines / "t")) == list(expected)
+
+
+def test_one_writer_called_twice_in_a_batch_writes_both_times(spark: SparkSession, hundred_lines: Path):
+    write = dvs.batch_writer(hundred_lines / "t", variant_columns=["value"])
+
+    def write_twice(df: DataFrame, batch: int) -> None:
+        write(df, batch)
+        write(df, batch)
+
+    query = batches(spark, hundred_lines, write_twice)
+    forget_batch(hundred_lines, 1)
+    batches(spark, hundred_lines, write_twice)
+    assert sorted(numbers_of(hundred_lines / "t")) == sorted([*range(100), *range(100)])
+    txns = {app: txn.version for app, txn in dv.load_snapshot(hundred_lines / "t").txns.items()}
+    assert txns == {str(query.id): 1, f"{query.id}#2": 1}
+
+
+def test_two_spellings_of_a_path_are_one_table(
+    spark: SparkSession, hundred_lines: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(hundred_lines)
+    (hundred_lines / "link").symlink_to(hundred_lines)
+    paths = [hundred_lines / "t", "t", (hundred_lines / "t").as_uri(), hundred_lines / "link" / "t"]
+    writers = [dvs.batch_writer(path, variant_columns=["value"]) for path in paths]
+
+    def write(df: DataFrame, batch: int) -> None:
+        for rest, writer in enumerate(writers):
+            writer(df.where(f"get_json_object(value, '$.n') % 4 = {rest}"), batch)
+
+    batches(spark, hundred_lines, write)
+    assert sorted(numbers_of(hundred_lines / "t")) == list(range(100))
+
+
+def in_threads(*calls: Callable[[], object]) -> None:
+    """Make calls, each in a thread of its own, and raise the first error."""
+    errors: list[Exception] = []
+
+    def call(each: Callable[[], object]) -> None:
+        try:
+            each()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [InheritableThread(target=call, args=(each,)) for each in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_writes_in_threads_need_an_application_id_each(spark: SparkSession, hundred_lines: Path):
+    def write_in_threads(even: Callable, odd: Callable) -> Callable[[DataFrame, int], None]:
+        return lambda df, batch: in_threads(
+            lambda: even(of_rest(df, 0), batch), lambda: odd(of_rest(df, 1), batch)
+        )
+
+    def write(*app_ids: str) -> Callable[[DataFrame, int], None]:
+        return write_in_threads(*two_writers(hundred_lines / "t", *app_ids))
+
+    def one_after_the_other(df: DataFrame, batch: int) -> None:
+        for rest, writer in enumerate(two_writers(hundred_lines / "t")):
+            in_threads(lambda writer=writer, rest=rest: writer(of_rest(df, rest), batch))
+
+    first_line = pa.table({"value": pa.array(['{"n":-1}'], pa.json_())})
+    dv.write_table(hundred_lines / "t", first_line)
+    for unnamed in (write(), one_after_the_other):
+        with pytest.raises(Exception, match=r"AmbiguousWriteError: batch 0 writes more than once .*app_id="):
+            batches(spark, hundred_lines, unnamed)
+    # Which of the writes is in the table is not known.
+    with pytest.raises(Exception, match=r"AmbiguousWriteError: .*without an application id"):
+        batches(spark, hundred_lines, write("even", "odd"))
+    assert len(numbers_of(hundred_lines / "t")) == 1 + 25
+
+    dv.write_table(hundred_lines / "u", first_line)
+    even, odd = two_writers(hundred_lines / "u", "even", "odd")
+    batches(spark, hundred_lines, write_in_threads(even, odd))
+    forget_batch(hundred_lines, 1)
+    batches(spark, hundred_lines, write_in_threads(even, odd))
+    assert sorted(numbers_of(hundred_lines / "u")) == list(range(-1, 100))
+
+
+@pytest.mark.parametrize("is_repeating", [True, False])
+def test_after_a_write_that_failed_a_batch_may_repeat_it_and_nothing_else(
+    spark: SparkSession, hundred_lines: Path, monkeypatch: pytest.MonkeyPatch, is_repeating: bool
+):
+    even, odd = two_writers(hundred_lines / "t")
+    failures = iter([True])
+
+    def fail_once(*arguments):
+        if next(failures, False):
+            raise OSError("the store is gone")
+        return commit(*arguments)
+
+    def write(df: DataFrame, batch: int) -> None:
+        try:
+            even(of_rest(df, 0), batch)
+        except OSError:
+            if is_repeating:
+                even(of_rest(df, 0), batch)
+        odd(of_rest(df, 1), batch)
+
+    commit = writing.commit_written
+    monkeypatch.setattr(writing, "commit_written", fail_once)
+    if not is_repeating:
+        with pytest.raises(Exception, match=r"AmbiguousWriteError: batch 0 .*a write before this one failed"):
+            batches(spark, hundred_lines, write)
+        assert not (hundred_lines / "t" / "_delta_log").exists()
+    batches(spark, hundred_lines, write)
+    assert sorted(numbers_of(hundred_lines / "t")) == list(range(100))
+
+
+# With a new checkpoint.
+
+
+def test_an_application_id_with_a_new_checkpoint_is_an_error_and_no_batch_is_skipped(
+    spark: SparkSession, hundred_lines: Path
+):
+    def run(checkpoint: str, app_id: str | None) -> StreamingQuery:
+        writer = dvs.batch_writer(hundred_lines / "t", variant_columns=["value"], app_id=app_id)
+        return batches(spark, hundred_lines, writer, checkpoint)
+
+    query = run("c", "app")
+    txns = {app: txn.version for app, txn in dv.load_snapshot(hundred_lines / "t").txns.items()}
+    assert txns == {"app": 1, f"app#origin={query.id}": 1}
+    with pytest.raises(Exception, match=r"AmbiguousWriteError: .*another run of the application committed"):
+        run("new", "app")
+    assert sorted(numbers_of(hundred_lines / "t")) == list(range(100))
+    add_lines(hundred_lines / "lines", '{"n":100}')
+    run("c", "app")
+    forget_batch(hundred_lines, 2)
+    run("c", "app")
+    assert sorted(numbers_of(hundred_lines / "t")) == list(range(101))
+    run("new", "another app")
+    run("newer", None)
+    assert sorted(numbers_of(hundred_lines / "t")) == sorted([*range(101)] * 3)
+
+
+def test_an_application_id_of_another_writer_of_delta_is_an_error(spark: SparkSession, hundred_lines: Path):
+    table = pa.table({"value": pa.array(['{"n":-1}'], pa.json_())})
+    dv.write_table(hundred_lines / "t", table, txn=("app", 0))
+    writer = dvs.batch_writer(hundred_lines / "t", variant_columns=["value"], app_id="app")
+    with pytest.raises(Exception, match="AmbiguousWriteError"):
+        batches(spark, hundred_lines, writer)
+    assert numbers_of(hundred_lines / "t") == [-1]
+
+
+def test_two_streams_of_the_format_with_one_application_id_are_an_error(
+    source: SparkSession, hundred_lines: Path
+):
+    def run(checkpoint: str, app_id: str) -> None:
+        lines = source.readStream.text(str(hundred_lines / "lines"))
+        query = lines.writeStream.format("delta_variant").option("variant_columns", "value")
+        query = query.option("checkpointLocation", str(hundred_lines / checkpoint))
+        query = query.option("txn_app_id", app_id).trigger(availableNow=True)
+        finished(query.start(str(hundred_lines / "t")))
+
+    run("c", "app")
+    forget_batch(hundred_lines, 0)
+    run("c", "app")
+    with pytest.raises(Exception, match="AmbiguousWriteError"):
+        run("other", "app")
+    assert sorted(numbers_of(hundred_lines / "t")) == list(range(100))
+    assert data_files(hundred_lines / "t") == listed_files(hundred_lines / "t")
+    run("another", "another app")
+    assert sorted(numbers_of(hundred_lines / "t")) == sorted([*range(100)] * 2)
+
+
+def test_outside_a_query_a_batch_is_repeated_with_the_same_rows_only(spark: SparkSession, tmp_path: Path):
+    write = dvs.batch_writer(tmp_path / "t", app_id="app")
+    df = spark.range(3)
+    assert [write(df, 0).version, write(df, 1).version, write(df, 1).repeated] == [0, 1, True]
+    with pytest.raises(AmbiguousWriteError, match=r"batch 1 writes more than once .*app_id="):
+        write(spark.range(4), 1)
+    assert len(rows(tmp_path / "t", id="id")) == 6
+    with pytest.raises(UnsupportedFeatureError, match="foreachBatch"):
+        dvs.batch_writer(tmp_path / "t")(df, 2)
 
 
 # Out of a table.

@@ -1,0 +1,138 @@
+"""Identities of the writes within a micro-batch, by which a repeated batch skips the committed ones.
+
+Spark repeats a batch after a failure, with the same number and the same rows. A batch may write to one table
+more than once, so its number does not identify a write. Each write has an application id: the one that the
+caller gives, or the query's. Within one run of a batch, the writes of one application id to one table are
+numbered in the order of the calls. That order is the same in each run where one thread makes the calls.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from delta_variant.errors import AmbiguousWriteError
+from delta_variant.store import TableLocation, location_key
+
+__all__ = ["QUERY_ID", "BatchWrite", "MicroBatch", "has_written", "numbered"]
+
+QUERY_ID = "sql.streaming.queryId"
+EXECUTION_ID = "spark.sql.execution.root.id"
+STREAM_THREAD = "stream execution thread"
+
+REMEDY = "pass app_id= to batch_writer, a different one for each write"
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """One run of a micro-batch.
+
+    `query` is None where the thread does not know of a streaming query. `is_own_thread` tells the thread of
+    the query from those that a batch starts.
+    """
+
+    query: str | None
+    run: str
+    number: int
+    is_own_thread: bool
+
+    @classmethod
+    def of(cls, df: DataFrame, number: int) -> MicroBatch:
+        """Return the batch that this thread runs."""
+        session: Any = df.sparkSession
+        context = session.sparkContext
+        query = context.getLocalProperty(QUERY_ID)
+        # Each start of a query clones the session, and each batch is an execution.
+        execution = context.getLocalProperty(EXECUTION_ID) if query else None
+        run = execution or session._jsparkSession.sessionUUID()
+        thread = context._jvm.java.lang.Thread.currentThread().getName()
+        return cls(query, run, number, thread.startswith(STREAM_THREAD))
+
+
+@dataclass(frozen=True)
+class BatchWrite:
+    """A call of a writer in a batch: `writer` is the same object in each call of one writer."""
+
+    batch: MicroBatch
+    table: TableLocation
+    app_id: str
+    writer: object
+    df: DataFrame
+
+    @property
+    def key(self) -> tuple[str | None, str, str]:
+        return self.batch.query, location_key(self.table), self.app_id
+
+    def repeats(self, other: BatchWrite) -> bool:
+        """Return whether two calls of a batch write the same rows by the same writer."""
+        return self.writer is other.writer and self.df.sameSemantics(other.df)
+
+
+@dataclass
+class _Calls:
+    """The calls that a run of a batch has made with one application id for one table."""
+
+    last: BatchWrite
+    thread: int
+    done: int = 0
+    has_failed: bool = True
+
+    def next_number(self, write: BatchWrite) -> int:
+        """Return the number of a further call; raises AmbiguousWriteError where none is certain."""
+        subject = f"batch {write.batch.number} writes more than once to {write.key[1]} as {write.app_id!r}"
+        is_same = write.repeats(self.last)
+        if write.batch.query is None:
+            if is_same:
+                return 0
+            raise AmbiguousWriteError(
+                f"{subject}, and outside the thread of a streaming query the writes cannot be told apart; "
+                f"{REMEDY}"
+            )
+        if not write.batch.is_own_thread or self.thread != threading.get_ident():
+            raise AmbiguousWriteError(f"{subject}, from threads, whose order may change; {REMEDY}")
+        if self.has_failed and not is_same:
+            raise AmbiguousWriteError(
+                f"{subject}, and a write before this one failed, so the next run of the batch would number "
+                f"them otherwise; let the batch fail, or {REMEDY}"
+            )
+        return self.done
+
+
+_LOCK = threading.Lock()
+# The calls of the latest batch, by `BatchWrite.key`.
+_CALLS: dict[tuple[str | None, str, str], _Calls] = {}
+
+
+def has_written(write: BatchWrite) -> bool:
+    """Return whether the run of the batch has made a call with the application id for the table."""
+    with _LOCK:
+        calls = _CALLS.get(write.key)
+        return calls is not None and _is_same_run(calls.last.batch, write.batch)
+
+
+@contextmanager
+def numbered(write: BatchWrite) -> Iterator[int]:
+    """Yield the number of a write among those that the run of the batch makes as one application id.
+
+    A write that raises keeps its number for a call that repeats it. Raises AmbiguousWriteError where another
+    run of the batch may number the write otherwise.
+    """
+    with _LOCK:
+        calls = _CALLS.get(write.key)
+        if calls is None or not _is_same_run(calls.last.batch, write.batch):
+            calls = _CALLS[write.key] = _Calls(write, threading.get_ident())
+            number = 0
+        else:
+            number = calls.next_number(write)
+        calls.last, calls.has_failed = write, True
+    yield number
+    calls.done, calls.has_failed = number + 1, False
+
+
+def _is_same_run(batch: MicroBatch, other: MicroBatch) -> bool:
+    return (batch.run, batch.number) == (other.run, other.number)
