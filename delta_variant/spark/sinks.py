@@ -91,6 +91,8 @@ class Sink:
             # Data sources cannot ask for sorted rows.
             MAX_OPEN_PARTITIONS,
         )
+        # A location that cannot be opened is an error here, not in the tasks.
+        task.folders()
         before = None if snapshot is None else (snapshot.protocol, snapshot.metadata)
         return cls(write.request, task, before, write.overwrite)
 

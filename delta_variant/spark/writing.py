@@ -104,6 +104,10 @@ def write_table(
     )
     table_options = TableOptions(partition_by, schema_mode, configuration, name, description, mode, predicate)
     place, transaction = open_store(table, storage_options), application_transaction(txn)
+    rejected = None if rejects is None else fspath(rejects)
+    if rejected is not None:
+        # A location that cannot be opened is an error here, not in the tasks.
+        open_store(rejected, storage_options)
     job = Job.of(None if transaction is None else transaction.application)
     snapshot = existing(place, mode)
     if result := result_without_writing(snapshot, mode, transaction):
@@ -114,7 +118,6 @@ def write_table(
     if one_shredding:
         with own_errors():
             write = with_sampled_shredding(write, df)
-    rejected = None if rejects is None else fspath(rejects)
     task = FileTask(place.uri, storage_options, write.target, write.options, job, rejected, write.predicate)
     return commit_written(write, _run(task, df), job, task.folders())
 

@@ -1,0 +1,115 @@
+"""Locations in unsupported stores: an error on the driver, before a job starts or a folder is made.
+
+As a local path, such a location would be another folder on each executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_variant import spark as dvs
+from delta_variant.errors import StoreError, UnsupportedFeatureError
+from delta_variant.spark.sinks import query_of
+
+LOCATIONS = ("dbfs:/x/y", "hdfs:/x", "s3:/b/t", "gs:/b/t", "unknown:/x")
+JOB_GROUP = "a test of locations"
+
+
+def numbers(spark: SparkSession) -> DataFrame:
+    return spark.range(3).selectExpr("id", "concat('{\"n\":', id, '}') AS event")
+
+
+def rejecting(location: str) -> dict[str, Any]:
+    return {"variant_columns": ["event"], "on_invalid": "reject", "rejects": location}
+
+
+IN_PROCESS: dict[str, Callable[[SparkSession, str], object]] = {
+    "write_table": lambda spark, location: dvs.write_table(numbers(spark), location, mode="append"),
+    "rejects": lambda spark, location: dvs.write_table(numbers(spark), "table", **rejecting(location)),
+    "batch_writer": lambda spark, location: dvs.batch_writer(location, app_id="app")(numbers(spark), 0),
+    "read_table": lambda spark, location: dvs.read_table(spark, location).collect(),
+    "optimize": lambda spark, location: dvs.optimize(spark, location),
+    "audit_table": lambda spark, location: dvs.audit_table(spark, location),
+    "repair_table": lambda spark, location: dvs.repair_table(spark, location, dry_run=False),
+}
+BY_FORMAT: dict[str, Callable[[SparkSession, str], object]] = {
+    "save": lambda spark, location: (
+        numbers(spark).write.format("delta_variant").mode("append").save(location)
+    ),
+    "rejects": lambda spark, location: (
+        numbers(spark)
+        .write.format("delta_variant")
+        .mode("append")
+        .options(variant_columns="event", on_invalid="reject", rejects=location)
+        .save("table")
+    ),
+    "load": lambda spark, location: spark.read.format("delta_variant").load(location).collect(),
+    "stream from": lambda spark, location: spark.readStream.format("delta_variant").load(location),
+}
+
+
+@pytest.fixture
+def source(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    """Return the session with an empty working directory, and jobs in a group of their own."""
+    monkeypatch.chdir(tmp_path)
+    dvs.register(spark)
+    spark.sparkContext.setJobGroup(JOB_GROUP, JOB_GROUP)
+    return spark
+
+
+@pytest.fixture(autouse=True)
+def _without_job_group(spark: SparkSession):
+    yield
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
+def jobs(spark: SparkSession, group: str = JOB_GROUP) -> list[int]:
+    return list(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+
+
+@pytest.mark.parametrize("location", LOCATIONS)
+@pytest.mark.parametrize("operation", IN_PROCESS)
+def test_a_function_raises_before_a_job(source: SparkSession, tmp_path: Path, operation: str, location: str):
+    before = jobs(source)
+    scheme = location.split(":", 1)[0]
+    with pytest.raises(StoreError, match=scheme):
+        IN_PROCESS[operation](source, location)
+    assert jobs(source) == before
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("operation", BY_FORMAT)
+def test_the_format_raises_before_a_job(source: SparkSession, tmp_path: Path, operation: str):
+    before = jobs(source)
+    with pytest.raises(Exception, match=r"StoreError: .*dbfs"):
+        BY_FORMAT[operation](source, "dbfs:/x/y")
+    assert jobs(source) == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stream_into_the_format_raises_before_a_job(source: SparkSession, tmp_path: Path):
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "0.txt").write_text('{"n":1}\n', "utf-8")
+    lines = source.readStream.text(str(tmp_path / "lines"))
+    sink = lines.writeStream.format("delta_variant").option("checkpointLocation", str(tmp_path / "c"))
+    query = sink.trigger(availableNow=True).start("dbfs:/x/y")
+    with pytest.raises(Exception, match=r"StoreError: .*dbfs"):
+        query.awaitTermination()
+    assert jobs(source, str(query.runId)) == []
+    assert {path.name for path in tmp_path.iterdir()} == {"lines", "c"}
+
+
+@pytest.mark.parametrize("location", LOCATIONS)
+def test_a_checkpoint_that_cannot_be_reached_is_not_taken_for_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str
+):
+    monkeypatch.chdir(tmp_path)
+    Path(location).mkdir(parents=True)
+    (Path(location) / "metadata").write_text('{"id":"of another query"}', "utf-8")
+    with pytest.raises(UnsupportedFeatureError, match="txn_app_id"):
+        query_of(location)
