@@ -11,9 +11,9 @@ from pyspark.sql.utils import is_remote
 
 from delta_variant.errors import UnsupportedFeatureError
 
-from .tasks import MESSAGE, packed
+from .tasks import MESSAGE, NamedColumns, Task, packed
 
-__all__ = ["Jobs", "check_batch", "check_classic", "dealt_out"]
+__all__ = ["Jobs", "check_batch", "check_classic", "dealt_out", "map_by_task"]
 
 JOB_GROUP = "spark.jobGroup.id"
 LONGEST_WAIT = 10.0
@@ -42,6 +42,15 @@ def dealt_out(spark: SparkSession, values: Sequence[object]) -> DataFrame:
     rows = spark.createDataFrame([(packed(value),) for value in values], MESSAGE)
     # A single partition is dealt out evenly, many by chance.
     return rows.coalesce(1).repartition(max(len(values), 1))
+
+
+def map_by_task(df: DataFrame, task: Task) -> DataFrame:
+    """Return the messages of a task that runs on each partition of a DataFrame.
+
+    Spark's `mapInArrow` looks columns up by name, and parses a name with a dot or a backtick as a path.
+    """
+    plain = df.toDF(*(f"column{number}" for number in range(len(df.columns))))
+    return plain.mapInArrow(NamedColumns(task, tuple(df.columns)), MESSAGE)
 
 
 class Jobs:

@@ -14,7 +14,7 @@ from delta_variant.data_types import VARIANT, StructField, StructType, primitive
 from delta_variant.write import Preparation, with_one_shredding
 
 from .columns import quoted
-from .tasks import MESSAGE
+from .running import map_by_task
 
 __all__ = ["with_sampled_shredding"]
 
@@ -43,7 +43,7 @@ def _has_variant(field: StructField) -> bool:
 
 
 def _sample(df: DataFrame) -> list[pa.RecordBatch]:
-    parts = _limited(df).mapInArrow(FirstRows(PARTITION_BYTES), MESSAGE)
+    parts = map_by_task(_limited(df), FirstRows(PARTITION_BYTES))
     return [batch for row in _rows_of_some(parts) for batch in pa.ipc.open_stream(row[0])]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -24,6 +24,8 @@ __all__ = [
     "MAX_OPEN_PARTITIONS",
     "MESSAGE",
     "FileTask",
+    "NamedColumns",
+    "Task",
     "TaskTable",
     "Written",
     "attempt_of",
@@ -41,6 +43,21 @@ MAX_OPEN_PARTITIONS = 16
 """How many partitions of a table a task writes side by side where its rows are not sorted by them."""
 
 REJECTS_BYTES = 8 << 20
+
+
+Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """Runs a task on batches whose columns get the names that the task knows."""
+
+    task: Task
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what the task yields."""
+        return self.task(batch.rename_columns(list(self.names)) for batch in batches)
 
 
 @dataclass(frozen=True)

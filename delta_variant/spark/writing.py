@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeVar
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
@@ -34,13 +33,12 @@ from delta_variant.write import (
 from .attempts import Job, forget, remove_lost
 from .columns import from_spark, quoted
 from .failures import own_errors
-from .running import Jobs, check_batch, check_classic
+from .running import Jobs, check_batch, check_classic, map_by_task
 from .sampling import with_sampled_shredding
-from .tasks import MAX_OPEN_PARTITIONS, MESSAGE, FileTask, Written, messages
+from .tasks import MAX_OPEN_PARTITIONS, FileTask, Task, Written, messages
 
 __all__ = ["commit_won", "commit_written", "write_table", "written_by"]
 
-Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Result = TypeVar("Result", WriteResult, Optimization)
 
 
@@ -138,7 +136,7 @@ def written_by(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]) ->
     jobs = Jobs(df.sparkSession)
     try:
         with own_errors():
-            return messages(df.mapInArrow(task, MESSAGE).collect())
+            return messages(map_by_task(df, task).collect())
     except BaseException:
         jobs.wait()
         remove_lost(folders, job, (), of_all_runs=False)

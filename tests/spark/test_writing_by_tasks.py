@@ -107,6 +107,23 @@ def test_each_task_has_one_file_for_each_partition_of_the_table(spark: SparkSess
     assert found == sorted(({"id": n, "day": n % 3 if n % 3 < 2 else None} for n in range(90)), key=str)
 
 
+def test_names_of_columns_may_have_dots_and_backticks(spark: SparkSession, tmp_path: Path):
+    table = tmp_path / "t"
+    dvs.register(spark)
+    df = events(spark, 9).selectExpr("id AS `a.b`", "event AS `e``.v`", "id % 3 AS `p.q`")
+    mapped = {"delta.columnMapping.mode": "name"}
+    arguments = {"variant_columns": ["e`.v"], "partition_by": "p.q"}
+    assert dvs.write_table(df, table, configuration=mapped, **arguments).rows == 9
+    dvs.write_table(df, table, mode="append", one_shredding=False, **arguments)
+    dvs.optimize(spark, table, sort_by="`a.b`")
+    expected = sorted(({"id": n, "n": n, "part": n % 3} for n in [*range(9), *range(9)]), key=str)
+    assert rows(table, id="`a.b`", n="`e``.v`:n::int", part="`p.q`") == expected
+    df.write.format("delta_variant").mode("append").option("variant_columns", '["e`.v"]').save(str(table))
+    assert len(rows(table, id="`a.b`")) == 27
+    found = dvs.read_table(spark, table).orderBy("`a.b`").select("`a.b`", "`p.q`").collect()
+    assert [tuple(row) for row in found[:4]] == [(0, 0), (0, 0), (0, 0), (1, 1)]
+
+
 def test_an_append_fits_the_table_or_is_refused(spark: SparkSession, tmp_path: Path):
     dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
     with pytest.raises(TableExistsError, match="mode='append'"):
