@@ -30,20 +30,24 @@ COMMENT = "comment"
 STRING = PrimitiveType("string")
 
 
-def from_spark(spark_schema: SparkStruct, variant_columns: Collection[str] = ()) -> StructType:
+def from_spark(
+    spark_schema: SparkStruct, variant_columns: Collection[str] = (), *, case_sensitive: bool = False
+) -> StructType:
     """Return the Delta schema of a DataFrame, with a Variant for each column of `variant_columns`.
 
+    The case of `variant_columns` counts only with `case_sensitive`, as in a session of Spark.
     All is nullable, as in the tables that Delta's own writer creates: Spark says of most data by chance that
     it is not null. Of the fields' metadata only comments are kept. Raises SchemaError for types that Delta
     does not have, and for columns that cannot become Variants.
     """
     columns = schema.parse(spark_schema.json())
-    if missing := set(variant_columns) - {field.name for field in columns.fields}:
-        raise SchemaError(f"variant_columns names {', '.join(sorted(missing))}, which the data does not have")
+    key = str if case_sensitive else str.lower
+    chosen = {key(name): name for name in variant_columns}
+    if missing := chosen.keys() - {key(field.name) for field in columns.fields}:
+        names = ", ".join(sorted(chosen[each] for each in missing))
+        raise SchemaError(f"variant_columns names {names}, which the data does not have")
     fields = (_plain_field(field) for field in columns.fields)
-    return StructType(
-        tuple(_as_variant(field) if field.name in variant_columns else field for field in fields)
-    )
+    return StructType(tuple(_as_variant(field) if key(field.name) in chosen else field for field in fields))
 
 
 def to_spark(columns: StructType) -> SparkStruct:

@@ -111,7 +111,8 @@ def write_table(
     if result := result_without_writing(snapshot, mode, transaction):
         forget(place, job)
         return result
-    columns = from_spark(df.schema, variant_columns)
+    case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
+    columns = from_spark(df.schema, variant_columns, case_sensitive=case_sensitive)
     write = prepare(place, snapshot, columns, options, table_options, transaction)
     if one_shredding:
         with own_errors():

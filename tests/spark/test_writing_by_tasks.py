@@ -124,6 +124,25 @@ def test_names_of_columns_may_have_dots_and_backticks(spark: SparkSession, tmp_p
     assert [tuple(row) for row in found[:4]] == [(0, 0), (0, 0), (0, 0), (1, 1)]
 
 
+def test_variant_columns_are_found_as_spark_finds_columns(spark: SparkSession, tmp_path: Path):
+    dvs.register(spark)
+    df = events(spark, 3).withColumnRenamed("event", "Event")
+    dvs.write_table(df, tmp_path / "t", variant_columns=["EVENT"])
+    assert rows(tmp_path / "t", n="Event:n::int") == [{"n": 0}, {"n": 1}, {"n": 2}]
+    append = df.write.format("delta_variant").mode("append").option("variant_columns", "event")
+    append.save(str(tmp_path / "t"))
+    assert len(rows(tmp_path / "t", n="Event:n::int")) == 6
+    with pytest.raises(SchemaError, match="variant_columns names missing"):
+        dvs.write_table(df, tmp_path / "u", variant_columns=["missing"])
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(SchemaError, match="variant_columns names event"):
+            dvs.write_table(df, tmp_path / "u", variant_columns=["event"])
+        assert dvs.write_table(df, tmp_path / "u", variant_columns=["Event"]).rows == 3
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
 def test_an_append_fits_the_table_or_is_refused(spark: SparkSession, tmp_path: Path):
     dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
     with pytest.raises(TableExistsError, match="mode='append'"):
