@@ -37,26 +37,25 @@ IN_PROCESS: dict[str, Callable[[SparkSession, str], object]] = {
     "audit_table": lambda spark, location: dvs.audit_table(spark, location),
     "repair_table": lambda spark, location: dvs.repair_table(spark, location, dry_run=False),
 }
-BY_FORMAT: dict[str, Callable[[SparkSession, str], object]] = {
-    "save": lambda spark, location: (
+BY_FORMAT: dict[str, Callable[[SparkSession, str, Path], object]] = {
+    "save": lambda spark, location, _: (
         numbers(spark).write.format("delta_variant").mode("append").save(location)
     ),
-    "rejects": lambda spark, location: (
+    "rejects": lambda spark, location, folder: (
         numbers(spark)
         .write.format("delta_variant")
         .mode("append")
         .options(variant_columns="event", on_invalid="reject", rejects=location)
-        .save("table")
+        .save(str(folder / "table"))
     ),
-    "load": lambda spark, location: spark.read.format("delta_variant").load(location).collect(),
-    "stream from": lambda spark, location: spark.readStream.format("delta_variant").load(location),
+    "load": lambda spark, location, _: spark.read.format("delta_variant").load(location).collect(),
+    "stream from": lambda spark, location, _: spark.readStream.format("delta_variant").load(location),
 }
 
 
 @pytest.fixture
-def source(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
-    """Return the session with an empty working directory, and jobs in a group of their own."""
-    monkeypatch.chdir(tmp_path)
+def source(spark: SparkSession) -> SparkSession:
+    """Return the session with jobs in a group of their own."""
     dvs.register(spark)
     spark.sparkContext.setJobGroup(JOB_GROUP, JOB_GROUP)
     return spark
@@ -74,7 +73,10 @@ def jobs(spark: SparkSession, group: str = JOB_GROUP) -> list[int]:
 
 @pytest.mark.parametrize("location", LOCATIONS)
 @pytest.mark.parametrize("operation", IN_PROCESS)
-def test_a_function_raises_before_a_job(source: SparkSession, tmp_path: Path, operation: str, location: str):
+def test_a_function_raises_before_a_job(
+    source: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, location: str
+):
+    monkeypatch.chdir(tmp_path)
     before = jobs(source)
     scheme = location.split(":", 1)[0]
     with pytest.raises(StoreError, match=scheme):
@@ -87,9 +89,11 @@ def test_a_function_raises_before_a_job(source: SparkSession, tmp_path: Path, op
 def test_the_format_raises_before_a_job(source: SparkSession, tmp_path: Path, operation: str):
     before = jobs(source)
     with pytest.raises(Exception, match=r"StoreError: .*dbfs"):
-        BY_FORMAT[operation](source, "dbfs:/x/y")
+        BY_FORMAT[operation](source, "dbfs:/x/y", tmp_path)
     assert jobs(source) == before
     assert list(tmp_path.iterdir()) == []
+    # The processes of data sources keep the working directory in which Spark was started.
+    assert not Path("dbfs:").exists()
 
 
 def test_a_stream_into_the_format_raises_before_a_job(source: SparkSession, tmp_path: Path):
@@ -102,6 +106,7 @@ def test_a_stream_into_the_format_raises_before_a_job(source: SparkSession, tmp_
         query.awaitTermination()
     assert jobs(source, str(query.runId)) == []
     assert {path.name for path in tmp_path.iterdir()} == {"lines", "c"}
+    assert not Path("dbfs:").exists()
 
 
 @pytest.mark.parametrize("location", LOCATIONS)
