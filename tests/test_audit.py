@@ -114,6 +114,24 @@ def test_bounds_of_long_texts_hold_at_any_length(tmp_path, least, greatest, rule
     assert bool(dv.repair_table(table.path).files) == bool(rules)
 
 
+@pytest.mark.parametrize("widened", [False, True])
+def test_bounds_in_the_digits_of_a_float_are_those_of_the_data(tmp_path, widened):
+    """Spark writes 3.14 for the float 3.14, which as a double is 3.140000104904175."""
+    path = tmp_path / "t"
+    data = pa.table({"f": pa.array([0.234, 3.14], pa.float32())})
+    dv.write_table(path, data, configuration={"delta.enableTypeWidening": "true"})
+    Table(path).edit_stats(lambda each: each.update(minValues={"f": 0.234}, maxValues={"f": 3.14}))
+    if widened:
+        dv.change_type(path, "f", "double")
+    assert dv.audit_table(path, data=True).findings == ()
+    assert dv.repair_table(path).files == ()
+    Table(path).edit_stats(lambda each: each.update(maxValues={"f": 3.1399998}))
+    (finding,) = dv.audit_table(path, data=True).findings
+    assert (finding.rule, finding.column) == ("AU7", "f")
+    (file,) = dv.repair_table(path).files
+    assert file.reasons == ("maxValues of f is Decimal('3.1399998'), and not 3.140000104904175",)
+
+
 def test_findings_say_where(tmp_path):
     table = Table.write(tmp_path / "table")
     table.shift_bounds("$['a']", {"type": "bigint", "value": 2}, {"type": "bigint", "value": 3})
