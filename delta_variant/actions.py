@@ -16,6 +16,7 @@ import msgspec
 from .errors import MalformedLogError
 
 __all__ = [
+    "LOCAL_URI",
     "Action",
     "AddCDCFile",
     "AddFile",
@@ -38,6 +39,7 @@ __all__ = [
     "encode_path",
     "file_key",
     "is_absolute",
+    "path_key",
     "reconciliation_key",
 ]
 
@@ -304,6 +306,8 @@ def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, str | None]:
     }
 
 
+LOCAL_URI = re.compile(r"^(?i:file):(?://(?i:localhost)?)?/")
+"""How the URI of a local file begins, in the syntax of Python and of Arrow."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
@@ -338,10 +342,18 @@ def decode_path(path: str) -> str:
     return decoded
 
 
+def path_key(path: str) -> str:
+    """Return the one spelling of a decoded path: `file:/a` and `file:///a` are the local file `/a`.
+
+    delta-spark qualifies paths before it compares them, and its older versions wrote some without a scheme.
+    """
+    return LOCAL_URI.sub("/", path, count=1)
+
+
 def file_key(action: AddFile | RemoveFile) -> tuple[str, str | None]:
-    """Return the decoded path and the `dvId`: what identifies a logical file (PROTOCOL.md, "Add File")."""
+    """Return the key of the path and the `dvId`: what identifies a logical file (PROTOCOL.md, "Add File")."""
     vector = action.deletion_vector
-    return decode_path(action.path), None if vector is None else vector.unique_id
+    return path_key(decode_path(action.path)), None if vector is None else vector.unique_id
 
 
 def reconciliation_key(action: Action) -> tuple[Any, ...] | None:

@@ -33,6 +33,8 @@ from .actions import (
     decode_path,
     encode_parameters,
     encode_path,
+    file_key,
+    path_key,
 )
 from .errors import (
     CommitConflictError,
@@ -191,7 +193,7 @@ def replace_files(
         tuple(msgspec.structs.replace(add, data_change=data_change) for add in adds),
         provenance,
     )
-    paths = {str(path) for files in (reads.files, removed) for path in files["path"].to_pylist()}
+    paths = {path_key(str(path)) for files in (reads.files, removed) for path in files["path"].to_pylist()}
     isolation = properties.get(draft.metadata.configuration, properties.ISOLATION_LEVEL)
     tolerates_appends = isolation == "WriteSerializable" and new_metadata is None and not reads.with_appends
     names = {each.domain for each in domains}
@@ -228,7 +230,7 @@ def recommit_files(
     )
     unchanged = tuple(msgspec.structs.replace(add, data_change=False) for add in adds)
     draft = _Draft(snapshot.protocol, snapshot.metadata, (), unchanged, provenance)
-    paths = {decode_path(add.path) for add in adds}
+    paths = {file_key(add)[0] for add in adds}
 
     def obstacle(actions: Sequence[Action]) -> str | None:
         return _obstacle_to_append(actions, None) or _change_of_files(actions, paths)
@@ -494,7 +496,7 @@ def _obstacle_to_append(actions: Sequence[Action], txn: Txn | None) -> str | Non
 
 
 def _removal(actions: Sequence[Action], paths: Set[str]) -> str | None:
-    removed = (decode_path(action.path) for action in actions if isinstance(action, RemoveFile))
+    removed = (file_key(action)[0] for action in actions if isinstance(action, RemoveFile))
     gone = next((path for path in removed if path in paths), None)
     return None if gone is None else f"removed {gone}, which this operation read"
 
@@ -506,7 +508,7 @@ def _domain(actions: Sequence[Action], names: Set[str]) -> str | None:
 
 def _change_of_files(actions: Sequence[Action], paths: Set[str]) -> str | None:
     for action in actions:
-        if isinstance(action, AddFile | RemoveFile) and decode_path(action.path) in paths:
+        if isinstance(action, AddFile | RemoveFile) and file_key(action)[0] in paths:
             verb = "removed" if isinstance(action, RemoveFile) else "committed"
             return f"{verb} {decode_path(action.path)}"
     return None

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from . import schema as schemas
 from .actions import (
+    LOCAL_URI,
     Action,
     AddFile,
     CommitInfo,
@@ -370,7 +371,7 @@ def _without(batches: Iterable[pa.RecordBatch], keys: set[FileKey]) -> list[pa.R
 
     def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
         vectors = batch["deletion_vector"]
-        gone = pc.and_(pc.is_in(batch["path"], value_set=paths), pc.is_null(vectors))
+        gone = pc.and_(pc.is_in(_path_keys(batch), value_set=paths), pc.is_null(vectors))
         if len(texts) and vectors.null_count < len(vectors):
             gone = pc.or_(gone, pc.is_in(_key_texts(batch), value_set=texts))
         return batch.filter(pc.invert(gone)) if pc.any(gone).as_py() else batch
@@ -383,6 +384,15 @@ def _key_text(path: str, unique_id: str | None) -> str:
     return f"{path}\0{unique_id or ''}"
 
 
+def _path_keys(files: pa.RecordBatch) -> pa.Array[Any]:
+    """Return `path_key` of each path."""
+    paths: pa.Array[Any] = files["path"]
+    if not pc.any(pc.starts_with(paths, "file:", ignore_case=True)).as_py():
+        return paths
+    keys: pa.Array[Any] = pc.replace_substring_regex(paths, LOCAL_URI.pattern, "/")
+    return keys
+
+
 def _key_texts(files: pa.RecordBatch) -> pa.Array[Any]:
     vectors = files["deletion_vector"]
     offset = pc.struct_field(vectors, "offset")
@@ -392,7 +402,7 @@ def _key_texts(files: pa.RecordBatch) -> pa.Array[Any]:
         pc.coalesce(pc.binary_join_element_wise("@", pc.cast(offset, pa.string()), ""), ""),
         "",
     )
-    texts: pa.Array[Any] = pc.binary_join_element_wise(files["path"], pc.coalesce(unique_id, ""), "\0")
+    texts: pa.Array[Any] = pc.binary_join_element_wise(_path_keys(files), pc.coalesce(unique_id, ""), "\0")
     return texts
 
 

@@ -90,6 +90,17 @@ class TestLogicalFiles:
     def test_paths_are_compared_decoded(self, from_checkpoint):
         assert keys(self.state(from_checkpoint, [add("a%20b")], [remove("a b")])) == []
 
+    @pytest.mark.parametrize("vector", [None, VECTOR])
+    def test_a_local_file_is_one_whatever_its_spelling(self, from_checkpoint, vector):
+        """delta-spark qualifies `/a` before it compares paths: its golden tables canonicalized-paths-*."""
+        spellings = ["/a%20b", "file:/a%20b", "file:///a%20b", "FILE://localhost/a%20b"]
+        for added in spellings:
+            for removed in spellings:
+                actions = [add(added, vector)], [remove(removed, vector)]
+                assert keys(self.state(from_checkpoint, *actions)) == []
+        state = self.state(from_checkpoint, [add("file:///a", vector)], [remove("file://b/a", vector)])
+        assert keys(state) == [("file:///a", vector is not None)]
+
 
 def test_the_last_txn_and_domain_win_and_a_removed_domain_is_gone():
     state = replay(

@@ -18,7 +18,7 @@ from delta_variant.actions import (
     Metadata,
     Protocol,
     RemoveFile,
-    decode_path,
+    file_key,
 )
 from delta_variant.arguments import whole_number
 from delta_variant.data_file import Rows
@@ -224,8 +224,8 @@ class _Feed:
         if told := [action for action in actions if isinstance(action, AddCDCFile)]:
             yield from (_Change(_file(each, each.partition_values), None) for each in told)
             return
-        added = {decode_path(a.path): a for a in actions if isinstance(a, AddFile) and a.data_change}
-        removed = {decode_path(a.path): a for a in actions if isinstance(a, RemoveFile) and a.data_change}
+        added = {file_key(a)[0]: a for a in actions if isinstance(a, AddFile) and a.data_change}
+        removed = {file_key(a)[0]: a for a in actions if isinstance(a, RemoveFile) and a.data_change}
         for path, remove in removed.items():
             if remove.partition_values is None and self.whole.metadata.partition_columns != _NAMES:
                 raise MalformedLogError(
