@@ -19,10 +19,15 @@ __all__ = [
     "decimal_of",
     "describe",
     "fields_of",
+    "is_geospatial",
+    "primitive_kinds_of",
     "primitives_of",
 ]
 
 DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)", re.ASCII)
+
+
+GEOSPATIAL = re.compile(r"(?:geometry|geography)(?:\([\w:,\s-]*\))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,11 @@ def decimal_of(data_type: DataType) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
+def is_geospatial(data_type: DataType) -> bool:
+    """Tell whether a type is `geometry(crs)` or `geography(crs, algorithm)`, whose values are WKB."""
+    return isinstance(data_type, PrimitiveType) and GEOSPATIAL.fullmatch(data_type.name) is not None
+
+
 def fields_of(
     data_type: DataType, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], StructField]]:
@@ -96,6 +106,11 @@ def primitives_of(data_type: DataType) -> frozenset[str]:
     if isinstance(data_type, PrimitiveType):
         return frozenset({data_type.name})
     return frozenset().union(*(primitives_of(child) for _, child, _ in _children(data_type)))
+
+
+def primitive_kinds_of(data_type: DataType) -> frozenset[str]:
+    """Return the names of the primitive types at any depth, without parameters: `decimal`, `geometry`."""
+    return frozenset(name.partition("(")[0] for name in primitives_of(data_type))
 
 
 def describe(data_type: DataType) -> str:

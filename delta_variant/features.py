@@ -12,7 +12,7 @@ from typing import Any
 
 from . import properties
 from .actions import Protocol
-from .data_types import VARIANT, StructType, fields_of, primitives_of
+from .data_types import VARIANT, StructType, fields_of, primitive_kinds_of
 from .errors import ProtocolError, UnsupportedFeatureError
 from .properties import TableProperty
 
@@ -79,7 +79,7 @@ class TableFeature:
     """A table feature, and how far this library honours it.
 
     `enabled_by` is the property that needs the feature when its value is not the default, `properties_from`
-    what the names of properties that need it begin with; `needed_by` a primitive type that needs it.
+    what the names of properties that need it begin with; `needed_by` the primitive types that need it.
     `append_obstacles` yields what stands in the way of an append, in a table that can have the feature and
     yet be appended to. `keeps_rows` says that no row may go or change where `enabled_by` is true.
     """
@@ -92,19 +92,23 @@ class TableFeature:
     requires: tuple[str, ...] = ()
     enabled_by: TableProperty[Any] | None = None
     properties_from: str | None = None
-    needed_by: str | None = None
+    needed_by: tuple[str, ...] = ()
     can_read: bool = True
     can_append: bool = True
     append_obstacles: Obstacles = _no_obstacle
     keeps_rows: bool = False
 
 
-VARIANT_TYPE = TableFeature("variantType", is_reader_writer=True, needed_by="variant")
+VARIANT_TYPE = TableFeature("variantType", is_reader_writer=True, needed_by=("variant",))
 VARIANT_SHREDDING = TableFeature(
     "variantShredding",
     is_reader_writer=True,
     requires=("variantType",),
     enabled_by=properties.ENABLE_VARIANT_SHREDDING,
+)
+# PROTOCOL.md does not have it yet; Delta's kernels store the values as WKB, as Parquet has them.
+GEOSPATIAL = TableFeature(
+    "geospatial", is_reader_writer=True, needed_by=("geometry", "geography"), can_append=False
 )
 
 _ROWS = (
@@ -135,7 +139,7 @@ _ROWS = (
     TableFeature("variantType-preview", is_reader_writer=True, preview_of="variantType"),
     VARIANT_SHREDDING,
     TableFeature("variantShredding-preview", is_reader_writer=True, preview_of="variantShredding"),
-    TableFeature("timestampNtz", is_reader_writer=True, needed_by="timestamp_ntz"),
+    TableFeature("timestampNtz", is_reader_writer=True, needed_by=("timestamp_ntz",)),
     TableFeature("deletionVectors", is_reader_writer=True, enabled_by=properties.ENABLE_DELETION_VECTORS),
     TableFeature("v2Checkpoint", is_reader_writer=True, enabled_by=properties.CHECKPOINT_POLICY),
     TableFeature("vacuumProtocolCheck", is_reader_writer=True),
@@ -166,6 +170,8 @@ _ROWS = (
     TableFeature("icebergWriterCompatV1", can_append=False),
     TableFeature("icebergWriterCompatV3", can_append=False),
     TableFeature("materializePartitionColumns", can_append=False),
+    GEOSPATIAL,
+    TableFeature("geospatial-dev", is_reader_writer=True, preview_of="geospatial", can_append=False),
     TableFeature("catalogManaged", is_reader_writer=True, can_read=False, can_append=False),
     TableFeature(
         "catalogOwned-preview",
@@ -207,7 +213,7 @@ def check_may_read(protocol: Protocol, schema: StructType, where: str) -> None:
     """Raise unless this library reads the table at `where` rightly.
 
     `UnsupportedFeatureError` names each reader feature that it does not know; `ProtocolError` says where the
-    protocol contradicts itself (T5) or has no feature for a Variant column (T4).
+    protocol contradicts itself (T5) or has no feature for a Variant (T4) or geospatial column.
     """
     if protocol.min_reader_version > READER_FEATURES_VERSION:
         raise UnsupportedFeatureError(
@@ -219,7 +225,8 @@ def check_may_read(protocol: Protocol, schema: StructType, where: str) -> None:
             f"{where} uses table features that this version cannot read: {', '.join(unknown)}"
         )
     _check_lists(protocol, where)
-    _check_type_feature(VARIANT_TYPE, protocol, schema, where)
+    for feature in (VARIANT_TYPE, GEOSPATIAL):
+        _check_type_feature(feature, protocol, schema, where)
 
 
 def check_may_append(
@@ -312,7 +319,7 @@ def with_needed_features(
     What is there stays: a preview name counts as the feature (T3), and legacy versions become the features
     that they stand for (T2).
     """
-    present, types = supported(protocol), primitives_of(schema)
+    present, types = supported(protocol), primitive_kinds_of(schema)
     needed = [row.name for row in _ROWS if _is_needed(row, types, configuration)]
     return with_features(protocol, [name for name in needed if not _has(present, name)])
 
@@ -362,7 +369,7 @@ def _in_order(listed: tuple[str, ...] | None, features: frozenset[str]) -> tuple
 def _is_needed(feature: TableFeature, types: frozenset[str], configuration: Mapping[str, str]) -> bool:
     beginning = feature.properties_from
     is_named = beginning is not None and any(name.lower().startswith(beginning) for name in configuration)
-    return is_named or feature.needed_by in types or _is_enabled(feature, configuration)
+    return is_named or not types.isdisjoint(feature.needed_by) or _is_enabled(feature, configuration)
 
 
 def _is_enabled(feature: TableFeature, configuration: Mapping[str, str]) -> bool:
@@ -434,9 +441,10 @@ def _check_one_sided(protocol: Protocol, where: str) -> None:
 
 
 def _check_type_feature(feature: TableFeature, protocol: Protocol, schema: StructType, where: str) -> None:
-    if feature.needed_by in primitives_of(schema) and not supports(protocol, feature.name):
+    needing = sorted(primitive_kinds_of(schema).intersection(feature.needed_by))
+    if needing and not supports(protocol, feature.name):
         raise ProtocolError(
-            f"{where} has columns of the type {feature.needed_by}, "
+            f"{where} has columns of the type {', '.join(needing)}, "
             f"but its protocol lacks the feature {feature.name}"
         )
 

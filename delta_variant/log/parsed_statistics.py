@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from .. import shredding, stats, variant
-from ..data_types import DataType, PrimitiveType
+from ..data_types import DataType, PrimitiveType, is_geospatial
 from ..errors import (
     InvalidStatisticsError,
     MalformedLogError,
@@ -43,7 +43,7 @@ def statistics_type(columns: Iterable[tuple[PathOfNames, DataType]]) -> pa.Struc
     bounds: dict[str, Any] = {}
     for path, data_type in columns:
         _put(counts, path, pa.int64())
-        if isinstance(data_type, PrimitiveType) and data_type.name not in _UNBOUNDED:
+        if _has_bounds(data_type):
             _put(bounds, path, to_arrow_type(data_type))
     parts: dict[str, Any] = {
         "numRecords": pa.int64(),
@@ -53,6 +53,11 @@ def statistics_type(columns: Iterable[tuple[PathOfNames, DataType]]) -> pa.Struc
         "tightBounds": pa.bool_(),
     }
     return _struct({name: part for name, part in parts.items() if part != {}})
+
+
+def _has_bounds(data_type: DataType) -> bool:
+    is_ordered = isinstance(data_type, PrimitiveType) and data_type.name not in _UNBOUNDED
+    return is_ordered and not is_geospatial(data_type)
 
 
 def from_text(texts: pa.Array[Any], statistics: pa.StructType) -> Any:

@@ -23,6 +23,7 @@ from ..data_types import (
     StructField,
     StructType,
     decimal_of,
+    is_geospatial,
 )
 from ..errors import SchemaError
 from .column_mapping import COLUMN_ID
@@ -141,6 +142,8 @@ def to_arrow_type(data_type: DataType, *, field_ids: bool = False) -> pa.DataTyp
         key: Any = _part("key", data_type.key_type, False, field_ids)
         value: Any = _part("value", data_type.value_type, data_type.value_contains_null, field_ids)
         return pa.map_(key, value)
+    if is_geospatial(data_type):
+        return pa.binary()
     decimal = decimal_of(data_type)
     return pa.decimal128(*decimal) if decimal else TO_ARROW[data_type.name]
 

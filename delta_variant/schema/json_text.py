@@ -7,7 +7,16 @@ import re
 from typing import Any
 
 from ..arguments import is_unicode
-from ..data_types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, decimal_of
+from ..data_types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    decimal_of,
+    is_geospatial,
+)
 from ..errors import SchemaError
 
 __all__ = ["parse", "to_json"]
@@ -83,7 +92,7 @@ def _type(document: Any, path: tuple[str, ...]) -> DataType:
 
 
 def _primitive(name: str, path: tuple[str, ...]) -> PrimitiveType:
-    if name in PRIMITIVES:
+    if name in PRIMITIVES or is_geospatial(PrimitiveType(name)):
         return PrimitiveType(name)
     data_type = PrimitiveType("decimal(10,0)" if name == "decimal" else name)
     decimal = decimal_of(data_type)

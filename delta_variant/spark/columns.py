@@ -21,6 +21,8 @@ from delta_variant.data_types import (
     PrimitiveType,
     StructField,
     StructType,
+    is_geospatial,
+    primitives_of,
 )
 from delta_variant.errors import SchemaError
 
@@ -28,6 +30,7 @@ __all__ = ["for_spark", "from_spark", "quoted", "to_spark"]
 
 COMMENT = "comment"
 STRING = PrimitiveType("string")
+BINARY = PrimitiveType("binary")
 
 
 def from_spark(
@@ -41,6 +44,7 @@ def from_spark(
     does not have, and for columns that cannot become Variants.
     """
     columns = schema.parse(spark_schema.json())
+    _check_writable(columns)
     key = str if case_sensitive else str.lower
     chosen = {key(name): name for name in variant_columns}
     if missing := chosen.keys() - {key(field.name) for field in columns.fields}:
@@ -51,7 +55,7 @@ def from_spark(
 
 
 def to_spark(columns: StructType) -> SparkStruct:
-    """Return the schema of a DataFrame that has the columns."""
+    """Return the schema of a DataFrame that has the columns; geospatial ones are WKB in a binary column."""
     plain = StructType(tuple(_plain_field(field) for field in columns.fields))
     return SparkStruct.fromJson(json.loads(schema.to_json(plain)))
 
@@ -106,6 +110,15 @@ def _as_variant(field: StructField) -> StructField:
     return replace(field, type=VARIANT)
 
 
+def _check_writable(columns: StructType) -> None:
+    for field in columns.fields:
+        if any(is_geospatial(PrimitiveType(name)) for name in primitives_of(field.type)):
+            raise SchemaError(
+                f"cannot write the column {field.name} because it is {schema.describe(field.type)}: "
+                "this version does not write geospatial types"
+            )
+
+
 def _plain_field(field: StructField) -> StructField:
     comment = {COMMENT: field.metadata[COMMENT]} if COMMENT in field.metadata else {}
     return StructField(field.name, _plain(field.type), True, comment)
@@ -118,4 +131,4 @@ def _plain(data_type: DataType) -> DataType:
         return ArrayType(_plain(data_type.element_type))
     if isinstance(data_type, MapType):
         return MapType(_plain(data_type.key_type), _plain(data_type.value_type))
-    return data_type
+    return BINARY if is_geospatial(data_type) else data_type
