@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -422,3 +423,142 @@ def test_predicates_find_what_a_look_at_all_rows_finds(data: st.DataObject, new_
         found = dv.read_table(folder, where=condition).read_all()["x"]
         judged = dv.read_table(folder, columns={"x": "x", "fits": condition}).read_all()
         assert found.to_pylist() == judged.filter(judged["fits"])["x"].to_pylist()
+
+
+# Every change of PROTOCOL.md, "Type Widening"; decimals with no more and with more digits than they need.
+INTEGERS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "byte": (pa.int8(), [-128, 127, 0, None]),
+    "short": (pa.int16(), [-32768, 32767, 0, None]),
+    "integer": (pa.int32(), [-(2**31), 2**31 - 1, 7, None]),
+    "long": (pa.int64(), [-(2**63), 2**63 - 1, 7, None]),
+}
+NARROW: dict[str, tuple[pa.DataType, list[Any]]] = {
+    **INTEGERS,
+    "float": (pa.float32(), [FLOAT, -2.25, float(np.float32(3.14)), None]),
+    "date": (pa.date32(), [date(1960, 5, 5), date(2024, 2, 29), date(1, 1, 2), None]),
+    "decimal(6,2)": (pa.decimal128(6, 2), [Decimal("-9999.99"), Decimal("1.25"), Decimal("0.00"), None]),
+}
+SMALL = ("byte", "short", "integer")
+EVERY_CHANGE = [
+    *((before, after) for index, before in enumerate(INTEGERS) for after in list(INTEGERS)[index + 1 :]),
+    *((before, "double") for before in (*SMALL, "float")),
+    ("date", "timestamp_ntz"),
+    *((before, f"decimal({digits})") for before in SMALL for digits in ("10,0", "11,1", "12,2", "38,28")),
+    *(("long", f"decimal({digits})") for digits in ("20,0", "21,1", "38,18")),
+    *(("decimal(6,2)", f"decimal({digits})") for digits in ("7,2", "7,3", "10,4", "38,34")),
+]
+
+
+def in_wide_type(value: Any, after: str) -> Any:
+    """Return a value as one of a wider type."""
+    if after == "timestamp_ntz":
+        return datetime(value.year, value.month, value.day)
+    return float(value) if after == "double" else Decimal(value) if "decimal" in after else value
+
+
+def as_sql(value: Any, after: str) -> str:
+    """Return a value of a wider type as SQL text."""
+    if after == "timestamp_ntz":
+        return f"timestamp_ntz '{value.isoformat(sep=' ')}'"
+    name = {"short": "smallint", "integer": "int", "long": "bigint"}.get(after, after)
+    return f"cast('{value:f}' as {name})" if "decimal" in after else f"cast('{value}' as {name})"
+
+
+def write_narrow_table(path: Path, before: str, after: str, *, plain: bool) -> list[Any]:
+    """Write a table with a file by pyarrow and statistics of the type before; return values of the one after.
+
+    In `plain` files bytes and shorts are INT32 without an annotation, and decimals integers.
+    """
+    arrow_type, values = NARROW[before]
+    stored = pa.int32() if plain and before in SMALL else arrow_type
+    columns = {
+        "id": pa.array(range(4), pa.int64()),
+        "x": pa.array(values, stored),
+        "s": pa.array([{"x": each} for each in values], pa.struct([("x", stored)])),
+        "l": pa.array([[each] for each in values], pa.list_(stored)),
+        "m": pa.array([[(values[0], each)] for each in values], pa.map_(stored, stored)),
+    }
+    (path / "_delta_log").mkdir(parents=True)
+    file = path / "narrow.parquet"
+    pq.write_table(
+        pa.table(columns), file, store_schema=False, store_decimal_as_integer=plain, write_page_index=plain
+    )
+    names = ["typeWidening", "timestampNtz"]
+    versions = {"minReaderVersion": 3, "minWriterVersion": 7}
+    metadata = {
+        "id": "narrow",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": wide_fields(before, after)}),
+        "partitionColumns": [],
+        "configuration": WIDENING,
+    }
+    add = {"path": file.name, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1}
+    actions = [
+        {"protocol": {**versions, "readerFeatures": names, "writerFeatures": names}},
+        {"metaData": metadata},
+        {"add": {**add, "dataChange": True, "stats": json.dumps(narrow_stats(before))}},
+    ]
+    log = path / "_delta_log" / f"{0:020d}.json"
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+    return [None if each is None else in_wide_type(each, after) for each in values]
+
+
+def narrow_stats(before: str) -> dict[str, Any]:
+    """Return the statistics of a narrow file, the digits of floats as Spark prints them."""
+    known = [each for each in NARROW[before][1] if each is not None]
+    as_json = {"date": date.isoformat, "float": lambda each: float(str(np.float32(each)))}
+    low, high = (as_json.get(before, float if "decimal" in before else int)(f(known)) for f in (min, max))
+    return {
+        "numRecords": 4,
+        "minValues": {"id": 0, "x": low, "s": {"x": low}},
+        "maxValues": {"id": 3, "x": high, "s": {"x": high}},
+        "nullCount": {"id": 0, "x": 1, "s": {"x": 1}, "l": 0, "m": 0},
+    }
+
+
+def wide_fields(before: str, after: str) -> list[dict[str, Any]]:
+    """Return the fields of a schema whose types went from one to the other, wherever a type can be."""
+    change = {"fromType": before, "toType": after}
+    struct = {"type": "struct", "fields": [schema_field("x", after, change)]}
+    array = {"type": "array", "elementType": after, "containsNull": True}
+    pairs = {"type": "map", "keyType": after, "valueType": after, "valueContainsNull": True}
+    return [
+        schema_field("id", "long"),
+        schema_field("x", after, change),
+        schema_field("s", struct),
+        schema_field("l", array, {**change, "fieldPath": "element"}),
+        schema_field("m", pairs, *({**change, "fieldPath": part} for part in ("key", "value"))),
+    ]
+
+
+def schema_field(name: str, data_type: Any, *changes: dict[str, str]) -> dict[str, Any]:
+    metadata = {"delta.typeChanges": list(changes)} if changes else {}
+    return {"name": name, "type": data_type, "nullable": True, "metadata": metadata}
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(("before", "after"), EVERY_CHANGE)
+def test_files_of_other_writers_are_read_and_changed_in_the_wide_type(
+    tmp_path: Path, before: str, after: str, plain: bool
+):
+    path = tmp_path / "t"
+    wide = write_narrow_table(path, before, after, plain=plain)
+    assert dv.read_table(path).read_all().to_pydict() == {
+        "id": [0, 1, 2, 3],
+        "x": wide,
+        "s": [{"x": each} for each in wide],
+        "l": [[each] for each in wide],
+        "m": [[(wide[0], each)] for each in wide],
+    }
+    assert dv.audit_table(path, data=True).findings == ()
+    for column in ("x", "s.x"):
+        for value in wide[:3]:
+            text = as_sql(value, after)
+            assert ids(str(path), f"{column} = {text}") == [wide.index(value)]
+            assert ids(str(path), f"{column} < {text}") == [n for n in range(3) if wide[n] < value]
+    dv.delete(path, f"x = {as_sql(wide[1], after)}")
+    dv.update(path, {"x": as_sql(wide[1], after)}, f"s.x = {as_sql(wide[0], after)}")
+    dv.optimize(path)
+    rows = dv.read_table(path, columns={"id": "id", "x": "x", "s": "s.x"}).read_all().sort_by("id")
+    assert rows.to_pydict() == {"id": [0, 2, 3], "x": [wide[1], wide[2], None], "s": [wide[0], wide[2], None]}
+    assert dv.audit_table(path, data=True).findings == ()
