@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -166,7 +166,7 @@ def _container(data: bytes, position: int, cardinality: int, *, is_run: bool) ->
 
 
 def _inline(descriptor: DeletionVector) -> bytes:
-    data, size = _decode(descriptor.path_or_inline_dv), descriptor.size_in_bytes
+    data, size = _decode(descriptor.path_or_inline_dv, z85.decode_padded), descriptor.size_in_bytes
     if not 0 <= len(data) - size < z85.BLOCK_BYTES:
         raise MalformedLogError(
             f"an inline deletion vector has {len(data)} bytes, and its descriptor says {size}"
@@ -174,9 +174,9 @@ def _inline(descriptor: DeletionVector) -> bytes:
     return data[:size]
 
 
-def _decode(text: str) -> bytes:
+def _decode(text: str, decode: Callable[[str], bytes] = z85.decode) -> bytes:
     try:
-        return z85.decode(text)
+        return decode(text)
     except InvalidZ85Error as error:
         raise MalformedLogError(f"deletion vector {text!r}: {error}") from error
 

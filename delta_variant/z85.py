@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 from .errors import InvalidZ85Error
 
-__all__ = ["decode", "encode"]
+__all__ = ["decode", "decode_padded", "encode"]
 
 BLOCK_BYTES = 4
 BLOCK_CHARACTERS = 5
+PADDING = re.compile(r"#{1,3}(?!#)")
+"""How a last block begins that lacks as many bytes; no block of four bytes begins with the digit `#`."""
 
 
 def encode(data: bytes) -> str:
@@ -44,3 +47,19 @@ def decode(text: str) -> bytes:
     except ValueError as error:
         raise InvalidZ85Error("z85 text has ASCII characters only") from error
     return padded[: len(padded) - missing]
+
+
+def decode_padded(text: str) -> bytes:
+    """Return what `decode` does, also of text whose last block `#` pads: `##093` has two bytes.
+
+    The Rust crate `z85`, with which delta-kernel-rs encodes, writes data of any length so.
+    """
+    last = text[-BLOCK_CHARACTERS:] if len(text) % BLOCK_CHARACTERS == 0 else ""
+    padding = PADDING.match(last)
+    if padding is None:
+        return decode(text)
+    missing = len(padding[0])
+    number = decode("0" * missing + last[missing:])
+    if any(number[:missing]):
+        raise InvalidZ85Error(f"the last block of the z85 text is greater than {4 - missing} bytes can hold")
+    return decode(text[:-BLOCK_CHARACTERS]) + number[missing:]

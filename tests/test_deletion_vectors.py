@@ -69,6 +69,15 @@ def test_an_inline_vector_is_cut_to_its_size(tmp_path):
     assert deletion_vectors.load(table, padded) == ROW_7
 
 
+def test_an_inline_vector_may_be_padded_as_delta_kernel_rs_pads_it(tmp_path):
+    """Of the table cdf-table-with-dv of delta-kernel-rs, whose kernel deletes row 3 by it."""
+    text = "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093"
+    loaded = deletion_vectors.load(store.open_store(tmp_path), vector("i", text, size_in_bytes=34))
+    assert deletion_vectors.rows_besides(loaded, None) == [(3, 4)]
+    with pytest.raises(MalformedLogError, match="has 34 bytes, and its descriptor says 36"):
+        deletion_vectors.load(store.open_store(tmp_path), vector("i", text, size_in_bytes=36))
+
+
 def test_no_descriptor_is_no_vector(tmp_path):
     assert deletion_vectors.load(store.open_store(tmp_path), None) is None
 

@@ -153,5 +153,26 @@ def test_decode_refuses_a_block_that_four_bytes_cannot_hold(text):
         z85.decode(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("##093", "03 00"),
+        ("0rr93##093", "01 00 00 02 03 00"),
+        ("###30", "ff"),
+        ("#0093", "00 03 00"),
+        ("0rr93", "01 00 00 02"),
+        ("", ""),
+    ],
+)
+def test_a_last_block_may_be_padded_as_the_rust_crate_pads_it(text, printed):
+    assert z85.decode_padded(text) == bytes.fromhex(printed)
+
+
+@pytest.mark.parametrize("text", ["####0", "#####", "##093##093", "###31", "##961", "##093x"])
+def test_other_blocks_that_begin_with_the_highest_digit_are_rejected(text):
+    with pytest.raises(InvalidZ85Error):
+        z85.decode_padded(text)
+
+
 def test_decode_reads_the_greatest_block():
     assert z85.decode("%nSc0") == b"\xff\xff\xff\xff"
