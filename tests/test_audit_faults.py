@@ -800,6 +800,14 @@ def a_nan_within_bounds(table):
 
 
 @breaks("AU10", repairable=True)
+def a_null_count_of_a_column_that_the_file_lacks(table):
+    """All values are null, so `x is null` finds no row: the table parsed-stats of delta-kernel-rs."""
+    field = {"name": "x", "type": "long", "nullable": True, "metadata": {}}
+    table.edit_schema(lambda document: document["fields"].append(field))
+    table.edit_stats(lambda statistics: statistics["nullCount"].update(x=0))
+
+
+@breaks("AU10", repairable=True)
 def a_null_too_few(table):
     table.edit_stats(lambda statistics: statistics["nullCount"].update(v=0))
 

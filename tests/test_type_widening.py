@@ -331,6 +331,8 @@ def test_a_column_without_a_type_gets_any(tmp_path: Path):
 
     Table(path).edit_schema(change)
     assert dv.read_table(path).read_all()["x"].to_pylist() == [None]
+    assert ids(str(path), "x is null") == [1]
+    assert ids(str(path), "x is not null or id > 1") == []
     dv.change_type(path, "x", "variant")
     dv.write_table(path, pa.table({"id": [2], "x": pa.array(["[1]"], pa.json_())}), mode="append")
     assert sorted(dv.read_table(path, columns=["x:[0]::int as n"]).read_all()["n"].to_pylist(), key=str) == [

@@ -152,6 +152,8 @@ def _ordinary_null_counts(subject: FileSubject) -> Iterator[Fault]:
     is_whole = subject.add["deletion_vector"] is None
     for path, _ in _ordinary_columns(subject.table.physical):
         said, found = value_at(subject.stats.null_count, path), value_at(computed.null_count, path)
+        if subject.lacks(path):
+            found = computed.num_records
         if type(said) is not int or type(found) is not int:
             continue
         if said != found if is_whole and subject.is_tight else is_false_null_count(subject, said, found):

@@ -169,6 +169,10 @@ class FileSubject:
             found = _part(found, step)
         return found
 
+    def lacks(self, path: Path) -> bool:
+        """Tell whether the file surely has no such column, which is all null then."""
+        return self.opened is not None and self.table.mode != "id" and self.column(path) is None
+
     @cached_property
     def footer(self) -> Mapping[str, Any]:
         """Return what the footer says, nothing where the file cannot be opened."""

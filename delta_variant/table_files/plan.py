@@ -79,7 +79,9 @@ def _count(mask: Any) -> int:
 
 def plan_rows(file: OpenFile, condition: Condition) -> RowPlan:
     """Return the rows of a file that are to be read, by its row groups, and by the pages of those kept."""
-    leaves = sorted(skipping.leaves(condition), key=str)
+    # Files have no values of a column without a type.
+    typed = (leaf for leaf in skipping.leaves(condition) if not pa.types.is_null(leaf.type))
+    leaves = sorted(typed, key=str)
     if not leaves:
         return RowPlan(None)
     groups = file.units(leaves)
