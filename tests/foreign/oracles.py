@@ -1,0 +1,97 @@
+"""What other readers say of a table: its rows, and what its log comes to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, QueryBuilder
+
+MANY_ROWS = 10_000
+"""From how many rows on a table is compared by Arrow, which is for columns that are not nested."""
+
+
+def expected(table: Path) -> pa.Table:
+    """Return the rows in `expected` next to the table, which delta-spark wrote."""
+    files = sorted((table.parent / "expected").rglob("*.parquet"))
+    return pa.concat_tables([pq.read_table(file) for file in files])
+
+
+def deltalake(table: Path) -> pa.Table:
+    """Return the rows that deltalake reads."""
+    query = QueryBuilder().register("t", DeltaTable(table)).execute("select * from t")
+    return pa.table(query.read_all())
+
+
+def pyarrow(table: Path) -> pa.Table:
+    """Return the rows that pyarrow reads in the files that deltalake finds active."""
+    return pa.concat_tables([pq.read_table(table / path) for path in active_files(DeltaTable(table))])
+
+
+def no_rows(table: Path) -> pa.Table:
+    """Return no rows of the columns that the log of a table of one metaData names."""
+    actions = [
+        json.loads(line)
+        for commit in sorted((table / "_delta_log").glob("*.json"))
+        for line in commit.read_text(encoding="utf-8").splitlines()
+    ]
+    (schema,) = (json.loads(each["metaData"]["schemaString"]) for each in actions if "metaData" in each)
+    return pa.table({field["name"]: [] for field in schema["fields"]})
+
+
+ORACLES: Mapping[str, Callable[[Path], pa.Table]] = {
+    "expected": expected,
+    "deltalake": deltalake,
+    "pyarrow": pyarrow,
+    "no_rows": no_rows,
+}
+
+
+def active_files(table: DeltaTable) -> list[str]:
+    """Return the paths of the active files below the root, decoded, in order."""
+    root = unquote(urlsplit(table.table_uri).path).rstrip("/") + "/"
+    return sorted(uri.removeprefix(root) for uri in table.file_uris())
+
+
+def log_of(table: Path) -> dict[str, Any]:
+    """Return what deltalake finds in the log."""
+    found = DeltaTable(table)
+    protocol, metadata = found.protocol(), found.metadata()
+    return {
+        "version": found.version(),
+        "files": active_files(found),
+        "versions": (protocol.min_reader_version, protocol.min_writer_version),
+        "reader features": sorted(protocol.reader_features or ()),
+        "writer features": sorted(protocol.writer_features or ()),
+        "id": metadata.id,
+        "partitions": list(metadata.partition_columns),
+        "configuration": dict(metadata.configuration),
+        "schema": json.loads(found.schema().to_json()),
+    }
+
+
+def comparable(table: pa.Table) -> list[str]:
+    """Return the rows of a table in an order of their own, so that equal tables are equal lists.
+
+    Values of different Python types differ, and so do 0.0 and -0.0; NaN is equal to itself.
+    """
+    return sorted(repr(_comparable(row)) for row in table.to_pylist())
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return sorted((name, _comparable(each)) for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return [_comparable(each) for each in value]
+    return type(value).__name__, repr(value)
+
+
+def sorted_rows(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a table with many rows in the types of a schema, its rows in order."""
+    cast = table.cast(schema)
+    return cast.sort_by([(name, "ascending") for name in cast.column_names])

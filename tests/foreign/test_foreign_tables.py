@@ -1,0 +1,192 @@
+"""Every table of delta-kernel-rs and of deltalake: read, compared with an oracle, and audited.
+
+`tables.tsv` says what each comes to. Nothing in it is by this library: rows and versions are the oracle's, a
+rejection and a finding have their reason next to them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from archives import NOTHING, TableOutcome, archives, read_outcomes, unpack
+from deltalake import DeltaTable
+from oracles import MANY_ROWS, ORACLES, comparable, log_of, sorted_rows
+
+import delta_variant as dv
+from delta_variant import errors
+
+OUTCOMES = read_outcomes(TableOutcome, "tables.tsv")
+EQUAL = [each for each in OUTCOMES if each.outcome == "equal"]
+REJECTED = [each for each in OUTCOMES if each.outcome == "rejected"]
+
+
+SQL_TYPES = {
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "bool": "boolean",
+    "date32[day]": "date",
+    "timestamp[us]": "timestamp_ntz",
+    "timestamp[us, tz=UTC]": "timestamp",
+}
+# The notes of `tables.tsv` say what is wrong with these: a reader that skips by them loses rows.
+FALSE_STATISTICS = {"delta-kernel/data/parsed-stats", "delta-rs/issue_1374"}
+
+# Rows of the change data feed from version 0 on, of the tables whose feed deltalake reads: it looks for files
+# with percent signs in their names under other names.
+CHANGES = {
+    "delta-kernel/data/cdf-table-non-partitioned/cdf-table-non-partitioned": 25,
+    "delta-kernel/data/cdf-table-with-dv/cdf-table-with-dv": 24,
+    "delta-kernel/data/cdf-table/cdf-table": 23,
+    "delta-rs/cdc_ict_table": 10,
+    "delta-rs/cdf-table": 23,
+    "delta-rs/cdf-table-non-partitioned": 25,
+    "delta-rs/simple_table_with_cdc": 3,
+}
+
+
+def name_of(outcome: TableOutcome) -> str:
+    return outcome.archive.partition(".tar.")[0] + ("/" + outcome.table if outcome.table != NOTHING else "")
+
+
+@pytest.fixture(scope="module")
+def locate(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[TableOutcome], Path]:
+    """Return a function that gives the folder of a table, its archive unpacked once."""
+    folders: dict[str, Path] = {}
+
+    def find(outcome: TableOutcome) -> Path:
+        archive = outcome.archive
+        if archive not in folders:
+            folders[archive] = unpack(corpora / archive, tmp_path_factory.mktemp("archive"))
+        return folders[archive] / ("" if outcome.table == NOTHING else outcome.table)
+
+    return find
+
+
+def test_every_archive_is_in_the_table_and_every_table_of_it(corpora: Path, locate: Any):
+    assert {each.archive for each in OUTCOMES} == archives(corpora)
+    assert len({name_of(each) for each in OUTCOMES}) == len(OUTCOMES)
+    for archive in archives(corpora):
+        listed = [each for each in OUTCOMES if each.archive == archive]
+        root = locate(TableOutcome(archive, *[NOTHING] * 9))
+        logs = {log.parent for log in root.rglob("_delta_log") if log.is_dir()}
+        assert logs == {locate(each) for each in listed if each.error != "TableNotFoundError: no _delta_log"}
+
+
+def test_every_rejection_and_every_finding_has_a_reason():
+    for each in OUTCOMES:
+        assert each.outcome in ("equal", "rejected")
+        assert (each.error != NOTHING) == (each.outcome == "rejected")
+        assert (each.oracle in ORACLES) == (each.outcome == "equal")
+        assert each.note or (each.outcome == "equal" and each.findings == NOTHING), name_of(each)
+
+
+@pytest.mark.parametrize("outcome", EQUAL, ids=name_of)
+def test_a_table_has_the_rows_of_the_oracle(outcome: TableOutcome, locate: Callable[[TableOutcome], Path]):
+    table = locate(outcome)
+    snapshot = dv.load_snapshot(table)
+    ours, theirs = dv.read_table(snapshot).read_all(), ORACLES[outcome.oracle](table)
+    assert (snapshot.version, theirs.num_rows) == (int(outcome.version), int(outcome.rows))
+    assert ours.column_names == theirs.column_names
+    if ours.num_rows >= MANY_ROWS:
+        assert sorted_rows(ours, ours.schema).equals(sorted_rows(theirs, ours.schema))
+    else:
+        assert comparable(ours) == comparable(theirs)
+
+
+@pytest.mark.parametrize("outcome", REJECTED, ids=name_of)
+def test_a_table_is_rejected_for_the_reason_given(
+    outcome: TableOutcome, locate: Callable[[TableOutcome], Path]
+):
+    name, _, fragment = outcome.error.partition(": ")
+    table = locate(outcome)
+    if outcome.version != NOTHING:
+        assert dv.load_snapshot(table).version == int(outcome.version)
+    with pytest.raises(getattr(errors, name)) as raised:
+        _ = dv.read_table(table).read_all()
+    assert type(raised.value).__name__ == name
+    assert fragment in str(raised.value)
+
+
+@pytest.mark.parametrize("outcome", [each for each in OUTCOMES if each.log == "deltalake"], ids=name_of)
+def test_a_log_comes_to_what_deltalake_finds(outcome: TableOutcome, locate: Callable[[TableOutcome], Path]):
+    table = locate(outcome)
+    snapshot = dv.load_snapshot(table)
+    protocol = snapshot.protocol
+    assert log_of(table) == {
+        "version": snapshot.version,
+        "files": sorted(snapshot.files["path"].to_pylist()),
+        "versions": (protocol.min_reader_version, protocol.min_writer_version),
+        "reader features": sorted(protocol.reader_features or ()),
+        "writer features": sorted(protocol.writer_features or ()),
+        "id": snapshot.metadata.id,
+        "partitions": list(snapshot.partition_columns),
+        "configuration": dict(snapshot.configuration),
+        "schema": json.loads(snapshot.metadata.schema_string),
+    }
+    assert snapshot.version == int(outcome.version)
+
+
+TRUE_STATISTICS = [each for each in EQUAL if name_of(each) not in FALSE_STATISTICS]
+
+
+def literals(column: pa.ChunkedArray) -> Iterator[tuple[Any, str]]:
+    """Yield the least and the greatest value of a column, each with its SQL text, where it has such."""
+    known = sorted(each for each in column.to_pylist() if each is not None)
+    for value in dict.fromkeys((known[0], known[-1])) if known else ():
+        yield value, f"cast('{value}' as {SQL_TYPES[str(column.type)]})"
+
+
+@pytest.mark.parametrize("outcome", TRUE_STATISTICS, ids=name_of)
+def test_a_condition_finds_what_a_look_at_all_rows_finds(
+    outcome: TableOutcome, locate: Callable[[TableOutcome], Path]
+):
+    table = dv.load_snapshot(locate(outcome))
+    rows = dv.read_table(table).read_all()
+
+    def count(condition: str) -> int:
+        return dv.read_table(table, columns=[], where=condition).read_all().num_rows
+
+    for name in rows.column_names if rows.num_rows < MANY_ROWS else ():
+        quoted, column = "`" + name.replace("`", "``") + "`", rows[name]
+        if not pa.types.is_nested(column.type):
+            assert count(f"{quoted} is null") == column.null_count
+        if str(column.type) in SQL_TYPES:
+            known = [each for each in column.to_pylist() if each is not None]
+            for value, text in literals(column):
+                assert count(f"{quoted} = {text}") == known.count(value)
+                assert count(f"{quoted} > {text}") == sum(each > value for each in known)
+
+
+@pytest.mark.parametrize("outcome", [each for each in EQUAL if name_of(each) in CHANGES], ids=name_of)
+def test_the_changes_of_a_table_are_those_that_deltalake_reads(
+    outcome: TableOutcome, locate: Callable[[TableOutcome], Path]
+):
+    table = locate(outcome)
+    theirs = pa.table(DeltaTable(table).load_cdf(starting_version=0).read_all())
+    ours = dv.read_changes(table, starting_version=0).read_all()
+    # deltalake has the time of the writer's clock in another type, and its columns in another order.
+    names = [name for name in ours.column_names if name != "_commit_timestamp"]
+    assert sorted(theirs.column_names) == sorted(ours.column_names)
+    assert comparable(ours.select(names)) == comparable(theirs.select(names))
+    assert ours.num_rows == CHANGES[name_of(outcome)]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=name_of)
+def test_an_audit_finds_what_is_explained(outcome: TableOutcome, locate: Callable[[TableOutcome], Path]):
+    table = locate(outcome)
+    if outcome.findings == "TableNotFoundError":
+        with pytest.raises(errors.TableNotFoundError):
+            dv.audit_table(table, data=True)
+        return
+    found = {finding.rule for finding in dv.audit_table(table, data=True).findings}
+    assert found == set(outcome.findings.split()) - {NOTHING}
