@@ -1,0 +1,79 @@
+"""Tables of other writers of which delta-spark is the only oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from archives import unpack
+from pyspark.sql import SparkSession
+
+import delta_variant as dv
+from delta_variant.errors import MalformedLogError
+
+# The tables are older than their retention.
+ENFORCE_RETENTION = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+KERNEL = "delta-kernel"
+PATHS = [f"canonicalized-paths-{kind}-{variant}" for kind in ("normal", "special") for variant in "ab"]
+# Feeds that deltalake does not read: it looks for files with percent signs under other names, and it maps no
+# columns. Each with the version from which on there is a feed.
+FEEDS = {
+    "cdf-table-backtick-column-names": 0,
+    "cdf-table-data-change": 0,
+    "cdf-table-delete-conditional-all-rows": 0,
+    "cdf-table-delete-conditional-two-rows": 0,
+    "cdf-table-delete-unconditional": 0,
+    "cdf-table-partitioned": 0,
+    "cdf-table-simple": 0,
+    "cdf-table-update-ops": 0,
+    "cdf-column-mapping-name-mode": 1,
+}
+
+
+@pytest.fixture
+def locate(corpora: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that unpacks an archive of delta-kernel-rs and returns the folder of its table."""
+
+    def find(archive: str) -> Path:
+        folder = unpack(corpora / KERNEL / f"{archive}.tar.zst", tmp_path)
+        (log,) = folder.rglob("_delta_log")
+        return log.parent
+
+    return find
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_file_that_is_removed_under_another_spelling_of_its_path_is_gone(
+    name: str, spark_with_delta: SparkSession, locate: Callable[[str], Path]
+):
+    table = locate(f"golden/{name}")
+    assert spark_with_delta.read.format("delta").load(str(table)).collect() == []
+    assert dv.read_table(table).read_all().num_rows == 0
+
+
+@pytest.mark.parametrize("name", FEEDS)
+def test_the_changes_of_a_table_are_those_that_spark_reads(
+    name: str, spark_with_delta: SparkSession, locate: Callable[[str], Path]
+):
+    table, first = locate(f"data/{name}"), FEEDS[name]
+    spark_with_delta.conf.set(ENFORCE_RETENTION, "false")
+    feed = spark_with_delta.read.format("delta").options(readChangeFeed=True, startingVersion=first)
+    ours = dv.read_changes(table, starting_version=first).read_all()
+    theirs = feed.load(str(table)).toArrow()
+    spark_with_delta.conf.unset(ENFORCE_RETENTION)
+    names = [column for column in ours.column_names if column != "_commit_timestamp"]
+    assert sorted(theirs.column_names) == sorted(ours.column_names)
+    rows = [sorted(each.select(names).to_pylist(), key=repr) for each in (ours, theirs)]
+    assert rows[0] == rows[1]
+    assert rows[0] != []
+
+
+def test_spark_takes_a_missing_schema_for_no_columns_and_we_do_not(
+    spark_with_delta: SparkSession, locate: Callable[[str], Path]
+):
+    """PROTOCOL.md, "Change Metadata", requires schemaString: what the columns were is not known."""
+    table = locate("golden/deltalog-commit-info")
+    assert spark_with_delta.read.format("delta").load(str(table)).columns == []
+    with pytest.raises(MalformedLogError, match="`schemaString`"):
+        dv.load_snapshot(table)
