@@ -22,9 +22,9 @@ def expected(table: Path) -> pa.Table:
     return pa.concat_tables([pq.read_table(file) for file in files])
 
 
-def deltalake(table: Path) -> pa.Table:
-    """Return the rows that deltalake reads."""
-    query = QueryBuilder().register("t", DeltaTable(table)).execute("select * from t")
+def deltalake(table: Path, version: int | None = None) -> pa.Table:
+    """Return the rows that deltalake reads, of the latest version or an earlier one."""
+    query = QueryBuilder().register("t", DeltaTable(table, version=version)).execute("select * from t")
     return pa.table(query.read_all())
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ import pyarrow as pa
 import pytest
 from archives import NOTHING, TableOutcome, archives, read_outcomes, unpack
 from deltalake import DeltaTable
-from oracles import MANY_ROWS, ORACLES, comparable, log_of, sorted_rows
+from oracles import MANY_ROWS, ORACLES, comparable, deltalake, log_of, sorted_rows
 
 import delta_variant as dv
 from delta_variant import errors
+from delta_variant.errors import DeltaVariantError
 
 OUTCOMES = read_outcomes(TableOutcome, "tables.tsv")
 EQUAL = [each for each in OUTCOMES if each.outcome == "equal"]
@@ -136,6 +138,17 @@ def test_a_log_comes_to_what_deltalake_finds(outcome: TableOutcome, locate: Call
     assert snapshot.version == int(outcome.version)
 
 
+EARLIER = [each for each in EQUAL if each.oracle in ("expected", "deltalake") and each.version != "0"]
+
+
+def rows_or_none(read: Callable[[int], pa.Table], version: int, failure: type[Exception]) -> list[str] | None:
+    """Return the rows of a version, None where it or its files are gone."""
+    try:
+        return comparable(read(version))
+    except failure:
+        return None
+
+
 TRUE_STATISTICS = [each for each in EQUAL if name_of(each) not in FALSE_STATISTICS]
 
 
@@ -144,6 +157,21 @@ def literals(column: pa.ChunkedArray) -> Iterator[tuple[Any, str]]:
     known = sorted(each for each in column.to_pylist() if each is not None)
     for value in dict.fromkeys((known[0], known[-1])) if known else ():
         yield value, f"cast('{value}' as {SQL_TYPES[str(column.type)]})"
+
+
+@pytest.mark.parametrize("outcome", EARLIER, ids=name_of)
+def test_earlier_versions_have_the_rows_that_deltalake_reads(
+    outcome: TableOutcome, locate: Callable[[TableOutcome], Path]
+):
+    table = locate(outcome)
+
+    def read(version: int) -> pa.Table:
+        return dv.read_table(table, version=version).read_all()
+
+    for version in range(int(outcome.version)):
+        # deltalake raises several classes, and Exception itself.
+        theirs = rows_or_none(partial(deltalake, table), version, Exception)
+        assert rows_or_none(read, version, DeltaVariantError) == theirs, version
 
 
 @pytest.mark.parametrize("outcome", TRUE_STATISTICS, ids=name_of)
