@@ -28,7 +28,7 @@ from .json_text import parse, to_json
 from .merging import merge
 from .partition_values import partition_value_from_string, partition_value_to_string
 from .paths import FieldPath, edit_fields, edit_type, path_text, resolve, split_at_field, type_at
-from .rules import check_consistent, check_new, check_partition_columns, contradictions
+from .rules import check_consistent, check_new, check_partition_columns, contradictions, without_void
 from .widening import check_type_changes, is_widening, types_before, widened, widenings
 
 __all__ = [
@@ -78,4 +78,5 @@ __all__ = [
     "variant_field",
     "widened",
     "widenings",
+    "without_void",
 ]

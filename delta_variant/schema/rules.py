@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ..data_types import (
     VARIANT,
@@ -11,6 +12,7 @@ from ..data_types import (
     DataType,
     MapType,
     PrimitiveType,
+    StructField,
     StructType,
     describe,
     primitives_of,
@@ -18,7 +20,7 @@ from ..data_types import (
 from ..errors import SchemaError
 from .column_mapping import ColumnMappingMode
 
-__all__ = ["check_consistent", "check_new", "check_partition_columns", "contradictions"]
+__all__ = ["check_consistent", "check_new", "check_partition_columns", "contradictions", "without_void"]
 
 FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
 
@@ -95,6 +97,36 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
     if names and len(names) == len(schema.fields):
         raise SchemaError("a table needs a column besides its partition columns")
     return tuple(names)
+
+
+def without_void(schema: StructType) -> StructType:
+    """Return the schema of data files, which have no `void` columns (PROTOCOL.md, "Void Type").
+
+    Raises SchemaError for a schema of which no data file can be written: one with `void` within an array or a
+    map, or with nothing but `void` in a struct or at the top.
+    """
+    if VOID.name not in primitives_of(schema):
+        return schema
+    return _without_void(schema, ())
+
+
+def _without_void(struct: StructType, path: tuple[str, ...]) -> StructType:
+    kept = tuple(_kept(field, (*path, field.name)) for field in struct.fields if field.type != VOID)
+    if not kept:
+        what = f"the column {'.'.join(path)} is" if path else "all columns are"
+        raise SchemaError(f"cannot write data files because {what} void: change the type of one first")
+    return replace(struct, fields=kept)
+
+
+def _kept(field: StructField, path: tuple[str, ...]) -> StructField:
+    if isinstance(field.type, StructType):
+        return replace(field, type=_without_void(field.type, path))
+    if VOID.name in primitives_of(field.type):
+        raise SchemaError(
+            f"cannot write data files because the column {'.'.join(path)} is {describe(field.type)}: change "
+            "the type void first"
+        )
+    return field
 
 
 def _check_map_keys(data_type: DataType, path: tuple[str, ...]) -> None:

@@ -54,9 +54,13 @@ class Target:
 
     @property
     def data_columns(self) -> StructType:
-        """Return the columns that are in the files: all but the partition columns."""
+        """Return the columns that are in the files: all but the partition columns and those of type void.
+
+        Raises SchemaError where no file can be written.
+        """
         partitions = set(self.metadata.partition_columns)
-        return StructType(tuple(field for field in self.columns.fields if field.name not in partitions))
+        fields = tuple(field for field in self.columns.fields if field.name not in partitions)
+        return schema.without_void(StructType(fields))
 
 
 def mapped(columns: StructType, settings: dict[str, str]) -> StructType:

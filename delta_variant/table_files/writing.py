@@ -18,6 +18,7 @@ from delta_variant.actions import AddFile, encode_path
 from delta_variant.data_file import FileSeries, WriteOptions, WrittenFile, infer_shredding
 from delta_variant.data_types import (
     VARIANT,
+    VOID,
     ArrayType,
     DataType,
     MapType,
@@ -136,19 +137,23 @@ class _FileColumns:
     """The columns that are in the files of a table, as the files name them."""
 
     target: Target
+    named: tuple[StructField, ...]
     physical: StructType
     variants: tuple[str, ...]
 
     @classmethod
     def of(cls, target: Target) -> _FileColumns:
-        mapped = schema.physical_schema(target.data_columns, target.mapping_mode)
+        columns = target.data_columns
+        mapped = schema.physical_schema(columns, target.mapping_mode)
         physical = StructType((*mapped.fields, *target.beside))
-        return cls(target, physical, tuple(each.name for each in physical.fields if each.type == VARIANT))
+        variants = tuple(each.name for each in physical.fields if each.type == VARIANT)
+        return cls(target, (*columns.fields, *target.beside), physical, variants)
 
     def of_files(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of the table under physical names and with field ids."""
-        named = (*self.target.data_columns.fields, *self.target.beside)
-        batch = batch.select([field.name for field in named])
+        batch = batch.select([field.name for field in self.named])
+        if VOID.name in primitives_of(self.target.columns):
+            batch = schema.conform(batch, StructType(self.named))
         fields = schema.to_arrow(self.physical, field_ids=self.target.mapping_mode != "none")
         wanted = [
             field.with_type(column.type) if field.name in self.variants else field
