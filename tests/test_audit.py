@@ -11,7 +11,7 @@ from planting import EMPTY, INT8_1, LIST_OF_INTS, Table, column
 from test_log import GOLDEN_TABLES, SPARK_TABLES
 
 import delta_variant as dv
-from delta_variant.errors import TableNotFoundError, VersionNotFoundError
+from delta_variant.errors import MalformedLogError, TableNotFoundError, VersionNotFoundError
 
 # What there is to say of tables that are in order, and why requirements.md has it so.
 EXPLAINED = {
@@ -112,6 +112,20 @@ def test_bounds_of_long_texts_hold_at_any_length(tmp_path, least, greatest, rule
     audit = dv.audit_table(table.path, data=True)
     assert {finding.rule for finding in audit.findings} == rules
     assert bool(dv.repair_table(table.path).files) == bool(rules)
+
+
+def test_a_metadata_without_a_schema_is_rejected_by_reads_and_writes(tmp_path):
+    """PROTOCOL.md, "Change Metadata": schemaString is required; delta-spark takes it for no columns."""
+    table = Table.write(tmp_path / "t")
+    table.edit("metaData", lambda metadata: metadata.pop("schemaString"))
+    for use in (dv.load_snapshot, lambda path: dv.write_table(path, pa.table({"id": [1]}), mode="append")):
+        with pytest.raises(MalformedLogError, match=r"0\.json, line \d: .*`schemaString` - at .*metaData`"):
+            use(table.path)
+    findings = dv.audit_table(table.path).findings
+    assert [(each.rule, each.version) for each in findings if "schemaString" in each.sentence] == [
+        ("L0", None),
+        ("L1", 0),
+    ]
 
 
 @pytest.mark.parametrize("widened", [False, True])

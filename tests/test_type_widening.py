@@ -161,6 +161,25 @@ def test_rows_of_both_types_are_changed_optimized_and_audited(table: str):
     assert dv.audit_table(table, data=True).findings == ()
 
 
+@pytest.mark.parametrize("shredding", ["infer", None])
+def test_variants_next_to_columns_that_were_widened_are_rewritten(tmp_path: Path, shredding: Any):
+    table = str(tmp_path / "t")
+    variants = pa.array(['{"a": 1}', '{"a": 2}', '{"a": 3}'], pa.json_())
+    data = pa.table({"id": pa.array([1, 2, 3], pa.int8()), "v": variants})
+    dv.write_table(table, data, configuration=WIDENING, shredding=shredding)
+    dv.change_type(table, "id", "decimal(12,2)")
+    dv.update(table, {"v:a": "20", "id": "2.5"}, "id = 2 and v:a::int = 2")
+    dv.delete(table, "id = 3")
+    new = pa.table({"id": [Decimal("2.50"), Decimal("4.00")], "v": pa.array(['{"a": 21}', "4"], pa.json_())})
+    merge = dv.merge(table, new, "target.id = source.id")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    dv.optimize(table)
+    read = dv.read_table(table, columns={"id": "id", "v": "to_json(v)"}).read_all().sort_by("id")
+    ids_left = [Decimal("1.00"), Decimal("2.50"), Decimal("4.00")]
+    assert read.to_pydict() == {"id": ids_left, "v": ['{"a":1}', '{"a":21}', "4"]}
+    assert dv.audit_table(table, data=True).findings == ()
+
+
 def test_a_partition_column_is_read_in_its_new_type(tmp_path: Path):
     table = str(tmp_path / "t")
     rows = {
