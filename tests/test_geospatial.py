@@ -115,7 +115,7 @@ def test_geospatial_values_are_read_as_wkb(tmp_path: Path, feature: str):
         (["geog"], "geom is not null", [{"geog": point(3, 4)}]),
     ],
 )
-def test_columns_beside_geospatial_ones_are_read(table: Path, columns: Any, where: Any, expected: Any):
+def test_columns_next_to_geospatial_ones_are_read(table: Path, columns: Any, where: Any, expected: Any):
     assert dv.read_table(table, columns=columns, where=where).read_all().to_pylist() == expected
 
 

@@ -111,14 +111,15 @@ def without_void(schema: StructType) -> StructType:
 
 
 def _without_void(struct: StructType, path: tuple[str, ...]) -> StructType:
-    kept = tuple(_kept(field, (*path, field.name)) for field in struct.fields if field.type != VOID)
+    typed = (field for field in struct.fields if field.type != VOID)
+    kept = tuple(_field_without_void(field, (*path, field.name)) for field in typed)
     if not kept:
         what = f"the column {'.'.join(path)} is" if path else "all columns are"
         raise SchemaError(f"cannot write data files because {what} void: change the type of one first")
     return replace(struct, fields=kept)
 
 
-def _kept(field: StructField, path: tuple[str, ...]) -> StructField:
+def _field_without_void(field: StructField, path: tuple[str, ...]) -> StructField:
     if isinstance(field.type, StructType):
         return replace(field, type=_without_void(field.type, path))
     if VOID.name in primitives_of(field.type):
