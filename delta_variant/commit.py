@@ -58,6 +58,8 @@ Clock = Callable[[], int]
 Obstacle = Callable[[Sequence[Action]], "str | None"]
 """Says what in a concurrent commit stands in the way, None where nothing does."""
 
+CREATE_ATTEMPTS = 10
+"""How often a creation is tried while an object store answers that another one is under way."""
 SHORTEST_WAIT = 0.01
 WAITS_GROWN = 6
 
@@ -102,11 +104,17 @@ def create_table(
     )
     table_actions = tuple(action for action in (protocol, metadata, txn, origin) if action is not None)
     draft = _Draft(protocol, metadata, table_actions, tuple(adds), provenance)
-    if _is_first(store, 0, _actions(draft, _NOTHING, clock)):
-        return 0
-    if not any(_is_own(actions, txn_id) for _, actions in _winners_of_lost_race(store, -1)):
-        raise TableExistsError(f"there is a Delta table at {store.uri} already")
-    return 0
+    for attempt in range(CREATE_ATTEMPTS):
+        if _is_first(store, 0, _actions(draft, _NOTHING, clock)):
+            return 0
+        if winners := _winners_of_lost_race(store, -1):
+            if any(_is_own(actions, txn_id) for _, actions in winners):
+                return 0
+            raise TableExistsError(f"there is a Delta table at {store.uri} already")
+        sleep(_pause(txn_id, attempt))
+    raise CommitConflictError(
+        f"{store.uri}: other writers were creating the table at the same time; try again"
+    )
 
 
 def add_files(
@@ -301,15 +309,18 @@ def _winners(store: Store, version: int) -> list[log.CommitActions]:
 
 
 def _winners_of_lost_race(store: Store, version: int) -> list[log.CommitActions]:
-    """Return the commits after a version, at least one.
+    """Return the commits after a version.
 
-    Raises StoreError where the file of the next version exists and can never be read, such as a directory:
-    each attempt to commit would fail in the same way.
+    There is none where an object store answers that another put of the next version is under way: the next
+    attempt decides. Raises StoreError where a local file of the next version exists and can never be read,
+    such as a directory: each attempt to commit would fail in the same way.
     """
     for _ in range(2):
         if winners := _winners(store, version):
             return winners
         sleep(SHORTEST_WAIT)
+    if store.local_root is None:
+        return []
     name = f"{store.uri}/{log.commit_file_name(version + 1)}"
     raise StoreError(
         f"cannot commit version {version + 1} because {name} exists and cannot be read as a file: remove it"

@@ -73,17 +73,18 @@ class Objects(Protocol):
 
 
 class LocalFiles:
-    """Files of the local disk; a key is an absolute path."""
+    """Files of the local disk; a key is an absolute path. A directory is not a file."""
 
     def get(self, key: str) -> bytes:
-        return Path(key).read_bytes()
+        with _open_file(key) as file:
+            return file.read()
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        with open(key, "rb") as file:
+        with _open_file(key) as file:
             return [_read_range(file, start, end) for start, end in ranges]
 
     def get_end(self, key: str, length: int) -> tuple[int, bytes]:
-        with open(key, "rb") as file:
+        with _open_file(key) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(max(0, size - length))
             return size, file.read(length)
@@ -91,7 +92,7 @@ class LocalFiles:
     def head(self, key: str) -> StoredFile:
         state = os.stat(key)
         if stat.S_ISDIR(state.st_mode):
-            raise FileNotFoundError(errno.ENOENT, "it is a directory", key)
+            raise _no_file(key)
         return _stored(key, state)
 
     def list_files(self, prefix: str, after: str | None) -> Iterator[StoredFile]:
@@ -148,6 +149,18 @@ class LocalFiles:
 
     def delete(self, key: str) -> None:
         os.unlink(key)
+
+
+def _open_file(key: str) -> BinaryIO:
+    try:
+        return open(key, "rb")
+    except IsADirectoryError:
+        raise _no_file(key) from None
+
+
+def _no_file(key: str) -> FileNotFoundError:
+    """Return the error for a key that is a directory: object stores do not know of directories."""
+    return FileNotFoundError(errno.ENOENT, "it is a directory", key)
 
 
 def _read_range(file: BinaryIO, start: int, end: int) -> bytes:

@@ -46,6 +46,18 @@ def test_a_commit_that_meets_a_fault_is_there_once(bucket: Bucket, proxied: Buck
     assert ids(bucket) == [1, 2]
 
 
+@pytest.mark.parametrize("mode", ["error", "append"])
+def test_a_table_is_created_where_another_put_was_under_way(
+    bucket: Bucket, proxied: Bucket, proxy: Proxy, mode: Any
+):
+    proxy.faults.append(Fault("conflict", "PUT", COMMIT % 0))
+    result = write_table(bucket.table(), numbers(1), mode=mode, storage_options=proxied.options)
+    assert result.version == 0
+    assert proxy.faults[0].times == 0
+    assert versions(bucket) == 0
+    assert ids(bucket) == [1]
+
+
 def test_a_commit_whose_answer_was_lost_is_put_again_and_recognised(
     bucket: Bucket, proxied: Bucket, proxy: Proxy
 ):
