@@ -237,6 +237,17 @@ def test_numbers_that_json_has_no_word_for_are_printed_as_variants_print_them(tm
     assert printed.splitlines() == ["d,id", "NaN,NaN", "Infinity,Infinity", "-Infinity,-Infinity", ","]
 
 
+def test_dates_beyond_the_years_of_python_are_printed(tmp_path):
+    uri = str(tmp_path / "t")
+    day = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
+    at = pa.array([2**63 - 1], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    write_table(uri, pa.table({"day": day, "at": at}))
+    assert run("read", uri, "--format", "csv").stdout.splitlines() == [
+        "day,at",
+        "+5881580-07-11,+294247-01-10 04:00:54.775807",
+    ]
+
+
 @pytest.mark.parametrize("options", [["--json"], ["--format", "csv"], []])
 def test_a_command_whose_output_is_closed_ends_with_a_sentence(table, options):
     program = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"

@@ -69,7 +69,10 @@ def only_input(text):
 def values(text, **columns):
     """The values of `text` over a batch of the named columns of SCHEMA; one row when there are none."""
     columns = columns or {"a": [None]}
-    arrays = [pa.array(content, SCHEMA.field(name).type) for name, content in columns.items()]
+    arrays = [
+        content if isinstance(content, pa.Array) else pa.array(content, SCHEMA.field(name).type)
+        for name, content in columns.items()
+    ]
     return evaluate(bound(text), pa.record_batch(arrays, names=list(columns))).to_pylist()
 
 
@@ -708,6 +711,41 @@ def test_a_cast_gives_what_spark_gives(text, columns, expected):
 )
 def test_parts_of_text_and_time_are_those_of_spark(text, columns, expected):
     assert values(text, **columns) == expected
+
+
+FAR_DAYS = pa.array([2**31 - 1, -(2**31)], pa.int32()).cast(pa.date32())
+FAR_MICROS = pa.array([2**63 - 1, -(2**63), 25_000_000 * 86_400_000_000], pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("part", "days", "micros"),
+    [
+        ("year", [5_881_580, -5_877_641], [294_247, -290_308, 70_417]),
+        ("month", [7, 6], [1, 12, 9]),
+        ("day", [11, 23], [10, 21, 4]),
+        ("hour", None, [4, 19, 0]),
+    ],
+)
+def test_parts_of_dates_beyond_the_years_of_16_bits_are_exact(part, days, micros):
+    for column, arrow_type in (("at", pa.timestamp("us", "UTC")), ("local", pa.timestamp("us"))):
+        assert values(f"{part}({column})", **{column: FAR_MICROS.cast(arrow_type)}) == micros
+    if days is not None:
+        assert values(f"{part}(day)", day=FAR_DAYS) == days
+        assert values(f"{part}(date '+5881580-07-11')", a=[0]) == days[:1]
+
+
+@given(st.lists(st.none() | st.datetimes(), min_size=1))
+def test_parts_of_dates_are_those_of_python(moments):
+    for part in ("year", "month", "day", "hour"):
+        expected = [moment and getattr(moment, part) for moment in moments]
+        assert values(f"{part}(local)", local=moments) == expected
+        if part != "hour":
+            assert values(f"{part}(day)", day=[moment and moment.date() for moment in moments]) == expected
+
+
+def test_a_message_shows_a_timestamp_beyond_the_years_of_python():
+    where = bound("local = timestamp_ntz '+294247-01-10 04:00:54.775807'")
+    assert describe(where) == "(local = +294247-01-10 04:00:54.775807)"
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def test_a_source_that_arrow_cannot_hold_as_one_batch_is_refused(table: str):
 def test_years_that_python_does_not_know_are_matched_and_shown(tmp_path: Path, arrow_type: pa.DataType):
     days: Any = pa.array([2_932_897, 20_000], pa.int32()).cast(pa.date32()).cast(arrow_type)
     dv.write_table(tmp_path, pa.table({"id": [1, 2], "day": days}))
-    with pytest.raises(ConstraintViolationError, match="day = 10000-01-01"):
+    with pytest.raises(ConstraintViolationError, match=r"day = \+10000-01-01"):
         dv.add_constraint(tmp_path, "known", "day < '2030-01-01'")
     merge = dv.merge(tmp_path, pa.table({"key": days[:1]}), "day = key")
     assert merge.when_matched_delete().execute().rows_deleted == 1

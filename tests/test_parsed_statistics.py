@@ -80,10 +80,13 @@ def test_a_parsed_bound_that_is_no_variant_takes_none_of_another_file_along():
 
 
 def test_bounds_of_years_that_no_text_can_hold_are_left_out():
+    in_70417 = 25_000_000 * 86_400_000_000
     far = parsed(
         day=pa.array([10**7], pa.date32()),
+        next_day=pa.array([2_932_897], pa.date32()),
         at=pa.array([2**62], pa.timestamp("us", "UTC")),
         ntz=pa.array([-(2**62)], pa.timestamp("us")),
+        wrapped=pa.array([in_70417], pa.timestamp("us", "UTC")),
     )
     assert texts(far) == ['{"numRecords":3,"minValues":{},"maxValues":{},"nullCount":{"v":0}}']
 

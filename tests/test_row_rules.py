@@ -490,3 +490,12 @@ def test_rules_hold_beside_other_features(tmp_path: Path, configuration: dict[st
     assert files_of(table) == before
     assert rows_of(table, "n", "`double`", "day") == [{"n": 2, "double": 4, "day": date(2026, 1, 1)}] * 2
     assert dv.audit_table(table, data=True).findings == ()
+
+
+def test_a_violation_shows_a_timestamp_beyond_the_years_of_python(tmp_path: Path):
+    uri = str(tmp_path / "t")
+    rows = pa.table({"at": pa.array([2**63 - 1], pa.int64()).cast(pa.timestamp("us", "UTC"))})
+    dv.write_table(uri, rows.slice(0, 0))
+    dv.add_constraint(uri, "recent", "year(at) < 40000")
+    with pytest.raises(ConstraintViolationError, match=r"at = \+294247-01-10 04:00:54\.775807"):
+        dv.write_table(uri, rows, mode="append")

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import pyarrow as pa
 
+from delta_variant.expression import cast_values
 from delta_variant.variant import to_json
 
 from .terminal import Heading, console, print_lines, print_table
@@ -107,7 +108,7 @@ def _values(array: Any, field: pa.Field[Any]) -> list[Any]:
         return [_with_words(value) for value in values] if has_floats else values
     except (OverflowError, ValueError):
         # A date or timestamp that Python's own types cannot hold.
-        return list(array.cast(pa.string()).to_pylist())
+        return list(cast_values(array, pa.string(), strict=True).to_pylist())
 
 
 def _with_words(value: Any) -> Any:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from delta_variant import variant
 from delta_variant.errors import CastError, ExpressionError
+from delta_variant.moments import DATE_PARTS, DatePart, date_part
 
 from .casting import cast_scalar, cast_values
 from .tree import Call, Cast, Column, Expression, Extraction, Field, Input, Literal, describe, input_name
@@ -152,6 +153,15 @@ def _kernel(kernel: str) -> Callable[..., Values]:
     return lambda *arguments: call_kernel(kernel, *arguments)
 
 
+def _date_part(part: DatePart) -> Callable[[Values], Values]:
+    def compute(values: Values) -> Values:
+        is_scalar = isinstance(values, pa.Scalar)
+        parts = date_part(_repeated(values, 1) if is_scalar else values, part)
+        return parts[0] if is_scalar else parts
+
+    return compute
+
+
 def _count(kernel: str) -> Callable[[Values], Values]:
     """Return what a kernel makes of values as the `int` that it is in SQL."""
     return lambda values: call_kernel(kernel, values).cast(pa.int32())
@@ -260,5 +270,5 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
     "is null": _kernel("is_null"),
     "coalesce": _kernel("coalesce"),
     "length": _count("utf8_length"),
-    **{part: _count(part) for part in ("year", "month", "day", "hour")},
+    **{part: _date_part(part) for part in DATE_PARTS},
 }

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from delta_variant.errors import ExpressionError
 
+from .casting import cast_scalar
 from .types import type_name
 
 Expression: TypeAlias = "Name | Path | Literal | Column | Extraction | Field | Cast | Call"
@@ -222,7 +223,7 @@ def _literal_text(value: pa.Scalar[Any]) -> str:
         content = value.as_py()
     except (OverflowError, ValueError):
         # Python knows the years 1 to 9999.
-        return str(value.cast(pa.string()))
+        return str(cast_scalar(value, pa.string(), strict=True).as_py())
     if content is None or isinstance(content, bool):
         return str(content).replace("None", "null").lower()
     return repr(content) if isinstance(content, str) else str(content)

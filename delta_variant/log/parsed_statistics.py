@@ -35,6 +35,8 @@ PathOfNames: TypeAlias = tuple[str, ...]
 _DECODER = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
 _UNBOUNDED = ("binary", "void")
 _WIDEST_DECIMAL = Context(prec=38)
+# The days of 0000-01-01 and of 10000-01-01.
+_FOUR_DIGITS = (-719_528, 2_932_897)
 
 
 def statistics_type(columns: Iterable[tuple[PathOfNames, DataType]]) -> pa.StructType:
@@ -210,19 +212,24 @@ def _write_float(array: pa.Array[Any]) -> Any:
 
 
 def _write_date(array: pa.Array[Any]) -> Any:
-    return _joined('"', _four_digit_years(array.cast(pa.string())), '"')
+    return _joined('"', _with_four_digit_years(array).cast(pa.string()), '"')
 
 
 def _write_timestamp(array: Any) -> Any:
     """Return timestamps to the millisecond below, as the protocol wants them."""
     millis = pc.floor_temporal(array.cast(pa.timestamp(array.type.unit)), unit="millisecond")
-    text = pc.strftime(millis.cast(pa.timestamp("ms")), "%Y-%m-%dT%H:%M:%S")
-    return _joined('"', _four_digit_years(text), "Z" if array.type.tz else "", '"')
+    text = pc.strftime(_with_four_digit_years(millis.cast(pa.timestamp("ms"))), "%Y-%m-%dT%H:%M:%S")
+    return _joined('"', text, "Z" if array.type.tz else "", '"')
 
 
-def _four_digit_years(text: Any) -> Any:
-    """Return dates as they are, and null for those of years that have no text in Delta."""
-    return pc.if_else(pc.match_substring_regex(text, "^[0-9]{4}-"), text, pa.scalar(None, pa.string()))
+def _with_four_digit_years(array: Any) -> Any:
+    """Return dates and timestamps of the years 0 to 9999, and null for others, which have no text in Delta.
+
+    Arrow writes a timestamp of the year 70417 as one of 4881.
+    """
+    first, end = (pa.scalar(days, pa.int32()).cast(pa.date32()).cast(array.type) for days in _FOUR_DIGITS)
+    has_text = pc.and_(pc.greater_equal(array, first), pc.less(array, end))
+    return pc.if_else(has_text, array, pa.scalar(None, array.type))
 
 
 def _write_string(array: pa.Array[Any]) -> Any:

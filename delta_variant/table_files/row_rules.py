@@ -282,7 +282,7 @@ def _shown(readable: pa.RecordBatch, source: Input, row: int) -> str:
     one: Array = readable.column(expression.input_name(source)).slice(row, 1)
     if pa.types.is_temporal(one.type):
         # Python knows the years 1 to 9999.
-        one = one.cast(pa.string())
+        one = expression.cast_values(one, pa.string(), strict=True)
     value = variant.to_json(one)[0].as_py() if source.type is None else one[0].as_py()
     is_text = source.type is not None and pa.types.is_string(source.type)
     text = "NULL" if value is None else repr(value) if is_text else str(value)

@@ -26,6 +26,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::objects::to_python, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::bound_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::check_shredding_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::date_part, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::draft_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::filter_rows, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::infer, module)?)?;

@@ -18,6 +18,7 @@ use crate::json::leaves;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
 use crate::shred::unshred::unshred;
 use crate::shred::{Numeric, OnConflict, ShreddingSchema, extract, unshred as unshredding, variants};
+use crate::value::moment::{self, Part};
 use crate::value::path::Step;
 use crate::value::{self, Metadata, modify};
 
@@ -136,6 +137,15 @@ pub fn variant_get(
         let values = extract::extract(&group, &steps(path), &target.0, strict, OnConflict::Error)?;
         Ok::<_, Error>(PyArrowType(values.to_data()))
     })
+}
+
+/// A part of each date or timestamp, as int32.
+#[pyfunction]
+pub fn date_part(py: Python<'_>, values: PyArray, part: &str) -> PyResult<PyArray> {
+    let parts =
+        [("year", Part::Year), ("month", Part::Month), ("day", Part::Day), ("hour", Part::Hour)];
+    let part = choice(part, "part", &parts)?;
+    run(py, || Ok::<_, Error>(PyArrowType(moment::parts(&make_array(values.0), part)?.to_data())))
 }
 
 /// The rows of a batch for which `mask`, which has no nulls, is true.

@@ -7,6 +7,7 @@ mod convert;
 pub mod encode;
 pub mod metadata;
 pub mod modify;
+pub mod moment;
 pub mod path;
 pub mod text;
 

@@ -1,0 +1,51 @@
+//! Parts of dates and timestamps, over the full range of both types.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Int32Type, TimestampMicrosecondType};
+use arrow_array::{Array, ArrayRef, PrimitiveArray};
+use arrow_schema::{DataType, TimeUnit};
+
+use super::text::civil;
+use crate::error::{Error, Result};
+
+const SECONDS_PER_DAY: i64 = 86_400;
+const MICROS_PER_SECOND: i64 = 1_000_000;
+
+/// A field of a date or a time that SQL functions ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Year,
+    Month,
+    Day,
+    Hour,
+}
+
+impl Part {
+    /// This field of a local time, in seconds since the epoch.
+    fn of(self, seconds: i64) -> i32 {
+        let (year, month, day) = civil(seconds.div_euclid(SECONDS_PER_DAY));
+        // The years of the largest timestamps and dates have seven digits.
+        match self {
+            Part::Year => year as i32,
+            Part::Month => month as i32,
+            Part::Day => day as i32,
+            Part::Hour => (seconds.rem_euclid(SECONDS_PER_DAY) / 3600) as i32,
+        }
+    }
+}
+
+/// `part` of each date or timestamp; null stays null. Timestamps are taken as local times in UTC.
+pub fn parts(values: &ArrayRef, part: Part) -> Result<ArrayRef> {
+    let parts: PrimitiveArray<Int32Type> = match values.data_type() {
+        DataType::Date32 => {
+            values.as_primitive::<Date32Type>().unary(|days| part.of(i64::from(days) * SECONDS_PER_DAY))
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => values
+            .as_primitive::<TimestampMicrosecondType>()
+            .unary(|micros| part.of(micros.div_euclid(MICROS_PER_SECOND))),
+        other => return Err(Error::Unsupported(format!("expected dates or timestamps, got {other}"))),
+    };
+    Ok(Arc::new(parts))
+}
