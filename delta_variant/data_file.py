@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from . import _native, store
 from .arguments import check_option, is_number, whole_number
 from .errors import DataFileError, DeltaVariantError, ShreddingError, StoreError
+from .moments import UTC
 from .schema import is_variant as is_marked
 from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema, shred
 from .stats import FileStatistics, Path, from_report
@@ -392,6 +393,7 @@ class Projection:
     `column` names a column of the file, and below it the struct fields that lead to a Variant. `what` is None
     for the column as it is, "path" for what lies at `path` in the Variant, cast to the type of `field`,
     "json" for its JSON text, and "position" for the numbers that rows have in the file, deleted ones counted.
+    `timezone` is where the local times are of that timestamps are cast to and from.
     Where the file has no such column, `field` is all null.
     """
 
@@ -400,6 +402,7 @@ class Projection:
     what: Literal["path", "json", "position"] | None = None
     path: tuple[str | int, ...] = ()
     strict: bool = True
+    timezone: str = UTC
 
 
 END_BYTES = 64 << 10
@@ -492,7 +495,11 @@ def read(
     row.
     """
     asked = [
-        (list(each.column), each.what and (each.what, list(each.path), each.strict), each.field)
+        (
+            list(each.column),
+            each.what and (each.what, list(each.path), each.strict, each.timezone),
+            each.field,
+        )
         for each in projections
     ]
     ranges = None if rows is None else list(rows)

@@ -12,6 +12,7 @@ from . import _native
 from .arrow_encodings import decoded
 from .errors import InvalidJsonError, SchemaError
 from .jsonpath import parse_path
+from .moments import UTC, check_timezone
 
 __all__ = [
     "ArrowArray",
@@ -93,21 +94,33 @@ def check(variants: ArrowArray) -> None:
     _native.validate(to_arrow_array(variants))
 
 
-def to_json(variants: ArrowArray, *, on_conflict: OnConflict = "error") -> pa.StringArray:
-    """Return the JSON text of Variants, shredded or not, as Spark's `to_json` prints it; null stays null."""
-    return _native.to_json(to_arrow_array(variants), on_conflict)
+def to_json(
+    variants: ArrowArray, *, on_conflict: OnConflict = "error", timezone: str = UTC
+) -> pa.StringArray:
+    """Return the JSON text of Variants, shredded or not, as Spark's `to_json` prints it; null stays null.
+
+    Timestamps are local times in `timezone`, with their offset from UTC. Raises ValueError for an unknown
+    time zone.
+    """
+    check_timezone(timezone)
+    return _native.to_json(to_arrow_array(variants), on_conflict, timezone)
 
 
 def extract(
-    variants: ArrowArray, path: Sequence[str | int], arrow_type: pa.DataType | None, *, strict: bool
+    variants: ArrowArray,
+    path: Sequence[str | int],
+    arrow_type: pa.DataType | None,
+    *,
+    strict: bool,
+    timezone: str = UTC,
 ) -> Any:
     """Return what lies at `path` cast to an Arrow type; None asks for the Variants themselves.
 
     A missing path and a Variant null are null. A value that cannot be cast raises CastError when `strict`,
-    and is null otherwise.
+    and is null otherwise. Dates, and text and timestamps without time zone, are local times in `timezone`.
     """
     target = VARIANT_TYPE if arrow_type is None else arrow_type
-    return _native.variant_get(to_arrow_array(variants), list(path), target, strict)
+    return _native.variant_get(to_arrow_array(variants), list(path), target, strict, timezone)
 
 
 def set_path(variants: ArrowArray, path: Sequence[str | int], values: ArrowArray) -> pa.StructArray:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from delta_variant.errors import ExpressionError
+from delta_variant.moments import DATE_PARTS, UTC
 
 from .casting import can_cast, cast_scalar
 from .evaluation import ARITHMETIC, call_kernel
@@ -45,25 +46,30 @@ COMPARABLE: frozenset[Kind] = NUMERIC | {"string", "boolean", "binary", "date", 
 
 @dataclass(frozen=True)
 class Table:
-    """The names that an expression may use."""
+    """The names that an expression may use, and the time zone of its local times."""
 
     schema: pa.Schema
     variant_columns: frozenset[str]
+    timezone: str
 
 
-def bind(expression: Expression, schema: pa.Schema, variant_columns: Collection[str]) -> Expression:
+def bind(
+    expression: Expression, schema: pa.Schema, variant_columns: Collection[str], timezone: str = UTC
+) -> Expression:
     """Return `expression` over the columns of `schema`, of which `variant_columns` are Variant.
 
     Names match without regard to case, the steps of a Variant path exactly. A Variant inside a struct is
-    known by its field's extension name. `ExpressionError` names the piece that does not fit, and where it can
-    the cast that would.
+    known by its field's extension name. Literals and casts without time zone are local times in `timezone`.
+    `ExpressionError` names the piece that does not fit, and where it can the cast that would.
     """
-    return _bind(expression, Table(schema, frozenset(variant_columns)))
+    return _bind(expression, Table(schema, frozenset(variant_columns), timezone))
 
 
-def bind_predicate(expression: Expression, schema: pa.Schema, variant_columns: Collection[str]) -> Expression:
+def bind_predicate(
+    expression: Expression, schema: pa.Schema, variant_columns: Collection[str], timezone: str = UTC
+) -> Expression:
     """Return what `bind` returns for a `where`; `ExpressionError` unless it is boolean."""
-    bound = bind(expression, schema, variant_columns)
+    bound = bind(expression, schema, variant_columns, timezone)
     _require(bound, {"boolean", "null"}, "where takes a condition")
     return bound
 
@@ -75,10 +81,13 @@ def _bind(expression: Expression, table: Table) -> Expression:
         case Path(operand, path):
             variant = _require_variant(_bind(operand, table), "`:` and variant_get read")
             return replace(variant, path=variant.path + path)
-        case Cast(operand, type_, strict):
-            return _bind_cast(_bind(operand, table), type_, strict=strict)
+        case Cast():
+            return _bind_cast(replace(expression, operand=_bind(expression.operand, table)), table.timezone)
         case Call(function, arguments):
-            return FUNCTIONS[function](function, [_bind(argument, table) for argument in arguments])
+            bound = [_bind(argument, table) for argument in arguments]
+            if function in FUNCTIONS_OF_TIME:
+                return FUNCTIONS_OF_TIME[function](function, bound, table.timezone)
+            return FUNCTIONS[function](function, bound)
         case _:
             return expression
 
@@ -131,18 +140,23 @@ def _find(part: str, fields: Iterable[pa.Field[Any]], name: Name) -> pa.Field[An
     raise ExpressionError(f"`{describe(name)}`: `{part}` {fault}; the columns are {names}")
 
 
-def _bind_cast(operand: Expression, target: pa.DataType | None, *, strict: bool) -> Expression:
+def _bind_cast(cast: Cast, timezone: str) -> Expression:
+    operand, target = cast.operand, cast.type
     source = output_type(operand)
     if isinstance(operand, Extraction) and source is None:
-        return operand if target is None else replace(operand, type=target, strict=strict)
+        if target is None:
+            return operand
+        return replace(operand, type=target, strict=cast.strict, timezone=timezone)
     if target is None or source is None:
         raise ExpressionError(
             f"`{describe(operand)}` is {type_name(source)}: only a Variant is cast to variant"
         )
-    return _cast(operand, target, strict=strict)
+    return _cast(operand, target, timezone, strict=cast.strict)
 
 
-def _cast(operand: Expression, target: pa.DataType, *, strict: bool = True) -> Expression:
+def _cast(
+    operand: Expression, target: pa.DataType, timezone: str = UTC, *, strict: bool = True
+) -> Expression:
     source = output_type(operand)
     if source is None:
         _refuse_variant(operand)
@@ -152,15 +166,17 @@ def _cast(operand: Expression, target: pa.DataType, *, strict: bool = True) -> E
         raise ExpressionError(
             f"`{describe(operand)}` is {type_name(source)} and is not cast to {type_name(target)} here"
         )
-    return _fold(operand, target, strict) if isinstance(operand, Literal) else Cast(operand, target, strict)
+    cast = Cast(operand, target, strict, timezone)
+    return _fold(operand, cast) if isinstance(operand, Literal) else cast
 
 
-def _fold(literal: Literal, target: pa.DataType, strict: bool) -> Literal:
-    value = literal.value
+def _fold(literal: Literal, cast: Cast) -> Literal:
+    value, target = literal.value, cast.type
+    assert target is not None
     if kind_of(value.type) == "decimal" and kind_of(target) == "floating":
         return Literal(pa.scalar(None if value.as_py() is None else float(value.as_py()), target))
     try:
-        return Literal(cast_scalar(value, target, strict=strict))
+        return Literal(cast_scalar(value, target, strict=cast.strict, timezone=cast.timezone))
     except pa.ArrowInvalid as error:
         raise ExpressionError(f"{describe(literal)} is no {type_name(target)}: {error}") from error
 
@@ -200,8 +216,8 @@ def _connect(function: str, arguments: list[Expression]) -> Expression:
     return Call(function, tuple(_cast(argument, pa.bool_()) for argument in arguments), pa.bool_())
 
 
-def _compare(function: str, arguments: list[Expression]) -> Expression:
-    return Call(function, tuple(_unify(function, arguments)), pa.bool_())
+def _compare(function: str, arguments: list[Expression], timezone: str) -> Expression:
+    return Call(function, tuple(_unify(function, arguments, timezone)), pa.bool_())
 
 
 def _is_null(function: str, arguments: list[Expression]) -> Expression:
@@ -228,8 +244,8 @@ def _kind(bound: Expression) -> Kind:
     return kind_of(arrow_type)
 
 
-def _coalesce(function: str, arguments: list[Expression]) -> Expression:
-    unified = _unify(function, arguments)
+def _coalesce(function: str, arguments: list[Expression], timezone: str) -> Expression:
+    unified = _unify(function, arguments, timezone)
     result = output_type(unified[0])
     if result is not None and pa.types.is_decimal256(result):
         raise ExpressionError(
@@ -238,14 +254,14 @@ def _coalesce(function: str, arguments: list[Expression]) -> Expression:
     return Call(function, tuple(unified), result)
 
 
-def _to_json(function: str, arguments: list[Expression]) -> Expression:
+def _to_json(function: str, arguments: list[Expression], timezone: str) -> Expression:
     variant = _require_variant(arguments[0], f"{function} reads")
-    return replace(variant, type=pa.string(), as_json=True)
+    return replace(variant, type=pa.string(), as_json=True, timezone=timezone)
 
 
-def _is_variant_null(function: str, arguments: list[Expression]) -> Expression:
+def _is_variant_null(function: str, arguments: list[Expression], timezone: str) -> Expression:
     """Compare JSON text: only a Variant null prints as `null`. SQL NULL is not one."""
-    text = _to_json(function, arguments)
+    text = _to_json(function, arguments, timezone)
     equals = Call("=", (text, Literal(pa.scalar("null"))), pa.bool_())
     return Call("coalesce", (equals, Literal(pa.scalar(False))), pa.bool_())
 
@@ -260,12 +276,12 @@ def _length(function: str, arguments: list[Expression]) -> Expression:
     return Call(function, tuple(arguments), pa.int32())
 
 
-def _date_part(function: str, arguments: list[Expression]) -> Expression:
-    """Bind a part of a date or a time; that of an instant is of its time in UTC."""
+def _date_part(function: str, arguments: list[Expression], timezone: str) -> Expression:
+    """Bind a part of a date or a time; that of an instant is of its local time."""
     moments: set[Kind] = {"timestamp", "timestamp_ntz"}
     kinds: set[Kind] = moments if function == "hour" else {*moments, "date"}
     _require(arguments[0], kinds, f"`{function}` takes a {' or a '.join(sorted(kinds))}")
-    return Call(function, tuple(arguments), pa.int32())
+    return Call(function, tuple(arguments), pa.int32(), timezone)
 
 
 def _calculate(function: str, arguments: list[Expression]) -> Expression:
@@ -315,7 +331,7 @@ def _known_types(arguments: Sequence[Expression]) -> list[pa.DataType]:
     return [arrow_type for arrow_type in types if arrow_type is not None and not pa.types.is_null(arrow_type)]
 
 
-def _unify(function: str, arguments: list[Expression]) -> list[Expression]:
+def _unify(function: str, arguments: list[Expression], timezone: str) -> list[Expression]:
     """Return `arguments` cast to the one type that Spark compares them in."""
     for argument in arguments:
         if output_type(argument) is None:
@@ -326,7 +342,7 @@ def _unify(function: str, arguments: list[Expression]) -> list[Expression]:
                 f"`{describe(argument)}` is {type_name(output_type(argument))}, which is not compared"
             )
     target = _common_type(function, arguments)
-    return [_cast(argument, target) for argument in arguments]
+    return [_cast(argument, target, timezone) for argument in arguments]
 
 
 def _common_type(function: str, arguments: list[Expression]) -> pa.DataType:
@@ -407,14 +423,17 @@ def _wider_than_text(other: pa.DataType) -> pa.DataType | None:
 
 FUNCTIONS: dict[str, Callable[[str, list[Expression]], Expression]] = {
     **dict.fromkeys(("and", "or", "not"), _connect),
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"), _compare),
     **dict.fromkeys(("+", "-", "*", "/", "%"), _calculate),
     "negate": _negate,
     "is null": _is_null,
     "like": _like,
-    "coalesce": _coalesce,
     "length": _length,
-    **dict.fromkeys(("year", "month", "day", "hour"), _date_part),
+}
+FUNCTIONS_OF_TIME: dict[str, Callable[[str, list[Expression], str], Expression]] = {
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"), _compare),
+    "coalesce": _coalesce,
+    **dict.fromkeys(DATE_PARTS, _date_part),
     "to_json": _to_json,
     "is_variant_null": _is_variant_null,
 }
+"""Functions whose result depends on the time zone of local times, which they take last."""

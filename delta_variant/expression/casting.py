@@ -1,48 +1,46 @@
-"""Casts of ordinary Arrow values by Spark's ANSI rules.
+"""Cast ordinary Arrow values by Spark's ANSI rules.
 
-Where Arrow's own cast prints, rounds or parses otherwise than Spark, a rule here corrects it; a pair of types
-without a rule is refused rather than guessed.
+Text, dates and timestamps are cast by the kernel, as those within Variants are. Numbers are cast by Arrow;
+where Arrow prints or rounds otherwise than Spark, a rule here corrects it. A pair of types without a rule is
+an error.
+
+A cast of text differs from Spark on purpose in these cases, for a column and for a path of a Variant alike.
+The value is NULL where the cast is `try_cast`, else a `CastError`:
+
+- a time without a date (`01:02:03`, `T01:02:03`) to a timestamp. Spark adds the current date, so that the
+  same query would return other rows tomorrow.
+- digits of other scripts (`٣`) to a decimal. Spark reads them as decimal, and not as integer or double.
+- a hexadecimal number (`0x1p3`) to a float or double.
+- binary that is not UTF-8 to a string. Spark keeps the bytes; an Arrow string cannot hold them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from itertools import permutations
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_variant import variant
+from delta_variant.moments import UTC
 
-from .types import INTEGER_DIGITS, Kind, kind_of
+from .types import INTEGER_DIGITS, Kind, kind_of, type_name
 
 # The stubs of pyarrow do not narrow an array by its type, as the rules do.
 Array: TypeAlias = Any
 Scalar: TypeAlias = Any
 Rule: TypeAlias = Callable[[Array, Any], Array]
 
-# Spark trims blanks and control characters around text that it casts.
-BLANKS = "".join(map(chr, (*range(0x21), 0x7F)))
-NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
-
 # By more digits than these, Arrow divides some decimals wrongly: 2^32 - 2 is what it makes of 2^32 - 0.5.
 ARROW_DIGITS = 9
-ARROW_TEXT = 64
 EXACT = Context(prec=76)
+MAX_SHOWN = 60
 
-MOMENTS: tuple[Kind, ...] = ("date", "timestamp", "timestamp_ntz")
 # The metadata of a Variant that has no object in it.
 NO_NAMES = b"\x01\x00\x00"
-
-# The text that each kind is read from, whole and after trimming.
-TEXT_PATTERNS: dict[Kind, str] = {
-    "integer": r"[+-]?[0-9]+",
-    "decimal": NUMBER,
-    "floating": rf"{NUMBER}|(?i:[+-]?inf(inity)?|nan)",
-    "boolean": r"(?i:t|true|y|yes|1|f|false|n|no|0)",
-}
 
 
 def can_cast(source: Any, target: Any) -> bool:
@@ -50,38 +48,48 @@ def can_cast(source: Any, target: Any) -> bool:
     if source == target or pa.types.is_null(source):
         return True
     kinds = (kind_of(source), kind_of(target))
-    # Arrow prints decimals below 1e-6 with an exponent; Spark never does.
-    return kinds in RULES and not (kinds == ("decimal", "string") and source.scale > 6)
+    if kinds == ("decimal", "string"):
+        # Arrow prints decimals below 1e-6 with an exponent; Spark never does.
+        return bool(source.scale <= 6)
+    return kinds in RULES or kinds in BY_KERNEL
 
 
-def cast_values(values: Array, target: Any, *, strict: bool) -> Array:
-    """Return `values` as `target`; what does not fit is `pa.ArrowInvalid` when `strict`, else NULL."""
+def cast_values(values: Array, target: Any, *, strict: bool, timezone: str = UTC) -> Array:
+    """Return `values` as `target`; a value that does not fit is `pa.ArrowInvalid` when `strict`, else NULL.
+
+    Dates, timestamps without time zone and text without one are local times in `timezone`.
+    """
     if values.type == target:
         return values
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), target)
-    rule = RULES[kind_of(values.type), kind_of(target)]
-    if kind_of(values.type) == "string" and kind_of(target) in MOMENTS:
-        return _read_moments(values, target, strict=strict)
-    if kind_of(values.type) == "string" and kind_of(target) in TEXT_PATTERNS:
-        values = _readable_text(values, kind_of(target), strict=strict)
+    kinds = (kind_of(values.type), kind_of(target))
+    if kinds in BY_KERNEL:
+        return _cast_by_kernel(values, target, strict=strict, timezone=timezone)
+    rule = RULES[kinds]
     return rule(values, target) if strict else _cast_or_null(values, target, rule)
 
 
-def cast_scalar(value: Scalar, target: Any, *, strict: bool) -> Scalar:
+def cast_scalar(value: Scalar, target: Any, *, strict: bool, timezone: str = UTC) -> Scalar:
     """Return one value as `target`, as `cast_values` does."""
     if value.type == target:
         return value
-    return cast_values(pa.repeat(value, 1), target, strict=strict)[0]
+    return cast_values(pa.repeat(value, 1), target, strict=strict, timezone=timezone)[0]
 
 
-def _readable_text(values: Array, kind: Kind, *, strict: bool) -> Array:
-    text = pc.utf8_trim(values, characters=BLANKS)
-    readable = pc.match_substring_regex(text, pattern=f"^({TEXT_PATTERNS[kind]})$")
-    if strict and pc.all(readable).as_py() is False:
-        first = values.filter(pc.invert(readable))[0].as_py()
-        raise pa.ArrowInvalid(f"{first!r} is no {kind}")
-    return pc.if_else(readable, text, pa.scalar(None, text.type))
+def _cast_by_kernel(values: Array, target: Any, *, strict: bool, timezone: str) -> Array:
+    """Cast text, dates and timestamps as the kernel casts those within Variants."""
+    if kind_of(values.type) == "string":
+        values = pc.cast(values, pa.string())
+    variants = _as_variants(values)
+    wanted = pa.string() if kind_of(target) == "string" else target
+    cast = variant.extract(variants, (), wanted, strict=False, timezone=timezone)
+    if strict and cast.null_count > values.null_count:
+        failed = pc.and_(values.is_valid(), cast.is_null())
+        (text,) = variant.extract(variants.filter(failed).slice(0, 1), (), pa.string(), strict=False)
+        shown = text.as_py() if len(text.as_py()) <= MAX_SHOWN else f"{text.as_py()[:MAX_SHOWN]}…"
+        raise pa.ArrowInvalid(f"cannot cast {shown!r} to {type_name(target)}")
+    return pc.cast(cast, target)
 
 
 def _cast_or_null(values: Array, target: Any, rule: Rule) -> Array:
@@ -145,59 +153,10 @@ def _decimal_to_floating(values: Array, target: Any) -> Array:
     return pc.cast(pc.cast(values, pa.string()), target)
 
 
-def _moment_to_string(values: Array, target: Any) -> Array:
-    return pc.cast(variant.extract(_as_variants(values), (), pa.string(), strict=True), target)
-
-
-def _read_moments(texts: Array, target: Any, *, strict: bool) -> Array:
-    """Read text as the kernel reads that of Variants: in UTC unless it names its zone."""
-    moments = variant.extract(_as_variants(pc.cast(texts, pa.string())), (), target, strict=False)
-    if strict and moments.null_count > texts.null_count:
-        unread = pc.and_not(pc.is_valid(texts), pc.is_valid(moments))
-        raise pa.ArrowInvalid(f"{texts.filter(unread)[0].as_py()!r} is no {kind_of(target)}")
-    return moments
-
-
 def _as_variants(values: Array) -> pa.StructArray:
     metadata: Array = pa.repeat(pa.scalar(NO_NAMES, pa.binary()), len(values))
     fields = [pa.field("metadata", pa.binary(), False), pa.field("typed_value", values.type)]
     return pa.StructArray.from_arrays([metadata, values], fields=fields, mask=values.is_null())
-
-
-def _string_to_integer(values: Array, target: Any) -> Array:
-    return pc.cast(pc.utf8_ltrim(values, characters="+"), target)
-
-
-def _string_to_decimal(values: Array, target: Any) -> Array:
-    return pc.cast(_exact(values, target.scale), target)
-
-
-def _exact(texts: Array, scale: int) -> Array:
-    # Arrow gives other numbers for long text, and reads beyond its powers of ten for some exponents.
-    is_long = pc.greater(pc.binary_length(texts), pa.scalar(ARROW_TEXT, pa.int32()))
-    is_hard = pc.or_(is_long, pc.match_substring(texts, "e", ignore_case=True))
-    if not pc.any(is_hard).as_py():
-        # It does not round, and one value with more digits is enough.
-        with suppress(pa.ArrowInvalid):
-            return pc.cast(texts, pa.decimal256(76, scale))
-    decimals = [None if text is None else _decimal(text) for text in texts.to_pylist()]
-    return _shortened(decimals, scale, ROUND_HALF_UP)
-
-
-def _decimal(text: str) -> Decimal:
-    """Return the number in a text, or one that is as much too large or too small for any decimal."""
-    mantissa, _, exponent = text.lower().partition("e")
-    sign, digits, behind_point = Decimal(mantissa).as_tuple()
-    assert isinstance(behind_point, int)
-    far = len(text) + 2 * EXACT.prec
-    magnitude = exponent.lstrip("+-0")
-    power = min(int(magnitude or 0), far) if len(magnitude) < 10 else far
-    return Decimal((sign, digits, behind_point + (-power if exponent.startswith("-") else power)))
-
-
-def _string_to_boolean(values: Array, target: Any) -> Array:
-    true = pc.is_in(pc.utf8_lower(values), value_set=pa.array(["t", "true", "y", "yes", "1"], values.type))
-    return pc.if_else(pc.is_valid(values), true, pa.scalar(None, target))
 
 
 RULES: dict[tuple[Kind, Kind], Rule] = {
@@ -214,23 +173,17 @@ RULES: dict[tuple[Kind, Kind], Rule] = {
     ("floating", "floating"): _rounded,
     ("boolean", "integer"): _plain,
     ("boolean", "string"): _plain,
-    ("date", "timestamp"): _plain,
-    ("date", "timestamp_ntz"): _plain,
-    ("date", "string"): _moment_to_string,
-    ("timestamp", "date"): _plain,
-    ("timestamp", "timestamp_ntz"): _plain,
-    ("timestamp", "string"): _moment_to_string,
-    ("timestamp_ntz", "date"): _plain,
-    ("timestamp_ntz", "timestamp"): _plain,
-    ("timestamp_ntz", "string"): _moment_to_string,
     ("binary", "string"): _plain,
     ("binary", "binary"): _plain,
     ("string", "string"): _plain,
     ("string", "binary"): _plain,
-    ("string", "integer"): _string_to_integer,
-    ("string", "decimal"): _string_to_decimal,
-    ("string", "floating"): _plain,
-    ("string", "boolean"): _string_to_boolean,
-    # By `_read_moments`, which needs to know whether it is strict.
-    **{("string", kind): _plain for kind in MOMENTS},
 }
+MOMENTS: tuple[Kind, ...] = ("date", "timestamp", "timestamp_ntz")
+FROM_TEXT: tuple[Kind, ...] = ("integer", "decimal", "floating", "boolean", *MOMENTS)
+BY_KERNEL: frozenset[tuple[Kind, Kind]] = frozenset(
+    [
+        *(("string", kind) for kind in FROM_TEXT),
+        *((kind, "string") for kind in MOMENTS),
+        *permutations(MOMENTS, 2),
+    ]
+)

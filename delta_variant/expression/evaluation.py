@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from delta_variant import variant
 from delta_variant.errors import CastError, ExpressionError
-from delta_variant.moments import DATE_PARTS, DatePart, date_part
+from delta_variant.moments import DATE_PARTS, UTC, date_part
 
 from .casting import cast_scalar, cast_values
 from .tree import Call, Cast, Column, Expression, Extraction, Field, Input, Literal, describe, input_name
@@ -65,7 +65,9 @@ def call_kernel(kernel: str, *arguments: Values, options: pc.FunctionOptions | N
 def uncast(source: Input) -> Input:
     """Return the input that is the Variant where a strict cast may fail, and every other input itself."""
     is_strict = isinstance(source, Extraction) and source.strict and not source.as_json
-    return replace(source, type=None) if isinstance(source, Extraction) and is_strict else source
+    return (
+        replace(source, type=None, timezone=UTC) if isinstance(source, Extraction) and is_strict else source
+    )
 
 
 def _evaluate(expression: Expression, batch: pa.RecordBatch, *, is_guarded: bool) -> Values:
@@ -76,11 +78,11 @@ def _evaluate(expression: Expression, batch: pa.RecordBatch, *, is_guarded: bool
             return _read(expression, batch)
         case Field(operand, name, _):
             return _field(_evaluate(operand, batch, is_guarded=is_guarded), name)
-        case Cast(operand, _, _):
+        case Cast(operand):
             return _cast(expression, _evaluate(operand, batch, is_guarded=is_guarded))
-        case Call("and" | "or", arguments, _) if is_guarded and batch.num_columns:
+        case Call("and" | "or", arguments) if is_guarded and batch.num_columns:
             return _connected(expression, arguments, batch)
-        case Call(function, arguments, _):
+        case Call(function, arguments):
             values = [_evaluate(argument, batch, is_guarded=is_guarded) for argument in arguments]
             return _call(expression, function, values)
         case _:
@@ -113,7 +115,9 @@ def _read(source: Column | Extraction, batch: pa.RecordBatch) -> Array:
             f"the batch has no column {input_name(source)!r}, which `{describe(source)}` reads"
         )
     try:
-        return variant.extract(batch.column(position), (), source.type, strict=True)
+        assert isinstance(source, Extraction)
+        variants = batch.column(position)
+        return variant.extract(variants, (), source.type, strict=True, timezone=source.timezone)
     except CastError as error:
         raise CastError(_renumbered(str(error), batch)) from error
 
@@ -134,8 +138,8 @@ def _field(values: Values, name: str) -> Values:
 def _cast(cast: Cast, values: Values) -> Values:
     try:
         if isinstance(values, pa.Scalar):
-            return cast_scalar(values, cast.type, strict=cast.strict)
-        return cast_values(values, cast.type, strict=cast.strict)
+            return cast_scalar(values, cast.type, strict=cast.strict, timezone=cast.timezone)
+        return cast_values(values, cast.type, strict=cast.strict, timezone=cast.timezone)
     except pa.ArrowInvalid as error:
         raise CastError(f"`{describe(cast)}`: {error}; try_cast gives null instead") from error
 
@@ -143,6 +147,8 @@ def _cast(cast: Cast, values: Values) -> Values:
 def _call(call: Call, function: str, arguments: Sequence[Values]) -> Values:
     if call.type is None:
         raise ExpressionError(f"`{describe(call)}` is not bound to a table yet")
+    if function in DATE_PARTS:
+        return _date_part(call, *arguments)
     try:
         return FUNCTIONS[function](*arguments)
     except pa.ArrowInvalid as error:
@@ -153,13 +159,11 @@ def _kernel(kernel: str) -> Callable[..., Values]:
     return lambda *arguments: call_kernel(kernel, *arguments)
 
 
-def _date_part(part: DatePart) -> Callable[[Values], Values]:
-    def compute(values: Values) -> Values:
-        is_scalar = isinstance(values, pa.Scalar)
-        parts = date_part(_repeated(values, 1) if is_scalar else values, part)
-        return parts[0] if is_scalar else parts
-
-    return compute
+def _date_part(call: Call, values: Values) -> Values:
+    is_scalar = isinstance(values, pa.Scalar)
+    part: Any = call.function
+    parts = date_part(_repeated(values, 1) if is_scalar else values, part, call.timezone)
+    return parts[0] if is_scalar else parts
 
 
 def _count(kernel: str) -> Callable[[Values], Values]:
@@ -270,5 +274,4 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
     "is null": _kernel("is_null"),
     "coalesce": _kernel("coalesce"),
     "length": _count("utf8_length"),
-    **{part: _date_part(part) for part in DATE_PARTS},
 }

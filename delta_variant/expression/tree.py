@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeGuard
 import pyarrow as pa
 
 from delta_variant.errors import ExpressionError
+from delta_variant.moments import UTC
 
 from .casting import cast_scalar
 from .types import type_name
@@ -57,7 +58,7 @@ class Extraction:
     `type` is the Arrow type it is cast to, None the Variant itself (struct<metadata, value>). A missing path,
     and a Variant null cast to a type, are SQL NULL. A value that cannot be cast is an error when `strict`,
     else NULL. `as_json` asks for JSON text as `to_json` writes it; a Variant null is then the text `null`.
-    `fields` lead from a struct column to the Variant in it.
+    `fields` lead from a struct column to the Variant in it. `timezone` is that of a `Cast`.
     """
 
     column: str
@@ -66,6 +67,7 @@ class Extraction:
     strict: bool = True
     as_json: bool = False
     fields: tuple[str, ...] = ()
+    timezone: str = UTC
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,16 @@ class Field:
 
 @dataclass(frozen=True)
 class Cast:
-    """`operand` in another type, None for Variant; what does not fit is an error when `strict`, else NULL."""
+    """`operand` in another type, None for Variant; what does not fit is an error when `strict`, else NULL.
+
+    `timezone` is where the local times are of that instants are cast to and from: dates, timestamps without
+    time zone, and text.
+    """
 
     operand: Expression
     type: pa.DataType | None
     strict: bool
+    timezone: str = UTC
 
 
 @dataclass(frozen=True)
@@ -92,12 +99,14 @@ class Call:
 
     Functions: `and` and `or` (of two or more), `not`, `=` `<>` `<` `<=` `>` `>=` `<=>`, `in` (the value, then
     the options), `like`, `is null`, `+` `-` `*` `/` `%`, `negate`, `coalesce`, `length`, `year`, `month`,
-    `day`, `hour`; before binding also `to_json` and `is_variant_null`.
+    `day`, `hour`; before binding also `to_json` and `is_variant_null`. The part of an instant is that of its
+    local time in `timezone`.
     """
 
     function: str
     arguments: tuple[Expression, ...]
     type: pa.DataType | None = None
+    timezone: str = UTC
 
 
 Input: TypeAlias = Column | Extraction
@@ -166,9 +175,9 @@ def describe(expression: Expression) -> str:
             return _readable_extraction(expression)
         case Field(operand, name, _):
             return f"{describe(operand)}.{name}"
-        case Cast(operand, type_, strict):
+        case Cast(operand, type_, strict, _):
             return f"{'cast' if strict else 'try_cast'}({describe(operand)} as {type_name(type_)})"
-        case Call(function, arguments, _):
+        case Call(function, arguments):
             return _call_text(function, [describe(argument) for argument in arguments])
 
 
@@ -189,7 +198,8 @@ def _extraction_text(source: Extraction) -> str:
     steps = "".join(f"[{step!r}]" for step in source.path)
     column = ".".join(repr(name) for name in (source.column, *source.fields))
     function = "to_json" if source.as_json else "variant_get" if source.strict else "try_variant_get"
-    return f"{function}({column}, ${steps}, {type_name(source.type)})"
+    timezone = "" if source.timezone == UTC else f", {source.timezone}"
+    return f"{function}({column}, ${steps}, {type_name(source.type)}{timezone})"
 
 
 def _readable_extraction(source: Extraction) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from delta_variant import expression
 from delta_variant.expression import Call, Cast, Column, Expression, Extraction, Field, kind_of
+from delta_variant.moments import UTC
 
 __all__ = [
     "AllOf",
@@ -32,6 +33,9 @@ NEGATED: dict[str, Operator] = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">":
 
 EXACT = frozenset({"integer", "decimal"})
 ORDERED = EXACT | {"floating", "string", "date", "timestamp", "timestamp_ntz"}
+# Casts from timestamp to timestamp_ntz or date, and from timestamp_ntz to timestamp, are missing: they do not
+# keep the order where a clock is set back. The cast from date to timestamp keeps it in every zone, since a
+# clock is set by no more than the day that lies between two midnights.
 ORDER_KEPT = {
     ("string", "string"),
     ("floating", "floating"),
@@ -57,13 +61,15 @@ class Leaf:
 class Comparison:
     """`leaf operator value` for a value that is not null; `prefix` asks for texts that begin so.
 
-    `casts` are the types that the leaf is cast to on the way, all of which keep its order.
+    `casts` are the types that the leaf is cast to on the way, all of which keep its order; `timezone` is that
+    of the casts.
     """
 
     leaf: Leaf
     casts: tuple[pa.DataType, ...]
     operator: Operator
     value: pa.Scalar[Any]
+    timezone: str = UTC
 
 
 @dataclass(frozen=True)
@@ -168,7 +174,8 @@ def _comparison(function: str, arguments: tuple[Expression, ...], negated: bool)
         return None
     leaf, casts = _ordered(left)
     is_ordered = kind_of(right.value.type) in ORDERED and right.value.is_valid and not _is_nan(right.value)
-    return Comparison(leaf, casts, operator, right.value) if leaf and is_ordered else None
+    timezone = left.timezone if isinstance(left, Cast) else UTC
+    return Comparison(leaf, casts, operator, right.value, timezone) if leaf and is_ordered else None
 
 
 def _is_nan(value: pa.Scalar[Any]) -> bool:
@@ -213,7 +220,7 @@ def _leaf(operand: Expression) -> Leaf | None:
         case Field(inner, name, arrow_type):
             outer = _leaf(inner)
             return outer and Leaf((*outer.names, name), None, arrow_type)
-        case Extraction(column, path, arrow_type, _, False, fields) if arrow_type is not None:
+        case Extraction(column, path, arrow_type, _, False, fields, _) if arrow_type is not None:
             names = [step for step in path if isinstance(step, str)]
             # The elements of arrays have no statistics (requirements K4).
             return Leaf((column, *fields), tuple(names), arrow_type) if len(names) == len(path) else None

@@ -74,7 +74,7 @@ def _compared(test: Comparison, bounds: Bounds) -> Array:
 
 def _cast(values: Array, test: Comparison) -> Array:
     for arrow_type in (*test.casts, test.value.type):
-        values = cast_values(values, arrow_type, strict=False)
+        values = cast_values(values, arrow_type, strict=False, timezone=test.timezone)
     return values
 
 

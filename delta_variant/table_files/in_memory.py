@@ -62,5 +62,6 @@ def _input(batch: pa.RecordBatch, source: Input) -> Any:
     for name in source.fields:
         variants = pc.struct_field(variants, name)
     if source.as_json:
-        return variant.to_json(variant.extract(variants, source.path, None, strict=True))
-    return variant.extract(variants, source.path, source.type, strict=source.strict)
+        found = variant.extract(variants, source.path, None, strict=True)
+        return variant.to_json(found, timezone=source.timezone)
+    return variant.extract(variants, source.path, source.type, strict=source.strict, timezone=source.timezone)

@@ -30,6 +30,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::values::draft_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::filter_rows, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::infer, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::instant_of, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::is_time_zone, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::json_leaves, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::parse_json, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::path_key, module)?)?;

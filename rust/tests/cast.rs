@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use _native::error::Error;
+use _native::value::Zone;
+use _native::value::cast::Casting;
 use _native::value::cast::{CastBuilder, cast_array, variant_fields};
 use _native::value::path::{Step, get, normalized};
 use _native::value::{Decimal, Metadata, Value, encode, metadata};
@@ -24,7 +26,7 @@ fn bytes(value: Value<'_>) -> Vec<u8> {
 fn cast_bytes(value: &[u8], names: &[&str], target: &DataType, strict: bool) -> Result<ArrayRef, Error> {
     let mut name_bytes = Vec::new();
     metadata::write(&mut name_bytes, names.iter().copied(), false);
-    let mut builder = CastBuilder::new(target, strict)?;
+    let mut builder = CastBuilder::new(target, &Casting::utc(strict))?;
     builder.append(Some(&Metadata::parse(&name_bytes)?), Some(value))?;
     builder.finish()
 }
@@ -266,13 +268,36 @@ fn text_casts_to_dates_and_timestamps() {
     }
 }
 
-/// Spark puts a time on the day of the query, and knows the time zones of regions.
+/// Spark adds the current date to a time, so that its value depends on the day of the query.
 #[test]
-fn texts_whose_cast_depends_on_the_day_or_on_a_region_are_refused() {
+fn times_without_a_date_are_not_cast() {
     let target = timestamp(Some("UTC"));
-    for text in ["12:00", "T12:00", "2026-01-01 12:00:00 Europe/Paris"] {
+    for text in ["12:00", "T12:00", "12:00:00 Europe/Paris"] {
         assert_eq!(primitive::<TimestampMicrosecondType>(Value::String(text), target.clone()), None);
     }
+}
+
+#[test]
+fn timestamps_are_cast_to_and_from_local_times_of_a_zone() {
+    const HOUR: i64 = 3_600_000_000;
+    let casting = Casting { strict: true, zone: Zone::parse("Asia/Tokyo").unwrap() };
+    let cast = |value: Value<'_>, target: &DataType| {
+        let mut builder = CastBuilder::new(target, &casting).unwrap();
+        builder.append_value(None, &value).unwrap();
+        builder.finish().unwrap()
+    };
+    let micros =
+        |value, zone| cast(value, &timestamp(zone)).as_primitive::<TimestampMicrosecondType>().value(0);
+    let instant = |value| micros(value, Some("UTC")) - NEW_YEAR;
+    assert_eq!(instant(Value::String("2026-01-01 12:00:00")), 3 * HOUR);
+    assert_eq!(instant(Value::String("2026-01-01 12:00:00 Europe/Paris")), 11 * HOUR);
+    assert_eq!(instant(Value::TimestampNtz(NEW_YEAR)), -9 * HOUR);
+    let day = (NEW_YEAR / (24 * HOUR)) as i32;
+    assert_eq!(instant(Value::Date(day)), -9 * HOUR);
+    assert_eq!(micros(Value::Timestamp(NEW_YEAR), None), NEW_YEAR + 9 * HOUR);
+    let evening = Value::Timestamp(NEW_YEAR + 15 * HOUR);
+    assert_eq!(cast(evening, &DataType::Date32).as_primitive::<Date32Type>().value(0), day + 1);
+    assert_eq!(cast(evening, &DataType::Utf8).as_string::<i32>().value(0), "2026-01-02 00:00:00");
 }
 
 #[test]
@@ -342,7 +367,7 @@ fn objects_and_arrays_cast_to_their_json_text_and_to_no_scalar() {
 fn variant_null_and_nothing_cast_to_null() {
     for target in [DataType::Int64, DataType::Utf8, DataType::Boolean, DataType::Date32, DataType::Binary] {
         assert!(cast_bytes(&[0], &[], &target, true).unwrap().is_null(0));
-        let mut builder = CastBuilder::new(&target, true).unwrap();
+        let mut builder = CastBuilder::new(&target, &Casting::utc(true)).unwrap();
         builder.append(None, None).unwrap();
         assert!(builder.finish().unwrap().is_null(0));
     }
@@ -396,7 +421,7 @@ fn arrays_and_objects_cast_to_lists_structs_and_maps() {
 
 #[test]
 fn a_type_that_no_variant_is_cast_to_is_refused_by_name() {
-    let error = CastBuilder::new(&DataType::UInt8, true).unwrap_err();
+    let error = CastBuilder::new(&DataType::UInt8, &Casting::utc(true)).unwrap_err();
     assert_eq!(error, Error::Unsupported("a Variant cannot be cast to UInt8".into()));
 }
 
@@ -440,13 +465,13 @@ fn casting_a_column_equals_casting_each_of_its_values() {
     for column in &columns {
         let scalars = _native::value::column::Scalars::new(column).unwrap();
         for target in &targets {
-            let mut builder = CastBuilder::new(target, false).unwrap();
+            let mut builder = CastBuilder::new(target, &Casting::utc(false)).unwrap();
             for row in 0..column.len() {
                 let value = column.is_valid(row).then(|| bytes(scalars.value(row).unwrap()));
                 builder.append(None, value.as_deref()).unwrap();
             }
             let expected = builder.finish().unwrap();
-            let cast = cast_array(column, target, false).unwrap();
+            let cast = cast_array(column, target, &Casting::utc(false)).unwrap();
             assert_eq!(format!("{cast:?}"), format!("{expected:?}"), "{} to {target}", column.data_type());
         }
     }
@@ -455,14 +480,14 @@ fn casting_a_column_equals_casting_each_of_its_values() {
 #[test]
 fn a_column_cast_to_its_own_type_is_not_copied() {
     let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
-    let cast = cast_array(&column, &DataType::Int64, true).unwrap();
+    let cast = cast_array(&column, &DataType::Int64, &Casting::utc(true)).unwrap();
     assert!(Arc::ptr_eq(&column, &cast));
 }
 
 #[test]
 fn a_strict_cast_of_a_column_names_the_row() {
     let column: ArrayRef = Arc::new(StringArray::from(vec!["1", "x"]));
-    let error = cast_array(&column, &DataType::Int64, true).unwrap_err();
+    let error = cast_array(&column, &DataType::Int64, &Casting::utc(true)).unwrap_err();
     assert!(error.to_string().starts_with("row 1: cannot cast \"x\" (string) to Int64"), "{error}");
 }
 

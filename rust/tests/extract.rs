@@ -7,6 +7,8 @@ use _native::json::parse::{JsonShredder, ParseOptions};
 use _native::shred::extract::{NeededLeaves, extract, leaves_needed, needs_metadata};
 use _native::shred::unshred::unshred;
 use _native::shred::{OnConflict, ShreddingSchema};
+use _native::value::Zone;
+use _native::value::cast::Casting;
 use _native::value::cast::variant_fields;
 use _native::value::path::Step;
 use arrow_array::cast::AsArray;
@@ -148,7 +150,8 @@ fn prune(column: &ArrayRef, leaves: &[usize], next: &mut usize) -> Option<ArrayR
 /// As text; a Variant as the JSON of its value, for `metadata` may differ.
 fn shown(array: &ArrayRef) -> Vec<String> {
     if *array.data_type() == variant() {
-        let text = _native::shred::unshred::to_json(array.as_struct(), OnConflict::Error).unwrap();
+        let text =
+            _native::shred::unshred::to_json(array.as_struct(), OnConflict::Error, &Zone::UTC).unwrap();
         return text.iter().map(|text| format!("{text:?}")).collect();
     }
     (0..array.len()).map(|row| format!("{:?}", array.slice(row, 1))).collect()
@@ -156,7 +159,7 @@ fn shown(array: &ArrayRef) -> Vec<String> {
 
 /// Decimals come back with the scale of their column, and in text without zeros at the end.
 fn expected(path: &[Step], target: &DataType) -> Vec<String> {
-    shown(&extract(&column(&DataType::Null), path, target, false, OnConflict::Error).unwrap())
+    shown(&extract(&column(&DataType::Null), path, target, &Casting::utc(false), OnConflict::Error).unwrap())
 }
 
 #[test]
@@ -167,7 +170,8 @@ fn every_path_gives_what_it_gives_unshredded_from_the_leaves_it_needs() {
             for target in targets() {
                 let context = format!("{path:?} of {schema} as {target}");
                 let expected = expected(&path, &target);
-                let extracted = extract(&column, &path, &target, false, OnConflict::Error).unwrap();
+                let extracted =
+                    extract(&column, &path, &target, &Casting::utc(false), OnConflict::Error).unwrap();
                 assert_eq!(*extracted.data_type(), target, "{context}");
                 assert_eq!(shown(&extracted), expected, "{context}");
 
@@ -177,7 +181,8 @@ fn every_path_gives_what_it_gives_unshredded_from_the_leaves_it_needs() {
                     leaves.extend(needed.metadata);
                 }
                 let part = pruned(&column, &leaves);
-                let extracted = extract(&part, &path, &target, false, OnConflict::Error).unwrap();
+                let extracted =
+                    extract(&part, &path, &target, &Casting::utc(false), OnConflict::Error).unwrap();
                 assert_eq!(shown(&extracted), expected, "{context}, pruned to {leaves:?}");
             }
         }
@@ -188,13 +193,15 @@ fn every_path_gives_what_it_gives_unshredded_from_the_leaves_it_needs() {
 fn the_unshredded_column_gives_what_a_path_into_its_bytes_gives() {
     assert_eq!(ROWS.len() + 1, expected(&[], &DataType::Utf8).len());
     let column = column(&DataType::Null);
-    let x = extract(&column, &[field("x")], &DataType::Int64, false, OnConflict::Error).unwrap();
+    let x =
+        extract(&column, &[field("x")], &DataType::Int64, &Casting::utc(false), OnConflict::Error).unwrap();
     let mut expected = vec![None; ROWS.len() + 1];
     for (row, number) in [(0, 1), (1, 17), (3, 1), (6, 1), (12, i64::MAX), (13, -3)] {
         expected[row] = Some(number);
     }
     assert_eq!(x.as_primitive::<Int64Type>(), &Int64Array::from(expected));
-    let text = extract(&column, &[field("l")], &DataType::Utf8, true, OnConflict::Error).unwrap();
+    let text =
+        extract(&column, &[field("l")], &DataType::Utf8, &Casting::utc(true), OnConflict::Error).unwrap();
     assert_eq!(text.as_string::<i32>().value(1), r#"[{"n":1},{"m":0,"n":"2"},3]"#);
     assert!(text.is_null(2) && text.is_null(14));
 }
@@ -223,7 +230,8 @@ fn metadata_is_needed_where_names_are() {
     let part = pruned(&column, &[2, 3]);
     assert!(!needs_metadata(&part, &[field("x")], &DataType::Int64).unwrap());
     assert!(needs_metadata(&part, &[field("x")], &DataType::Utf8).unwrap());
-    let error = extract(&part, &[field("x")], &DataType::Utf8, false, OnConflict::Error).unwrap_err();
+    let error =
+        extract(&part, &[field("x")], &DataType::Utf8, &Casting::utc(false), OnConflict::Error).unwrap_err();
     assert!(error.to_string().contains("`metadata`"), "{error}");
     // The rows without an object or array in `value` do not need it.
     assert!(!needs_metadata(&part.slice(0, 4), &[field("x")], &DataType::Utf8).unwrap());
@@ -237,12 +245,14 @@ fn a_strict_cast_names_the_row_of_the_value_that_fails() {
     ] {
         let path = [field("o"), field("y")];
         let error =
-            extract(&column(&schema), &path, &DataType::Float64, true, OnConflict::Error).unwrap_err();
+            extract(&column(&schema), &path, &DataType::Float64, &Casting::utc(true), OnConflict::Error)
+                .unwrap_err();
         assert!(matches!(error, Error::Cast(_)), "{error:?}");
         assert!(error.to_string().starts_with(prefix), "{error}");
     }
     let schema = structure(&[("o", structure(&[("y", DataType::Int64)]))]);
-    let error = extract(&column(&schema), &[field("o")], &DataType::Int64, true, OnConflict::Error);
+    let error =
+        extract(&column(&schema), &[field("o")], &DataType::Int64, &Casting::utc(true), OnConflict::Error);
     assert_eq!(
         error.unwrap_err().to_string(),
         "row 0: cannot cast a value of type object to Int64; `try_variant_get` gives null where a cast fails"
@@ -257,7 +267,8 @@ fn a_clean_leaf_of_its_own_type_is_not_copied() {
         assert!(shredder.push(format!(r#"{{"x":{number}}}"#).as_bytes()).is_ok());
     }
     let column = shredder.take().unwrap();
-    let x = extract(&column, &[field("x")], &DataType::Int64, true, OnConflict::Error).unwrap();
+    let x =
+        extract(&column, &[field("x")], &DataType::Int64, &Casting::utc(true), OnConflict::Error).unwrap();
     let typed = column.column_by_name("typed_value").unwrap().as_struct().column(0).as_struct();
     let typed = typed.column_by_name("typed_value").unwrap();
     assert_eq!(
@@ -276,9 +287,9 @@ fn a_conflict_is_an_error_or_reads_the_typed_value() {
     fields.push(Arc::new(Field::new("typed_value", DataType::Int64, true)));
     let columns = vec![binary(&[1, 0, 0]), binary(&[0x0C, 1]), typed];
     let column = StructArray::new(fields.into(), columns, None);
-    let error = extract(&column, &[], &DataType::Int64, true, OnConflict::Error).unwrap_err();
+    let error = extract(&column, &[], &DataType::Int64, &Casting::utc(true), OnConflict::Error).unwrap_err();
     assert_eq!(error, unshred(&column, OnConflict::Error).unwrap_err());
-    let typed = extract(&column, &[], &DataType::Int64, true, OnConflict::Typed).unwrap();
+    let typed = extract(&column, &[], &DataType::Int64, &Casting::utc(true), OnConflict::Typed).unwrap();
     assert_eq!(typed.as_primitive::<Int64Type>().value(0), 7);
 }
 

@@ -2,6 +2,7 @@
 
 use _native::json::parse::{JsonShredder, ParseOptions};
 use _native::shred::schema::{LeafType, ShreddingSchema};
+use _native::value::Zone;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int32Type, Int64Type};
 use arrow_array::{Array, StructArray};
@@ -210,7 +211,7 @@ fn ever_new_names_do_not_fill_the_memory_and_stay_right() {
             .unwrap();
     }
     let group = shredder.take().unwrap();
-    let text = _native::shred::unshred::to_json(&group, Default::default()).unwrap();
+    let text = _native::shred::unshred::to_json(&group, Default::default(), &Zone::UTC).unwrap();
     for index in [0, 16_383, 16_384, 39_999] {
         let expected = format!(r#"{{"k{index}":{{"a{index}":2,"b":1}},"user":{{"id":{index}}}}}"#);
         assert_eq!(text.value(index), expected);

@@ -3,6 +3,7 @@
 use _native::json::write::{Keys, value as write_json};
 use _native::shred::OnConflict;
 use _native::shred::unshred::unshred;
+use _native::value::Zone;
 use _native::value::metadata::EMPTY;
 use _native::value::modify::{NewValue, remove, set, set_rows};
 use _native::value::path::Step;
@@ -18,7 +19,7 @@ fn json(metadata: &[u8], value: &[u8]) -> String {
     let names = Metadata::parse(metadata).unwrap();
     validate(&names, value).unwrap();
     let mut out = Vec::new();
-    write_json(&mut out, &Keys::new(&names), value).unwrap();
+    write_json(&mut out, &Keys::new(&names), value, &Zone::UTC).unwrap();
     String::from_utf8(out).unwrap()
 }
 

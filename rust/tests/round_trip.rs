@@ -6,6 +6,7 @@ use std::sync::Arc;
 use _native::shred::unshred::{to_json, unshred};
 use _native::shred::variants::shred;
 use _native::shred::{LeafType, Numeric, OnConflict, ShreddingSchema};
+use _native::value::Zone;
 use _native::value::encode::{self, Layout};
 use _native::value::{Decimal, Metadata, Value, metadata, validate};
 use arrow_array::cast::AsArray;
@@ -244,7 +245,10 @@ fn check(rows: &[Option<Tree>], schema: ShreddingSchema, numeric: Numeric) -> Re
         let is_same = same((&a, values.value(row)), (&b, new_values.value(row)), numeric);
         prop_assert!(is_same, "{:02x?} became {:02x?}", values.value(row), new_values.value(row));
     }
-    prop_assert_eq!(to_json(&shredded, OnConflict::Error), to_json(&before, OnConflict::Error));
+    prop_assert_eq!(
+        to_json(&shredded, OnConflict::Error, &Zone::UTC),
+        to_json(&before, OnConflict::Error, &Zone::UTC)
+    );
     Ok(())
 }
 

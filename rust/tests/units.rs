@@ -8,6 +8,7 @@ use _native::data_file::write::{DataFileWriter, Encoding, OnInvalid};
 use _native::json::parse::ParseOptions;
 use _native::parquet::{ParquetFile, Source, WriteOptions};
 use _native::shred::{OnConflict, ShreddingSchema};
+use _native::value::cast::Casting;
 use _native::value::path::Step;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -118,7 +119,7 @@ fn a_bound_of_another_kind_is_unknown() {
 fn pages_without_wanted_rows_are_not_fetched() {
     let projection = || Projection {
         column: vec!["event".into()],
-        what: What::Path { path: vec![Step::Field("a".into())], strict: true },
+        what: What::Path { path: vec![Step::Field("a".into())], casting: Casting::utc(true) },
         field: Field::new("a", DataType::Int64, true),
     };
     let read = |rows: Option<&[std::ops::Range<u64>]>| {

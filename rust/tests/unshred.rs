@@ -7,6 +7,7 @@ use _native::json::write::{Keys, value as write_json};
 use _native::shred::OnConflict;
 use _native::shred::layout::Layout;
 use _native::shred::unshred::{to_json, unshred};
+use _native::value::Zone;
 use _native::value::{Metadata, metadata};
 use arrow_array::builder::{BinaryBuilder, BinaryDictionaryBuilder};
 use arrow_array::cast::AsArray;
@@ -72,7 +73,7 @@ fn read(group: &StructArray, on_conflict: OnConflict) -> Result<Vec<Option<Strin
             String::from_utf8(out).unwrap()
         }));
     }
-    let text = to_json(group, on_conflict)?;
+    let text = to_json(group, on_conflict, &Zone::UTC)?;
     assert_eq!(text.iter().map(|t| t.map(str::to_owned)).collect::<Vec<_>>(), rows);
     Ok(rows)
 }
@@ -89,7 +90,7 @@ fn some(texts: &[&str]) -> Vec<Option<String>> {
 fn conflict(group: &StructArray) -> (String, Vec<Option<String>>) {
     let error = read(group, OnConflict::Error).unwrap_err();
     assert!(matches!(error, Error::Conflict(_)), "{error:?}");
-    assert_eq!(to_json(group, OnConflict::Error).unwrap_err(), error);
+    assert_eq!(to_json(group, OnConflict::Error, &Zone::UTC).unwrap_err(), error);
     (error.to_string(), read(group, OnConflict::Typed).unwrap())
 }
 
@@ -436,10 +437,12 @@ fn many_rows_are_read_by_many_threads_and_errors_name_the_row_of_the_whole() {
     (0..rows).for_each(|row| values.append_option((row == 19_999).then_some(ONE)));
     let columns = [metadata_of(&[], rows as usize), ("typed_value", ints(&numbers))];
     let column = group(&columns, None);
-    let text = to_json(&column, OnConflict::Error).unwrap();
+    let text = to_json(&column, OnConflict::Error, &Zone::UTC).unwrap();
     assert!(text.iter().enumerate().all(|(row, text)| text == Some(&row.to_string())));
     let column = group(&[columns[0].clone(), columns[1].clone(), ("value", Arc::new(values.finish()))], None);
-    assert!(to_json(&column, OnConflict::Error).unwrap_err().to_string().starts_with("row 19999: "));
+    assert!(
+        to_json(&column, OnConflict::Error, &Zone::UTC).unwrap_err().to_string().starts_with("row 19999: ")
+    );
     assert!(unshred(&column, OnConflict::Error).unwrap_err().to_string().starts_with("row 19999: "));
 }
 

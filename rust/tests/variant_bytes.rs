@@ -7,6 +7,7 @@ use _native::shred::OnConflict;
 use _native::shred::unshred::{to_json, unshred};
 use _native::shred::variants::shred;
 use _native::shred::{LeafType, Numeric, ShreddingSchema};
+use _native::value::Zone;
 use _native::value::encode::{self, Layout};
 use _native::value::{Metadata, Value, metadata, validate};
 use arrow_array::{ArrayRef, BinaryArray, StructArray};
@@ -35,7 +36,7 @@ fn array(offsets: &[usize], values: &[u8]) -> Vec<u8> {
 fn json(metadata: &[u8], value: &[u8]) -> Result<String, String> {
     let mut out = Vec::new();
     let keys = Keys::new(&Metadata::parse(metadata).unwrap());
-    write_json(&mut out, &keys, value).map_err(|error| error.to_string())?;
+    write_json(&mut out, &keys, value, &Zone::UTC).map_err(|error| error.to_string())?;
     Ok(String::from_utf8(out).unwrap())
 }
 
@@ -243,7 +244,7 @@ proptest! {
                 let is_valid = check(metadata, &value).is_ok();
                 let rows = variants(&[(metadata, &value)]);
                 prop_assert_eq!(shred(&rows, ShreddingSchema::Untyped, Numeric::Value).is_ok(), is_valid);
-                let _ = to_json(&rows, OnConflict::Error);
+                let _ = to_json(&rows, OnConflict::Error, &Zone::UTC);
                 let _ = unshred(&rows, OnConflict::Error);
             }
         }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use _native::json::write::{Keys, value as write_json};
+use _native::value::Zone;
 use _native::value::{Decimal, Metadata, Value, encode, validate};
 
 /// The values that the corpus describes, as JSON text; base64, dates and times as Spark's `to_json` prints them.
@@ -72,7 +73,7 @@ fn every_example_is_valid_and_is_the_value_that_it_stands_for() {
         let metadata = Metadata::parse(&metadata).unwrap();
         assert_eq!(validate(&metadata, &value), Ok(()), "{example}");
         let mut text = Vec::new();
-        write_json(&mut text, &Keys::new(&metadata), &value).unwrap();
+        write_json(&mut text, &Keys::new(&metadata), &value, &Zone::UTC).unwrap();
         assert_eq!(String::from_utf8(text).unwrap(), expected, "{example}");
     }
 }

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
+import pytest
+from interop.tricky_texts import NOT_READ, TEXTS
 from pyspark.sql import SparkSession
 
-from delta_variant.expression import bind, evaluate, parse
+from delta_variant import variant
+from delta_variant.expression import bind, cast_values, evaluate, parse, parse_type
+
+ZONE = "spark.sql.session.timeZone"
 
 
-def ours(text: str, column: pa.Array) -> list[object]:
+@pytest.fixture
+def session_in(spark: SparkSession) -> Iterator[Any]:
+    """Return a function that sets the session's time zone for the length of a test."""
+    before = spark.conf.get(ZONE)
+
+    def set_zone(name: str) -> SparkSession:
+        spark.conf.set(ZONE, name)
+        return spark
+
+    yield set_zone
+    spark.conf.set(ZONE, before)
+
+
+def ours(text: str, column: pa.Array, timezone: str = "UTC") -> list[object]:
     """Return an expression over the column `x`."""
     schema = pa.schema([("x", column.type)])
-    return evaluate(bind(parse(text), schema, ()), pa.record_batch([column], schema=schema)).to_pylist()
+    bound = bind(parse(text), schema, (), timezone)
+    return evaluate(bound, pa.record_batch([column], schema=schema)).to_pylist()
 
 
 def test_parts_of_dates_and_timestamps_over_their_full_range(spark: SparkSession):
@@ -34,3 +55,49 @@ def test_parts_of_dates_and_timestamps_over_their_full_range(spark: SparkSession
         (column,) = (name for name in columns if text.endswith(f"({name})"))
         expected = [row[index] for row in found]
         assert ours(text.replace(f"({column})", "(x)"), columns[column]) == expected
+
+
+# How a value of a type is compared: Python has no dates beyond the year 9999, and NaN is not equal to itself.
+SHOWN_BY_SPARK = {
+    "date": "unix_date({})",
+    "timestamp": "unix_micros({})",
+    "timestamp_ntz": "cast({} as string)",
+}
+SHOWN_BY_US = {
+    "date": lambda values: values.cast(pa.int32()),
+    "timestamp": lambda values: values.cast(pa.int64()),
+    "timestamp_ntz": lambda values: cast_values(values, pa.string(), strict=True),
+}
+
+
+def as_text(values: Iterable[object]) -> list[str]:
+    return [repr(value) for value in values]
+
+
+@pytest.mark.parametrize("timezone", ["UTC", "Australia/Adelaide"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_casts_of_text_in_columns_and_in_variants_are_those_of_spark(
+    session_in: Any, name: str, timezone: str
+):
+    spark, texts = session_in(timezone), list(TEXTS[name])
+    shown = SHOWN_BY_SPARK.get(name, "{}")
+    column = shown.format(f"try_cast(x as {name})")
+    path = shown.format(f"try_variant_get(to_variant_object(struct(x)), '$.x', '{name}')")
+    rows = spark.createDataFrame(list(enumerate(texts)), "i int, x string").selectExpr("i", column, path)
+    found = sorted((tuple(row) for row in rows.collect()), key=lambda row: row[0])
+
+    array, arrow_type = pa.array(texts, pa.string()), parse_type(name)
+    variants = variant.set_path(pa.nulls(len(texts), variant.VARIANT_TYPE), (), array)
+    of_column = cast_values(array, arrow_type, strict=False, timezone=timezone)
+    of_path = variant.extract(variants, (), arrow_type, strict=False, timezone=timezone)
+
+    shown_by_us = SHOWN_BY_US.get(name, lambda values: values)
+    values = zip(shown_by_us(of_column).to_pylist(), shown_by_us(of_path).to_pylist(), strict=True)
+    not_read = NOT_READ.get(name, ())
+    expected = [
+        (text, None, None) if text in not_read else (text, *row[1:])
+        for text, row in zip(texts, found, strict=True)
+    ]
+    assert as_text((text, *pair) for text, pair in zip(texts, values, strict=True)) == as_text(expected)
+    read_by_spark = {text for text, row in zip(texts, found, strict=True) if row[1] is not None}
+    assert set(not_read) <= read_by_spark

@@ -4,7 +4,7 @@ use arrow_array::{ArrayRef, StringArray};
 use arrow_schema::{DataType, TimeUnit};
 
 use crate::error::{Error, Result};
-use crate::value::cast::CastBuilder;
+use crate::value::cast::{CastBuilder, Casting};
 use crate::value::{self, Metadata, Value};
 
 /// The characters of z85 in the order of their digits (ZeroMQ RFC 32).
@@ -45,7 +45,9 @@ pub struct BoundBuilder {
 
 impl BoundBuilder {
     pub fn new(target: &DataType) -> Result<Self> {
-        Ok(BoundBuilder { target: target.clone(), column: CastBuilder::new(target, false)? })
+        // Casts that keep the order of bounds do not depend on the time zone.
+        let column = CastBuilder::new(target, &Casting::utc(false))?;
+        Ok(BoundBuilder { target: target.clone(), column })
     }
 
     /// Add a bound; null where its order is not that of the target, or where it cannot be cast.

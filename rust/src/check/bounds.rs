@@ -8,6 +8,7 @@ use arrow_array::{Array, StructArray};
 use crate::bounds::bound_at;
 use crate::error::Result;
 use crate::json::write::plain;
+use crate::value::Zone;
 use crate::value::path::{self, Step};
 use crate::value::{self, Decimal, Metadata, Value};
 
@@ -73,7 +74,7 @@ fn text(value: &Value<'_>) -> String {
     match value {
         Value::Object(_) => "{…}".into(),
         Value::Array(_) => "[…]".into(),
-        value => match plain(&mut out, value) {
+        value => match plain(&mut out, value, &Zone::UTC) {
             Ok(()) => String::from_utf8_lossy(&out).into_owned(),
             Err(error) => error.to_string(),
         },

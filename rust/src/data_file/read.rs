@@ -27,6 +27,8 @@ use crate::shred::OnConflict;
 use crate::shred::extract::{extract, leaf_count, leaves_needed, needs_metadata};
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::unshred::{to_json, unshred};
+use crate::value::Zone;
+use crate::value::cast::Casting;
 use crate::value::path::Step;
 
 /// Rows decoded at a time, where only leaves are read.
@@ -53,9 +55,9 @@ pub enum What {
     /// The column as it is, Variants in it unshredded.
     Column,
     /// The values at a path in a Variant, cast to the type of the result's field.
-    Path { path: Vec<Step>, strict: bool },
-    /// The values at a path in a Variant as JSON text.
-    Json { path: Vec<Step> },
+    Path { path: Vec<Step>, casting: Casting },
+    /// The values at a path in a Variant as JSON text, timestamps as local times of a zone.
+    Json { path: Vec<Step>, zone: Zone },
     /// The numbers of the rows in the file, from 0 on, deleted ones counted.
     Position,
 }
@@ -409,25 +411,25 @@ impl Query {
                 Some(array) => self.restore(array, &projection.field),
                 None => Ok(nulls()),
             },
-            What::Path { path, strict } => match variant_group(batch, &projection.column)? {
-                Some(group) => extract(&group, path, data_type, *strict, self.on_conflict),
+            What::Path { path, casting } => match variant_group(batch, &projection.column)? {
+                Some(group) => extract(&group, path, data_type, casting, self.on_conflict),
                 None => Ok(nulls()),
             },
-            What::Json { path } => match variant_group(batch, &projection.column)? {
-                Some(group) => self.json(&group, path),
+            What::Json { path, zone } => match variant_group(batch, &projection.column)? {
+                Some(group) => self.json(&group, path, zone),
                 None => Ok(nulls()),
             },
             What::Position => Ok(Arc::new(Int64Array::from_iter_values(numbers.map(|number| number as i64)))),
         }
     }
 
-    fn json(&self, group: &StructArray, path: &[Step]) -> Result<ArrayRef> {
+    fn json(&self, group: &StructArray, path: &[Step], zone: &Zone) -> Result<ArrayRef> {
         if path.is_empty() {
-            return Ok(Arc::new(to_json(group, self.on_conflict)?));
+            return Ok(Arc::new(to_json(group, self.on_conflict, zone)?));
         }
         let variant = DataType::Struct(crate::value::cast::variant_fields());
-        let values = extract(group, path, &variant, true, self.on_conflict)?;
-        Ok(Arc::new(to_json(values.as_struct(), self.on_conflict)?))
+        let values = extract(group, path, &variant, &Casting::utc(true), self.on_conflict)?;
+        Ok(Arc::new(to_json(values.as_struct(), self.on_conflict, zone)?))
     }
 
     /// `array` with its Variants unshredded, wherever `field` has them, and the other columns as the file has

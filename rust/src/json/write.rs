@@ -1,11 +1,11 @@
 //! Variant values to JSON text, as Spark's `to_json` prints them.
 //!
 //! What JSON has no form for becomes a string: NaN and the infinities by Java's names, binary in base64, dates,
-//! times and timestamps in SQL's form (UTC with `+00:00`), UUIDs in hexadecimal. Spark prints no times and no
+//! times and timestamps in SQL's form (with the offset of a time zone, such as `+00:00`), UUIDs in hexadecimal. Spark prints no times and no
 //! nanoseconds; they follow the same form.
 
 use crate::error::{Error, Result};
-use crate::value::{MAX_DEPTH, Metadata, Object, Value, malformed, text, too_deep};
+use crate::value::{MAX_DEPTH, Metadata, Object, Value, Zone, malformed, text, too_deep};
 
 const MICROS: i64 = 1_000_000;
 const NANOS: i64 = 1_000_000_000;
@@ -108,13 +108,19 @@ pub fn key(out: &mut Vec<u8>, name: &str) {
     out.push(b':');
 }
 
-/// Append the value at the start of `bytes` as JSON.
-pub fn value(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8]) -> Result<()> {
-    value_at(out, keys, bytes, 0)
+/// Append the value at the start of `bytes` as JSON, its timestamps as local times of `zone`.
+pub fn value(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], zone: &Zone) -> Result<()> {
+    value_at(out, keys, bytes, zone, 0)
 }
 
 /// Append a value that lies `depth` levels deep.
-pub(crate) fn value_at(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], depth: usize) -> Result<()> {
+pub(crate) fn value_at(
+    out: &mut Vec<u8>,
+    keys: &Keys,
+    bytes: &[u8],
+    zone: &Zone,
+    depth: usize,
+) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(too_deep());
     }
@@ -129,7 +135,7 @@ pub(crate) fn value_at(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], depth: usiz
                 }
                 out.extend_from_slice(keys.checked(id)?);
                 check_size(out)?;
-                value_at(out, keys, field, depth + 1)?;
+                value_at(out, keys, field, zone, depth + 1)?;
             }
             out.push(b'}');
         }
@@ -139,11 +145,11 @@ pub(crate) fn value_at(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], depth: usiz
                 if index > 0 {
                     out.push(b',');
                 }
-                value_at(out, keys, element?, depth + 1)?;
+                value_at(out, keys, element?, zone, depth + 1)?;
             }
             out.push(b']');
         }
-        value => scalar(out, &value)?,
+        value => scalar(out, &value, zone)?,
     }
     Ok(())
 }
@@ -158,8 +164,8 @@ fn check_size(text: &[u8]) -> Result<()> {
     }
 }
 
-/// Append a scalar as JSON.
-pub fn scalar(out: &mut Vec<u8>, value: &Value<'_>) -> Result<()> {
+/// Append a scalar as JSON, a timestamp as local time of `zone`.
+pub fn scalar(out: &mut Vec<u8>, value: &Value<'_>, zone: &Zone) -> Result<()> {
     match *value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Boolean(v) => out.extend_from_slice(if v { b"true" } else { b"false" }),
@@ -176,7 +182,7 @@ pub fn scalar(out: &mut Vec<u8>, value: &Value<'_>) -> Result<()> {
         }
         _ => {
             out.push(b'"');
-            plain(out, value)?;
+            plain(out, value, zone)?;
             out.push(b'"');
         }
     }
@@ -184,7 +190,7 @@ pub fn scalar(out: &mut Vec<u8>, value: &Value<'_>) -> Result<()> {
 }
 
 /// Append a scalar as text without quotes, as in a cast to string; binary in base64.
-pub fn plain(out: &mut Vec<u8>, value: &Value<'_>) -> Result<()> {
+pub fn plain(out: &mut Vec<u8>, value: &Value<'_>, zone: &Zone) -> Result<()> {
     match *value {
         Value::String(v) => out.extend_from_slice(v.as_bytes()),
         Value::Float(v) => text::float(out, v),
@@ -192,15 +198,15 @@ pub fn plain(out: &mut Vec<u8>, value: &Value<'_>) -> Result<()> {
         Value::Date(v) => text::date(out, v.into()),
         Value::Time(v) => text::time(out, v),
         Value::Timestamp(v) => {
-            text::timestamp(out, v, MICROS);
-            out.extend_from_slice(b"+00:00");
+            let ahead = text::timestamp(out, v, MICROS, zone);
+            text::offset(out, ahead);
         }
-        Value::TimestampNtz(v) => text::timestamp(out, v, MICROS),
+        Value::TimestampNtz(v) => text::timestamp_ntz(out, v, MICROS),
         Value::TimestampNanos(v) => {
-            text::timestamp(out, v, NANOS);
-            out.extend_from_slice(b"+00:00");
+            let ahead = text::timestamp(out, v, NANOS, zone);
+            text::offset(out, ahead);
         }
-        Value::TimestampNtzNanos(v) => text::timestamp(out, v, NANOS),
+        Value::TimestampNtzNanos(v) => text::timestamp_ntz(out, v, NANOS),
         Value::Binary(v) => text::base64(out, v),
         Value::Uuid(v) => text::uuid(out, &v),
         Value::Unknown(id) => {
@@ -208,7 +214,7 @@ pub fn plain(out: &mut Vec<u8>, value: &Value<'_>) -> Result<()> {
                 "a Variant value has primitive type {id}, which this version does not know and cannot print"
             )));
         }
-        _ => return scalar(out, value),
+        _ => return scalar(out, value, zone),
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::check::{PyColumnCheck, column_report};
-use super::values::{PyArray, PyStep, conflict_option, numeric_option, parse_options, steps};
+use super::values::{PyArray, PyStep, conflict_option, numeric_option, parse_options, steps, time_zone};
 use super::{callback_error, choice, run};
 use crate::bounds::{ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
 use crate::check::{PathCheck, check_column, check_schema};
@@ -31,6 +31,7 @@ use crate::parquet::inspect::{FileReport, inspect};
 use crate::parquet::read::{ParquetFile, RangeReader, Source};
 use crate::parquet::write::WriteOptions;
 use crate::shred::{Numeric, ShreddingSchema};
+use crate::value::cast::Casting;
 use crate::value::path::Step as PathStep;
 
 type Sink = Box<dyn Write + Send + Sync>;
@@ -286,14 +287,14 @@ pub struct PyDataFile {
     name: String,
 }
 
-/// Makes what is projected of a path, and of whether its casts are strict.
-type MakeWhat = fn(Vec<PathStep>, bool) -> What;
+/// Makes what is projected of a path, and of how its values are cast.
+type MakeWhat = fn(Vec<PathStep>, Casting) -> What;
 
 /// A column of a read: the path to it, what of it, and the result's field.
 ///
-/// The second part is `None` for the column itself, or "path", "json" or "position", with steps and whether casts are
-/// strict.
-type PyProjection = (Vec<String>, Option<(String, Vec<PyStep>, bool)>, PyArrowType<Field>);
+/// The second part is `None` for the column itself, or "path", "json" or "position", with steps, whether casts are
+/// strict, and their time zone.
+type PyProjection = (Vec<String>, Option<(String, Vec<PyStep>, bool, String)>, PyArrowType<Field>);
 
 /// A range of rows, its end excluded.
 type PyRows = (u64, u64);
@@ -486,13 +487,13 @@ fn find_group<'t>(parent: &'t Type, path: &[String]) -> Option<&'t Type> {
 fn projection((column, what, field): PyProjection) -> Result<Projection> {
     let what = match what {
         None => What::Column,
-        Some((kind, path, strict)) => {
+        Some((kind, path, strict, zone)) => {
             let kinds: [(&str, MakeWhat); 3] = [
-                ("path", |path, strict| What::Path { path, strict }),
-                ("json", |path, _| What::Json { path }),
+                ("path", |path, casting| What::Path { path, casting }),
+                ("json", |path, casting| What::Json { path, zone: casting.zone }),
                 ("position", |_, _| What::Position),
             ];
-            choice(&kind, "a projection", &kinds)?(steps(path), strict)
+            choice(&kind, "a projection", &kinds)?(steps(path), Casting { strict, zone: time_zone(&zone)? })
         }
     };
     Ok(Projection { column, what, field: field.0 })

@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyList, PyString
 
 use crate::error::{Error, Result};
 use crate::json::write::plain;
+use crate::value::Zone;
 use crate::value::text::civil;
 use crate::value::{self, Decimal, Metadata, Value, no_such_name};
 
@@ -136,7 +137,7 @@ fn clock(micros: i64) -> (u8, u8, u8, u32) {
 
 fn unfit(value: &Value<'_>, why: &str) -> Error {
     let mut text = Vec::new();
-    match plain(&mut text, value) {
+    match plain(&mut text, value, &Zone::UTC) {
         Ok(()) => Error::Cast(format!("{} {} {why}", value.type_name(), String::from_utf8_lossy(&text))),
         Err(error) => error,
     }

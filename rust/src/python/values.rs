@@ -18,9 +18,10 @@ use crate::json::leaves;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
 use crate::shred::unshred::unshred;
 use crate::shred::{Numeric, OnConflict, ShreddingSchema, extract, unshred as unshredding, variants};
+use crate::value::cast::Casting;
 use crate::value::moment::{self, Part};
 use crate::value::path::Step;
-use crate::value::{self, Metadata, modify};
+use crate::value::{self, Metadata, Zone, modify};
 
 /// An Arrow array that crosses the seam.
 pub type PyArray = PyArrowType<ArrayData>;
@@ -44,6 +45,22 @@ pub fn conflict_option(on_conflict: &str) -> Result<OnConflict> {
 
 pub fn numeric_option(numeric: &str) -> Result<Numeric> {
     choice(numeric, "numeric", &[("value", Numeric::Value), ("strict", Numeric::Strict)])
+}
+
+pub fn time_zone(name: &str) -> Result<Zone> {
+    Zone::parse(name).ok_or_else(|| Error::Unsupported(format!("unknown time zone {name:?}")))
+}
+
+/// Whether Spark and this library know a time zone by this name.
+#[pyfunction]
+pub fn is_time_zone(name: &str) -> bool {
+    Zone::parse(name).is_some()
+}
+
+/// The microseconds since the epoch of a local time in a zone; `None` beyond 64 bits.
+#[pyfunction]
+pub fn instant_of(local: i64, zone: &str) -> PyResult<Option<i64>> {
+    Ok(time_zone(zone)?.instant(local))
 }
 
 /// A step of a path as Python has it: a name or an index.
@@ -116,11 +133,14 @@ fn parse_part(
     Ok((unshred(&shredder.take()?, OnConflict::Error)?, invalid))
 }
 
-/// JSON text of Variants, shredded or not.
+/// JSON text of Variants, shredded or not, their timestamps as local times of a zone.
 #[pyfunction]
-pub fn to_json(py: Python<'_>, variants: PyArray, on_conflict: &str) -> PyResult<PyArray> {
-    let on_conflict = conflict_option(on_conflict)?;
-    run(py, || Ok::<_, Error>(PyArrowType(unshredding::to_json(&group(variants.0)?, on_conflict)?.to_data())))
+pub fn to_json(py: Python<'_>, variants: PyArray, on_conflict: &str, zone: &str) -> PyResult<PyArray> {
+    let (on_conflict, zone) = (conflict_option(on_conflict)?, time_zone(zone)?);
+    run(py, || {
+        let text = unshredding::to_json(&group(variants.0)?, on_conflict, &zone)?;
+        Ok::<_, Error>(PyArrowType(text.to_data()))
+    })
 }
 
 /// The values at a path, cast.
@@ -131,21 +151,22 @@ pub fn variant_get(
     path: Vec<PyStep>,
     target: PyArrowType<DataType>,
     strict: bool,
+    zone: &str,
 ) -> PyResult<PyArray> {
+    let casting = Casting { strict, zone: time_zone(zone)? };
     run(py, || {
         let group = group(variants.0)?;
-        let values = extract::extract(&group, &steps(path), &target.0, strict, OnConflict::Error)?;
+        let values = extract::extract(&group, &steps(path), &target.0, &casting, OnConflict::Error)?;
         Ok::<_, Error>(PyArrowType(values.to_data()))
     })
 }
 
-/// A part of each date or timestamp, as int32.
+/// A part of each date or timestamp, as int32; of an instant that of its local time in a zone.
 #[pyfunction]
-pub fn date_part(py: Python<'_>, values: PyArray, part: &str) -> PyResult<PyArray> {
-    let parts =
-        [("year", Part::Year), ("month", Part::Month), ("day", Part::Day), ("hour", Part::Hour)];
-    let part = choice(part, "part", &parts)?;
-    run(py, || Ok::<_, Error>(PyArrowType(moment::parts(&make_array(values.0), part)?.to_data())))
+pub fn date_part(py: Python<'_>, values: PyArray, part: &str, zone: &str) -> PyResult<PyArray> {
+    let parts = [("year", Part::Year), ("month", Part::Month), ("day", Part::Day), ("hour", Part::Hour)];
+    let (part, zone) = (choice(part, "part", &parts)?, time_zone(zone)?);
+    run(py, || Ok::<_, Error>(PyArrowType(moment::parts(&make_array(values.0), part, &zone)?.to_data())))
 }
 
 /// The rows of a batch for which `mask`, which has no nulls, is true.

@@ -13,7 +13,7 @@ use super::reader::OnConflict;
 use super::shapes::Shapes;
 use super::unshred::unshred_as;
 use crate::error::{Error, Result};
-use crate::value::cast::{CastBuilder, cast_array, is_variant, shows_names};
+use crate::value::cast::{CastBuilder, Casting, cast_array, is_variant, shows_names};
 use crate::value::column::Bytes;
 use crate::value::metadata::{EMPTY, Metadata};
 use crate::value::path::{self, Step};
@@ -163,12 +163,12 @@ pub fn extract(
     group: &StructArray,
     path: &[Step],
     target: &DataType,
-    strict: bool,
+    casting: &Casting,
     on_conflict: OnConflict,
 ) -> Result<ArrayRef> {
     let layout = Layout::parse_projected(group.fields())?;
     let place = Place::find(group, &layout, path)?;
-    let request = Request { target, strict, on_conflict };
+    let request = Request { target, casting, on_conflict };
     match &place.layout.typed_value {
         _ if !place.rest.is_empty() => place.cast_values(&request, &place.valid_rows()),
         None if is_variant(target) => place.rebuild(&request),
@@ -184,7 +184,7 @@ pub fn extract(
 /// What is asked of the values at a path.
 struct Request<'a> {
     target: &'a DataType,
-    strict: bool,
+    casting: &'a Casting,
     on_conflict: OnConflict,
 }
 
@@ -270,7 +270,7 @@ impl<'a> Place<'a> {
 
     /// Cast what the rest of the path finds in `value`, at the rows that are set.
     fn cast_values(&self, request: &Request<'_>, rows: &BooleanBuffer) -> Result<ArrayRef> {
-        let mut builder = CastBuilder::new(request.target, request.strict)?;
+        let mut builder = CastBuilder::new(request.target, request.casting)?;
         let values = self.values()?;
         let mut shapes = self.shapes()?;
         for row in 0..self.group.len() {
@@ -317,7 +317,7 @@ impl<'a> Place<'a> {
     fn cast_leaf(&self, position: usize, request: &Request<'_>) -> Result<ArrayRef> {
         let typed = with_nulls(self.group.column(position), self.nulls.as_ref())?;
         let rows = self.rows_of_values()?;
-        let cast = cast_array(&typed, request.target, request.strict)?;
+        let cast = cast_array(&typed, request.target, request.casting)?;
         if rows.is_empty() {
             return Ok(cast);
         }
@@ -356,7 +356,7 @@ impl<'a> Place<'a> {
 
     /// `cast` with the casts of `value` at `rows`.
     fn merge(&self, cast: &ArrayRef, rows: &[usize], request: &Request<'_>) -> Result<ArrayRef> {
-        let mut builder = CastBuilder::new(request.target, request.strict)?;
+        let mut builder = CastBuilder::new(request.target, request.casting)?;
         let values = self.values()?;
         let mut shapes = self.shapes()?;
         for &row in rows {
@@ -380,7 +380,7 @@ impl<'a> Place<'a> {
         let typed = self.group.column(position);
         let nulls = NullBuffer::union(self.nulls.as_ref(), typed.nulls());
         let nested = nulls.as_ref().map_or_else(|| self.valid_rows(), |nulls| nulls.inner().clone());
-        if request.strict
+        if request.casting.strict
             && let Some(row) = nested.set_indices().next()
         {
             let kind = if typed.as_struct_opt().is_some() { "object" } else { "array" };
@@ -444,7 +444,7 @@ fn cast_variants(variants: &StructArray, request: &Request<'_>) -> Result<ArrayR
         let columns = fields.iter().map(|field| column(field.name())).collect();
         return Ok(Arc::new(StructArray::try_new(fields.clone(), columns, variants.nulls().cloned())?));
     }
-    let mut builder = CastBuilder::new(request.target, request.strict)?;
+    let mut builder = CastBuilder::new(request.target, request.casting)?;
     let mut shapes = Shapes::new(metadata.as_ref(), |_| ())?;
     let bytes = Bytes::new(values)?;
     for row in 0..variants.len() {

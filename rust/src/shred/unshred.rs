@@ -13,6 +13,7 @@ use super::reader::{FieldReader, GroupReader, OnConflict, Sink};
 use super::shapes::{Shapes, to_binary};
 use crate::error::{Error, Result};
 use crate::json::write::{self, Keys};
+use crate::value::Zone;
 use crate::value::column::Scalars;
 use crate::value::metadata::{self, Metadata, unsigned_size};
 use crate::value::{MAX_SIZE, Value, cast, encode};
@@ -45,12 +46,13 @@ pub(super) fn unshred_as(
     variant_array(Arc::new(with_rebuilt(metadata, rebuilt)?), values, group)
 }
 
-/// The JSON text of a shredded column's values, null where the group is; numbers as Spark's `to_json` prints them.
+/// The JSON text of a shredded column's values, null where the group is; numbers as Spark's `to_json` prints them,
+/// and timestamps as local times of `zone`.
 ///
 /// No Variant bytes are built on the way. Errors name the row.
-pub fn to_json(group: &StructArray, on_conflict: OnConflict) -> Result<StringArray> {
+pub fn to_json(group: &StructArray, on_conflict: OnConflict, zone: &Zone) -> Result<StringArray> {
     let layout = Layout::parse(group.fields())?;
-    let mut parts = par_ranges(group, |part| json_of(part, &layout, on_conflict))?;
+    let mut parts = par_ranges(group, |part| json_of(part, &layout, on_conflict, zone))?;
     if parts.len() == 1
         && let Some(part) = parts.pop()
     {
@@ -114,7 +116,7 @@ fn unshredded_values(
     Ok(Some(value))
 }
 
-fn json_of(part: &Part, layout: &Layout, on_conflict: OnConflict) -> Result<StringArray> {
+fn json_of(part: &Part, layout: &Layout, on_conflict: OnConflict, zone: &Zone) -> Result<StringArray> {
     let group = &part.group;
     let mut slot_names = Vec::new();
     let reader = GroupReader::new(group, &layout.group, on_conflict, &mut slot_names)?;
@@ -128,7 +130,7 @@ fn json_of(part: &Part, layout: &Layout, on_conflict: OnConflict) -> Result<Stri
             shapes
                 .at(row)
                 .and_then(|shape| {
-                    let mut sink = JsonSink { out: &mut text, keys: &shape.derived, slots: &slots };
+                    let mut sink = JsonSink { out: &mut text, keys: &shape.derived, slots: &slots, zone };
                     reader.read(row, &shape.names, &mut sink, 0)
                 })
                 .map_err(|error| error.at_row(part.first_row + row))?;
@@ -149,6 +151,7 @@ struct JsonSink<'s> {
     out: &'s mut Vec<u8>,
     keys: &'s Keys,
     slots: &'s Keys,
+    zone: &'s Zone,
 }
 
 impl JsonSink<'_> {
@@ -168,11 +171,11 @@ impl Sink for JsonSink<'_> {
 
     #[inline]
     fn scalar(&mut self, column: &Scalars<'_>, index: usize) -> Result<()> {
-        write::scalar(self.out, &column.value(index)?)
+        write::scalar(self.out, &column.value(index)?, self.zone)
     }
 
     fn value(&mut self, bytes: &[u8], depth: usize) -> Result<()> {
-        write::value_at(self.out, self.keys, bytes, depth)
+        write::value_at(self.out, self.keys, bytes, self.zone, depth)
     }
 
     fn begin_object(&mut self) {

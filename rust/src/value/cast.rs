@@ -16,17 +16,32 @@ use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
 
 use super::column::Scalars;
-use super::{Metadata, Object, Value, convert};
+use super::{Metadata, Object, Value, Zone, convert};
 use crate::error::{Error, Result};
 use crate::json::write::{self, Keys};
 
 /// Builds a column of one type from Variant values, by the rules of Spark's `variant_get`.
 ///
-/// Variant null and a missing value become null. A value that has no cast is an error when `strict`, else null.
+/// Variant null and a missing value become null.
 #[derive(Debug)]
 pub struct CastBuilder {
     column: Column,
-    strict: bool,
+    casting: Casting,
+}
+
+/// How values are cast: a value that has no cast is an error when `strict`, else null; `zone` is where the local
+/// times are of that timestamps are cast to and from.
+#[derive(Debug, Clone)]
+pub struct Casting {
+    pub strict: bool,
+    pub zone: Zone,
+}
+
+impl Casting {
+    /// Casts by local times in UTC.
+    pub fn utc(strict: bool) -> Self {
+        Casting { strict, zone: Zone::UTC }
+    }
 }
 
 #[derive(Debug)]
@@ -110,7 +125,7 @@ pub fn is_variant(target: &DataType) -> bool {
 
 impl CastBuilder {
     /// A builder of columns of the type `target`, or the error that no Variant is cast to it.
-    pub fn new(target: &DataType, strict: bool) -> Result<Self> {
+    pub fn new(target: &DataType, casting: &Casting) -> Result<Self> {
         let timestamps = || PrimitiveBuilder::new().with_data_type(target.clone());
         let column = match target {
             DataType::Boolean => Column::Boolean(BooleanBuilder::new()),
@@ -131,12 +146,12 @@ impl CastBuilder {
             DataType::Binary => Column::Binary(BinaryBuilder::new()),
             DataType::Utf8 => Column::String(StringColumn::default()),
             DataType::Struct(fields) if is_variant(target) => Column::Variant(VariantColumn::new(fields)),
-            DataType::List(field) => Column::List(ListColumn::new(field, strict)?),
-            DataType::Struct(fields) => Column::Struct(StructColumn::new(fields, strict)?),
-            DataType::Map(entries, _) => Column::Map(MapColumn::new(entries, strict)?),
+            DataType::List(field) => Column::List(ListColumn::new(field, casting)?),
+            DataType::Struct(fields) => Column::Struct(StructColumn::new(fields, casting)?),
+            DataType::Map(entries, _) => Column::Map(MapColumn::new(entries, casting)?),
             other => return Err(Error::Unsupported(format!("a Variant cannot be cast to {other}"))),
         };
-        Ok(CastBuilder { column, strict })
+        Ok(CastBuilder { column, casting: casting.clone() })
     }
 
     /// Append the cast of `value`; a target that shows names (text, a struct, a map) needs its `metadata`.
@@ -153,6 +168,7 @@ impl CastBuilder {
         if *value == Value::Null {
             return self.append_null();
         }
+        let zone = &self.casting.zone;
         let taken = match &mut self.column {
             Column::Boolean(column) => convert::boolean(value).map(|v| column.append_value(v)),
             Column::Int8(column) => append_integer(column, value),
@@ -164,11 +180,13 @@ impl CastBuilder {
             Column::Decimal { builder, precision, scale } => {
                 convert::decimal(value, *precision, *scale).map(|v| builder.append_value(v))
             }
-            Column::Date(column) => convert::date(value).map(|v| column.append_value(v)),
-            Column::Timestamp(column) => convert::timestamp(value).map(|v| column.append_value(v)),
-            Column::TimestampNtz(column) => convert::timestamp_ntz(value).map(|v| column.append_value(v)),
+            Column::Date(column) => convert::date(value, zone).map(|v| column.append_value(v)),
+            Column::Timestamp(column) => convert::timestamp(value, zone).map(|v| column.append_value(v)),
+            Column::TimestampNtz(column) => {
+                convert::timestamp_ntz(value, zone).map(|v| column.append_value(v))
+            }
             Column::Binary(column) => append_binary(column, value)?,
-            Column::String(column) => column.append(metadata, value)?,
+            Column::String(column) => column.append(metadata, value, zone)?,
             Column::List(column) => column.append(metadata, value)?,
             Column::Struct(column) => column.append(metadata, value)?,
             Column::Map(column) => column.append(metadata, value)?,
@@ -176,7 +194,7 @@ impl CastBuilder {
         };
         match taken {
             Some(()) => Ok(()),
-            None if self.strict => Err(cannot_cast(value, &self.data_type())),
+            None if self.casting.strict => Err(cannot_cast(value, &self.data_type())),
             None => self.append_null(),
         }
     }
@@ -287,7 +305,7 @@ fn check_room(length: usize, more: usize) -> Result<()> {
 fn cannot_cast(value: &Value<'_>, target: &DataType) -> Error {
     const MAX_CHARACTERS: usize = 60;
     let mut text = Vec::new();
-    let shown = match write::scalar(&mut text, value) {
+    let shown = match write::scalar(&mut text, value, &Zone::UTC) {
         Ok(()) => {
             let text = String::from_utf8_lossy(&text);
             match text.char_indices().nth(MAX_CHARACTERS) {
@@ -305,12 +323,17 @@ fn names_needed() -> Error {
 }
 
 impl StringColumn {
-    fn append(&mut self, metadata: Option<&Metadata<'_>>, value: &Value<'_>) -> Result<Option<()>> {
+    fn append(
+        &mut self,
+        metadata: Option<&Metadata<'_>>,
+        value: &Value<'_>,
+        zone: &Zone,
+    ) -> Result<Option<()>> {
         self.scratch.clear();
         match value {
-            Value::Object(object) => self.json(metadata, object.as_bytes())?,
-            Value::Array(array) => self.json(metadata, array.as_bytes())?,
-            _ if convert::string(&mut self.scratch, value).is_none() => return Ok(None),
+            Value::Object(object) => self.json(metadata, object.as_bytes(), zone)?,
+            Value::Array(array) => self.json(metadata, array.as_bytes(), zone)?,
+            _ if convert::string(&mut self.scratch, value, zone).is_none() => return Ok(None),
             _ => {}
         }
         check_room(self.builder.values_slice().len(), self.scratch.len())?;
@@ -319,7 +342,7 @@ impl StringColumn {
         Ok(Some(()))
     }
 
-    fn json(&mut self, metadata: Option<&Metadata<'_>>, bytes: &[u8]) -> Result<()> {
+    fn json(&mut self, metadata: Option<&Metadata<'_>>, bytes: &[u8], zone: &Zone) -> Result<()> {
         let metadata = metadata.ok_or_else(names_needed)?;
         let bytes_of_names = metadata.as_bytes();
         if !self.keys.contains_key(bytes_of_names) {
@@ -329,7 +352,7 @@ impl StringColumn {
             self.keys.insert(bytes_of_names.to_vec(), Keys::new(metadata));
         }
         match self.keys.get(bytes_of_names) {
-            Some(keys) => write::value(&mut self.scratch, keys, bytes),
+            Some(keys) => write::value(&mut self.scratch, keys, bytes, zone),
             None => Err(names_needed()),
         }
     }
@@ -373,8 +396,8 @@ impl VariantColumn {
 }
 
 impl ListColumn {
-    fn new(field: &FieldRef, strict: bool) -> Result<Self> {
-        let elements = Box::new(CastBuilder::new(field.data_type(), strict)?);
+    fn new(field: &FieldRef, casting: &Casting) -> Result<Self> {
+        let elements = Box::new(CastBuilder::new(field.data_type(), casting)?);
         let nulls = NullBufferBuilder::new(0);
         Ok(ListColumn { field: field.clone(), offsets: vec![0], nulls, elements })
     }
@@ -402,8 +425,8 @@ impl ListColumn {
 }
 
 impl StructColumn {
-    fn new(fields: &Fields, strict: bool) -> Result<Self> {
-        let children = fields.iter().map(|field| CastBuilder::new(field.data_type(), strict));
+    fn new(fields: &Fields, casting: &Casting) -> Result<Self> {
+        let children = fields.iter().map(|field| CastBuilder::new(field.data_type(), casting));
         let children = children.collect::<Result<_>>()?;
         Ok(StructColumn { fields: fields.clone(), nulls: NullBufferBuilder::new(0), children })
     }
@@ -427,14 +450,14 @@ impl StructColumn {
 }
 
 impl MapColumn {
-    fn new(entries: &FieldRef, strict: bool) -> Result<Self> {
+    fn new(entries: &FieldRef, casting: &Casting) -> Result<Self> {
         let refused = || Error::Unsupported(format!("a Variant cannot be cast to a map of {entries}"));
         let DataType::Struct(fields) = entries.data_type() else { return Err(refused()) };
         let [key, value] = &fields[..] else { return Err(refused()) };
         if *key.data_type() != DataType::Utf8 {
             return Err(refused());
         }
-        let values = Box::new(CastBuilder::new(value.data_type(), strict)?);
+        let values = Box::new(CastBuilder::new(value.data_type(), casting)?);
         let (nulls, keys) = (NullBufferBuilder::new(0), StringBuilder::new());
         Ok(MapColumn { entries: entries.clone(), offsets: vec![0], nulls, keys, values })
     }
@@ -505,7 +528,7 @@ impl CastBuilder {
 /// The cast of a `typed_value` column of scalars: what casting each of its values gives, nulls kept.
 ///
 /// Errors name the row.
-pub fn cast_array(typed: &ArrayRef, target: &DataType, strict: bool) -> Result<ArrayRef> {
+pub fn cast_array(typed: &ArrayRef, target: &DataType, casting: &Casting) -> Result<ArrayRef> {
     if typed.data_type() == target {
         return Ok(typed.clone());
     }
@@ -513,7 +536,7 @@ pub fn cast_array(typed: &ArrayRef, target: &DataType, strict: bool) -> Result<A
         return Ok(cast);
     }
     let scalars = Scalars::new(typed)?;
-    let mut builder = CastBuilder::new(target, strict)?;
+    let mut builder = CastBuilder::new(target, casting)?;
     for row in 0..typed.len() {
         if typed.is_valid(row) {
             scalars

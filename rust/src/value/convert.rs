@@ -1,15 +1,17 @@
 //! One scalar to one SQL type, by Spark's ANSI cast rules; `None` where the value has no such cast.
 //!
-//! The session's time zone is UTC. Two texts that Spark takes are refused: a time of day alone, which Spark puts on
-//! the day of the query, and a time zone by its region's name.
+//! Casts between timestamps and local times take the session's time zone. Texts that Spark reads and this library does
+//! not are listed in `delta_variant/expression/casting.py`.
 
 use std::io::Write;
 
-use super::{Decimal, Value, text};
+use super::zone::micros;
+use super::{Decimal, Value, Zone, text};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const MICROSECOND_DIGITS: u8 = 6;
-const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
+const SECONDS_PER_DAY: i64 = 86_400;
+const MICROS_PER_DAY: i64 = SECONDS_PER_DAY * MICROS_PER_SECOND;
 const NANOS_PER_MICRO: i64 = 1000;
 
 /// A timestamp with time zone, in microseconds.
@@ -121,6 +123,10 @@ fn decimal_text(decimal: Decimal) -> String {
 /// Text of a floating-point number as Java reads it, without the `f` or `d` that may follow its digits.
 fn floating_text(text: &str) -> Option<&str> {
     let text = text.trim_matches(|c| c <= ' ');
+    let signed = text.strip_prefix(['+', '-']);
+    if signed.is_some_and(|name| name.eq_ignore_ascii_case("nan") && name != "NaN") {
+        return None;
+    }
     let digits = text.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(text);
     let ends_in_digit = digits.ends_with(|c: char| c.is_ascii_digit() || c == '.');
     Some(if ends_in_digit { digits } else { text })
@@ -169,7 +175,8 @@ fn rounded_double(number: f64, scale: u8) -> Option<i128> {
     rounded_text(std::str::from_utf8(&digits[..length]).ok()?, scale)
 }
 
-/// Plain or scientific text as a decimal, rounded half up; `None` too when it has more than 38 digits.
+/// Plain or scientific text as a decimal, rounded half up; `None` too when it has more than 38 digits, and for a
+/// scale that Java's `BigDecimal` does not have.
 fn rounded_text(text: &str, scale: u8) -> Option<i128> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
@@ -182,36 +189,47 @@ fn rounded_text(text: &str, scale: u8) -> Option<i128> {
     if digits().next().is_none() || !digits().all(|digit| digit.is_ascii_digit()) {
         return None;
     }
+    let own_scale = i64::try_from(after.len()).ok()? - i64::from(exponent);
+    i32::try_from(own_scale).ok()?;
     let zeros = digits().take_while(|&digit| digit == b'0').count();
+    if zeros == before.len() + after.len() {
+        // Spark counts the digits in front of the point, and a zero is one.
+        return (1 - own_scale <= super::MAX_DECIMAL_DIGITS.into()).then_some(0);
+    }
     // How many of the digits that count are in front of the point that `scale` moves to the right.
     let kept = i64::try_from(before.len()).ok()? + i64::from(exponent) + i64::from(scale)
         - i64::try_from(zeros).ok()?;
     let mut digits = digits().skip(zeros).map(|digit| i128::from(digit - b'0'));
     let Ok(kept) = usize::try_from(kept) else { return Some(0) };
     if kept > super::MAX_DECIMAL_DIGITS.into() {
-        return digits.next().is_none().then_some(0);
+        return None;
     }
     let magnitude = (0..kept).fold(0, |number, _| number * 10 + digits.next().unwrap_or_default());
     let magnitude = magnitude + i128::from(digits.next().unwrap_or_default() >= 5);
     Some(if is_negative { -magnitude } else { magnitude })
 }
 
-/// Days since the epoch.
-pub(super) fn date(value: &Value<'_>) -> Option<i32> {
+/// Days since the epoch; those of an instant are of its local time in `zone`.
+pub(super) fn date(value: &Value<'_>, zone: &Zone) -> Option<i32> {
     match *value {
         Value::Date(days) => Some(days),
         Value::String(text) => i32::try_from(date_text(trim(text))?).ok(),
         _ => {
-            let micros = instant(value).or_else(|| local(value))?;
-            i32::try_from(micros.div_euclid(MICROS_PER_DAY)).ok()
+            let days = match instant(value) {
+                Some(micros) => {
+                    zone.local_seconds(micros.div_euclid(MICROS_PER_SECOND)).0.div_euclid(SECONDS_PER_DAY)
+                }
+                None => local(value)?.div_euclid(MICROS_PER_DAY),
+            };
+            i32::try_from(days).ok()
         }
     }
 }
 
-/// Microseconds since the epoch of a timestamp with time zone.
-pub(super) fn timestamp(value: &Value<'_>) -> Option<i64> {
+/// Microseconds since the epoch of a timestamp with time zone; dates and local times are those of `zone`.
+pub(super) fn timestamp(value: &Value<'_>, zone: &Zone) -> Option<i64> {
     match *value {
-        Value::Date(days) => i64::from(days).checked_mul(MICROS_PER_DAY),
+        Value::Date(days) => zone.instant_of(i64::from(days) * SECONDS_PER_DAY, 0),
         Value::Float(v) => truncated(f64::from(v) * MICROS_PER_SECOND as f64),
         Value::Double(v) => truncated(v * MICROS_PER_SECOND as f64),
         Value::Decimal(v) => {
@@ -224,21 +242,25 @@ pub(super) fn timestamp(value: &Value<'_>) -> Option<i64> {
         }
         Value::String(text) => {
             let moment = moment_text(trim(text))?;
-            moment.micros.checked_sub(i64::from(moment.offset_seconds) * MICROS_PER_SECOND)
+            moment.zone.as_ref().unwrap_or(zone).instant_of(moment.seconds, moment.fraction)
         }
         _ => match whole(value) {
             Some(seconds) => seconds.checked_mul(MICROS_PER_SECOND),
-            None => instant(value).or_else(|| local(value)),
+            None => instant(value).or_else(|| zone.instant(local(value)?)),
         },
     }
 }
 
-/// Microseconds since the epoch of a timestamp without time zone; that of a text is read and dropped.
-pub(super) fn timestamp_ntz(value: &Value<'_>) -> Option<i64> {
+/// Microseconds of a timestamp without time zone, for an instant its local time in `zone`; the zone in a text is read
+/// and dropped.
+pub(super) fn timestamp_ntz(value: &Value<'_>, zone: &Zone) -> Option<i64> {
     match *value {
         Value::Date(days) => i64::from(days).checked_mul(MICROS_PER_DAY),
-        Value::String(text) => Some(moment_text(trim(text))?.micros),
-        _ => local(value).or_else(|| instant(value)),
+        Value::String(text) => {
+            let moment = moment_text(trim(text))?;
+            micros(moment.seconds, moment.fraction)
+        }
+        _ => local(value).or_else(|| zone.local(instant(value)?)),
     }
 }
 
@@ -250,13 +272,15 @@ pub(super) fn binary<'a>(value: &Value<'a>) -> Option<&'a [u8]> {
     }
 }
 
-/// Append a scalar as text; binary must be UTF-8.
-pub(super) fn string(out: &mut Vec<u8>, value: &Value<'_>) -> Option<()> {
+/// Append a scalar as text, an instant as local time of `zone`; binary must be UTF-8.
+pub(super) fn string(out: &mut Vec<u8>, value: &Value<'_>, zone: &Zone) -> Option<()> {
     match *value {
-        Value::Timestamp(micros) => text::timestamp(out, micros, MICROS_PER_SECOND),
-        Value::TimestampNanos(nanos) => text::timestamp(out, nanos, MICROS_PER_SECOND * NANOS_PER_MICRO),
+        Value::Timestamp(micros) => drop(text::timestamp(out, micros, MICROS_PER_SECOND, zone)),
+        Value::TimestampNanos(nanos) => {
+            text::timestamp(out, nanos, MICROS_PER_SECOND * NANOS_PER_MICRO, zone);
+        }
         Value::Binary(bytes) => out.extend_from_slice(super::utf8(bytes)?.as_bytes()),
-        _ => crate::json::write::plain(out, value).ok()?,
+        _ => crate::json::write::plain(out, value, zone).ok()?,
     }
     Some(())
 }
@@ -265,10 +289,11 @@ fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_ascii_control() || c == ' ')
 }
 
-/// A moment read from text: its local time, and how far that is ahead of UTC.
+/// A moment read from text: its local time, in seconds and microseconds of a second, and the time zone it names.
 struct Moment {
-    micros: i64,
-    offset_seconds: i32,
+    seconds: i64,
+    fraction: i64,
+    zone: Option<Zone>,
 }
 
 /// `[+-]yyyy[y…]`, `-[m]m` and `-[d]d`, of which the last may be left out; what follows a blank or `T` is not read.
@@ -302,18 +327,20 @@ fn number(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<(u64, &
 
 fn moment_text(text: &str) -> Option<Moment> {
     let (days, rest) = split_date(text)?;
-    let midnight = days.checked_mul(MICROS_PER_DAY)?;
+    let midnight = days * SECONDS_PER_DAY;
     if rest.is_empty() {
-        return Some(Moment { micros: midnight, offset_seconds: 0 });
+        return Some(Moment { seconds: midnight, fraction: 0, zone: None });
     }
     let rest = rest.strip_prefix([' ', 'T'])?;
-    let (micros, rest) = time_of_day(rest)?;
-    Some(Moment { micros: midnight.checked_add(micros)?, offset_seconds: offset_text(rest)? })
+    let (seconds, fraction, rest) = time_of_day(rest)?;
+    let name = rest.trim_start_matches(' ');
+    let zone = if name.is_empty() { None } else { Some(Zone::parse(name)?) };
+    Some(Moment { seconds: midnight + seconds, fraction, zone })
 }
 
-/// Microseconds since midnight of the time `[h]h[:[m]m[:[s]s[.f…]]]` at the start of `text`, and the time zone
+/// Seconds since midnight, and microseconds of a second, of the time `[h]h[:[m]m[:[s]s[.f…]]]` at the start of `text`, and the time zone
 /// that follows: only seconds may be followed by one.
-fn time_of_day(text: &str) -> Option<(i64, &str)> {
+fn time_of_day(text: &str) -> Option<(i64, i64, &str)> {
     let (hour, rest) = number(text, 1..=2)?;
     let (minute, rest) = after_colon(rest)?.unwrap_or((0, rest));
     let (second, zone) = match after_colon(rest)? {
@@ -328,7 +355,7 @@ fn time_of_day(text: &str) -> Option<(i64, &str)> {
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    Some(((hour * 3600 + minute * 60 + second) as i64 * MICROS_PER_SECOND + micros, zone))
+    Some(((hour * 3600 + minute * 60 + second) as i64, micros, zone))
 }
 
 /// The number of one or two digits after a colon: none without a colon, and no time without a number.
@@ -345,31 +372,4 @@ fn micros_of(fraction: &str) -> Option<(i64, &str)> {
     let digits = fraction.bytes().take(count).chain(std::iter::repeat(b'0'));
     let micros = digits.take(6).fold(0, |micros, digit| micros * 10 + i64::from(digit - b'0'));
     Some((micros, fraction.get(count..)?))
-}
-
-/// Seconds ahead of UTC: nothing, `Z`, `UTC`, `+1`, `+01:30`, `+0130`, `GMT-8` …
-fn offset_text(text: &str) -> Option<i32> {
-    const MAX_SECONDS: u64 = 18 * 3600;
-    let text = text.strip_prefix(' ').unwrap_or(text);
-    let offset = ["UTC", "GMT", "UT"].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text);
-    if offset.is_empty() || text == "Z" {
-        return Some(0);
-    }
-    let is_negative = offset.starts_with('-');
-    let digits = offset.strip_prefix(['+', '-'])?;
-    let (hours, minutes, seconds) = match number(digits, 1..=6)? {
-        (hhmm, "") if digits.len() == 4 => (hhmm / 100, hhmm % 100, 0),
-        (hhmmss, "") if digits.len() == 6 => (hhmmss / 10_000, hhmmss / 100 % 100, hhmmss % 100),
-        _ => {
-            let (hours, rest) = number(digits, 1..=2)?;
-            let (minutes, rest) = after_colon(rest)?.unwrap_or((0, rest));
-            let (seconds, rest) = after_colon(rest)?.unwrap_or((0, rest));
-            (rest.is_empty().then_some(hours)?, minutes, seconds)
-        }
-    };
-    let total = hours * 3600 + minutes * 60 + seconds;
-    if minutes > 59 || seconds > 59 || total > MAX_SECONDS {
-        return None;
-    }
-    Some(if is_negative { -(total as i32) } else { total as i32 })
 }

@@ -10,10 +10,12 @@ pub mod modify;
 pub mod moment;
 pub mod path;
 pub mod text;
+pub mod zone;
 
 pub(crate) use container::no_such_name;
 pub use container::{Array, Object, Room};
 pub use metadata::Metadata;
+pub use zone::Zone;
 
 use crate::error::{Error, Result};
 

@@ -7,6 +7,7 @@ use arrow_array::types::{Date32Type, Int32Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
 use arrow_schema::{DataType, TimeUnit};
 
+use super::Zone;
 use super::text::civil;
 use crate::error::{Error, Result};
 
@@ -36,15 +37,19 @@ impl Part {
     }
 }
 
-/// `part` of each date or timestamp; null stays null. Timestamps are taken as local times in UTC.
-pub fn parts(values: &ArrayRef, part: Part) -> Result<ArrayRef> {
+/// `part` of each date or timestamp, of an instant that of its local time in `zone`; null stays null.
+pub fn parts(values: &ArrayRef, part: Part, zone: &Zone) -> Result<ArrayRef> {
+    let utc = Zone::UTC;
     let parts: PrimitiveArray<Int32Type> = match values.data_type() {
         DataType::Date32 => {
             values.as_primitive::<Date32Type>().unary(|days| part.of(i64::from(days) * SECONDS_PER_DAY))
         }
-        DataType::Timestamp(TimeUnit::Microsecond, _) => values
-            .as_primitive::<TimestampMicrosecondType>()
-            .unary(|micros| part.of(micros.div_euclid(MICROS_PER_SECOND))),
+        DataType::Timestamp(TimeUnit::Microsecond, instant) => {
+            let zone = if instant.is_some() { zone } else { &utc };
+            values
+                .as_primitive::<TimestampMicrosecondType>()
+                .unary(|micros| part.of(zone.local_seconds(micros.div_euclid(MICROS_PER_SECOND)).0))
+        }
         other => return Err(Error::Unsupported(format!("expected dates or timestamps, got {other}"))),
     };
     Ok(Arc::new(parts))

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::Decimal;
+use super::{Decimal, Zone};
 
 /// Append the decimal digits of `value`.
 pub fn integer(out: &mut Vec<u8>, value: i64) {
@@ -265,17 +265,32 @@ pub(crate) fn days(year: i64, month: u64, day: u64) -> Option<i64> {
     (civil(days) == (year, month, day)).then_some(days)
 }
 
+/// Append an instant as local time of `zone`, and return how many seconds that is ahead of UTC.
+pub fn timestamp(out: &mut Vec<u8>, units: i64, units_per_second: i64, zone: &Zone) -> i64 {
+    let (seconds, ahead) = zone.local_seconds(units.div_euclid(units_per_second));
+    moment(out, seconds, units.rem_euclid(units_per_second), units_per_second);
+    ahead
+}
+
+/// Append a timestamp without time zone.
+pub fn timestamp_ntz(out: &mut Vec<u8>, units: i64, units_per_second: i64) {
+    moment(out, units.div_euclid(units_per_second), units.rem_euclid(units_per_second), units_per_second);
+}
+
 /// Append a moment as `2026-01-01 12:00:00.5`: as many digits of a second as it has.
-pub fn timestamp(out: &mut Vec<u8>, units: i64, units_per_second: i64) {
-    let seconds = units.div_euclid(units_per_second);
+fn moment(out: &mut Vec<u8>, seconds: i64, fraction: i64, units_per_second: i64) {
     date(out, seconds.div_euclid(SECONDS_PER_DAY));
     out.push(b' ');
-    time_of_day(
-        out,
-        seconds.rem_euclid(SECONDS_PER_DAY),
-        units.rem_euclid(units_per_second),
-        units_per_second,
-    );
+    time_of_day(out, seconds.rem_euclid(SECONDS_PER_DAY), fraction, units_per_second);
+}
+
+/// Append an offset from UTC as `+01:00`, without its seconds.
+pub fn offset(out: &mut Vec<u8>, ahead: i64) {
+    out.push(if ahead < 0 { b'-' } else { b'+' });
+    let minutes = ahead.unsigned_abs() / 60;
+    padded(out, minutes / 60, 2);
+    out.push(b':');
+    padded(out, minutes % 60, 2);
 }
 
 /// Append microseconds since midnight as `12:00:00.5`.

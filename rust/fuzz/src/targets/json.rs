@@ -10,6 +10,7 @@ use _native::shred::schema::Numeric;
 use _native::shred::unshred::{to_json, unshred};
 use _native::shred::variants::shred;
 use _native::shred::{OnConflict, ShreddingSchema};
+use _native::value::Zone;
 use arrow_array::{Array, ArrayRef, BinaryArray, StructArray};
 
 use super::{choice, part};
@@ -39,7 +40,10 @@ pub fn run(mut input: &[u8]) {
     for group in [&shredded, &fused] {
         let restored = unshred(group, OnConflict::Error).expect("what was shredded is unshredded");
         assert_eq!(canonical::rows(&restored).as_ref(), Ok(&meaning));
-        assert_eq!(to_json(group, OnConflict::Error), to_json(&variants, OnConflict::Error));
+        assert_eq!(
+            to_json(group, OnConflict::Error, &Zone::UTC),
+            to_json(&variants, OnConflict::Error, &Zone::UTC)
+        );
     }
     check_columns(&shredded, &fused);
     check_text(&variants, options);
@@ -74,12 +78,12 @@ fn counts(array: &ArrayRef) -> Vec<usize> {
 /// The text of values is text of the same values.
 fn check_text(variants: &StructArray, options: ParseOptions) {
     let options = ParseOptions { doubles: true, ..options };
-    let text = to_json(variants, OnConflict::Error).expect("what was parsed is printed");
+    let text = to_json(variants, OnConflict::Error, &Zone::UTC).expect("what was parsed is printed");
     let text: ArrayRef = Arc::new(text);
     let (again, invalid) = parse(&text, ShreddingSchema::Untyped, options).expect("text is parsed");
     assert_eq!(invalid, []);
-    let printed = to_json(&again, OnConflict::Error).expect("what was parsed is printed");
+    let printed = to_json(&again, OnConflict::Error, &Zone::UTC).expect("what was parsed is printed");
     let (third, _) = parse(&(Arc::new(printed.clone()) as ArrayRef), ShreddingSchema::Untyped, options)
         .expect("text is parsed");
-    assert_eq!(to_json(&third, OnConflict::Error), Ok(printed));
+    assert_eq!(to_json(&third, OnConflict::Error, &Zone::UTC), Ok(printed));
 }

@@ -9,6 +9,8 @@ use _native::error::Result;
 use _native::parquet::read::{ParquetFile, Source};
 use _native::parquet::{GroupReport, inspect};
 use _native::shred::OnConflict;
+use _native::value::Zone;
+use _native::value::cast::Casting;
 use _native::value::path::Step;
 use arrow_schema::{DataType, Field};
 use bytes::Bytes;
@@ -58,10 +60,10 @@ fn projections(file: &ParquetFile, variants: &[Vec<String>]) -> Vec<Projection> 
         };
         add(What::Column, field.data_type().clone());
         if variants.contains(&column) || matches!(field.data_type(), DataType::Struct(_)) {
-            add(What::Json { path: vec![] }, DataType::Utf8);
+            add(What::Json { path: vec![], zone: Zone::UTC }, DataType::Utf8);
             for path in [vec![], vec![Step::Field("a".into())], vec![Step::Index(0)]] {
-                add(What::Path { path: path.clone(), strict: false }, DataType::Int64);
-                add(What::Path { path, strict: false }, DataType::Utf8);
+                add(What::Path { path: path.clone(), casting: Casting::utc(false) }, DataType::Int64);
+                add(What::Path { path, casting: Casting::utc(false) }, DataType::Utf8);
             }
         }
     }

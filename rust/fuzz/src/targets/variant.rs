@@ -11,6 +11,8 @@ use _native::shred::schema::Numeric;
 use _native::shred::unshred::{to_json, unshred};
 use _native::shred::variants::shred;
 use _native::shred::{OnConflict, ShreddingSchema};
+use _native::value::Zone;
+use _native::value::cast::Casting;
 use _native::value::cast::variant_fields;
 use _native::value::path::{self, Step};
 use _native::value::{self, Metadata};
@@ -52,8 +54,8 @@ fn variants(metadata: &[u8], value: &[u8]) -> StructArray {
 /// What is done with a single value, against the same for a column of it.
 fn check_one(metadata: &Metadata<'_>, value: &[u8], names: &[&str], variants: &StructArray) {
     let mut text = Vec::new();
-    let written = write::value(&mut text, &Keys::new(metadata), value);
-    let of_column = to_json(variants, OnConflict::Error);
+    let written = write::value(&mut text, &Keys::new(metadata), value, &Zone::UTC);
+    let of_column = to_json(variants, OnConflict::Error, &Zone::UTC);
     assert_eq!(written.is_ok(), of_column.is_ok(), "{written:?} {of_column:?}");
     if let Ok(column) = of_column {
         assert_eq!(text, column.value(0).as_bytes());
@@ -71,8 +73,8 @@ fn check_casts(variants: &StructArray, names: &[&str]) {
     paths.extend(names.first().map(|name| vec![Step::Field((*name).to_owned())]));
     for target in cast_targets(names.first().unwrap_or(&"a")) {
         for path in &paths {
-            let strict = extract(variants, path, &target, true, OnConflict::Error);
-            let lenient = extract(variants, path, &target, false, OnConflict::Error);
+            let strict = extract(variants, path, &target, &Casting::utc(true), OnConflict::Error);
+            let lenient = extract(variants, path, &target, &Casting::utc(false), OnConflict::Error);
             if let Ok(strict) = strict {
                 assert!(lenient.is_ok_and(|lenient| *lenient == *strict), "{target} at {path:?}");
             }
@@ -128,5 +130,5 @@ fn check_shredding(variants: &StructArray, schema: &ShreddingSchema, numeric: Nu
 }
 
 fn text(group: &StructArray) -> Result<String> {
-    to_json(group, OnConflict::Error).map(|text| text.value(0).to_owned())
+    to_json(group, OnConflict::Error, &Zone::UTC).map(|text| text.value(0).to_owned())
 }
