@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from operator import attrgetter
 from string import ascii_letters, digits
@@ -31,6 +31,7 @@ from .actions import (
 )
 from .data_types import StructType, describe
 from .errors import MalformedLogError
+from .moments import UTC, check_timezone
 from .store import Store
 
 __all__ = [
@@ -119,7 +120,8 @@ class Snapshot:
     """The state of a table at one version.
 
     `files` has one row for each logical file (FILES_SCHEMA). `timestamp` is the in-commit timestamp of the
-    version in milliseconds since 1970, or None where the table does not keep them.
+    version in milliseconds since 1970, or None where the table does not keep them. `timezone` is that of
+    local times: in SQL text over the table, and in partition values of timestamps that have no time zone.
     """
 
     uri: str
@@ -132,6 +134,12 @@ class Snapshot:
     txns: Mapping[str, Txn]
     domain_metadata: Mapping[str, DomainMetadata]
     timestamp: int | None = None
+    timezone: str = UTC
+
+    def in_timezone(self, timezone: str) -> Snapshot:
+        """Return the snapshot with local times in `timezone`; raises ValueError for an unknown one."""
+        check_timezone(timezone)
+        return replace(self, timezone=timezone)
 
     @property
     def configuration(self) -> Mapping[str, str]:

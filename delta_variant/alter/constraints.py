@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from delta_variant import expression, schema
 from delta_variant.arguments import check_text
 from delta_variant.errors import SchemaError
+from delta_variant.moments import UTC
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
 from delta_variant.table_files import Condition, DataFile, Scope, Table, files_of
@@ -19,13 +20,19 @@ CONSTRAINT = "delta.constraints."
 
 
 def add_constraint(
-    table: TableLocation, name: str, check: str, *, storage_options: Mapping[str, str] | None = None
+    table: TableLocation,
+    name: str,
+    check: str,
+    *,
+    timezone: str = UTC,
+    storage_options: Mapping[str, str] | None = None,
 ) -> int:
     """Add a CHECK constraint, as one commit, and return the version from which on it holds.
 
     `check` is SQL text over columns and Variant paths, such as `amount > 0` or `event:id::bigint is not
     null`. It has to be true of each row: NULL violates it. All rows that are there are read and checked
-    first, and no write of any engine may then break it.
+    first, with local times in `timezone` as in `read_table`, and no write of any engine may then break it.
+    The time zone is not part of the constraint: each writer checks it by its own.
 
     Raises ConstraintViolationError for a row that it is not true of, ExpressionError for SQL that is not
     understood, SchemaError for a name that is taken, CommitConflictError when another commit changed metadata
@@ -35,13 +42,13 @@ def add_constraint(
         check_text(argument, text)
     # It is the text of an expression, and no statement.
     check = check.rstrip("; \t\r\n")
-    snapshot = alterable(table, storage_options)
+    snapshot = alterable(table, storage_options).in_timezone(timezone)
     schema.check_type_changes(snapshot.schema)
     if not name.strip():
         raise ValueError("name is empty: give the constraint a name")
     if _key_of(snapshot, name) is not None:
         raise SchemaError(f"{snapshot.uri} has a constraint {name} already: drop that first")
-    predicate = Scope.of(snapshot.schema).predicate(check)
+    predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(check)
     assert predicate is not None
     _check_rows(snapshot, Condition(f"the CHECK constraint {name}", check, predicate))
     return commit_altered(

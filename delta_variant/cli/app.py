@@ -18,6 +18,7 @@ from delta_variant.conformance import ENGINES
 from delta_variant.draft import migrate_draft
 from delta_variant.errors import DeltaVariantError
 from delta_variant.json_lines import read_json_lines
+from delta_variant.moments import UTC
 from delta_variant.read import read_changes, read_table
 from delta_variant.repair import repair_table
 from delta_variant.rewrite import RewriteResult
@@ -86,6 +87,9 @@ Columns = Annotated[
     typer.Option("--column", "-c", help="NAME=EXPRESSION, such as user=event:user.id::bigint; repeatable."),
 ]
 Where = Annotated[str | None, typer.Option(help="Keep the rows for which this SQL is true.")]
+TimeZone = Annotated[
+    str, typer.Option(metavar="ZONE", help="Of local times in SQL, such as Europe/Berlin or +02:00.")
+]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -173,6 +177,7 @@ def write(
     ] = "error",
     target_file_size: Annotated[str, typer.Option(metavar="SIZE", help="How big data files get.")] = "128MB",
     json: Json = False,
+    timezone: TimeZone = UTC,
 ) -> None:
     """Write JSON lines, or arrays of JSON, to a Delta table as one commit.
 
@@ -189,6 +194,7 @@ def write(
             mode=mode,
             schema_mode=schema_mode,
             predicate=predicate,
+            timezone=timezone,
             shredding="infer" if shredding else None,
             on_invalid=on_invalid,
             rejects=rejects,
@@ -210,6 +216,7 @@ def read(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
     column: Columns = None,
     where: Where = None,
+    timezone: TimeZone = UTC,
     limit: Annotated[int | None, typer.Option(min=0, help="Print so many rows at most.")] = None,
     output_format: Annotated[
         OutputFormat, typer.Option("--format", help="json is one object a line.")
@@ -225,11 +232,19 @@ def read(
     columns = [_named(text) for text in column] if column else None
     if explain:
         explanation = read_table(
-            table, columns=columns, where=where, version=version, timestamp=timestamp, explain=True
+            table,
+            columns=columns,
+            where=where,
+            timezone=timezone,
+            version=version,
+            timestamp=timestamp,
+            explain=True,
         )
         print(msgspec.json.encode(explanation).decode() if json else explanation)
         return
-    reader = read_table(table, columns=columns, where=where, version=version, timestamp=timestamp)
+    reader = read_table(
+        table, columns=columns, where=where, timezone=timezone, version=version, timestamp=timestamp
+    )
     print_rows(reader, "json" if json else output_format, limit)
 
 
@@ -242,6 +257,7 @@ def changes(
     ending_timestamp: Annotated[str | None, typer.Option(metavar="TIME")] = None,
     column: Columns = None,
     where: Where = None,
+    timezone: TimeZone = UTC,
     limit: Annotated[int | None, typer.Option(min=0, help="Print so many rows at most.")] = None,
     output_format: Annotated[
         OutputFormat, typer.Option("--format", help="json is one object a line.")
@@ -257,6 +273,7 @@ def changes(
         ending_timestamp=ending_timestamp,
         columns=[_named(text) for text in column] if column else None,
         where=where,
+        timezone=timezone,
     )
     print_rows(reader, "json" if json else output_format, limit)
 
@@ -269,11 +286,12 @@ def delete(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Delete all rows.")] = False,
     json: Json = False,
+    timezone: TimeZone = UTC,
 ) -> None:
     """Delete rows of a table, as one commit."""
     if (where is None) != everything:
         raise typer.BadParameter("give one of --where and --all")
-    _print_rewrite(table, delete_rows(table, where), json)
+    _print_rewrite(table, delete_rows(table, where, timezone=timezone), json)
 
 
 @app.command()
@@ -291,6 +309,7 @@ def update(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Update all rows.")] = False,
     json: Json = False,
+    timezone: TimeZone = UTC,
 ) -> None:
     """Change columns, and paths within Variants, as one commit."""
     if (where is None) != everything:
@@ -300,7 +319,7 @@ def update(
         if name in updates:
             raise typer.BadParameter(f"{name} is set or unset twice: say once what becomes of it")
         updates[name] = text
-    _print_rewrite(table, update_rows(table, updates, where), json)
+    _print_rewrite(table, update_rows(table, updates, where, timezone=timezone), json)
 
 
 @app.command()
@@ -319,11 +338,18 @@ def optimize(
     target_file_size: Annotated[str, typer.Option(metavar="SIZE", help="How big data files get.")] = "128MB",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
     json: Json = False,
+    timezone: TimeZone = UTC,
 ) -> None:
     """Write small files as one, shredded by what their rows have become, and sorted if you like."""
     size = _bytes_of(target_file_size)
     result = optimize_table(
-        table, where, sort_by=sort_by, reshred=reshred, target_file_size=size, dry_run=dry_run
+        table,
+        where,
+        timezone=timezone,
+        sort_by=sort_by,
+        reshred=reshred,
+        target_file_size=size,
+        dry_run=dry_run,
     )
     if json:
         print_optimization_json(table, result)

@@ -31,6 +31,7 @@ from delta_variant.errors import (
     VersionNotFoundError,
 )
 from delta_variant.log import Timestamp
+from delta_variant.moments import UTC
 from delta_variant.snapshot import Snapshot, files_table
 from delta_variant.store import Store, TableLocation, open_store
 from delta_variant.table_files import Table, files_of, plan_files
@@ -69,6 +70,7 @@ def read_changes(
     ending_timestamp: Timestamp | None = None,
     columns: Mapping[str, str] | Sequence[str] | None = None,
     where: str | None = None,
+    timezone: str = UTC,
     on_conflict: OnConflict = "error",
     storage_options: Mapping[str, str] | None = None,
 ) -> pa.RecordBatchReader:
@@ -77,8 +79,8 @@ def read_changes(
     The range begins with the first version, or the first of a time or later, and ends with the latest, or the
     latest of a time or before; both ends are in it. To the table's columns, as they are at its end, come
     `_change_type` (string: `insert`, `delete`, `update_preimage` or `update_postimage`), `_commit_version`
-    (int64) and `_commit_timestamp` (timestamp in UTC); `columns` and `where` are those of `read_table`, and
-    may name them. Versions come in order, rows within one in none.
+    (int64) and `_commit_timestamp` (timestamp in UTC); `columns`, `where` and `timezone` are those of
+    `read_table`, and may name them. Versions come in order, rows within one in none.
 
     Raises ChangesNotRecordedError where the table had no change data feed (`delta.enableChangeDataFeed`) at a
     version of the range, SchemaError where its columns changed so that earlier rows cannot be read as later
@@ -87,7 +89,7 @@ def read_changes(
     """
     store = open_store(table, storage_options)
     first = _start(store, starting_version, starting_timestamp)
-    end = log.load_snapshot(store, _end(store, ending_version, ending_timestamp))
+    end = log.load_snapshot(store, _end(store, ending_version, ending_timestamp)).in_timezone(timezone)
     check_readable(end)
     _check_order(end, first, is_latest=ending_version is None and ending_timestamp is None)
     commits = list(log.read_versions(store, first, end.version))

@@ -28,7 +28,7 @@ class Query:
     def of(
         cls, snapshot: Snapshot, columns: Mapping[str, str] | Sequence[str] | None, where: str | None
     ) -> Query:
-        scope = Scope.of(snapshot.schema)
+        scope = Scope.of(snapshot.schema, snapshot.timezone)
         if columns is None:
             outputs = scope.whole_columns()
         else:

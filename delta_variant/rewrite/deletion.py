@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from delta_variant import log
 from delta_variant.data_file import WriteOptions
+from delta_variant.moments import UTC
 from delta_variant.store import TableLocation
 from delta_variant.table_files import Scope, Target, delete_rows
 
@@ -19,21 +20,22 @@ def delete(
     table: TableLocation,
     where: str | None = None,
     *,
+    timezone: str = UTC,
     target_file_size: int = 128 << 20,
     storage_options: Mapping[str, str] | None = None,
 ) -> RewriteResult:
     """Delete the rows for which `where` is true, or all, as one commit.
 
-    `where` is SQL text over columns and Variant paths, as in `read_table`; a row for which it is NULL stays.
-    Files that hold no such row stay as they are, and files that hold only such rows are not read whole. Where
-    `where` is over partition columns alone, no file is read at all.
+    `where` is SQL text over columns and Variant paths, with local times in `timezone`, as in `read_table`; a
+    row for which it is NULL stays. Files that hold no such row stay as they are, and files that hold only
+    such rows are not read whole. Where `where` is over partition columns alone, no file is read at all.
 
     Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError for a table whose rows may
     not be deleted, CommitConflictError when another commit changed what this one read; then, as after any
     error, the table is as it was.
     """
-    snapshot = log.load_snapshot(table, storage_options=storage_options)
-    predicate = Scope.of(snapshot.schema).predicate(where)
+    snapshot = log.load_snapshot(table, storage_options=storage_options).in_timezone(timezone)
+    predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(where)
     check_may_rewrite(snapshot, removes_rows=True)
     options = WriteOptions(target_file_size=target_file_size)
     rewritten = delete_rows(snapshot, predicate, Target.of(snapshot), options)

@@ -124,7 +124,7 @@ class _Rows:
             [own(each, "target") for each in side_inputs(expressions, "target")]
             for expressions in (conditions, everything)
         )
-        scope = Scope.of(self.snapshot.schema)
+        scope = Scope.of(self.snapshot.schema, self.snapshot.timezone)
         inputs = expression.inputs([*scope.whole_columns().values(), *tested])
         assigned = {each.column for clause in self.clauses for each in clause.assignments}
         copied = scope.variants_unread_by(read) - assigned - self.rules.columns_read
@@ -139,7 +139,7 @@ class _Rows:
         return decision.changes
 
     def _apply(self, batch: pa.RecordBatch) -> Changed:
-        scope = Scope.of(self.snapshot.schema)
+        scope = Scope.of(self.snapshot.schema, self.snapshot.timezone)
         decision = decide(self.join, self.clauses, batch, self.join.pairs(batch))
         columns = {name: expression.evaluate(each, batch) for name, each in scope.whole_columns().items()}
         stays: Array = pa.repeat(pa.scalar(True), batch.num_rows)
@@ -183,7 +183,7 @@ class _Rows:
         ]
 
     def _rows_of(self, clause: Clause, source: Array) -> pa.RecordBatch:
-        fields = Scope.of(self.snapshot.schema).schema
+        fields = Scope.of(self.snapshot.schema, self.snapshot.timezone).schema
         nulls: dict[str, Array] = {each.name: pa.nulls(len(source), each.type) for each in fields}
         pairs = Pairs(pa.nulls(len(source), pa.int64()), source)
         values = self.join.joined(NO_ROWS, pairs, clause.values)

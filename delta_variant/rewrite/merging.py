@@ -12,6 +12,7 @@ from delta_variant import log, schema
 from delta_variant.arguments import check_text
 from delta_variant.data_file import WriteOptions
 from delta_variant.errors import ExpressionError
+from delta_variant.moments import UTC
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
 from delta_variant.table_files import Scope, batches_of, parsed
@@ -36,6 +37,7 @@ def merge(
     source_alias: str = "source",
     target_alias: str = "target",
     variant_columns: Sequence[str] = (),
+    timezone: str = UTC,
     target_file_size: int = 128 << 20,
     storage_options: Mapping[str, str] | None = None,
 ) -> Merge:
@@ -44,15 +46,18 @@ def merge(
     `source` is any object with `__arrow_c_stream__` or `__arrow_c_array__`; its rows and keys are held in
     memory, the table is read batch by batch. `variant_columns` names columns of JSON text that become
     Variants. `on` is SQL text over both, such as `target.event:user.id::bigint = source.id`; equalities in it
-    decide which files are looked at. A column that only one side has needs no alias.
+    decide which files are looked at. A column that only one side has needs no alias. Local times in all SQL
+    text of the merge are those of `timezone`, as in `read_table`.
 
     Raises ExpressionError for SQL that is not understood, SchemaError and InvalidJsonError for the source.
     """
     for option, alias in (("source_alias", source_alias), ("target_alias", target_alias)):
         check_text(option, alias)
-    snapshot = log.load_snapshot(table, storage_options=storage_options)
+    snapshot = log.load_snapshot(table, storage_options=storage_options).in_timezone(timezone)
     rows, columns = _in_memory(source, variant_columns)
-    sides = Sides(target_alias, Scope.of(snapshot.schema), source_alias, Scope.of(columns))
+    sides = Sides(
+        target_alias, Scope.of(snapshot.schema, snapshot.timezone), source_alias, Scope.of(columns, timezone)
+    )
     options = WriteOptions(target_file_size=target_file_size)
     return Merge(snapshot, sides, on, Join.of(rows, sides.predicate(on)), options)
 

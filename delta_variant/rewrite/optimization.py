@@ -15,6 +15,7 @@ from delta_variant.arguments import one_or_more
 from delta_variant.data_file import WriteOptions, WrittenFile
 from delta_variant.errors import ExpressionError
 from delta_variant.expression import Expression
+from delta_variant.moments import UTC
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
 from delta_variant.table_files import (
@@ -105,6 +106,7 @@ def optimize(
     sort_by: str | Sequence[str] | None = None,
     reshred: bool = False,
     numeric: Numeric = "value",
+    timezone: str = UTC,
     target_file_size: int = 128 << 20,
     dry_run: bool = False,
     storage_options: Mapping[str, str] | None = None,
@@ -117,7 +119,8 @@ def optimize(
     by their own type. With `reshred`, files whose paths have changed since they were written are written
     anew, too. With `sort_by`, SQL text of columns and Variant paths, all files are, each partition in that
     order over all its files, so that a query of a few values reads few of them; the keys are held in memory,
-    and rows lie in a temporary folder meanwhile. `where` is over partition columns alone.
+    and rows lie in a temporary folder meanwhile. `where` is over partition columns alone. Local
+    times in the SQL text are those of `timezone`, as in `read_table`.
 
     `dry_run` commits nothing and gives the plan: groups of files, paths gained and dropped, bytes before and,
     by a sample, after. The rows are the same, so readers of changes see none (`dataChange=false`).
@@ -126,7 +129,7 @@ def optimize(
     not be moved, CommitConflictError when another commit removed one of the files.
     """
     work = prepare(
-        log.load_snapshot(table, storage_options=storage_options),
+        log.load_snapshot(table, storage_options=storage_options).in_timezone(timezone),
         where,
         sort_by=sort_by,
         reshred=reshred,
@@ -162,7 +165,7 @@ def prepare(
     target_file_size: int,
 ) -> Preparation:
     """Return what there is to be done, before a data file is opened; raises what `optimize` does then."""
-    scope = Scope.of(snapshot.schema)
+    scope = Scope.of(snapshot.schema, snapshot.timezone)
     texts = () if sort_by is None else one_or_more("expressions", "sort_by", sort_by)
     keys = _sort_keys(scope, texts)
     files = _chosen(snapshot, scope.predicate(where), where)

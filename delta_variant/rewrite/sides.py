@@ -35,7 +35,9 @@ class Sides:
                 pa.field(self.source_alias, pa.struct(list(self.source.schema))),
             ]
         )
-        bound = expression.bind(expression.transform(parsed, self._qualified), table, ())
+        bound = expression.bind(
+            expression.transform(parsed, self._qualified), table, (), self.target.timezone
+        )
         return expression.transform(bound, self._input)
 
     def predicate(self, text: str) -> Expression:

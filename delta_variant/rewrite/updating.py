@@ -10,6 +10,7 @@ import pyarrow as pa
 from delta_variant import expression, log
 from delta_variant.data_file import WriteOptions
 from delta_variant.expression import Expression
+from delta_variant.moments import UTC
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
 from delta_variant.table_files import (
@@ -36,16 +37,18 @@ def update(
     updates: Mapping[str, str | None],
     where: str | None = None,
     *,
+    timezone: str = UTC,
     target_file_size: int = 128 << 20,
     storage_options: Mapping[str, str] | None = None,
 ) -> RewriteResult:
     """Change the rows for which `where` is true, or all, as one commit.
 
     `updates` maps columns, and paths of Variant columns (`event:user.email`), to SQL text that is evaluated
-    over the row as it was. A value is cast to the type of its column. In a Variant, a scalar or a Variant is
-    set at the path, NULL as Variant null; objects that are missing or null on the way are made, and a path
-    whose text is None is removed. What is not set keeps its bytes, but generated columns follow the columns
-    that they read. Files that hold no such row stay as they are.
+    over the row as it was, with local times in `timezone` as in `read_table`. A value is cast to the type of
+    its column. In a Variant, a scalar or a Variant is set at the path, NULL as Variant null; objects that are
+    missing or null on the way are made, and a path whose text is None is removed. What is not set keeps its
+    bytes, but generated columns follow the columns that they read. Files that hold no such row stay as they
+    are.
 
     Raises ExpressionError for SQL that is not understood, VariantPathError where a path leads through what is
     no object, CastError and SchemaError for values that do not fit, ConstraintViolationError for a row that a
@@ -53,8 +56,8 @@ def update(
     CommitConflictError when another commit changed what this one read; then, as after any error, the table is
     as it was.
     """
-    snapshot = log.load_snapshot(table, storage_options=storage_options)
-    scope = Scope.of(snapshot.schema)
+    snapshot = log.load_snapshot(table, storage_options=storage_options).in_timezone(timezone)
+    scope = Scope.of(snapshot.schema, snapshot.timezone)
     predicate = scope.predicate(where)
     assignments = assignments_of(updates, scope, scope.bind)
     if not assignments:
@@ -82,7 +85,7 @@ def update(
 
 
 def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Sequence[Assignment]) -> RowChange:
-    scope = Scope.of(snapshot.schema)
+    scope = Scope.of(snapshot.schema, snapshot.timezone)
     columns = scope.whole_columns()
     tested = [] if predicate is None else [predicate]
     values = [each.value for each in assignments if each.value is not None]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 from decimal import Context, Decimal
 from functools import partial
 from typing import Any
 
 from ..data_types import DataType, PrimitiveType, decimal_of, describe
 from ..errors import MalformedLogError, SchemaError, UnsupportedFeatureError
+from ..moments import UTC, instant_of
 
 __all__ = ["partition_value_from_string", "partition_value_to_string"]
 
@@ -39,22 +40,30 @@ def partition_value_to_string(value: object, data_type: DataType) -> str | None:
     return write(value)
 
 
-def partition_value_from_string(text: str | None, data_type: DataType) -> Any:
+def partition_value_from_string(text: str | None, data_type: DataType, timezone: str = UTC) -> Any:
     """Return the Python value of a partition value; null and `""` are None.
 
-    Timestamps are read in both forms; one without a zone is taken as UTC. `MalformedLogError` for text that
-    is no value of its type, `UnsupportedFeatureError` for a moment that Python has no value for.
+    Timestamps are read in both forms; one without a time zone is a local time in `timezone`, as Spark reads
+    it in the session's. `MalformedLogError` for text that is not a value of its type,
+    `UnsupportedFeatureError` for a moment that Python has no value for.
     """
     if text is None or text == "":
         return None
-    digits = decimal_of(data_type)
-    read = partial(_read_decimal, digits=digits) if digits else READERS.get(_kind(data_type))
+    read = _reader(data_type, timezone)
     if read is None:
         raise MalformedLogError(f"a partition value cannot be {describe(data_type)}")
     try:
         return read(text)
     except (ValueError, KeyError, ArithmeticError) as error:
         raise MalformedLogError(f"the partition value {text!r} is no {describe(data_type)}") from error
+
+
+def _reader(data_type: DataType, timezone: str) -> Callable[[str], Any] | None:
+    if digits := decimal_of(data_type):
+        return partial(_read_decimal, digits=digits)
+    if _kind(data_type) == "timestamp":
+        return partial(_read_timestamp, timezone=timezone)
+    return READERS.get(_kind(data_type))
 
 
 def _kind(data_type: DataType) -> str:
@@ -126,10 +135,9 @@ def _read_date(text: str) -> date:
     return _read_moment(text)[0].date()
 
 
-def _read_timestamp(text: str) -> datetime:
+def _read_timestamp(text: str, timezone: str) -> datetime:
     moment, zone = _read_moment(text)
-    offset = timedelta(hours=int(zone[:3]), minutes=int(zone[0] + zone[4:])) if zone[1:] else timedelta(0)
-    return (moment - offset).replace(tzinfo=timezone.utc)
+    return instant_of(moment, zone or timezone)
 
 
 def _read_timestamp_ntz(text: str) -> datetime:
@@ -149,7 +157,7 @@ def _read_moment(text: str) -> tuple[datetime, str]:
     moment = datetime(
         int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), microsecond
     )
-    return moment, zone or "Z"
+    return moment, zone or ""
 
 
 WRITERS: dict[str, Callable[[Any], str]] = {
@@ -178,6 +186,5 @@ READERS: dict[str, Callable[[str], Any]] = {
     "boolean": lambda text: BOOLEANS[text.lower()],
     "binary": str.encode,
     "date": _read_date,
-    "timestamp": _read_timestamp,
     "timestamp_ntz": _read_timestamp_ntz,
 }

@@ -269,7 +269,7 @@ class _Partitions:
         maps = self.snapshot.files["partition_values"]
         texts = pc.map_lookup(maps, schema.physical_name(field, mode), "first").combine_chunks()
         codes = texts.dictionary_encode()
-        values = [
-            schema.partition_value_from_string(text, field.type) for text in codes.dictionary.to_pylist()
-        ]
+        zone = self.snapshot.timezone
+        texts = codes.dictionary.to_pylist()
+        values = [schema.partition_value_from_string(text, field.type, zone) for text in texts]
         return pa.array(values, schema.to_arrow_type(field.type)).take(codes.indices)

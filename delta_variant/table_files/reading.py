@@ -229,7 +229,7 @@ class OpenFile:
         assert isinstance(each, Column)
         field = self.table.fields[each.name]
         text = self.file.partition_values.get(schema.physical_name(field, self.table.mode))
-        value = schema.partition_value_from_string(text, field.type)
+        value = schema.partition_value_from_string(text, field.type, self.table.snapshot.timezone)
         constant: Any = pa.scalar(value, each.type)
         return pa.repeat(constant, rows)
 
@@ -239,10 +239,11 @@ class OpenFile:
             (arrow_field,) = schema.to_arrow(physical)
             return Projection(arrow_field, self._stored_path((each.name,)))
         column = self._stored_path((each.column, *each.fields))
+        zone = each.timezone
         if each.as_json:
-            return Projection(pa.field("json", pa.string()), column, "json", each.path)
+            return Projection(pa.field("json", pa.string()), column, "json", each.path, timezone=zone)
         target = VARIANT_TYPE if each.type is None else each.type
-        return Projection(pa.field("path", target), column, "path", each.path, each.strict)
+        return Projection(pa.field("path", target), column, "path", each.path, each.strict, zone)
 
     def _as_stored(self, whole: Extraction) -> Projection:
         """Return a Variant column as the columns that it is shredded into."""

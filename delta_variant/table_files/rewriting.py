@@ -156,7 +156,7 @@ def is_of_partitions(snapshot: Snapshot, predicate: Expression | None) -> bool:
 
 
 def _removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
-    scope = Scope.of(snapshot.schema)
+    scope = Scope.of(snapshot.schema, snapshot.timezone)
     columns = scope.whole_columns()
 
     def changes(batch: pa.RecordBatch) -> Array:
@@ -280,7 +280,7 @@ def _applied(change: RowChange, batch: pa.RecordBatch, path: str) -> Changed:
 
 
 def _add_changes(writer: ChangeWriter, snapshot: Snapshot, batch: pa.RecordBatch, after: Changed) -> None:
-    columns = Scope.of(snapshot.schema).whole_columns()
+    columns = Scope.of(snapshot.schema, snapshot.timezone).whole_columns()
     gone: Array = pc.invert(after.kept)
     writer.add(_rows(columns, batch.filter(gone)), "delete")
     writer.add(_rows(columns, batch.filter(after.updated)), "update_preimage")

@@ -24,6 +24,7 @@ from delta_variant.errors import (
     UnsupportedFeatureError,
 )
 from delta_variant.expression import Call, Cast, Expression, Extraction, Input, Name
+from delta_variant.moments import UTC
 from delta_variant.schema import path_text
 
 from .in_memory import inputs_of, with_variants
@@ -87,17 +88,21 @@ class RowRules:
     columns: StructType
     conditions: tuple[Condition, ...]
     generated: tuple[Filling, ...]
+    timezone: str
 
     @classmethod
-    def of(cls, columns: StructType, configuration: Mapping[str, str]) -> RowRules:
-        """Return the rules of a table; UnsupportedFeatureError names what cannot be evaluated here."""
-        scope = Scope.of(columns)
+    def of(cls, columns: StructType, configuration: Mapping[str, str], timezone: str = UTC) -> RowRules:
+        """Return the rules of a table; UnsupportedFeatureError names what cannot be evaluated here.
+
+        Local times in their SQL text are those of `timezone`.
+        """
+        scope = Scope.of(columns, timezone)
         generated = tuple(_generated(columns, scope))
         conditions = [*_constraints(configuration, scope), *_invariants(columns, scope)]
         for filling in generated:
             field = next(each for each in columns.fields if each.name == filling.column)
             conditions.append(_generation_condition(field, scope))
-        return cls(columns, tuple(conditions), generated)
+        return cls(columns, tuple(conditions), generated, timezone)
 
     @property
     def columns_read(self) -> frozenset[str]:
@@ -113,7 +118,7 @@ class RowRules:
         """
         names = {name.lower() for name in given}
         missing = [field for field in self.columns.fields if field.name.lower() not in names]
-        defaults = [filling for field in missing if (filling := _default(field)) is not None]
+        defaults = [filling for field in missing if (filling := _default(field, self.timezone)) is not None]
         absent = {field.name for field in missing}
         return [*defaults, *(each for each in self.generated if each.column in absent)]
 
@@ -228,13 +233,13 @@ def _condition(name: str, text: str, scope: Scope) -> Condition:
     return Condition(name, text, condition)
 
 
-def _default(field: StructField) -> Filling | None:
+def _default(field: StructField, timezone: str) -> Filling | None:
     """Return the default of a column, None where that is NULL."""
     text = str(field.metadata.get(DEFAULT, "NULL")).strip()
     if text.upper() == "NULL" or field.type == VARIANT:
         return None
     with _evaluable(f"the default of the column {field.name}", text, "give the column"):
-        nothing = Scope.of(StructType(()))
+        nothing = Scope.of(StructType(()), timezone)
         value = nothing.bind(Cast(expression.parse(text), schema.to_arrow_type(field.type), strict=True))
     return Filling(field.name, value)
 

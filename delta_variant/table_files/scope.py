@@ -10,22 +10,24 @@ import pyarrow as pa
 from delta_variant import expression, schema
 from delta_variant.data_types import VARIANT, StructType
 from delta_variant.expression import Expression
+from delta_variant.moments import UTC
 
 __all__ = ["Scope"]
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns of a schema, and which of them are Variants."""
+    """The columns of a schema, which of them are Variants, and the time zone of local times."""
 
     schema: pa.Schema
     variants: tuple[str, ...]
+    timezone: str
 
     @classmethod
-    def of(cls, columns: StructType) -> Scope:
+    def of(cls, columns: StructType, timezone: str = UTC) -> Scope:
         """Return the scope of all columns."""
         variants = tuple(field.name for field in columns.fields if field.type == VARIANT)
-        return cls(schema.to_arrow(columns), variants)
+        return cls(schema.to_arrow(columns), variants, timezone)
 
     def whole_columns(self) -> Mapping[str, Expression]:
         """Return each column as it is, by its name."""
@@ -39,10 +41,10 @@ class Scope:
 
     def bind(self, parsed: Expression) -> Expression:
         """Return an expression over the columns; raises ExpressionError."""
-        return expression.bind(parsed, self.schema, self.variants)
+        return expression.bind(parsed, self.schema, self.variants, self.timezone)
 
     def predicate(self, text: str | None) -> Expression | None:
         """Return the condition that SQL text writes; raises ExpressionError."""
         if text is None:
             return None
-        return expression.bind_predicate(expression.parse(text), self.schema, self.variants)
+        return expression.bind_predicate(expression.parse(text), self.schema, self.variants, self.timezone)

@@ -12,6 +12,7 @@ from delta_variant.actions import Metadata, Protocol
 from delta_variant.data_file import WriteOptions
 from delta_variant.data_types import StructField, StructType
 from delta_variant.errors import ShreddingNotEnabledError
+from delta_variant.moments import UTC
 from delta_variant.shredding import ShreddingSchema
 from delta_variant.snapshot import Snapshot
 
@@ -32,11 +33,13 @@ class Target:
     new_metadata: Metadata | None = None
     beside: tuple[StructField, ...] = ()
     """Columns that files have beside those of the table, under the names given."""
+    timezone: str = UTC
+    """Where the local times are of the SQL text that new rows are checked by."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Target:
         """Return the table as it is."""
-        return cls(snapshot.protocol, snapshot.metadata, snapshot.schema)
+        return cls(snapshot.protocol, snapshot.metadata, snapshot.schema, timezone=snapshot.timezone)
 
     @property
     def mapping_mode(self) -> schema.ColumnMappingMode:
@@ -45,7 +48,7 @@ class Target:
 
     def row_rules(self) -> RowRules:
         """Return what new rows have to fulfil; UnsupportedFeatureError names what cannot be evaluated."""
-        return RowRules.of(self.row_columns, self.metadata.configuration)
+        return RowRules.of(self.row_columns, self.metadata.configuration, self.timezone)
 
     @property
     def row_columns(self) -> StructType:

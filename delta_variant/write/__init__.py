@@ -13,6 +13,7 @@ from .. import data_file, schema
 from ..arguments import list_of
 from ..data_file import WriteOptions
 from ..json_lines import JsonLines
+from ..moments import UTC
 from ..store import TableLocation, open_store
 from ..table_files import (
     Batches,
@@ -81,6 +82,7 @@ def write_table(
     partition_by: str | Sequence[str] | None = None,
     schema_mode: SchemaMode = None,
     predicate: str | None = None,
+    timezone: str = UTC,
     shredding: data_file.Shredding = "infer",
     variant_columns: Sequence[str] = (),
     on_invalid: data_file.OnInvalid = "error",
@@ -110,6 +112,8 @@ def write_table(
     `overwrite` replaces all rows, or with `predicate` those for which this SQL is true, which then has to be
     true of the data, too; `ignore` does nothing. A predicate over partition columns reads no file. The same
     holds for a table that another writer creates while the data is written.
+    `predicate`, and the constraints and generated columns of the table, have their local times in `timezone`,
+    as in `read_table`.
     `schema_mode="merge"` adds columns that the table does not have, and widens those of which the data has a
     wider type where the table sets `delta.enableTypeWidening`; `schema_mode="overwrite"` gives a table
     that is overwritten whole the columns of the data, and with `partition_by` other partitions. New tables
@@ -145,7 +149,9 @@ def write_table(
         on_invalid=on_invalid,
         max_stats_paths=max_variant_stats_paths,
     )
-    table_options = TableOptions(partition_by, schema_mode, configuration, name, description, mode, predicate)
+    table_options = TableOptions(
+        partition_by, schema_mode, configuration, name, description, mode, predicate, timezone
+    )
     if (on_invalid == "reject") != (rejects is not None):
         raise ValueError("rejects= names the file of on_invalid='reject': give both or none")
     place, transaction = open_store(table, storage_options), application_transaction(txn)

@@ -166,6 +166,7 @@ def _written_rows(write: Preparation, files: Sequence[PartitionFile]) -> Batches
         files=files_table([add_file(file, target, now()) for file in files]),
         txns={},
         domain_metadata={},
+        timezone=target.timezone,
     )
     columns = Scope.of(target.columns).whole_columns()
     inputs = expression.inputs(columns.values())

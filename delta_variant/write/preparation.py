@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -15,6 +15,7 @@ from ..data_file import WriteOptions
 from ..data_types import StructType
 from ..errors import AmbiguousWriteError, TableExistsError, TableNotFoundError
 from ..expression import Expression
+from ..moments import UTC, check_timezone
 from ..snapshot import Snapshot
 from ..store import Store
 from ..table_files import Scope, Target, allowed, now
@@ -65,6 +66,7 @@ class TableOptions:
     """What a write asks of the table in addition to its columns.
 
     `mode="overwrite"` replaces the rows that are there: all, or those for which `predicate` is true.
+    Local times in SQL text, also in that of constraints and generated columns, are those of `timezone`.
     """
 
     partition_by: str | Sequence[str] | None = None
@@ -74,9 +76,11 @@ class TableOptions:
     description: str | None = None
     mode: Mode = "error"
     predicate: str | None = None
+    timezone: str = UTC
 
     def __post_init__(self) -> None:
         """Raise ValueError for what is no such option, and for options that contradict each other."""
+        check_timezone(self.timezone)
         check_option("schema_mode", self.schema_mode, ("merge", "overwrite", None))
         properties.check_texts({} if self.configuration is None else self.configuration)
         for option, text in (("name", self.name), ("description", self.description)):
@@ -221,6 +225,8 @@ def prepare(
         target = overwritten(snapshot, columns, table.partition_columns, table.configuration)
     else:
         target = appended(snapshot, columns, table.partition_columns, table.configuration, table.schema_mode)
+    target = replace(target, timezone=table.timezone)
+    snapshot = None if snapshot is None else snapshot.in_timezone(table.timezone)
     # What new rows demand and cannot be evaluated here is refused before a file is written.
     target.row_rules().fillings([field.name for field in columns.fields])
     return Preparation(
@@ -231,12 +237,12 @@ def prepare(
         allowed(options, target, place.uri),
         transaction,
         _overwrite(snapshot, table.predicate) if snapshot is not None and table.overwrite else None,
-        Scope.of(target.columns).predicate(table.predicate),
+        Scope.of(target.columns, table.timezone).predicate(table.predicate),
     )
 
 
 def _overwrite(snapshot: Snapshot, text: str | None) -> Overwrite:
-    predicate = Scope.of(snapshot.schema).predicate(text)
+    predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(text)
     features.check_may_rewrite(
         snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri, removes_rows=True
     )

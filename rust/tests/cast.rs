@@ -154,6 +154,8 @@ fn text_casts_to_doubles_as_java_reads_it() {
     }
     assert!(double(Value::String("NaN")).unwrap().is_nan());
     assert_eq!(float(Value::String("99999999999999999999")), Some(1e20));
+    assert!(double(Value::String("-NaN")).unwrap().is_nan());
+    assert_eq!(double(Value::String("-nan")), None);
 }
 
 #[test]
@@ -174,7 +176,10 @@ fn casts_to_decimal_round_half_up() {
     assert_eq!(decimal(Value::String("-.5"), 38, 0), Some(-1));
     assert_eq!(decimal(Value::String("1e3"), 10, 2), Some(100_000));
     assert_eq!(decimal(Value::String("1e-400"), 10, 2), Some(0));
-    assert_eq!(decimal(Value::String("0e999"), 10, 2), Some(0));
+    assert_eq!(decimal(Value::String("0e37"), 10, 2), Some(0));
+    // Spark counts 1,000 digits in front of the point.
+    assert_eq!(decimal(Value::String("0e999"), 10, 2), None);
+    assert_eq!(decimal(Value::String("1e-2147483648"), 10, 2), None);
     assert_eq!(decimal(Value::String("1.5f"), 10, 2), None);
     assert_eq!(decimal(Value::String("1e400"), 38, 0), None);
     assert_eq!(decimal(Value::String("9999999999"), 10, 2), None);

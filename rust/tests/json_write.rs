@@ -2,6 +2,7 @@
 
 use _native::error::Error;
 use _native::json::write::{Keys, value};
+use _native::value::Zone;
 use _native::value::{Decimal, MAX_DEPTH, Metadata, Value, encode, metadata, text};
 
 fn json_of(bytes: &[u8], names: &[&str]) -> Result<String, Error> {
@@ -9,7 +10,7 @@ fn json_of(bytes: &[u8], names: &[&str]) -> Result<String, Error> {
     metadata::write(&mut name_bytes, names.iter().copied(), false);
     let keys = Keys::new(&Metadata::parse(&name_bytes)?);
     let mut out = Vec::new();
-    value(&mut out, &keys, bytes)?;
+    value(&mut out, &keys, bytes, &Zone::UTC)?;
     Ok(String::from_utf8(out).unwrap())
 }
 

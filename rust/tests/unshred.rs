@@ -69,7 +69,7 @@ fn read(group: &StructArray, on_conflict: OnConflict) -> Result<Vec<Option<Strin
             let metadata = Metadata::parse(metadata.value(row)).unwrap();
             _native::value::validate(&metadata, values.value(row)).unwrap();
             let mut out = Vec::new();
-            write_json(&mut out, &Keys::new(&metadata), values.value(row)).unwrap();
+            write_json(&mut out, &Keys::new(&metadata), values.value(row), &Zone::UTC).unwrap();
             String::from_utf8(out).unwrap()
         }));
     }
