@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
@@ -13,8 +16,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from delta_variant.errors import UnsupportedFeatureError
+from delta_variant.moments import UTC
 
-from .options import READ, STREAM_READ, STREAM_WRITE, WRITE, parse_options
+from .options import READ, STREAM_READ, STREAM_WRITE, WRITE, Parse, parse_options
+from .running import session_timezone
 from .sinks import BatchSink, StreamSink
 from .sources import BatchSource, FilteringBatchSource, StreamSource, file_reader
 
@@ -28,30 +33,38 @@ def register(spark: SparkSession) -> None:
     `partition_by` does it) and no SQL that changes rows. They do not prune columns: give the option
     `columns`, or a schema. Where that is too little, `delta_variant.spark.read_table`, `write_table` and
     `batch_writer` do more.
+
+    Spark does not tell Python data sources its time zone. Local times in SQL text are those of the session's
+    time zone as it is now, unless the option `timezone` names another: register the format again after you
+    set `spark.sql.session.timeZone`.
     """
-    spark.dataSource.register(DeltaVariantSource)
+    in_session = {"timezone": session_timezone(spark)}
+    spark.dataSource.register(type("DeltaVariantSource", (DeltaVariantSource,), in_session))
 
 
 class DeltaVariantSource(DataSource):
     """A table at a path or URI, with the options of `delta_variant.spark.options`."""
+
+    timezone: ClassVar[str] = UTC
+    """What the option `timezone` is where it is not given."""
 
     @classmethod
     def name(cls) -> str:
         return "delta_variant"
 
     def schema(self) -> StructType:
-        return file_reader(parse_options(self.options, {**READ, **STREAM_READ})).schema
+        return file_reader(self._parsed({**READ, **STREAM_READ})).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = parse_options(self.options, READ)
+        options = self._parsed(READ)
         kind = FilteringBatchSource if options.get("push_filters") else BatchSource
         return kind(file_reader(options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        return BatchSink(schema, parse_options(self.options, WRITE), overwrite=overwrite)
+        return BatchSink(schema, self._parsed(WRITE), overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        options = parse_options(self.options, STREAM_READ)
+        options = self._parsed(STREAM_READ)
         return StreamSource(file_reader(options, schema), options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
@@ -60,5 +73,8 @@ class DeltaVariantSource(DataSource):
                 "a stream into the format delta_variant appends: for outputMode('complete') write by "
                 "foreachBatch(delta_variant.spark.batch_writer(table, mode='overwrite'))"
             )
-        options = parse_options(self.options, STREAM_WRITE)
+        options = self._parsed(STREAM_WRITE)
         return StreamSink(schema, options, self.options.get("checkpointlocation"))
+
+    def _parsed(self, known: Mapping[str, Parse]) -> dict[str, Any]:
+        return {"timezone": self.timezone, **parse_options(self.options, known)}

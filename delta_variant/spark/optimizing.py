@@ -24,7 +24,7 @@ from delta_variant.variant import Numeric
 from .attempts import Job
 from .failures import own_errors
 from .ordering import by_group, row_columns, rows_in_order
-from .running import check_classic, dealt_out
+from .running import check_classic, dealt_out, session_timezone
 from .tasks import MESSAGE, TaskTable, Written, attempt_of, message, messages, messages_in
 from .writing import commit_won, written_by
 
@@ -53,13 +53,14 @@ def optimize(
 
     Each group is planned by one task, and written by one. With `sort_by` it is Spark that puts rows in order,
     each partition of the table over as many tasks as it is to have files; no task holds more than its rows.
+    Local times in SQL text are those of the session's time zone.
 
     What tasks leave that Spark repeats or that fail is removed, and a job that fails commits nothing. Raises
     what `delta_variant.optimize` does.
     """
     check_classic()
     work = prepare(
-        load_snapshot(table, storage_options=storage_options),
+        load_snapshot(table, storage_options=storage_options).in_timezone(session_timezone(spark)),
         where,
         sort_by=sort_by,
         reshred=reshred,

@@ -39,11 +39,12 @@ READ: Mapping[str, Parse] = {
     "where": str,
     "columns": _columns,
     "version": int,
+    "timezone": str,
     "on_conflict": str,
     "push_filters": _flag,
 }
 STREAM_READ: Mapping[str, Parse] = {
-    **{name: READ[name] for name in ("path", "where", "columns", "on_conflict")},
+    **{name: READ[name] for name in ("path", "where", "columns", "timezone", "on_conflict")},
     "starting_version": lambda text: text if text == "latest" else int(text),
     "max_files_per_trigger": int,
     "max_bytes_per_trigger": int,
@@ -54,6 +55,7 @@ WRITE: Mapping[str, Parse] = {
     "partition_by": _names,
     "schema_mode": str,
     "predicate": str,
+    "timezone": str,
     "shredding": _shredding,
     "on_invalid": str,
     "rejects": str,

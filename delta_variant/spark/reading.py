@@ -19,7 +19,7 @@ from delta_variant.store import TableLocation, open_store
 from delta_variant.variant import OnConflict
 
 from .columns import for_spark, to_spark
-from .running import check_classic, dealt_out
+from .running import check_classic, dealt_out, session_timezone
 from .scanning import evaluates_alike, obstacle_to_scan, scan, select
 from .tasks import messages_in, without_files
 
@@ -51,14 +51,15 @@ def read_table(
     page that the statistics exclude. By `reader="scan"` Spark's own Parquet scan reads the files that are
     kept and Spark evaluates the SQL text, so that what is asked of the DataFrame later reaches the scan. The
     default is the kernel where there are `columns`, and where the scan would not read what Delta means
-    (deletion vectors, mapped columns and the like), else the scan.
+    (deletion vectors, mapped columns and the like), else the scan. Local times in the SQL text are those of
+    the session's time zone, as it is when this function is called.
 
     Raises what `delta_variant.read_table` does, and UnsupportedFeatureError for a scan that would be wrong.
     What a task raises comes as Spark's exception, when the DataFrame is computed.
     """
     check_classic()
     check_option("reader", reader, ("auto", "scan", "kernel"))
-    snapshot = readable(table, version, storage_options)
+    snapshot = readable(table, version, storage_options).in_timezone(session_timezone(spark))
     query = Query.of(snapshot, columns, where)
     files = plan_files(snapshot, query.predicate).files
     obstacle = obstacle_to_scan(spark, snapshot, files, own_credentials=bool(storage_options))

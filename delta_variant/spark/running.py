@@ -13,7 +13,7 @@ from delta_variant.errors import UnsupportedFeatureError
 
 from .tasks import MESSAGE, NamedColumns, Task, packed
 
-__all__ = ["Jobs", "check_batch", "check_classic", "dealt_out", "map_by_task"]
+__all__ = ["Jobs", "check_batch", "check_classic", "dealt_out", "map_by_task", "session_timezone"]
 
 JOB_GROUP = "spark.jobGroup.id"
 LONGEST_WAIT = 10.0
@@ -26,6 +26,11 @@ def check_classic() -> None:
             "delta_variant.spark works with a classic SparkSession, and this one is of Spark Connect: run "
             "it by spark-submit, or with a master"
         )
+
+
+def session_timezone(spark: SparkSession) -> str:
+    """Return the time zone in which Spark evaluates SQL text; tasks are sent it, as they have no session."""
+    return str(spark.conf.get("spark.sql.session.timeZone"))
 
 
 def check_batch(df: DataFrame) -> None:

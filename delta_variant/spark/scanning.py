@@ -52,8 +52,12 @@ def obstacle_to_scan(
 
 
 def evaluates_alike(spark: SparkSession) -> bool:
-    """Say whether SQL text means in this session what it means to us: a cast that fails is an error."""
-    return spark.conf.get("spark.sql.ansi.enabled") == "true"
+    """Say whether SQL text means in this session what it means to us.
+
+    A cast that fails is an error, and `timestamp` is the type of instants.
+    """
+    alike = {"spark.sql.ansi.enabled": "true", "spark.sql.timestampType": "TIMESTAMP_LTZ"}
+    return all(spark.conf.get(name) == value for name, value in alike.items())
 
 
 def scan(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> DataFrame:
@@ -98,7 +102,7 @@ def _column(field: StructField, values: Mapping[str, str | None], snapshot: Snap
     if field.name not in snapshot.partition_columns:
         return sql.col(quoted(field.name))
     (spark_field,) = to_spark(StructType((field,))).fields
-    value = schema.partition_value_from_string(values.get(field.name), field.type)
+    value = schema.partition_value_from_string(values.get(field.name), field.type, snapshot.timezone)
     if isinstance(value, datetime) and value.tzinfo is None:
         # As a value it would be taken for one of the session's time zone.
         value = value.isoformat(" ")

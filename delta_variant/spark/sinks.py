@@ -120,6 +120,7 @@ class Sink:
         if self.before is None:
             # Where another writer created the table since, the commit finds that out and adapts the files.
             snapshot = None
+        snapshot = None if snapshot is None else snapshot.in_timezone(self.task.target.timezone)
         target = self._target(snapshot)
         write = Preparation(
             self.request,

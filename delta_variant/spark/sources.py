@@ -41,6 +41,7 @@ def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = N
     Raises SchemaError for a schema that has what the table has not.
     """
     snapshot = readable(options["path"], options.get("version"), options["storage_options"])
+    snapshot = snapshot.in_timezone(options["timezone"])
     reader = FileReader(
         without_files(snapshot),
         options.get("columns"),
@@ -74,6 +75,7 @@ class BatchSource(DataSourceReader):
         """Return the files that may hold a wanted row, in groups."""
         reader = self._reader
         snapshot = readable(reader.snapshot.uri, reader.snapshot.version, reader.storage_options)
+        snapshot = snapshot.in_timezone(reader.snapshot.timezone)
         query = Query.of(snapshot, reader.columns, reader.where)
         files = plan_files(snapshot, query.predicate).files
         return [FileGroup(group) for group in file_groups(sized_files(files), TASKS)] or [FileGroup(())]

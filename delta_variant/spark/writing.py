@@ -33,7 +33,7 @@ from delta_variant.write import (
 from .attempts import Job, forget, remove_lost
 from .columns import from_spark, quoted
 from .failures import own_errors
-from .running import Jobs, check_batch, check_classic, map_by_task
+from .running import Jobs, check_batch, check_classic, map_by_task, session_timezone
 from .sampling import with_sampled_shredding
 from .tasks import MAX_OPEN_PARTITIONS, FileTask, Task, Written, messages
 
@@ -77,7 +77,8 @@ def write_table(
     and each file has a schema of its own. An overwrite by a `predicate` that is not about partition columns
     alone reads the files that hold such rows, and writes those of them that stay, on the driver. The other
     arguments are those of `delta_variant.write_table`, but that `rejects` is a folder, in any store that
-    `storage_options` open, and rows are named by the partition of the DataFrame.
+    `storage_options` open, and rows are named by the partition of the DataFrame, and that local times in SQL
+    text are those of the session's time zone.
 
     What tasks leave that Spark repeats or that fail is removed, and a job that fails commits nothing. A write
     that is repeated with the same `txn` after its driver died removes what that one left.
@@ -100,7 +101,16 @@ def write_table(
         on_invalid=on_invalid,
         max_stats_paths=max_variant_stats_paths,
     )
-    table_options = TableOptions(partition_by, schema_mode, configuration, name, description, mode, predicate)
+    table_options = TableOptions(
+        partition_by,
+        schema_mode,
+        configuration,
+        name,
+        description,
+        mode,
+        predicate,
+        session_timezone(df.sparkSession),
+    )
     place, transaction = open_store(table, storage_options), application_transaction(txn)
     rejected = None if rejects is None else fspath(rejects)
     if rejected is not None:

@@ -1,0 +1,173 @@
+"""Spark and every reader of ours give the same rows, whatever the session's time zone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import delta_variant as dv
+from delta_variant import spark as dvs
+from delta_variant.errors import ConstraintViolationError
+
+ZONE = "spark.sql.session.timeZone"
+# This rule compares a timestamp_ntz with the local time of a literal, which is another one if the first lies
+# in a gap. In Berlin, it makes `timestamp_ntz'2024-03-31 02:30:00' = timestamp'2024-03-31 02:30:00'` false.
+EXCLUDED = "spark.sql.optimizer.excludedRules"
+UNWRAP_CASTS = "org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison"
+ZONES = ["Asia/Tokyo", "America/Los_Angeles", "Asia/Kolkata", "Europe/Berlin", "-03:30"]
+
+# Around the transitions of Europe/Berlin on 2024-03-31 and 2024-10-27, and around midnight in all zones.
+LOCAL_TIMES = [
+    "2023-12-31 14:59:59.999999",
+    "2023-12-31 23:00:00",
+    "2024-01-01 00:00:00",
+    "2024-01-01 12:00:00",
+    "2024-03-31 00:59:59",
+    "2024-03-31 01:30:00",
+    "2024-03-31 02:30:00",
+    "2024-03-31 21:00:00",
+    "2024-10-27 00:30:00",
+    "2024-10-27 01:30:00",
+    "2024-10-27 02:30:00",
+    "1815-06-18 12:00:00",
+]
+CONDITIONS = [
+    "ts >= timestamp'2024-01-01 12:00:00'",
+    "ts = timestamp'2024-10-27 02:30:00'",
+    "ts < '2024-03-31 02:30:00'",
+    "ts between '2024-03-31' and '2024-04-01'",
+    "ts in (timestamp'2024-01-01 00:00:00', timestamp'2024-10-27 02:30:00')",
+    "ts > timestamp'2024-01-01 00:00:00 America/New_York'",
+    "ts::date = date'2024-03-31'",
+    "cast(ts as date) <= '2024-01-01'",
+    "hour(ts) = 12",
+    "year(ts) = 2024 and month(ts) = 1 and day(ts) = 1",
+    "day >= ts",
+    "day::timestamp <= timestamp'2024-03-31 00:00:00'",
+    "day = timestamp'2024-10-27 00:00:00'",
+    "local >= ts",
+    "local = timestamp'2024-03-31 02:30:00'",
+    "local::timestamp > timestamp'2024-10-27 00:59:00Z'",
+    "ts::timestamp_ntz < timestamp_ntz'2024-03-31 03:00:00'",
+    "ts::string like '2024-01-01 %'",
+    "s::timestamp >= timestamp'2024-03-31 01:00:00Z'",
+    "s = ts",
+    "event:s::timestamp <= timestamp'2024-01-01 00:00:00Z'",
+    "event:ts::timestamp >= '2024-03-31 02:30:00'",
+    "event:ts::date = date'2024-10-27'",
+    "event:ts::string >= '2024-03-31 03:30:00'",
+    "event:local::timestamp < timestamp'2024-03-31 01:00:00Z'",
+    "event:day::timestamp = timestamp'2024-01-01 00:00:00'",
+    "to_json(event) like '%2024-01-01 12:00:00+%'",
+]
+
+
+@pytest.fixture
+def session_in(spark: SparkSession) -> Iterator[Callable[[str], SparkSession]]:
+    """Return a function that sets the session's time zone for the length of a test."""
+    before = spark.conf.get(ZONE)
+
+    def set_zone(name: str) -> SparkSession:
+        spark.conf.set(ZONE, name)
+        dvs.register(spark)
+        return spark
+
+    spark.conf.set(EXCLUDED, UNWRAP_CASTS)
+    yield set_zone
+    spark.conf.unset(EXCLUDED)
+    set_zone(before)
+
+
+def moments(spark: SparkSession) -> DataFrame:
+    """Return a row for each local time, also as an instant in UTC, in a partition each."""
+    rows = spark.sparkContext.parallelize(list(enumerate(LOCAL_TIMES)), len(LOCAL_TIMES))
+    plain = spark.createDataFrame(rows, "id int, s string").selectExpr(
+        "*", "to_timestamp_ltz(s || 'Z') AS ts", "s::timestamp_ntz AS local", "s::date AS day"
+    )
+    return plain.selectExpr("*", "to_variant_object(struct(s, ts, local, day)) AS event")
+
+
+def by_condition(rows: Callable[[str], DataFrame]) -> dict[str, list[int]]:
+    """Return for each condition the ids that `rows` finds, by one job."""
+    parts = [
+        rows(condition).selectExpr(f"{number} AS number", "id") for number, condition in enumerate(CONDITIONS)
+    ]
+    found: dict[str, list[int]] = {condition: [] for condition in CONDITIONS}
+    for number, identity in reduce(DataFrame.unionAll, parts).collect():
+        found[CONDITIONS[number]].append(identity)
+    return {condition: sorted(ids) for condition, ids in found.items()}
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_all_readers_find_the_rows_that_spark_finds(
+    session_in: Callable[[str], SparkSession], tmp_path: Path, zone: str
+):
+    spark, uri = session_in(zone), str(tmp_path / "t")
+    df = moments(spark)
+    files = dvs.write_table(df, uri).files
+    assert len(files) == len(LOCAL_TIMES)
+
+    expected = by_condition(df.where)
+    assert by_condition(lambda each: dvs.read_table(spark, uri, where=each, reader="kernel")) == expected
+    assert by_condition(lambda each: dvs.read_table(spark, uri, where=each, reader="scan")) == expected
+    source = spark.read.format("delta_variant")
+    assert by_condition(lambda each: source.option("where", each).load(uri)) == expected
+    ours = {
+        each: sorted(
+            dv.read_table(uri, columns=["id"], where=each, timezone=zone).read_all()["id"].to_pylist()
+        )
+        for each in CONDITIONS
+    }
+    assert ours == expected
+
+
+def test_the_option_of_the_format_comes_before_the_time_zone_of_the_session(
+    session_in: Callable[[str], SparkSession], tmp_path: Path
+):
+    spark, uri = session_in("Asia/Tokyo"), str(tmp_path / "t")
+    dvs.write_table(moments(spark), uri)
+    source = spark.read.format("delta_variant").option("where", "hour(ts) = 12")
+    in_utc = source.option("timezone", "UTC").load(uri)
+    assert sorted(row.id for row in in_utc.collect()) == [3, 11]
+
+
+def test_writes_have_the_local_times_of_the_session(
+    session_in: Callable[[str], SparkSession], tmp_path: Path
+):
+    spark, uri = session_in("Asia/Tokyo"), str(tmp_path / "t")
+    rows = moments(spark).select("id", "ts")
+    dvs.write_table(rows, uri)
+    dv.add_constraint(uri, "old", "ts < '2025-01-01'", timezone="Asia/Tokyo")
+    # In Tokyo, 2024-01-01 begins at 15:00 UTC on the day before.
+    new_year = rows.where("id in (1, 2, 3)").selectExpr("id + 100 AS id", "ts")
+    dvs.write_table(new_year, uri, mode="overwrite", predicate="ts::date = '2024-01-01'")
+    assert sorted(dv.read_table(uri).read_all()["id"].to_pylist()) == [0, *range(4, 12), 101, 102, 103]
+    late = spark.sql("SELECT 1000 AS id, timestamp'2025-01-01 00:00:00' AS ts")
+    with pytest.raises(ConstraintViolationError, match="old"):
+        dvs.write_table(late, uri, mode="append")
+
+
+def test_partition_values_without_time_zone_are_read_as_spark_reads_them(
+    session_in: Callable[[str], SparkSession], spark_with_delta: SparkSession, tmp_path: Path
+):
+    spark, uri = session_in("Asia/Tokyo"), str(tmp_path / "t")
+    setting = "spark.databricks.delta.write.utcTimestampPartitionValues"
+    spark.conf.set(setting, "false")
+    try:
+        moments(spark).select("id", "ts").write.format("delta").partitionBy("ts").save(uri)
+    finally:
+        spark.conf.unset(setting)
+    by_spark = {
+        row.id: row.m
+        for row in spark.read.format("delta").load(uri).selectExpr("id", "unix_micros(ts) m").collect()
+    }
+    for reader in ("kernel", "scan"):
+        rows = dvs.read_table(spark, uri, reader=reader).selectExpr("id", "unix_micros(ts) m").collect()
+        assert {row.id: row.m for row in rows} == by_spark
+    ours = dv.read_table(uri, timezone="Asia/Tokyo").read_all()
+    assert dict(zip(ours["id"].to_pylist(), ours["ts"].cast(pa.int64()).to_pylist(), strict=True)) == by_spark
