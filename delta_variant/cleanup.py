@@ -22,7 +22,13 @@ import pyarrow.compute as pc
 from . import commit, deletion_vectors, features, log, properties, schema
 from .actions import AddFile, RemoveFile, decode_path, encode_path, is_absolute
 from .arguments import is_number
-from .errors import CommitConflictError, DeltaVariantError, RetentionDurationError, StoreError
+from .errors import (
+    ArgumentTypeError,
+    CommitConflictError,
+    DeltaVariantError,
+    RetentionDurationError,
+    StoreError,
+)
 from .snapshot import Snapshot, are_plain, tombstones_table
 from .store import Store, StoredFile, TableLocation, delete, open_store, walk
 from .table_files import engine_info, now
@@ -88,7 +94,8 @@ def _retention(snapshot: Snapshot, hours: float | None, enforced: bool) -> int:
     if hours is None:
         return least
     if not is_number(hours) or not 0 <= hours < inf:
-        raise ValueError(f"retention_hours is a number from 0, and not {hours!r}")
+        error = ValueError if is_number(hours) else ArgumentTypeError
+        raise error(f"retention_hours is a number from 0, and not {hours!r}")
     retention = int(hours * HOUR)
     if enforced and retention < least:
         raise RetentionDurationError(

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import _native, store
-from .arguments import check_option, is_number, whole_number
-from .errors import DataFileError, DeltaVariantError, ShreddingError, StoreError
+from .arguments import check_option, check_path, is_number, whole_number
+from .errors import ArgumentTypeError, DataFileError, DeltaVariantError, ShreddingError, StoreError
 from .moments import UTC
 from .schema import is_variant as is_marked
 from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema, shred
@@ -97,7 +97,9 @@ class WriteOptions:
 
     def __post_init__(self) -> None:
         """Raise ValueError for what is no such option."""
-        if not isinstance(self.shredding, ShreddingSchema | Mapping):
+        if isinstance(self.shredding, Mapping):
+            _check_schemas(self.shredding)
+        elif not isinstance(self.shredding, ShreddingSchema):
             check_option("shredding", self.shredding, ("infer", None))
         check_option("compression", self.compression, get_args(Compression))
         check_option("numeric", self.numeric, get_args(Numeric))
@@ -106,8 +108,15 @@ class WriteOptions:
         check_option("on_invalid", self.on_invalid, get_args(OnInvalid))
         size = self.target_file_size
         if not is_number(size) or not size >= 1:
-            raise ValueError(f"target_file_size is a number of bytes from 1, and not {size!r}")
+            error = ValueError if is_number(size) else ArgumentTypeError
+            raise error(f"target_file_size is a number of bytes from 1, and not {size!r}")
         whole_number("max_variant_stats_paths", self.max_stats_paths, 0)
+
+
+def _check_schemas(shredding: Mapping[Path, ShreddingSchema]) -> None:
+    if not all(isinstance(schema, ShreddingSchema) for schema in shredding.values()):
+        got = f"shredding: expected a ShreddingSchema, got {dict(shredding)!r}"
+        raise ArgumentTypeError(f"{got}: build one with ShreddingSchema.of")
 
 
 @dataclass(frozen=True)
@@ -530,6 +539,7 @@ def file_stats(
     Variant columns are those annotated as VARIANT, and groups of `metadata` and `value`. Raises
     DataFileError, and StoreError for the URI of a file that is not on a local disk.
     """
+    check_path("path", path)
     name = str(local_location("a Parquet file", path))
     with naming(name):
         file = _native.DataFile(name, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "AmbiguousWriteError",
+    "ArgumentTypeError",
     "CastError",
     "ChangesNotRecordedError",
     "CommitConflictError",
@@ -44,6 +45,13 @@ class DeltaVariantError(Exception):
 
 class AmbiguousWriteError(DeltaVariantError):
     """A write whose `txn` does not tell whether the table has it already; pass another application id."""
+
+
+class ArgumentTypeError(DeltaVariantError, TypeError, ValueError):
+    """An argument of the wrong type.
+
+    It is a `ValueError` too, because callers that validate input catch both cases with one class.
+    """
 
 
 class MalformedVariantError(DeltaVariantError):

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from . import _native
 from .arguments import check_option, check_text, whole_number
-from .errors import InvalidJsonError
+from .errors import ArgumentTypeError, InvalidJsonError
 from .store import local_location
 
 __all__ = ["JsonLines", "Origin", "read_json_lines"]
@@ -122,8 +122,8 @@ def read_json_lines(
     `.bz2` are decompressed. A file holds one value a line, or one array whose elements are the values. Byte
     order marks, CRLF and blank lines are passed over. Nothing is read before the stream is; what is not JSON
     is found by the reader of the stream, such as `write_table`, which then names file, line and column.
-    Raises FileNotFoundError for a file that is not there, StoreError for a URI of a file that is not on a
-    local disk, ValueError for what is no such argument.
+    Raises FileNotFoundError for a file that does not exist, StoreError for a URI of a file that is not on a
+    local disk, ValueError and ArgumentTypeError for invalid arguments.
     """
     check_option("format", format, get_args(Format))
     check_text("column", column)
@@ -145,7 +145,7 @@ def _is_path(source: Source) -> TypeGuard[str | PathLike[str]]:
 def _expand(source: Source) -> Iterator[Source]:
     if not _is_path(source):
         if source != STANDARD_INPUT and (isinstance(source, TextIOBase) or not hasattr(source, "read")):
-            raise ValueError(
+            raise ArgumentTypeError(
                 f"a source is {source!r}: give a path, a glob, - for standard input, or a file that is open "
                 "in binary mode; bytes that are at hand are one by io.BytesIO"
             )

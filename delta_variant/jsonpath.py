@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from .errors import ExpressionError, InvalidStatisticsError
+from .errors import ArgumentTypeError, ExpressionError, InvalidStatisticsError
 
 __all__ = ["MAX_INDEX", "normalize", "parse", "parse_path"]
 
@@ -56,9 +56,11 @@ def parse_path(text: str) -> tuple[str | int, ...]:
 
     After `$` come `.name`, `['name']`, `["name"]` and `[index]`. A `.name` runs to the next `.` or `[`.
     Quoted names have no escapes: a name with one quote goes between the other. `ExpressionError` says where
-    a path goes wrong.
+    a path goes wrong; ArgumentTypeError is for a path that is not text.
     """
-    if not isinstance(text, str) or not text.startswith("$"):
+    if not isinstance(text, str):
+        raise ArgumentTypeError(f"the path is {text!r}: give text")
+    if not text.startswith("$"):
         raise ExpressionError(f"the path {text!r} must start with $")
     return tuple(_steps(text))
 

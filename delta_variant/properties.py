@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from .arguments import check_text
-from .errors import ProtocolError
+from .errors import ArgumentTypeError, ProtocolError
 
 __all__ = [
     "APPEND_ONLY",
@@ -128,13 +128,13 @@ def check_row_tracking(configuration: Mapping[str, str]) -> None:
 
 
 def check_texts(configuration: object) -> None:
-    """Raise ValueError for what are no names of properties with their texts."""
+    """Raise ArgumentTypeError unless `configuration` maps names of properties to their texts."""
     if not isinstance(configuration, Mapping):
-        raise ValueError(f"{configuration!r} are no properties: give a dict of names to texts")
+        raise ArgumentTypeError(f"{configuration!r} are no properties: give a dict of names to texts")
     for name, text in configuration.items():
         check_text("the name of a property", name)
         if not isinstance(text, str):
-            raise ValueError(f"{name} is {text!r}: the values of properties are text, such as 'true'")
+            raise ArgumentTypeError(f"{name} is {text!r}: the values of properties are text, such as 'true'")
         check_text(name, text)
 
 

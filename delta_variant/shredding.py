@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import pyarrow as pa
 
 from . import _native
-from .arguments import check_text
-from .errors import ShreddingError
+from .arguments import check_option, check_text, whole_number
+from .errors import ArgumentTypeError, ShreddingError
 from .variant import ArrowArray, Numeric, OnConflict, to_arrow_array
 
 __all__ = ["ShreddingSchema", "infer_shredding_schema", "shred", "unshred"]
@@ -36,7 +36,8 @@ class ShreddingSchema:
     def of(cls, spec: Spec) -> ShreddingSchema:
         """Return the schema of a nested description: `{"id": pa.int64(), "tags": [pa.string()]}`.
 
-        Raises ShreddingError for a type that cannot be shredded, ValueError for what is no description.
+        Raises ShreddingError for a type that cannot be shredded, ArgumentTypeError for other
+        objects.
         """
         return cls.from_arrow(_arrow_type(spec))
 
@@ -83,7 +84,7 @@ def _arrow_type(spec: Spec) -> pa.DataType:
             check_text("the name of a field", name)
         return pa.struct([pa.field(name, _arrow_type(part)) for name, part in spec.items()])
     if not isinstance(spec, list | tuple) or len(spec) != 1:
-        raise ValueError(
+        raise ArgumentTypeError(
             f"{spec!r} is no shredding schema: give an Arrow type such as pa.int64(), a dict of names for an "
             "object, a list of one for an array, or None"
         )
@@ -103,8 +104,14 @@ def shred(variants: ArrowArray, schema: ShreddingSchema, *, numeric: Numeric = "
 
     A value goes to `typed_value` when it is of the column's type, or an exact number that the column holds
     without loss; everything else stays in `value`. `numeric="strict"` leaves numbers of another type than the
-    column's in `value`, too: then every value comes back with the type that it had.
+    column's in `value`, too: then every value comes back with the type that it had. Raises ArgumentTypeError
+    for variants that are not an array, and for a schema that is not a ShreddingSchema.
     """
+    check_option("numeric", numeric, get_args(Numeric))
+    if not isinstance(schema, ShreddingSchema):
+        raise ArgumentTypeError(
+            f"expected a ShreddingSchema, got {schema!r}: build one with ShreddingSchema.of"
+        )
     return _native.shred(to_arrow_array(variants), schema.field, numeric)
 
 
@@ -112,8 +119,10 @@ def unshred(shredded: ArrowArray, *, on_conflict: OnConflict = "error") -> pa.St
     """Return shredded columns as Variants, a `struct<metadata: binary, value: binary>`.
 
     Raises ShreddingError for columns that are no shredded Variant, and ConflictingValueError where `value`
-    and `typed_value` contradict each other, unless `on_conflict="typed"`.
+    and `typed_value` contradict each other, unless `on_conflict="typed"`. Raises ArgumentTypeError for a
+    value that is not an array.
     """
+    check_option("on_conflict", on_conflict, get_args(OnConflict))
     return _native.unshred(to_arrow_array(shredded), on_conflict)
 
 
@@ -128,11 +137,12 @@ def infer_shredding_schema(
     column.
 
     `spark_compatible` leaves out the types that make Spark refuse the whole column: time, timestamps of
-    nanoseconds, uuid.
+    nanoseconds, uuid. Raises ArgumentTypeError for a single text instead of an array or a list of them.
     """
+    leaves, depth = whole_number("max_leaves", max_leaves, 0), whole_number("max_depth", max_depth, 0)
     parts = variants if isinstance(variants, list | tuple) and not _is_text(variants) else [variants]
     arrays = [to_arrow_array(part) for part in parts]
-    return ShreddingSchema(_native.infer(arrays, max_leaves, max_depth, spark_compatible))
+    return ShreddingSchema(_native.infer(arrays, leaves, depth, spark_compatible))
 
 
 def _is_text(values: Sequence[Any]) -> bool:

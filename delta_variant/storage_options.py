@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from .arguments import check_text
-from .errors import StoreError
+from .errors import ArgumentTypeError, StoreError
 
 __all__ = ["ALLOW_PATHS_OUTSIDE_TABLE", "StoreOptions", "client_options", "sort_options"]
 
@@ -102,7 +102,7 @@ def client_options(options: StoreOptions, environment: Mapping[str, str]) -> dic
 def sort_options(options: Mapping[str, str]) -> StoreOptions:
     """Return what storage options say.
 
-    Raises StoreError for one that cannot be honoured, by name, and ValueError for one that is no text.
+    Raises StoreError for one that cannot be honoured, by name, and ArgumentTypeError for one that is no text.
     """
     store: dict[str, str] = {}
     client: dict[str, str] = {}
@@ -110,12 +110,13 @@ def sort_options(options: Mapping[str, str]) -> StoreOptions:
     backoff: dict[str, Any] = {}
     outside = False
     if not isinstance(options, Mapping):
-        raise ValueError(f"storage_options is {options!r}: give a dict of names to texts")
+        raise ArgumentTypeError(f"storage_options is {options!r}: give a dict of names to texts")
     for given, value in options.items():
         check_text("the name of a storage option", given)
         if not isinstance(value, str):
             # The value may be a secret.
-            raise ValueError(f"storage option {given} is of the type {type(value).__name__}: give text")
+            kind = type(value).__name__  # type: ignore[unreachable]
+            raise ArgumentTypeError(f"storage option {given} is of the type {kind}: give text")
         word = given.lower()
         bare = _PREFIX.sub("", word, count=1)
         if word in _REFUSED:

@@ -25,7 +25,7 @@ from obstore.store import MemoryStore, from_url
 
 from .actions import is_absolute
 from .arguments import is_unicode
-from .errors import CommitUnknownError, StoreError, VersionExistsError
+from .errors import ArgumentTypeError, CommitUnknownError, StoreError, VersionExistsError
 from .objects import LocalFiles, Objects, RemoteObjects, StoredFile
 from .objects import Upload as RemoteUpload
 from .storage_options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, sort_options
@@ -118,11 +118,14 @@ class Store:
 def table_uri(table: TableLocation) -> str:
     """Return the URI or local path of a table given as text, as a path, or as a `deltalake.DeltaTable`.
 
-    Raises ValueError for what is none of these.
+    Raises ArgumentTypeError for what is none of these, ValueError for text with half of a surrogate pair.
     """
     uri: object = os.fspath(table) if isinstance(table, os.PathLike) else getattr(table, "table_uri", table)
-    if not isinstance(uri, str) or not is_unicode(uri) or "\0" in uri:
-        raise ValueError(f"a table is a path, a URI or a deltalake.DeltaTable, and not {table!r}")
+    message = f"a table is a path, a URI or a deltalake.DeltaTable, and not {table!r}"
+    if not isinstance(uri, str):
+        raise ArgumentTypeError(message)
+    if not is_unicode(uri) or "\0" in uri:
+        raise ValueError(message)
     return uri
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from .errors import ArgumentTypeError
 from .expression import parse_type
 from .jsonpath import parse_path
 from .moments import UTC, check_timezone
@@ -26,8 +27,8 @@ def variant_get(
     `type` is SQL text (`bigint`, `decimal(10,2)`, `variant`) or an Arrow type; the result is an Arrow array
     of it. A missing path and a Variant null are null. Dates, and timestamps and text without time zone, are
     local times in `timezone` when they are cast to or from timestamps. Raises ValueError for an unknown time
-    zone, CastError for a value that cannot be cast, which
-    `try_variant_get` makes null.
+    zone, CastError for a value that cannot be cast, which `try_variant_get` makes null, and ArgumentTypeError
+    for variants that are not an array.
     """
     check_timezone(timezone)
     return extract(variants, parse_path(path), _arrow_type(type), strict=True, timezone=timezone)
@@ -46,4 +47,8 @@ def try_variant_get(
 
 
 def _arrow_type(type_: str | pa.DataType) -> pa.DataType | None:
-    return parse_type(type_) if isinstance(type_, str) else type_
+    if isinstance(type_, str):
+        return parse_type(type_)
+    if not isinstance(type_, pa.DataType):
+        raise ArgumentTypeError(f"type: expected SQL text or an Arrow type, got {type_!r}")
+    return type_

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
 from . import _native
+from .arguments import check_option
 from .arrow_encodings import decoded
-from .errors import InvalidJsonError, SchemaError
+from .errors import ArgumentTypeError, InvalidJsonError, SchemaError
 from .jsonpath import parse_path
 from .moments import UTC, check_timezone
 
@@ -47,15 +48,39 @@ Numeric: TypeAlias = Literal["value", "strict"]
 OnConflict: TypeAlias = Literal["error", "typed"]
 """What happens where `value` and `typed_value` contradict each other."""
 
+TEXT = (str, bytes, bytearray)
+TABULAR = (pa.Table, pa.RecordBatchReader)
+# pa.array would take the characters, the bytes or the keys of these for values, or reads a set in any order.
+NOT_ARRAYS = (*TEXT, *TABULAR, memoryview, Mapping, set, frozenset)
+
 
 def to_arrow_array(values: ArrowArray) -> Any:
-    """Return `values` as one pyarrow array of its storage type."""
+    """Return `values` as one pyarrow array of its storage type.
+
+    Raises ArgumentTypeError for values that are not a sequence, and SchemaError for text of 2 GiB or more.
+    """
     if not isinstance(values, pa.Array | pa.ChunkedArray):
-        values = pa.array(values)
+        values = _new_array(values)
     try:
         return decoded(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
     except pa.ArrowInvalid as error:
         raise SchemaError(f"{error}: take fewer rows at a time, such as chunk by chunk") from error
+
+
+def _new_array(values: Any) -> Any:
+    if isinstance(values, NOT_ARRAYS):
+        kind = type(values).__name__
+        raise ArgumentTypeError(f"expected an array or a list of values, got {kind}{_hint(values)}")
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+        raise ArgumentTypeError(f"expected an array or a list of values: {error}") from error
+
+
+def _hint(values: Any) -> str:
+    if isinstance(values, TEXT):
+        return ": put a single value into a list"
+    return ": pass one of its columns" if isinstance(values, TABULAR) else ""
 
 
 def parse_json(
@@ -66,8 +91,11 @@ def parse_json(
     Numbers are typed as Spark's `parse_json` types them: integers as the narrowest of int8 to int64, plain
     decimals of up to 38 digits as decimal, the rest as double; `floats="double"` makes every number with a
     fraction a double. Raises InvalidJsonError, which names row and column, for text that is not JSON, and for
-    two fields of one name unless `duplicate_keys="last"` (VariantEncoding.md, "Object").
+    two fields of one name unless `duplicate_keys="last"` (VariantEncoding.md, "Object"). Raises
+    ArgumentTypeError for a single text instead of an array or a list of them.
     """
+    check_option("floats", floats, get_args(Floats))
+    check_option("duplicate_keys", duplicate_keys, get_args(DuplicateKeys))
     text = to_arrow_array(strings)
     if pa.types.is_null(text.type):
         text = text.cast(pa.string())
@@ -99,10 +127,11 @@ def to_json(
 ) -> pa.StringArray:
     """Return the JSON text of Variants, shredded or not, as Spark's `to_json` prints it; null stays null.
 
-    Timestamps are local times in `timezone`, with their offset from UTC. Raises ValueError for an unknown
-    time zone.
+    Timestamps are local times in `timezone`, with their offset from UTC. Raises ArgumentTypeError for a value
+    that is not an array, ValueError for an unknown time zone.
     """
     check_timezone(timezone)
+    check_option("on_conflict", on_conflict, get_args(OnConflict))
     return _native.to_json(to_arrow_array(variants), on_conflict, timezone)
 
 
@@ -153,7 +182,12 @@ class Variant:
 
     @classmethod
     def from_json(cls, text: str, *, floats: Floats = "decimal") -> Variant:
-        """Return the Variant of one JSON text; raises InvalidJsonError."""
+        """Return the Variant of one JSON text.
+
+        Raises InvalidJsonError, and ArgumentTypeError for a value that is not text.
+        """
+        if not isinstance(text, str | bytes):
+            raise ArgumentTypeError(f"expected JSON text, got {text!r}")
         return cls._of(parse_json([text], floats=floats))
 
     @classmethod

@@ -15,7 +15,7 @@ import pytest
 
 import delta_variant as dv
 from delta_variant.arguments import check_text, whole_number
-from delta_variant.errors import ExpressionError, SchemaError, StoreError
+from delta_variant.errors import ArgumentTypeError, ExpressionError, SchemaError, StoreError
 from delta_variant.storage_options import sort_options
 
 HALF = "\ud800"
@@ -94,12 +94,16 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda t: dv.add_columns(t, {"x": 5}), ValueError, "the type of x is 5: give SQL text"),
     (lambda t: dv.set_properties(t, {"x": HALF}), ValueError, "half of a surrogate pair"),
     (lambda t: dv.set_properties(t, {5: "x"}), ValueError, "the name of a property is 5"),
-    (lambda t: dv.unset_properties(t, [5]), ValueError, "the name of a property is 5"),
+    (lambda t: dv.unset_properties(t, [5]), ValueError, "an item of names is 5: give text"),
     (lambda t: dv.add_constraint(t, "a", None), ValueError, "check is None: give text"),
     (lambda t: dv.add_constraint(t, 5, "i > 0"), ValueError, "name is 5: give text"),
     (lambda t: dv.add_constraint(t, HALF, "i > 0"), ValueError, "half of a surrogate pair"),
     (lambda t: dv.repair_table(t, max_variant_stats_paths=-1), ValueError, "max_variant_stats_paths is -1"),
-    (lambda t: dv.read_table(t, columns=5), ExpressionError, "columns is 5: give a list of expressions"),
+    (
+        lambda t: dv.read_table(t, columns=5),
+        TypeError,
+        "columns: expected a list of expressions, or a dict .*, got 5",
+    ),
     (
         lambda t: dv.read_table(t, storage_options=["x"]),
         ValueError,
@@ -107,16 +111,217 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     ),
     (lambda t: dv.add_columns(t, None), ValueError, "columns is None: give a dict of names to types"),
     (lambda t: dv.add_columns(t, ["x"]), ValueError, r"columns is \['x'\]: give a dict of names to types"),
-    (lambda t: dv.unset_properties(t, 5), ValueError, "names is 5: give a list of names"),
+    (lambda t: dv.unset_properties(t, 5), ValueError, "names: expected a list of names, got 5"),
     (lambda t: dv.vacuum(t, "168"), ValueError, "retention_hours is a number from 0, and not '168'"),
     (lambda t: dv.vacuum(t, True), ValueError, "retention_hours is a number from 0, and not True"),
-    (lambda t: dv.optimize(t, sort_by=5), ValueError, "sort_by is 5: give a list of expressions"),
+    (lambda t: dv.optimize(t, sort_by=5), ValueError, "sort_by: expected a list of expressions, got 5"),
     (lambda t: dv.optimize(t, target_file_size="1"), ValueError, "target_file_size is a number of bytes"),
     (lambda t: append(t, target_file_size=float("nan")), ValueError, "target_file_size is a number of bytes"),
-    (lambda t: append(t, variant_columns="s"), ValueError, "variant_columns is the text 's': give a list"),
-    (lambda t: append(t, variant_columns=5), ValueError, "variant_columns is 5: give a list of names"),
-    (lambda t: append(t, partition_by=5), ValueError, "partition_by is 5: give a list of names"),
+    (
+        lambda t: append(t, variant_columns="s"),
+        ValueError,
+        "variant_columns: expected a list of names, got 's'",
+    ),
+    (lambda t: append(t, variant_columns=5), ValueError, "variant_columns: expected a list of names, got 5"),
+    (lambda t: append(t, partition_by=5), ValueError, "partition_by: expected a list of names, got 5"),
 ]
+
+
+def merge(table: str) -> Any:
+    return dv.merge(table, SOURCE, "target.i = source.k")
+
+
+NOT_LISTS: list[Any] = [b"s", {"s": 1}, 5]
+NOT_TEXTS: list[Any] = [b"s", {"s": 1}, 5, ["s"]]
+NOT_MAPPINGS: list[Any] = ["s", b"s", ["s"], 5]
+LISTS: list[tuple[str, Callable[[str, Any], object]]] = [
+    ("columns", lambda t, value: dv.read_table(t, columns=value)),
+    ("columns", lambda t, value: dv.read_changes(t, starting_version=1, columns=value)),
+    ("variant_columns", lambda t, value: append(t, variant_columns=value)),
+    ("variant_columns", lambda t, value: dv.merge(t, SOURCE, "i = k", variant_columns=value)),
+    ("except_cols", lambda t, value: merge(t).when_not_matched_insert_all(except_cols=value)),
+    ("names", lambda t, value: dv.unset_properties(t, value)),
+    ("files", lambda t, value: dv.audit_table(t, files=value)),
+    ("files", lambda t, value: dv.repair_table(t, files=value)),
+]
+ONE_OR_MORE: list[tuple[str, Callable[[str, Any], object]]] = [
+    ("partition_by", lambda t, value: append(t, partition_by=value)),
+    ("sort_by", lambda t, value: dv.optimize(t, sort_by=value)),
+]
+WRONG_TYPES: list[tuple[Callable[[str, Any], object], list[Any]]] = [
+    *((call, ["s", *NOT_LISTS] if name != "columns" else ["s", b"s", 5]) for name, call in LISTS),
+    *((call, NOT_LISTS) for _, call in ONE_OR_MORE),
+    (lambda t, value: dv.read_table(value), [b"t", {"t": 1}, 5, ["t"], None]),
+    (lambda t, value: dv.read_table(t, where=value), NOT_TEXTS),
+    (lambda t, value: dv.read_table(t, version=value), ["0", b"0", 0.5, True, [0]]),
+    (lambda t, value: dv.read_table(t, timestamp=value), [b"2026", 5, date(2026, 1, 1)]),
+    (lambda t, value: dv.history(t, value), ["1", b"1", [1]]),
+    (lambda t, value: dv.restore(t, value), ["1", b"1", [1]]),
+    (lambda t, value: dv.vacuum(t, value), ["1", b"1", [1], True]),
+    (lambda t, value: dv.delete(t, value), NOT_TEXTS),
+    (lambda t, value: dv.update(t, value), [*NOT_MAPPINGS, None]),
+    (lambda t, value: dv.update(t, {"i": value}), NOT_TEXTS),
+    (lambda t, value: dv.merge(t, value, "i = k"), ["s", b"s", {"k": 1}, 5, [1], None, iter("s")]),
+    (lambda t, value: dv.merge(t, SOURCE, value), [*NOT_TEXTS, None]),
+    (lambda t, value: merge(t).when_matched_update(value), [*NOT_MAPPINGS, None]),
+    (lambda t, value: merge(t).when_not_matched_insert(value), [*NOT_MAPPINGS, None]),
+    (lambda t, value: merge(t).when_matched_delete(value), NOT_TEXTS),
+    (lambda t, value: dv.optimize(t, value), NOT_TEXTS),
+    (lambda t, value: dv.optimize(t, target_file_size=value), ["1", b"1", [1]]),
+    (lambda t, value: dv.drop_column(t, value), [b"s", {"s": 1}, 5, {"s"}, None, [5]]),
+    (lambda t, value: dv.rename_column(t, value, "z"), [b"s", {"s": 1}, 5, None]),
+    (lambda t, value: dv.add_columns(t, value), ["s", b"s", 5, ["x"], None]),
+    (lambda t, value: dv.change_type(t, "i", value), [b"int", 5, {"i": 1}, None]),
+    (lambda t, value: dv.set_properties(t, value), [*NOT_MAPPINGS, None]),
+    (lambda t, value: dv.set_properties(t, {"x": value}), NOT_TEXTS),
+    (lambda t, value: dv.add_constraint(t, "c", value), NOT_TEXTS),
+    (lambda t, value: dv.drop_constraint(t, value), NOT_TEXTS),
+    (lambda t, value: dv.load_snapshot(t, storage_options=value), ["s", b"s", ["s"], 5]),
+    (lambda t, value: dv.load_snapshot(t, storage_options={"timeout": value}), NOT_TEXTS),
+    (
+        lambda t, value: dv.write_table(t, value, mode="append"),
+        ["s", b"s", {"i": 1}, 5, [1], None, iter("s")],
+    ),
+    (lambda t, value: dv.write_table(t, SOURCE, mode=value), [b"append", 5, ["append"]]),
+    (lambda t, value: append(t, compression=value), [b"zstd", 5, None]),
+    (lambda t, value: append(t, shredding=value), [b"infer", 5, {"event": pa.int64()}]),
+    (lambda t, value: append(t, configuration=value), ["s", b"s", ["s"], 5]),
+    (lambda t, value: append(t, on_invalid="reject", rejects=value), [b"r", 5, {"r": 1}, ["r"]]),
+    (lambda t, value: append(t, txn=value), ["s", b"s", {"s": 1}, 5, ("a", "1"), (5, 1)]),
+    (lambda t, value: dv.file_stats(value), [b"x", {"x": 1}, 5, None]),
+    (lambda t, value: dv.migrate_draft(value, f"{t}-new"), [b"x", {"x": 1}, 5, None]),
+    (lambda t, value: dv.migrate_draft(t, value), [b"x", {"x": 1}, 5, None]),
+    (lambda t, value: dv.read_json_lines(value), [b"x", {"x": 1}, 5, None, iter("x"), [5]]),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "value"), [(call, value) for call, values in WRONG_TYPES for value in values]
+)
+def test_an_argument_of_the_wrong_type_is_a_type_error(
+    table: str, call: Callable[[str, Any], object], value: Any
+):
+    dv.set_properties(table, {"delta.enableChangeDataFeed": "true"})
+    with pytest.raises(ArgumentTypeError) as raised:
+        call(table, value)
+    # Callers that caught the ValueError or the library's own class still do.
+    assert isinstance(raised.value, TypeError)
+    assert isinstance(raised.value, ValueError)
+    assert isinstance(raised.value, dv.DeltaVariantError)
+    assert dv.load_snapshot(table).version == 1
+
+
+VARIANTS = dv.parse_json(["1", "2"])
+SCHEMA = dv.ShreddingSchema.of(pa.int64())
+OF_ARRAYS: dict[str, Callable[[Any], object]] = {
+    "parse_json": dv.parse_json,
+    "to_json": dv.to_json,
+    "shred": lambda values: dv.shred(values, SCHEMA),
+    "unshred": dv.unshred,
+    "infer_shredding_schema": dv.infer_shredding_schema,
+    "variant_get": lambda values: dv.variant_get(values, "$"),
+    "try_variant_get": lambda values: dv.try_variant_get(values, "$"),
+}
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ("12", "got str: put a single value into a list"),
+        (b"12", "got bytes: put a single value into a list"),
+        (bytearray(b"12"), "got bytearray: put a single value into a list"),
+        (memoryview(b"12"), "got memoryview"),
+        ({"a": 1}, "got dict"),
+        ({"1"}, "got set"),
+        (None, "NoneType"),
+        (5, "int"),
+        (pa.table({"a": ["1"]}), "got Table: pass one of its columns"),
+        (pa.table({"a": ["1"]}).to_reader(), "got RecordBatchReader: pass one of its columns"),
+        (["1", 2], "expected an array or a list of values"),
+    ],
+)
+def test_a_single_value_is_not_an_array(name: str, values: Any, sentence: str):
+    with pytest.raises(ArgumentTypeError, match=sentence):
+        OF_ARRAYS[name](values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["1", "2"],
+        ("1", "2"),
+        (text for text in ("1", "2")),
+        np.array(["1", "2"]),
+        pa.array(["1", "2"]),
+        pa.chunked_array([["1"], ["2"]]),
+        [b"1", b"2"],
+    ],
+)
+def test_json_text_is_taken_from_every_sequence(values: Any):
+    assert dv.to_json(dv.parse_json(values)).to_pylist() == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: dv.shred(VARIANTS, pa.int64()),
+        lambda: dv.shred(VARIANTS, {"a": pa.int64()}),
+        lambda: dv.shred(VARIANTS, None),
+        lambda: dv.shred(VARIANTS, SCHEMA, numeric=5),
+        lambda: dv.parse_json(["1"], floats=5),
+        lambda: dv.parse_json(["1"], duplicate_keys=None),
+        lambda: dv.to_json(VARIANTS, on_conflict=5),
+        lambda: dv.unshred(VARIANTS, on_conflict=5),
+        lambda: dv.variant_get(VARIANTS, 5),
+        lambda: dv.variant_get(VARIANTS, b"$"),
+        lambda: dv.variant_get(VARIANTS, ["$"]),
+        lambda: dv.variant_get(VARIANTS, "$", 5),
+        lambda: dv.try_variant_get(VARIANTS, "$", b"bigint"),
+        lambda: dv.infer_shredding_schema(VARIANTS, max_leaves="5"),
+        lambda: dv.infer_shredding_schema(VARIANTS, max_depth=5.0),
+        lambda: dv.infer_shredding_schema([VARIANTS, "12"]),
+        lambda: dv.Variant.from_json(5),
+        lambda: dv.Variant.from_json(["1"]),
+        lambda: dv.Variant.from_json(None),
+        lambda: dv.Variant.from_json("1").get(5),
+    ],
+)
+def test_functions_of_variants_name_an_argument_of_the_wrong_type(call: Callable[[], object]):
+    with pytest.raises(ArgumentTypeError):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: dv.parse_json(["1"], floats="float"),
+        lambda: dv.to_json(VARIANTS, on_conflict="value"),
+        lambda: dv.shred(VARIANTS, SCHEMA, numeric="lax"),
+        lambda: dv.infer_shredding_schema(VARIANTS, max_leaves=-1),
+        lambda: dv.infer_shredding_schema(VARIANTS, max_depth=-1),
+    ],
+)
+def test_functions_of_variants_name_a_value_out_of_range(call: Callable[[], object]):
+    with pytest.raises(ValueError, match=r"is one of|give a whole number") as raised:
+        call()
+    assert not isinstance(raised.value, TypeError)
+
+
+def test_names_may_come_from_a_generator(table: str):
+    dv.set_properties(table, {"a": "1", "b": "2", "c": "3"})
+    dv.unset_properties(table, (name for name in ("a", "b")))
+    configuration = dv.load_snapshot(table).configuration
+    assert [name for name in "abc" if name in configuration] == ["c"]
+
+
+def test_columns_left_out_of_an_insert_are_whole_names(tmp_path: Path):
+    dv.write_table(tmp_path / "t", pa.table({"i": [1], "id": [1]}))
+    source = pa.table({"i": [2], "id": [3]})
+    clause = dv.merge(tmp_path / "t", source, "target.i = source.i")
+    clause.when_not_matched_insert_all(except_cols=["id"]).execute()
+    rows = dv.read_table(tmp_path / "t", where="i = 2").read_all().to_pylist()
+    assert rows == [{"i": 2, "id": None}]
 
 
 @pytest.mark.parametrize(("call", "error", "sentence"), REFUSED)
@@ -136,7 +341,7 @@ def test_the_statistics_of_a_file_have_no_fewer_paths_than_none(table: str):
 
 @pytest.mark.parametrize("source", [io.StringIO("1\n"), b"1\n", bytearray(b"1"), None, 5, [b"1"]])
 def test_a_source_of_json_is_a_path_or_a_binary_file(source: Any):
-    with pytest.raises(ValueError, match=r"a source is .*: give a path, a glob"):
+    with pytest.raises(TypeError, match=r"a source is .*: give a path, a glob"):
         dv.read_json_lines(source)
 
 
@@ -155,12 +360,12 @@ def test_options_of_json_are_refused_before_it_is_read(options: dict[str, Any], 
 
 @pytest.mark.parametrize("spec", [{"a": "bigint"}, ["a"], "bigint", 5, {"a": []}, [pa.int64(), pa.int64()]])
 def test_what_is_no_shredding_schema_is_told_what_one_is(spec: Any):
-    with pytest.raises(ValueError, match=r"is no shredding schema: give an Arrow type such as pa\.int64"):
+    with pytest.raises(TypeError, match=r"is no shredding schema: give an Arrow type such as pa\.int64"):
         dv.ShreddingSchema.of(spec)
 
 
 def test_a_storage_option_that_is_no_text_is_refused_without_its_value():
-    with pytest.raises(ValueError, match=r"^storage option password is of the type bytes: give text$"):
+    with pytest.raises(TypeError, match=r"^storage option password is of the type bytes: give text$"):
         sort_options({"password": b"secret"})  # type: ignore[dict-item]
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_variant.errors import CastError, ExpressionError
+from delta_variant.errors import ArgumentTypeError, CastError, ExpressionError
 from delta_variant.expression import (
     Column,
     Extraction,
@@ -292,7 +292,7 @@ def test_columns_are_named_by_mapping_by_alias_or_by_their_text():
 
 
 def test_columns_refuse_a_plain_string_and_a_repeated_name():
-    with pytest.raises(ExpressionError, match="give a list"):
+    with pytest.raises(ArgumentTypeError, match="expected a list of expressions"):
         parse_columns("day")
     with pytest.raises(ExpressionError, match="two columns are named 'day'"):
         parse_columns(["day", "a as day"])

@@ -12,7 +12,8 @@ PACKAGE = "delta_variant"
 ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 
 ROWS = (
-    {"arguments", "errors", "_native"},
+    {"errors", "_native"},
+    {"arguments"},
     {
         "z85",
         "jsonpath",
@@ -109,11 +110,11 @@ def test_every_room_imports_only_from_lower_rows_and_through_its_doors():
 @pytest.mark.parametrize(
     ("file", "source", "sentence"),
     [
-        ("features.py", "from .schema import parse", "features (row 2) imports schema (row 2)"),
-        ("features.py", "from . import schema", "features (row 2) imports schema (row 2)"),
-        ("actions.py", "def f():\n    from delta_variant import log", "actions (row 1) imports log (row 4)"),
-        ("stats.py", "if TYPE_CHECKING:\n    from .commit import x", "stats (row 3) imports commit (row 5)"),
-        ("schema/rules.py", "from ..features import FEATURES", "schema (row 2) imports features (row 2)"),
+        ("features.py", "from .schema import parse", "features (row 3) imports schema (row 3)"),
+        ("features.py", "from . import schema", "features (row 3) imports schema (row 3)"),
+        ("actions.py", "def f():\n    from delta_variant import log", "actions (row 2) imports log (row 5)"),
+        ("stats.py", "if TYPE_CHECKING:\n    from .commit import x", "stats (row 4) imports commit (row 6)"),
+        ("schema/rules.py", "from ..features import FEATURES", "schema (row 3) imports features (row 3)"),
         (
             "read.py",
             "import deltalake",

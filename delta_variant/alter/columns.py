@@ -12,7 +12,7 @@ import pyarrow as pa
 from delta_variant import expression, properties, schema
 from delta_variant.arguments import check_text
 from delta_variant.data_types import VARIANT, DataType, StructField, StructType, describe
-from delta_variant.errors import MalformedLogError, SchemaError, UnsupportedFeatureError
+from delta_variant.errors import ArgumentTypeError, MalformedLogError, SchemaError, UnsupportedFeatureError
 from delta_variant.schema import FieldPath, edit_fields, fields_of, path_text, resolve
 from delta_variant.snapshot import Snapshot
 from delta_variant.store import TableLocation
@@ -150,9 +150,10 @@ def drop_column(
 
 
 def path_of(column: ColumnPath) -> FieldPath:
-    """Return the steps of a path; raises SchemaError for text that is none, ValueError for no text."""
+    """Return the steps of a path; raises SchemaError for text that is none, ArgumentTypeError for no
+    text."""
     if not isinstance(column, str | tuple | list):
-        raise ValueError(f"a column is {column!r}: give its name, or a tuple of steps to a field")
+        raise ArgumentTypeError(f"a column is {column!r}: give its name, or a tuple of steps to a field")
     for step in (column,) if isinstance(column, str) else column:
         check_text("the name of a column", step)
     if not isinstance(column, str):
@@ -172,7 +173,7 @@ def path_of(column: ColumnPath) -> FieldPath:
 def type_of(name: str, written: str | pa.DataType) -> DataType:
     """Return the type that SQL text or an Arrow type stands for."""
     if not isinstance(written, str | pa.DataType):
-        raise ValueError(f"the type of {name} is {written!r}: give SQL text, or an Arrow type")
+        raise ArgumentTypeError(f"the type of {name} is {written!r}: give SQL text, or an Arrow type")
     if not isinstance(written, str):
         (field,) = _from_arrow(pa.schema([pa.field(name, written)])).fields
         return field.type
@@ -194,7 +195,7 @@ def _arrow_schema(columns: Any) -> pa.Schema:
     try:
         return pa.schema(columns)
     except TypeError as error:
-        raise ValueError(
+        raise ArgumentTypeError(
             f"columns is {columns!r}: give a dict of names to types, or an Arrow schema"
         ) from error
 

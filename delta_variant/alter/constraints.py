@@ -68,6 +68,7 @@ def drop_constraint(
     Raises SchemaError where there is none of the name, CommitConflictError when another commit changed
     metadata or protocol.
     """
+    check_text("name", name)
     snapshot = alterable(table, storage_options)
     key = _key_of(snapshot, name)
     if key is None:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from uuid import uuid4
 
 from delta_variant import properties, schema
-from delta_variant.arguments import check_text, list_of
+from delta_variant.arguments import texts_of
 from delta_variant.errors import ProtocolError, SchemaError, UnsupportedFeatureError
 from delta_variant.features import FEATURES
 from delta_variant.properties import TableProperty
@@ -87,14 +87,14 @@ def unset_properties(
     Raises ProtocolError for a property that the table does not have, or that is not set by hand, and what
     `set_properties` does for the defaults that come back.
     """
+    given = texts_of("names", "names", names)
     snapshot = alterable(table, storage_options)
-    for name in list_of("names", "names", names):
-        check_text("the name of a property", name)
+    for name in given:
         _check_free(name)
         if name not in snapshot.configuration:
             raise ProtocolError(f"{snapshot.uri} has no table property {name}")
-    left = {name: text for name, text in snapshot.configuration.items() if name not in names}
-    return _commit(snapshot, left, [], "UNSET TBLPROPERTIES", {"properties": list(names), "ifExists": False})
+    left = {name: text for name, text in snapshot.configuration.items() if name not in given}
+    return _commit(snapshot, left, [], "UNSET TBLPROPERTIES", {"properties": list(given), "ifExists": False})
 
 
 def _commit(

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..arguments import texts_of
 from ..snapshot import Snapshot
 from ..store import Store, TableLocation, open_store
 from .bound_rules import BOUND_RULES
@@ -117,10 +118,11 @@ def _chosen(
 ) -> list[Mapping[str, Any]]:
     if files is None:
         return list(adds)
-    unknown = sorted(set(files) - {add["path"] for add in adds})
+    chosen = texts_of("paths", "files", files)
+    unknown = sorted(set(chosen) - {add["path"] for add in adds})
     if unknown:
         raise ValueError(f"{place.uri} has no data file {unknown[0]}")
-    return [add for add in adds if add["path"] in files]
+    return [add for add in adds if add["path"] in chosen]
 
 
 def _audit_file(subject: FileSubject) -> tuple[AuditedFile, list[Finding]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from .. import data_file
-from ..arguments import check_option
+from ..arguments import check_option, check_path
 from ..data_file import Compression, Shredding, WriteOptions, WrittenFile
 from ..errors import DataFileError
 from ..shredding import ShreddingSchema
@@ -66,6 +66,8 @@ def migrate_draft(
     """
     if not isinstance(shredding, ShreddingSchema):
         check_option("shredding", shredding, ("same", "infer", None))
+    check_path("source", source)
+    check_path("target", target)
     source = local_location("the source of a migration", source).resolve()
     target = local_location("the target of a migration", target).resolve()
     _check_places(source, target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -15,8 +15,8 @@ from sqlglot.dialects.databricks import Databricks
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
-from delta_variant.arguments import check_text, is_unicode
-from delta_variant.errors import ExpressionError
+from delta_variant.arguments import check_text, is_unicode, list_of
+from delta_variant.errors import ArgumentTypeError, ExpressionError
 from delta_variant.jsonpath import MAX_INDEX, parse_path
 
 from .tree import Call, Cast, Expression, Literal, Name, Path
@@ -47,17 +47,13 @@ def parse_expression(text: str) -> Expression:
 
 
 def parse_named_expressions(columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, Expression]:
-    if isinstance(columns, str) or not isinstance(columns, Iterable | None):
-        kind = "the text " if isinstance(columns, str) else ""
-        raise ExpressionError(
-            f"columns is {kind}{columns!r}: give a list of expressions, or a dict of name to expression"
-        )
     if isinstance(columns, Mapping):
         for name in columns:
             check_text("the name of a column", name)
         return {name: parse_expression(text) for name, text in columns.items()}
     named: dict[str, Expression] = {}
-    for text in columns or ():
+    kind = "expressions, or a dict of names to expressions"
+    for text in () if columns is None else list_of(kind, "columns", columns):
         name, expression = _parse_named(text)
         if name in named:
             raise ExpressionError(
@@ -82,7 +78,7 @@ def _parse_named(text: str) -> tuple[str, Expression]:
 
 def _parse(text: str, into: Any) -> Any:
     if not isinstance(text, str):
-        raise ExpressionError(f"an expression is SQL text, not {type(text).__name__}: {text!r}")
+        raise ArgumentTypeError(f"an expression is SQL text, not {type(text).__name__}: {text!r}")
     if not is_unicode(text):
         raise ExpressionError(f"{_shorten(text)!r} has half of a surrogate pair, which is no character")
     try:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from .. import properties
 from ..actions import CommitInfo
 from ..errors import (
+    ArgumentTypeError,
     MalformedLogError,
     ProtocolError,
     TimestampAfterLatestError,
@@ -38,14 +39,15 @@ _LAST_MILLISECOND = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // time
 def to_milliseconds(timestamp: Timestamp) -> int:
     """Return a time in milliseconds since 1970, parts of one left out.
 
-    Raises ValueError for text that is no time, and for a datetime without a time zone.
+    Raises ValueError for text that is no time, and for a datetime without a time zone; ArgumentTypeError for
+    other types.
     """
     if isinstance(timestamp, datetime):
         if timestamp.tzinfo is None:
             raise ValueError(f"{timestamp} has no time zone: give it one, as by .astimezone()")
         return (timestamp - _EPOCH) // timedelta(milliseconds=1)
     if not isinstance(timestamp, str):
-        raise ValueError(
+        raise ArgumentTypeError(
             f"the time {timestamp!r} is no datetime that knows its time zone, and no ISO 8601 text"
         )
     try:

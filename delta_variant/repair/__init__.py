@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from .. import commit, data_file, features, log, stats
 from ..actions import AddFile, DeletionVector, encode_path
-from ..arguments import whole_number
+from ..arguments import texts_of, whole_number
 from ..errors import DeltaVariantError, InvalidStatisticsError
 from ..snapshot import Snapshot
 from ..stats import FileStatistics
@@ -108,10 +108,11 @@ def _chosen(snapshot: Snapshot, files: Collection[str] | None) -> list[dict[str,
     adds: list[dict[str, Any]] = snapshot.files.to_pylist()
     if files is None:
         return adds
-    unknown = sorted(set(files) - {add["path"] for add in adds})
+    chosen = texts_of("paths", "files", files)
+    unknown = sorted(set(chosen) - {add["path"] for add in adds})
     if unknown:
         raise ValueError(f"{snapshot.uri} has no data file {unknown[0]}")
-    return [add for add in adds if add["path"] in files]
+    return [add for add in adds if add["path"] in chosen]
 
 
 def _judge(statistics: TableStatistics, add: Mapping[str, Any]) -> FileRepair | None:

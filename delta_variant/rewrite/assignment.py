@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_variant import expression, schema, variant
+from delta_variant.arguments import check_mapping
 from delta_variant.data_file import WriteOptions
 from delta_variant.data_types import StructType, fields_of
 from delta_variant.errors import ExpressionError, SchemaError
@@ -48,8 +49,7 @@ def assignments_of(
     Raises ExpressionError for what is not understood or not supported, and for two of one place, SchemaError
     for structs, lists and maps that do not fit their column, and for JSON text of a source.
     """
-    if not isinstance(updates, Mapping):
-        raise ValueError(f"updates is {updates!r}: give a dict of columns or paths, and what they become")
+    check_mapping("columns or paths, and what they become", "updates", updates)
     assignments = tuple(_assignment(name, text, scope, bind) for name, text in updates.items())
     for one, other in combinations(assignments, 2):
         if one.column == other.column and all(a == b for a, b in zip(one.path, other.path, strict=False)):

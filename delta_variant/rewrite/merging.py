@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_variant import log, schema
-from delta_variant.arguments import check_text
+from delta_variant.arguments import check_text, texts_of
 from delta_variant.data_file import WriteOptions
 from delta_variant.errors import ExpressionError
 from delta_variant.moments import UTC
@@ -26,6 +26,7 @@ from .sides import Side, Sides, side_inputs
 
 __all__ = ["Merge", "merge"]
 
+NO_UPDATES: Mapping[str, str | None] = {}
 READABLE: Mapping[When, Side] = {"not matched": "source", "not matched by source": "target"}
 
 
@@ -49,7 +50,8 @@ def merge(
     decide which files are looked at. A column that only one side has needs no alias. Local times in all SQL
     text of the merge are those of `timezone`, as in `read_table`.
 
-    Raises ExpressionError for SQL that is not understood, SchemaError and InvalidJsonError for the source.
+    Raises ExpressionError for SQL that is not understood, SchemaError and InvalidJsonError for the source,
+    ArgumentTypeError for arguments of other types.
     """
     for option, alias in (("source_alias", source_alias), ("target_alias", target_alias)):
         check_text(option, alias)
@@ -64,7 +66,7 @@ def merge(
 
 def _in_memory(source: Any, variant_columns: Sequence[str]) -> tuple[pa.RecordBatch, schema.StructType]:
     arrow_schema, batches = batches_of(source, "the source")
-    columns = schema.from_arrow(arrow_schema, variant_columns)
+    columns = schema.from_arrow(arrow_schema, texts_of("names", "variant_columns", variant_columns))
     # What is conformed has no dictionaries and views, not all of which Arrow joins.
     conformed = [schema.conform(batch, columns) for batch in batches]
     table = pa.Table.from_batches(conformed) if conformed else schema.to_arrow(columns).empty_table()
@@ -144,16 +146,17 @@ class Merge:
         when: When,
         action: Action,
         predicate: str | None,
-        updates: Mapping[str, str | None] | None = None,
+        updates: Mapping[str, str | None] = NO_UPDATES,
     ) -> Merge:
         condition = None if predicate is None else self._sides.predicate(predicate)
-        assignments = assignments_of(updates or {}, self._sides.target, self._sides.bind)
+        assignments = assignments_of(updates, self._sides.target, self._sides.bind)
         clause = Clause(when, action, condition, assignments, predicate)
         _check_sides(clause)
         return replace(self, _clauses=(*self._clauses, clause))
 
     def _all_columns(self, except_cols: Sequence[str] | None) -> dict[str, str | None]:
-        names = [name for name in self._sides.target.schema.names if name not in (except_cols or ())]
+        left_out = () if except_cols is None else texts_of("names", "except_cols", except_cols)
+        names = [name for name in self._sides.target.schema.names if name not in left_out]
         return {_quoted(name): f"{_quoted(self._sides.source_alias)}.{_quoted(name)}" for name in names}
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from delta_variant import data_file
+from delta_variant.arguments import check_path, texts_of
 from delta_variant.data_file import WriteOptions
 from delta_variant.rewrite import Optimization
 from delta_variant.store import Store, TableLocation, open_store
@@ -89,6 +90,8 @@ def write_table(
     check_batch(df)
     if (on_invalid == "reject") != (rejects is not None):
         raise ValueError("rejects= names the folder of on_invalid='reject': give both or none")
+    if rejects is not None:
+        check_path("rejects", rejects)
     options = WriteOptions(
         shredding=shredding,
         spark_compatible=spark_compatible,
@@ -122,7 +125,8 @@ def write_table(
         forget(place, job)
         return result
     case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
-    columns = from_spark(df.schema, variant_columns, case_sensitive=case_sensitive)
+    names = texts_of("names", "variant_columns", variant_columns)
+    columns = from_spark(df.schema, names, case_sensitive=case_sensitive)
     write = prepare(place, snapshot, columns, options, table_options, transaction)
     if one_shredding:
         with own_errors():

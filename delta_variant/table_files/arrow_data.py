@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_variant.errors import ArgumentTypeError
+
 __all__ = ["batches_of"]
 
 PROPOSAL = (
@@ -20,7 +22,7 @@ NULL_ROWS = "null count"
 def batches_of(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema of Arrow data and its batches.
 
-    ValueError, which calls the data `what`, for anything else.
+    Raises ArgumentTypeError, which calls the data `what`, for anything else.
     """
     try:
         if hasattr(data, "__arrow_c_stream__"):
@@ -29,7 +31,7 @@ def batches_of(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch
         batch = pa.record_batch(data)
     except (TypeError, ValueError) as error:
         reason = f" ({error})" if isinstance(error, pa.ArrowInvalid) else ""
-        raise ValueError(f"{what} is {_described(data)}{reason}: {PROPOSAL}") from error
+        raise ArgumentTypeError(f"{what} is {_described(data)}{reason}: {PROPOSAL}") from error
     return batch.schema, iter([batch])
 
 

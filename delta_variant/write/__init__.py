@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from .. import data_file, schema
-from ..arguments import list_of
+from ..arguments import check_path, texts_of
 from ..data_file import WriteOptions
 from ..json_lines import JsonLines
 from ..moments import UTC
@@ -154,6 +154,8 @@ def write_table(
     )
     if (on_invalid == "reject") != (rejects is not None):
         raise ValueError("rejects= names the file of on_invalid='reject': give both or none")
+    if rejects is not None:
+        check_path("rejects", rejects)
     place, transaction = open_store(table, storage_options), application_transaction(txn)
     snapshot = existing(place, mode)
     if result := result_without_writing(snapshot, mode, transaction):
@@ -191,7 +193,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _names_of_variants(arrow_schema: pa.Schema, variant_columns: Sequence[str]) -> tuple[str, ...]:
-    names = list_of("names", "variant_columns", variant_columns)
+    names = texts_of("names", "variant_columns", variant_columns)
     missing = [name for name in names if name not in arrow_schema.names]
     if missing:
         raise ValueError(f"variant_columns names {missing[0]!r}, and the data has no such column")

@@ -13,7 +13,7 @@ from ..actions import Txn
 from ..arguments import check_option, check_text, one_or_more, whole_number
 from ..data_file import WriteOptions
 from ..data_types import StructType
-from ..errors import AmbiguousWriteError, TableExistsError, TableNotFoundError
+from ..errors import AmbiguousWriteError, ArgumentTypeError, TableExistsError, TableNotFoundError
 from ..expression import Expression
 from ..moments import UTC, check_timezone
 from ..snapshot import Snapshot
@@ -157,8 +157,11 @@ def application_transaction(txn: tuple[str, int] | Transaction | None) -> Transa
     """Return the transaction of an argument `txn`; raises ValueError for an invalid one."""
     if txn is None or isinstance(txn, Transaction):
         return txn
-    if not isinstance(txn, tuple | list) or len(txn) != 2:
-        raise ValueError(f"txn is {txn!r}: give the id of an application and a version, ('loader', 7)")
+    message = f"txn is {txn!r}: give the id of an application and a version, ('loader', 7)"
+    if not isinstance(txn, tuple | list):
+        raise ArgumentTypeError(message)
+    if len(txn) != 2:
+        raise ValueError(message)
     return Transaction(application_txn(*txn))
 
 
