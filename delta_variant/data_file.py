@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import count
 from os import PathLike
 from pathlib import Path as FilePath
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
@@ -21,6 +22,7 @@ from .schema import is_variant as is_marked
 from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema, shred
 from .stats import FileStatistics, Path, from_report
 from .store import Store, Upload, local_location
+from .system_errors import reason_of, with_remedy
 from .variant import VARIANT_TYPE, DuplicateKeys, Floats, Numeric, OnConflict
 
 __all__ = [
@@ -77,6 +79,7 @@ SAMPLE_BYTES = 16 << 20
 """How much of a file's first rows its shredding schema is inferred from."""
 
 MAX_STATS_PATHS = 32
+FOLDER_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -216,7 +219,7 @@ class FileSeries(Generic[Context]):
             self.add(batch, context)
 
     def _write(self, file: _OpenFile, batch: pa.RecordBatch, context: Context) -> None:
-        faults = [Fault(*fault) for fault in file.writer.write(batch)]
+        faults = file.write(batch)
         if faults:
             self._report(context, batch, faults)
         if file.writer.bytes_written >= self._options.target_file_size:
@@ -243,6 +246,7 @@ class _OpenFile:
     """A file in progress; `upload` is that of a remote one, which is there once it is whole."""
 
     path: str
+    uri: str
     writer: _native.DataFileWriter
     upload: Upload | None
     names: tuple[str, ...]
@@ -259,8 +263,6 @@ class _OpenFile:
         schema = sample[0].schema
         local = store.local_path(place, path)
         upload = Upload(place, path) if local is None else None
-        if local is not None:
-            _make_folder(local.parent)
         encodings = [
             _encoding(
                 (field.name,),
@@ -271,7 +273,8 @@ class _OpenFile:
             )
             for index, field in enumerate(schema)
         ]
-        writer = _native.DataFileWriter(
+        new_writer = partial(
+            _native.DataFileWriter,
             local or upload,  # type: ignore[arg-type]
             schema,
             encodings,
@@ -283,10 +286,18 @@ class _OpenFile:
             compression=options.compression,
             row_group_bytes=ROW_GROUP_BYTES,
         )
-        return cls(path, writer, upload, tuple(schema.names))
+        with _naming_writes(store.uri_of(place, path)):
+            writer = new_writer() if local is None else _in_folder(local.parent, new_writer)
+        return cls(path, store.uri_of(place, path), writer, upload, tuple(schema.names))
+
+    def write(self, batch: pa.RecordBatch) -> list[Fault]:
+        """Write a batch and return the values that are not valid JSON."""
+        with _naming_writes(self.uri):
+            return [Fault(*fault) for fault in self.writer.write(batch)]
 
     def close(self, max_stats_paths: int, indexed: Collection[Path] | None) -> WrittenFile:
-        report = self.writer.close(max_stats_paths)
+        with _naming_writes(self.uri):
+            report = self.writer.close(max_stats_paths)
         if self.upload is not None:
             self.upload.close()
         variants = {
@@ -298,11 +309,27 @@ class _OpenFile:
         return WrittenFile(self.path, report["rows"], report["bytes"], statistics, variants)
 
 
-def _make_folder(folder: FilePath) -> None:
+@contextmanager
+def _naming_writes(uri: str) -> Iterator[None]:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataFileError(f"{folder} cannot be made: {error.strerror}") from error
+        yield
+    except DataFileError as error:
+        raise DataFileError(f"cannot write {uri}: {with_remedy(str(error))}") from error
+
+
+def _in_folder(folder: FilePath, new_writer: Callable[[], _native.DataFileWriter]) -> _native.DataFileWriter:
+    """Return a writer of a file in a folder, which another writer that fails may remove at the same time."""
+    for attempt in count():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataFileError(f"cannot create {folder}: {reason_of(error)}") from error
+        try:
+            return new_writer()
+        except DataFileError:
+            if attempt == FOLDER_ATTEMPTS or folder.exists():
+                raise
+    raise AssertionError
 
 
 def infer_shredding(

@@ -27,6 +27,8 @@ __all__ = [
     "SchemaError",
     "ShreddingError",
     "ShreddingNotEnabledError",
+    "SourceError",
+    "SourceNotFoundError",
     "StoreError",
     "TableExistsError",
     "TableNotFoundError",
@@ -84,6 +86,14 @@ class ShreddingNotEnabledError(DeltaVariantError):
 
 class DataFileError(DeltaVariantError):
     """A Parquet file that cannot be read or written; the message names it."""
+
+
+class SourceError(DeltaVariantError, OSError):
+    """An input that cannot be read, such as a directory where a file is expected; the message names it."""
+
+
+class SourceNotFoundError(SourceError, FileNotFoundError):
+    """An input that does not exist."""
 
 
 class ExpressionError(DeltaVariantError):

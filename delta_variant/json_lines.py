@@ -5,6 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +23,9 @@ import pyarrow as pa
 
 from . import _native
 from .arguments import check_option, check_text, whole_number
-from .errors import ArgumentTypeError, InvalidJsonError
+from .errors import ArgumentTypeError, InvalidJsonError, SourceError, SourceNotFoundError
 from .store import local_location
+from .system_errors import reason_of
 
 __all__ = ["JsonLines", "Origin", "read_json_lines"]
 
@@ -122,8 +125,9 @@ def read_json_lines(
     `.bz2` are decompressed. A file holds one value a line, or one array whose elements are the values. Byte
     order marks, CRLF and blank lines are passed over. Nothing is read before the stream is; what is not JSON
     is found by the reader of the stream, such as `write_table`, which then names file, line and column.
-    Raises FileNotFoundError for a file that does not exist, StoreError for a URI of a file that is not on a
-    local disk, ValueError and ArgumentTypeError for invalid arguments.
+    Raises SourceNotFoundError, a FileNotFoundError, for a file that does not exist, SourceError for a
+    directory or another source that cannot be read, StoreError for a URI of a file that is not on a local
+    disk, ValueError and ArgumentTypeError for invalid arguments.
     """
     check_option("format", format, get_args(Format))
     check_text("column", column)
@@ -152,14 +156,30 @@ def _expand(source: Source) -> Iterator[Source]:
         yield source
         return
     path = str(local_location("a JSON file", source))
-    if Path(path).is_file():
+    if os.path.isfile(path):
         yield path
         return
-    found = sorted(match for match in glob(path, recursive=True) if Path(match).is_file())
+    found = sorted(filter(os.path.isfile, glob(path, recursive=True))) if has_magic(path) else []
     if not found:
-        what = "no file matches" if has_magic(path) else "there is no file"
-        raise FileNotFoundError(f"{what} {path}")
+        raise _absent(path)
     yield from found
+
+
+def _absent(path: str) -> SourceError:
+    """Return why no file can be read at a path, and what to pass instead."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        what = "no file matches" if has_magic(path) else "there is no file"
+        return SourceNotFoundError(f"{what} {path}")
+    except (OSError, ValueError) as error:
+        return SourceError(f"cannot read {path}: {reason_of(error)}")
+    if stat.S_ISDIR(mode):
+        example = os.path.join(path, "*.json")
+        return SourceError(f"cannot read {path}: it is a directory; pass files, or a glob such as {example}")
+    return SourceError(
+        f"cannot read {path}: it is not a regular file; redirect it to standard input, and pass -"
+    )
 
 
 def _split(splitter: _native.LineSplitter, opened: _Opened) -> Iterator[tuple[Any, _native.Positions]]:
@@ -237,6 +257,16 @@ DECOMPRESSORS: dict[str, Callable[[Any], Iterator[bytes]]] = {
 }
 
 
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise SourceNotFoundError(f"there is no file {name}") from error
+    except OSError as error:
+        raise SourceError(f"cannot read {name}: {reason_of(error)}") from error
+
+
 class _Opened:
     """One source while it is read: its name, its bytes decompressed, and how many of them were taken."""
 
@@ -245,7 +275,8 @@ class _Opened:
         self._file: Any = source
         if _is_path(source):
             self.name = fspath(source)
-            self._file = open(self.name, "rb")  # noqa: SIM115 - closed by __exit__
+            with _readable(self.name):
+                self._file = open(self.name, "rb")  # noqa: SIM115 - closed by __exit__
         elif source == STANDARD_INPUT:
             self.name, self._file = "standard input", sys.stdin.buffer
         else:
@@ -275,5 +306,5 @@ class _Opened:
                 yield piece
         except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise
+                raise SourceError(f"cannot read {self.name}: {reason_of(error)}") from error
             raise InvalidJsonError(f"{self.name} cannot be decompressed: {error}") from error

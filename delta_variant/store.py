@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -29,6 +29,7 @@ from .errors import ArgumentTypeError, CommitUnknownError, StoreError, VersionEx
 from .objects import LocalFiles, Objects, RemoteObjects, StoredFile
 from .objects import Upload as RemoteUpload
 from .storage_options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, sort_options
+from .system_errors import reason_of, with_remedy
 
 __all__ = [
     "Store",
@@ -50,8 +51,11 @@ __all__ = [
     "read",
     "read_end",
     "read_if_present",
+    "remove_empty_folders",
+    "removing_new_folders",
     "size",
     "table_uri",
+    "uri_of",
     "walk",
 ]
 
@@ -115,6 +119,35 @@ class Store:
     """How long to wait, in seconds, before a request whose connection broke is sent once more, and so on."""
 
 
+@contextmanager
+def removing_new_folders(store: Store) -> Iterator[None]:
+    """Remove the folders that a table needs and that did not exist before, where the body fails.
+
+    Folders that hold something are left alone.
+    """
+    root = store.local_root
+    wanted = () if root is None else (root / "_delta_log", root, *root.parents)
+    absent = [folder for folder in wanted if not folder.exists()]
+    try:
+        yield
+    except BaseException:
+        _remove_empty(absent)
+        raise
+
+
+def remove_empty_folders(store: Store, path: str) -> None:
+    """Remove the folders between a table's root and a file that was deleted, as far as they are empty."""
+    if store.local_root is not None and (local := local_path(store, path)) is not None:
+        _remove_empty(folder for folder in local.parents if store.local_root in folder.parents)
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    with suppress(OSError):
+        for folder in folders:
+            with suppress(FileNotFoundError):
+                folder.rmdir()
+
+
 def table_uri(table: TableLocation) -> str:
     """Return the URI or local path of a table given as text, as a path, or as a `deltalake.DeltaTable`.
 
@@ -166,7 +199,8 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     """Return the store of a table's root, which need not exist yet.
 
     Text that begins with a scheme, such as `s3:`, is a URI; `./s3:` is a local path. A table in `memory://`
-    lasts as long as this process. Raises StoreError for a URI or a storage option that no store understands.
+    lasts as long as this process. Raises StoreError for a URI or a storage option that no store understands,
+    and for a path that is not a directory.
     """
     uri = table_uri(table)
     options = sort_options(storage_options or {})
@@ -174,6 +208,7 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     local_root = _local_file(uri)
     if local_root is not None:
         local_root = Path(os.path.abspath(local_root))
+        _check_folder(local_root)
         return Store(str(local_root), _LOCAL, local_root, os.path.realpath(local_root), outside)
     _check_scheme(uri)
     uri = uri.rstrip("/")
@@ -194,6 +229,17 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
         }
         objects = RemoteObjects(from_url(uri, **words))
     return Store(uri, objects, None, outside=outside, pauses=_pauses(options.retry))
+
+
+def _check_folder(root: Path) -> None:
+    try:
+        mode = os.stat(root).st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"cannot open a table at {root}: {reason_of(error)}") from error
+    if not stat.S_ISDIR(mode):
+        raise StoreError(f"cannot open a table at {root}: expected a directory, got a file")
 
 
 def _pauses(retry: Mapping[str, Any]) -> tuple[float, ...]:
@@ -301,7 +347,7 @@ def put_if_absent(store: Store, path: str, data: bytes) -> None:
     part of it. What is there may be our own, of a request whose answer was lost. Raises CommitUnknownError
     when a remote store gave no answer, however often it was asked.
     """
-    name = _name(store, path)
+    name = uri_of(store, path)
     try:
         _request(store, path, lambda objects, key: objects.create(key, data))
     except StoreError as error:
@@ -326,7 +372,7 @@ class Upload:
     """A file of a remote store that is written piece by piece, and exists once it is closed."""
 
     def __init__(self, store: Store, path: str) -> None:
-        self._name = _name(store, path)
+        self._name = uri_of(store, path)
         objects, key = _place(store, path)
         assert isinstance(objects, RemoteObjects), "files of the local disk are written by the kernel"
         self._upload = RemoteUpload(objects, key)
@@ -353,7 +399,7 @@ def local_path(store: Store, path: str) -> Path | None:
     Raises StoreError for a file outside the table, unless such are allowed.
     """
     if "\0" in path:
-        raise StoreError(f"there is no file {_name(store, path)!r}: no file name has a NUL character")
+        raise StoreError(f"there is no file {uri_of(store, path)!r}: no file name has a NUL character")
     if (match := _FILE_URI.match(path)) is not None:
         local = Path(path[match.end() :])
     elif store.local_root is not None and not _ABSOLUTE_URI.match(path):
@@ -363,7 +409,7 @@ def local_path(store: Store, path: str) -> Path | None:
     if store.outside is None and not _is_below(local, store.real_root):
         raise _outside(store, path)
     if _is_special(local):
-        raise StoreError(f"{_name(store, path)} is no regular file")
+        raise StoreError(f"{uri_of(store, path)} is no regular file")
     return local
 
 
@@ -462,7 +508,8 @@ def _other_store(root: str, options: tuple[tuple[str, str], ...]) -> Store:
     return open_store(root, dict(options))
 
 
-def _name(store: Store, path: str) -> str:
+def uri_of(store: Store, path: str) -> str:
+    """Return the path or URI of a file as messages name it."""
     return path if _ABSOLUTE_URI.match(path) else f"{store.uri}/{path}"
 
 
@@ -474,7 +521,7 @@ def _request(
     A store's client repeats by itself what the store refused for the time being, but neither a conditional
     put without an answer, nor a request whose answer breaks off.
     """
-    with _plain_errors(_name(store, path)):
+    with _plain_errors(uri_of(store, path)):
         place = place or _place(store, path)
         for pause in store.pauses:
             try:
@@ -497,7 +544,7 @@ def _plain_errors(name: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise StoreError(f"there is no file {name}") from error
     except (BaseError, OSError, ValueError, NotImplementedError) as error:
-        raise StoreError(f"{name}: {_reason(error)}") from error
+        raise StoreError(f"{name}: {with_remedy(_reason(error))}") from error
 
 
 _ANSWER = re.compile(r"<Code>(?P<code>[^<]*)</Code>\s*<Message>(?P<message>[^<\n]*)")
@@ -508,5 +555,5 @@ def _reason(error: Exception) -> str:
     if answer := _ANSWER.search(str(error)):
         return f"{answer['code']}: {answer['message']}"
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+        return reason_of(error)
     return str(error).split("\n", 1)[0]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from delta_variant import read_json_lines, read_table, to_json, write_table
-from delta_variant.errors import InvalidJsonError
+from delta_variant.errors import InvalidJsonError, SourceError, SourceNotFoundError, StoreError
 
 VALUES = ['{"a":1}', "2", '"three"']
 LINES = "".join(f"{value}\n" for value in VALUES).encode()
@@ -141,6 +143,68 @@ def test_a_file_whose_name_looks_like_a_glob_is_read(tmp_path: Path):
 def test_a_source_that_is_not_there_is_refused_at_once(name: str, sentence: str, tmp_path: Path):
     with pytest.raises(FileNotFoundError, match=sentence):
         read_json_lines(str(tmp_path / name))
+
+
+def not_regular(tmp_path: Path) -> dict[str, str]:
+    """Return paths that exist and cannot be read as JSON, by kind."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    names = {kind: str(tmp_path / kind) for kind in ("folder", "fifo", "loop")}
+    return names | {"device": "/dev/null", "long": str(tmp_path / ("a" * 300)), "nul": "a\0b"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (
+            "folder",
+            r"cannot read .*folder: it is a directory; pass files, or a glob such as .*/\*\.json$",
+        ),
+        ("fifo", r"cannot read .*fifo: it is not a regular file; redirect it to standard input, and pass -$"),
+        ("device", r"cannot read /dev/null: it is not a regular file"),
+        ("loop", r"cannot read .*loop: Too many levels of symbolic links$"),
+        ("long", r"cannot read .*aaa: File name too long$"),
+        ("nul", r"cannot read a\x00b: .*null byte"),
+    ],
+)
+def test_a_path_that_is_not_a_file_of_json_is_named_at_once(kind: str, sentence: str, tmp_path: Path):
+    with pytest.raises(SourceError, match=sentence) as raised:
+        read_json_lines(not_regular(tmp_path)[kind])
+    assert isinstance(raised.value, OSError)
+    assert not isinstance(raised.value, FileNotFoundError)
+
+
+def test_a_uri_is_not_a_source():
+    sentence = r"^a JSON file has to be on a local disk, got the URI 'https://x/y\.json': copy the file"
+    with pytest.raises(StoreError, match=sentence):
+        read_json_lines("https://x/y.json")
+
+
+def test_a_source_that_is_deleted_before_it_is_read_is_named(tmp_path: Path):
+    (tmp_path / "events.ndjson").write_bytes(LINES)
+    lines = read_json_lines(tmp_path / "events.ndjson")
+    (tmp_path / "events.ndjson").unlink()
+    with pytest.raises(SourceNotFoundError, match=r"^there is no file .*/events\.ndjson$"):
+        list(lines.batches())
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        (errno.EIO, r"^cannot read disk\.ndjson: Input/output error$"),
+        (errno.EACCES, r"^cannot read disk\.ndjson: Permission denied; check the permissions"),
+    ],
+)
+def test_an_error_of_the_system_while_a_source_is_read_names_it(code: int, sentence: str):
+    class Failing(io.BytesIO):
+        name = "disk.ndjson"
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise OSError(code, os.strerror(code))
+
+    with pytest.raises(SourceError, match=sentence):
+        list(read_json_lines(Failing()).batches())
 
 
 def test_an_open_file_is_a_source(tmp_path: Path):

@@ -12,7 +12,7 @@ PACKAGE = "delta_variant"
 ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 
 ROWS = (
-    {"errors", "_native"},
+    {"errors", "system_errors", "_native"},
     {"arguments"},
     {
         "z85",

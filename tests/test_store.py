@@ -48,6 +48,17 @@ def test_a_relative_path_is_below_the_working_folder(tmp_path, monkeypatch):
     assert store.open_store("t").local_root == tmp_path / "t"
 
 
+def test_a_table_cannot_be_a_file_or_lie_below_one(tmp_path):
+    file = tmp_path / "events.json"
+    file.write_bytes(b"{}")
+    with pytest.raises(
+        StoreError, match=r"^cannot open a table at .*\.json: expected a directory, got a file$"
+    ):
+        store.open_store(file)
+    with pytest.raises(StoreError, match=r"^cannot open a table at .*/events\.json/t: Not a directory$"):
+        store.open_store(file / "t")
+
+
 def test_opening_a_store_creates_nothing(tmp_path):
     root = store.open_store(tmp_path / "t")
     assert store.list_files(root, "_delta_log") == []

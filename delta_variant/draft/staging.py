@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import DataFileError
@@ -19,6 +19,7 @@ def staged(target: Path) -> Iterator[Path]:
     Raises DataFileError when there is one: it also keeps two runs with one target apart.
     """
     folder = target.with_name(f".{target.name}.unfinished")
+    absent = [parent for parent in target.parents if not parent.exists()]
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.mkdir()
@@ -28,5 +29,11 @@ def staged(target: Path) -> Iterator[Path]:
         ) from error
     try:
         yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            for parent in absent:
+                parent.rmdir()
+        raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -14,7 +14,7 @@ from delta_variant import data_file
 from delta_variant.arguments import check_path, texts_of
 from delta_variant.data_file import WriteOptions
 from delta_variant.rewrite import Optimization
-from delta_variant.store import Store, TableLocation, open_store
+from delta_variant.store import Store, TableLocation, open_store, removing_new_folders
 from delta_variant.write import (
     NOT_COMMITTED,
     Mode,
@@ -132,7 +132,8 @@ def write_table(
         with own_errors():
             write = with_sampled_shredding(write, df)
     task = FileTask(place.uri, storage_options, write.target, write.options, job, rejected, write.predicate)
-    return commit_written(write, _run(task, df), job, task.folders())
+    with removing_new_folders(place):
+        return commit_written(write, _run(task, df), job, task.folders())
 
 
 def _run(task: FileTask, df: DataFrame) -> list[Written]:

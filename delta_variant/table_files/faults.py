@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, TypeAlias
@@ -12,9 +13,10 @@ import pyarrow as pa
 
 from delta_variant import data_file
 from delta_variant.data_file import Fault
-from delta_variant.errors import InvalidJsonError
+from delta_variant.errors import InvalidJsonError, StoreError
 from delta_variant.json_lines import Origin
 from delta_variant.store import local_location
+from delta_variant.system_errors import reason_of
 
 __all__ = ["Faults", "Place", "RejectsFile", "Rows"]
 
@@ -91,7 +93,8 @@ class Faults:
 class RejectsFile:
     """The file that rejected values are appended to as JSON lines; it is opened for the first of them.
 
-    Raises StoreError for the URI of a file that is not on a local disk.
+    Raises StoreError for the URI of a file that is not on a local disk. Each method raises StoreError, which
+    names the file, where it cannot be written.
     """
 
     def __init__(self, path: str | PathLike[str] | None) -> None:
@@ -102,11 +105,25 @@ class RejectsFile:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what is still held in memory, and close the file."""
         if self._file is not None:
-            self._file.close()
+            file, self._file = self._file, None
+            with self._naming():
+                file.close()
 
     def keep(self, reject: Place) -> None:
         """Append one value."""
-        if self._file is None:
-            self._file = open(self._path, "ab")  # type: ignore[arg-type]  # noqa: SIM115 - closed by __exit__
-        self._file.write(msgspec.json.encode(reject) + b"\n")
+        with self._naming():
+            if self._file is None:
+                self._file = open(self._path, "ab")  # type: ignore[arg-type]  # noqa: SIM115 - closed by close
+            self._file.write(msgspec.json.encode(reject) + b"\n")
+
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreError(f"cannot write rejects to {self._path}: {reason_of(error)}") from error

@@ -28,7 +28,7 @@ from delta_variant.data_types import (
 )
 from delta_variant.errors import MalformedVariantError, SchemaError, StoreError
 from delta_variant.json_lines import Origin
-from delta_variant.store import Store, delete
+from delta_variant.store import Store, delete, remove_empty_folders
 
 from .faults import Faults, Rows
 from .target import Target
@@ -336,7 +336,8 @@ def add_file(file: PartitionFile, target: Target, now: int) -> AddFile:
 
 
 def discard(place: Store, paths: Iterable[str]) -> None:
-    """Remove files as far as that is possible."""
+    """Remove files, and the folders that are empty after that, as far as that is possible."""
     for path in paths:
         with suppress(StoreError):
             delete(place, path)
+            remove_empty_folders(place, path)

@@ -14,7 +14,7 @@ from ..arguments import check_path, texts_of
 from ..data_file import WriteOptions
 from ..json_lines import JsonLines
 from ..moments import UTC
-from ..store import TableLocation, open_store
+from ..store import Store, TableLocation, open_store, removing_new_folders
 from ..table_files import (
     Batches,
     Faults,
@@ -163,12 +163,31 @@ def write_table(
     source = _Source.of(data)
     columns = schema.from_arrow(source.schema, _names_of_variants(source.schema, variant_columns))
     write = prepare(place, snapshot, columns, options, table_options, transaction)
+    with removing_new_folders(place):
+        files, invalid = _write(write, source, rejects)
+        return commit_files(write, files, invalid)
+
+
+def _write(
+    write: Preparation, source: _Source, rejects: str | PathLike[str] | None
+) -> tuple[list[PartitionFile], int]:
+    """Return the files of a write, and how many values of it were not valid JSON."""
     with RejectsFile(rejects) as file:
-        faults = Faults(on_invalid, file.keep)
+        faults = Faults(write.options.on_invalid, file.keep)
         rows = new_rows(source.batches, write.target, write.options)
         batches = only_matching(rows, write.target.columns, write.predicate, write.options)
-        files = write_files(place, batches, write.target, write.options, faults)
-    return commit_files(write, files, faults.count)
+        files = write_files(write.place, batches, write.target, write.options, faults)
+        _close(file, write.place, files)
+    return files, faults.count
+
+
+def _close(rejects: RejectsFile, place: Store, files: Sequence[PartitionFile]) -> None:
+    """Close the file of rejects, or remove the data files: rows that nobody can look up would be lost."""
+    try:
+        rejects.close()
+    except BaseException:
+        discard(place, [file.written.path for file in files])
+        raise
 
 
 @dataclass(frozen=True)

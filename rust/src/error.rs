@@ -78,7 +78,11 @@ impl From<arrow_schema::ArrowError> for Error {
 
 impl From<parquet::errors::ParquetError> for Error {
     fn from(error: parquet::errors::ParquetError) -> Self {
-        Error::DataFile(error.to_string())
+        match error {
+            // An error of the file system or of a store says all by itself.
+            parquet::errors::ParquetError::External(cause) => Error::DataFile(cause.to_string()),
+            error => Error::DataFile(error.to_string()),
+        }
     }
 }
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deaths import check_versions, die, mortals, state
 from operations import OPERATIONS, Rows, Step, apply, data, prepare, read, rows_after
 
 import delta_variant as dv
-from delta_variant import log
-from delta_variant.errors import DeltaVariantError, MalformedLogError
+from delta_variant import log, store
+from delta_variant.errors import DataFileError, DeltaVariantError, MalformedLogError, StoreError
 
 DEATHS = 25
 ROWS: Rows = {row: row for row in range(1, 21)}
@@ -99,6 +100,48 @@ def test_on_a_full_disk_an_operation_is_done_or_an_error_and_leaves_nothing(name
             filler.unlink()
             apply(table, step)
         assert state(table) == rows_after(rows, step)
+
+
+REMEDY = r"No space left on device.*; free space on this disk, then retry$"
+
+
+def refused_on_a_full_disk(
+    call: Callable[[], object], error: type[DeltaVariantError], beginning: str
+) -> None:
+    with pytest.raises(error, match=f"^{beginning}.*{REMEDY}") as raised:
+        call()
+    assert "External" not in str(raised.value)
+
+
+def test_on_a_full_disk_the_error_names_the_file_and_says_what_to_do():
+    with small_disk(1024) as disk:
+        table = disk / "table"
+        large = pa.table({"id": [1], "event": pa.array([f'"{os.urandom(99_999).hex()}"'], pa.json_())})
+        properties = {"delta.enableDeletionVectors": "true"}
+        dv.write_table(table, data(ROWS), configuration=properties)
+        (file,) = table.glob("*.parquet")
+        filler = filled(disk, 8192)
+        part = f"cannot write {table}/part-"
+        refused_on_a_full_disk(lambda: dv.write_table(table, large, mode="append"), DataFileError, part)
+        filler.unlink()
+        filler = filled(disk, 0)
+        place, name = store.open_store(table), "_delta_log/00000000000000000001.json"
+        for write in (store.put, store.put_if_absent):
+            refused_on_a_full_disk(lambda: write(place, name, b"x" * 9), StoreError, f"{table}/{name}: ")  # noqa: B023
+        rejects = disk / "rejects.ndjson"
+        text = pa.table({"id": [1], "event": ["{"]})
+        options = {"on_invalid": "reject", "rejects": rejects, "variant_columns": ["event"]}
+        refused_on_a_full_disk(
+            lambda: dv.write_table("memory://rejects", text, **options),
+            StoreError,
+            f"cannot write rejects to {rejects}: ",
+        )
+        assert files(disk) == {
+            file.relative_to(disk).as_posix(),
+            "table/_delta_log/00000000000000000000.json",
+            "filler",
+            "rejects.ndjson",
+        }
 
 
 def test_a_disk_without_room_for_a_checkpoint_holds_the_commit(caplog: pytest.LogCaptureFixture):
