@@ -48,7 +48,15 @@ from .errors import (
 from .snapshot import Snapshot
 from .store import Store
 
-__all__ = ["Clock", "Reads", "add_files", "create_table", "recommit_files", "replace_files"]
+__all__ = [
+    "Clock",
+    "CommitInterrupted",
+    "Reads",
+    "add_files",
+    "create_table",
+    "recommit_files",
+    "replace_files",
+]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -64,6 +72,10 @@ SHORTEST_WAIT = 0.01
 WAITS_GROWN = 6
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
+
+
+class CommitInterrupted(KeyboardInterrupt):
+    """An interrupt during or after a commit; the message says whether the commit happened."""
 
 
 @dataclass(frozen=True)
@@ -290,6 +302,11 @@ def _is_first(store: Store, version: int, actions: Iterable[Action]) -> bool:
         log.write_commit(store, version, actions)
     except VersionExistsError:
         return False
+    except KeyboardInterrupt as interrupt:
+        raise CommitInterrupted(
+            f"interrupted during the commit of version {version} of {store.uri}: "
+            "look at its history to see whether it happened"
+        ) from interrupt
     except CommitUnknownError:
         if not _winners(store, version - 1):
             raise
@@ -563,6 +580,10 @@ def _write_checkpoint_when_due(
     try:
         if version % properties.get(configuration, properties.CHECKPOINT_INTERVAL) == 0:
             log.write_checkpoint(store, version, now=clock(), unique_id=txn_id)
+    except KeyboardInterrupt as interrupt:
+        raise CommitInterrupted(
+            f"interrupted after the commit of version {version} of {store.uri}, during its checkpoint"
+        ) from interrupt
     except Exception:  # the version is committed: nothing that goes wrong behind it may say otherwise
         _LOGGER.warning("%s: the checkpoint of version %d was not written", store.uri, version, exc_info=True)
 

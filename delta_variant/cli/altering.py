@@ -19,6 +19,7 @@ from delta_variant.alter import (
     unset_properties,
 )
 
+from .interrupts import all_or_nothing
 from .terminal import console, print_lines
 
 __all__ = ["alter"]
@@ -68,7 +69,8 @@ def alter(
     asked = [change for given, change in changes if given]
     if len(asked) != 1:
         raise typer.BadParameter("give one kind of change: each is a commit of its own")
-    version = asked[0]()
+    with all_or_nothing():
+        version = asked[0]()
     if json:
         print(msgspec.json.encode({"table": table, "version": version}).decode())
     else:

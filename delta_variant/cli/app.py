@@ -17,7 +17,6 @@ from delta_variant.cleanup import vacuum as vacuum_table
 from delta_variant.conformance import ENGINES
 from delta_variant.draft import migrate_draft
 from delta_variant.errors import DeltaVariantError
-from delta_variant.json_lines import read_json_lines
 from delta_variant.moments import UTC
 from delta_variant.read import read_changes, read_table
 from delta_variant.repair import repair_table
@@ -25,7 +24,6 @@ from delta_variant.rewrite import RewriteResult
 from delta_variant.rewrite import delete as delete_rows
 from delta_variant.rewrite import optimize as optimize_table
 from delta_variant.rewrite import update as update_rows
-from delta_variant.store import local_location
 from delta_variant.timeline import history as history_of
 from delta_variant.timeline import restore as restore_table
 from delta_variant.write import write_table
@@ -35,7 +33,10 @@ from .altering import alter
 from .audit_page import audit_page
 from .audit_text import print_findings, print_findings_json
 from .conformance import conform
+from .inputs import open_inputs
+from .interrupts import Interrupted, all_or_nothing, raising_signals
 from .migration import MigrationSummary
+from .output import BROKEN_PIPE, OutputFailed, check_outputs, drop_output, write_page
 from .progress import Intake
 from .repair_text import print_repair, print_repair_json
 from .rewriting import RewriteSummary, print_optimization, print_optimization_json
@@ -57,6 +58,7 @@ __all__ = ["main"]
 
 FINDINGS = 1
 ERROR = 2
+INTERRUPTED = 130
 
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|KiB|MiB|GiB)?", re.IGNORECASE | re.ASCII)
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -97,21 +99,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Python has None for a stream that was closed before it began.
     if sys.stdout is None:
         _fail("standard output is closed: there is nowhere to print to")
-    for stream in (sys.stdout, sys.stderr):
-        # Names in data may hold what the terminal's encoding does not.
-        if stream is not None:
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    check_outputs()
     try:
-        app(arguments, prog_name="delta-variant")
-    except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
-    except (DeltaVariantError, ValueError) as error:
-        _fail(str(error))
+        _run(arguments)
+    except OutputFailed as failure:
+        drop_output()
+        if failure.is_closed_pipe:
+            sys.exit(BROKEN_PIPE)
+        _fail(str(failure))
 
 
-def _fail(message: str) -> None:
+def _run(arguments: Sequence[str] | None) -> None:
+    with raising_signals() as signals:
+        try:
+            app(arguments, prog_name="delta-variant")
+        except SystemExit:
+            if signals.status is None:
+                sys.stdout.flush()
+                raise
+            # typer has an exit status of its own for KeyboardInterrupt.
+            drop_output()
+            _fail("interrupted", signals.status)
+        except Interrupted as interrupt:
+            _fail(str(interrupt), signals.status or INTERRUPTED)
+        except OSError as error:
+            _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+        except (DeltaVariantError, ValueError) as error:
+            _fail(str(error))
+
+
+def _fail(message: str, status: int = ERROR) -> None:
     print_lines(console(stderr=True), f"delta-variant: {message}")
-    sys.exit(ERROR)
+    sys.exit(status)
 
 
 def _bytes_of(text: str) -> int:
@@ -176,6 +195,9 @@ def write(
         typer.Option(help="For an object that has a name twice: it is invalid, or the last counts."),
     ] = "error",
     target_file_size: Annotated[str, typer.Option(metavar="SIZE", help="How big data files get.")] = "128MB",
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Accept input without any value; by default it is an error.")
+    ] = False,
     json: Json = False,
     timezone: TimeZone = UTC,
 ) -> None:
@@ -186,8 +208,8 @@ def write(
     if (on_invalid == "reject") != (rejects is not None):
         raise typer.BadParameter("--on-invalid reject and --rejects FILE go together")
     intake = Intake()
-    lines = read_json_lines(inputs, column=column, progress=intake.update)
-    with intake.shown(lines.size):
+    lines = open_inputs(inputs, column, allow_empty=allow_empty, progress=intake.update)
+    with all_or_nothing(), intake.shown(lines.size):
         result = write_table(
             table,
             lines,
@@ -291,7 +313,9 @@ def delete(
     """Delete rows of a table, as one commit."""
     if (where is None) != everything:
         raise typer.BadParameter("give one of --where and --all")
-    _print_rewrite(table, delete_rows(table, where, timezone=timezone), json)
+    with all_or_nothing():
+        result = delete_rows(table, where, timezone=timezone)
+    _print_rewrite(table, result, json)
 
 
 @app.command()
@@ -319,7 +343,9 @@ def update(
         if name in updates:
             raise typer.BadParameter(f"{name} is set or unset twice: say once what becomes of it")
         updates[name] = text
-    _print_rewrite(table, update_rows(table, updates, where, timezone=timezone), json)
+    with all_or_nothing():
+        result = update_rows(table, updates, where, timezone=timezone)
+    _print_rewrite(table, result, json)
 
 
 @app.command()
@@ -342,15 +368,16 @@ def optimize(
 ) -> None:
     """Write small files as one, shredded by what their rows have become, and sorted if you like."""
     size = _bytes_of(target_file_size)
-    result = optimize_table(
-        table,
-        where,
-        timezone=timezone,
-        sort_by=sort_by,
-        reshred=reshred,
-        target_file_size=size,
-        dry_run=dry_run,
-    )
+    with all_or_nothing():
+        result = optimize_table(
+            table,
+            where,
+            timezone=timezone,
+            sort_by=sort_by,
+            reshred=reshred,
+            target_file_size=size,
+            dry_run=dry_run,
+        )
     if json:
         print_optimization_json(table, result)
     else:
@@ -404,7 +431,8 @@ def restore(
     """Bring a table back to what it was at a version or a time, by a new commit."""
     if (version is None) == (timestamp is None):
         raise typer.BadParameter("give one of --version and --timestamp")
-    restoration = restore_table(table, version, timestamp=timestamp)
+    with all_or_nothing():
+        restoration = restore_table(table, version, timestamp=timestamp)
     if json:
         print_restoration_json(table, restoration)
     else:
@@ -526,9 +554,10 @@ def migrate(
 
     Values, other columns, rows and file names stay. The source is only read.
     """
-    result = migrate_draft(
-        source, target, shredding=None if shredding == "none" else shredding, compat=compat
-    )
+    with all_or_nothing():
+        result = migrate_draft(
+            source, target, shredding=None if shredding == "none" else shredding, compat=compat
+        )
     summary = MigrationSummary(source, target, result)
     if json:
         summary.print_json()
@@ -555,7 +584,7 @@ def audit(
     """
     found = audit_table(table, data=data, files=file, version=version)
     if html is not None:
-        local_location("the page", html).write_text(audit_page(found), encoding="utf-8")
+        write_page(html, audit_page(found))
     if json:
         print_findings_json(found)
     else:
@@ -579,7 +608,8 @@ def repair(
 
     No data file is touched. Exit status 1 says that there is something left to repair.
     """
-    result = repair_table(table, dry_run=not yes, files=file)
+    with all_or_nothing():
+        result = repair_table(table, dry_run=not yes, files=file)
     if json:
         print_repair_json(result)
     else:

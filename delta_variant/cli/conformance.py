@@ -20,8 +20,8 @@ from delta_variant.conformance import (
     run,
     text_lines,
 )
-from delta_variant.store import local_location
 
+from .output import write_page
 from .terminal import Heading, console, print_lines, print_table
 
 __all__ = ["conform"]
@@ -46,7 +46,7 @@ def conform(
 
         found = run(cases, engines or ENGINES, timeout_seconds=timeout_seconds, on_result=show)
     if html is not None:
-        local_location("the page", html).write_text(html_page(found), encoding="utf-8")
+        write_page(html, html_page(found))
     if json:
         print(msgspec.json.encode(json_report(found)).decode())
     _print_text(found, console(stderr=json))

@@ -1,0 +1,37 @@
+"""The JSON files that `write` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+import pyarrow as pa
+
+from delta_variant.errors import SourceError
+from delta_variant.json_lines import JsonLines, Origin, Progress, read_json_lines
+
+__all__ = ["open_inputs"]
+
+
+@dataclass(frozen=True)
+class NotEmpty(JsonLines):
+    """JSON files that hold at least one value in total."""
+
+    def batches(self) -> Iterator[tuple[pa.RecordBatch, Origin]]:
+        """Yield the values; raises SourceError at the end when there was none."""
+        is_empty = True
+        for batch in super().batches():
+            is_empty = False
+            yield batch
+        if is_empty:
+            raise SourceError(
+                "the input has no values: check what produced it, or pass --allow-empty to write no rows"
+            )
+
+
+def open_inputs(inputs: Sequence[str], column: str, *, allow_empty: bool, progress: Progress) -> JsonLines:
+    """Return the values of JSON files as an Arrow stream."""
+    lines = read_json_lines(inputs, column=column, progress=progress)
+    return (
+        lines if allow_empty else NotEmpty(**{each.name: getattr(lines, each.name) for each in fields(lines)})
+    )

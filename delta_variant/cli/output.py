@@ -1,0 +1,71 @@
+"""Standard output and standard error: an output that is closed ends a command, without a traceback."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import sys
+from typing import TextIO
+
+from delta_variant.errors import StoreError
+from delta_variant.store import local_location
+from delta_variant.system_errors import reason_of
+
+__all__ = ["BROKEN_PIPE", "OutputFailed", "check_outputs", "drop_output", "write_page"]
+
+BROKEN_PIPE = 128 + signal.SIGPIPE
+NAMES = {1: "standard output", 2: "standard error"}
+
+
+class OutputFailed(BaseException):
+    """Standard output or standard error cannot be written; neither typer nor rich catches it."""
+
+    def __init__(self, descriptor: int, error: OSError) -> None:
+        super().__init__(f"cannot write to {NAMES[descriptor]}: {reason_of(error)}")
+        self.is_closed_pipe = error.errno == errno.EPIPE
+
+
+class _Descriptor(io.FileIO):
+    def write(self, data: object) -> int:
+        try:
+            return super().write(data)  # type: ignore[arg-type]
+        except OSError as error:
+            raise OutputFailed(self.fileno(), error) from error
+
+
+def check_outputs() -> None:
+    """Make writes to standard output and standard error raise OutputFailed where they fail."""
+    sys.stdout = _checked(sys.stdout)
+    sys.stderr = _checked(sys.stderr)
+
+
+def _checked(stream: TextIO) -> TextIO:
+    if stream is not None and stream in (sys.__stdout__, sys.__stderr__):
+        stream.flush()
+        descriptor = _Descriptor(stream.fileno(), "w", closefd=False)
+        stream = io.TextIOWrapper(
+            io.BufferedWriter(descriptor), stream.encoding, line_buffering=descriptor.isatty()
+        )
+    if stream is not None:
+        # Names in data may hold what the terminal's encoding does not.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined]
+    return stream
+
+
+def drop_output() -> None:
+    """Discard what is still to be written to standard output, which nobody reads any more."""
+    if sys.stdout.isatty() or sys.__stdout__ is None:
+        return
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.__stdout__.fileno())
+
+
+def write_page(path: str | os.PathLike[str], text: str) -> None:
+    """Write a page to a file; raises StoreError, which names the file or the URI."""
+    local = local_location("the page", path)
+    try:
+        local.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {reason_of(error)}") from error
