@@ -196,12 +196,12 @@ def test_read_prints_csv_and_a_limited_table(table):
     assert run("read", table, *columns, "--format", "csv", "--limit", "2").stdout == (
         'action,tags\nbuy,"[""a"",""b""]"\nview,[]\n'
     )
-    shown = run("read", table, *columns, "--limit", "1").stdout.splitlines()
-    assert [line.split() for line in shown] == [
+    limited = run("read", table, *columns, "--limit", "1")
+    assert [line.split() for line in limited.stdout.splitlines()] == [
         ["action", "tags"],
         ["buy", '["a","b"]'],
-        ["the", "first", "1", "rows:", "--limit", "shows", "more"],
     ]
+    assert limited.stderr == "the first 1 row: --limit shows more\n"
 
 
 def test_read_takes_an_earlier_version(events, table):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
-import msgspec
 import typer
 
 from delta_variant.alter import (
@@ -20,7 +19,7 @@ from delta_variant.alter import (
 )
 
 from .interrupts import all_or_nothing
-from .terminal import console, print_lines
+from .terminal import console, print_json, print_lines
 
 __all__ = ["alter"]
 
@@ -72,7 +71,7 @@ def alter(
     with all_or_nothing():
         version = asked[0]()
     if json:
-        print(msgspec.json.encode({"table": table, "version": version}).decode())
+        print_json({"table": table, "version": version})
     else:
         print_lines(console(), f"{table}: version {version}")
 

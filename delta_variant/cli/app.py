@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,6 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 import typer
 
 from delta_variant.audit import audit_table
@@ -44,7 +44,7 @@ from .rows import OutputFormat, print_rows
 from .shredding_tree import merge, print_tree, shredding_of
 from .summary import WriteSummary
 from .target import data_files, undecodable
-from .terminal import console, print_lines
+from .terminal import LogLines, console, print_json, print_lines
 from .timeline import (
     print_history,
     print_history_json,
@@ -100,10 +100,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if sys.stdout is None:
         _fail("standard output is closed: there is nowhere to print to")
     check_outputs()
+    logging.getLogger("delta_variant").addHandler(LogLines(logging.WARNING))
     try:
         _run(arguments)
     except OutputFailed as failure:
-        drop_output()
+        drop_output(failure.descriptor)
         if failure.is_closed_pipe:
             sys.exit(BROKEN_PIPE)
         _fail(str(failure))
@@ -262,7 +263,10 @@ def read(
             timestamp=timestamp,
             explain=True,
         )
-        print(msgspec.json.encode(explanation).decode() if json else explanation)
+        if json:
+            print_json(explanation)
+        else:
+            print_lines(console(), *str(explanation).splitlines())
         return
     reader = read_table(
         table, columns=columns, where=where, timezone=timezone, version=version, timestamp=timestamp
@@ -471,7 +475,7 @@ def inspect(
     """Print how Variant columns are shredded: each path, its type, how full it is, its bytes and bounds."""
     shredding = merge([shredding_of(file) for file in data_files(target, version)])
     if json:
-        print(msgspec.json.encode(shredding).decode())
+        print_json(shredding)
     else:
         print_tree(target, shredding)
 
@@ -492,7 +496,7 @@ def stats(
     faults: list[str] = []
     for file in data_files(target, version, exact=exact):
         if json:
-            print(msgspec.json.encode(statistics.json_report(file)).decode())
+            print_json(statistics.json_report(file))
         else:
             statistics.print_tables(file)
         faults += undecodable(file)
@@ -625,7 +629,7 @@ def decode(
     ],
 ) -> None:
     """Print the Variant in a statistics string as JSON: each path's value, and the type that holds it."""
-    print(msgspec.json.format(msgspec.json.encode(bounds.decode(text))).decode())
+    print_json(bounds.decode(text), indented=True)
 
 
 @z85_app.command()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
 from rich.text import Text
 
 from delta_variant.audit import SEVERITIES, Audit, Finding
 
-from .terminal import console, count, print_lines, printable, size_text
+from .terminal import console, count, print_json, print_lines, printable, size_text
 
 __all__ = ["NOUNS", "by_place", "looked_at", "print_findings", "print_findings_json", "verdict"]
 
@@ -73,7 +72,7 @@ def print_findings_json(audit: Audit) -> None:
         "files": [{"path": file.path, "rows": file.rows, "bytes": file.bytes} for file in audit.files],
         "findings": [dict(_present(finding)) for finding in audit.findings],
     }
-    print(msgspec.json.encode(report).decode())
+    print_json(report)
 
 
 def _present(finding: Finding) -> Iterator[tuple[str, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 from rich.console import Console
 
 from delta_variant.conformance import (
@@ -22,7 +21,7 @@ from delta_variant.conformance import (
 )
 
 from .output import write_page
-from .terminal import Heading, console, print_lines, print_table
+from .terminal import Heading, console, print_json, print_lines, print_table, printable
 
 __all__ = ["conform"]
 
@@ -42,13 +41,13 @@ def conform(
     with out.status("") as status:
 
         def show(result: Result) -> None:
-            status.update(f"{result.engine}: {result.case.id}")
+            status.update(printable(f"{result.engine}: {result.case.id}"))
 
         found = run(cases, engines or ENGINES, timeout_seconds=timeout_seconds, on_result=show)
     if html is not None:
         write_page(html, html_page(found))
     if json:
-        print(msgspec.json.encode(json_report(found)).decode())
+        print_json(json_report(found))
     _print_text(found, console(stderr=json))
     return _status(found, engines or [OURS])
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import msgspec
-
 from delta_variant.draft import MigratedFile, Migration
 
-from .terminal import Heading, console, count, print_lines, print_table, size_text
+from .terminal import Heading, console, count, print_json, print_lines, print_table, size_text
 
 __all__ = ["MigrationSummary"]
 
@@ -52,7 +50,7 @@ class MigrationSummary:
             ],
             "others": self.result.others,
         }
-        print(msgspec.json.encode(report).decode())
+        print_json(report)
 
     def print_text(self) -> None:
         """Print sentences, and a table of the files."""

@@ -24,6 +24,7 @@ class OutputFailed(BaseException):
 
     def __init__(self, descriptor: int, error: OSError) -> None:
         super().__init__(f"cannot write to {NAMES[descriptor]}: {reason_of(error)}")
+        self.descriptor = descriptor
         self.is_closed_pipe = error.errno == errno.EPIPE
 
 
@@ -54,12 +55,10 @@ def _checked(stream: TextIO) -> TextIO:
     return stream
 
 
-def drop_output() -> None:
-    """Discard what is still to be written to standard output, which nobody reads any more."""
-    if sys.stdout.isatty() or sys.__stdout__ is None:
-        return
+def drop_output(descriptor: int = 1) -> None:
+    """Discard what is still to be written to an output that nobody reads any more."""
     with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.__stdout__.fileno())
+        os.dup2(nowhere.fileno(), descriptor)
 
 
 def write_page(path: str | os.PathLike[str], text: str) -> None:

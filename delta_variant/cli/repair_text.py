@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from delta_variant.repair import FileRepair, Repair
 
-from .terminal import console, count, print_lines
+from .terminal import console, count, print_json, print_lines
 
 __all__ = ["print_repair", "print_repair_json"]
 
@@ -54,4 +52,4 @@ def print_repair_json(repair: Repair) -> None:
             for file in repair.files
         ],
     }
-    print(msgspec.json.encode(report).decode())
+    print_json(report)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import msgspec
-
 from delta_variant.rewrite import LeafPath, Optimization, RewriteResult
 
-from .terminal import console, count, path_text, print_lines, size_text
+from .terminal import console, count, path_text, print_json, print_lines, size_text
 
 __all__ = ["RewriteSummary", "print_optimization", "print_optimization_json"]
 
@@ -34,7 +32,7 @@ class RewriteSummary:
             "files_removed": result.files_removed,
             "files": [{"path": file.path, "rows": file.rows, "bytes": file.bytes} for file in result.files],
         }
-        print(msgspec.json.encode(report).decode())
+        print_json(report)
 
     def print_text(self) -> None:
         """Print sentences."""
@@ -90,7 +88,7 @@ def print_optimization_json(table: str, result: Optimization) -> None:
             for name, leaves in _changed_paths(result).items()
         },
     }
-    print(msgspec.json.encode(report).decode())
+    print_json(report)
 
 
 def _changed_paths(result: Optimization) -> dict[str, list[LeafPath]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import isfinite, isnan
 from typing import Any, Literal, TypeAlias
@@ -15,7 +15,17 @@ import pyarrow as pa
 from delta_variant.expression import cast_values
 from delta_variant.variant import to_json
 
-from .terminal import Heading, console, print_lines, print_table
+from .terminal import (
+    COLUMN_GAP,
+    Heading,
+    console,
+    count,
+    escaped_json,
+    print_lines,
+    print_table,
+    printable,
+    shorten,
+)
 
 __all__ = ["OutputFormat", "print_rows"]
 
@@ -24,6 +34,7 @@ OutputFormat: TypeAlias = Literal["table", "json", "csv"]
 EXTENSION_NAME = b"ARROW:extension:name"
 VARIANT_EXTENSION = b"arrow.parquet.variant"
 SHOWN_ROWS = 20
+READABLE_WIDTH = 12
 
 ENCODER = msgspec.json.Encoder(decimal_format="number")
 
@@ -47,24 +58,52 @@ def _print_json(reader: pa.RecordBatchReader, limit: int | None) -> None:
     sys.stdout.flush()
     for rows in _rows(reader, limit):
         objects = [dict(zip(names, row, strict=True)) for row in rows]
-        sys.stdout.buffer.write(ENCODER.encode_lines(objects))
+        sys.stdout.buffer.write(escaped_json(ENCODER.encode_lines(objects)))
     sys.stdout.buffer.flush()
 
 
 def _print_csv(reader: pa.RecordBatchReader, limit: int | None) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(reader.schema.names)
+    # A file or a pipe gets the exact values, a terminal gets none that steer it.
+    text = printable if sys.stdout.isatty() else str
+    writer.writerow(map(text, reader.schema.names))
     for rows in _rows(reader, limit):
-        writer.writerows([_cell(value) for value in row] for row in rows)
+        writer.writerows([text(_cell(value)) for value in row] for row in rows)
 
 
 def _print_table(reader: pa.RecordBatchReader, limit: int) -> None:
     rows = [row for batch in _rows(reader, limit + 1) for row in batch]
     out = console()
     headings = [_heading(field) for field in reader.schema]
-    print_table(out, headings, ([_cell(value) for value in row] for row in rows[:limit]))
+    cells = [[printable(_cell(value)) for value in row] for row in rows[:limit]]
+    longest = [max(map(len, texts)) for texts in zip([name for name, _ in headings], *cells, strict=True)]
+    widths = _widths(longest, out.width)
+    shown = [(shorten(name, width), side) for (name, side), width in zip(headings, widths, strict=False)]
+    print_table(out, shown, (list(map(shorten, row, widths)) for row in cells))
+    hints = console(stderr=True)
+    if len(shown) < len(headings):
+        columns = f"the first {count(len(shown), 'column')} of {len(headings):,}"
+        print_lines(hints, f"{columns}: name others with --column")
     if len(rows) > limit:
-        print_lines(out, f"the first {limit:,} rows: --limit shows more")
+        print_lines(hints, f"the first {count(limit, 'row')}: --limit shows more")
+
+
+def _widths(longest: Sequence[int], width: int) -> list[int]:
+    """Return the widths of the columns that fit next to each other, given the longest text of each.
+
+    Columns are cut to `READABLE_WIDTH` before one is left out, and then share what is left over.
+    """
+    fitting = list(longest)
+    while len(fitting) > 1 and _total(fitting, READABLE_WIDTH) > width:
+        fitting.pop()
+    most = max(fitting, default=0)
+    while most > 1 and _total(fitting, most) > width:
+        most -= 1
+    return [min(each, most) for each in fitting]
+
+
+def _total(longest: Sequence[int], most: int) -> int:
+    return sum(min(each, most) + COLUMN_GAP for each in longest) - COLUMN_GAP
 
 
 def _heading(field: pa.Field[Any]) -> Heading:

@@ -7,13 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from delta_variant.expression.types import type_name
 from delta_variant.write import WriteResult
 
 from .progress import Intake
-from .terminal import Heading, console, count, fill, path_text, print_lines, print_table, size_text
+from .terminal import (
+    Heading,
+    console,
+    count,
+    fill,
+    path_text,
+    print_json,
+    print_lines,
+    print_table,
+    size_text,
+)
 
 __all__ = ["WriteSummary"]
 
@@ -69,7 +77,7 @@ class WriteSummary:
             ],
             "shredded": list(_fills(self.result)),
         }
-        print(msgspec.json.encode(report).decode())
+        print_json(report)
 
     def print_text(self) -> None:
         """Print sentences, and a table of the shredded paths."""
@@ -82,7 +90,8 @@ class WriteSummary:
         print_table(out, HEADINGS, (self._cells(each) for each in fills[:MAX_SHOWN_PATHS]))
         if len(fills) > MAX_SHOWN_PATHS:
             more = len(fills) - MAX_SHOWN_PATHS
-            print_lines(out, f"and {more} more: delta-variant inspect {self.table} shows them all")
+            hint = f"and {more} more: delta-variant inspect {self.table} shows them all"
+            print_lines(console(stderr=True), hint)
 
     def _sentences(self) -> Iterator[str]:
         result, intake = self.result, self.intake

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -13,12 +15,16 @@ from rich.text import Text
 from delta_variant import jsonpath
 
 __all__ = [
+    "COLUMN_GAP",
     "Heading",
+    "LogLines",
     "console",
     "count",
+    "escaped_json",
     "fill",
     "path_step",
     "path_text",
+    "print_json",
     "print_lines",
     "print_table",
     "printable",
@@ -31,6 +37,13 @@ Heading: TypeAlias = tuple[str, Literal["left", "right"]]
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 WIDTH_WITHOUT_TERMINAL = 160
+COLUMN_GAP = 2
+
+# In UTF-8: DEL, the C1 controls, the marks, embeddings, overrides and isolates of bidirectional text, the
+# separators of lines and paragraphs, and the byte order mark. In JSON they are within strings only.
+STEERING = re.compile(
+    rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\xef\xbb\xbf"
+)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -91,10 +104,33 @@ def fill(values: int | None, rows: int, path: Sequence[str | None]) -> str:
     return {"0.0 %": "< 0.1 %", "100.0 %": "100 %" if values == rows else "> 99.9 %"}.get(percent, percent)
 
 
+def escaped_json(text: bytes) -> bytes:
+    """Return JSON text in UTF-8 with every character escaped that could steer a terminal or hide."""
+    if text.isascii() and b"\x7f" not in text:
+        return text
+    return STEERING.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), text)
+
+
+def print_json(value: object, *, indented: bool = False) -> None:
+    """Print a value as JSON on standard output."""
+    text = msgspec.json.encode(value)
+    print(escaped_json(msgspec.json.format(text) if indented else text).decode())
+
+
 def print_lines(out: Console, *lines: str) -> None:
     """Print lines of text; each is escaped."""
     for line in lines:
         out.print(Text(printable(line)), soft_wrap=True)
+
+
+class LogLines(logging.Handler):
+    """Prints what the library logs to standard error, escaped."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message, and the error that it is about."""
+        error = record.exc_info[1] if record.exc_info else None
+        reason = f": {error}" if error is not None else ""
+        print_lines(console(stderr=True), f"delta-variant: {record.getMessage()}{reason}")
 
 
 def print_table(out: Console, headings: Sequence[Heading], rows: Iterable[Sequence[Any]]) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from delta_variant.cleanup import Vacuum
 from delta_variant.timeline import HistoryEntry, Restoration
 
-from .terminal import Heading, console, count, print_lines, print_table, size_text
+from .terminal import Heading, console, count, print_json, print_lines, print_table, size_text
 
 __all__ = [
     "print_history",
@@ -47,7 +47,7 @@ def print_history_json(entries: Sequence[HistoryEntry]) -> None:
     """Print one JSON object for each commit: what it says of itself, its version and its time."""
     for entry in entries:
         told = {**entry.commit_info, "version": entry.version, "timestamp": entry.timestamp}
-        print(msgspec.json.encode(told).decode())
+        print_json(told)
 
 
 def print_restoration(table: str, restoration: Restoration) -> None:
@@ -66,7 +66,7 @@ def print_restoration(table: str, restoration: Restoration) -> None:
 
 def print_restoration_json(table: str, restoration: Restoration) -> None:
     """Print the same as one JSON object."""
-    print(msgspec.json.encode({"table": table, **asdict(restoration)}).decode())
+    print_json({"table": table, **asdict(restoration)})
 
 
 def print_vacuum(table: str, result: Vacuum) -> None:
@@ -82,7 +82,7 @@ def print_vacuum(table: str, result: Vacuum) -> None:
 
 def print_vacuum_json(table: str, result: Vacuum) -> None:
     """Print the same as one JSON object."""
-    print(msgspec.json.encode({"table": table, **asdict(result)}).decode())
+    print_json({"table": table, **asdict(result)})
 
 
 def _details(entry: HistoryEntry) -> list[tuple[str, object]]:

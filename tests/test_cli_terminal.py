@@ -1,0 +1,238 @@
+"""What commands print to a terminal, to a pipe, and to an output that is closed early."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import delta_variant as dv
+from delta_variant import log
+from delta_variant.cli import main
+from delta_variant.cli.terminal import escaped_json
+
+COMMAND = [sys.executable, "-c", "from delta_variant.cli import main; main()"]
+STEERING = (
+    "\x1b[2J\x07\x08\x7f\x9b31m\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202d\u202e\u2066\u2067\u2069\ufeff"
+)
+HOSTILE = f"a{STEERING}b"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a table whose names and values steer terminals, with a change data feed."""
+    table = str(tmp_path_factory.mktemp("hostile") / "t")
+    event = json.dumps({HOSTILE: HOSTILE, "n": 1}, ensure_ascii=False)
+    data = pa.table(
+        {HOSTILE: [HOSTILE], "text": [HOSTILE], "event": [event], "nested": [{HOSTILE: [HOSTILE]}]}
+    )
+    properties = {"delta.enableChangeDataFeed": "true", "delta.checkpointInterval": "100"}
+    dv.write_table(table, data, variant_columns=["event"], configuration=properties, name=HOSTILE)
+    dv.delete(table, f"text = '{HOSTILE}x'")
+    dv.update(table, {"text": f"'{HOSTILE}'"}, "event:n::int = 1")
+    return table
+
+
+def on_terminal(*arguments: str, columns: int = 120) -> tuple[str, str]:
+    """Return what a command prints to a terminal that is its standard output, and its standard error."""
+    reader, writer = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"}
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdout=writer, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        os.close(writer)
+        shown = bytearray()
+        try:
+            while piece := os.read(reader, 1 << 16):
+                shown += piece
+        except OSError:
+            # The other end of a terminal that is gone.
+            pass
+        os.close(reader)
+        assert process.stderr is not None
+        # Headings are bold.
+        text = shown.decode().replace("\r\n", "\n").replace("\x1b[1m", "").replace("\x1b[0m", "")
+        return text.replace("\x1b[2m", ""), process.stderr.read().decode()
+
+
+def steers(text: str) -> list[str]:
+    return sorted({c for c in text if not c.isprintable() and c != "\n"} & set(STEERING + "\r"))
+
+
+PRINTING = [
+    ["read"],
+    ["read", "--json"],
+    ["read", "--format", "csv"],
+    ["read", "--explain"],
+    ["read", "--explain", "--json"],
+    ["changes", "--starting-version", "0"],
+    ["changes", "--starting-version", "0", "--json"],
+    ["changes", "--starting-version", "0", "--format", "csv"],
+    *([command] for command in ("inspect", "stats", "history", "audit", "repair")),
+    *([command, "--json"] for command in ("inspect", "stats", "history", "audit", "repair")),
+    ["vacuum"],
+    ["vacuum", "--json"],
+    ["optimize", "--dry-run", "--json"],
+]
+
+
+@pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
+def test_nothing_in_data_steers_a_terminal(table: str, arguments: list[str]):
+    command, *options = arguments
+    out, err = on_terminal(command, table, *options)
+    assert out
+    assert steers(out) == []
+    assert steers(err) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["read", "TABLE", "--where", f"`{HOSTILE}x` = 1"],
+        ["write", f"{HOSTILE}.json", "TABLE"],
+        ["alter", "TABLE", "--drop-constraint", HOSTILE],
+        ["z85", "encode", json.dumps({"$": {"type": HOSTILE, "value": 1}})],
+        ["z85", "decode", HOSTILE],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_no_error_steers_a_terminal(table: str, arguments: list[str]):
+    given = [table if each == "TABLE" else each for each in arguments]
+    done = subprocess.run([*COMMAND, *given], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("delta-variant: ")
+    assert steers(done.stderr) == []
+
+
+def test_json_says_the_same_to_a_terminal_and_to_a_pipe(table: str):
+    command = [*COMMAND, "read", table, "--json"]
+    piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    shown, _ = on_terminal("read", table, "--json")
+    assert piped == shown
+    assert json.loads(piped) == {
+        HOSTILE: HOSTILE,
+        "text": HOSTILE,
+        "event": {HOSTILE: HOSTILE, "n": 1},
+        "nested": {HOSTILE: [HOSTILE]},
+    }
+    assert steers(piped) == []
+
+
+def test_a_pipe_gets_the_exact_values_as_csv(table: str):
+    command = [*COMMAND, "read", table, "--format", "csv", "-c", "text"]
+    piped = subprocess.run(command, capture_output=True, check=True).stdout
+    assert list(csv.reader(io.StringIO(piped.decode(), newline=""))) == [["text"], [HOSTILE]]
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ('{"a":1}', '{"a":1}'),
+        ('"größe 東京 🎈 ’ \u200d"', '"größe 東京 🎈 ’ \u200d"'),
+        ('"\x7f"', r'"\u007f"'),
+        ('"\x80\x9b\x9f\xa0"', '"\\u0080\\u009b\\u009f\xa0"'),
+        ('"\u202e\u2066"', r'"\u202e\u2066"'),
+        ('"\u2027\u202f\u2065\u206a"', '"\u2027\u202f\u2065\u206a"'),
+        ('"\u061c\u061b\ufeff"', '"\\u061c\u061b\\ufeff"'),
+    ],
+)
+def test_json_escapes_controls_and_marks_of_direction_alone(text: str, escaped: str):
+    assert escaped_json(text.encode()).decode() == escaped
+    assert json.loads(escaped) == json.loads(text)
+
+
+def test_a_long_cell_is_cut_in_a_table_and_whole_in_json_and_csv(tmp_path: Path):
+    long = "x" * 40_000
+    dv.write_table(tmp_path / "t", pa.table({"n": [1], "text": [long], "last": ["end"]}))
+    table = str(tmp_path / "t")
+    shown, err = on_terminal("read", table, columns=60)
+    heading, row = shown.splitlines()
+    assert len(heading) == len(row) == 60
+    assert row.split()[0] == "1"
+    assert row.split()[1].startswith("xxxxxxxxxx")
+    assert row.split()[1].endswith("…")
+    assert row.split()[2] == "end"
+    assert err == ""
+    for options in (["--json"], ["--format", "csv"]):
+        assert long in on_terminal("read", table, *options)[0]
+
+
+def test_columns_that_do_not_fit_are_left_out_of_a_table_and_said(tmp_path: Path):
+    dv.write_table(tmp_path / "t", pa.table({f"measurement_{number:02}": [number] for number in range(24)}))
+    shown, err = on_terminal("read", str(tmp_path / "t"), columns=80)
+    heading, row = shown.splitlines()
+    assert heading.split() == [f"measurement_0{number}" for number in range(5)]
+    assert row.split() == ["0", "1", "2", "3", "4"]
+    assert err == "the first 5 columns of 24: name others with --column\n"
+
+
+def test_hints_go_to_standard_error(tmp_path: Path):
+    dv.write_table(tmp_path / "t", pa.table({"n": range(30)}))
+    done = subprocess.run([*COMMAND, "read", str(tmp_path / "t")], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["n", *map(str, range(20))]
+    assert done.stderr == "the first 20 rows: --limit shows more\n"
+    command = [*COMMAND, "read", str(tmp_path / "t"), "--limit", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == "the first 1 row: --limit shows more\n"
+
+
+@pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
+def test_output_that_is_closed_early_ends_a_command_quietly(table: str, arguments: list[str]):
+    command, *options = arguments
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*COMMAND, command, table, *options], stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("options", [["--json"], ["--format", "csv"]])
+def test_head_ends_a_read_quietly(tmp_path: Path, options: list[str]):
+    dv.write_table(tmp_path / "t", pa.table({"n": range(200_000), "text": ["x" * 50] * 200_000}))
+    script = '"$@" | head -n 1; echo "${PIPESTATUS[@]}"'
+    command = ["bash", "-c", script, "bash", *COMMAND, "read", str(tmp_path / "t"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1:] == ["141 0"]
+    assert done.stderr == ""
+
+
+def test_errors_that_nobody_reads_end_a_command_quietly():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*COMMAND, "read", "absent"], stdout=subprocess.PIPE, stderr=writer)
+    os.close(writer)
+    assert (done.returncode, done.stdout) == (141, b"")
+
+
+def test_a_write_whose_summary_nobody_reads_is_committed(tmp_path: Path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*COMMAND, "write", "-", str(tmp_path / "t")]
+    done = subprocess.run(command, input=b"1\n", stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+    assert dv.load_snapshot(tmp_path / "t").version == 0
+
+
+def test_what_the_library_logs_is_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(f"the disk is full{STEERING}")
+
+    dv.write_table(tmp_path / "t", pa.table({"n": [1]}), configuration={"delta.checkpointInterval": "1"})
+    monkeypatch.setattr(log, "write_checkpoint", fail)
+    with pytest.raises(SystemExit):
+        main(["delete", str(tmp_path / "t"), "--all"])
+    err = capsys.readouterr().err
+    assert "the checkpoint of version 1 was not written: the disk is full" in err
+    assert steers(err) == []
