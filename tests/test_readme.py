@@ -1,29 +1,98 @@
-"""The README's example does what its comment says."""
+"""All code of the README runs in order and prints what its comments say; claims about engines are true."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from readme import Block, blocks, prose
+
+import delta_variant as dv
+from delta_variant import errors
+
+ALL = list(blocks())
 
 
-def test_the_example_of_the_readme_prints_what_it_says(tmp_path):
-    example, *_ = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+def run_python(block: Block, names: dict[str, Any]) -> None:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block.code, f"README.md, line {block.line}", "exec"), names)
+    assert printed.getvalue().splitlines() == block.output
+
+
+def run_shell(block: Block, _: dict[str, Any]) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=True
+        ["sh", "-ec", block.code], capture_output=True, text=True, env={**os.environ, "PATH": path}
     )
-    assert example.rstrip().endswith(f"# {done.stdout.rstrip()}")
+    assert done.returncode == 0, f"README.md, line {block.line}: {done.stderr}"
+    printed = done.stdout.splitlines()
+    assert [line for line in block.output if line not in printed] == []
 
 
-def test_the_commands_of_the_readme_run_on_its_table(tmp_path):
-    readme = README.read_text(encoding="utf-8")
-    example, *_ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, check=True)
-    commands = re.findall(r"^delta-variant .*$", readme, re.MULTILINE)
-    script = "\n".join(f"{Path(sys.executable).parent}/{command}" for command in commands)
-    done = subprocess.run(["sh", "-ec", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    # The second command reads the table that the first appended to.
-    assert done.stdout.splitlines().count('{"user":7}') == 2
+RUNNERS: Mapping[str, Callable[[Block, dict[str, Any]], None]] = {"python": run_python, "sh": run_shell}
+"""Blocks of the kind `python spark` run in tests/spark/test_readme_on_spark.py."""
+
+
+def test_every_block_runs_in_order_from_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    ran = [RUNNERS[block.kind](block, names) for block in ALL if block.kind != "python spark"]
+    assert len(ran) >= 12
+
+
+def test_the_quick_start_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    first, *_ = ALL
+    shell = next(block for block in ALL if block.kind == "sh")
+    for _ in range(2):
+        run_python(first, {})
+        run_shell(shell, {})
+
+
+def test_every_block_is_of_a_kind_that_runs():
+    assert {block.kind for block in ALL} == {"python", "sh", "python spark"}
+
+
+def test_prose_has_no_code_that_no_test_runs():
+    spans = re.findall(r"`([^`\n]+)`", prose())
+    # A call with arguments belongs into a block, and so does a command that is not a synopsis.
+    assert [span for span in spans if re.search(r"\bdvs?\.\w+\(.+\)", span)] == []
+    commands = [span for span in spans if span.startswith("delta-variant ")]
+    assert [span for span in commands if re.search(r"\s[a-z][\w.]*\s+-|\s\w+\.\w+", span)] == []
+
+
+def test_names_in_prose_exist():
+    named = re.findall(r"`(delta_variant\.errors\.\w+|dv\.\w+)", prose())
+    assert len(named) >= 2
+    for name in named:
+        owner, attribute = name.rsplit(".", 1)
+        assert hasattr(errors if owner.endswith("errors") else dv, attribute), name
+
+
+@pytest.mark.parametrize(
+    ("options", "opens"),
+    [({}, False), ({"shredding": None}, True), ({"shredding": None, "annotate": False}, True)],
+)
+def test_deltalake_opens_what_the_readme_says(tmp_path: Path, options: dict[str, Any], opens: bool):
+    data = pa.table({"event": pa.array(['{"n": 1}'], pa.json_())})
+    dv.write_table(tmp_path / "t", data, **options)
+    table = DeltaTable(tmp_path / "t")
+    assert table.schema().fields[0].name == "event"
+    assert len(table.history()) == 1
+    if opens:
+        (row,) = table.to_pyarrow_table().to_pylist()
+        assert dv.Variant(**row["event"]).to_python() == {"n": 1}
+    else:
+        with pytest.raises(Exception, match=r"variantShredding.* not yet supported"):
+            table.to_pyarrow_table()
