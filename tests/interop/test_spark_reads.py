@@ -55,6 +55,14 @@ def test_spark_reads_every_value_as_its_own_parse_json_gives_it(
     assert _different_lines(ours, _parsed_by_spark(spark, lines, tmp_path)) == []
 
 
+def test_spark_reads_variants_that_have_no_annotation(spark: SparkSession, tmp_path: Path):
+    data = pa.table({"id": range(len(EVENTS)), "event": pa.array(EVENTS, pa.json_())})
+    dv.write_table(tmp_path / "t", data, shredding=None, annotate=False)
+    found = load(spark, tmp_path / "t").selectExpr("id", "to_json(event) as event").orderBy("id").collect()
+    read = [row.event and json.loads(row.event) for row in found]
+    assert read == [text and json.loads(text) for text in EVENTS]
+
+
 def test_spark_finds_rows_with_nan_which_are_above_all_numbers(spark: SparkSession, tmp_path: Path):
     nan = float("nan")
     data = {"id": [0, 1, 2], "f": [1.0, nan, 7.0], "g": pa.array([nan, 1.0, 7.0], pa.float32())}
