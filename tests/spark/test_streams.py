@@ -455,7 +455,7 @@ def test_positions_lead_through_the_files_of_a_version_and_of_each_commit(tmp_pa
 def test_a_limit_bounds_a_micro_batch(tmp_path: Path, limit, end: Position):
     for number in range(3):
         append(tmp_path / "t", number)
-    options = {"path": str(tmp_path / "t"), "storage_options": None}
+    options = {"path": str(tmp_path / "t"), "storage_options": None, "timezone": "UTC"}
     stream = StreamSource(file_reader(options), options)
     found = Position.of(stream.latestOffset(Position(0).offset, limit))
     assert (found.version, found.index) in {(end.version, end.index), (end.version + 1, 0)}
