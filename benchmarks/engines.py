@@ -23,7 +23,7 @@ def ours() -> Any:
     import pyarrow as pa
 
     import delta_variant as dv
-    import delta_variant.expression.sql
+    import delta_variant.expressions.sql
 
     pa.array([0])
     return dv

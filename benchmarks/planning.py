@@ -24,7 +24,8 @@ Load = Callable[[], int]
 
 def ours(work: str, target: Path) -> Load:
     dv = engines.ours()
-    from delta_variant.read import Query, plan_files
+    from delta_variant.operations.read.query import Query
+    from delta_variant.scan.plan import plan_files
 
     def plan() -> int:
         snapshot = dv.load_snapshot(target)

@@ -7,32 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 from .data_file import file_stats
 from .errors import DeltaVariantError
-from .json_lines import read_json_lines
-from .log import load_snapshot
-from .read import read_changes, read_table
-from .shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
-from .snapshot import Snapshot
-from .values import try_variant_get, variant_get
-from .variant import Variant, parse_json, to_json
-from .write import write_table
+from .expressions.variant_get import try_variant_get, variant_get
+from .log.load import load_snapshot
+from .log.snapshot import Snapshot
+from .operations.changes import read_changes
+from .operations.read import read_table
+from .operations.write import write_table
+from .variant.shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
+from .variant.values import Variant, parse_json, to_json
+from .writer.json_lines import read_json_lines
 
 if TYPE_CHECKING:
-    from .alter import (
-        add_columns,
-        add_constraint,
-        change_type,
-        drop_column,
-        drop_constraint,
-        rename_column,
-        set_properties,
-        unset_properties,
-    )
-    from .audit import audit_table
-    from .cleanup import vacuum
-    from .draft import migrate_draft
-    from .repair import repair_table
-    from .rewrite import delete, merge, optimize, update
-    from .timeline import history, restore
+    from .operations.alter.columns import add_columns, drop_column, rename_column
+    from .operations.alter.constraints import add_constraint, drop_constraint
+    from .operations.alter.table_properties import set_properties, unset_properties
+    from .operations.alter.type_change import change_type
+    from .operations.audit import audit_table
+    from .operations.delete import delete
+    from .operations.history import history
+    from .operations.legacy.migration import migrate_draft
+    from .operations.merge.builder import merge
+    from .operations.optimize.optimize import optimize
+    from .operations.restore import restore
+    from .operations.statistics_repair import repair_table
+    from .operations.update import update
+    from .operations.vacuum import vacuum
 
 __all__ = [
     "DeltaVariantError",
@@ -76,22 +75,30 @@ __all__ = [
 
 # Rooms that are imported when one of their names is first asked for: not every program needs each of them.
 _LATER = {
-    "alter": (
+    "operations.alter.columns": (
         "add_columns",
-        "add_constraint",
-        "change_type",
         "drop_column",
-        "drop_constraint",
         "rename_column",
+    ),
+    "operations.alter.constraints": (
+        "add_constraint",
+        "drop_constraint",
+    ),
+    "operations.alter.table_properties": (
         "set_properties",
         "unset_properties",
     ),
-    "audit": ("audit_table",),
-    "cleanup": ("vacuum",),
-    "draft": ("migrate_draft",),
-    "repair": ("repair_table",),
-    "rewrite": ("delete", "merge", "optimize", "update"),
-    "timeline": ("history", "restore"),
+    "operations.alter.type_change": ("change_type",),
+    "operations.audit": ("audit_table",),
+    "operations.delete": ("delete",),
+    "operations.history": ("history",),
+    "operations.legacy.migration": ("migrate_draft",),
+    "operations.merge.builder": ("merge",),
+    "operations.optimize.optimize": ("optimize",),
+    "operations.restore": ("restore",),
+    "operations.statistics_repair": ("repair_table",),
+    "operations.update": ("update",),
+    "operations.vacuum": ("vacuum",),
 }
 
 

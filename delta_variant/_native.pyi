@@ -6,9 +6,7 @@ from typing import Any, Protocol, final, type_check_only
 
 import pyarrow as pa
 
-from .data_file import Encoding
-from .stats import JsonKind
-from .variant import DuplicateKeys, Floats, Numeric, OnConflict
+from ._options import DuplicateKeys, Encoding, Floats, JsonKind, Numeric, OnConflict
 
 __all__ = [
     "Batches",

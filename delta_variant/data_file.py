@@ -14,16 +14,18 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import _native, store
-from .arguments import check_option, check_path, is_number, whole_number
+from . import _native
+from ._checks import check_option, check_path, is_number, whole_number
+from ._options import DuplicateKeys, Encoding, Floats, Numeric, OnConflict
+from ._system_errors import reason_of, with_remedy
 from .errors import ArgumentTypeError, DataFileError, DeltaVariantError, ShreddingError, StoreError
-from .moments import UTC
-from .schema import is_variant as is_marked
-from .shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema, shred
-from .stats import FileStatistics, Path, from_report
-from .store import Store, Upload, local_location
-from .system_errors import reason_of, with_remedy
-from .variant import VARIANT_TYPE, DuplicateKeys, Floats, Numeric, OnConflict
+from .protocol.schema.arrow import is_variant as is_marked
+from .protocol.statistics import FileStatistics, Path, from_report
+from .storage import store
+from .storage.store import Store, Upload, local_location
+from .variant.moments import UTC
+from .variant.shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema, shred
+from .variant.values import VARIANT_TYPE
 
 __all__ = [
     "Compression",
@@ -60,10 +62,6 @@ Shredding: TypeAlias = "ShreddingSchema | Literal['infer'] | None"
 
 Draft: TypeAlias = Literal["strict", "compat"]
 """A Variant in the layout of the older Spark draft is read by its rules, or as its algorithm reads it."""
-
-Encoding: TypeAlias = "tuple[Literal['json', 'variant'], pa.Field[Any]] | list[Encoding] | None"
-"""What a column becomes in a file: a Variant shredded by a schema, a struct of such columns, or itself, as a
-Variant does that is shredded already."""
 
 OnInvalid: TypeAlias = Literal["error", "reject", "null"]
 Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]

@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator
 from itertools import repeat
 from random import Random
 
-from delta_variant import jsonpath, stats, z85
 from delta_variant.errors import DeltaVariantError
+from delta_variant.protocol import z85
+from delta_variant.protocol.statistics import decode as decode_statistics
+from delta_variant.protocol.statistics import decode_bound
+from delta_variant.variant import paths as variant_paths
 
 BOUND = z85.encode(bytes.fromhex("010100016102010000020c01"))
 STATISTICS = f'{{"numRecords":3,"minValues":{{"n":1,"v":"{BOUND}"}},"maxValues":{{}},"nullCount":{{"v":0}}}}'
@@ -26,21 +29,21 @@ def _z85(text: str) -> None:
 
 
 def _statistics(text: str) -> None:
-    read = stats.decode(text)
+    read = decode_statistics(text)
     read.to_json()
     for bounds in (read.min_values, read.max_values):
         for value in bounds.values():
             if isinstance(value, str):
-                stats.decode_bound(value)
+                decode_bound(value)
 
 
 def _path_key(text: str) -> None:
-    names = jsonpath.parse(text)
-    assert jsonpath.parse(jsonpath.normalize(names)) == names
+    names = variant_paths.parse(text)
+    assert variant_paths.parse(variant_paths.normalize(names)) == names
 
 
 def _path(text: str) -> None:
-    jsonpath.parse_path(text)
+    variant_paths.parse_path(text)
 
 
 READERS: dict[str, tuple[Callable[[str], None], list[str]]] = {

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import delta_variant as dv
-from delta_variant import stats, z85
 from delta_variant.cli import bounds
+from delta_variant.protocol import z85
+from delta_variant.protocol.statistics import encode_bound
 
 ROWS = [
     '{"a": 1, "b": "x", "d": 1.5, "tags": ["t"]}',
@@ -164,7 +165,7 @@ def bound_of(value: bytes, keys: list[str]) -> str:
     names = [key.encode() for key in keys]
     offsets = [sum(map(len, names[:count])) for count in range(len(names) + 1)]
     metadata = bytes([1, len(names), *offsets]) + b"".join(names)
-    return stats.encode_bound(metadata + value)
+    return encode_bound(metadata + value)
 
 
 def inline_vector(*rows: int) -> dict[str, Any]:

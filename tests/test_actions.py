@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_variant.actions import (
+from delta_variant.errors import MalformedLogError
+from delta_variant.protocol.actions import (
     AddFile,
     CommitInfo,
     DeletionVector,
@@ -23,7 +24,6 @@ from delta_variant.actions import (
     file_key,
     is_absolute,
 )
-from delta_variant.errors import MalformedLogError
 
 ADD = '{"add":{"path":"a","partitionValues":{},"size":1,"modificationTime":2,"dataChange":true%s}}\n'
 PROTOCOL = '{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}\n'

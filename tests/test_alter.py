@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from planting import Table
 
 import delta_variant as dv
-from delta_variant import features, log, schema
 from delta_variant.errors import (
     CommitConflictError,
     MalformedLogError,
@@ -25,6 +24,20 @@ from delta_variant.errors import (
     SchemaError,
     UnsupportedFeatureError,
 )
+from delta_variant.log.listing import commit_file_name
+from delta_variant.protocol import features
+from delta_variant.protocol.schema.paths import edit_type, split_at_field, type_at
+from delta_variant.protocol.schema.paths import resolve as resolve_path
+from delta_variant.protocol.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    fields_of,
+)
+from delta_variant.protocol.types import describe as describe_type
 
 ROWS = pa.table({"id": [1, 2], "s": [{"a": 1, "b": "x"}, None], "day": ["m", "t"]})
 COLUMN_MAPPING = {"delta.columnMapping.mode": "name"}
@@ -45,12 +58,12 @@ def rows_of(table: str, *columns: str) -> list[dict[str, Any]]:
 
 def actions_of(table: str, version: int) -> dict[str, Any]:
     """Return the actions of a commit that has one of each kind."""
-    lines = (Path(table) / log.commit_file_name(version)).read_text().splitlines()
+    lines = (Path(table) / commit_file_name(version)).read_text().splitlines()
     return {name: body for line in lines for name, body in json.loads(line).items()}
 
 
-def fields_by_name(table: str) -> dict[str, schema.StructField]:
-    found = schema.fields_of(dv.load_snapshot(table).schema)
+def fields_by_name(table: str) -> dict[str, StructField]:
+    found = fields_of(dv.load_snapshot(table).schema)
     return {".".join(path): field for path, field in found}
 
 
@@ -144,7 +157,7 @@ def test_what_no_table_may_lose_is_refused_by_name(tmp_path: Path, name, error, 
 def test_in_commit_timestamps_begin_with_the_version_that_enables_them(table: str):
     """PROTOCOL.md, "Writer Requirements for In-Commit Timestamps", 4 and 5."""
     later = time.time() + 3600
-    os.utime(Path(table) / log.commit_file_name(0), (later, later))
+    os.utime(Path(table) / commit_file_name(0), (later, later))
     assert dv.set_properties(table, {"delta.enableInCommitTimestamps": "true"}) == 1
     actions = actions_of(table, 1)
     timestamp = actions["commitInfo"]["inCommitTimestamp"]
@@ -182,15 +195,15 @@ def test_a_table_with_a_column_of_changes_cannot_have_a_feed_of_them(tmp_path: P
 
 def interleaved(monkeypatch: pytest.MonkeyPatch, table: str, other: Callable[[], Any]) -> None:
     """Let another commit happen between the snapshot of an alteration and its commit."""
-    from delta_variant.alter import alteration
+    from delta_variant.log import transaction
 
     def first_other(*arguments: Any, **options: Any) -> Any:
         monkeypatch.undo()
         other()
         return write(*arguments, **options)
 
-    write = alteration.commit.add_files
-    monkeypatch.setattr(alteration.commit, "add_files", first_other)
+    write = transaction.add_files
+    monkeypatch.setattr(transaction, "add_files", first_other)
 
 
 def test_an_append_in_between_does_not_hinder_an_alteration(table: str, monkeypatch: pytest.MonkeyPatch):
@@ -253,7 +266,7 @@ def test_fields_are_added_within_columns_and_read_null(table: str):
     dv.add_columns(table, types)
     dv.add_columns(table, {("m", "value", "y"): "timestamp", ("s", "d.e", "element", "g"): pa.json_()})
     found = fields_by_name(table)
-    assert {name: schema.describe(found[name].type) for name in ("s.c", "m.value.y", "s.d.e.element.g")} == {
+    assert {name: describe_type(found[name].type) for name in ("s.c", "m.value.y", "s.d.e.element.g")} == {
         "s.c": "decimal(10,2)",
         "m.value.y": "timestamp",
         "s.d.e.element.g": "variant",
@@ -263,7 +276,7 @@ def test_fields_are_added_within_columns_and_read_null(table: str):
 
 def test_columns_of_an_arrow_schema_are_added_with_their_marks(table: str):
     dv.add_columns(table, pa.schema([pa.field("v", pa.json_()), pa.field("n", pa.int64())]))
-    assert {name: schema.describe(field.type) for name, field in fields_by_name(table).items()} == {
+    assert {name: describe_type(field.type) for name, field in fields_by_name(table).items()} == {
         "id": "long",
         "s": "struct<a: long, b: string>",
         "s.a": "long",
@@ -468,31 +481,31 @@ def test_deltalake_reads_a_table_whose_columns_were_added(table: str):
 NAMES = st.sampled_from(["a", "b", "c", "A b"])
 
 
-def types() -> st.SearchStrategy[schema.DataType]:
-    leaves = st.sampled_from(["long", "variant", "decimal(9,2)"]).map(schema.PrimitiveType)
+def types() -> st.SearchStrategy[DataType]:
+    leaves = st.sampled_from(["long", "variant", "decimal(9,2)"]).map(PrimitiveType)
 
-    def nested(parts: st.SearchStrategy[schema.DataType]) -> st.SearchStrategy[schema.DataType]:
+    def nested(parts: st.SearchStrategy[DataType]) -> st.SearchStrategy[DataType]:
         fields = st.dictionaries(NAMES, parts, min_size=1, max_size=3).map(
-            lambda found: schema.StructType(tuple(schema.StructField(*each) for each in found.items()))
+            lambda found: StructType(tuple(StructField(*each) for each in found.items()))
         )
-        return st.one_of(fields, parts.map(schema.ArrayType), st.builds(schema.MapType, parts, parts))
+        return st.one_of(fields, parts.map(ArrayType), st.builds(MapType, parts, parts))
 
     return st.recursive(leaves, nested, max_leaves=8)
 
 
 @settings(max_examples=100, deadline=None)
 @given(types())
-def test_editing_a_part_by_its_path_changes_that_part_alone(data_type: schema.DataType):
-    columns = schema.StructType((schema.StructField("top", data_type),))
-    binary = schema.PrimitiveType("binary")
-    for path, _ in schema.fields_of(columns):
-        assert schema.resolve(columns, tuple(step.upper() for step in path)) == path
-        edited = schema.edit_type(columns, path, lambda _: binary)
-        assert schema.type_at(edited, path) == binary
-        assert schema.edit_type(edited, path, lambda _, at=path: schema.type_at(columns, at)) == columns
-        assert schema.split_at_field(columns, path) == (path, ())
-        if isinstance(schema.type_at(columns, path), schema.ArrayType):
-            assert schema.split_at_field(columns, (*path, "element")) == (path, ("element",))
+def test_editing_a_part_by_its_path_changes_that_part_alone(data_type: DataType):
+    columns = StructType((StructField("top", data_type),))
+    binary = PrimitiveType("binary")
+    for path, _ in fields_of(columns):
+        assert resolve_path(columns, tuple(step.upper() for step in path)) == path
+        edited = edit_type(columns, path, lambda _: binary)
+        assert type_at(edited, path) == binary
+        assert edit_type(edited, path, lambda _, at=path: type_at(columns, at)) == columns
+        assert split_at_field(columns, path) == (path, ())
+        if isinstance(type_at(columns, path), ArrayType):
+            assert split_at_field(columns, (*path, "element")) == (path, ("element",))
 
 
 def test_features_are_added_with_those_that_they_require(table: str):

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import delta_variant as dv
-from delta_variant.arguments import check_text, whole_number
+from delta_variant._checks import check_text, whole_number
 from delta_variant.errors import ArgumentTypeError, ExpressionError, SchemaError, StoreError
-from delta_variant.storage_options import sort_options
+from delta_variant.storage.options import sort_options
 
 HALF = "\ud800"
 SOURCE = pa.table({"k": [1]})

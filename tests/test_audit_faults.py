@@ -24,10 +24,11 @@ from planting import (
 )
 
 import delta_variant as dv
-from delta_variant import log, stats
-from delta_variant.audit import RULES
 from delta_variant.conformance.parquet_annotation import annotate
-from delta_variant.store import open_store
+from delta_variant.log.checkpoints import writing as checkpoint_writing
+from delta_variant.operations.audit import RULES
+from delta_variant.protocol.statistics import encode_bound
+from delta_variant.storage.store import open_store
 
 FAULTS: dict[str, tuple[str, str, bool, Callable[[Table], None]]] = {}
 FEATURES = ["variantType", "variantShredding"]
@@ -653,7 +654,7 @@ def a_bound_that_is_an_object(table):
 
 @breaks("AU2", repairable=True)
 def a_bound_that_is_a_number(table):
-    table.set_bound("minValues", stats.encode_bound(EMPTY + INT8_1))
+    table.set_bound("minValues", encode_bound(EMPTY + INT8_1))
 
 
 @breaks("AU3", repairable=True)
@@ -730,14 +731,14 @@ def a_bound_of_too_many_digits(table):
 def bounds_that_are_padded_with_ones(table):
     value = bytes.fromhex("0201000002") + INT8_1
     names = bytes([1, 1, 0, 6]) + b"$['a']"
-    table.set_bound("minValues", stats.encode_bound(names + value + b"\1\1\1"))
+    table.set_bound("minValues", encode_bound(names + value + b"\1\1\1"))
 
 
 @breaks("AU16", "warning", repairable=True)
 def a_value_before_its_metadata(table):
     value = bytes.fromhex("0201000002") + INT8_1
     names = bytes([1, 1, 0, 6]) + b"$['a']"
-    table.set_bound("minValues", stats.encode_bound(value + names))
+    table.set_bound("minValues", encode_bound(value + names))
 
 
 @breaks("AU18", "info")
@@ -825,7 +826,7 @@ def rows_that_are_not_there(table):
 @breaks("AU17")
 def two_statistics_of_one_file(table):
     table.set_property("delta.checkpoint.writeStatsAsStruct", "true")
-    log.write_checkpoint(open_store(table.path), 0, now=0, unique_id="")
+    checkpoint_writing.write_checkpoint(open_store(table.path), 0, now=0, unique_id="")
     (checkpoint,) = table.log.glob("*.checkpoint.parquet")
     rows = pq.read_table(checkpoint).to_pylist()
     for row in rows:

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 import delta_variant as dv
-from delta_variant import shredding, variant
 from delta_variant.errors import MalformedVariantError, SchemaError
-from delta_variant.schema import variant_field
-from delta_variant.shredding import ShreddingSchema
+from delta_variant.protocol.schema.arrow import variant_field
+from delta_variant.variant import shredding
+from delta_variant.variant import values as variant_values
+from delta_variant.variant.shredding import ShreddingSchema
 
 A_TO_C = bytes.fromhex("0103000102 03616263")
 # {"a": 1, "b": <a value of type 21>, "c": 2}
@@ -21,7 +22,7 @@ WITH_UNKNOWN = bytes.fromhex("0203000102 00020406 0c01 54ff 0c02")
 
 def variants(*rows: tuple[bytes, bytes]) -> pa.StructArray:
     return pa.array(
-        [{"metadata": metadata, "value": value} for metadata, value in rows], variant.VARIANT_TYPE
+        [{"metadata": metadata, "value": value} for metadata, value in rows], variant_values.VARIANT_TYPE
     )
 
 

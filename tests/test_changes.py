@@ -14,9 +14,11 @@ import pytest
 from planting import plant_vector
 
 import delta_variant as dv
-from delta_variant import log
 from delta_variant.errors import CommitConflictError, StoreError, UnsupportedFeatureError
-from delta_variant.table_files import writing
+from delta_variant.log import commits
+from delta_variant.log.listing import commit_file_name
+from delta_variant.log.load import load_snapshot
+from delta_variant.writer import partitioned
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -42,7 +44,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def actions(table: Path, version: int, kind: str) -> list[dict[str, Any]]:
-    lines = map(json.loads, (table / log.commit_file_name(version)).read_text("utf-8").splitlines())
+    lines = map(json.loads, (table / commit_file_name(version)).read_text("utf-8").splitlines())
     return [line[kind] for line in lines if kind in line]
 
 
@@ -169,7 +171,7 @@ def test_change_files_lie_in_their_partitions_under_physical_names(tmp_path: Pat
 
 
 def physical_names(table: Path) -> list[str]:
-    fields = log.load_snapshot(table).schema.fields
+    fields = load_snapshot(table).schema.fields
     return [field.metadata.get("delta.columnMapping.physicalName", field.name) for field in fields]
 
 
@@ -195,10 +197,10 @@ def files(table: Path) -> set[str]:
 
 def test_no_change_file_stays_behind_a_commit_that_failed(table: Path, monkeypatch: pytest.MonkeyPatch):
     before = files(table)
-    write_commit = log.write_commit
+    write_commit = commits.write_commit
 
     def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(log, "write_commit", write_commit)
+        monkeypatch.setattr(commits, "write_commit", write_commit)
         dv.delete(str(table), "id < 3")
         write_commit(*arguments)
 
@@ -207,26 +209,26 @@ def test_no_change_file_stays_behind_a_commit_that_failed(table: Path, monkeypat
         lambda: write(table, rows(["7"], 1), mode="overwrite", predicate="id in (1, 4)"),
     ]
     for number, operation in enumerate(operations):
-        monkeypatch.setattr(log, "write_commit", write_after_another)
+        monkeypatch.setattr(commits, "write_commit", write_after_another)
         with pytest.raises(CommitConflictError, match="removed"):
             operation()
         assert files(table) == before
         if not number:
-            (table / log.commit_file_name(2)).unlink()
+            (table / commit_file_name(2)).unlink()
 
 
 def test_no_file_stays_behind_where_the_changes_cannot_be_written(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ):
     before = files(table)
-    close = writing.PartitionedWriter.close
+    close = partitioned.PartitionedWriter.close
 
-    def fails(writer: writing.PartitionedWriter) -> Any:
+    def fails(writer: partitioned.PartitionedWriter) -> Any:
         if writer._folder:
             raise StoreError("the disk is full")
         return close(writer)
 
-    monkeypatch.setattr(writing.PartitionedWriter, "close", fails)
+    monkeypatch.setattr(partitioned.PartitionedWriter, "close", fails)
     for operation in (
         lambda: dv.update(str(table), {"event": "1"}, "id = 1"),
         lambda: write(table, rows(["7"], 1), mode="overwrite", predicate="id in (1, 4)"),

@@ -17,8 +17,15 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_variant import commit, log, store
-from delta_variant.actions import (
+from delta_variant.errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureError
+from delta_variant.log import commits as log_commits
+from delta_variant.log import transaction
+from delta_variant.log.checkpoints import writing as checkpoint_writing
+from delta_variant.log.checksum import checksum_discrepancies
+from delta_variant.log.listing import commit_file_name
+from delta_variant.log.load import load_protocol_and_metadata, load_snapshot, load_with_tombstones
+from delta_variant.log.load import refresh as refresh_snapshot
+from delta_variant.protocol.actions import (
     AddFile,
     CommitInfo,
     DeletionVector,
@@ -31,7 +38,7 @@ from delta_variant.actions import (
     Txn,
     encode_commit,
 )
-from delta_variant.errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureError
+from delta_variant.storage import store
 
 READER_FEATURES = ("variantType", "variantShredding", "deletionVectors", "v2Checkpoint")
 PROTOCOL = Protocol(
@@ -79,18 +86,18 @@ def remove(path, when=0, **others):
 def write_versions(root, *versions):
     table = store.open_store(root)
     for version, actions in enumerate(versions):
-        log.write_commit(table, version, [CommitInfo({"operation": "WRITE"}), *actions])
+        log_commits.write_commit(table, version, [CommitInfo({"operation": "WRITE"}), *actions])
     return table
 
 
 def checkpoint(table, version, now=0):
-    log.write_checkpoint(table, version, now=now, unique_id=UNIQUE_ID)
+    checkpoint_writing.write_checkpoint(table, version, now=now, unique_id=UNIQUE_ID)
 
 
 def forget(root, *versions):
     """Delete commits, so that only a checkpoint can tell what was in them."""
     for version in versions:
-        (root / log.commit_file_name(version)).unlink()
+        (root / commit_file_name(version)).unlink()
 
 
 def state_of(snapshot):
@@ -121,10 +128,10 @@ class TestRoundTrip:
 
     def test_a_checkpoint_alone_gives_the_same_snapshot(self, tmp_path):
         table = write_versions(tmp_path, *FULL)
-        before = state_of(log.load_snapshot(tmp_path))
+        before = state_of(load_snapshot(tmp_path))
         checkpoint(table, 1)
         forget(tmp_path, 0, 1)
-        assert state_of(log.load_snapshot(tmp_path)) == before
+        assert state_of(load_snapshot(tmp_path)) == before
 
     @pytest.mark.parametrize(
         ("as_json", "as_struct"), [("true", "false"), ("false", "true"), ("true", "true")]
@@ -139,20 +146,20 @@ class TestRoundTrip:
         checkpoint(table, 0)
         (columns,) = {tuple(sorted(row)) for row in checkpoint_rows(tmp_path, 0, "add")}
         assert ("stats" in columns, "stats_parsed" in columns) == (as_json == "true", as_struct == "true")
-        assert log.load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics()] * 2
+        assert load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics()] * 2
 
     def test_statistics_in_neither_form_are_left_out(self, tmp_path):
         configuration = {"delta.checkpoint.writeStatsAsJson": "false"}
         table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a")])
         checkpoint(table, 0)
-        assert log.load_snapshot(tmp_path).files["stats"].to_pylist() == [None]
+        assert load_snapshot(tmp_path).files["stats"].to_pylist() == [None]
 
     def test_a_file_without_statistics_beside_one_with_them_stays_without(self, tmp_path):
         configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
         bare = msgspec.structs.replace(add("b"), stats=None)
         table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a"), bare])
         checkpoint(table, 0)
-        assert log.load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics(), None]
+        assert load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics(), None]
 
     def test_a_file_with_a_count_alone_beside_one_with_bounds_keeps_it(self, tmp_path):
         configuration = {
@@ -163,7 +170,7 @@ class TestRoundTrip:
         table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a"), add("b", counted)])
         checkpoint(table, 0)
         forget(tmp_path, 0)
-        assert log.load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics(), counted]
+        assert load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics(), counted]
 
     def test_partition_values_are_columns_too_where_statistics_are(self, tmp_path):
         configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
@@ -172,7 +179,7 @@ class TestRoundTrip:
         checkpoint(table, 0)
         days = [str(row["partitionValues_parsed"]["day"]) for row in checkpoint_rows(tmp_path, 0, "add")]
         assert days == ["2024-02-29", "None"]
-        assert log.load_snapshot(tmp_path).files["partition_values"].to_pylist() == [
+        assert load_snapshot(tmp_path).files["partition_values"].to_pylist() == [
             [("day", "2024-02-29")],
             [("day", None)],
         ]
@@ -253,10 +260,10 @@ class TestContents:
     @pytest.mark.parametrize("policy", ["classic", "v2"])
     def test_a_v2_checkpoint_is_written_where_the_policy_says_so(self, tmp_path, policy):
         table = write_versions(tmp_path, [PROTOCOL, metadata(**{"delta.checkpointPolicy": policy}), add("a")])
-        before = state_of(log.load_snapshot(tmp_path))
+        before = state_of(load_snapshot(tmp_path))
         checkpoint(table, 0)
         forget(tmp_path, 0)
-        assert state_of(log.load_snapshot(tmp_path)) == before
+        assert state_of(load_snapshot(tmp_path)) == before
         (file,) = (tmp_path / "_delta_log").glob("*.checkpoint*")
         unique = f".{UUID(UNIQUE_ID)}" if policy == "v2" else ""
         assert file.name == f"{0:020d}.checkpoint{unique}.parquet"
@@ -294,7 +301,7 @@ def test_only_the_bounds_of_variants_are_annotated_as_variants(tmp_path):
     file = pq.ParquetFile(tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet")
     lines = [line.strip() for line in str(file.schema).splitlines() if "Variant" in line]
     assert lines == ["optional group field_id=-1 event (Variant(1)) {"] * 2
-    assert json.loads(log.load_snapshot(tmp_path).files["stats"][0].as_py()) == bound
+    assert json.loads(load_snapshot(tmp_path).files["stats"][0].as_py()) == bound
 
 
 class TestDeltalake:
@@ -317,10 +324,10 @@ class TestDeltalake:
 
     def test_we_read_the_checkpoint_of_deltalake(self, tmp_path):
         write_versions(tmp_path, *FULL[:1], [remove("a"), add("e")])
-        before = state_of(log.load_snapshot(tmp_path))
+        before = state_of(load_snapshot(tmp_path))
         DeltaTable(tmp_path).create_checkpoint()
         forget(tmp_path, 0)
-        assert state_of(log.load_snapshot(tmp_path)) == before
+        assert state_of(load_snapshot(tmp_path)) == before
 
 
 def said(**others):
@@ -333,11 +340,11 @@ class TestAutomaticCheckpoints:
     def versions(self, root, interval, until):
         table = store.open_store(root)
         own = metadata(**({} if interval is None else {"delta.checkpointInterval": interval}))
-        commit.create_table(table, PROTOCOL, own, **said())
+        transaction.create_table(table, PROTOCOL, own, **said())
         for version in range(1, until + 1):
             unique = str(UUID(int=version))
-            commit.add_files(
-                log.refresh(log.load_snapshot(root)), [add(f"f{version}")], **said(txn_id=unique)
+            transaction.add_files(
+                refresh_snapshot(load_snapshot(root)), [add(f"f{version}")], **said(txn_id=unique)
             )
         return sorted(int(file.name[:20]) for file in (root / "_delta_log").glob("*.checkpoint.parquet"))
 
@@ -349,10 +356,10 @@ class TestAutomaticCheckpoints:
         def fail(*arguments, **options):
             raise OSError("the disk is full")
 
-        monkeypatch.setattr(log, "write_checkpoint", fail)
+        monkeypatch.setattr(checkpoint_writing, "write_checkpoint", fail)
         with caplog.at_level(logging.WARNING):
             assert self.versions(tmp_path, "2", 3) == []
-        assert log.load_snapshot(tmp_path).version == 3
+        assert load_snapshot(tmp_path).version == 3
         assert [record.getMessage() for record in caplog.records] == [
             f"{tmp_path}: the checkpoint of version 2 was not written"
         ]
@@ -366,7 +373,7 @@ class TestOtherFormsOfCheckpoints:
 
     def test_parquet_sidecars_of_a_json_manifest_and_of_a_parquet_one_are_read(self, tmp_path):
         table = write_versions(tmp_path, *FULL)
-        before = state_of(log.load_snapshot(tmp_path))
+        before = state_of(load_snapshot(tmp_path))
         checkpoint(table, 1)
         folder = tmp_path / "_delta_log"
         classic = folder / f"{1:020d}.checkpoint.parquet"
@@ -378,14 +385,14 @@ class TestOtherFormsOfCheckpoints:
         classic.unlink()
         (folder / f"{1:020d}.checkpoint.{UNIQUE_ID}.json").write_bytes(encode_commit(manifest))
         forget(tmp_path, 0, 1)
-        assert state_of(log.load_snapshot(tmp_path)) == before
+        assert state_of(load_snapshot(tmp_path)) == before
 
         (folder / f"{1:020d}.checkpoint.{UNIQUE_ID}.json").unlink()
         others = whole.drop_columns(["add", "remove"])
         rows = [{"path": "files.parquet", "sizeInBytes": 1, "modificationTime": 1}]
         rows += [None] * (others.num_rows - 1)
         pq.write_table(others.append_column("sidecar", [rows]), classic)
-        assert state_of(log.load_snapshot(tmp_path)) == before
+        assert state_of(load_snapshot(tmp_path)) == before
 
     def test_statistics_in_columns_alone_may_be_shredded(self, tmp_path):
         """PROTOCOL.md lets a Variant group be shredded; delta-spark never does."""
@@ -407,16 +414,16 @@ class TestOtherFormsOfCheckpoints:
         whole = pq.read_table(file).drop_columns(["add"]).append_column("add", pa.array(adds, add_type))
         pq.write_table(whole, file)
         text = f'{{"minValues":{{"event":"{GOLDEN_Z85}"}}}}'
-        assert log.load_snapshot(tmp_path).files["stats"].to_pylist() == [text]
+        assert load_snapshot(tmp_path).files["stats"].to_pylist() == [text]
 
     @pytest.mark.parametrize("keep", [0.2, 0.6, 0.99])
     def test_a_truncated_checkpoint_gives_way_to_the_commits(self, tmp_path, keep):
         table = write_versions(tmp_path, *FULL)
-        before = state_of(log.load_snapshot(tmp_path))
+        before = state_of(load_snapshot(tmp_path))
         checkpoint(table, 1)
         file = tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet"
         file.write_bytes(file.read_bytes()[: int(file.stat().st_size * keep)])
-        assert state_of(log.load_snapshot(tmp_path)) == before
+        assert state_of(load_snapshot(tmp_path)) == before
 
     @given(st.integers(0, 20_000), st.binary(min_size=1, max_size=8))
     @settings(max_examples=60, deadline=None)
@@ -431,7 +438,7 @@ class TestOtherFormsOfCheckpoints:
         data[at : at + len(junk)] = junk
         file.write_bytes(data)
         with contextlib.suppress(DeltaVariantError):
-            log.load_snapshot(root)
+            load_snapshot(root)
         shutil.rmtree(root)
 
 
@@ -453,27 +460,27 @@ class TestCompactions:
 
     def test_a_compaction_stands_for_its_commits(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)
-        before = [state_of(log.load_snapshot(tmp_path, version)) for version in (2, 3)]
+        before = [state_of(load_snapshot(tmp_path, version)) for version in (2, 3)]
         self.compact(tmp_path, 1, 2, self.SUM_1_TO_2)
         forget(tmp_path, 1, 2)
-        assert [state_of(log.load_snapshot(tmp_path, version)) for version in (2, 3)] == before
+        assert [state_of(load_snapshot(tmp_path, version)) for version in (2, 3)] == before
         with pytest.raises(MalformedLogError, match=r"00000000000000000001\.json is missing"):
-            log.load_snapshot(tmp_path, 1)
+            load_snapshot(tmp_path, 1)
 
     def test_a_compaction_that_cannot_be_read_gives_way_to_its_commits(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)
-        before = state_of(log.load_snapshot(tmp_path))
+        before = state_of(load_snapshot(tmp_path))
         self.compact(tmp_path, 1, 2, self.SUM_1_TO_2).write_text('{"add":')
-        assert state_of(log.load_snapshot(tmp_path)) == before
+        assert state_of(load_snapshot(tmp_path)) == before
         forget(tmp_path, 2)
         with pytest.raises(MalformedLogError, match=r"00000000000000000002\.compacted\.json, line 1"):
-            log.load_snapshot(tmp_path)
+            load_snapshot(tmp_path)
 
     def test_a_compaction_beyond_the_version_asked_for_is_not_used(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)
-        before = state_of(log.load_snapshot(tmp_path, 2))
+        before = state_of(load_snapshot(tmp_path, 2))
         self.compact(tmp_path, 1, 3, [add("wrong")])
-        assert state_of(log.load_snapshot(tmp_path, 2)) == before
+        assert state_of(load_snapshot(tmp_path, 2)) == before
 
     # Databricks writes compactions that are not reconciled, newest action first.
     NEWEST_FIRST = (
@@ -497,43 +504,43 @@ class TestCompactions:
         (tmp_path / "_delta_log").mkdir()
         self.compact(tmp_path, 0, 2, self.NEWEST_FIRST)
         (tmp_path / "_delta_log" / f"{3:020d}.json").write_bytes(encode_commit([add("e")]))
-        snapshot, tombstones = log.load_with_tombstones(store.open_store(tmp_path))
+        snapshot, tombstones = load_with_tombstones(store.open_store(tmp_path))
         assert sorted(snapshot.files["path"].to_pylist()) == ["c", "e"]
         assert sorted(tombstones["path"].to_pylist()) == ["a", "b"]
         assert (snapshot.protocol.min_reader_version, snapshot.protocol.min_writer_version) == (1, 2)
         assert snapshot.configuration == {"round": "new"}
         assert snapshot.txns["app"].version == 2
         assert snapshot.domain_metadata["d"].configuration == "new"
-        protocol, last = log.load_protocol_and_metadata(store.open_store(tmp_path), 3)
+        protocol, last = load_protocol_and_metadata(store.open_store(tmp_path), 3)
         assert (protocol.min_writer_version, last.configuration) == (2, {"round": "new"})
 
     def test_the_commits_count_where_a_compaction_is_not_reconciled(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)
         place = store.open_store(tmp_path)
-        before, gone = log.load_with_tombstones(place)
+        before, gone = load_with_tombstones(place)
         # Neither the first nor the last action of each key is right.
         self.compact(tmp_path, 1, 2, [add("a"), remove("a"), add("c"), remove("c"), *self.SUM_1_TO_2[3:]])
-        after, still_gone = log.load_with_tombstones(place)
+        after, still_gone = load_with_tombstones(place)
         assert (state_of(after), still_gone) == (state_of(before), gone)
 
     def test_a_damaged_commit_below_a_compaction_that_is_not_reconciled_is_not_needed(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)
         self.compact(tmp_path, 1, 2, [remove("a"), add("c"), add("a"), add("b")])
         (tmp_path / "_delta_log" / f"{2:020d}.json").write_text('{"add":')
-        assert sorted(log.load_snapshot(tmp_path, 3).files["path"].to_pylist()) == ["c", "d"]
+        assert sorted(load_snapshot(tmp_path, 3).files["path"].to_pylist()) == ["c", "d"]
 
     def test_the_in_commit_timestamp_is_that_of_the_commit(self, tmp_path):
         features = ("inCommitTimestamp",)
         protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=features)
         on = metadata(**{"delta.enableInCommitTimestamps": "true"})
         table = store.open_store(tmp_path)
-        log.write_commit(table, 0, [CommitInfo({"inCommitTimestamp": 5}), protocol, on])
-        log.write_commit(table, 1, [CommitInfo({"inCommitTimestamp": 9}), add("a")])
-        log.write_commit(table, 2, [CommitInfo({"inCommitTimestamp": 12}), add("b")])
+        log_commits.write_commit(table, 0, [CommitInfo({"inCommitTimestamp": 5}), protocol, on])
+        log_commits.write_commit(table, 1, [CommitInfo({"inCommitTimestamp": 9}), add("a")])
+        log_commits.write_commit(table, 2, [CommitInfo({"inCommitTimestamp": 12}), add("b")])
         self.compact(tmp_path, 0, 1, [protocol, on, add("a")])
-        assert [log.load_snapshot(tmp_path, version).timestamp for version in (0, 1, 2)] == [5, 9, 12]
+        assert [load_snapshot(tmp_path, version).timestamp for version in (0, 1, 2)] == [5, 9, 12]
         checkpoint(table, 2)
-        assert log.load_snapshot(tmp_path).timestamp == 12
+        assert load_snapshot(tmp_path).timestamp == 12
 
 
 class TestChecksums:
@@ -545,8 +552,8 @@ class TestChecksums:
             with tarfile.open(archive) as files:
                 files.extractall(tmp_path, filter="data")
             root = tmp_path / archive.name.removesuffix(".tar.gz")
-            for version in range(log.load_snapshot(root).version + 1):
-                assert log.checksum_discrepancies(log.load_snapshot(root, version)) == []
+            for version in range(load_snapshot(root).version + 1):
+                assert checksum_discrepancies(load_snapshot(root, version)) == []
                 checked += (root / "_delta_log" / f"{version:020d}.crc").exists()
         assert checked == 64
 
@@ -574,11 +581,11 @@ class TestChecksums:
     def discrepancies(self, root, fields):
         write_versions(root, *FULL)
         (root / "_delta_log" / f"{1:020d}.crc").write_text(json.dumps(fields))
-        return log.checksum_discrepancies(log.load_snapshot(root))
+        return checksum_discrepancies(load_snapshot(root))
 
     def test_a_right_checksum_has_none_and_neither_has_a_version_without_one(self, tmp_path):
         assert self.discrepancies(tmp_path, self.fields()) == []
-        assert log.checksum_discrepancies(log.load_snapshot(tmp_path, 0)) == []
+        assert checksum_discrepancies(load_snapshot(tmp_path, 0)) == []
 
     @pytest.mark.parametrize(
         ("name", "value", "sentence"),
@@ -621,8 +628,8 @@ def test_replay_with_checkpoints_at_any_versions_equals_replay_without(tmp_path_
         "delta.checkpoint.writeStatsAsJson": "false",
     }
     table = write_versions(root, [PROTOCOL, metadata(**configuration)], *versions)
-    without = [state_of(log.load_snapshot(root, version)) for version in range(len(commits) + 1)]
+    without = [state_of(load_snapshot(root, version)) for version in range(len(commits) + 1)]
     for version in sorted(data.draw(st.sets(st.integers(0, len(commits)), max_size=3))):
         checkpoint(table, version)
-    assert [state_of(log.load_snapshot(root, version)) for version in range(len(commits) + 1)] == without
+    assert [state_of(load_snapshot(root, version)) for version in range(len(commits) + 1)] == without
     shutil.rmtree(root)

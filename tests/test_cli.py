@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from delta_variant.cli import main
 from delta_variant.cli.app import app
 from delta_variant.cli.terminal import fill, path_text, printable, size_text
-from delta_variant.log import load_snapshot
-from delta_variant.write import write_table
+from delta_variant.log.load import load_snapshot
+from delta_variant.operations.write import write_table
 
 EVENTS = [
     {"user": {"id": 7}, "action": "buy", "amount": 12.5, "tags": ["a", "b"]},

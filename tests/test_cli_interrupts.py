@@ -17,11 +17,12 @@ import pyarrow as pa
 import pytest
 
 import delta_variant as dv
-from delta_variant import commit, log, store
 from delta_variant.cli import main
-from delta_variant.commit import CommitInterrupted
 from delta_variant.errors import StoreError
-from delta_variant.table_files import RejectsFile
+from delta_variant.log import commits
+from delta_variant.log.transaction import CommitInterrupted
+from delta_variant.storage import store
+from delta_variant.writer.invalid_json import RejectsFile
 
 COMMAND = [sys.executable, "-c", "from delta_variant.cli import main; main()"]
 INTERRUPTED = "delta-variant: interrupted: nothing was committed\n"
@@ -135,7 +136,7 @@ def test_a_commit_that_fails_leaves_no_folder(tmp_path: Path, monkeypatch: pytes
         (tmp_path / "t" / "_delta_log").mkdir()
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(log, "write_commit", fail)
+    monkeypatch.setattr(commits, "write_commit", fail)
     with pytest.raises(StoreError, match="the disk is full"):
         dv.write_table(tmp_path / "t", pa.table({"n": [1]}))
     assert paths(tmp_path) == set()
@@ -169,8 +170,16 @@ def interrupt(*_: object, **__: object) -> None:
 @pytest.mark.parametrize(
     ("function", "sentence", "version"),
     [
-        ("write_commit", "interrupted during the commit of version 1 of .*: look at its history", 0),
-        ("write_checkpoint", "interrupted after the commit of version 1 of .*, during its checkpoint", 1),
+        (
+            "log.commits.write_commit",
+            "interrupted during the commit of version 1 of .*: look at its history",
+            0,
+        ),
+        (
+            "log.checkpoints.writing.write_checkpoint",
+            "interrupted after the commit of version 1 of .*, during its checkpoint",
+            1,
+        ),
     ],
 )
 def test_an_interrupt_during_a_commit_is_told_from_one_before(
@@ -183,12 +192,12 @@ def test_an_interrupt_during_a_commit_is_told_from_one_before(
 ):
     table = tmp_path / "t"
     dv.write_table(table, pa.table({"n": [1]}), configuration={"delta.checkpointInterval": "1"})
-    monkeypatch.setattr(commit.log, function, interrupt)
+    monkeypatch.setattr(f"delta_variant.{function}", interrupt)
     with pytest.raises(CommitInterrupted, match=sentence):
         dv.delete(table, "n = 2 or true")
     monkeypatch.undo()
     assert dv.load_snapshot(table).version == version
-    monkeypatch.setattr(commit.log, function, interrupt)
+    monkeypatch.setattr(f"delta_variant.{function}", interrupt)
     with pytest.raises(SystemExit) as exited:
         main(["alter", str(table), "--set", "team=x"])
     assert exited.value.code == 130

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 import delta_variant as dv
-from delta_variant import log
 from delta_variant.cli import main
 from delta_variant.cli.terminal import escaped_json
+from delta_variant.log.checkpoints import writing as checkpoint_writing
 
 COMMAND = [sys.executable, "-c", "from delta_variant.cli import main; main()"]
 STEERING = (
@@ -230,7 +230,7 @@ def test_what_the_library_logs_is_escaped(
         raise OSError(f"the disk is full{STEERING}")
 
     dv.write_table(tmp_path / "t", pa.table({"n": [1]}), configuration={"delta.checkpointInterval": "1"})
-    monkeypatch.setattr(log, "write_checkpoint", fail)
+    monkeypatch.setattr(checkpoint_writing, "write_checkpoint", fail)
     with pytest.raises(SystemExit):
         main(["delete", str(tmp_path / "t"), "--all"])
     err = capsys.readouterr().err

@@ -11,8 +11,18 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from delta_variant import commit, log, store
-from delta_variant.actions import (
+from delta_variant.errors import (
+    CommitConflictError,
+    ProtocolError,
+    StoreError,
+    TableExistsError,
+    VersionExistsError,
+)
+from delta_variant.log import commits, transaction
+from delta_variant.log.listing import commit_file_name
+from delta_variant.log.load import load_snapshot
+from delta_variant.log.load import refresh as refresh_snapshot
+from delta_variant.protocol.actions import (
     AddFile,
     DomainMetadata,
     Format,
@@ -22,13 +32,7 @@ from delta_variant.actions import (
     decode_commit,
     encode_path,
 )
-from delta_variant.errors import (
-    CommitConflictError,
-    ProtocolError,
-    StoreError,
-    TableExistsError,
-    VersionExistsError,
-)
+from delta_variant.storage import store
 
 SCHEMA = (
     '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'
@@ -80,19 +84,19 @@ def add(name="a.parquet", stats='{"numRecords":10}'):
 
 
 def create(root, protocol=PLAIN, configuration=None, adds=(), **others):
-    return commit.create_table(
+    return transaction.create_table(
         store.open_store(root), protocol, metadata(configuration), adds, **said(**others)
     )
 
 
 def lines(root, version):
-    return [json.loads(line) for line in (root / log.commit_file_name(version)).read_text().splitlines()]
+    return [json.loads(line) for line in (root / commit_file_name(version)).read_text().splitlines()]
 
 
 def test_create_and_append_write_what_the_protocol_asks_and_nothing_null(tmp_path):
     assert create(tmp_path, operation_parameters={"partitionBy": [], "description": None}) == 0
-    version = commit.add_files(
-        log.load_snapshot(tmp_path),
+    version = transaction.add_files(
+        load_snapshot(tmp_path),
         [add()],
         operation_parameters={"mode": "Append", "partitionBy": ["day"]},
         operation_metrics={"numFiles": 1},
@@ -137,9 +141,9 @@ def test_deltalake_sees_our_files_rows_schema_and_version_and_its_checkpoint_kee
     adds = [
         data_file(tmp_path, name, rows=3, day=day) for name, day in zip(names, ["a b/", "", "x"], strict=True)
     ]
-    commit.create_table(root, PLAIN, metadata(partition_columns=("day",)), adds[:2], **said())
-    commit.add_files(log.load_snapshot(tmp_path), adds[2:], **said(txn_id="t-2"))
-    ours, theirs = log.load_snapshot(tmp_path), DeltaTable(tmp_path)
+    transaction.create_table(root, PLAIN, metadata(partition_columns=("day",)), adds[:2], **said())
+    transaction.add_files(load_snapshot(tmp_path), adds[2:], **said(txn_id="t-2"))
+    ours, theirs = load_snapshot(tmp_path), DeltaTable(tmp_path)
     assert theirs.version() == ours.version == 1
     assert json.loads(theirs.schema().to_json()) == json.loads(SCHEMA)
     assert theirs.count() == 9
@@ -150,8 +154,8 @@ def test_deltalake_sees_our_files_rows_schema_and_version_and_its_checkpoint_kee
         assert store.local_path(root, name).is_file()
     theirs.create_checkpoint()
     assert (tmp_path / "_delta_log" / "00000000000000000001.checkpoint.parquet").exists()
-    (tmp_path / log.commit_file_name(0)).unlink()
-    again = log.load_snapshot(tmp_path)
+    (tmp_path / commit_file_name(0)).unlink()
+    again = load_snapshot(tmp_path)
     assert by_path(again) == by_path(ours)
     assert (again.protocol.min_writer_version, again.metadata) == (2, ours.metadata)
 
@@ -175,51 +179,51 @@ def test_a_create_whose_answer_was_lost_knows_its_own_commit(tmp_path):
 
 def test_an_append_goes_through_behind_another_append(tmp_path):
     create(tmp_path)
-    stale = log.load_snapshot(tmp_path)
-    assert commit.add_files(stale, [add("a")], **said(txn_id="a")) == 1
-    assert commit.add_files(stale, [add("b")], **said(txn_id="b")) == 2
-    assert sorted(log.refresh(stale).files["path"].to_pylist()) == ["a", "b"]
+    stale = load_snapshot(tmp_path)
+    assert transaction.add_files(stale, [add("a")], **said(txn_id="a")) == 1
+    assert transaction.add_files(stale, [add("b")], **said(txn_id="b")) == 2
+    assert sorted(refresh_snapshot(stale).files["path"].to_pylist()) == ["a", "b"]
 
 
 def test_an_append_whose_answer_was_lost_is_not_committed_twice(tmp_path, monkeypatch):
     create(tmp_path)
-    snapshot = log.load_snapshot(tmp_path)
-    write = log.write_commit
+    snapshot = load_snapshot(tmp_path)
+    write = commits.write_commit
 
     def write_and_lose_the_answer(*arguments):
         write(*arguments)
         raise VersionExistsError("the answer was lost")
 
-    monkeypatch.setattr(log, "write_commit", write_and_lose_the_answer)
-    assert commit.add_files(snapshot, [add()], **said(txn_id="lost")) == 1
-    assert log.load_snapshot(tmp_path).version == 1
+    monkeypatch.setattr(commits, "write_commit", write_and_lose_the_answer)
+    assert transaction.add_files(snapshot, [add()], **said(txn_id="lost")) == 1
+    assert load_snapshot(tmp_path).version == 1
 
 
 def test_an_append_refuses_a_concurrent_change_of_metadata_by_version(tmp_path):
     create(tmp_path)
-    stale = log.load_snapshot(tmp_path)
-    commit.add_files(stale, [], new_metadata=metadata({"a": "b"}), **said(txn_id="a"))
+    stale = load_snapshot(tmp_path)
+    transaction.add_files(stale, [], new_metadata=metadata({"a": "b"}), **said(txn_id="a"))
     with pytest.raises(CommitConflictError, match="version 1, committed meanwhile, changed the metadata"):
-        commit.add_files(stale, [add()], **said(txn_id="b"))
-    assert log.load_snapshot(tmp_path).version == 1
+        transaction.add_files(stale, [add()], **said(txn_id="b"))
+    assert load_snapshot(tmp_path).version == 1
 
 
 def test_an_append_refuses_a_concurrent_change_of_protocol_by_version(tmp_path):
     create(tmp_path)
-    stale = log.load_snapshot(tmp_path)
-    commit.add_files(stale, [], new_protocol=ICT, **said(txn_id="a"))
+    stale = load_snapshot(tmp_path)
+    transaction.add_files(stale, [], new_protocol=ICT, **said(txn_id="a"))
     with pytest.raises(CommitConflictError, match="version 1, committed meanwhile, changed the protocol"):
-        commit.add_files(stale, [add()], **said(txn_id="b"))
+        transaction.add_files(stale, [add()], **said(txn_id="b"))
 
 
 def test_an_append_refuses_a_concurrent_transaction_of_its_application_only(tmp_path):
     create(tmp_path)
-    stale = log.load_snapshot(tmp_path)
-    commit.add_files(stale, [], txn=Txn(app_id="mine", version=1), **said(txn_id="a"))
+    stale = load_snapshot(tmp_path)
+    transaction.add_files(stale, [], txn=Txn(app_id="mine", version=1), **said(txn_id="a"))
     with pytest.raises(CommitConflictError, match="transaction of the same application mine"):
-        commit.add_files(stale, [], txn=Txn(app_id="mine", version=1), **said(txn_id="b"))
-    assert commit.add_files(stale, [], txn=Txn(app_id="other", version=1), **said(txn_id="c")) == 2
-    assert log.refresh(stale).txns == {
+        transaction.add_files(stale, [], txn=Txn(app_id="mine", version=1), **said(txn_id="b"))
+    assert transaction.add_files(stale, [], txn=Txn(app_id="other", version=1), **said(txn_id="c")) == 2
+    assert refresh_snapshot(stale).txns == {
         "mine": Txn(app_id="mine", version=1),
         "other": Txn(app_id="other", version=1),
     }
@@ -227,10 +231,10 @@ def test_an_append_refuses_a_concurrent_transaction_of_its_application_only(tmp_
 
 def test_an_append_gives_up_after_max_attempts(tmp_path):
     create(tmp_path)
-    stale = log.load_snapshot(tmp_path)
-    commit.add_files(stale, [], **said(txn_id="a"))
+    stale = load_snapshot(tmp_path)
+    transaction.add_files(stale, [], **said(txn_id="a"))
     with pytest.raises(CommitConflictError, match="first 1 times"):
-        commit.add_files(stale, [], max_attempts=1, **said(txn_id="b"))
+        transaction.add_files(stale, [], max_attempts=1, **said(txn_id="b"))
 
 
 def _a_folder(path):
@@ -249,18 +253,18 @@ def _a_pipe(path):
 @pytest.mark.parametrize("obstruct", [_a_folder, _a_link_to_nowhere, _a_pipe])
 def test_a_version_that_can_neither_be_read_nor_won_fails_at_once(tmp_path, monkeypatch, obstruct):
     create(tmp_path)
-    stale = log.load_snapshot(tmp_path)
-    obstruct(tmp_path / log.commit_file_name(1))
+    stale = load_snapshot(tmp_path)
+    obstruct(tmp_path / commit_file_name(1))
     attempts = []
-    write = log.write_commit
-    monkeypatch.setattr(log, "write_commit", lambda *each: (attempts.append(each), write(*each)))
+    write = commits.write_commit
+    monkeypatch.setattr(commits, "write_commit", lambda *each: (attempts.append(each), write(*each)))
     with pytest.raises(StoreError, match=r"_delta_log/00000000000000000001\.json"):
-        commit.add_files(stale, [add()], **said(txn_id="a"))
+        transaction.add_files(stale, [add()], **said(txn_id="a"))
     assert len(attempts) == 1
 
 
 def test_a_first_version_that_is_a_folder_is_not_called_a_table(tmp_path):
-    (tmp_path / log.commit_file_name(0)).mkdir(parents=True)
+    (tmp_path / commit_file_name(0)).mkdir(parents=True)
     with pytest.raises(StoreError, match=r"00000000000000000000\.json exists and cannot be read"):
         create(tmp_path)
 
@@ -268,17 +272,17 @@ def test_a_first_version_that_is_a_folder_is_not_called_a_table(tmp_path):
 def test_a_checkpoint_that_is_a_folder_is_not_used(tmp_path):
     create(tmp_path, adds=[add()])
     (tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet").mkdir()
-    assert log.load_snapshot(tmp_path).num_files == 1
-    assert commit.add_files(log.load_snapshot(tmp_path), [add("b")], **said(txn_id="a")) == 1
+    assert load_snapshot(tmp_path).num_files == 1
+    assert transaction.add_files(load_snapshot(tmp_path), [add("b")], **said(txn_id="a")) == 1
 
 
 def test_in_commit_timestamps_come_first_and_never_go_back(tmp_path):
     create(tmp_path, ICT, ICT_ON, clock=lambda: 5000)
-    stale = log.load_snapshot(tmp_path)
+    stale = load_snapshot(tmp_path)
     assert stale.timestamp == 5000
-    commit.add_files(stale, [add("a")], **said(clock=lambda: 4000, txn_id="a"))
-    commit.add_files(stale, [add("b")], **said(clock=lambda: 4000, txn_id="b"))
-    commit.add_files(log.refresh(stale), [add("c")], **said(clock=lambda: 9000, txn_id="c"))
+    transaction.add_files(stale, [add("a")], **said(clock=lambda: 4000, txn_id="a"))
+    transaction.add_files(stale, [add("b")], **said(clock=lambda: 4000, txn_id="b"))
+    transaction.add_files(refresh_snapshot(stale), [add("c")], **said(clock=lambda: 9000, txn_id="c"))
     first = [lines(tmp_path, version)[0] for version in range(4)]
     assert [line["commitInfo"]["inCommitTimestamp"] for line in first] == [5000, 5001, 5002, 9000]
     assert next(iter(first[1]["commitInfo"])) == "inCommitTimestamp"
@@ -291,8 +295,8 @@ def test_no_in_commit_timestamp_where_the_feature_is_only_supported(tmp_path):
 
 def test_the_in_commit_timestamp_of_a_checkpoint_is_in_the_commit_beside_it(tmp_path):
     create(tmp_path, ICT, ICT_ON, clock=lambda: 5000)
-    write_checkpoint(tmp_path, 0, log.load_snapshot(tmp_path))
-    assert log.load_snapshot(tmp_path).timestamp == 5000
+    write_checkpoint(tmp_path, 0, load_snapshot(tmp_path))
+    assert load_snapshot(tmp_path).timestamp == 5000
 
 
 def write_checkpoint(root, version, snapshot):
@@ -322,11 +326,11 @@ def write_checkpoint(root, version, snapshot):
 
 def test_row_ids_are_given_where_row_tracking_is_supported_and_move_up_on_retry(tmp_path):
     create(tmp_path, ROW_TRACKING, adds=[add("a"), add("b", '{"numRecords":5}')])
-    stale = log.load_snapshot(tmp_path)
+    stale = load_snapshot(tmp_path)
     assert stale.domain_metadata["delta.rowTracking"].configuration == '{"rowIdHighWaterMark":14}'
-    commit.add_files(stale, [add("c")], **said(txn_id="c"))
-    commit.add_files(stale, [add("d"), add("e")], **said(txn_id="d"))
-    files = log.refresh(stale)
+    transaction.add_files(stale, [add("c")], **said(txn_id="c"))
+    transaction.add_files(stale, [add("d"), add("e")], **said(txn_id="d"))
+    files = refresh_snapshot(stale)
     rows = files.files.select(["path", "base_row_id", "default_row_commit_version"]).to_pylist()
     assert sorted(tuple(row.values()) for row in rows) == [
         ("a", 0, 0),
@@ -344,13 +348,13 @@ def test_row_ids_are_given_where_row_tracking_is_supported_and_move_up_on_retry(
 def test_row_tracking_refuses_an_add_without_num_records(tmp_path, stats):
     create(tmp_path, ROW_TRACKING)
     with pytest.raises(ProtocolError, match=r"a\.parquet have no numRecords"):
-        commit.add_files(log.load_snapshot(tmp_path), [add(stats=stats)], **said(txn_id="a"))
-    assert log.load_snapshot(tmp_path).version == 0
+        transaction.add_files(load_snapshot(tmp_path), [add(stats=stats)], **said(txn_id="a"))
+    assert load_snapshot(tmp_path).version == 0
 
 
 def test_a_rearrangement_says_that_no_data_changed(tmp_path):
     create(tmp_path)
-    commit.add_files(log.load_snapshot(tmp_path), [add()], data_change=False, **said(txn_id="a"))
+    transaction.add_files(load_snapshot(tmp_path), [add()], data_change=False, **said(txn_id="a"))
     info, added = lines(tmp_path, 1)
     assert info["commitInfo"]["isBlindAppend"] is False
     assert added["add"]["dataChange"] is False
@@ -358,9 +362,9 @@ def test_a_rearrangement_says_that_no_data_changed(tmp_path):
 
 def _append_ten(folder: str, writer: int) -> None:
     for number in range(10):
-        snapshot = log.load_snapshot(folder)
+        snapshot = load_snapshot(folder)
         name = f"{writer}-{number}"
-        commit.add_files(snapshot, [add(name)], **said(txn_id=name))
+        transaction.add_files(snapshot, [add(name)], **said(txn_id=name))
 
 
 def test_eight_processes_that_append_at_once_commit_each_file_once(tmp_path):
@@ -380,7 +384,7 @@ def test_eight_processes_that_append_at_once_commit_each_file_once(tmp_path):
     for writer in writers:
         writer.join(timeout=120)
     assert [writer.exitcode for writer in writers] == [0] * 8
-    snapshot = log.load_snapshot(tmp_path)
+    snapshot = load_snapshot(tmp_path)
     assert snapshot.version == 80
     assert sorted(snapshot.files["path"].to_pylist()) == sorted(
         f"{w}-{n}" for w in range(8) for n in range(10)
@@ -388,5 +392,5 @@ def test_eight_processes_that_append_at_once_commit_each_file_once(tmp_path):
     assert sorted(snapshot.files["base_row_id"].to_pylist()) == list(range(0, 800, 10))
     stamps = [lines(tmp_path, version)[0]["commitInfo"]["inCommitTimestamp"] for version in range(81)]
     assert stamps == list(range(1000, 1081))
-    data = (tmp_path / log.commit_file_name(80)).read_bytes()
+    data = (tmp_path / commit_file_name(80)).read_bytes()
     assert len(decode_commit(data, "80")) == 3

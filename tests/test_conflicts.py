@@ -16,8 +16,10 @@ import pyarrow as pa
 import pytest
 
 import delta_variant as dv
-from delta_variant import log
 from delta_variant.errors import CommitConflictError
+from delta_variant.log import commits as log_commits
+from delta_variant.log.listing import commit_file_name
+from delta_variant.log.load import load_snapshot
 
 Operation = Callable[[Path], object]
 
@@ -77,7 +79,7 @@ FAR = 1 << 42
 def commit_by_hand(table: Path, *actions: dict[str, Any]) -> None:
     info = {"commitInfo": {"operation": "ANOTHER", "inCommitTimestamp": FAR}}
     text = "".join(json.dumps(action) + "\n" for action in (info, *actions))
-    (table / log.commit_file_name(len(commits(table)))).write_text(text, "utf-8")
+    (table / commit_file_name(len(commits(table)))).write_text(text, "utf-8")
 
 
 def set_domain(table: Path) -> None:
@@ -124,14 +126,14 @@ def run_second(
     table: Path, operation: Operation, first: Operation, monkeypatch: pytest.MonkeyPatch
 ) -> str | None:
     """Run an operation, another one just before its commit, and return why it did not go through."""
-    write_commit = log.write_commit
+    write_commit = log_commits.write_commit
 
     def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(log, "write_commit", write_commit)
+        monkeypatch.setattr(log_commits, "write_commit", write_commit)
         first(table)
         write_commit(*arguments)
 
-    monkeypatch.setattr(log, "write_commit", write_after_another)
+    monkeypatch.setattr(log_commits, "write_commit", write_after_another)
     try:
         operation(table)
     except CommitConflictError as error:
@@ -142,7 +144,7 @@ def run_second(
 def assert_sound(table: Path) -> None:
     """No finding, no file that is not in the log, ids of rows once, times of commits that grow."""
     assert dv.audit_table(str(table), data=True).is_clean
-    snapshot = log.load_snapshot(table)
+    snapshot = load_snapshot(table)
     actions = lines(table)
     named = {body["path"] for each in actions for kind, body in each.items() if kind in ("add", "cdc")}
     assert {path.relative_to(table).as_posix() for path in table.rglob("*.parquet")} == named
@@ -224,7 +226,7 @@ def test_the_second_writer_goes_through_as_alone_or_not_at_all(
         FIRST[first](alone)
     assert state(table) == state(alone)
     assert_sound(table)
-    domains = set(log.load_snapshot(table).domain_metadata)
+    domains = set(load_snapshot(table).domain_metadata)
     assert domains == {"delta.rowTracking", *(["app.example"] if first == "other domain" else [])}
 
 

@@ -19,23 +19,17 @@ from typer.testing import CliRunner
 
 from delta_variant.cli import main
 from delta_variant.cli.app import app
-from delta_variant.conformance import (
-    Case,
-    EngineRun,
-    Run,
-    decoding,
-    html_page,
-    json_report,
-    load_cases,
-    memory,
-    run,
-)
-from delta_variant.conformance.asking import Answer, ask
+from delta_variant.conformance import decoding, memory
+from delta_variant.conformance.case import Case
+from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.decoding import NotAVariantError, decode, decode_concatenated
 from delta_variant.conformance.engines import start
-from delta_variant.conformance.judge import Result, judge
+from delta_variant.conformance.grade import Result, judge
+from delta_variant.conformance.html import html_page
+from delta_variant.conformance.invoke import Answer, ask
 from delta_variant.conformance.parquet_annotation import annotate
-from delta_variant.conformance.report import FINDINGS, counts, matrix_rows, score
+from delta_variant.conformance.report import FINDINGS, counts, json_report, matrix_rows, score
+from delta_variant.conformance.runner import EngineRun, Run, run
 from delta_variant.conformance.typed_values import compare, describe, fault_of
 from delta_variant.conformance.worker import case_from_line, case_line
 from delta_variant.errors import InvalidCaseError

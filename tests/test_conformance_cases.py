@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from locations import CORPORA
 
-from delta_variant.conformance import Case, load_cases
-from delta_variant.conformance.asking import ask
+from delta_variant.conformance.case import Case
+from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.engine import Engine
 from delta_variant.conformance.engines import start
-from delta_variant.conformance.judge import judge
+from delta_variant.conformance.grade import judge
+from delta_variant.conformance.invoke import ask
 
 FIXTURES = Path(__file__).resolve().parents[1] / "protocol_fixtures"
 PARQUET_TESTING = CORPORA / "parquet-testing"

@@ -16,9 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_variant import data_file, deletion_vectors, log, store, z85
-from delta_variant.actions import DeletionVector
+from delta_variant import data_file
 from delta_variant.errors import DataFileError, MalformedLogError, StoreError
+from delta_variant.log import deletion_vectors
+from delta_variant.log.load import load_snapshot
+from delta_variant.protocol import z85
+from delta_variant.protocol.actions import DeletionVector
+from delta_variant.storage import store
 
 ROWS_7_AND_9 = bytes.fromhex("d1d339640100000000000000000000003a30000001000000000001001000000007000900")
 ROW_7 = bytes.fromhex("d1d339640100000000000000000000003a300000010000000000000010000000" + "0700")
@@ -52,7 +56,7 @@ def relative(number: int = 1) -> str:
 
 def test_the_vectors_that_spark_wrote_are_loaded_from_their_files(spark_table):
     table = store.open_store(spark_table)
-    files = log.load_snapshot(table).files
+    files = load_snapshot(table).files
     loaded = [deletion_vectors.load(table, row) for row in files["deletion_vector"].to_pylist()]
     assert sorted(loaded, key=str) == sorted([ROWS_7_AND_9, ROW_7, None], key=str)
 

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from strategies import Encoded, meanings, shredding_schemas, variant_array, variants
 
 import delta_variant as dv
-from delta_variant import ShreddingSchema, draft, errors
+from delta_variant import ShreddingSchema, errors
 from delta_variant.cli import main
-from delta_variant.draft import read_draft_file, shred_draft, unshred_draft, write_draft_file
+from delta_variant.operations import legacy
+from delta_variant.operations.legacy import read_draft_file, shred_draft, unshred_draft, write_draft_file
 
 ROWS = st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4)
 
@@ -837,4 +838,4 @@ def test_inspect_and_stats_name_the_command(old: Path, command: str, capsys: pyt
 
 
 def test_the_room_says_what_it_offers():
-    assert all(getattr(draft, name).__doc__ for name in draft.__all__)
+    assert all(getattr(legacy, name).__doc__ for name in legacy.__all__)

@@ -1,4 +1,4 @@
-"""`delta_variant.expression`: SQL text to inputs and to values (design.md, the read flow)."""
+"""`delta_variant.expressions.parse`: SQL text to inputs and to values (design.md, the read flow)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_variant.errors import ArgumentTypeError, CastError, ExpressionError
-from delta_variant.expression import (
-    Column,
-    Extraction,
-    bind,
-    bind_predicate,
-    describe,
-    evaluate,
-    filter_mask,
-    input_name,
-    inputs,
-    output_type,
-    parse,
-    parse_columns,
-    parse_type,
-)
+from delta_variant.expressions.bind import bind, bind_predicate
+from delta_variant.expressions.evaluate import evaluate, filter_mask
+from delta_variant.expressions.parse import parse, parse_columns, parse_type
+from delta_variant.expressions.tree import Column, Extraction, describe, input_name, inputs, output_type
 
 VARIANT = pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binary())])
 MARK = {b"ARROW:extension:name": b"arrow.parquet.variant"}

@@ -7,11 +7,11 @@ import tarfile
 
 import pytest
 
-from delta_variant import features
-from delta_variant.actions import Metadata, Protocol, decode_commit
-from delta_variant.data_types import VARIANT, ArrayType, MapType, PrimitiveType, StructField, StructType
 from delta_variant.errors import ProtocolError, UnsupportedFeatureError
-from delta_variant.schema import parse
+from delta_variant.protocol import features
+from delta_variant.protocol.actions import Metadata, Protocol, decode_commit
+from delta_variant.protocol.schema.json_text import parse
+from delta_variant.protocol.types import VARIANT, ArrayType, MapType, PrimitiveType, StructField, StructType
 
 LONG, STRING = PrimitiveType("long"), PrimitiveType("string")
 PLAIN = StructType((StructField("id", LONG),))

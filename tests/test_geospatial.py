@@ -15,10 +15,11 @@ from pyspark.sql.types import ArrayType, BinaryType, GeometryType, LongType, Str
 from pyspark.sql.types import StructType as StructSchema
 
 import delta_variant as dv
-from delta_variant import features, schema
-from delta_variant.data_types import is_geospatial
 from delta_variant.errors import ExpressionError, ProtocolError, SchemaError, UnsupportedFeatureError
-from delta_variant.schema import PrimitiveType
+from delta_variant.protocol import features
+from delta_variant.protocol.schema.json_text import parse as parse_schema
+from delta_variant.protocol.schema.json_text import to_json as schema_to_json
+from delta_variant.protocol.types import PrimitiveType, is_geospatial
 from delta_variant.spark.columns import from_spark, to_spark
 
 GEOMETRY = "geometry(OGC:CRS84)"
@@ -155,7 +156,7 @@ def test_no_geospatial_column_is_added(tmp_path: Path):
 
 
 def test_spark_reads_geospatial_columns_as_wkb_and_writes_none():
-    columns = schema.parse(
+    columns = parse_schema(
         StructSchema([StructField("g", ArrayType(GeometryType(4326))), StructField("id", LongType())]).json()
     )
     assert to_spark(columns) == StructSchema(
@@ -188,5 +189,5 @@ def test_a_geospatial_type_comes_back_as_it_was_written():
         {"type": "struct", "fields": [{"name": "g", "type": GEOGRAPHY, "nullable": True, "metadata": {}}]},
         separators=(",", ":"),
     )
-    assert schema.to_json(schema.parse(text)) == text
+    assert schema_to_json(parse_schema(text)) == text
     assert features.FEATURES["geospatial"].can_append is False

@@ -21,7 +21,9 @@ from hypothesis import strategies as st
 from planting import plant_vector
 
 import delta_variant as dv
-from delta_variant import log, variant
+from delta_variant.log.listing import commit_file_name
+from delta_variant.log.load import load_snapshot
+from delta_variant.variant import values as variant_values
 
 Content: TypeAlias = tuple[int, str | None, str]
 """`id`, `day`, and `event` as text."""
@@ -234,9 +236,9 @@ class Restore(Step):
 
     def run(self, history: History) -> tuple[State, list[Change]] | None:
         version = max(0, history.version - 1 - self.back)
-        before = log.load_snapshot(history.table).version
+        before = load_snapshot(history.table).version
         dv.restore(str(history.table), version)
-        if log.load_snapshot(history.table).version == before:
+        if load_snapshot(history.table).version == before:
             return None
         after = dict(history.states[version])
         return after, changes_between(history.rows, after, set())
@@ -259,7 +261,7 @@ STEPS = st.one_of(
 
 
 def actions(table: Path, version: int) -> list[tuple[str, dict[str, Any]]]:
-    lines = (table / log.commit_file_name(version)).read_text("utf-8").splitlines()
+    lines = (table / commit_file_name(version)).read_text("utf-8").splitlines()
     return [pair for line in lines for pair in json.loads(line).items()]
 
 
@@ -278,7 +280,7 @@ class Reader:
 
     @classmethod
     def of(cls, table: Path) -> Reader:
-        snapshot = log.load_snapshot(table)
+        snapshot = load_snapshot(table)
         names = {
             each.name: each.metadata.get("delta.columnMapping.physicalName", each.name)
             for each in snapshot.schema.fields
@@ -291,7 +293,7 @@ class Reader:
             read = pq.ParquetFile(opened).read()
         event = read[self.names["event"]].combine_chunks()
         stored = dv.unshred(event) if event.type.get_field_index("typed_value") >= 0 else event
-        texts = variant.to_json(stored).to_pylist()
+        texts = variant_values.to_json(stored).to_pylist()
         partition = file["partitionValues"]
         others = read.drop_columns([self.names["event"]]).to_pylist()
         for position, (text, columns) in enumerate(zip(texts, others, strict=True)):
@@ -406,7 +408,7 @@ def test_rows_ids_versions_and_changes_are_right_after_any_operations(
         for step in steps:
             done = step.run(history)
             if done is None:
-                assert log.load_snapshot(table).version == history.version - 1
+                assert load_snapshot(table).version == history.version - 1
                 continue
             after, changes = done
             history.states.append(after)

@@ -14,9 +14,12 @@ from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
 import delta_variant as dv
-from delta_variant import log, store
 from delta_variant.cli.app import app
 from delta_variant.errors import MalformedLogError, TableNotFoundError
+from delta_variant.log.checkpoints import writing as checkpoint_writing
+from delta_variant.log.listing import commit_file_name
+from delta_variant.log.timestamps import version_at
+from delta_variant.storage import store
 
 
 @pytest.fixture
@@ -30,7 +33,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def commit_file(table: Path, version: int) -> Path:
-    return table / log.commit_file_name(version)
+    return table / commit_file_name(version)
 
 
 def test_the_latest_commit_comes_first_with_what_it_did(table):
@@ -88,7 +91,7 @@ def test_a_commit_that_says_nothing_of_itself_is_an_entry(table):
 
 
 def test_commits_that_are_no_longer_in_the_log_are_left_out(table):
-    log.write_checkpoint(store.open_store(table), 1, now=0, unique_id="")
+    checkpoint_writing.write_checkpoint(store.open_store(table), 1, now=0, unique_id="")
     commit_file(table, 0).unlink()
     assert [entry.version for entry in dv.history(table)] == [2, 1]
 
@@ -119,4 +122,4 @@ def test_the_command_line_prints_json_for_scripts(table):
     told = [json.loads(line) for line in result.stdout.splitlines()]
     assert [each["version"] for each in told] == [2, 1, 0]
     assert told[0]["operation"] == "DELETE"
-    assert log.version_at(store.open_store(table), told[1]["timestamp"]) == 1
+    assert version_at(store.open_store(table), told[1]["timestamp"]) == 1

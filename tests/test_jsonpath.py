@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_variant import jsonpath
 from delta_variant.errors import ExpressionError, InvalidStatisticsError
+from delta_variant.variant import paths as variant_paths
 
 # RFC 9535 section 2.7: which characters of a name are escaped, and how.
 ESCAPES = {
@@ -36,30 +36,30 @@ ESCAPES = {
 @pytest.mark.parametrize(("name", "path_key"), ESCAPES.items())
 def test_normalize_escapes_exactly_what_the_rfc_escapes(name, path_key):
     """K2."""
-    assert jsonpath.normalize([name]) == path_key
+    assert variant_paths.normalize([name]) == path_key
 
 
 @pytest.mark.parametrize(("name", "path_key"), ESCAPES.items())
 def test_parse_reads_every_escape_back(name, path_key):
     """K3."""
-    assert jsonpath.parse(path_key) == (name,)
+    assert variant_paths.parse(path_key) == (name,)
 
 
 def test_normalize_of_no_names_is_the_root():
     """K1: the key of a column whose values are primitive."""
-    assert jsonpath.normalize([]) == "$"
-    assert jsonpath.parse("$") == ()
+    assert variant_paths.normalize([]) == "$"
+    assert variant_paths.parse("$") == ()
 
 
 def test_normalize_joins_the_names_from_the_root():
     """K1."""
-    assert jsonpath.normalize(["b", "c"]) == "$['b']['c']"
+    assert variant_paths.normalize(["b", "c"]) == "$['b']['c']"
 
 
 @given(st.lists(st.text(), max_size=4))
 def test_parse_undoes_normalize_for_any_names(names):
     """K3."""
-    assert jsonpath.parse(jsonpath.normalize(names)) == tuple(names)
+    assert variant_paths.parse(variant_paths.normalize(names)) == tuple(names)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_parse_undoes_normalize_for_any_names(names):
 )
 def test_parse_reads_paths_that_are_not_normalized(path_key, names):
     """K3."""
-    assert jsonpath.parse(path_key) == names
+    assert variant_paths.parse(path_key) == names
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_parse_reads_paths_that_are_not_normalized(path_key, names):
 def test_parse_refuses_steps_that_are_not_one_member_name(path_key):
     """K4."""
     with pytest.raises(InvalidStatisticsError, match="member names only"):
-        jsonpath.parse(path_key)
+        variant_paths.parse(path_key)
 
 
 @pytest.mark.parametrize(
@@ -93,16 +93,16 @@ def test_parse_refuses_steps_that_are_not_one_member_name(path_key):
 )
 def test_parse_refuses_text_that_is_no_path(path_key):
     with pytest.raises(InvalidStatisticsError, match="is not a JSON path"):
-        jsonpath.parse(path_key)
+        variant_paths.parse(path_key)
 
 
 @given(st.text(alphabet="$[]'\"\\.u0a*?@:,( )-d8", max_size=12).map("$".__add__))
 def test_parse_gives_names_or_our_error(path_key):
     try:
-        names = jsonpath.parse(path_key)
+        names = variant_paths.parse(path_key)
     except InvalidStatisticsError:
         return
-    assert jsonpath.parse(jsonpath.normalize(names)) == names
+    assert variant_paths.parse(variant_paths.normalize(names)) == names
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_parse_gives_names_or_our_error(path_key):
     ],
 )
 def test_parse_path_reads_the_grammar_of_spark(text, steps):
-    assert jsonpath.parse_path(text) == steps
+    assert variant_paths.parse_path(text) == steps
 
 
 @pytest.mark.parametrize("text", ["", "a", ".a", " $.a"])
 def test_parse_path_wants_the_root_first(text):
     with pytest.raises(ExpressionError, match="must start with"):
-        jsonpath.parse_path(text)
+        variant_paths.parse_path(text)
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_parse_path_wants_the_root_first(text):
 )
 def test_parse_path_says_where_a_path_goes_wrong(text, position):
     with pytest.raises(ExpressionError, match=f"at position {position}"):
-        jsonpath.parse_path(text)
+        variant_paths.parse_path(text)
 
 
 @pytest.mark.parametrize("text", ["$[2147483648]", f"$[{'9' * 5000}]"])
 def test_parse_path_refuses_an_index_that_no_array_has(text):
     with pytest.raises(ExpressionError, match="the greatest is 2147483647"):
-        jsonpath.parse_path(text)
+        variant_paths.parse_path(text)

@@ -1,9 +1,11 @@
-"""The rows of design.md: a room imports only from lower rows, and each outside package has its doors."""
+"""The architecture of the package, checked on its imports: layers, cycles, owners of names and packages."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,159 +13,345 @@ import pytest
 PACKAGE = "delta_variant"
 ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 
-ROWS = (
-    {"errors", "system_errors", "_native"},
-    {"arguments"},
-    {
-        "z85",
-        "jsonpath",
-        "actions",
-        "properties",
-        "data_types",
-        "storage_options",
-        "arrow_encodings",
-        "moments",
-        "objects",
-    },
-    {"features", "schema", "variant", "store"},
-    {"shredding", "snapshot", "stats", "expression", "deletion_vectors"},
-    {"data_file", "log", "skipping", "json_lines", "values"},
-    {"commit", "table_files"},
-    {"write", "read", "rewrite", "alter", "timeline", "cleanup", "audit", "repair", "draft"},
-    {"spark", "conformance"},
-    {"cli"},
-    {"__init__"},
-)
-ROW_OF = {room: number for number, rooms in enumerate(ROWS) for room in rooms}
+# Lowest layer first. A module imports only from lower layers, and the members of one layer do not import each
+# other. Each key is a package whose members are layered. The key "" is the whole package, and its member ""
+# is the root `__init__`.
+LAYERS = {
+    "": (
+        {"errors"},
+        {"_checks", "_arrow", "_options", "_system_errors"},
+        {"_native"},
+        {"variant"},
+        {"protocol", "expressions"},
+        {"storage"},
+        {"log", "data_file"},
+        {"scan"},
+        {"writer"},
+        {"operations"},
+        {"spark", "conformance"},
+        {"cli"},
+        {""},
+    ),
+    "operations": (
+        {"read", "rewrite"},
+        {"alter", "audit", "changes", "delete", "history", "legacy", "merge", "optimize", "restore"}
+        | {"statistics_repair", "update", "vacuum", "write"},
+    ),
+}
 
 ENGINES = "conformance.engines"
 
-# An outside package, or a room of ours that is a door itself, and the rooms or modules that may import it.
-DOORS = {
-    "deltalake": {"log", f"{ENGINES}.deltalake"},
+# The modules and packages that may import a third-party package, or the native library; "" stands for all.
+OWNERS = {
+    "_native": {"data_file", "operations.legacy", "protocol.statistics", "variant", "writer.json_lines"},
+    "deltalake": {f"{ENGINES}.deltalake"},
     "duckdb": {f"{ENGINES}.duckdb"},
+    "jsonpath_rfc9535": {"variant.paths"},
+    "msgspec": {"protocol", "log", "writer", "operations", "spark", "cli"},
+    "obstore": {"storage"},
+    "py4j": {"spark"},
+    "pyarrow": {""},
     "pysail": {f"{ENGINES}.sail"},
     "pyspark": {"spark", f"{ENGINES}.spark", f"{ENGINES}.sail", f"{ENGINES}.spark_rows"},
-    "_native": {"variant", "moments", "shredding", "stats", "data_file", "json_lines", "draft"},
-    "zmq": {"z85"},
-    "sqlglot": {"expression"},
-    "typer": {"cli"},
     "rich": {"cli"},
-    "obstore": {"objects", "store"},
-    "jsonpath_rfc9535": {"jsonpath"},
+    "sqlglot": {"expressions.sql"},
+    "typer": {"cli"},
+    "zmq": {"protocol.z85"},
 }
 
-
-def room_of(file: Path, root: Path) -> str:
-    """Return the room of a source file: its module, or the folder that a room has grown into."""
-    return file.relative_to(root).parts[0].removesuffix(".py")
+# The packages whose `__init__` exports names that other modules define. They are the entry points for users.
+ENTRY_POINTS = {"", "cli", "operations.legacy", "spark"}
 
 
-def module_of(file: Path, root: Path) -> str:
-    """Return the dotted name of a source file within the package; a folder's own is that of the folder."""
-    return ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+@dataclass(frozen=True)
+class Import:
+    """One imported name. `target` is below the package if `is_ours`, and ends with the name."""
+
+    line: int
+    target: str
+    is_ours: bool
+    is_relative: bool
 
 
-def imported(file: Path, root: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and dotted name of all that `file` imports, inside functions and TYPE_CHECKING too."""
-    package = (PACKAGE, *file.relative_to(root).parts[:-1])
+def sources(root: Path) -> list[Path]:
+    """Return the source files of the package, the stub of the native library included."""
+    return sorted([*root.rglob("*.py"), *root.rglob("*.pyi")])
+
+
+def name_of(file: Path, root: Path) -> str:
+    """Return the dotted name of a source file below the package, "" for the root `__init__`."""
+    parts = file.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(file: Path, root: Path) -> Iterator[Import]:
+    """Yield everything that `file` imports, inside functions and `TYPE_CHECKING` too."""
+    package = file.relative_to(root).parts[:-1]
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else ()
+            for alias in node.names:
+                first, _, rest = alias.name.partition(".")
+                is_ours = first == PACKAGE
+                yield Import(node.lineno, rest if is_ours else alias.name, is_ours, False)
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
             names = (*base, *([node.module] if node.module else []))
-            yield from ((node.lineno, ".".join((*names, alias.name))) for alias in node.names)
+            yield from (Import(node.lineno, ".".join((*names, each.name)), True, True) for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            first, _, rest = (node.module or "").partition(".")
+            for alias in node.names:
+                if first == PACKAGE:
+                    target = f"{rest}.{alias.name}".removeprefix(".")
+                    yield Import(node.lineno, target, True, False)
+                else:
+                    yield Import(node.lineno, f"{node.module}.{alias.name}", False, False)
+
+
+def is_within(module: str, packages: Collection[str]) -> bool:
+    return any(not each or module == each or module.startswith(f"{each}.") for each in packages)
 
 
 def violations(root: Path) -> Iterator[str]:
-    """Yield a sentence for each import that rows and doors do not allow, and for each room without a row."""
-    for file in sorted(root.rglob("*.py")):
-        room = room_of(file, root)
-        if room not in ROW_OF:
-            yield f"{file.name} has no row: add its room {room!r} to ROWS, where design.md puts it"
+    """Yield a message for each import that breaks a rule, and for each module without a layer."""
+    for file in sources(root):
+        module = name_of(file, root)
+        yield from missing_layer(module, file.relative_to(root))
+        for each in imports_of(file, root):
+            for message in broken_rules(module, each):
+                yield f"{file.relative_to(root)}, line {each.line}: {message}"
+
+
+def missing_layer(module: str, file: Path) -> Iterator[str]:
+    for package, layers in LAYERS.items():
+        member = member_of(package, module)
+        if member is not None and not any(member in layer for layer in layers):
+            yield f"{file} has no layer: add {member!r} to LAYERS[{package!r}]"
+
+
+def member_of(package: str, name: str) -> str | None:
+    """Return the member of a package that a dotted name belongs to, None outside of the package."""
+    if not package:
+        return name.split(".")[0]
+    return name.removeprefix(f"{package}.").split(".")[0] if name.startswith(f"{package}.") else None
+
+
+def broken_rules(module: str, each: Import) -> Iterator[str]:
+    target = each.target
+    if each.is_ours and not each.is_relative:
+        yield f"imports {PACKAGE}.{target} by its absolute name: use a relative import"
+    owned = target.split(".")[0]
+    if not each.is_ours and owned not in OWNERS and owned not in sys.stdlib_module_names:
+        yield f"{module} imports {owned}, which has no owner: add it to OWNERS"
+    is_owned = owned in OWNERS if not each.is_ours else owned == "_native"
+    if is_owned and module != owned and not is_within(module, OWNERS[owned]):
+        yield f"{module} imports {owned}, which only {', '.join(sorted(OWNERS[owned]))} may import"
+    if each.is_ours:
+        yield from upward(module, target)
+
+
+def upward(module: str, target: str) -> Iterator[str]:
+    for package, layers in LAYERS.items():
+        here, there = member_of(package, module), member_of(package, target)
+        if here is None or there is None or here == there:
             continue
-        for line, name in imported(file, root):
-            for sentence in judge(module_of(file, root), name.split(".")):
-                yield f"{file.relative_to(root)}, line {line}: {sentence}"
+        layer_of = {member: number for number, members in enumerate(layers) for member in members}
+        if there not in layer_of:
+            yield f"imports {target}, which is not a module: import from the module that defines the name"
+        elif layer_of[there] >= layer_of.get(here, len(layers)):
+            prefix = f"{package}." if package else ""
+            yield (
+                f"{prefix}{here} (layer {layer_of[here]}) imports {prefix}{there} (layer {layer_of[there]}):"
+                " import only from lower layers"
+            )
 
 
-def judge(module: str, name: list[str]) -> Iterator[str]:
-    room = module.split(".")[0]
-    is_ours = name[0] == PACKAGE
-    target = (name[1] if len(name) > 1 else "__init__") if is_ours else name[0]
-    if target in DOORS and not DOORS[target] & {room, module}:
-        yield f"{module} imports {target}, whose doors are {', '.join(sorted(DOORS[target]))}"
-    if not is_ours or target == room:
-        return
-    if target not in ROW_OF:
-        yield f"{room} imports {'.'.join(name)}, which is no room: import from the module that owns the name"
-    elif ROW_OF[target] >= ROW_OF[room]:
-        rows = f"{room} (row {ROW_OF[room]}) imports {target} (row {ROW_OF[target]})"
-        yield f"{rows}: only lower rows may be imported"
+def defined_in(file: Path) -> set[str]:
+    """Return the names that a module defines: functions, classes and assignments at its top."""
+    names: set[str] = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        else:
+            names |= {
+                n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            }
+    return names
 
 
-def test_every_room_imports_only_from_lower_rows_and_through_its_doors():
+def forwarded(root: Path) -> Iterator[str]:
+    """Yield a message for each import of a name from a module that does not define it."""
+    files = {name_of(file, root): file for file in sources(root)}
+    definitions = {module: defined_in(file) for module, file in files.items()}
+    for module, file in files.items():
+        for each in imports_of(file, root):
+            owner, _, name = each.target.rpartition(".")
+            if each.is_ours and each.target not in files and name not in definitions.get(owner, set()):
+                yield f"{file.relative_to(root)}, line {each.line}: {owner or PACKAGE} does not define {name}"
+        if file.name == "__init__.py" and module not in ENTRY_POINTS:
+            exported = exports_of(file) - definitions[module]
+            yield from (
+                f"{file.relative_to(root)} exports {name}, which it does not define" for name in exported
+            )
+
+
+def exports_of(file: Path) -> set[str]:
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def cycle(root: Path) -> list[str]:
+    """Return the modules of an import cycle, each importing the next, or an empty list."""
+    files = {name_of(file, root): file for file in sources(root)}
+    edges: dict[str, set[str]] = {module: set() for module in files}
+    for module, file in files.items():
+        for each in imports_of(file, root):
+            if each.is_ours:
+                target = each.target if each.target in files else each.target.rpartition(".")[0]
+                edges[module] |= {target} & set(files)
+    done: set[str] = set()
+    for module in sorted(files):
+        if found := _cycle_from(module, edges, [], done):
+            return found
+    return []
+
+
+def _cycle_from(module: str, edges: dict[str, set[str]], path: list[str], done: set[str]) -> list[str]:
+    if module in path:
+        return [*path[path.index(module) :], module]
+    if module in done:
+        return []
+    for target in sorted(edges[module]):
+        if found := _cycle_from(target, edges, [*path, module], done):
+            return found
+    done.add(module)
+    return []
+
+
+def test_modules_import_only_from_lower_layers_and_dependencies_only_in_their_owners():
+    assert len(sources(ROOT)) > 100
     assert list(violations(ROOT)) == []
 
 
-@pytest.mark.parametrize(
-    ("file", "source", "sentence"),
-    [
-        ("features.py", "from .schema import parse", "features (row 3) imports schema (row 3)"),
-        ("features.py", "from . import schema", "features (row 3) imports schema (row 3)"),
-        ("actions.py", "def f():\n    from delta_variant import log", "actions (row 2) imports log (row 5)"),
-        ("stats.py", "if TYPE_CHECKING:\n    from .commit import x", "stats (row 4) imports commit (row 6)"),
-        ("schema/rules.py", "from ..features import FEATURES", "schema (row 3) imports features (row 3)"),
-        (
-            "read.py",
-            "import deltalake",
-            "read imports deltalake, whose doors are conformance.engines.deltalake, log",
-        ),
-        ("write.py", "from deltalake.writer import x", "write imports deltalake, whose doors are"),
-        ("write.py", "from ._native import x", "write imports _native, whose doors are"),
-        (
-            "conformance/judge.py",
-            "import duckdb",
-            "conformance.judge imports duckdb, whose doors are conformance.engines.duckdb",
-        ),
-        (
-            "conformance/engines/sail.py",
-            "from deltalake import x",
-            "conformance.engines.sail imports deltalake",
-        ),
-        (
-            "commit.py",
-            "from delta_variant import write_table",
-            "imports delta_variant.write_table, which is no room",
-        ),
-        ("helpers.py", "", "helpers.py has no row"),
-    ],
-)
-def test_a_forbidden_import_is_named(tmp_path, file, source, sentence):
-    path = tmp_path / file
+def test_names_are_imported_from_the_modules_that_define_them():
+    assert list(forwarded(ROOT)) == []
+
+
+def test_modules_do_not_import_each_other_in_a_cycle():
+    assert cycle(ROOT) == []
+
+
+def write(root: Path, file: str, source: str) -> None:
+    path = root / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(source, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "message"),
+    [
+        ("protocol/features.py", "from ..log import commits", "protocol (layer 4) imports log (layer 6)"),
+        (
+            "protocol/features.py",
+            "from .. import data_file",
+            "protocol (layer 4) imports data_file (layer 6)",
+        ),
+        ("log/load.py", "from .. import data_file", "log (layer 6) imports data_file (layer 6)"),
+        (
+            "storage/store.py",
+            "def f():\n    from ..log.load import x",
+            "storage (layer 5) imports log (layer 6)",
+        ),
+        (
+            "storage/store.py",
+            "if TYPE_CHECKING:\n    from ..log.load import x",
+            "storage (layer 5) imports log (layer 6)",
+        ),
+        (
+            "protocol/statistics.py",
+            "from ..expressions.tree import x",
+            "protocol (layer 4) imports expressions (layer 4)",
+        ),
+        ("_native.pyi", "from .data_file import x", "_native (layer 2) imports data_file (layer 6)"),
+        (
+            "operations/vacuum.py",
+            "from .restore import x",
+            "operations.vacuum (layer 1) imports operations.restore (layer 1)",
+        ),
+        (
+            "operations/read/rows.py",
+            "from ..write.target import x",
+            "operations.read (layer 0) imports operations.write (layer 1)",
+        ),
+        (
+            "log/load.py",
+            "from delta_variant.errors import x",
+            "imports delta_variant.errors.x by its absolute name",
+        ),
+        ("log/load.py", "import delta_variant.errors", "imports delta_variant.errors by its absolute name"),
+        (
+            "log/load.py",
+            "import deltalake",
+            "log.load imports deltalake, which only conformance.engines.deltalake may",
+        ),
+        ("log/load.py", "from deltalake.writer import x", "log.load imports deltalake, which only"),
+        (
+            "log/load.py",
+            "from .. import _native",
+            "log.load imports _native, which only data_file, operations.legacy, ",
+        ),
+        (
+            "log/load.py",
+            "from .._native import x",
+            "log.load imports _native, which only data_file, operations.legacy, ",
+        ),
+        ("log/load.py", "import requests", "log.load imports requests, which has no owner"),
+        (f"{ENGINES.replace('.', '/')}/sail.py", "from deltalake import x", "imports deltalake, which only"),
+        ("log/load.py", "from .. import write_table", "imports write_table, which is not a module"),
+        ("helpers.py", "", "helpers.py has no layer: add 'helpers' to LAYERS['']"),
+        ("operations/clone.py", "", "operations/clone.py has no layer: add 'clone' to LAYERS['operations']"),
+    ],
+)
+def test_a_forbidden_import_is_reported(tmp_path: Path, file: str, source: str, message: str):
+    write(tmp_path, file, source)
     (found,) = violations(tmp_path)
-    assert sentence in found
+    assert message in found
 
 
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("features.py", "from .actions import Protocol\nfrom . import properties"),
-        (
-            "schema/rules.py",
-            "from .column_mapping import x\nfrom ..data_types import y\nfrom ..errors import z",
-        ),
-        ("log.py", "import deltalake"),
-        ("__init__.py", "from .write import write_table"),
+        ("protocol/features.py", "import re\nfrom . import properties\nfrom .actions import Protocol"),
+        ("protocol/schema/rules.py", "from ...errors import x\nfrom ..types import y\nfrom .paths import z"),
+        ("variant/values.py", "from .. import _native"),
+        ("_native.pyi", "import pyarrow as pa\nfrom ._options import x"),
+        ("__init__.py", "from .operations.write import write_table"),
+        ("operations/__init__.py", ""),
+        ("operations/vacuum.py", "from ..log.load import x\nfrom .read.rows import y"),
+        ("operations/merge/execute.py", "from ..rewrite.sides import x\nfrom .clauses import y"),
         ("conformance/engines/duckdb.py", "import duckdb\nfrom ..engine import Engine"),
-        ("spark/worker.py", "import pyspark.sql\nfrom ..data_file import write"),
+        ("spark/tasks.py", "import pyspark.sql\nfrom .. import data_file"),
     ],
 )
-def test_an_import_from_below_is_allowed(tmp_path, file, source):
-    path = tmp_path / file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(source, encoding="utf-8")
+def test_an_import_from_below_is_allowed(tmp_path: Path, file: str, source: str):
+    write(tmp_path, file, source)
     assert list(violations(tmp_path)) == []
+
+
+def test_a_name_from_a_module_that_only_imports_it_is_reported(tmp_path: Path):
+    write(tmp_path, "errors.py", "class StoreError(Exception): ...")
+    write(tmp_path, "storage/store.py", "from ..errors import StoreError")
+    write(tmp_path, "log/__init__.py", '__all__ = ["load"]\nfrom .load import load')
+    write(tmp_path, "log/load.py", "from ..storage.store import StoreError\n\ndef load(): ...")
+    assert list(forwarded(tmp_path)) == [
+        "log/__init__.py exports load, which it does not define",
+        "log/load.py, line 1: storage.store does not define StoreError",
+    ]
+
+
+def test_a_cycle_is_reported(tmp_path: Path):
+    write(tmp_path, "log/load.py", "from . import commits")
+    write(tmp_path, "log/commits.py", "def f():\n    from .listing import x")
+    write(tmp_path, "log/listing.py", "from .load import y")
+    assert cycle(tmp_path) == ["log.commits", "log.listing", "log.load", "log.commits"]

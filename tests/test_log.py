@@ -12,8 +12,20 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from delta_variant import log, snapshot, store
-from delta_variant.actions import (
+from delta_variant.errors import (
+    MalformedLogError,
+    TableNotFoundError,
+    VersionExistsError,
+    VersionNotFoundError,
+)
+from delta_variant.log import commits, snapshot
+from delta_variant.log.commits import read_commits
+from delta_variant.log.listing import commit_file_name
+from delta_variant.log.load import load_snapshot
+from delta_variant.log.memory import system_memory
+from delta_variant.log.state import table_exists
+from delta_variant.log.timestamps import CommitTimes
+from delta_variant.protocol.actions import (
     AddFile,
     CheckpointMetadata,
     CommitInfo,
@@ -25,13 +37,7 @@ from delta_variant.actions import (
     encode_commit,
     encode_path,
 )
-from delta_variant.errors import (
-    MalformedLogError,
-    TableNotFoundError,
-    VersionExistsError,
-    VersionNotFoundError,
-)
-from delta_variant.log.memory import system_memory
+from delta_variant.storage import store
 
 SPARK_TABLES = [
     "a_unshredded",
@@ -88,10 +94,10 @@ def add(path, stats='{"numRecords":1}'):
 def table_of(tmp_path, versions=5):
     """Write a table with one file a version, the one of version 1 removed in version 3."""
     root = store.open_store(tmp_path)
-    log.write_commit(root, 0, [CommitInfo({"operation": "X"}), PROTOCOL, METADATA, add("f0")])
+    commits.write_commit(root, 0, [CommitInfo({"operation": "X"}), PROTOCOL, METADATA, add("f0")])
     for version in range(1, versions):
         removed = [RemoveFile(path="f1", data_change=True)] if version == 3 else []
-        log.write_commit(root, version, [add(f"f{version}"), *removed])
+        commits.write_commit(root, version, [add(f"f{version}"), *removed])
     return root
 
 
@@ -100,12 +106,12 @@ def paths(state):
 
 
 def commit_file(tmp_path, version):
-    return tmp_path / log.commit_file_name(version)
+    return tmp_path / commit_file_name(version)
 
 
 def write_checkpoint(tmp_path, version, name=None, part=slice(None)):
     """Write the state of a version as one Parquet file, its actions cut by `part`."""
-    state = log.load_snapshot(tmp_path, version)
+    state = load_snapshot(tmp_path, version)
     rows = [{"protocol": PROTOCOL}, {"metaData": METADATA}, *({"add": add(path)} for path in paths(state))]
     text_map = pa.map_(pa.string(), pa.string())
     plain = msgspec.to_builtins(rows[part])
@@ -150,7 +156,7 @@ def hint(tmp_path, text):
 
 
 def agrees_with_deltalake(folder, version=None):
-    ours, theirs = log.load_snapshot(folder, version), DeltaTable(folder, version=version)
+    ours, theirs = load_snapshot(folder, version), DeltaTable(folder, version=version)
     described = pa.table(theirs.get_add_actions()).to_pylist()
     assert ours.version == theirs.version()
     assert json.loads(ours.metadata.schema_string) == json.loads(theirs.schema().to_json())
@@ -187,7 +193,7 @@ def test_a_golden_table_is_as_deltalake_sees_it(corpora, name):
 def test_statistics_in_a_checkpoint_are_those_of_the_commits_to_the_byte(spark_table, name):
     """ST16: from `stats`, copied verbatim, and from `stats_parsed` alone."""
     folder = spark_table(name)
-    by_path = {row["path"]: row["stats"] for row in log.load_snapshot(folder).files.to_pylist()}
+    by_path = {row["path"]: row["stats"] for row in load_snapshot(folder).files.to_pylist()}
     for commit in sorted((folder / "_delta_log").glob("0*[0-9].json")):
         for line in commit.read_text().splitlines():
             if added := json.loads(line).get("add"):
@@ -203,10 +209,10 @@ def test_a_checkpoint_with_struct_statistics_only_gives_the_text_of_the_commits(
         for line in commit.read_text().splitlines():
             if added := json.loads(line).get("add"):
                 texts[added["path"]] = added["stats"]
-    snapshot = log.load_snapshot(folder, 2)
+    snapshot = load_snapshot(folder, 2)
     for version in (0, 1):
         commit_file(folder, version).unlink()
-    assert log.load_snapshot(folder, 2).files.equals(snapshot.files)
+    assert load_snapshot(folder, 2).files.equals(snapshot.files)
     assert snapshot.num_files == 2
     for path, text in zip(*(snapshot.files[name].to_pylist() for name in ("path", "stats")), strict=True):
         assert "v" in json.loads(text)["minValues"]
@@ -215,64 +221,64 @@ def test_a_checkpoint_with_struct_statistics_only_gives_the_text_of_the_commits(
 
 def test_a_v2_checkpoint_is_enough_without_the_commits_before_it(spark_table):
     folder = spark_table("d_v2ckpt")
-    before = log.load_snapshot(folder)
+    before = load_snapshot(folder)
     for version in (0, 1):
         commit_file(folder, version).unlink()
-    assert paths(log.load_snapshot(folder)) == paths(before)
+    assert paths(load_snapshot(folder)) == paths(before)
     with pytest.raises(VersionNotFoundError, match="no longer reaches back to version 1, only to 2"):
-        log.load_snapshot(folder, 1)
+        load_snapshot(folder, 1)
 
 
 def test_deletion_vectors_are_columns_of_the_snapshot(spark_table):
-    vectors = log.load_snapshot(spark_table("d_dv")).files["deletion_vector"].to_pylist()
+    vectors = load_snapshot(spark_table("d_dv")).files["deletion_vector"].to_pylist()
     assert {vector["storage_type"] for vector in vectors if vector} == {"u"}
 
 
 def test_a_percent_encoded_path_is_decoded_once(corpora):
     folder = corpora / "delta-golden" / "variant-stats-with-struct-no-checkpoint"
-    found = paths(log.load_snapshot(folder))
+    found = paths(load_snapshot(folder))
     assert [path[:26] for path in found] == ["test%file%prefix-part-0000"] * 2
     assert sorted(found) == sorted(path.name for path in folder.glob("*.parquet"))
 
 
 def test_every_version_can_be_loaded(tmp_path):
     table_of(tmp_path)
-    assert [paths(log.load_snapshot(tmp_path, version)) for version in range(5)] == [
+    assert [paths(load_snapshot(tmp_path, version)) for version in range(5)] == [
         ["f0"],
         ["f0", "f1"],
         ["f0", "f1", "f2"],
         ["f0", "f2", "f3"],
         ["f0", "f2", "f3", "f4"],
     ]
-    assert log.load_snapshot(tmp_path).version == 4
+    assert load_snapshot(tmp_path).version == 4
 
 
 @pytest.mark.parametrize("version", [5, -1])
 def test_a_version_that_is_not_there_is_refused_with_the_latest(tmp_path, version):
     table_of(tmp_path)
     with pytest.raises(VersionNotFoundError, match=rf"no version {version}: its latest is 4"):
-        log.load_snapshot(tmp_path, version)
+        load_snapshot(tmp_path, version)
 
 
 def test_a_folder_without_a_log_is_no_table(tmp_path):
     with pytest.raises(TableNotFoundError, match=r"there is no Delta table at .*/t"):
-        log.load_snapshot(tmp_path / "t")
-    assert not log.table_exists(store.open_store(tmp_path / "t"))
-    assert log.table_exists(table_of(tmp_path / "u"))
+        load_snapshot(tmp_path / "t")
+    assert not table_exists(store.open_store(tmp_path / "t"))
+    assert table_exists(table_of(tmp_path / "u"))
 
 
 def test_a_commit_is_never_overwritten(tmp_path):
     root = table_of(tmp_path)
     before = commit_file(tmp_path, 4).read_bytes()
     with pytest.raises(VersionExistsError, match=r"00000000000000000004\.json exists already"):
-        log.write_commit(root, 4, [add("x")])
+        commits.write_commit(root, 4, [add("x")])
     assert commit_file(tmp_path, 4).read_bytes() == before
 
 
 def test_read_commits_gives_those_behind_a_version(tmp_path):
     root = table_of(tmp_path)
-    assert [version for version, _ in log.read_commits(root, 2)] == [3, 4]
-    assert log.read_commits(root, 4) == []
+    assert [version for version, _ in read_commits(root, 2)] == [3, 4]
+    assert read_commits(root, 4) == []
 
 
 @pytest.mark.parametrize("missing", [0, 2])
@@ -280,18 +286,18 @@ def test_a_missing_commit_is_named(tmp_path, missing):
     table_of(tmp_path)
     commit_file(tmp_path, missing).unlink()
     with pytest.raises(MalformedLogError, match=rf"{missing:020d}\.json is missing"):
-        log.load_snapshot(tmp_path)
+        load_snapshot(tmp_path)
 
 
 def test_a_missing_commit_behind_a_checkpoint_is_named_and_one_before_it_is_not_missed(tmp_path):
     table_of(tmp_path)
     write_checkpoint(tmp_path, 2)
     commit_file(tmp_path, 1).unlink()
-    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+    assert paths(load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
     commit_file(tmp_path, 3).unlink()
     with pytest.raises(MalformedLogError, match=r"00000000000000000003\.json is missing"):
-        log.load_snapshot(tmp_path)
-    assert log.load_snapshot(tmp_path, 2).version == 2
+        load_snapshot(tmp_path)
+    assert load_snapshot(tmp_path, 2).version == 2
 
 
 def test_a_bad_line_is_named_by_file_and_line(tmp_path):
@@ -299,7 +305,7 @@ def test_a_bad_line_is_named_by_file_and_line(tmp_path):
     with commit_file(tmp_path, 2).open("a") as file:
         file.write('{"add":3}\n')
     with pytest.raises(MalformedLogError, match=r"00000000000000000002\.json, line 2: Expected `object"):
-        log.load_snapshot(tmp_path)
+        load_snapshot(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -318,8 +324,8 @@ def test_last_checkpoint_is_only_a_hint(tmp_path, text):
     table_of(tmp_path)
     write_checkpoint(tmp_path, 2)
     hint(tmp_path, text)
-    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
-    assert paths(log.load_snapshot(tmp_path, 1)) == ["f0", "f1"]
+    assert paths(load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+    assert paths(load_snapshot(tmp_path, 1)) == ["f0", "f1"]
 
 
 @pytest.mark.parametrize("with_hint", [False, True])
@@ -328,33 +334,33 @@ def test_a_corrupt_checkpoint_does_no_harm_while_older_files_stand_in_for_it(tmp
     write_checkpoint(tmp_path, 2).write_bytes(b"PAR1 not really")
     if with_hint:
         hint(tmp_path, '{"version":2,"size":6}')
-    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+    assert paths(load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
     commit_file(tmp_path, 0).unlink()
     with pytest.raises(
         MalformedLogError, match=r"checkpoint .*00000000000000000002\.checkpoint\.parquet cannot be"
     ):
-        log.load_snapshot(tmp_path)
+        load_snapshot(tmp_path)
 
 
 def test_a_checkpoint_without_protocol_is_not_used(tmp_path):
     table_of(tmp_path)
     write_checkpoint(tmp_path, 2, part=slice(1, None))
-    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+    assert paths(load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
 
 
 def test_a_multi_part_checkpoint_is_used_when_it_is_complete(tmp_path):
     table_of(tmp_path)
     names = [f"{2:020d}.checkpoint.{part:010d}.{2:010d}.parquet" for part in (1, 2)]
     first = write_checkpoint(tmp_path, 2, names[0], slice(None, 3))
-    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
-    state = log.load_snapshot(tmp_path, 2)
+    assert paths(load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+    state = load_snapshot(tmp_path, 2)
     rest = write_checkpoint(tmp_path, 2, "rest.parquet", slice(3, None))
     rest.rename(tmp_path / "_delta_log" / names[1])
     commit_file(tmp_path, 0).unlink()
-    assert paths(log.load_snapshot(tmp_path, 2)) == paths(state)
+    assert paths(load_snapshot(tmp_path, 2)) == paths(state)
     first.unlink()
     with pytest.raises(MalformedLogError, match=r"00000000000000000000\.json is missing"):
-        log.load_snapshot(tmp_path, 2)
+        load_snapshot(tmp_path, 2)
 
 
 def test_a_json_checkpoint_with_its_files_in_line_is_read(tmp_path):
@@ -363,7 +369,7 @@ def test_a_json_checkpoint_with_its_files_in_line_is_read(tmp_path):
     actions = [CheckpointMetadata(version=2), PROTOCOL, METADATA, *(add(f"f{n}") for n in range(3))]
     store.put(root, name, encode_commit(actions))
     commit_file(tmp_path, 0).unlink()
-    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+    assert paths(load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
 
 
 def test_a_checkpoint_whose_sidecar_is_lost_is_not_used(tmp_path):
@@ -371,7 +377,7 @@ def test_a_checkpoint_whose_sidecar_is_lost_is_not_used(tmp_path):
     name = f"_delta_log/{2:020d}.checkpoint.{uuid.UUID(int=7)}.json"
     sidecar = Sidecar(path="lost.parquet", size_in_bytes=1, modification_time=1)
     store.put(root, name, encode_commit([CheckpointMetadata(version=2), PROTOCOL, METADATA, sidecar]))
-    assert paths(log.load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
+    assert paths(load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
 
 
 def test_a_log_compaction_a_checksum_and_a_temporary_file_are_no_commits(tmp_path):
@@ -383,7 +389,7 @@ def test_a_log_compaction_a_checksum_and_a_temporary_file_are_no_commits(tmp_pat
         f"_sidecars/{9:020d}.json",
     ):
         store.put(root, f"_delta_log/{name}", b"{")
-    assert log.load_snapshot(tmp_path).version == 4
+    assert load_snapshot(tmp_path).version == 4
 
 
 @pytest.mark.parametrize(
@@ -400,25 +406,25 @@ def test_a_log_compaction_a_checksum_and_a_temporary_file_are_no_commits(tmp_pat
 def test_a_number_beyond_64_bits_is_not_a_version(tmp_path, name):
     root = table_of(tmp_path)
     store.put(root, f"_delta_log/{name}", b"{")
-    assert log.load_snapshot(tmp_path).version == 4
-    assert list(log.CommitTimes.of(root).modified) == [0, 1, 2, 3, 4]
-    assert [version for version, _ in log.read_commits(root, 2)] == [3, 4]
+    assert load_snapshot(tmp_path).version == 4
+    assert list(CommitTimes.of(root).modified) == [0, 1, 2, 3, 4]
+    assert [version for version, _ in read_commits(root, 2)] == [3, 4]
 
 
 def test_a_log_of_nothing_but_impossible_versions_is_not_a_table(tmp_path):
     store.put(store.open_store(tmp_path), "_delta_log/99999999999999999999.json", b"{}")
     with pytest.raises(TableNotFoundError):
-        log.load_snapshot(tmp_path)
+        load_snapshot(tmp_path)
 
 
 def test_a_checkpoint_hint_beyond_64_bits_is_ignored(tmp_path):
     store.put(table_of(tmp_path), "_delta_log/_last_checkpoint", b'{"version": 9223372036854775808}')
-    assert log.load_snapshot(tmp_path).version == 4
+    assert load_snapshot(tmp_path).version == 4
 
 
 def test_no_version_follows_the_greatest_one(tmp_path):
     with pytest.raises(MalformedLogError, match="9223372036854775807, is the greatest"):
-        log.write_commit(store.open_store(tmp_path), 2**63, [add("a")])
+        commits.write_commit(store.open_store(tmp_path), 2**63, [add("a")])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -426,7 +432,7 @@ def test_files_of_commits_and_checkpoints_have_one_schema(tmp_path):
     table_of(tmp_path)
     write_checkpoint(tmp_path, 2)
     for version in (1, 2, 4):
-        assert log.load_snapshot(tmp_path, version).files.schema == snapshot.FILES_SCHEMA
+        assert load_snapshot(tmp_path, version).files.schema == snapshot.FILES_SCHEMA
 
 
 def test_arrows_pool_is_as_it_was_after_loads_that_overlap():

@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import delta_variant as dv
-from delta_variant import log
 from delta_variant.errors import (
     CastError,
     CommitConflictError,
@@ -24,6 +23,9 @@ from delta_variant.errors import (
     SchemaError,
     UnsupportedFeatureError,
 )
+from delta_variant.log import commits
+from delta_variant.log.listing import commit_file_name
+from delta_variant.log.load import load_snapshot
 
 
 def rows(ids: list[Any], **columns: list[Any]) -> pa.Table:
@@ -50,7 +52,7 @@ ALL = {number: f"v{number}" for number in range(6)}
 
 
 def test_rows_that_match_are_updated_and_others_inserted(table: str):
-    before = log.load_snapshot(table).files["path"].to_pylist()
+    before = load_snapshot(table).files["path"].to_pylist()
     result = (
         dv.merge(table, SOURCE, "target.event:k::bigint = source.key")
         .when_matched_update({"event:v": "source.new"})
@@ -59,10 +61,10 @@ def test_rows_that_match_are_updated_and_others_inserted(table: str):
     )
     assert found(table) == {**ALL, 1: "one", 9: "nine"}
     assert (result.version, result.rows_updated, result.rows_inserted, result.rows_copied) == (2, 1, 1, 2)
-    after = log.load_snapshot(table).files["path"].to_pylist()
+    after = load_snapshot(table).files["path"].to_pylist()
     assert before[1] in after
     assert before[0] not in after
-    info = json.loads((Path(table) / log.commit_file_name(2)).read_text().splitlines()[0])["commitInfo"]
+    info = json.loads((Path(table) / commit_file_name(2)).read_text().splitlines()[0])["commitInfo"]
     assert info["operation"] == "MERGE"
     assert info["operationParameters"] == {
         "predicate": "target.event:k::bigint = source.key",
@@ -82,7 +84,7 @@ def test_rows_that_match_are_updated_and_others_inserted(table: str):
 def test_only_files_that_can_match_are_read(table: str):
     (second,) = [
         row["path"]
-        for row in log.load_snapshot(table).files.to_pylist()
+        for row in load_snapshot(table).files.to_pylist()
         if json.loads(row["stats"])["minValues"]["id"] == 3
     ]
     (Path(table) / second).write_bytes(b"unreadable")
@@ -131,7 +133,7 @@ def test_a_merge_that_changes_nothing_commits_nothing(table: str):
     nothing = SOURCE.slice(0, 0)
     result = dv.merge(table, nothing, "id = key").when_matched_delete().when_not_matched_insert_all
     assert dv.merge(table, nothing, "id = key").when_matched_delete().execute().version is None
-    assert log.load_snapshot(table).version == 1
+    assert load_snapshot(table).version == 1
 
 
 def test_null_keys_match_nothing_and_are_inserted(table: str):
@@ -325,7 +327,7 @@ def test_structs_and_lists_of_a_source_that_do_not_fit_are_refused(
     source = pa.table({"id": [1], "c": pa.array([row], of_source)})
     with pytest.raises(SchemaError, match=sentence):
         dv.merge(path, source, "target.id = source.id").when_matched_update_all().execute()
-    assert log.load_snapshot(path).version == 0
+    assert load_snapshot(path).version == 0
 
 
 def test_only_values_of_rows_that_a_clause_changes_are_cast(tmp_path: Path):
@@ -357,14 +359,14 @@ def test_an_append_only_table_takes_inserts_alone(tmp_path: Path):
 
 
 def test_a_merge_refuses_an_append_that_may_match(table: str, monkeypatch: pytest.MonkeyPatch):
-    write = log.write_commit
+    write = commits.write_commit
 
     def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(log, "write_commit", write)
+        monkeypatch.setattr(commits, "write_commit", write)
         dv.write_table(table, rows([9]), mode="append", variant_columns=["event"])
         write(*arguments)
 
-    monkeypatch.setattr(log, "write_commit", write_after_another)
+    monkeypatch.setattr(commits, "write_commit", write_after_another)
     merge = dv.merge(table, SOURCE, "id = key").when_not_matched_insert({"id": "key"})
     with pytest.raises(CommitConflictError, match="added rows"):
         merge.execute()

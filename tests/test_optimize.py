@@ -15,8 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import delta_variant as dv
-from delta_variant import log
 from delta_variant.errors import CommitConflictError, ExpressionError
+from delta_variant.log import commits
+from delta_variant.log.listing import commit_file_name
+from delta_variant.log.load import load_snapshot
 
 
 def write(table: Path, texts: list[str | None], first: int = 0, **options: Any) -> None:
@@ -39,7 +41,7 @@ def stored_rows(table: Path) -> list[dict[str, Any]]:
 
 
 def commit_of(table: Path, version: int) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (table / log.commit_file_name(version)).read_text().splitlines()]
+    return [json.loads(line) for line in (table / commit_file_name(version)).read_text().splitlines()]
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ def test_small_files_become_one_that_is_shredded_by_all_of_their_rows(table: Pat
 def test_a_dry_run_is_the_plan_of_what_is_done(table: Path):
     plan = dv.optimize(str(table), dry_run=True)
     assert (plan.version, plan.files) == (None, ())
-    assert log.load_snapshot(table).version == 3
+    assert load_snapshot(table).version == 3
     done = dv.optimize(str(table))
     assert done.groups == plan.groups
     assert plan.bytes_before == done.bytes_before
@@ -163,8 +165,8 @@ def test_sorting_by_a_path_lets_a_query_skip_files(tmp_path: Path):
 
 
 def test_rows_are_sorted_in_parts_where_they_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("delta_variant.rewrite.sorting.BATCH_BYTES", 2000)
-    monkeypatch.setattr("delta_variant.rewrite.sorting.BATCH_ROWS", 100)
+    monkeypatch.setattr("delta_variant.operations.optimize.sorting.BATCH_BYTES", 2000)
+    monkeypatch.setattr("delta_variant.operations.optimize.sorting.BATCH_ROWS", 100)
     # The longest text alone is more than is put together at a time.
     texts = {row: json.dumps({"k": row * 7 % 300, "text": "x" * (row * 13 % 250) * 10}) for row in range(300)}
     for first in range(0, 300, 60):
@@ -183,7 +185,7 @@ def test_partitions_stay_apart_and_may_be_chosen(tmp_path: Path):
     before = texts_of(table)
     result = dv.optimize(str(table), "day = 'a'")
     assert [group.partition_values for group in result.groups] == [{"day": "a"}]
-    assert (result.files_before, len(result.files), log.load_snapshot(table).num_files) == (2, 1, 3)
+    assert (result.files_before, len(result.files), load_snapshot(table).num_files) == (2, 1, 3)
     assert len(dv.optimize(str(table), sort_by=["id"]).groups) == 2
     assert texts_of(table) == before
 
@@ -204,14 +206,14 @@ def test_a_table_whose_rows_may_not_go_is_optimized(tmp_path: Path, name: str):
 
 
 def behind(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
-    write_commit = log.write_commit
+    write_commit = commits.write_commit
 
     def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(log, "write_commit", write_commit)
+        monkeypatch.setattr(commits, "write_commit", write_commit)
         first()
         write_commit(*arguments)
 
-    monkeypatch.setattr(log, "write_commit", write_after_another)
+    monkeypatch.setattr(commits, "write_commit", write_after_another)
 
 
 def test_an_append_is_no_conflict_and_a_delete_is(table: Path, monkeypatch: pytest.MonkeyPatch):

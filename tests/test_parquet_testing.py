@@ -13,8 +13,8 @@ from locations import CORPORA
 from delta_variant import data_file
 from delta_variant.data_file import Projection
 from delta_variant.errors import ConflictingValueError, DeltaVariantError, ShreddingError
-from delta_variant.schema import variant_field
-from delta_variant.store import open_store
+from delta_variant.protocol.schema.arrow import variant_field
+from delta_variant.storage.store import open_store
 
 SHREDDED = CORPORA / "parquet-testing" / "shredded_variant"
 UNSHREDDED = CORPORA / "parquet-testing" / "variant"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_variant.data_types import PrimitiveType
-from delta_variant.log.parsed_statistics import from_text, statistics_type, to_text
+from delta_variant.log.checkpoints.parsed_statistics import from_text, statistics_type, to_text
+from delta_variant.protocol.types import PrimitiveType
 
 BYTES = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 # {"$": 0}, as Databricks writes it.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from delta_variant import properties
 from delta_variant.errors import ProtocolError
+from delta_variant.protocol import properties
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ from planting import inline_vector
 from typer.testing import CliRunner
 
 import delta_variant as dv
-from delta_variant import log
-from delta_variant.actions import CommitInfo, Metadata, RemoveFile
 from delta_variant.cli.app import app
 from delta_variant.errors import (
     ChangesNotRecordedError,
@@ -27,6 +25,10 @@ from delta_variant.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
+from delta_variant.log import commits
+from delta_variant.log.checkpoints import writing as checkpoint_writing
+from delta_variant.log.listing import commit_file_name
+from delta_variant.protocol.actions import CommitInfo, Metadata, RemoveFile
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 COLUMNS = ["id", "to_json(v) as v", "_change_type", "_commit_version"]
@@ -48,7 +50,7 @@ def changes(table: Path, **options: Any) -> list[tuple[Any, ...]]:
 
 def commit(table: Path, *actions: Any) -> None:
     state = dv.load_snapshot(table)
-    log.write_commit(state.store, state.version + 1, [CommitInfo({}), *actions])
+    commits.write_commit(state.store, state.version + 1, [CommitInfo({}), *actions])
 
 
 def set_metadata(table: Path, *more: Any, **fields: Any) -> None:
@@ -129,8 +131,8 @@ def test_changes_lead_from_each_version_to_the_next(tmp_path, options):
 
 
 def test_all_columns_come_with_what_is_told_of_the_change(table):
-    os.utime(table / log.commit_file_name(1), ns=(0, 1_500_000_000))
-    os.utime(table / log.commit_file_name(0), ns=(0, 1_000_000_000))
+    os.utime(table / commit_file_name(1), ns=(0, 1_500_000_000))
+    os.utime(table / commit_file_name(0), ns=(0, 1_000_000_000))
     read = dv.read_changes(table, starting_version=1).read_all()
     assert read.schema.names == ["id", "day", "v", "_change_type", "_commit_version", "_commit_timestamp"]
     assert read.schema.types[3:] == [pa.string(), pa.int64(), pa.timestamp("us", "UTC")]
@@ -142,7 +144,7 @@ def test_all_columns_come_with_what_is_told_of_the_change(table):
 
 def test_in_commit_timestamps_are_the_times_of_changes(tmp_path):
     append(tmp_path, 1, configuration={**FEED, "delta.enableInCommitTimestamps": "true"})
-    os.utime(tmp_path / log.commit_file_name(0), ns=(0, 0))
+    os.utime(tmp_path / commit_file_name(0), ns=(0, 0))
     (entry,) = dv.history(tmp_path)
     assert dv.read_changes(tmp_path).read_all()["_commit_timestamp"].to_pylist() == [entry.timestamp]
 
@@ -172,7 +174,7 @@ def test_a_range_has_both_of_its_ends(table):
 def test_a_range_is_given_by_times_too(table):
     append(table, 4)
     for version in range(3):
-        os.utime(table / log.commit_file_name(version), ns=(0, (version + 1) * 10 * 10**9))
+        os.utime(table / commit_file_name(version), ns=(0, (version + 1) * 10 * 10**9))
 
     def found(**options: str) -> list[int]:
         return [row[2] for row in changes(table, **options)]
@@ -203,8 +205,8 @@ def test_a_range_that_there_is_not_is_refused(table, options, error, sentence):
 
 
 def test_commits_that_are_no_longer_in_the_log_are_named(table):
-    log.write_checkpoint(dv.load_snapshot(table).store, 1, now=0, unique_id="")
-    (table / log.commit_file_name(0)).unlink()
+    checkpoint_writing.write_checkpoint(dv.load_snapshot(table).store, 1, now=0, unique_id="")
+    (table / commit_file_name(0)).unlink()
     with pytest.raises(VersionNotFoundError, match="no commit of version 0"):
         dv.read_changes(table)
     assert [row[2] for row in changes(table, starting_version=1)] == [2, 3]
@@ -346,14 +348,14 @@ def test_rows_that_a_deletion_vector_marks_are_deleted_and_come_back(tmp_path):
     table = tmp_path / "t"
     configuration = {**FEED, "delta.enableDeletionVectors": "true"}
     append(table, *range(6), configuration=configuration)
-    lines = map(json.loads, (table / log.commit_file_name(0)).read_text("utf-8").splitlines())
+    lines = map(json.loads, (table / commit_file_name(0)).read_text("utf-8").splitlines())
     (add,) = (line["add"] for line in lines if "add" in line)
 
     def mark(before: list[int], after: list[int]) -> None:
         old, new = ({"deletionVector": inline_vector(*rows)} if rows else {} for rows in (before, after))
         remove = {"path": add["path"], "deletionTimestamp": 1, "dataChange": True, "partitionValues": {}}
         lines = [{"commitInfo": {}}, {"remove": {**remove, **old}}, {"add": {**add, **new}}]
-        name = table / log.commit_file_name(dv.load_snapshot(table).version + 1)
+        name = table / commit_file_name(dv.load_snapshot(table).version + 1)
         name.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
 
     mark([], [1, 2, 5])

@@ -9,8 +9,8 @@ import pytest
 from planting import Table
 
 import delta_variant as dv
-from delta_variant import commit, log
 from delta_variant.errors import CommitConflictError, UnsupportedFeatureError
+from delta_variant.log import commits, transaction
 
 
 @pytest.fixture
@@ -153,14 +153,14 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_repaired(table):
 
 def meanwhile(monkeypatch, act):
     """Let another writer act when the next commit is about to be written."""
-    write = log.write_commit
+    write = commits.write_commit
 
     def write_behind(*arguments):
-        monkeypatch.setattr(log, "write_commit", write)
+        monkeypatch.setattr(commits, "write_commit", write)
         act()
         write(*arguments)
 
-    monkeypatch.setattr(log, "write_commit", write_behind)
+    monkeypatch.setattr(commits, "write_commit", write_behind)
 
 
 def test_an_append_meanwhile_does_not_stop_a_repair(table, monkeypatch):
@@ -223,4 +223,4 @@ def test_a_recommit_keeps_row_ids_where_a_table_tracks_rows(tmp_path):
 def test_recommit_writes_files_without_a_change_of_data(table):
     snapshot = dv.load_snapshot(table.path)
     said = {"clock": lambda: 1000, "engine_info": "delta-variant/0.0.0", "txn_id": "t-1"}
-    assert commit.recommit_files(snapshot, [], operation="COMPUTE STATS", **said) == 1
+    assert transaction.recommit_files(snapshot, [], operation="COMPUTE STATS", **said) == 1

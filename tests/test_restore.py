@@ -13,11 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 import delta_variant as dv
-from delta_variant import log, store
-from delta_variant.actions import CommitInfo, DomainMetadata, Metadata
 from delta_variant.cli.app import app
 from delta_variant.errors import CommitConflictError, DataFileError, UnsupportedFeatureError
-from delta_variant.timeline import restoring
+from delta_variant.log import commits
+from delta_variant.log.listing import commit_file_name
+from delta_variant.operations import restore
+from delta_variant.protocol.actions import CommitInfo, DomainMetadata, Metadata
+from delta_variant.storage import store
 
 
 def append(table: Path, *numbers: int, **options: Any) -> None:
@@ -33,7 +35,7 @@ def rows(table: Path, **options: Any) -> list[tuple[Any, ...]]:
 
 
 def actions(table: Path, version: int, kind: str) -> list[dict[str, Any]]:
-    lines = (table / log.commit_file_name(version)).read_text("utf-8").splitlines()
+    lines = (table / commit_file_name(version)).read_text("utf-8").splitlines()
     return [json.loads(line)[kind] for line in lines if kind in json.loads(line)]
 
 
@@ -51,7 +53,7 @@ def edit_metadata(table: Path, *more: Any, **configuration: str | None) -> None:
         partition_columns=state.partition_columns,
         configuration={name: text for name, text in settings.items() if text is not None},
     )
-    log.write_commit(state.store, state.version + 1, [CommitInfo({}), metadata, *more])
+    commits.write_commit(state.store, state.version + 1, [CommitInfo({}), metadata, *more])
 
 
 @pytest.fixture
@@ -131,7 +133,7 @@ def test_a_restore_can_be_undone_by_a_restore(table):
 
 def test_a_table_comes_back_to_a_time(table):
     for version in range(2):
-        os.utime(table / log.commit_file_name(version), ns=(0, (version + 1) * 10**12))
+        os.utime(table / commit_file_name(version), ns=(0, (version + 1) * 10**12))
     result = dv.restore(table, timestamp="1970-01-01T00:20Z")
     assert (result.version, result.restored) == (2, 0)
     (info,) = actions(table, 2, "commitInfo")
@@ -167,9 +169,9 @@ def test_a_feature_that_was_dropped_comes_back_with_the_files_that_may_need_it(t
     more = state.protocol.__class__(
         min_reader_version=3, min_writer_version=7, reader_features=features, writer_features=features
     )
-    log.write_commit(state.store, 2, [CommitInfo({}), more])
+    commits.write_commit(state.store, 2, [CommitInfo({}), more])
     append(table, 9)
-    log.write_commit(state.store, 4, [CommitInfo({}), state.protocol])
+    commits.write_commit(state.store, 4, [CommitInfo({}), state.protocol])
     dv.restore(table, 3)
     assert "deletionVectors" in dv.load_snapshot(table).protocol.reader_features
 
@@ -215,16 +217,16 @@ def test_files_that_came_keep_a_table_that_only_grows_from_going_back(table):
 def test_rows_that_another_writer_adds_meanwhile_are_a_conflict(table, monkeypatch, isolation):
     edit_metadata(table, delta_isolationLevel=isolation)
     dv.delete(table, "id = 0")
-    check = restoring._check_there
-    monkeypatch.setattr(restoring, "_check_there", lambda *each: (append(table, 9), check(*each)))
+    check = restore._check_there
+    monkeypatch.setattr(restore, "_check_there", lambda *each: (append(table, 9), check(*each)))
     with pytest.raises(CommitConflictError, match="added rows"):
         dv.restore(table, 2)
     assert 9 in [row[0] for row in rows(table)]
 
 
 def test_files_that_another_writer_removes_meanwhile_are_a_conflict(table, monkeypatch):
-    check = restoring._check_there
-    monkeypatch.setattr(restoring, "_check_there", lambda *each: (dv.optimize(table), check(*each)))
+    check = restore._check_there
+    monkeypatch.setattr(restore, "_check_there", lambda *each: (dv.optimize(table), check(*each)))
     with pytest.raises(CommitConflictError, match="removed"):
         dv.restore(table, 0)
 
@@ -302,7 +304,7 @@ def test_clustering_columns_are_those_of_then(table):
             reader_features=state.protocol.reader_features,
             writer_features=tuple(dict.fromkeys(features)),
         )
-        log.write_commit(state.store, state.version + 1, [CommitInfo({}), protocol, domain])
+        commits.write_commit(state.store, state.version + 1, [CommitInfo({}), protocol, domain])
 
     cluster("id")
     cluster("v")
@@ -332,7 +334,7 @@ def test_a_table_with_identity_columns_is_refused(table):
         partition_columns=(),
         configuration={},
     )
-    log.write_commit(store.open_store(table), 2, [CommitInfo({}), metadata])
+    commits.write_commit(store.open_store(table), 2, [CommitInfo({}), metadata])
     with pytest.raises(UnsupportedFeatureError, match=r"cannot restore .* the identity of the column id"):
         dv.restore(table, 1)
 

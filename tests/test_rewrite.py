@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import delta_variant as dv
-from delta_variant import log
 from delta_variant.errors import (
     CommitConflictError,
     ExpressionError,
@@ -25,7 +24,11 @@ from delta_variant.errors import (
     SchemaError,
     UnsupportedFeatureError,
 )
-from delta_variant.write import write_table
+from delta_variant.log import commits
+from delta_variant.log.listing import commit_file_name
+from delta_variant.log.load import load_snapshot
+from delta_variant.operations.rewrite.result import RewriteResult
+from delta_variant.operations.write import write_table
 
 
 def write_rows(table: Path, texts: Sequence[str | None], first: int = 0, **options: Any) -> None:
@@ -49,7 +52,7 @@ def read_bytes(table: Path) -> dict[int, dict[str, bytes] | None]:
 def actions(table: Path, version: int) -> dict[str, list[dict[str, Any]]]:
     """Return the actions of a commit by their names."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for line in (table / log.commit_file_name(version)).read_text("utf-8").splitlines():
+    for line in (table / commit_file_name(version)).read_text("utf-8").splitlines():
         ((name, body),) = json.loads(line).items()
         found.setdefault(name, []).append(body)
     return found
@@ -86,11 +89,11 @@ ALL = {
 
 
 def test_delete_takes_the_rows_that_match_and_rewrites_only_their_files(table: Path):
-    before = log.load_snapshot(table).files["path"].to_pylist()
+    before = load_snapshot(table).files["path"].to_pylist()
     result = dv.delete(str(table), "event:n::bigint = 1")
     assert (result.version, result.rows_deleted, result.rows_copied, result.files_removed) == (3, 1, 2, 1)
     assert read_rows(table) == {key: text for key, text in ALL.items() if key != 1}
-    after = log.load_snapshot(table).files["path"].to_pylist()
+    after = load_snapshot(table).files["path"].to_pylist()
     assert set(before[1:]) < set(after)
     assert [file.rows for file in result.files] == [2]
 
@@ -103,8 +106,8 @@ def test_delete_removes_a_file_of_matching_rows_alone_without_a_new_one(table: P
 
 def test_delete_of_nothing_commits_nothing(table: Path):
     before = parquet_files(table)
-    assert dv.delete(str(table), "event:n::bigint = 100") == dv.rewrite.RewriteResult(None)
-    assert log.load_snapshot(table).version == 2
+    assert dv.delete(str(table), "event:n::bigint = 100") == RewriteResult(None)
+    assert load_snapshot(table).version == 2
     assert parquet_files(table) == before
 
 
@@ -113,7 +116,7 @@ def test_delete_without_a_condition_empties_the_table_and_reads_nothing(table: P
         path.unlink()
     result = dv.delete(str(table))
     assert (result.rows_deleted, result.files_removed) == (9, 3)
-    assert log.load_snapshot(table).num_files == 0
+    assert load_snapshot(table).num_files == 0
 
 
 def test_the_log_says_of_a_removed_file_all_that_it_said_of_the_file(table: Path):
@@ -216,7 +219,7 @@ def test_delete_by_partition_reads_no_file(tmp_path: Path):
     result = dv.delete(str(tmp_path / "t"), "day = 'a'")
     assert (result.rows_deleted, result.files_removed) == (2, 1)
     assert dv.delete(str(tmp_path / "t"), "day is null").rows_deleted == 1
-    (left,) = log.load_snapshot(tmp_path / "t").files["partition_values"].to_pylist()
+    (left,) = load_snapshot(tmp_path / "t").files["partition_values"].to_pylist()
     assert left == [("day", "b")]
 
 
@@ -224,7 +227,7 @@ def test_a_path_is_removed_as_the_log_has_it(tmp_path: Path):
     """Spark compares the texts of paths, and leaves letters beyond ASCII as they are."""
     table = tmp_path / "t"
     dv.write_table(str(table), pa.table({"id": [1, 2], "city": ["Zürich", "Z"]}), partition_by=["city"])
-    commit = table / log.commit_file_name(0)
+    commit = table / commit_file_name(0)
     text = commit.read_text("utf-8")
     assert "%25C3%25BC" in text
     for path in list(table.rglob("*.parquet")):
@@ -239,11 +242,11 @@ def test_a_path_is_removed_as_the_log_has_it(tmp_path: Path):
 
 
 def test_a_checkpoint_keeps_how_paths_are_spelled(table: Path):
-    commit = table / log.commit_file_name(2)
+    commit = table / commit_file_name(2)
     commit.write_text(commit.read_text("utf-8").replace("part-", "part%2D"), "utf-8")
     DeltaTable(table).create_checkpoint()
     for version in range(3):
-        (table / log.commit_file_name(version)).unlink()
+        (table / commit_file_name(version)).unlink()
     checkpoint = table / "_delta_log" / f"{2:020}.checkpoint.parquet"
     spelled = {add["path"] for add in pq.read_table(checkpoint)["add"].to_pylist() if add}
     dv.delete(str(table))
@@ -342,7 +345,7 @@ def test_delete_leaves_exactly_the_rows_for_which_the_condition_is_not_true(file
         assert left == {key: row for key, row in before.items() if key not in gone}
         assert result.rows_deleted == len(gone)
         known = DeltaTable(table)
-        assert known.version() == log.load_snapshot(table).version
+        assert known.version() == load_snapshot(table).version
         described = pa.table(known.get_add_actions()).to_pylist()
         assert sum(each["num_records"] for each in described) == len(left)
 
@@ -361,12 +364,12 @@ def days(table: Path) -> list[tuple[int, str | None]]:
 
 
 def test_overwrite_replaces_all_rows_and_keeps_id_and_properties(table: Path):
-    before = log.load_snapshot(table)
+    before = load_snapshot(table)
     rows = pa.table({"id": [100], "event": pa.array(['{"m": 1}'], pa.string())})
     result = write_table(str(table), rows, mode="overwrite", variant_columns=["event"])
     assert (result.version, result.rows, result.rows_deleted, result.rows_copied) == (3, 1, 9, 0)
     assert read_rows(table) == {100: '{"m":1}'}
-    assert log.load_snapshot(table).metadata == before.metadata
+    assert load_snapshot(table).metadata == before.metadata
     found = actions(table, 3)
     assert len(found["remove"]) == 3
     assert found["commitInfo"][0]["operationParameters"] == {"mode": "Overwrite", "partitionBy": "[]"}
@@ -443,13 +446,13 @@ def test_overwrite_by_a_predicate_leaves_rejected_rows_out(table: Path, tmp_path
 
 def test_overwrite_of_the_schema_keeps_the_id_and_upgrades_the_protocol(tmp_path: Path):
     day_table(tmp_path / "t", partition_by=["day"])
-    before = log.load_snapshot(tmp_path / "t")
+    before = load_snapshot(tmp_path / "t")
     rows = pa.table({"id": ["x"], "event": pa.array(["{}"], pa.string())})
     options: dict[str, Any] = {"mode": "overwrite", "schema_mode": "overwrite", "variant_columns": ["event"]}
     with pytest.raises(SchemaError, match="no column day to partition by"):
         write_table(tmp_path / "t", rows, **options)
     write_table(tmp_path / "t", rows, partition_by=[], **options)
-    after = log.load_snapshot(tmp_path / "t")
+    after = load_snapshot(tmp_path / "t")
     assert (after.metadata.id, after.partition_columns) == (before.metadata.id, ())
     assert [(field.name, field.type.name) for field in after.schema.fields] == [
         ("id", "string"),
@@ -463,10 +466,10 @@ def test_overwrite_of_the_schema_keeps_the_id_and_upgrades_the_protocol(tmp_path
 def test_overwrite_of_a_mapped_schema_gives_new_columns_new_ids(tmp_path: Path):
     rows = pa.table({"id": [1], "x": [1]})
     dv.write_table(str(tmp_path / "t"), rows, configuration={"delta.columnMapping.mode": "name"})
-    before = log.load_snapshot(tmp_path / "t")
+    before = load_snapshot(tmp_path / "t")
     new = pa.table({"id": [2], "x": ["two"]})
     write_table(tmp_path / "t", new, mode="overwrite", schema_mode="overwrite")
-    after = log.load_snapshot(tmp_path / "t")
+    after = load_snapshot(tmp_path / "t")
     assert after.schema.fields[0] == before.schema.fields[0]
     assert after.schema.fields[1].metadata["delta.columnMapping.id"] == 3
     assert after.configuration["delta.columnMapping.maxColumnId"] == "3"
@@ -500,14 +503,14 @@ def test_options_that_contradict_each_other_are_refused(tmp_path: Path, options:
 
 def behind(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
     """Let `first` happen just before the next commit of the test."""
-    write = log.write_commit
+    write = commits.write_commit
 
     def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(log, "write_commit", write)
+        monkeypatch.setattr(commits, "write_commit", write)
         first()
         write(*arguments)
 
-    monkeypatch.setattr(log, "write_commit", write_after_another)
+    monkeypatch.setattr(commits, "write_commit", write_after_another)
 
 
 def append_n(table: Path, n: int) -> Any:

@@ -91,15 +91,15 @@ def test_a_constraint_that_is_not_true_of_all_rows_is_not_added(table: str, chec
 
 
 def test_rows_that_come_in_between_have_to_be_checked(table: str, monkeypatch: pytest.MonkeyPatch):
-    from delta_variant.alter import alteration
+    from delta_variant.log import transaction
 
     def first_append(*arguments: Any, **options: Any) -> Any:
         monkeypatch.undo()
         dv.write_table(table, pa.table({"amount": [-1]}), mode="append")
         return write(*arguments, **options)
 
-    write = alteration.commit.replace_files
-    monkeypatch.setattr(alteration.commit, "replace_files", first_append)
+    write = transaction.replace_files
+    monkeypatch.setattr(transaction, "replace_files", first_append)
     with pytest.raises(CommitConflictError, match="added rows that this operation may have to see"):
         dv.add_constraint(table, "c", "amount > 0")
 

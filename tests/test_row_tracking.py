@@ -13,8 +13,10 @@ import pytest
 from planting import plant_vector
 
 import delta_variant as dv
-from delta_variant import log
 from delta_variant.errors import CommitConflictError, ProtocolError
+from delta_variant.log import commits as log_commits
+from delta_variant.log.listing import commit_file_name
+from delta_variant.log.load import load_snapshot
 
 Tracked = dict[int, tuple[int, int]]
 TRACKED = {"delta.enableRowTracking": "true"}
@@ -46,7 +48,7 @@ def table(tmp_path: Path) -> Path:
 
 def tracked(table: Path) -> Tracked:
     """Return the row id and the row commit version of each row by its `id`, as the protocol finds them."""
-    snapshot = log.load_snapshot(table)
+    snapshot = load_snapshot(table)
     names = [snapshot.configuration[key] for key in (ID_COLUMN, VERSION_COLUMN)]
     (field, *_) = snapshot.schema.fields
     found: Tracked = {}
@@ -68,7 +70,7 @@ def tracked(table: Path) -> Tracked:
 
 
 def actions(table: Path, version: int, kind: str) -> list[dict[str, Any]]:
-    lines = map(json.loads, (table / log.commit_file_name(version)).read_text("utf-8").splitlines())
+    lines = map(json.loads, (table / commit_file_name(version)).read_text("utf-8").splitlines())
     return [line[kind] for line in lines if kind in line]
 
 
@@ -191,7 +193,7 @@ def test_where_it_is_suspended_no_ids_are_given(table: Path):
 
 def edit_metadata(table: Path, change: Callable[[dict[str, str]], object]) -> None:
     """Change the properties of a table in its first commit."""
-    commit = table / log.commit_file_name(0)
+    commit = table / commit_file_name(0)
     lines = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
     for line in lines:
         if "metaData" in line:
@@ -214,7 +216,7 @@ def test_a_table_that_names_no_columns_for_ids_is_left_as_it_is(table: Path, cha
 
 
 def test_a_file_without_a_base_row_id_is_an_error(table: Path):
-    commit = table / log.commit_file_name(1)
+    commit = table / commit_file_name(1)
     commit.write_text(commit.read_text("utf-8").replace("baseRowId", "base"), "utf-8")
     with pytest.raises(ProtocolError, match=r"part-.* has no baseRowId"):
         dv.delete(str(table), "id = 4")
@@ -222,14 +224,14 @@ def test_a_file_without_a_base_row_id_is_an_error(table: Path):
 
 def test_ids_are_rebased_behind_a_commit_that_came_first(table: Path, monkeypatch: pytest.MonkeyPatch):
     before = tracked(table)
-    write_commit = log.write_commit
+    write_commit = log_commits.write_commit
 
     def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(log, "write_commit", write_commit)
+        monkeypatch.setattr(log_commits, "write_commit", write_commit)
         write(table, [20, 21])
         write_commit(*arguments)
 
-    monkeypatch.setattr(log, "write_commit", write_after_another)
+    monkeypatch.setattr(log_commits, "write_commit", write_after_another)
     assert dv.delete(str(table), "id = 0").version == 3
     after = tracked(table)
     assert {number: after.pop(number) for number in (20, 21)} == {20: (6, 2), 21: (7, 2)}
@@ -271,15 +273,15 @@ def test_a_table_with_ids_begins_to_track_rows_by_one_commit(table: Path):
 
 def test_ids_are_given_behind_an_append_that_came_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     table = untracked(tmp_path / "t")
-    write_commit, commits = log.write_commit, iter(range(3))
+    write_commit, commits = log_commits.write_commit, iter(range(3))
 
     def write_after_another(*arguments: Any) -> None:
         if next(commits) == 1:
-            monkeypatch.setattr(log, "write_commit", write_commit)
+            monkeypatch.setattr(log_commits, "write_commit", write_commit)
             write(table, [7])
         write_commit(*arguments)
 
-    monkeypatch.setattr(log, "write_commit", write_after_another)
+    monkeypatch.setattr(log_commits, "write_commit", write_after_another)
     dv.set_properties(str(table), TRACKED)
     assert sorted(tracked(table)) == [0, 1, 2, 3, 4, 7]
 
@@ -288,26 +290,26 @@ def test_rows_get_no_ids_where_the_metadata_changes_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     table = untracked(tmp_path / "t")
-    write_commit, commits = log.write_commit, iter(range(3))
+    write_commit, commits = log_commits.write_commit, iter(range(3))
 
     def write_before_another(*arguments: Any) -> None:
         write_commit(*arguments)
         if next(commits) == 1:
-            monkeypatch.setattr(log, "write_commit", write_commit)
+            monkeypatch.setattr(log_commits, "write_commit", write_commit)
             dv.set_properties(str(table), {"mine": "x"})
 
-    monkeypatch.setattr(log, "write_commit", write_before_another)
+    monkeypatch.setattr(log_commits, "write_commit", write_before_another)
     with pytest.raises(CommitConflictError, match="changed the metadata"):
         dv.set_properties(str(table), TRACKED)
-    assert log.load_snapshot(table).configuration["mine"] == "x"
+    assert load_snapshot(table).configuration["mine"] == "x"
     dv.set_properties(str(table), TRACKED)
-    assert log.load_snapshot(table).configuration["mine"] == "x"
+    assert load_snapshot(table).configuration["mine"] == "x"
     assert len(tracked(table)) == 5
 
 
 def test_rows_that_nobody_has_counted_get_no_ids(tmp_path: Path):
     table = untracked(tmp_path / "t")
-    commit = table / log.commit_file_name(1)
+    commit = table / commit_file_name(1)
     commit.write_text(commit.read_text("utf-8").replace("numRecords", "records"), "utf-8")
     with pytest.raises(ProtocolError, match="have no numRecords"):
         dv.set_properties(str(table), TRACKED)
@@ -331,7 +333,7 @@ def test_row_tracking_is_not_suspended_where_it_is_enabled(table: Path):
     with pytest.raises(ProtocolError, match="cannot both be true"):
         dv.set_properties(str(table), {"delta.rowTrackingSuspended": "true"})
     dv.set_properties(str(table), {"delta.rowTrackingSuspended": "true", "delta.enableRowTracking": "false"})
-    assert log.load_snapshot(table).version == 2
+    assert load_snapshot(table).version == 2
 
 
 def test_a_table_that_tracks_rows_without_ids_gives_them_some_when_properties_are_set(tmp_path: Path):

@@ -15,9 +15,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import arrow_rows
 
-from delta_variant import schema
 from delta_variant.errors import MalformedLogError, SchemaError, UnsupportedFeatureError
-from delta_variant.schema import VARIANT, ArrayType, MapType, PrimitiveType, StructField, StructType
+from delta_variant.protocol.schema.arrow import from_arrow, to_arrow
+from delta_variant.protocol.schema.column_mapping import assign_column_mapping, physical_name, physical_schema
+from delta_variant.protocol.schema.conforming import conform
+from delta_variant.protocol.schema.indexed_columns import stats_columns
+from delta_variant.protocol.schema.json_text import parse as parse_schema
+from delta_variant.protocol.schema.json_text import to_json as schema_to_json
+from delta_variant.protocol.schema.merging import merge as merge_schemas
+from delta_variant.protocol.schema.partition_values import (
+    partition_value_from_string,
+    partition_value_to_string,
+)
+from delta_variant.protocol.schema.rules import check_consistent, check_partition_columns
+from delta_variant.protocol.schema.rules import check_new as check_new_schema
+from delta_variant.protocol.types import (
+    VARIANT,
+    VOID,
+    ArrayType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    fields_of,
+)
 
 LONG, INTEGER, STRING, BINARY = (PrimitiveType(name) for name in ("long", "integer", "string", "binary"))
 VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
@@ -46,7 +67,7 @@ def test_the_schemas_of_the_golden_tables_come_back_as_the_text_they_were(corpor
     """T1: keys, their order and the plain string, as delta-spark wrote them."""
     texts = list(written_schemas(corpora))
     assert any('"elementType":"variant"' in text for text in texts)
-    assert [schema.to_json(schema.parse(text)) for text in texts] == texts
+    assert [schema_to_json(parse_schema(text)) for text in texts] == texts
 
 
 def test_the_json_of_every_kind_of_type():
@@ -60,7 +81,7 @@ def test_the_json_of_every_kind_of_type():
         '{"name":"s","type":{"type":"struct","fields":[{"name":"v","type":"variant","nullable":true,"metadata":{}}]},'
         '"nullable":true,"metadata":{}}]}'
     )
-    parsed = schema.parse(text)
+    parsed = parse_schema(text)
     assert parsed == StructType(
         (
             StructField("é", PrimitiveType("decimal(10,2)"), False, {"comment": "x", "n": 1}),
@@ -69,7 +90,7 @@ def test_the_json_of_every_kind_of_type():
             StructField("s", struct(v=VARIANT)),
         )
     )
-    assert schema.to_json(parsed) == text
+    assert schema_to_json(parsed) == text
 
 
 def schema_text(type_text: str) -> str:
@@ -88,7 +109,7 @@ def schema_text(type_text: str) -> str:
 )
 def test_parse_reads_both_spellings(type_text, data_type):
     """T1."""
-    assert schema.parse(schema_text(type_text)) == column(data_type)
+    assert parse_schema(schema_text(type_text)) == column(data_type)
 
 
 @pytest.mark.parametrize(
@@ -110,14 +131,14 @@ def test_parse_reads_both_spellings(type_text, data_type):
 )
 def test_parse_names_what_it_cannot_read(text, message):
     with pytest.raises(SchemaError, match=message):
-        schema.parse(text)
+        parse_schema(text)
 
 
 @pytest.mark.parametrize("depth", [200, 100_000])
 def test_parse_refuses_a_schema_too_deep_for_any_reader(depth):
     type_text = '{"type":"array","elementType":' * depth + '"long"' + "}" * depth
     with pytest.raises(SchemaError, match=r"deeper|not JSON"):
-        schema.parse(schema_text(type_text))
+        parse_schema(schema_text(type_text))
 
 
 # ---- Arrow
@@ -160,7 +181,7 @@ def test_parse_refuses_a_schema_too_deep_for_any_reader(depth):
     ],
 )
 def test_from_arrow_gives_each_arrow_type_its_delta_type(arrow_type, name):
-    assert schema.from_arrow(pa.schema([pa.field("c", arrow_type)])) == column(PrimitiveType(name))
+    assert from_arrow(pa.schema([pa.field("c", arrow_type)])) == column(PrimitiveType(name))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +196,7 @@ def test_from_arrow_gives_each_arrow_type_its_delta_type(arrow_type, name):
 )
 def test_from_arrow_names_a_column_that_delta_has_no_type_for(arrow_type):
     with pytest.raises(SchemaError, match=r"the column s\.c has the type"):
-        schema.from_arrow(pa.schema([pa.field("s", pa.struct([pa.field("c", arrow_type)]))]))
+        from_arrow(pa.schema([pa.field("s", pa.struct([pa.field("c", arrow_type)]))]))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +208,7 @@ def test_from_arrow_names_a_column_that_delta_has_no_type_for(arrow_type):
     ],
 )
 def test_from_arrow_reads_every_kind_of_list(arrow_type):
-    assert schema.from_arrow(pa.schema([pa.field("c", arrow_type)])) == column(ArrayType(LONG, False))
+    assert from_arrow(pa.schema([pa.field("c", arrow_type)])) == column(ArrayType(LONG, False))
 
 
 def test_from_arrow_keeps_nullability_at_every_depth():
@@ -197,7 +218,7 @@ def test_from_arrow_keeps_nullability_at_every_depth():
             pa.field("m", pa.map_(pa.string(), pa.field("value", pa.int64(), False))),
         ]
     )
-    assert schema.from_arrow(arrow) == StructType(
+    assert from_arrow(arrow) == StructType(
         (
             StructField("s", StructType((StructField("x", LONG, False),)), False),
             StructField("m", MapType(STRING, LONG, False)),
@@ -216,30 +237,30 @@ def test_from_arrow_keeps_nullability_at_every_depth():
     ],
 )
 def test_from_arrow_knows_a_variant_by_its_extension_at_any_depth(field):
-    assert schema.from_arrow(pa.schema([field])) == column(VARIANT)
-    assert schema.from_arrow(pa.schema([pa.field("s", pa.struct([field]))])) == struct(s=column(VARIANT))
-    assert schema.from_arrow(pa.schema([pa.field("a", pa.list_(field))])) == struct(a=ArrayType(VARIANT))
+    assert from_arrow(pa.schema([field])) == column(VARIANT)
+    assert from_arrow(pa.schema([pa.field("s", pa.struct([field]))])) == struct(s=column(VARIANT))
+    assert from_arrow(pa.schema([pa.field("a", pa.list_(field))])) == struct(a=ArrayType(VARIANT))
 
 
 @pytest.mark.parametrize("arrow_type", [pa.string(), pa.large_string(), pa.string_view(), VARIANT_STORAGE])
 def test_from_arrow_takes_the_named_columns_for_variants(arrow_type):
     arrow = pa.schema([pa.field("c", arrow_type)])
-    assert schema.from_arrow(arrow, ["c"]) == column(VARIANT)
-    assert schema.from_arrow(arrow) != column(VARIANT)
+    assert from_arrow(arrow, ["c"]) == column(VARIANT)
+    assert from_arrow(arrow) != column(VARIANT)
 
 
 def test_from_arrow_refuses_variant_columns_that_cannot_be():
     with pytest.raises(SchemaError, match="the column c cannot become a Variant: it is int64"):
-        schema.from_arrow(pa.schema([pa.field("c", pa.int64())]), ["c"])
+        from_arrow(pa.schema([pa.field("c", pa.int64())]), ["c"])
     with pytest.raises(SchemaError, match="variant_columns names d, which the data does not have"):
-        schema.from_arrow(pa.schema([pa.field("c", pa.string())]), ["d"])
+        from_arrow(pa.schema([pa.field("c", pa.string())]), ["d"])
 
 
 def test_to_arrow_marks_a_variant_by_field_metadata():
-    field = schema.to_arrow(column(VARIANT)).field("c")
+    field = to_arrow(column(VARIANT)).field("c")
     assert field.type == VARIANT_STORAGE
     assert field.metadata == VARIANT_MARK
-    nested = schema.to_arrow(column(ArrayType(VARIANT))).field("c").type.value_field
+    nested = to_arrow(column(ArrayType(VARIANT))).field("c").type.value_field
     assert nested.metadata == VARIANT_MARK
 
 
@@ -272,23 +293,23 @@ EVERY_TYPE = StructType(
 
 
 def test_from_arrow_undoes_to_arrow():
-    assert schema.from_arrow(schema.to_arrow(EVERY_TYPE)) == EVERY_TYPE
+    assert from_arrow(to_arrow(EVERY_TYPE)) == EVERY_TYPE
 
 
 def test_to_arrow_gives_the_ids_of_column_mapping_to_parquet_only_when_asked():
     mapped = StructType((StructField("c", VARIANT, metadata={"delta.columnMapping.id": 7}),))
-    assert schema.to_arrow(mapped, field_ids=True).field("c").metadata == {
+    assert to_arrow(mapped, field_ids=True).field("c").metadata == {
         **VARIANT_MARK,
         b"PARQUET:field_id": b"7",
     }
-    assert schema.to_arrow(mapped).field("c").metadata == VARIANT_MARK
+    assert to_arrow(mapped).field("c").metadata == VARIANT_MARK
 
 
 # ---- conform
 
 
 def conformed(array, data_type):
-    return schema.conform(pa.record_batch([array], names=["c"]), column(data_type)).column(0)
+    return conform(pa.record_batch([array], names=["c"]), column(data_type)).column(0)
 
 
 def test_conform_puts_columns_in_the_order_names_and_types_of_the_table():
@@ -296,7 +317,7 @@ def test_conform_puts_columns_in_the_order_names_and_types_of_the_table():
     batch = pa.record_batch(
         {"V": ['{"a":1}'], "ID": pa.array([1], pa.int16()), "t": pa.array([1_000], pa.timestamp("ns"))}
     )
-    conformed = schema.conform(batch, table)
+    conformed = conform(batch, table)
     assert conformed.to_pylist() == [
         {"id": 1, "day": None, "t": datetime(1970, 1, 1, microsecond=1), "v": '{"a":1}'}
     ]
@@ -324,9 +345,9 @@ def test_conform_reaches_into_structs_and_lists():
         {"s": {"x": None, "y": None}, "a": []},
         {"s": {"x": 2, "y": None}, "a": [{"p": None, "q": 2}]},
     ]
-    assert schema.conform(batch, table).to_pylist() == expected
-    assert schema.conform(batch.slice(1), table).to_pylist() == expected[1:]
-    assert schema.conform(batch, table).schema == schema.to_arrow(table)
+    assert conform(batch, table).to_pylist() == expected
+    assert conform(batch.slice(1), table).to_pylist() == expected[1:]
+    assert conform(batch, table).schema == to_arrow(table)
 
 
 ONE_STRUCT = pa.array([{"X": 7}])
@@ -344,18 +365,18 @@ ONE_STRUCT = pa.array([{"X": 7}])
 )
 def test_conform_finds_fields_by_names_without_case_in_every_kind_of_list(lists):
     table = column(ArrayType(struct(x=LONG)))
-    assert schema.conform(pa.record_batch({"c": lists}), table).to_pylist() == [{"c": [{"x": 7}]}]
+    assert conform(pa.record_batch({"c": lists}), table).to_pylist() == [{"c": [{"x": 7}]}]
 
 
 @given(st.data(), st.integers(0, 4), st.integers(0, 5))
 def test_conform_keeps_the_values_of_every_layout_of_arrow(data, depth, count):
     rows = data.draw(arrow_rows(depth, count))
     batch = pa.record_batch([rows.array], names=["c"])
-    columns = schema.from_arrow(batch.schema)
-    found = schema.conform(batch, columns)
+    columns = from_arrow(batch.schema)
+    found = conform(batch, columns)
     found.validate(full=True)
     assert found.column(0).to_pylist() == rows.values
-    assert found.schema.equals(schema.to_arrow(columns))
+    assert found.schema.equals(to_arrow(columns))
 
 
 def test_conform_takes_dictionaries_of_what_arrow_does_not_take_itself():
@@ -380,16 +401,16 @@ def test_conform_keeps_variant_bytes_and_their_mark():
     batch = pa.RecordBatch.from_pylist(
         [{"v": {"metadata": b"\1\0\0", "value": b"\0"}}], schema=pa.schema([field])
     )
-    assert schema.conform(batch, struct(v=VARIANT)).equals(batch, check_metadata=True)
+    assert conform(batch, struct(v=VARIANT)).equals(batch, check_metadata=True)
 
 
 def test_conform_marks_a_variant_that_the_data_lacks():
     table = struct(id=LONG, v=VARIANT, s=struct(x=LONG, w=VARIANT))
     arrow = pa.schema([("id", pa.int64()), ("s", pa.struct([("x", pa.int64())]))])
     batch = pa.RecordBatch.from_pylist([{"id": 1, "s": {"x": 2}}], schema=arrow)
-    conformed = schema.conform(batch, table)
+    conformed = conform(batch, table)
     assert conformed.to_pylist() == [{"id": 1, "v": None, "s": {"x": 2, "w": None}}]
-    assert conformed.schema.equals(schema.to_arrow(table), check_metadata=True)
+    assert conformed.schema.equals(to_arrow(table), check_metadata=True)
 
 
 @pytest.mark.parametrize(
@@ -402,20 +423,20 @@ def test_conform_marks_a_variant_that_the_data_lacks():
 )
 def test_conform_never_loses_a_part_of_a_value(data, data_type, message):
     with pytest.raises(SchemaError, match=message):
-        schema.conform(pa.record_batch({"c": data}), column(PrimitiveType(data_type)))
+        conform(pa.record_batch({"c": data}), column(PrimitiveType(data_type)))
 
 
 def test_conform_refuses_null_where_the_table_allows_none():
     table = StructType((StructField("c", LONG, False),))
     with pytest.raises(SchemaError, match="the column c has 1 null"):
-        schema.conform(pa.record_batch({"c": pa.array([1, None])}), table)
+        conform(pa.record_batch({"c": pa.array([1, None])}), table)
     inner = StructType((StructField("s", StructType((StructField("x", LONG, False),))),))
     arrow = pa.schema([("s", pa.struct([("x", pa.int64())]))])
     fine = pa.RecordBatch.from_pylist([{"s": None}, {"s": {"x": 1}}], schema=arrow)
-    assert schema.conform(fine, inner).to_pylist() == fine.to_pylist()
+    assert conform(fine, inner).to_pylist() == fine.to_pylist()
     broken = pa.RecordBatch.from_pylist([{"s": None}, {"s": {"x": None}}], schema=arrow)
     with pytest.raises(SchemaError, match=r"the column s\.x has nulls"):
-        schema.conform(broken, inner)
+        conform(broken, inner)
 
 
 LONGS = pa.list_(pa.int64())
@@ -445,7 +466,7 @@ def test_conform_refuses_null_elements_in_every_kind_of_list_but_no_null_list(ar
         (struct(id=LONG, v=VARIANT), struct(V=VARIANT, ID=LONG)),
         (struct(id=LONG, v=VARIANT), struct(id=LONG)),
         (struct(id=LONG), struct(id=INTEGER)),
-        (struct(id=LONG), struct(id=schema.VOID)),
+        (struct(id=LONG), struct(id=VOID)),
         (struct(x=PrimitiveType("double")), struct(x=PrimitiveType("float"))),
         (struct(x=PrimitiveType("decimal(20,2)")), struct(x=PrimitiveType("decimal(10,1)"))),
         (struct(x=PrimitiveType("decimal(12,2)")), struct(x=INTEGER)),
@@ -456,7 +477,7 @@ def test_conform_refuses_null_elements_in_every_kind_of_list_but_no_null_list(ar
     ],
 )
 def test_data_that_fits_leaves_the_schema_as_it_is(table, data, mode):
-    assert schema.merge(table, data, mode=mode) == table
+    assert merge_schemas(table, data, mode=mode) == table
 
 
 @pytest.mark.parametrize(
@@ -474,7 +495,7 @@ def test_data_that_fits_leaves_the_schema_as_it_is(table, data, mode):
 def test_strict_refuses_a_new_column_and_says_how_to_add_it(table, data, named):
     """T10."""
     with pytest.raises(SchemaError, match=f'{named}.*schema_mode="merge"'):
-        schema.merge(table, data, mode="strict")
+        merge_schemas(table, data, mode="strict")
 
 
 def test_merge_adds_new_columns_at_the_end_and_nullable():
@@ -487,7 +508,7 @@ def test_merge_adds_new_columns_at_the_end_and_nullable():
             StructField("s", StructType((StructField("w", VARIANT, False),))),
         )
     )
-    assert schema.merge(table, data, mode="merge") == struct(
+    assert merge_schemas(table, data, mode="merge") == struct(
         id=LONG, s=struct(a=LONG, w=VARIANT), l=ArrayType(struct(x=LONG, y=STRING)), v=VARIANT
     )
 
@@ -517,7 +538,7 @@ def test_merge_adds_new_columns_at_the_end_and_nullable():
 def test_types_that_do_not_fit_are_named_with_their_path(table_type, data_type, message, mode):
     """T10: a type never changes to or from Variant."""
     with pytest.raises(SchemaError, match=message):
-        schema.merge(column(table_type), column(data_type), mode=mode)
+        merge_schemas(column(table_type), column(data_type), mode=mode)
 
 
 def test_an_absent_column_must_be_nullable_or_filled_in():
@@ -525,23 +546,23 @@ def test_an_absent_column_must_be_nullable_or_filled_in():
         return StructType((StructField("c", LONG, **options),))
 
     with pytest.raises(SchemaError, match="no column c, which is NOT NULL"):
-        schema.merge(only(nullable=False), struct(), mode="strict")
+        merge_schemas(only(nullable=False), struct(), mode="strict")
     for metadata in ({"CURRENT_DEFAULT": "42"}, {"delta.generationExpression": "a + 1"}):
         filled = only(nullable=False, metadata=metadata)
-        assert schema.merge(filled, struct(), mode="strict") == filled
+        assert merge_schemas(filled, struct(), mode="strict") == filled
     null_default = only(metadata={"CURRENT_DEFAULT": "NULL"})
-    assert schema.merge(null_default, struct(), mode="strict") == null_default
+    assert merge_schemas(null_default, struct(), mode="strict") == null_default
 
 
 def test_an_absent_field_within_a_column_has_no_default():
     nested = StructType((StructField("c", LONG, metadata={"CURRENT_DEFAULT": "42"}),))
     with pytest.raises(SchemaError, match=r"no column s\.c: give it, its default 42"):
-        schema.merge(struct(s=nested), struct(s=struct(d=LONG)), mode="merge")
+        merge_schemas(struct(s=nested), struct(s=struct(d=LONG)), mode="merge")
 
 
 def test_data_with_names_that_differ_by_case_is_refused():
     with pytest.raises(SchemaError, match="columns a and A, which differ at most by case"):
-        schema.merge(struct(a=LONG), struct(a=LONG, A=LONG), mode="merge")
+        merge_schemas(struct(a=LONG), struct(a=LONG, A=LONG), mode="merge")
 
 
 # ---- rules
@@ -549,10 +570,10 @@ def test_data_with_names_that_differ_by_case_is_refused():
 
 def test_check_new_lets_a_variant_stand_anywhere_but_in_a_map_key():
     """T6."""
-    schema.check_new(struct(v=VARIANT, a=ArrayType(struct(v=VARIANT)), m=MapType(STRING, VARIANT)))
+    check_new_schema(struct(v=VARIANT, a=ArrayType(struct(v=VARIANT)), m=MapType(STRING, VARIANT)))
     for key in (VARIANT, struct(v=VARIANT)):
         with pytest.raises(SchemaError, match=r"the map s\.m has Variant keys"):
-            schema.check_new(struct(s=struct(m=MapType(key, STRING))))
+            check_new_schema(struct(s=struct(m=MapType(key, STRING))))
 
 
 @pytest.mark.parametrize(
@@ -565,24 +586,24 @@ def test_check_new_lets_a_variant_stand_anywhere_but_in_a_map_key():
         ),
         (struct(a=LONG, A=LONG), "columns a and A differ at most by case"),
         (struct(s=struct(x=LONG, X=LONG)), r"columns s\.x and s\.X differ at most by case"),
-        (struct(n=schema.VOID), "the column n has nothing but nulls"),
-        (struct(s=ArrayType(schema.VOID)), r"the column s\.element has nothing but nulls"),
+        (struct(n=VOID), "the column n has nothing but nulls"),
+        (struct(s=ArrayType(VOID)), r"the column s\.element has nothing but nulls"),
         (StructType((StructField("", LONG),)), "no name"),
         *((StructType((StructField(f"a{c}b", LONG),)), "has the character") for c in " ,;{}()\n\t="),
     ],
 )
 def test_check_new_refuses_what_delta_does_not_allow(new, message):
     with pytest.raises(SchemaError, match=message):
-        schema.check_new(new)
+        check_new_schema(new)
 
 
 def test_column_mapping_allows_any_character_in_a_name():
-    schema.check_new(StructType((StructField("a b=c", LONG),)), mode="name")
+    check_new_schema(StructType((StructField("a b=c", LONG),)), mode="name")
 
 
 def test_partition_columns_come_back_in_the_spelling_of_the_schema():
-    assert schema.check_partition_columns(struct(Day=LONG, id=LONG), ["day"]) == ("Day",)
-    assert schema.check_partition_columns(struct(id=LONG), []) == ()
+    assert check_partition_columns(struct(Day=LONG, id=LONG), ["day"]) == ("Day",)
+    assert check_partition_columns(struct(id=LONG), []) == ()
 
 
 @pytest.mark.parametrize(
@@ -599,18 +620,18 @@ def test_columns_that_cannot_partition_a_table_are_refused(names, message):
     """T7."""
     table = struct(id=LONG, v=VARIANT, s=struct(x=LONG), a=ArrayType(LONG))
     with pytest.raises(SchemaError, match=message):
-        schema.check_partition_columns(table, names)
+        check_partition_columns(table, names)
 
 
 def test_a_table_with_a_variant_as_map_key_or_partition_is_none():
     """T6, T7: neither read nor written, wherever the map is."""
     columns = struct(v=VARIANT, m=MapType(STRING, VARIANT), p=STRING)
-    schema.check_consistent(columns, ("p",))
+    check_consistent(columns, ("p",))
     with pytest.raises(SchemaError, match="partitioned by the Variant v"):
-        schema.check_consistent(columns, ("p", "v"))
+        check_consistent(columns, ("p", "v"))
     for nested in (MapType(VARIANT, STRING), ArrayType(MapType(struct(v=VARIANT), STRING))):
         with pytest.raises(SchemaError, match="has Variant keys"):
-            schema.check_consistent(struct(s=struct(m=nested)), ())
+            check_consistent(struct(s=struct(m=nested)), ())
 
 
 @pytest.mark.parametrize(
@@ -626,16 +647,16 @@ def test_a_table_with_a_variant_as_map_key_or_partition_is_none():
 )
 def test_partition_columns_that_contradict_the_schema_are_an_error(names, sentence):
     columns = struct(p=STRING, s=struct(x=LONG), a=ArrayType(LONG))
-    schema.check_consistent(columns, ["p"])
+    check_consistent(columns, ["p"])
     with pytest.raises(SchemaError, match=sentence):
-        schema.check_consistent(columns, names)
+        check_consistent(columns, names)
 
 
 def test_a_name_twice_in_one_struct_is_an_error():
     twice = StructType((StructField("x", LONG, True), StructField("x", STRING, True)))
     for columns, name in ((twice, "x"), (struct(a=ArrayType(twice)), "a.element.x")):
         with pytest.raises(SchemaError, match=f"several columns '{name}'"):
-            schema.check_consistent(columns, [])
+            check_consistent(columns, [])
 
 
 def test_half_of_a_surrogate_pair_in_a_schema_is_an_error():
@@ -643,13 +664,13 @@ def test_half_of_a_surrogate_pair_in_a_schema_is_an_error():
     text = f'{{"type":"struct","fields":[{field}]}}'
     for half in (("\\ud800", ""), ("", "\\uDFFF")):
         with pytest.raises(SchemaError, match="half of a surrogate pair"):
-            schema.parse(text % half)
-    assert schema.parse(text % ("\\ud83d\\ude00", "")).fields[0].name == "a\U0001f600"
+            parse_schema(text % half)
+    assert parse_schema(text % ("\\ud83d\\ude00", "")).fields[0].name == "a\U0001f600"
 
 
 def test_a_table_needs_a_column_besides_its_partition_columns():
     with pytest.raises(SchemaError, match="besides its partition columns"):
-        schema.check_partition_columns(struct(id=LONG), ["id"])
+        check_partition_columns(struct(id=LONG), ["id"])
 
 
 # ---- column mapping
@@ -662,10 +683,10 @@ def numbered_uuids():
 
 def test_assign_column_mapping_gives_every_field_an_id_and_a_name_and_nothing_inside_a_variant():
     """T11."""
-    assigned, greatest = schema.assign_column_mapping(
+    assigned, greatest = assign_column_mapping(
         struct(id=LONG, st=struct(w=VARIANT), a=ArrayType(struct(x=LONG))), 0, new_uuid=numbered_uuids()
     )
-    ids = {path: field.metadata["delta.columnMapping.id"] for path, field in schema.fields_of(assigned)}
+    ids = {path: field.metadata["delta.columnMapping.id"] for path, field in fields_of(assigned)}
     assert ids == {("id",): 1, ("st",): 2, ("st", "w"): 3, ("a",): 4, ("a", "element", "x"): 5}
     assert greatest == 5
     assert assigned.fields[0].metadata["delta.columnMapping.physicalName"] == "col-uuid-1"
@@ -675,7 +696,7 @@ def test_assign_column_mapping_leaves_what_has_a_name_alone():
     mapped = StructField(
         "a", LONG, metadata={"delta.columnMapping.id": 9, "delta.columnMapping.physicalName": "col-x"}
     )
-    assigned, greatest = schema.assign_column_mapping(
+    assigned, greatest = assign_column_mapping(
         StructType((mapped, StructField("b", VARIANT))), 3, new_uuid=numbered_uuids()
     )
     assert assigned.fields[0] == mapped
@@ -684,27 +705,27 @@ def test_assign_column_mapping_leaves_what_has_a_name_alone():
         "delta.columnMapping.physicalName": "col-uuid-1",
     }
     assert greatest == 10
-    assert schema.assign_column_mapping(assigned, 12, new_uuid=numbered_uuids()) == (assigned, 12)
+    assert assign_column_mapping(assigned, 12, new_uuid=numbered_uuids()) == (assigned, 12)
 
 
 def test_physical_schema_renames_at_every_depth():
-    assigned, _ = schema.assign_column_mapping(
+    assigned, _ = assign_column_mapping(
         struct(id=LONG, st=struct(w=VARIANT), m=MapType(STRING, struct(x=LONG))), 0, new_uuid=numbered_uuids()
     )
-    physical = schema.physical_schema(assigned, "name")
-    assert [path for path, _ in schema.fields_of(physical)] == [
+    physical = physical_schema(assigned, "name")
+    assert [path for path, _ in fields_of(physical)] == [
         ("col-uuid-1",),
         ("col-uuid-2",),
         ("col-uuid-2", "col-uuid-3"),
         ("col-uuid-4",),
         ("col-uuid-4", "value", "col-uuid-5"),
     ]
-    assert schema.physical_schema(assigned, "none") is assigned
+    assert physical_schema(assigned, "none") is assigned
 
 
 def test_a_mapped_table_with_an_unmapped_column_is_refused():
     with pytest.raises(SchemaError, match=r"column c has no delta\.columnMapping\.physicalName"):
-        schema.physical_name(StructField("c", LONG), "id")
+        physical_name(StructField("c", LONG), "id")
 
 
 # ---- partition values
@@ -732,8 +753,8 @@ PARTITION_VALUES = [
 
 @pytest.mark.parametrize(("name", "value", "text"), PARTITION_VALUES)
 def test_a_partition_value_has_the_string_of_the_protocol_and_comes_back(name, value, text):
-    assert schema.partition_value_to_string(value, PrimitiveType(name)) == text
-    assert schema.partition_value_from_string(text, PrimitiveType(name)) == value
+    assert partition_value_to_string(value, PrimitiveType(name)) == text
+    assert partition_value_from_string(text, PrimitiveType(name)) == value
 
 
 @pytest.mark.parametrize(
@@ -752,23 +773,21 @@ def test_a_partition_value_has_the_string_of_the_protocol_and_comes_back(name, v
     ],
 )
 def test_partition_values_of_other_writers_are_read(name, text, value):
-    assert schema.partition_value_from_string(text, PrimitiveType(name)) == value
+    assert partition_value_from_string(text, PrimitiveType(name)) == value
 
 
 def test_a_timestamp_in_any_zone_is_written_in_utc():
     zone = timezone(timedelta(hours=2))
     value = datetime(2024, 1, 2, 3, 4, 5, tzinfo=zone)
-    assert (
-        schema.partition_value_to_string(value, PrimitiveType("timestamp")) == "2024-01-02T01:04:05.000000Z"
-    )
+    assert partition_value_to_string(value, PrimitiveType("timestamp")) == "2024-01-02T01:04:05.000000Z"
 
 
 @pytest.mark.parametrize("name", ["string", "long", "binary", "timestamp"])
 def test_null_and_the_empty_string_are_the_same_partition_value(name):
-    assert schema.partition_value_from_string("", PrimitiveType(name)) is None
-    assert schema.partition_value_from_string(None, PrimitiveType(name)) is None
-    assert schema.partition_value_to_string(None, PrimitiveType(name)) is None
-    assert schema.partition_value_to_string("", STRING) is None
+    assert partition_value_from_string("", PrimitiveType(name)) is None
+    assert partition_value_from_string(None, PrimitiveType(name)) is None
+    assert partition_value_to_string(None, PrimitiveType(name)) is None
+    assert partition_value_to_string("", STRING) is None
 
 
 @pytest.mark.parametrize(
@@ -793,26 +812,26 @@ def test_null_and_the_empty_string_are_the_same_partition_value(name):
 )
 def test_a_partition_value_that_is_none_of_its_type_is_refused(name, text):
     with pytest.raises(MalformedLogError, match="partition value"):
-        schema.partition_value_from_string(text, PrimitiveType(name))
+        partition_value_from_string(text, PrimitiveType(name))
 
 
 @pytest.mark.parametrize("text", ["+10000-01-01", "0000-12-31"])
 def test_a_year_that_python_does_not_know_is_no_partition_value_here(text):
     with pytest.raises(UnsupportedFeatureError, match="years 1 to 9999"):
-        schema.partition_value_from_string(text, PrimitiveType("date"))
+        partition_value_from_string(text, PrimitiveType("date"))
 
 
 def test_bytes_without_a_string_cannot_be_a_partition_value():
     with pytest.raises(SchemaError, match="no UTF-8 text"):
-        schema.partition_value_to_string(b"\xff", BINARY)
+        partition_value_to_string(b"\xff", BINARY)
     with pytest.raises(SchemaError, match="cannot be variant"):
-        schema.partition_value_to_string(b"x", VARIANT)
+        partition_value_to_string(b"x", VARIANT)
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_timestamps_come_back_exactly(value):
-    text = schema.partition_value_to_string(value, PrimitiveType("timestamp"))
-    assert schema.partition_value_from_string(text, PrimitiveType("timestamp")) == value
+    text = partition_value_to_string(value, PrimitiveType("timestamp"))
+    assert partition_value_from_string(text, PrimitiveType("timestamp")) == value
 
 
 # ---- statistics
@@ -832,25 +851,25 @@ def many_columns(number: int) -> StructType:
 def test_a_variant_counts_as_one_column(configuration, number):
     """ST10."""
     expected = ["id", *(f"v{n}" for n in range(number - 1))]
-    assert names_of(schema.stats_columns(many_columns(50), configuration)) == expected
+    assert names_of(stats_columns(many_columns(50), configuration)) == expected
 
 
 def test_minus_one_gives_all_columns_and_zero_none():
     """ST10."""
-    assert len(schema.stats_columns(many_columns(50), {"delta.dataSkippingNumIndexedCols": "-1"})) == 51
-    assert schema.stats_columns(many_columns(50), {"delta.dataSkippingNumIndexedCols": "0"}) == ()
+    assert len(stats_columns(many_columns(50), {"delta.dataSkippingNumIndexedCols": "-1"})) == 51
+    assert stats_columns(many_columns(50), {"delta.dataSkippingNumIndexedCols": "0"}) == ()
 
 
 def test_named_columns_override_the_number_whatever_their_case():
     """ST10."""
     configuration = {"delta.dataSkippingStatsColumns": "V20,v40,id", "delta.dataSkippingNumIndexedCols": "1"}
-    assert names_of(schema.stats_columns(many_columns(50), configuration)) == ["id", "v20", "v40"]
+    assert names_of(stats_columns(many_columns(50), configuration)) == ["id", "v20", "v40"]
 
 
 def test_a_struct_stands_for_its_leaves_and_partition_columns_have_none():
     """ST10, ST11, ST13."""
     table = struct(day=LONG, s=struct(x=LONG, w=VARIANT), a=ArrayType(VARIANT), z=LONG)
-    assert names_of(schema.stats_columns(table, {}, ["Day"])) == ["s.x", "s.w", "a", "z"]
+    assert names_of(stats_columns(table, {}, ["Day"])) == ["s.x", "s.w", "a", "z"]
     named = {"delta.dataSkippingStatsColumns": "s,day"}
-    assert names_of(schema.stats_columns(table, named, ["day"])) == ["s.x", "s.w"]
-    assert names_of(schema.stats_columns(table, {"delta.dataSkippingStatsColumns": "s.w.deeper"})) == []
+    assert names_of(stats_columns(table, named, ["day"])) == ["s.x", "s.w"]
+    assert names_of(stats_columns(table, {"delta.dataSkippingStatsColumns": "s.w.deeper"})) == []

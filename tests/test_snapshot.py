@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from delta_variant import snapshot, store
-from delta_variant.actions import (
+from delta_variant.errors import MalformedLogError
+from delta_variant.log import snapshot
+from delta_variant.protocol.actions import (
     AddFile,
     DeletionVector,
     DomainMetadata,
@@ -16,7 +17,7 @@ from delta_variant.actions import (
     RemoveFile,
     Txn,
 )
-from delta_variant.errors import MalformedLogError
+from delta_variant.storage import store
 
 PROTOCOL = Protocol(
     min_reader_version=3,

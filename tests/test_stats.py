@@ -19,10 +19,9 @@ import pytest
 from locations import CORPORA
 
 import delta_variant as dv
-from delta_variant.data_types import VARIANT
 from delta_variant.errors import DataFileError, InvalidStatisticsError
-from delta_variant.repair import TableStatistics
-from delta_variant.stats import (
+from delta_variant.operations.statistics_repair.compute import TableStatistics
+from delta_variant.protocol.statistics import (
     FileStatistics,
     decode,
     decode_bound,
@@ -30,6 +29,7 @@ from delta_variant.stats import (
     encode_bound,
     leaves_of,
 )
+from delta_variant.protocol.types import VARIANT
 
 
 def stats_text(tmp_path: Path, data: pa.Table, **options: Any) -> str:

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from delta_variant import store
 from delta_variant.errors import StoreError
-from delta_variant.storage_options import sort_options
+from delta_variant.storage import store
+from delta_variant.storage.options import sort_options
 
 S3 = {
     "AWS_ACCESS_KEY_ID": "id",

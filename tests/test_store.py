@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 import delta_variant as dv
-from delta_variant import draft, store
 from delta_variant.errors import StoreError, VersionExistsError
+from delta_variant.operations import legacy
+from delta_variant.storage import store
+from delta_variant.storage.objects import StoredFile
 
 ODD_NAMES = ["a b", "100%", "a%20b", "a#b?c", "größe-東京-🎈", "k=v/part, 1'.parquet", "[x]{y}&z"]
 
@@ -174,8 +176,8 @@ def test_what_has_to_be_on_a_local_disk_says_so_of_a_uri(tmp_path, monkeypatch, 
         lambda: dv.file_stats(location),
         lambda: dv.migrate_draft(location, "target"),
         lambda: dv.migrate_draft(tmp_path, location),
-        lambda: draft.read_draft_file(location),
-        lambda: draft.write_draft_file(location, one, {}),
+        lambda: legacy.read_draft_file(location),
+        lambda: legacy.write_draft_file(location, one, {}),
         lambda: dv.write_table("t", one, on_invalid="reject", rejects=location),
     ):
         with pytest.raises(StoreError, match="has to be on a local disk, got the URI"):
@@ -305,8 +307,8 @@ def test_a_listing_has_sizes_and_modification_times_in_milliseconds(tmp_path):
         store.put(root, f"data/{name}", bytes(number))
         os.utime(tmp_path / "data" / name, ns=(0, 1_234_567_890_987_654_321))
     assert store.list_stored(root, "data") == [
-        store.StoredFile("data/a", 1, 1_234_567_890_987),
-        store.StoredFile("data/b", 0, 1_234_567_890_987),
+        StoredFile("data/a", 1, 1_234_567_890_987),
+        StoredFile("data/b", 0, 1_234_567_890_987),
     ]
 
 
@@ -329,7 +331,7 @@ def test_a_walk_gives_files_of_any_name_with_their_sizes_and_follows_no_link(tmp
     (root / "folder").symlink_to(tmp_path / "outside")
     (root / "nowhere").symlink_to("gone")
     (root / os.fsdecode(b"\xff")).write_bytes(b"")
-    expected = [store.StoredFile("a/b/part#1", 3, 5), store.StoredFile("x\ny", 3, 5)]
+    expected = [StoredFile("a/b/part#1", 3, 5), StoredFile("x\ny", 3, 5)]
     found = store.walk(store.open_store(root))
     assert sorted(found, key=lambda file: file.path) == expected
     store.delete(store.open_store(root), "x\ny")

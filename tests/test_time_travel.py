@@ -13,8 +13,6 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 import delta_variant as dv
-from delta_variant import log, store
-from delta_variant.actions import CommitInfo, Format, Metadata, Protocol
 from delta_variant.cli.app import app
 from delta_variant.errors import (
     MalformedLogError,
@@ -23,6 +21,11 @@ from delta_variant.errors import (
     TimestampBeforeFirstError,
     VersionNotFoundError,
 )
+from delta_variant.log import commits
+from delta_variant.log.checkpoints import writing as checkpoint_writing
+from delta_variant.log.listing import commit_file_name
+from delta_variant.protocol.actions import CommitInfo, Format, Metadata, Protocol
+from delta_variant.storage import store
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 
@@ -32,7 +35,7 @@ def at(seconds: float) -> datetime:
 
 
 def commit_file(table: Path, version: int) -> Path:
-    return table / log.commit_file_name(version)
+    return table / commit_file_name(version)
 
 
 def commit_at(table: Path, version: int, seconds: float) -> None:
@@ -122,7 +125,7 @@ def test_a_commit_no_later_than_the_one_before_counts_as_a_millisecond_later(tab
 
 
 def test_a_version_that_the_log_no_longer_reaches_has_no_time(table):
-    log.write_checkpoint(store.open_store(table), 1, now=0, unique_id="")
+    checkpoint_writing.write_checkpoint(store.open_store(table), 1, now=0, unique_id="")
     commit_file(table, 0).unlink()
     assert version_at(table, 10) == 1
     with pytest.raises(TimestampBeforeFirstError, match="first that its log tells, 1"):
@@ -130,7 +133,7 @@ def test_a_version_that_the_log_no_longer_reaches_has_no_time(table):
 
 
 def test_a_log_with_checkpoints_alone_has_versions_and_no_times(table):
-    log.write_checkpoint(store.open_store(table), 2, now=0, unique_id="")
+    checkpoint_writing.write_checkpoint(store.open_store(table), 2, now=0, unique_id="")
     for version in range(3):
         commit_file(table, version).unlink()
     assert ids(table, version=2) == [0, 1, 2]
@@ -168,7 +171,7 @@ def in_commit_timestamps(tmp_path: Path, enabled_in: int, **lacking: str | None)
             configuration=configuration if version >= enabled_in else {},
         )
         actions = [protocol, metadata] if version in (0, enabled_in) else []
-        log.write_commit(root, version, [info, *actions])
+        commits.write_commit(root, version, [info, *actions])
         commit_at(tmp_path / "t", version, 10 * version + (86_400 if version >= enabled_in else -0.5))
     return tmp_path / "t"
 
@@ -197,7 +200,7 @@ def test_versions_from_before_the_enablement_have_the_times_of_their_files(tmp_p
 
 def test_a_time_before_the_enablement_needs_a_version_from_before_it(tmp_path):
     table = in_commit_timestamps(tmp_path, 2)
-    log.write_checkpoint(store.open_store(table), 3, now=0, unique_id="")
+    checkpoint_writing.write_checkpoint(store.open_store(table), 3, now=0, unique_id="")
     for version in range(3):
         commit_file(table, version).unlink()
     with pytest.raises(TimestampBeforeFirstError, match="3, is of 2026-03-01T12:00:30"):

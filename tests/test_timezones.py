@@ -17,8 +17,8 @@ from test_cli import run
 
 import delta_variant as dv
 from delta_variant.errors import ConstraintViolationError
-from delta_variant.expression import cast_values
-from delta_variant.variant import VARIANT_TYPE, set_path
+from delta_variant.expressions.cast import cast_values
+from delta_variant.variant.values import VARIANT_TYPE, set_path
 
 TOKYO = "Asia/Tokyo"
 ZONES = ["Asia/Tokyo", "America/Los_Angeles", "Asia/Kolkata", "America/St_Johns", "Europe/Berlin", "UTC"]

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from delta_variant.errors import CastError, MalformedVariantError
-from delta_variant.variant import Variant
+from delta_variant.variant.values import Variant
 
 EMPTY = b"\x01\x00\x00"
 MICROS_PER_DAY = 86_400_000_000

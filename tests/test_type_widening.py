@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from planting import Table
 
 import delta_variant as dv
-from delta_variant import schema
 from delta_variant.errors import ProtocolError, SchemaError, UnsupportedFeatureError
-from delta_variant.schema import PrimitiveType
+from delta_variant.protocol.schema.widening import is_widening
+from delta_variant.protocol.types import PrimitiveType, fields_of
 
 WIDENING = {"delta.enableTypeWidening": "true"}
 FLOAT = float(np.float32(0.1))
@@ -206,7 +206,7 @@ def test_changes_are_on_record_at_the_nearest_field(table: str):
     """PROTOCOL.md, "Type Change Metadata"."""
     dv.change_type(table, "byte_long", "smallint")
     widen(table)
-    found = {".".join(path): field for path, field in schema.fields_of(dv.load_snapshot(table).schema)}
+    found = {".".join(path): field for path, field in fields_of(dv.load_snapshot(table).schema)}
     assert {name: field.metadata["delta.typeChanges"] for name, field in found.items() if field.metadata} == {
         "byte_long": [
             {"fromType": "byte", "toType": "short"},
@@ -257,7 +257,7 @@ def test_a_type_with_a_feature_of_its_own_gives_the_protocol_that(table: str):
     ],
 )
 def test_only_the_changes_of_the_protocol_widen(before: str, after: str, widens: bool):
-    assert schema.is_widening(PrimitiveType(before), PrimitiveType(after)) is widens
+    assert is_widening(PrimitiveType(before), PrimitiveType(after)) is widens
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_data_of_wider_types_widens_the_columns_that_it_merges_into(tmp_path: Pa
     dv.write_table(table, data, mode="append", schema_mode="merge")
     found = dv.read_table(table).read_all().sort_by("k").to_pylist()
     assert found == [{**rows, "d": datetime(2020, 1, 1)}, {**wide, "k": 9}]
-    fields = {".".join(path): field for path, field in schema.fields_of(dv.load_snapshot(table).schema)}
+    fields = {".".join(path): field for path, field in fields_of(dv.load_snapshot(table).schema)}
     assert {name: len(each.metadata.get("delta.typeChanges", ())) for name, each in fields.items()} == {
         **dict.fromkeys(("i", "f", "d", "m", "l.element.x"), 1),
         "k": 0,

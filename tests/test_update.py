@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import delta_variant as dv
-from delta_variant import log, variant
 from delta_variant.errors import CastError, ExpressionError, SchemaError, VariantPathError
+from delta_variant.log.listing import commit_file_name
+from delta_variant.log.load import load_snapshot
+from delta_variant.variant import values as variant_values
 
 TEXTS = ['{"user": {"id": 1, "email": "a"}, "n": 1}', '{"n": 2}', '{"user": null}', "null", None]
 
@@ -218,13 +220,13 @@ def test_rows_move_to_the_partition_that_they_are_given(tmp_path: Path):
     dv.write_table(str(tmp_path / "t"), rows, partition_by=["day"])
     dv.update(str(tmp_path / "t"), {"day": "'c'"}, "id = 1")
     assert texts_of(str(tmp_path / "t"), "day") == {1: "c", 2: "a", 3: "b"}
-    values = log.load_snapshot(tmp_path / "t").files["partition_values"].to_pylist()
+    values = load_snapshot(tmp_path / "t").files["partition_values"].to_pylist()
     assert sorted(values) == [[("day", "a")], [("day", "b")], [("day", "c")]]
 
 
 def test_a_null_for_a_column_that_has_none_is_refused(tmp_path: Path):
     dv.write_table(str(tmp_path / "t"), pa.table({"id": [1]}))
-    commit = tmp_path / "t" / log.commit_file_name(0)
+    commit = tmp_path / "t" / commit_file_name(0)
     commit.write_text(commit.read_text().replace(r"\"nullable\":true", r"\"nullable\":false"))
     with pytest.raises(SchemaError, match="NOT NULL"):
         dv.update(str(tmp_path / "t"), {"id": "null"})
@@ -277,10 +279,10 @@ def test_set_path_makes_of_any_variant_what_python_makes_of_its_json(value, path
         expected = set_in(value, path, new)
     except TypeError:
         with pytest.raises(VariantPathError):
-            variant.set_path(variants, path, values)
+            variant_values.set_path(variants, path, values)
         return
-    made = variant.set_path(variants, path, values)
-    variant.check(made)
+    made = variant_values.set_path(variants, path, values)
+    variant_values.check(made)
     assert json.loads(dv.to_json(made)[0].as_py()) == expected
 
 
@@ -288,11 +290,11 @@ def test_set_path_makes_of_any_variant_what_python_makes_of_its_json(value, path
 @given(JSON, st.lists(st.sampled_from("abcdé"), min_size=1, max_size=3))
 def test_remove_path_takes_away_what_set_path_set(value, path):
     variants = dv.parse_json([json.dumps(value)])
-    removed = variant.remove_path(variants, path)
-    variant.check(removed)
+    removed = variant_values.remove_path(variants, path)
+    variant_values.check(removed)
     assert not dv.variant_get(removed, "$" + "".join(f"[{json.dumps(step)}]" for step in path))[0].is_valid
     try:
-        made = variant.set_path(variants, path, pa.array(["new"]))
+        made = variant_values.set_path(variants, path, pa.array(["new"]))
     except VariantPathError:
         return
     if not dv.variant_get(variants, "$" + "".join(f"[{json.dumps(step)}]" for step in path[:-1])).null_count:
@@ -300,7 +302,7 @@ def test_remove_path_takes_away_what_set_path_set(value, path):
         for step in path[:-1]:
             parent = parent[step]
         if isinstance(parent, dict) and path[-1] not in parent:
-            assert dv.to_json(variant.remove_path(made, path)) == dv.to_json(variants)
+            assert dv.to_json(variant_values.remove_path(made, path)) == dv.to_json(variants)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -328,9 +330,9 @@ def test_update_changes_exactly_the_rows_for_which_the_condition_is_true(values,
 def test_bounds_of_a_path_stay_where_numbers_are_set(tmp_path: Path):
     table = tmp_path / "t"
     write(table, [f'{{"n": {number}, "d": {number}.25}}' for number in range(10, 20)])
-    before = log.load_snapshot(table).files["stats"].to_pylist()
+    before = load_snapshot(table).files["stats"].to_pylist()
     dv.update(str(table), {"event:n": "12", "event:d": "12.5"}, "id = 3")
-    assert log.load_snapshot(table).files["stats"].to_pylist() == before
+    assert load_snapshot(table).files["stats"].to_pylist() == before
     for where, files in (("event:n::bigint = 9", 1), ("event:d::decimal(10,2) > 19.25", 1), ("id = 3", 0)):
         assert dv.read_table(str(table), where=where, explain=True).files_by_variant_bounds == files
     assert texts_of(str(table))[3] == '{"d":12.5,"n":12}'

@@ -15,8 +15,6 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 import delta_variant as dv
-from delta_variant import log, store
-from delta_variant.actions import AddFile, CommitInfo, DeletionVector, RemoveFile
 from delta_variant.cli.app import app
 from delta_variant.errors import (
     CommitConflictError,
@@ -27,6 +25,11 @@ from delta_variant.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from delta_variant.log import commits
+from delta_variant.log.checkpoints import writing as checkpoint_writing
+from delta_variant.log.listing import commit_file_name
+from delta_variant.protocol.actions import AddFile, CommitInfo, DeletionVector, RemoveFile
+from delta_variant.storage import store
 
 DAY = 86_400_000
 
@@ -67,7 +70,7 @@ def put(table: Path, name: str, *, days: float = 30) -> str:
 
 def commit(table: Path, *actions: Any) -> None:
     state = dv.load_snapshot(table)
-    log.write_commit(state.store, state.version + 1, [CommitInfo({}), *actions])
+    commits.write_commit(state.store, state.version + 1, [CommitInfo({}), *actions])
 
 
 def add(path: str, **fields: Any) -> AddFile:
@@ -149,7 +152,7 @@ def test_hours_below_zero_are_refused(table, hours):
 def test_a_longer_retention_keeps_what_checkpoints_no_longer_tell(table):
     dv.delete(table)
     age(table, 20)
-    log.write_checkpoint(store.open_store(table), 1, now=int(time.time() * 1000), unique_id="")
+    checkpoint_writing.write_checkpoint(store.open_store(table), 1, now=int(time.time() * 1000), unique_id="")
     append(table, 5)
     assert dv.vacuum(table, 30 * 24).files == ()
     assert len(dv.vacuum(table, 10 * 24).files) == 2
@@ -162,9 +165,11 @@ def test_what_only_a_checkpoint_tells_is_kept(tmp_path, policy):
     append(table, 1)
     dv.delete(table, "id = 0")
     unique_id = "0f0e0d0c-0b0a-4908-8706-050403020100"
-    log.write_checkpoint(store.open_store(table), 2, now=int(time.time() * 1000), unique_id=unique_id)
+    checkpoint_writing.write_checkpoint(
+        store.open_store(table), 2, now=int(time.time() * 1000), unique_id=unique_id
+    )
     for version in range(3):
-        (table / log.commit_file_name(version)).unlink()
+        (table / commit_file_name(version)).unlink()
     for path in table.glob("*.parquet"):
         os.utime(path, (0, 0))
     orphan = put(table, "part-orphan.parquet")
@@ -327,7 +332,7 @@ def test_what_cannot_be_deleted_is_an_error_behind_all_that_can(table, monkeypat
             raise StoreError(f"{path}: permission denied")
         store.delete(place, path)
 
-    monkeypatch.setattr("delta_variant.cleanup.delete", refuse)
+    monkeypatch.setattr("delta_variant.operations.vacuum.delete", refuse)
     with pytest.raises(StoreError, match=r"1 of 3 files were not deleted: part-1\.parquet: permission"):
         dv.vacuum(table, dry_run=False)
     assert [(table / name).exists() for name in names] == [False, True, False]
@@ -344,7 +349,7 @@ def test_a_file_that_comes_back_while_files_are_looked_for_stays(table, monkeypa
         dv.restore(table, 0)
         return found
 
-    monkeypatch.setattr("delta_variant.cleanup.walk", walk)
+    monkeypatch.setattr("delta_variant.operations.vacuum.walk", walk)
     with pytest.raises(CommitConflictError, match=r"version 2, committed meanwhile, added day=d\d/part-"):
         dv.vacuum(table, dry_run=False)
     assert ids(table) == [0, 1]

@@ -15,7 +15,7 @@ from strategies import Encoded, json_values, meaning, meanings, variant_array, v
 
 from delta_variant import Variant, parse_json, to_json, try_variant_get, variant_get
 from delta_variant.errors import CastError, InvalidJsonError, InvalidStatisticsError, MalformedVariantError
-from delta_variant.stats import decode_bound
+from delta_variant.protocol.statistics import decode_bound
 
 
 def as_json(value: Any) -> Any:

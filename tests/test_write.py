@@ -28,7 +28,6 @@ from delta_variant import (
     ShreddingSchema,
     audit_table,
     load_snapshot,
-    log,
     parse_json,
     read_json_lines,
     read_table,
@@ -45,7 +44,8 @@ from delta_variant.errors import (
     TableExistsError,
     UnsupportedFeatureError,
 )
-from delta_variant.write import Transaction
+from delta_variant.log import commits as log_commits
+from delta_variant.operations.write.preparation import Transaction
 
 EVENTS = ['{"type":"buy","n":1}', '{"type":"view","n":2}', '{"n":"three"}']
 
@@ -1057,15 +1057,15 @@ def test_processes_that_append_at_once_lose_nothing(tmp_path: Path):
 @pytest.fixture
 def creates_first(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return a function after which a write finds that another writer has just created the table."""
-    write_commit = log.write_commit
+    write_commit = log_commits.write_commit
 
     def arrange(table: Path, data: Any, **options: Any) -> None:
         def write_after_another(*arguments: Any) -> None:
-            monkeypatch.setattr(log, "write_commit", write_commit)
+            monkeypatch.setattr(log_commits, "write_commit", write_commit)
             write_table(table, data, **options)
             write_commit(*arguments)
 
-        monkeypatch.setattr(log, "write_commit", write_after_another)
+        monkeypatch.setattr(log_commits, "write_commit", write_after_another)
 
     return arrange
 

@@ -12,12 +12,7 @@ import pytest
 
 import delta_variant as dv
 from delta_variant import write_table
-from delta_variant.errors import (
-    ProtocolError,
-    SchemaError,
-    ShreddingNotEnabledError,
-    UnsupportedFeatureError,
-)
+from delta_variant.errors import ProtocolError, SchemaError, ShreddingNotEnabledError, UnsupportedFeatureError
 
 CASES = Path(__file__).resolve().parents[1] / "protocol_fixtures" / "cases"
 

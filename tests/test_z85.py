@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_variant import z85
 from delta_variant.errors import InvalidZ85Error
+from delta_variant.protocol import z85
 
 SEED_METADATA = "01 02 00 06 11 24 5B 27 61 27 5D 24 5B 27 62 27 5D 5B 27 63 27 5D"
 SEED_MIN_VALUE = "02 02 00 01 00 0B 0D 29 6D 69 6E 2D 73 74 72 69 6E 67 0C 01"

@@ -7,17 +7,10 @@ from typing import Annotated
 
 import typer
 
-from delta_variant.alter import (
-    add_columns,
-    add_constraint,
-    change_type,
-    drop_column,
-    drop_constraint,
-    rename_column,
-    set_properties,
-    unset_properties,
-)
-
+from ..operations.alter.columns import add_columns, drop_column, rename_column
+from ..operations.alter.constraints import add_constraint, drop_constraint
+from ..operations.alter.table_properties import set_properties, unset_properties
+from ..operations.alter.type_change import change_type
 from .interrupts import all_or_nothing
 from .terminal import console, print_json, print_lines
 

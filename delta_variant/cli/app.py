@@ -12,22 +12,22 @@ from typing import Annotated, Literal
 
 import typer
 
-from delta_variant.audit import audit_table
-from delta_variant.cleanup import vacuum as vacuum_table
-from delta_variant.conformance import ENGINES
-from delta_variant.draft import migrate_draft
-from delta_variant.errors import DeltaVariantError
-from delta_variant.moments import UTC
-from delta_variant.read import read_changes, read_table
-from delta_variant.repair import repair_table
-from delta_variant.rewrite import RewriteResult
-from delta_variant.rewrite import delete as delete_rows
-from delta_variant.rewrite import optimize as optimize_table
-from delta_variant.rewrite import update as update_rows
-from delta_variant.timeline import history as history_of
-from delta_variant.timeline import restore as restore_table
-from delta_variant.write import write_table
-
+from ..conformance.engines import ENGINES
+from ..errors import DeltaVariantError
+from ..operations.audit import audit_table
+from ..operations.changes import read_changes
+from ..operations.delete import delete as delete_rows
+from ..operations.history import history as history_of
+from ..operations.legacy.migration import migrate_draft
+from ..operations.optimize.optimize import optimize as optimize_table
+from ..operations.read import read_table
+from ..operations.restore import restore as restore_table
+from ..operations.rewrite.result import RewriteResult
+from ..operations.statistics_repair import repair_table
+from ..operations.update import update as update_rows
+from ..operations.vacuum import vacuum as vacuum_table
+from ..operations.write import write_table
+from ..variant.moments import UTC
 from . import bounds, statistics
 from .altering import alter
 from .audit_page import audit_page

@@ -8,11 +8,11 @@ from contextlib import suppress
 from html import escape
 from pathlib import Path
 
-from delta_variant import jsonpath
-from delta_variant.audit import SEVERITIES, Audit, Finding
-from delta_variant.errors import DeltaVariantError, InvalidStatisticsError
-from delta_variant.snapshot import Snapshot
-
+from ..errors import DeltaVariantError, InvalidStatisticsError
+from ..log.snapshot import Snapshot
+from ..operations.audit import Audit
+from ..operations.audit.findings import SEVERITIES, Finding
+from ..variant import paths as variant_paths
 from .audit_text import NOUNS, by_place, looked_at
 from .bounds import Bounds
 from .bounds_picture import PathBounds, path_bounds, picture
@@ -244,6 +244,6 @@ def _figure(bounds: PathBounds) -> Iterator[str]:
 
 def _path(bounds: PathBounds) -> str:
     try:
-        return path_text(bounds.column, jsonpath.parse(bounds.key))
+        return path_text(bounds.column, variant_paths.parse(bounds.key))
     except InvalidStatisticsError:
         return f"{bounds.column} {bounds.key}"

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.text import Text
 
-from delta_variant.audit import SEVERITIES, Audit, Finding
-
+from ..operations.audit import Audit
+from ..operations.audit.findings import SEVERITIES, Finding
 from .terminal import console, count, print_json, print_lines, printable, size_text
 
 __all__ = ["NOUNS", "by_place", "looked_at", "print_findings", "print_findings_json", "verdict"]

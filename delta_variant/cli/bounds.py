@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from delta_variant.errors import InvalidStatisticsError
-from delta_variant.expression import parse_type
-from delta_variant.expression.types import type_name
-from delta_variant.shredding import infer_shredding_schema, unshred
-from delta_variant.stats import decode_bound, encode_bound
-from delta_variant.variant import Variant, extract, parse_json
+from ..errors import InvalidStatisticsError
+from ..expressions.parse import parse_type
+from ..expressions.types import type_name
+from ..protocol.statistics import decode_bound, encode_bound
+from ..variant.shredding import infer_shredding_schema, unshred
+from ..variant.values import Variant, extract, parse_json
 
 __all__ = ["Bounds", "TypedValue", "decode", "decode_sides", "encode"]
 

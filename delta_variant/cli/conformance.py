@@ -7,19 +7,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from delta_variant.conformance import (
-    ENGINES,
-    OURS,
-    Result,
-    Run,
-    html_page,
-    json_report,
-    load_cases,
-    matrix_rows,
-    run,
-    text_lines,
-)
-
+from ..conformance.corpus import load_cases
+from ..conformance.engines import ENGINES
+from ..conformance.grade import Result
+from ..conformance.html import html_page
+from ..conformance.report import json_report, matrix_rows, text_lines
+from ..conformance.runner import OURS, Run, run
 from .output import write_page
 from .terminal import Heading, console, print_json, print_lines, print_table, printable
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 
 import pyarrow as pa
 
-from delta_variant.errors import SourceError
-from delta_variant.json_lines import JsonLines, Origin, Progress, read_json_lines
+from ..errors import SourceError
+from ..writer.json_lines import JsonLines, Origin, Progress, read_json_lines
 
 __all__ = ["open_inputs"]
 

@@ -11,7 +11,7 @@ from time import sleep
 from types import FrameType
 from typing import Any
 
-from delta_variant.commit import CommitInterrupted
+from ..log.transaction import CommitInterrupted
 
 __all__ = ["Interrupted", "all_or_nothing", "raising_signals"]
 

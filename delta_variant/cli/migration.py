@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from delta_variant.draft import MigratedFile, Migration
-
+from ..operations.legacy.migration import MigratedFile, Migration
 from .terminal import Heading, console, count, print_json, print_lines, print_table, size_text
 
 __all__ = ["MigrationSummary"]

@@ -9,9 +9,9 @@ import signal
 import sys
 from typing import TextIO
 
-from delta_variant.errors import StoreError
-from delta_variant.store import local_location
-from delta_variant.system_errors import reason_of
+from .._system_errors import reason_of
+from ..errors import StoreError
+from ..storage.store import local_location
 
 __all__ = ["BROKEN_PIPE", "OutputFailed", "check_outputs", "drop_output", "write_page"]
 

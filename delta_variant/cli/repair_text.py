@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from delta_variant.repair import FileRepair, Repair
-
+from ..operations.statistics_repair import FileRepair, Repair
 from .terminal import console, count, print_json, print_lines
 
 __all__ = ["print_repair", "print_repair_json"]

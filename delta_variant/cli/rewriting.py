@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from delta_variant.rewrite import LeafPath, Optimization, RewriteResult
-
+from ..operations.optimize.layout import LeafPath
+from ..operations.optimize.optimize import Optimization
+from ..operations.rewrite.result import RewriteResult
 from .terminal import console, count, path_text, print_json, print_lines, size_text
 
 __all__ = ["RewriteSummary", "print_optimization", "print_optimization_json"]

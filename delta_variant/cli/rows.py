@@ -12,9 +12,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from delta_variant.expression import cast_values
-from delta_variant.variant import to_json
-
+from ..expressions.cast import cast_values
+from ..variant.values import to_json
 from .terminal import (
     COLUMN_GAP,
     Heading,

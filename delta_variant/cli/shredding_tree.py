@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from delta_variant import data_file, jsonpath
-from delta_variant.expression.types import type_name
-
+from .. import data_file
+from ..expressions.types import type_name
+from ..variant import paths as variant_paths
 from .bounds import Bounds
 from .target import DataFile, bounds_of
 from .terminal import Heading, console, count, fill, path_step, print_lines, print_table, shorten, size_text
@@ -159,7 +159,7 @@ def _children(arrow_type: Any) -> Iterator[tuple[str | None, Any]]:
 
 def _bounded(node: Node, bounds: Mapping[str, Bounds]) -> Node:
     names = [step for step in node.path if step is not None]
-    found = bounds.get(jsonpath.normalize(names))
+    found = bounds.get(variant_paths.normalize(names))
     # What is below the elements of a list never has bounds (requirements K4).
     if found is None or len(names) < len(node.path):
         return node

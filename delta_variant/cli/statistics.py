@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 
-from delta_variant import jsonpath
-from delta_variant.errors import InvalidStatisticsError
-from delta_variant.stats import leaves_of, value_at
-
+from ..errors import InvalidStatisticsError
+from ..protocol.statistics import leaves_of, value_at
+from ..variant import paths as variant_paths
 from .target import DataFile, bounds_of
 from .terminal import Heading, console, path_text, print_lines, print_table, shorten
 
@@ -66,6 +65,6 @@ def _shown(value: Any) -> str:
 
 def _path_text(name: str, path_key: str) -> str:
     try:
-        return path_text(name, jsonpath.parse(path_key))
+        return path_text(name, variant_paths.parse(path_key))
     except InvalidStatisticsError:
         return f"{name} {path_key}"

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from delta_variant.expression.types import type_name
-from delta_variant.write import WriteResult
-
+from ..expressions.types import type_name
+from ..operations.write.committing import WriteResult
 from .progress import Intake
 from .terminal import (
     Heading,

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from delta_variant import data_file, log, properties, stats
-from delta_variant.data_types import VARIANT, fields_of
-from delta_variant.errors import InvalidStatisticsError
-from delta_variant.repair import TableStatistics
-from delta_variant.schema import physical_schema
-from delta_variant.snapshot import Snapshot
-from delta_variant.stats import FileStatistics
-from delta_variant.store import Store, open_store
-
+from .. import data_file
+from ..errors import InvalidStatisticsError
+from ..log.load import load_snapshot
+from ..log.snapshot import Snapshot
+from ..operations.statistics_repair.compute import TableStatistics
+from ..protocol import properties
+from ..protocol.schema.column_mapping import physical_schema
+from ..protocol.statistics import FileStatistics, value_at
+from ..protocol.statistics import decode as decode_statistics
+from ..protocol.types import VARIANT, fields_of
+from ..storage.store import Store, open_store
 from .bounds import Bounds, decode_sides
 
 __all__ = ["DataFile", "bounds_of", "data_files", "files_of", "undecodable"]
@@ -39,7 +41,7 @@ def data_files(target: str, version: int | None, *, exact: bool = False) -> Iter
     `exact=True` computes what the log may lack or have wrong.
     """
     if not Path(target).is_file():
-        snapshot = log.load_snapshot(target, version)
+        snapshot = load_snapshot(target, version)
         files = files_of(snapshot)
         yield from _computed(snapshot, files) if exact else files
         return
@@ -70,7 +72,7 @@ def _computed(snapshot: Snapshot, files: Iterable[DataFile]) -> Iterator[DataFil
 
 def _known(text: str | None) -> FileStatistics:
     try:
-        return stats.decode(text) if text else FileStatistics()
+        return decode_statistics(text) if text else FileStatistics()
     except InvalidStatisticsError:
         return FileStatistics()
 
@@ -93,6 +95,4 @@ def undecodable(file: DataFile) -> Iterator[str]:
 
 
 def _decode_bounds(file: DataFile, column: tuple[str, ...]) -> Mapping[str, Bounds]:
-    return decode_sides(
-        stats.value_at(file.stats.min_values, column), stats.value_at(file.stats.max_values, column)
-    )
+    return decode_sides(value_at(file.stats.min_values, column), value_at(file.stats.max_values, column))

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from delta_variant import jsonpath
+from ..variant import paths as variant_paths
 
 __all__ = [
     "COLUMN_GAP",
@@ -69,7 +69,7 @@ def path_step(step: str | None) -> str:
     """Return one step of a path: a plain name as it is, any other quoted, `[]` for the elements of a list."""
     if step is None:
         return "[]"
-    return step if PLAIN_NAME.fullmatch(step) else jsonpath.normalize([step]).removeprefix("$")
+    return step if PLAIN_NAME.fullmatch(step) else variant_paths.normalize([step]).removeprefix("$")
 
 
 def shorten(text: str, length: int) -> str:

@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 import msgspec
 
-from delta_variant.cleanup import Vacuum
-from delta_variant.timeline import HistoryEntry, Restoration
-
+from ..operations.history import HistoryEntry
+from ..operations.restore import Restoration
+from ..operations.vacuum import Vacuum
 from .terminal import Heading, console, count, print_json, print_lines, print_table, size_text
 
 __all__ = [

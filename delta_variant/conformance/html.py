@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 
 from .case import Case
-from .judge import STATUSES, Result, Status
+from .grade import STATUSES, Result, Status
 from .report import FINDINGS, counts, kinds_of, of_kind, score
 from .runner import EngineRun, Run
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, Any
 
-from .asking import Answer
 from .case import Case
+from .invoke import Answer
 from .memory import resident_bytes
 from .worker import case_line
 

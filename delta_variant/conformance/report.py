@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .case import KINDS
-from .judge import Result, Status
+from .grade import Result, Status
 from .runner import EngineRun, Run
 
 __all__ = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from .asking import Answer
 from .case import Case
 from .engines import ENGINES
-from .judge import Result, judge
+from .grade import Result, judge
+from .invoke import Answer
 from .process import AbsentError, EngineProcess, worker_command
 
 __all__ = ["EngineRun", "Run", "run"]

@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from .asking import ask
 from .case import Case
 from .engine import Engine
 from .engines import start
+from .invoke import ask
 
 __all__ = ["case_from_line", "case_line", "serve"]
 

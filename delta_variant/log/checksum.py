@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import pyarrow.compute as pc
 
-from ..actions import DomainMetadata, Metadata, Protocol, Txn, decode_path
 from ..errors import MalformedLogError
-from ..snapshot import Snapshot
-from ..store import read_if_present
+from ..protocol.actions import DomainMetadata, Metadata, Protocol, Txn, decode_path
+from ..storage.store import read_if_present
 from .listing import LOG
+from .snapshot import Snapshot
 
 __all__ = ["checksum_discrepancies"]
 

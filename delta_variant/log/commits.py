@@ -7,9 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..actions import Action, CommitInfo, decode_commit, decode_commit_info, decode_compaction, encode_commit
 from ..errors import MalformedLogError, StoreError, VersionNotFoundError
-from ..store import Store, modification_time, put_if_absent, read, read_if_present
+from ..protocol.actions import (
+    Action,
+    CommitInfo,
+    decode_commit,
+    decode_commit_info,
+    decode_compaction,
+    encode_commit,
+)
+from ..storage.store import Store, modification_time, put_if_absent, read, read_if_present
 from .listing import LAST_VERSION, Span, commit_file_name, list_log
 
 __all__ = [

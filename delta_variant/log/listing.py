@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ..errors import MalformedLogError
-from ..store import Store, list_files, list_stored, read_if_present
+from ..storage.store import Store, list_files, list_stored, read_if_present
 
 __all__ = [
     "LAST_CHECKPOINT",

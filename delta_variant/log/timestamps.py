@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TypeAlias
 
-from .. import properties
-from ..actions import CommitInfo
 from ..errors import (
     ArgumentTypeError,
     MalformedLogError,
@@ -22,10 +20,12 @@ from ..errors import (
     TimestampBeforeFirstError,
     VersionNotFoundError,
 )
-from ..store import Store
+from ..protocol import properties
+from ..protocol.actions import CommitInfo
+from ..storage.store import Store
 from .commits import read_commit_info
 from .listing import LOG, commit_file_name, commit_modification_times, list_log
-from .loading import from_log, protocol_and_metadata
+from .state import from_log, protocol_and_metadata
 
 __all__ = ["CommitTimes", "Timestamp", "from_milliseconds", "to_milliseconds", "version_at", "version_from"]
 

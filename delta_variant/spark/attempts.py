@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
-from delta_variant import store
-from delta_variant.actions import Txn
-from delta_variant.errors import StoreError
-from delta_variant.store import Store
+from ..errors import StoreError
+from ..protocol.actions import Txn
+from ..storage import store
+from ..storage.store import Store
 
 __all__ = ["Attempt", "Job", "forget", "remove_lost"]
 

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from delta_variant import audit, data_file, repair
-from delta_variant.audit import Audit
-from delta_variant.log import load_snapshot
-from delta_variant.repair import FileRepair, Repair
-from delta_variant.snapshot import Snapshot
-from delta_variant.store import TableLocation
-
+from .. import data_file
+from ..log.load import load_snapshot
+from ..log.snapshot import Snapshot
+from ..operations import audit, statistics_repair
+from ..operations.audit import Audit
+from ..operations.statistics_repair import FileRepair, Repair
+from ..storage.store import TableLocation
 from .failures import own_errors
 from .reading import file_groups
 from .running import check_classic, dealt_out
@@ -66,13 +66,13 @@ def repair_table(
     """Do what `delta_variant.repair_table` does; tasks compute the statistics, the driver commits them."""
     check_classic()
     snapshot = load_snapshot(table, storage_options=storage_options)
-    repair.check_may_repair(snapshot)
+    statistics_repair.check_may_repair(snapshot)
     task = RepairTask(TaskTable.of(snapshot, storage_options), max_variant_stats_paths)
     found: list[FileRepair] = [each for part in _run(spark, task, snapshot) for each in part]
     in_order = {path: number for number, path in enumerate(snapshot.files["path"].to_pylist())}
     found.sort(key=lambda each: in_order[each.path])
     result = Repair(snapshot.uri, snapshot.version, snapshot.num_files, tuple(found), None)
-    return result if dry_run else repair.commit_repair(snapshot, result)
+    return result if dry_run else statistics_repair.commit_repair(snapshot, result)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class RepairTask:
         """Yield what is wrong with the groups of files that came as messages."""
         snapshot = self.table.opened()
         for files in messages_in(batches):
-            yield message(repair.judge_files(snapshot, files, self.max_variant_stats_paths))
+            yield message(statistics_repair.judge_files(snapshot, files, self.max_variant_stats_paths))
 
 
 def _run(spark: SparkSession, task: AuditTask | RepairTask, snapshot: Snapshot) -> Sequence[Any]:

@@ -16,8 +16,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from delta_variant.errors import AmbiguousWriteError
-from delta_variant.store import TableLocation, location_key
+from ..errors import AmbiguousWriteError
+from ..storage.store import TableLocation, location_key
 
 __all__ = ["QUERY_ID", "BatchWrite", "MicroBatch", "has_written", "numbered"]
 

@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType as SparkStruct
 
-from delta_variant import schema
-from delta_variant.data_types import (
+from ..errors import SchemaError
+from ..protocol.schema.json_text import parse as parse_schema
+from ..protocol.schema.json_text import to_json as schema_to_json
+from ..protocol.types import (
     VARIANT,
     ArrayType,
     DataType,
@@ -24,7 +26,7 @@ from delta_variant.data_types import (
     is_geospatial,
     primitives_of,
 )
-from delta_variant.errors import SchemaError
+from ..protocol.types import describe as describe_type
 
 __all__ = ["for_spark", "from_spark", "quoted", "to_spark"]
 
@@ -43,7 +45,7 @@ def from_spark(
     it is not null. Of the fields' metadata only comments are kept. Raises SchemaError for types that Delta
     does not have, and for columns that cannot become Variants.
     """
-    columns = schema.parse(spark_schema.json())
+    columns = parse_schema(spark_schema.json())
     _check_writable(columns)
     key = str if case_sensitive else str.lower
     chosen = {key(name): name for name in variant_columns}
@@ -57,7 +59,7 @@ def from_spark(
 def to_spark(columns: StructType) -> SparkStruct:
     """Return the schema of a DataFrame that has the columns; geospatial ones are WKB in a binary column."""
     plain = StructType(tuple(_plain_field(field) for field in columns.fields))
-    return SparkStruct.fromJson(json.loads(schema.to_json(plain)))
+    return SparkStruct.fromJson(json.loads(schema_to_json(plain)))
 
 
 def quoted(name: str) -> str:
@@ -104,7 +106,7 @@ def _part(array: Any, part: pa.Field[Any]) -> Any:
 def _as_variant(field: StructField) -> StructField:
     if field.type not in (STRING, VARIANT):
         raise SchemaError(
-            f"the column {field.name} cannot become a Variant: it is {schema.describe(field.type)}, "
+            f"the column {field.name} cannot become a Variant: it is {describe_type(field.type)}, "
             "neither JSON text nor VARIANT"
         )
     return replace(field, type=VARIANT)
@@ -114,7 +116,7 @@ def _check_writable(columns: StructType) -> None:
     for field in columns.fields:
         if any(is_geospatial(PrimitiveType(name)) for name in primitives_of(field.type)):
             raise SchemaError(
-                f"cannot write the column {field.name} because it is {schema.describe(field.type)}: "
+                f"cannot write the column {field.name} because it is {describe_type(field.type)}: "
                 "this version does not write geospatial types"
             )
 

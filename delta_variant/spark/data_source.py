@@ -15,9 +15,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from delta_variant.errors import UnsupportedFeatureError
-from delta_variant.moments import UTC
-
+from ..errors import UnsupportedFeatureError
+from ..variant.moments import UTC
 from .options import READ, STREAM_READ, STREAM_WRITE, WRITE, Parse, parse_options
 from .running import session_timezone
 from .sinks import BatchSink, StreamSink

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 
-from delta_variant import errors
+from .. import errors
 
 __all__ = ["own_errors"]
 

@@ -8,12 +8,15 @@ from typing import Any
 
 import msgspec
 
-from delta_variant import features, log, schema
-from delta_variant.actions import Action, AddFile, Metadata, Protocol, RemoveFile, decode_path
-from delta_variant.errors import SchemaError, UnsupportedFeatureError
-from delta_variant.read import DataFile, files_of
-from delta_variant.snapshot import Snapshot
-from delta_variant.store import Store
+from ..errors import SchemaError, UnsupportedFeatureError
+from ..log.commits import read_commits
+from ..log.load import load_snapshot
+from ..log.snapshot import Snapshot
+from ..protocol import features
+from ..protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFile, decode_path
+from ..protocol.schema.json_text import parse as parse_schema
+from ..scan.reader import DataFile, files_of
+from ..storage.store import Store
 
 __all__ = ["Follower", "Position", "Step"]
 
@@ -54,7 +57,7 @@ class Follower:
 
     def latest(self) -> int:
         """Return the latest version."""
-        return log.load_snapshot(self.store).version
+        return load_snapshot(self.store).version
 
     def steps(self, start: Position, last: int | None = None) -> Iterator[Step]:
         """Yield what lies behind a position, up to and with the version `last`.
@@ -65,13 +68,13 @@ class Follower:
         if start.is_initial:
             yield from self._files_of_version(start)
             start = Position(start.version + 1)
-        for version, actions in log.read_commits(self.store, start.version - 1):
+        for version, actions in read_commits(self.store, start.version - 1):
             if last is not None and version > last:
                 return
             yield from self._added_files(version, actions, start.index if version == start.version else 0)
 
     def _files_of_version(self, start: Position) -> Iterator[Step]:
-        files = log.load_snapshot(self.store, start.version).files.sort_by("path")
+        files = load_snapshot(self.store, start.version).files.sort_by("path")
         sizes = files["size"].to_pylist()
         for number, (file, size) in enumerate(zip(files_of(files), sizes, strict=True)):
             if number >= start.index:
@@ -94,7 +97,7 @@ class Follower:
             )
         if isinstance(action, Protocol):
             features.check_may_read(action, self.snapshot.schema, self.store.uri)
-        if isinstance(action, Metadata) and schema.parse(action.schema_string) != self.snapshot.schema:
+        if isinstance(action, Metadata) and parse_schema(action.schema_string) != self.snapshot.schema:
             raise SchemaError(
                 f"{self.store.uri}: version {version} changes the schema; start the query again to read on "
                 "with the new one"

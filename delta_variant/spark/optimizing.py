@@ -11,16 +11,15 @@ from typing import TypeAlias
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from delta_variant.data_file import WriteOptions
-from delta_variant.log import load_snapshot
-from delta_variant.rewrite import Optimization
-from delta_variant.rewrite.layout import FileGroup, group_of, rows_of
-from delta_variant.rewrite.optimization import Preparation, commit_groups, prepare, write_rows
-from delta_variant.snapshot import Snapshot
-from delta_variant.store import TableLocation
-from delta_variant.table_files import DataFile, PartitionFile, files_of
-from delta_variant.variant import Numeric
-
+from .._options import Numeric
+from ..data_file import WriteOptions
+from ..log.load import load_snapshot
+from ..log.snapshot import Snapshot
+from ..operations.optimize.layout import FileGroup, group_of, rows_of
+from ..operations.optimize.optimize import Optimization, Preparation, commit_groups, prepare, write_rows
+from ..scan.reader import DataFile, files_of
+from ..storage.store import TableLocation
+from ..writer.partitioned import PartitionFile
 from .attempts import Job
 from .failures import own_errors
 from .ordering import by_group, row_columns, rows_in_order

@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType as SparkStruct
 
-from delta_variant import expression, schema
-from delta_variant.data_types import StructField, StructType
-from delta_variant.expression import Expression
-from delta_variant.rewrite.layout import FileGroup, rows_of
-from delta_variant.snapshot import Snapshot
-from delta_variant.table_files import DataFile, RowTracking
-
+from ..expressions.tree import Expression, output_type
+from ..log.snapshot import Snapshot
+from ..operations.optimize.layout import FileGroup, rows_of
+from ..protocol.schema.arrow import from_arrow
+from ..protocol.types import StructField, StructType
+from ..scan.reader import DataFile
+from ..scan.row_tracking import RowTracking
 from .columns import for_spark, quoted, to_spark
 from .reading import file_groups, sized_files
 from .running import dealt_out
@@ -84,9 +84,9 @@ class KeyedRows:
     @property
     def schema(self) -> SparkStruct:
         """Return the schema of the rows that are read."""
-        types: list[Any] = [pa.int32(), *(expression.output_type(key) for key in self.keys)]
+        types: list[Any] = [pa.int32(), *(output_type(key) for key in self.keys)]
         beside = pa.schema(list(zip(self.names, types, strict=True)))
-        columns = (*row_columns(self.table.snapshot), *schema.from_arrow(beside).fields)
+        columns = (*row_columns(self.table.snapshot), *from_arrow(beside).fields)
         return to_spark(StructType(columns))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,14 +10,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
-from delta_variant import schema, skipping
-from delta_variant.arguments import check_option
-from delta_variant.errors import UnsupportedFeatureError
-from delta_variant.read import DataFile, Query, files_of, plan_files, read_files, readable
-from delta_variant.snapshot import Snapshot
-from delta_variant.store import TableLocation, open_store
-from delta_variant.variant import OnConflict
-
+from .._checks import check_option
+from .._options import OnConflict
+from ..errors import UnsupportedFeatureError
+from ..log.snapshot import Snapshot
+from ..operations.read.query import Query
+from ..operations.read.rows import read_files, readable
+from ..protocol.schema.arrow import from_arrow
+from ..scan.plan import plan_files
+from ..scan.predicate import condition_of
+from ..scan.reader import DataFile, files_of
+from ..storage.store import TableLocation, open_store
 from .columns import for_spark, to_spark
 from .running import check_classic, dealt_out, session_timezone
 from .scanning import evaluates_alike, obstacle_to_scan, scan, select
@@ -122,13 +125,13 @@ class FileReader:
         query = Query.of(snapshot, self.columns, self.where)
         condition = None
         if query.predicate is not None:
-            condition = skipping.condition_of(query.predicate, snapshot.partition_columns)
+            condition = condition_of(query.predicate, snapshot.partition_columns)
         rows = read_files(snapshot, query, files, condition, self.on_conflict)
         yield from for_spark(rows, _spark_schema(query))
 
 
 def _spark_schema(query: Query) -> SparkStruct:
-    return to_spark(schema.from_arrow(query.schema))
+    return to_spark(from_arrow(query.schema))
 
 
 def _read_by_tasks(spark: SparkSession, task: FileReader, files: pa.Table) -> DataFrame:

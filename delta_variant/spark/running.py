@@ -9,8 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
-from delta_variant.errors import UnsupportedFeatureError
-
+from ..errors import UnsupportedFeatureError
 from .tasks import MESSAGE, NamedColumns, Task, packed
 
 __all__ = ["Jobs", "check_batch", "check_classic", "dealt_out", "map_by_task", "session_timezone"]

@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from delta_variant.data_types import VARIANT, StructField, StructType, primitives_of
-from delta_variant.write import Preparation, with_one_shredding
-
+from ..operations.write.preparation import Preparation
+from ..protocol.types import VARIANT, StructField, StructType, primitives_of
+from ..writer.partitioned import with_one_shredding
 from .columns import quoted
 from .running import map_by_task
 

@@ -12,12 +12,13 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ha
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from delta_variant import expression, features, properties, schema
-from delta_variant.actions import is_absolute
-from delta_variant.data_types import VOID, StructField, StructType, primitives_of
-from delta_variant.read import DataFile, files_of
-from delta_variant.snapshot import Snapshot
-
+from ..expressions.parse import parse_columns
+from ..log.snapshot import Snapshot
+from ..protocol import features, properties
+from ..protocol.actions import is_absolute
+from ..protocol.schema.partition_values import partition_value_from_string
+from ..protocol.types import VOID, StructField, StructType, primitives_of
+from ..scan.reader import DataFile, files_of
 from .columns import quoted, to_spark
 
 __all__ = ["evaluates_alike", "obstacle_to_scan", "scan", "select"]
@@ -77,7 +78,7 @@ def select(df: DataFrame, columns: Mapping[str, str] | Sequence[str] | None, whe
     if columns is None:
         return df
     texts = columns.values() if isinstance(columns, Mapping) else columns
-    names = expression.parse_columns(columns)
+    names = parse_columns(columns)
     return df.select([sql.expr(text).alias(name) for text, name in zip(texts, names, strict=True)])
 
 
@@ -102,7 +103,7 @@ def _column(field: StructField, values: Mapping[str, str | None], snapshot: Snap
     if field.name not in snapshot.partition_columns:
         return sql.col(quoted(field.name))
     (spark_field,) = to_spark(StructType((field,))).fields
-    value = schema.partition_value_from_string(values.get(field.name), field.type, snapshot.timezone)
+    value = partition_value_from_string(values.get(field.name), field.type, snapshot.timezone)
     if isinstance(value, datetime) and value.tzinfo is None:
         # As a value it would be taken for one of the session's time zone.
         value = value.isoformat(" ")

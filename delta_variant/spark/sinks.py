@@ -16,29 +16,23 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType as SparkStruct
 
-from delta_variant import store
-from delta_variant.actions import Metadata, Protocol
-from delta_variant.errors import (
-    AmbiguousWriteError,
-    CommitConflictError,
-    DeltaVariantError,
-    UnsupportedFeatureError,
-)
-from delta_variant.snapshot import Snapshot
-from delta_variant.store import open_store
-from delta_variant.write import (
+from ..errors import AmbiguousWriteError, CommitConflictError, DeltaVariantError, UnsupportedFeatureError
+from ..log.snapshot import Snapshot
+from ..operations.write.committing import result_without_writing
+from ..operations.write.preparation import (
     Overwrite,
     Preparation,
     Request,
     TableOptions,
-    Target,
     Transaction,
     application_transaction,
     existing,
     prepare,
-    result_without_writing,
 )
-
+from ..protocol.actions import Metadata, Protocol
+from ..storage import store
+from ..storage.store import open_store
+from ..writer.target import Target
 from .attempts import Job, remove_lost
 from .batches import QUERY_ID
 from .columns import from_spark

@@ -17,10 +17,12 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType as SparkStruct
 
-from delta_variant.errors import SchemaError
-from delta_variant.read import DataFile, Query, plan_files, readable
-from delta_variant.store import open_store
-
+from ..errors import SchemaError
+from ..operations.read.query import Query
+from ..operations.read.rows import readable
+from ..scan.plan import plan_files
+from ..scan.reader import DataFile
+from ..storage.store import open_store
 from .columns import quoted
 from .following import Follower, Position
 from .predicates import as_sql

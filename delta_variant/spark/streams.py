@@ -8,10 +8,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from delta_variant.errors import UnsupportedFeatureError
-from delta_variant.store import TableLocation
-from delta_variant.write import Transaction, WriteResult, application_txn
-
+from ..errors import UnsupportedFeatureError
+from ..operations.write.committing import WriteResult
+from ..operations.write.preparation import Transaction, application_txn
+from ..storage.store import TableLocation
 from .batches import BatchWrite, MicroBatch, has_written, numbered
 from .running import check_classic
 from .writing import write_table

@@ -11,13 +11,15 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
-from delta_variant import store
-from delta_variant.data_file import WriteOptions
-from delta_variant.expression import Expression
-from delta_variant.snapshot import FILES_SCHEMA, Snapshot
-from delta_variant.store import Store, open_store
-from delta_variant.write import Faults, PartitionFile, Target, new_rows, only_matching, write_files
-
+from ..data_file import WriteOptions
+from ..expressions.tree import Expression
+from ..log.snapshot import FILES_SCHEMA, Snapshot
+from ..operations.write.overwriting import only_matching
+from ..storage import store
+from ..storage.store import Store, open_store
+from ..writer.invalid_json import Faults
+from ..writer.partitioned import PartitionFile, new_rows, write_files
+from ..writer.target import Target
 from .attempts import Attempt, Job
 
 __all__ = [

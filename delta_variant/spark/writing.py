@@ -10,27 +10,23 @@ from typing import Literal, TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from delta_variant import data_file
-from delta_variant.arguments import check_path, texts_of
-from delta_variant.data_file import WriteOptions
-from delta_variant.rewrite import Optimization
-from delta_variant.store import Store, TableLocation, open_store, removing_new_folders
-from delta_variant.write import (
-    NOT_COMMITTED,
+from .. import data_file
+from .._checks import check_path, texts_of
+from ..data_file import WriteOptions
+from ..operations.optimize.optimize import Optimization
+from ..operations.write.committing import NOT_COMMITTED, WriteResult, commit_files, result_without_writing
+from ..operations.write.preparation import (
     Mode,
-    PartitionFile,
     Preparation,
     SchemaMode,
     TableOptions,
     Transaction,
-    WriteResult,
     application_transaction,
-    commit_files,
     existing,
     prepare,
-    result_without_writing,
 )
-
+from ..storage.store import Store, TableLocation, open_store, removing_new_folders
+from ..writer.partitioned import PartitionFile
 from .attempts import Job, forget, remove_lost
 from .columns import from_spark, quoted
 from .failures import own_errors

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import delta_variant as dv
-from delta_variant import z85
+from delta_variant.protocol import z85
 
 PROJECT = Path(__file__).resolve().parents[2]
 CORPORA = PROJECT.parent / "shared" / "corpora"

@@ -19,9 +19,12 @@ from typing import Any
 from operations import OPERATIONS, Rows, Step, prepare, read, rows_after
 
 import delta_variant as dv
-from delta_variant import log, store
-from delta_variant.actions import Action, AddFile, CommitInfo, decode_path
 from delta_variant.errors import TableNotFoundError
+from delta_variant.log.commits import read_commits
+from delta_variant.log.load import load_snapshot
+from delta_variant.log.state import table_exists
+from delta_variant.protocol.actions import Action, AddFile, CommitInfo, decode_path
+from delta_variant.storage import store
 
 MORTALS = Path(__file__).with_name("mortals.py")
 STEPS_A_TABLE = 20
@@ -82,7 +85,7 @@ def die(folder: Path, count: int, seed: int) -> Deaths:
             is_first = number % STEPS_A_TABLE == 0
             if is_first:
                 table, rows = folder / f"table {number}", {}
-            if is_first or log.table_exists(store.open_store(table)):
+            if is_first or table_exists(store.open_store(table)):
                 name = "create" if is_first else random.choice(sorted(OPERATIONS.keys() - {"create"}))
                 step = Step.random(name, rows, random)
                 rows = _trial(others, table, step, rows, random, deaths)
@@ -147,13 +150,13 @@ def check_versions(table: Path) -> int:
     """
     place = store.open_store(table)
     committed: set[str] = set()
-    versions = log.read_commits(place, -1)
+    versions = read_commits(place, -1)
     vacuumed = max((version for version, actions in versions if _is_vacuum(actions)), default=0)
     for version, actions in versions:
         committed |= {decode_path(action.path) for action in actions if isinstance(action, AddFile)}
         if version < vacuumed:
             continue
-        for path in log.load_snapshot(place, version).files["path"].to_pylist():
+        for path in load_snapshot(place, version).files["path"].to_pylist():
             assert (table / path).exists(), f"version {version} lacks {path}"
     everything = {path.relative_to(table).as_posix() for path in table.rglob("*") if path.is_file()}
     left = {path for path in everything - committed if not path.startswith("_delta_log/") or "#" in path}

@@ -19,8 +19,9 @@ from typing import Any
 
 from operations import Step, apply, data
 
-from delta_variant import _native, data_file, expression
-from delta_variant.objects import LocalFiles
+from delta_variant import _native
+from delta_variant.expressions.parse import parse as parse_expression
+from delta_variant.storage.objects import LocalFiles
 
 STORE_CALLS = ("get", "get_ranges", "get_end", "head", "list_files", "put", "create", "delete")
 """What the store does, and so what an operation's steps are; a data file's writes are others."""
@@ -73,7 +74,7 @@ def watch(fatal: int | None) -> None:
         def bytes_written(self) -> int:
             return self._writer.bytes_written
 
-    data_file._native.DataFileWriter = Writer  # type: ignore[misc]
+    _native.DataFileWriter = Writer  # type: ignore[misc]
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +105,7 @@ def _live(order: dict[str, Any]) -> None:
 def main() -> None:
     # What is imported at first use is imported once, and not by each process.
     data({1: 1})
-    expression.parse("id in (1)")
+    parse_expression("id in (1)")
     for line in sys.stdin:
         print(json.dumps(run(json.loads(line))), flush=True)
 

@@ -13,10 +13,10 @@ import pandas  # noqa: F401 - pyarrow imports it for its first array: once, and 
 from operations import data, read
 
 import delta_variant as dv
-from delta_variant import log
-from delta_variant.actions import AddFile, CommitInfo
 from delta_variant.errors import CommitConflictError
-from delta_variant.objects import LocalFiles, RemoteObjects
+from delta_variant.log.commits import read_commits
+from delta_variant.protocol.actions import AddFile, CommitInfo
+from delta_variant.storage.objects import LocalFiles, RemoteObjects
 
 APPENDS_A_DELETE = 10
 
@@ -137,7 +137,7 @@ def _check(table: str, options: Mapping[str, str] | None, commits: int, expected
     snapshot = dv.load_snapshot(table, storage_options=options)
     assert snapshot.version == commits - 1, f"{commits} commits, and version {snapshot.version}"
     assert set(read(snapshot)) == expected
-    versions = log.read_commits(snapshot.store, -1)
+    versions = read_commits(snapshot.store, -1)
     assert [version for version, _ in versions] == list(range(commits))
     actions = [action for _, commit in versions for action in commit]
     infos = [action for action in actions if isinstance(action, CommitInfo)]

@@ -17,8 +17,9 @@ from deaths import check_versions, die, mortals, state
 from operations import OPERATIONS, Rows, Step, apply, data, prepare, read, rows_after
 
 import delta_variant as dv
-from delta_variant import log, store
 from delta_variant.errors import DataFileError, DeltaVariantError, MalformedLogError, StoreError
+from delta_variant.log.listing import commit_file_name
+from delta_variant.storage import store
 
 DEATHS = 25
 ROWS: Rows = {row: row for row in range(1, 21)}
@@ -189,7 +190,7 @@ def test_a_commit_that_is_half_visible_is_an_error_and_never_half_a_commit(
 ):
     dv.write_table(tmp_path, data({1: 1}))
     dv.write_table(tmp_path, data({2: 2}), mode="append")
-    last = tmp_path / log.commit_file_name(1)
+    last = tmp_path / commit_file_name(1)
     whole = last.read_bytes()
     last.write_bytes(half(whole))
     with pytest.raises(MalformedLogError, match=r"00001\.json"):
@@ -208,7 +209,7 @@ def test_a_clock_that_goes_back_takes_nothing_back(tmp_path: Path, monkeypatch: 
     dv.write_table(tmp_path, data({1: 1}), configuration=configuration)
     first = dv.load_snapshot(tmp_path).timestamp
     assert first is not None
-    for module in ("write.committing", "rewrite.result"):
+    for module in ("operations.write.committing", "operations.rewrite.result"):
         monkeypatch.setattr(f"delta_variant.{module}.now", lambda: 1_000)
     for row in range(2, 6):
         dv.write_table(tmp_path, data({row: row}), mode="append")
@@ -220,7 +221,7 @@ def test_a_clock_that_goes_back_takes_nothing_back(tmp_path: Path, monkeypatch: 
 
 def test_what_a_dead_writer_staged_is_in_nobodys_way(tmp_path: Path):
     dv.write_table(tmp_path, data({1: 1}))
-    for path in (log.commit_file_name(1), "_delta_log/_last_checkpoint", "part-0.parquet"):
+    for path in (commit_file_name(1), "_delta_log/_last_checkpoint", "part-0.parquet"):
         for staged in (f"{path}#1", f"{path.replace('part', '.part')}.tmp"):
             (tmp_path / staged).write_bytes(b'{"half":')
     dv.write_table(tmp_path, data({2: 2}), mode="append")

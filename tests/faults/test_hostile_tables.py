@@ -19,9 +19,6 @@ import pytest
 from operations import data, read
 
 import delta_variant as dv
-from delta_variant import log, store, z85
-from delta_variant.actions import encode_path
-from delta_variant.draft import migrate_draft, read_draft_file
 from delta_variant.errors import (
     DataFileError,
     DeltaVariantError,
@@ -30,6 +27,12 @@ from delta_variant.errors import (
     SchemaError,
     StoreError,
 )
+from delta_variant.log.commits import read_commits
+from delta_variant.log.listing import commit_file_name
+from delta_variant.operations.legacy import migrate_draft, read_draft_file
+from delta_variant.protocol import z85
+from delta_variant.protocol.actions import encode_path
+from delta_variant.storage import store
 
 BOUNDED = Path(__file__).with_name("bounded.py")
 DELETION_VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -46,7 +49,7 @@ def within(megabytes: int, act: str, table: Path, seconds: float = 30) -> dict[s
 
 
 def lines(table: Path, version: int) -> list[dict[str, Any]]:
-    text = (table / log.commit_file_name(version)).read_text()
+    text = (table / commit_file_name(version)).read_text()
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -57,7 +60,7 @@ def change(table: Path, version: int, edit: Callable[[dict[str, Any]], None], ki
         if kind in action:
             edit(action[kind])
     text = "".join(json.dumps(action) + "\n" for action in actions)
-    (table / log.commit_file_name(version)).write_text(text)
+    (table / commit_file_name(version)).write_text(text)
 
 
 def named(path: str) -> Callable[[dict[str, Any]], None]:
@@ -179,7 +182,7 @@ def test_a_path_with_a_nul_character_is_an_error_of_this_library(table: Path, ki
     else:
         actions.append({kind: {**NUL_PATHS[kind][kind], "path": path}})
     text = "".join(json.dumps(action) + "\n" for action in actions)
-    (table / log.commit_file_name(1)).write_text(text)
+    (table / commit_file_name(1)).write_text(text)
     failed = set()
     for name, operate in OPERATIONS.items():
         try:
@@ -199,7 +202,7 @@ def test_a_sidecar_whose_path_is_not_a_file_name_is_an_error_of_this_library(tab
     checkpoint = table / "_delta_log" / f"{0:020d}.checkpoint.{UUID(int=1)}.json"
     checkpoint.write_text("".join(json.dumps(action) + "\n" for action in actions))
     assert read(table) == {1: 1}
-    (table / log.commit_file_name(0)).unlink()
+    (table / commit_file_name(0)).unlink()
     with pytest.raises(MalformedLogError, match="cannot be read"):
         read(table)
 
@@ -238,8 +241,8 @@ def test_a_symbolic_link_out_of_the_table_is_refused_unless_allowed(table: Path,
         (table / "link").symlink_to(victim.parent)
         change(table, 0, named("link/victim.parquet"))
     else:
-        (table / log.commit_file_name(0)).unlink()
-        (table / log.commit_file_name(0)).symlink_to(victim.parent / "other" / log.commit_file_name(0))
+        (table / commit_file_name(0)).unlink()
+        (table / commit_file_name(0)).symlink_to(victim.parent / "other" / commit_file_name(0))
     with pytest.raises(DeltaVariantError, match="is outside the table"):
         read(table)
     if what != "log":
@@ -289,7 +292,7 @@ def test_a_sidecar_out_of_the_table_is_refused(tmp_path: Path):
     name = f"{1:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
     (table / "_delta_log" / name).write_text("".join(json.dumps(action) + "\n" for action in top))
     assert read(table) == {1: 1, 2: 2}
-    (table / log.commit_file_name(0)).unlink()
+    (table / commit_file_name(0)).unlink()
     with pytest.raises(MalformedLogError, match="is outside the table"):
         dv.load_snapshot(table)
 
@@ -298,13 +301,13 @@ def test_a_remote_table_names_no_file_elsewhere():
     uri = "memory:///hostile/table"
     dv.write_table(uri, data({1: 1}))
     place = store.open_store(uri)
-    whole = store.read(place, log.commit_file_name(0)).decode()
+    whole = store.read(place, commit_file_name(0)).decode()
     (path,) = dv.load_snapshot(uri).files["path"].to_pylist()
     for hostile in ("../victim.parquet", "/victim.parquet", "s3://b/v.parquet", "file:///etc/passwd"):
-        store.put(place, log.commit_file_name(0), whole.replace(f'"{path}"', f'"{hostile}"').encode())
+        store.put(place, commit_file_name(0), whole.replace(f'"{path}"', f'"{hostile}"').encode())
         with pytest.raises(DeltaVariantError, match=r"is outside the table|illegal character sequence"):
             read(uri)
-    store.put(place, log.commit_file_name(0), whole.replace(f'"{path}"', f'"{uri}/{path}"').encode())
+    store.put(place, commit_file_name(0), whole.replace(f'"{path}"', f'"{uri}/{path}"').encode())
     assert read(uri) == {1: 1}
 
 
@@ -382,7 +385,7 @@ def test_a_commit_far_ahead_is_named_at_once(table: Path, name: str):
     assert outcome["error"] == "MalformedLogError"
     assert "00000000000000000001.json is missing" in outcome["text"]
     with pytest.raises(MalformedLogError, match=r"00001\.json is missing"):
-        log.read_commits(store.open_store(table), 0)
+        read_commits(store.open_store(table), 0)
 
 
 def test_checkpoints_and_compactions_that_promise_too_much_are_not_believed(table: Path):
@@ -485,7 +488,7 @@ def test_a_file_that_is_a_pipe_or_a_folder_is_refused(table: Path):
     os.mkfifo(file)
     with pytest.raises(DeltaVariantError, match="is no regular file"):
         read(table)
-    os.mkfifo(table / log.commit_file_name(1))
+    os.mkfifo(table / commit_file_name(1))
     assert dv.load_snapshot(table).version == 0
 
 

@@ -10,9 +10,10 @@ from buckets import Bucket
 from proxy import Fault, Kind, Proxy
 
 import delta_variant as dv
-from delta_variant import log, store
 from delta_variant.errors import CommitConflictError, CommitUnknownError, StoreError, TableExistsError
-from delta_variant.write import write_table
+from delta_variant.log import listing
+from delta_variant.operations.write import write_table
+from delta_variant.storage import store
 
 COMMIT = r"_delta_log/0{19}%s\.json"
 
@@ -32,7 +33,7 @@ def versions(bucket: Bucket) -> int:
 
 def data_files(bucket: Bucket) -> set[str]:
     place = store.open_store(bucket.table(), bucket.options)
-    return {path for path in store.list_files(place, "") if not path.startswith(log.listing.LOG)}
+    return {path for path in store.list_files(place, "") if not path.startswith(listing.LOG)}
 
 
 @pytest.mark.parametrize("kind", ["slow_down", "error", "conflict", "reset", "lost", "slow"])

@@ -15,9 +15,11 @@ from deltalake import DeltaTable
 from proxy import Fault
 
 import delta_variant as dv
-from delta_variant import data_file, log, store
+from delta_variant import data_file
 from delta_variant.errors import StoreError, TableExistsError, TableNotFoundError
-from delta_variant.write import write_table
+from delta_variant.log.load import load_snapshot
+from delta_variant.operations.write import write_table
+from delta_variant.storage import store
 
 ODD_NAMES = ["a b", "100%", "a%20b", "a#b?c", "größe-東京-🎈", "k=v/part, 1'.parquet", "[x]{y}&z+=:@"]
 
@@ -45,7 +47,7 @@ def expected(*numbers: int) -> list[tuple[int, int, str]]:
 
 def duckdb_rows(table: str, bucket: Bucket) -> list[int]:
     """Return the ids that DuckDB finds in the files of the latest version, whose bytes are fetched for it."""
-    snapshot = log.load_snapshot(table, storage_options=bucket.options)
+    snapshot = load_snapshot(table, storage_options=bucket.options)
     ids: list[int] = []
     for path in snapshot.files["path"].to_pylist():
         copy = Path(duckdb_rows.folder) / "copy.parquet"  # type: ignore[attr-defined]

@@ -23,8 +23,8 @@ from archives import NOTHING, FileOutcome, read_outcomes
 import delta_variant as dv
 from delta_variant import data_file
 from delta_variant.data_file import Projection
-from delta_variant.schema import variant_field
-from delta_variant.store import open_store
+from delta_variant.protocol.schema.arrow import variant_field
+from delta_variant.storage.store import open_store
 
 OUTCOMES = read_outcomes(FileOutcome, "variant_files.tsv")
 FOLDER = "duckdb-variant"

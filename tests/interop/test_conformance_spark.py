@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_variant.conformance import Case, load_cases
-from delta_variant.conformance.asking import ask
+from delta_variant.conformance.case import Case
+from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.engine import Engine
 from delta_variant.conformance.engines import start
-from delta_variant.conformance.judge import Result, judge
+from delta_variant.conformance.grade import Result, judge
+from delta_variant.conformance.invoke import ask
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,10 @@ from interop.tables import actions, load, rows_by_spark, rows_by_us
 from pyspark.sql import SparkSession
 
 import delta_variant as dv
-from delta_variant import log, store
-from delta_variant.actions import decode_path
+from delta_variant.log.checkpoints import writing as checkpoint_writing
+from delta_variant.log.load import load_snapshot
+from delta_variant.protocol.actions import decode_path
+from delta_variant.storage import store
 
 FORMS = [("true", "false"), ("false", "true"), ("true", "true")]
 COLUMNS = {"line": "line", "text": "to_json(event)"}
@@ -87,7 +89,7 @@ def test_we_read_the_checkpoint_of_spark_with_its_statistics(
     assert any((table / "_delta_log").glob(f"{2:020d}.checkpoint*"))
     forget_commits(table, 2)
 
-    kept = {add["path"]: add["stats"] for add in log.load_snapshot(table).files.to_pylist()}
+    kept = {add["path"]: add["stats"] for add in load_snapshot(table).files.to_pylist()}
     assert {path: json.loads(text) for path, text in kept.items()} == {
         path: json.loads(text) for path, text in expected.items()
     }
@@ -96,8 +98,8 @@ def test_we_read_the_checkpoint_of_spark_with_its_statistics(
     ]
 
     # And through a checkpoint of our own, made of Spark's.
-    log.write_checkpoint(store.open_store(table), 2, now=0, unique_id=UNIQUE_ID)
-    assert {add["path"]: add["stats"] for add in log.load_snapshot(table).files.to_pylist()} == kept
+    checkpoint_writing.write_checkpoint(store.open_store(table), 2, now=0, unique_id=UNIQUE_ID)
+    assert {add["path"]: add["stats"] for add in load_snapshot(table).files.to_pylist()} == kept
     assert load(spark, table).count() == 20
 
 
@@ -119,7 +121,7 @@ def test_spark_takes_the_bounds_in_our_columns_for_variants(spark: SparkSession,
 
 
 def _stats(table: Path) -> dict[str, str]:
-    rows = log.load_snapshot(table).files.select(["path", "stats"]).to_pylist()
+    rows = load_snapshot(table).files.select(["path", "stats"]).to_pylist()
     return {row["path"]: row["stats"] for row in rows}
 
 

@@ -11,8 +11,11 @@ import pytest
 from interop.tricky_texts import NOT_READ, TEXTS
 from pyspark.sql import SparkSession
 
-from delta_variant import variant
-from delta_variant.expression import bind, cast_values, evaluate, parse, parse_type
+from delta_variant.expressions.bind import bind
+from delta_variant.expressions.cast import cast_values
+from delta_variant.expressions.evaluate import evaluate
+from delta_variant.expressions.parse import parse, parse_type
+from delta_variant.variant import values as variant_values
 
 ZONE = "spark.sql.session.timeZone"
 
@@ -87,9 +90,9 @@ def test_casts_of_text_in_columns_and_in_variants_are_those_of_spark(
     found = sorted((tuple(row) for row in rows.collect()), key=lambda row: row[0])
 
     array, arrow_type = pa.array(texts, pa.string()), parse_type(name)
-    variants = variant.set_path(pa.nulls(len(texts), variant.VARIANT_TYPE), (), array)
+    variants = variant_values.set_path(pa.nulls(len(texts), variant_values.VARIANT_TYPE), (), array)
     of_column = cast_values(array, arrow_type, strict=False, timezone=timezone)
-    of_path = variant.extract(variants, (), arrow_type, strict=False, timezone=timezone)
+    of_path = variant_values.extract(variants, (), arrow_type, strict=False, timezone=timezone)
 
     shown_by_us = SHOWN_BY_US.get(name, lambda values: values)
     values = zip(shown_by_us(of_column).to_pylist(), shown_by_us(of_path).to_pylist(), strict=True)

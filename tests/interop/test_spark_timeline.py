@@ -14,8 +14,8 @@ from interop.tables import load, rows_by_spark, rows_by_us
 from pyspark.sql import SparkSession
 
 import delta_variant as dv
-from delta_variant import log
 from delta_variant.errors import TimestampAfterLatestError, TimestampBeforeFirstError
+from delta_variant.log.listing import commit_file_name
 
 COLUMNS = {"id": "id", "day": "day", "event": "to_json(event)"}
 SHREDDED = {"delta.enableVariantShredding": "true", "delta.feature.variantShredding": "supported"}
@@ -66,9 +66,7 @@ def age(table: Path, days: float) -> None:
 
 def at(table: Path, version: int, seconds: float) -> None:
     """Give a commit's file another modification time."""
-    os.utime(
-        table / log.commit_file_name(version), ns=(0, int((START.timestamp() + seconds) * 10**3) * 10**6)
-    )
+    os.utime(table / commit_file_name(version), ns=(0, int((START.timestamp() + seconds) * 10**3) * 10**6))
 
 
 def version_by_spark(spark: SparkSession, table: Path, moment: datetime) -> int | str:

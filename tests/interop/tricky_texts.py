@@ -163,7 +163,7 @@ TEXTS = {
     "timestamp": MOMENTS,
     "timestamp_ntz": MOMENTS,
 }
-# What Spark reads and this library does not, on purpose: see `delta_variant/expression/casting.py`.
+# What Spark reads and this library does not, on purpose: see `delta_variant/expressions/cast.py`.
 HEXADECIMAL, OTHER_SCRIPTS = ("0x1p3", "0x1.8p1"), ("１", "1e١")
 NOT_READ = {
     "float": HEXADECIMAL,

@@ -19,6 +19,7 @@ from test_row_tracking import tracked
 import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import CommitConflictError, ExpressionError
+from delta_variant.operations.optimize.optimize import commit_groups
 from delta_variant.spark import optimizing
 
 COLUMNS = {"id": "id", "day": "day", "text": "to_json(event)"}
@@ -190,7 +191,7 @@ def test_a_job_that_fails_commits_nothing_and_leaves_nothing(
 def test_a_commit_that_another_stands_in_the_way_of_leaves_nothing(
     spark: SparkSession, partitioned: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    commit = optimizing.commit_groups
+    commit = commit_groups
 
     def commit_behind_another(*arguments: Any) -> Any:
         dv.delete(partitioned, "id = 3")

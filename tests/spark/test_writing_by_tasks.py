@@ -27,9 +27,11 @@ from delta_variant.errors import (
     TableExistsError,
     UnsupportedFeatureError,
 )
+from delta_variant.protocol import actions
+from delta_variant.protocol.types import describe as describe_type
 from delta_variant.spark import sampling
 from delta_variant.spark.attempts import Attempt, Job, remove_lost
-from delta_variant.store import open_store, put
+from delta_variant.storage.store import open_store, put
 
 EVENT = 'concat(\'{"n":\', id, \',"user":{"name":"u\', id % 7, \'"}}\') AS event'
 EVERY_TYPE = [
@@ -91,7 +93,7 @@ def test_columns_of_every_type_arrive_and_variants_stay_what_they_are(spark: Spa
         "bin": b"x",
     }
     fields = {field.name: field for field in dv.load_snapshot(tmp_path / "t").schema.fields}
-    assert [dv.schema.describe(fields[name].type) for name in ("small", "ntz", "a")] == [
+    assert [describe_type(fields[name].type) for name in ("small", "ntz", "a")] == [
         "short",
         "timestamp_ntz",
         "array<variant>",
@@ -347,7 +349,7 @@ def test_what_attempts_leave_that_were_killed_is_removed(tmp_path: Path):
 
 def test_a_run_leaves_the_files_of_another_run_of_the_job_until_it_is_committed(tmp_path: Path):
     place = open_store(tmp_path)
-    txn = dv.actions.Txn(app_id="app", version=1)
+    txn = actions.Txn(app_id="app", version=1)
     first, second = (Attempt(place, Job.of(txn), 0) for _ in range(2))
     for attempt in (first, second):
         put(place, f"{attempt.file_name(0)}.parquet", b"")

@@ -10,13 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ... import data_file, log, stats, variant
+from ... import data_file
 from ...data_file import Projection, WriteOptions
-from ...data_types import describe
-from ...read import read_table
-from ...schema import variant_field
-from ...shredding import ShreddingSchema, Spec
-from ...store import open_store
+from ...log.load import load_snapshot
+from ...operations.read import read_table
+from ...protocol.schema.arrow import variant_field
+from ...protocol.statistics import decode_bound, encode_bound
+from ...protocol.types import describe
+from ...storage.store import open_store
+from ...variant import values as variant_values
+from ...variant.shredding import ShreddingSchema, Spec
 from ..cells import column_cells, table_cells
 from ..engine import Cell, Engine, VariantBytes
 from ..shredding_schema import Schema, decimal_of
@@ -43,11 +46,11 @@ def start(scratch: Path) -> Engine:
 
 
 def _to_json(file: Path, column: str, **options: Any) -> str:
-    return str(variant.to_json(pq.read_table(file).column(column), **options)[0].as_py())
+    return str(variant_values.to_json(pq.read_table(file).column(column), **options)[0].as_py())
 
 
 def _parse_json(text: str, **options: Any) -> VariantBytes:
-    row: Any = variant.parse_json([text], **options)[0].as_py()
+    row: Any = variant_values.parse_json([text], **options)[0].as_py()
     return VariantBytes(row["metadata"], row["value"])
 
 
@@ -112,12 +115,12 @@ def _read_table(folder: Path, version: int | None, **options: Any) -> Sequence[M
 
 
 def _decode_stats(text: str) -> VariantBytes:
-    decoded = stats.decode_bound(text)
+    decoded = decode_bound(text)
     return VariantBytes(decoded.metadata, decoded.value)
 
 
 def _encode_stats(given: VariantBytes) -> str:
-    return stats.encode_bound(given.metadata + given.value)
+    return encode_bound(given.metadata + given.value)
 
 
 def _collect_stats(file: Path, column: str) -> Mapping[str, Any]:
@@ -128,7 +131,7 @@ def _collect_stats(file: Path, column: str) -> Mapping[str, Any]:
 
 
 def _load_log(folder: Path, version: int | None) -> Mapping[str, Any]:
-    snapshot = log.load_snapshot(str(folder), version)
+    snapshot = load_snapshot(str(folder), version)
     return {
         "version": snapshot.version,
         "files": snapshot.files["path"].to_pylist(),

@@ -1,7 +1,7 @@
 //! One scalar to one SQL type, by Spark's ANSI cast rules; `None` where the value has no such cast.
 //!
 //! Casts between timestamps and local times take the session's time zone. Texts that Spark reads and this library does
-//! not are listed in `delta_variant/expression/casting.py`.
+//! not are listed in `delta_variant/expressions/cast.py`.
 
 use std::io::Write;
 

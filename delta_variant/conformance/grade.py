@@ -1,0 +1,242 @@
+"""Judging: an answer beside what the case expects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from . import json_text
+from .assembling import assemble, typed_pair
+from .case import Case
+from .decoding import NotAVariantError, decode
+from .invoke import VARIANT_KEY, Answer
+from .shredding_schema import Schema
+from .typed_values import Difference, compare, describe
+
+__all__ = ["STATUSES", "Result", "Status", "judge"]
+
+Status: TypeAlias = Literal[
+    "pass", "wrong value", "accepted", "refused", "crashed", "timed out", "not offered"
+]
+
+STATUSES: tuple[Status, ...] = (
+    "pass",
+    "wrong value",
+    "accepted",
+    "refused",
+    "crashed",
+    "timed out",
+    "not offered",
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """How an engine did in a case; `expected` and `got` are texts for people.
+
+    `notes` are for what is right and yet otherwise than the case has it, such as another physical type.
+    """
+
+    case: Case
+    engine: str
+    status: Status
+    expected: str
+    got: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_finding(self) -> bool:
+        """Tell whether the engine did something that it should not."""
+        return self.status not in ("pass", "not offered")
+
+
+class _WrongError(Exception):
+    """Why an answer is not the expected one."""
+
+
+def judge(case: Case, engine: str, answer: Answer, *, is_ours: bool = False) -> Result:
+    """Return the result of a case; of our own errors the class must be the expected one."""
+    expected = expectation(case)
+    if answer.what == "answered":
+        return _judge_content(case, engine, answer.content, expected)
+    if answer.what != "refused":
+        return Result(case, engine, answer.what, expected, answer.message)
+    classes = answer.error_classes
+    got = f"{classes[0]}: {answer.message}" if classes else answer.message
+    is_due = case.error is not None and (not is_ours or case.error in classes)
+    return Result(case, engine, "pass" if is_due else "refused", expected, got)
+
+
+def _judge_content(case: Case, engine: str, content: Any, expected: str) -> Result:
+    got = _shown(content)
+    if not case.has_answer:
+        return Result(case, engine, "accepted", expected, got)
+    try:
+        notes = tuple(JUDGES[case.kind](case, content))
+    except _WrongError as wrong:
+        return Result(case, engine, "wrong value", expected, f"{wrong}; the whole answer: {got}")
+    return Result(case, engine, "pass", expected, got, notes)
+
+
+def expectation(case: Case) -> str:
+    """Return what a case expects, for people."""
+    answers = {key: value for key, value in case.expect.items() if key != "error"}
+    parts = [describe(answers, 2000)] if answers else []
+    if case.error is not None:
+        parts.append(f"an error ({case.error})")
+    return ", or ".join(parts)
+
+
+def _shown(content: Any) -> str:
+    try:
+        return describe(_decoded(content), 2000)
+    except _WrongError:
+        return describe(content, 2000)
+
+
+def _decoded(content: Any) -> Any:
+    """Return an answer with its Variants as typed values; raises _WrongError for bytes that are none."""
+    if isinstance(content, Mapping):
+        if content.keys() == {VARIANT_KEY}:
+            return _variant(content)
+        return {name: _decoded(part) for name, part in content.items()}
+    return [_decoded(part) for part in content] if isinstance(content, list) else content
+
+
+def _is_variant(content: Any) -> bool:
+    return isinstance(content, Mapping) and content.keys() == {VARIANT_KEY}
+
+
+def _variant(content: Any) -> Mapping[str, Any]:
+    metadata, value = content[VARIANT_KEY]
+    try:
+        return decode(bytes.fromhex(metadata), bytes.fromhex(value))
+    except NotAVariantError as error:
+        raise _WrongError(f"the bytes {metadata} {value} are no Variant: {error}") from error
+
+
+def _notes(differences: Iterator[Difference], where: str = "") -> Iterator[str]:
+    """Yield notes on differences that do no harm; raises _WrongError for the first that does."""
+    for difference in differences:
+        if not difference.equal:
+            raise _WrongError(f"{where}{difference}")
+        yield f"{where}{difference.path} has another physical type: {difference}"
+
+
+def _compare_cell(wanted: Any, found: Any, where: str) -> Iterator[str]:
+    """Compare a cell of a row: a Variant, an ordinary value, or what holds both."""
+    if _is_variant(found):
+        if wanted is None or not isinstance(wanted, Mapping) or len(wanted) != 1:
+            raise _WrongError(f"{where}: {describe(_variant(found))} in place of {describe(wanted)}")
+        yield from _notes(compare(wanted, _variant(found)), f"{where}, ")
+    elif isinstance(wanted, Mapping) and isinstance(found, Mapping) and wanted.keys() == found.keys():
+        for name, part in wanted.items():
+            yield from _compare_cell(part, found[name], f"{where}.{name}")
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for place, (part, other) in enumerate(zip(wanted, found, strict=True)):
+            yield from _compare_cell(part, other, f"{where}[{place}]")
+    elif not json_text.equal(wanted, found):
+        raise _WrongError(f"{where}: {describe(_decoded(found))} in place of {describe(wanted)}")
+
+
+def _compare_rows(wanted: Sequence[Any], found: Sequence[Any]) -> Iterator[str]:
+    if len(wanted) != len(found):
+        raise _WrongError(f"{len(found)} rows in place of {len(wanted)}")
+    for row, (each, other) in enumerate(zip(wanted, found, strict=True)):
+        yield from _compare_cell(each, other, f"row {row}")
+
+
+def _judge_decode(case: Case, content: Any) -> Iterator[str]:
+    text = content["json"]
+    try:
+        found = json_text.parse(text)
+    except (ValueError, TypeError) as error:
+        raise _WrongError(f"{describe(text)} is no JSON: {error}") from error
+    rows = case.expect.get("rows", ())
+    is_listed = any(json_text.equal(each, found) for each in case.expect.get("json", ()))
+    if not is_listed and not any(json_text.is_text_of(row, found) for row in rows):
+        raise _WrongError(f"the text {text}")
+    yield from ()
+
+
+def _judge_encode(case: Case, content: Any) -> Iterator[str]:
+    (cell,) = content["rows"]
+    also = case.expect.get("also", [])
+    if _is_variant(cell) and any(not list(compare(each, _variant(cell))) for each in also):
+        return
+    if "rows" in case.expect:
+        yield from _compare_rows(case.expect["rows"], [cell])
+    if "hex" in case.expect and _is_variant(cell):
+        wanted = [case.expect["hex"]["metadata"].lower(), case.expect["hex"]["value"].lower()]
+        if cell[VARIANT_KEY] != wanted:
+            yield f"the bytes are {' '.join(cell[VARIANT_KEY])} and not {' '.join(wanted)}"
+
+
+def _judge_rows(case: Case, content: Any) -> Iterator[str]:
+    yield from _compare_rows(case.expect["rows"], content["rows"])
+    for row, (wanted, cell) in enumerate(zip(case.expect.get("bytes", ()), content["rows"], strict=False)):
+        if wanted is not None and "".join(cell[VARIANT_KEY]) != wanted:
+            yield f"row {row} has other bytes: {''.join(cell[VARIANT_KEY])} and not {wanted}"
+
+
+def _judge_shred(case: Case, content: Any) -> Iterator[str]:
+    wanted, found = case.expect["columns"], _decoded(content["columns"])
+    if len(wanted) != len(found):
+        raise _WrongError(f"{len(found)} rows in place of {len(wanted)}")
+    schema = case.input["schema"]
+    for row, (pair, other) in enumerate(zip(wanted, found, strict=True)):
+        yield from _compare_pairs(schema, typed_pair(schema, pair), other, f"row {row}")
+
+
+def _compare_pairs(schema: Schema, wanted: Any, found: Any, where: str) -> Iterator[str]:
+    """Compare the columns of a row: a value may stay in `value` where the specification leaves the choice."""
+    if wanted is None or found is None:
+        if wanted is not found:
+            raise _WrongError(f"{where}: {describe(found)} in place of {describe(wanted)}")
+        return
+    try:
+        value, other = assemble(schema, wanted), assemble(schema, found)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _WrongError(f"{where}: columns that no writer may leave: {error}") from error
+    if value is None or other is None:
+        raise _WrongError(f"{where}: {describe(found)} in place of {describe(wanted)}")
+    yield from _notes(compare(value, other), f"{where}, ")
+    if wanted != found:
+        yield f"{where} is stored as {describe(found)}, and not as {describe(wanted)}"
+
+
+def _judge_stats(case: Case, content: Any) -> Iterator[str]:
+    if "rows" in case.expect:
+        yield from _compare_rows(case.expect["rows"], content["rows"])
+    for key in ("z85", "min", "max", "null_count"):
+        # An engine that counts no nulls leaves that to others.
+        if key in case.expect and (key in content or key != "null_count"):
+            yield from _compare_cell(case.expect[key], content.get(key), key)
+
+
+UNORDERED = ("files", "reader_features", "writer_features")
+
+
+def _judge_log(case: Case, content: Any) -> Iterator[str]:
+    for key, wanted in case.expect.items():
+        if key == "error":
+            continue
+        found = content.get(key)
+        if key in UNORDERED and isinstance(found, list):
+            wanted, found = sorted(wanted), sorted(found)
+        if wanted != found:
+            raise _WrongError(f"{key}: {describe(found)} in place of {describe(wanted)}")
+    yield from ()
+
+
+JUDGES: Mapping[str, Callable[[Case, Any], Iterator[str]]] = {
+    "decode": _judge_decode,
+    "encode": _judge_encode,
+    "shred": _judge_shred,
+    "unshred": _judge_rows,
+    "file": _judge_rows,
+    "table": _judge_rows,
+    "stats": _judge_stats,
+    "log": _judge_log,
+}

@@ -1,0 +1,1 @@
+"""SQL expressions: parse, bind to a schema, and evaluate over Arrow batches."""

@@ -1,0 +1,438 @@
+"""Bind an expression to a table: names to inputs, and every operator to operands of one type.
+
+Coercion follows Spark's ANSI mode. What Spark would do in a way that Arrow cannot repeat exactly is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import reduce
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from ..errors import ExpressionError
+from ..variant.moments import DATE_PARTS, UTC
+from .cast import can_cast, cast_scalar
+from .evaluate import ARITHMETIC, call_kernel
+from .tree import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Extraction,
+    Field,
+    Literal,
+    Name,
+    Path,
+    describe,
+    output_type,
+)
+from .types import MAX_PRECISION, NUMERIC, Kind, as_decimal, kind_of, type_name
+
+MAX_SHOWN = 10
+EXTENSION_NAME = b"ARROW:extension:name"
+VARIANT_EXTENSION = b"arrow.parquet.variant"
+
+# A Like pattern whose every backslash escapes a wildcard or itself.
+LIKE_PATTERN = re.compile(r"(?:[^\\]|\\[\\%_])*", re.DOTALL)
+
+COMPARABLE: frozenset[Kind] = NUMERIC | {"string", "boolean", "binary", "date", "timestamp", "timestamp_ntz"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """The names that an expression may use, and the time zone of its local times."""
+
+    schema: pa.Schema
+    variant_columns: frozenset[str]
+    timezone: str
+
+
+def bind(
+    expression: Expression, schema: pa.Schema, variant_columns: Collection[str], timezone: str = UTC
+) -> Expression:
+    """Return `expression` over the columns of `schema`, of which `variant_columns` are Variant.
+
+    Names match without regard to case, the steps of a Variant path exactly. A Variant inside a struct is
+    known by its field's extension name. Literals and casts without time zone are local times in `timezone`.
+    `ExpressionError` names the piece that does not fit, and where it can the cast that would.
+    """
+    return _bind(expression, Table(schema, frozenset(variant_columns), timezone))
+
+
+def bind_predicate(
+    expression: Expression, schema: pa.Schema, variant_columns: Collection[str], timezone: str = UTC
+) -> Expression:
+    """Return what `bind` returns for a `where`; `ExpressionError` unless it is boolean."""
+    bound = bind(expression, schema, variant_columns, timezone)
+    _require(bound, {"boolean", "null"}, "where takes a condition")
+    return bound
+
+
+def _bind(expression: Expression, table: Table) -> Expression:
+    match expression:
+        case Name():
+            return _resolve(expression, table)
+        case Path(operand, path):
+            variant = _require_variant(_bind(operand, table), "`:` and variant_get read")
+            return replace(variant, path=variant.path + path)
+        case Cast():
+            return _bind_cast(replace(expression, operand=_bind(expression.operand, table)), table.timezone)
+        case Call(function, arguments):
+            bound = [_bind(argument, table) for argument in arguments]
+            if function in FUNCTIONS_OF_TIME:
+                return FUNCTIONS_OF_TIME[function](function, bound, table.timezone)
+            return FUNCTIONS[function](function, bound)
+        case _:
+            return expression
+
+
+def _resolve(name: Name, table: Table) -> Expression:
+    first, *rest = name.parts
+    field = _find(first, table.schema, name)
+    if field.name in table.variant_columns:
+        _check_variant_end(rest, name)
+        return Extraction(field.name, (), None)
+    bound: Expression = Column(field.name, field.type)
+    for position, part in enumerate(rest, 1):
+        if not pa.types.is_struct(field.type):
+            raise ExpressionError(
+                f"`{describe(name)}`: `{describe(bound)}` is {type_name(field.type)} and has no fields"
+            )
+        field = _find(part, field.type, name)
+        bound = Field(bound, field.name, field.type)
+        if (field.metadata or {}).get(EXTENSION_NAME) == VARIANT_EXTENSION:
+            _check_variant_end(rest[position:], name)
+            column, *fields = _field_names(bound)
+            return Extraction(column, (), None, fields=tuple(fields))
+    return bound
+
+
+def _check_variant_end(rest: Sequence[str], name: Name) -> None:
+    if rest:
+        variant = ".".join(name.parts[: len(name.parts) - len(rest)])
+        raise ExpressionError(
+            f"`{variant}` is a Variant: write its path after a colon, `{variant}:{'.'.join(rest)}`"
+        )
+
+
+def _field_names(expression: Expression) -> list[str]:
+    if isinstance(expression, Field):
+        return [*_field_names(expression.operand), expression.name]
+    assert isinstance(expression, Column)
+    return [expression.name]
+
+
+def _find(part: str, fields: Iterable[pa.Field[Any]], name: Name) -> pa.Field[Any]:
+    fields = list(fields)
+    found = [field for field in fields if field.name.lower() == part.lower()]
+    if len(found) > 1:
+        found = [field for field in found if field.name == part] or found
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(field.name for field in fields[:MAX_SHOWN]) + (", …" if len(fields) > MAX_SHOWN else "")
+    fault = f"matches {len(found)} columns" if found else "is not there"
+    raise ExpressionError(f"`{describe(name)}`: `{part}` {fault}; the columns are {names}")
+
+
+def _bind_cast(cast: Cast, timezone: str) -> Expression:
+    operand, target = cast.operand, cast.type
+    source = output_type(operand)
+    if isinstance(operand, Extraction) and source is None:
+        if target is None:
+            return operand
+        return replace(operand, type=target, strict=cast.strict, timezone=timezone)
+    if target is None or source is None:
+        raise ExpressionError(
+            f"`{describe(operand)}` is {type_name(source)}: only a Variant is cast to variant"
+        )
+    return _cast(operand, target, timezone, strict=cast.strict)
+
+
+def _cast(
+    operand: Expression, target: pa.DataType, timezone: str = UTC, *, strict: bool = True
+) -> Expression:
+    source = output_type(operand)
+    if source is None:
+        _refuse_variant(operand)
+    if source == target:
+        return operand
+    if not can_cast(source, target):
+        raise ExpressionError(
+            f"`{describe(operand)}` is {type_name(source)} and is not cast to {type_name(target)} here"
+        )
+    cast = Cast(operand, target, strict, timezone)
+    return _fold(operand, cast) if isinstance(operand, Literal) else cast
+
+
+def _fold(literal: Literal, cast: Cast) -> Literal:
+    value, target = literal.value, cast.type
+    assert target is not None
+    if kind_of(value.type) == "decimal" and kind_of(target) == "floating":
+        return Literal(pa.scalar(None if value.as_py() is None else float(value.as_py()), target))
+    try:
+        return Literal(cast_scalar(value, target, strict=cast.strict, timezone=cast.timezone))
+    except pa.ArrowInvalid as error:
+        raise ExpressionError(f"{describe(literal)} is no {type_name(target)}: {error}") from error
+
+
+def _require_variant(bound: Expression, who: str) -> Extraction:
+    if isinstance(bound, Extraction) and bound.type is None:
+        return bound
+    raise ExpressionError(f"{who} a Variant, and `{describe(bound)}` is {type_name(output_type(bound))}")
+
+
+def _require(bound: Expression, kinds: Collection[Kind], who: str) -> None:
+    arrow_type = output_type(bound)
+    if arrow_type is None:
+        _refuse_variant(
+            bound, proposal="boolean" if "boolean" in kinds else "double" if "decimal" in kinds else "string"
+        )
+    if kind_of(arrow_type) not in kinds:
+        raise ExpressionError(f"{who}, and `{describe(bound)}` is {type_name(arrow_type)}")
+
+
+def _refuse_variant(bound: Expression, proposal: str = "string") -> NoReturn:
+    text = describe(bound)
+    raise ExpressionError(
+        f"`{text}` is a Variant, which has no order and no arithmetic: cast it, as in `{text}::{proposal}`"
+    )
+
+
+def _proposal(others: list[pa.DataType]) -> str:
+    if not others:
+        return "string"
+    return "bigint" if kind_of(others[0]) == "integer" else type_name(others[0])
+
+
+def _connect(function: str, arguments: list[Expression]) -> Expression:
+    for argument in arguments:
+        _require(argument, {"boolean", "null"}, f"`{function}` takes conditions")
+    return Call(function, tuple(_cast(argument, pa.bool_()) for argument in arguments), pa.bool_())
+
+
+def _compare(function: str, arguments: list[Expression], timezone: str) -> Expression:
+    return Call(function, tuple(_unify(function, arguments, timezone)), pa.bool_())
+
+
+def _is_null(function: str, arguments: list[Expression]) -> Expression:
+    return Call(function, tuple(arguments), pa.bool_())
+
+
+def _like(function: str, arguments: list[Expression]) -> Expression:
+    value, pattern = arguments
+    _require(value, {"string", "null"}, "`like` takes a string")
+    text = pattern.value.as_py() if isinstance(pattern, Literal) else None
+    if not isinstance(text, str) or not LIKE_PATTERN.fullmatch(text):
+        raise ExpressionError(
+            rf"`like` takes a string literal whose \ stand before %, _ or \, not `{describe(pattern)}`"
+        )
+    value = _cast(value, pa.string()) if _kind(value) == "null" else value
+    return Call(function, (value, pattern), pa.bool_())
+
+
+def _kind(bound: Expression) -> Kind:
+    """Return the kind of a bound expression that is no Variant."""
+    arrow_type = output_type(bound)
+    if arrow_type is None:
+        _refuse_variant(bound)
+    return kind_of(arrow_type)
+
+
+def _coalesce(function: str, arguments: list[Expression], timezone: str) -> Expression:
+    unified = _unify(function, arguments, timezone)
+    result = output_type(unified[0])
+    if result is not None and pa.types.is_decimal256(result):
+        raise ExpressionError(
+            f"`coalesce` needs {type_name(result)}, and a decimal has at most {MAX_PRECISION} digits"
+        )
+    return Call(function, tuple(unified), result)
+
+
+def _to_json(function: str, arguments: list[Expression], timezone: str) -> Expression:
+    variant = _require_variant(arguments[0], f"{function} reads")
+    return replace(variant, type=pa.string(), as_json=True, timezone=timezone)
+
+
+def _is_variant_null(function: str, arguments: list[Expression], timezone: str) -> Expression:
+    """Compare JSON text: only a Variant null prints as `null`. SQL NULL is not one."""
+    text = _to_json(function, arguments, timezone)
+    equals = Call("=", (text, Literal(pa.scalar("null"))), pa.bool_())
+    return Call("coalesce", (equals, Literal(pa.scalar(False))), pa.bool_())
+
+
+def _negate(function: str, arguments: list[Expression]) -> Expression:
+    _require(arguments[0], NUMERIC, "unary minus takes a number")
+    return Call(function, tuple(arguments), output_type(arguments[0]))
+
+
+def _length(function: str, arguments: list[Expression]) -> Expression:
+    _require(arguments[0], {"string"}, "`length` takes a string")
+    return Call(function, tuple(arguments), pa.int32())
+
+
+def _date_part(function: str, arguments: list[Expression], timezone: str) -> Expression:
+    """Bind a part of a date or a time; that of an instant is of its local time."""
+    moments: set[Kind] = {"timestamp", "timestamp_ntz"}
+    kinds: set[Kind] = moments if function == "hour" else {*moments, "date"}
+    _require(arguments[0], kinds, f"`{function}` takes a {' or a '.join(sorted(kinds))}")
+    return Call(function, tuple(arguments), pa.int32(), timezone)
+
+
+def _calculate(function: str, arguments: list[Expression]) -> Expression:
+    for argument in arguments:
+        _require(argument, NUMERIC | {"null"}, f"`{function}` takes numbers")
+    kinds = {_kind(argument) for argument in arguments} - {"null"}
+    if "decimal" in kinds and "floating" not in kinds:
+        return _calculate_decimals(function, arguments)
+    if function == "%" and "floating" in kinds:
+        raise ExpressionError("`%` takes integers here: cast its operands to bigint")
+    types = [pa.float64()] if function == "/" else _known_types(arguments)
+    target = reduce(_wider_number, types or [pa.int32()])
+    return Call(function, tuple(_cast(argument, target) for argument in arguments), target)
+
+
+def _calculate_decimals(function: str, arguments: list[Expression]) -> Expression:
+    if function in "/%":
+        raise ExpressionError(
+            f"`{function}` of decimals is not supported: cast its operands to double or bigint"
+        )
+    operands = [_exact_operand(argument) for argument in arguments]
+    samples = [pa.array([], output_type(operand)) for operand in operands]
+    text = describe(Call(function, tuple(operands)))
+    try:
+        result = call_kernel(ARITHMETIC[function], *samples).type
+    except pa.ArrowInvalid:
+        result = pa.null()
+    if not pa.types.is_decimal128(result):
+        raise ExpressionError(
+            f"`{text}` needs more than {MAX_PRECISION} digits: cast its operands to fewer, or to double"
+        )
+    return Call(function, tuple(operands), result)
+
+
+def _exact_operand(operand: Expression) -> Expression:
+    """Return `operand` as a decimal: a whole literal with its own digits, a column with those of its type."""
+    arrow_type = output_type(operand)
+    if isinstance(operand, Literal) and kind_of(operand.value.type) == "integer" and operand.value.is_valid:
+        return _cast(operand, pa.decimal128(len(str(abs(operand.value.as_py()))), 0))
+    if arrow_type is None or pa.types.is_null(arrow_type):
+        return _cast(operand, pa.decimal128(1, 0))
+    return _cast(operand, as_decimal(arrow_type))
+
+
+def _known_types(arguments: Sequence[Expression]) -> list[pa.DataType]:
+    types = [output_type(argument) for argument in arguments]
+    return [arrow_type for arrow_type in types if arrow_type is not None and not pa.types.is_null(arrow_type)]
+
+
+def _unify(function: str, arguments: list[Expression], timezone: str) -> list[Expression]:
+    """Return `arguments` cast to the one type that Spark compares them in."""
+    for argument in arguments:
+        if output_type(argument) is None:
+            known = _known_types(arguments)
+            _refuse_variant(argument, proposal=_proposal(known))
+        if _kind(argument) == "nested" and function != "coalesce":
+            raise ExpressionError(
+                f"`{describe(argument)}` is {type_name(output_type(argument))}, which is not compared"
+            )
+    target = _common_type(function, arguments)
+    return [_cast(argument, target, timezone) for argument in arguments]
+
+
+def _common_type(function: str, arguments: list[Expression]) -> pa.DataType:
+    variable = _known_types([argument for argument in arguments if not isinstance(argument, Literal)])
+    if function != "coalesce" and len(set(variable)) == 1 and _literals_fit(arguments, variable[0]):
+        return variable[0]
+    types = _known_types(arguments)
+    if not types:
+        return pa.bool_()
+    target: pa.DataType | None = types[0]
+    for arrow_type in types[1:]:
+        target = None if target is None else _wider(target, arrow_type)
+    if target is None:
+        found = " and ".join(
+            f"`{describe(argument)}` ({type_name(output_type(argument))})" for argument in arguments[:3]
+        )
+        raise ExpressionError(f"`{function}` of {found} needs a cast to one type")
+    return target
+
+
+def _literals_fit(arguments: list[Expression], target: pa.DataType) -> bool:
+    """Whether every literal is an exact number that `target` holds too: then the columns need no cast."""
+    values = [argument.value for argument in arguments if isinstance(argument, Literal)]
+    return kind_of(target) in ("integer", "decimal") and all(_holds(target, value) for value in values)
+
+
+def _holds(target: pa.DataType, value: pa.Scalar[Any]) -> bool:
+    if not value.is_valid:
+        return True
+    if kind_of(value.type) not in ("integer", "decimal"):
+        return False
+    try:
+        return Decimal(cast_scalar(value, target, strict=True).as_py()) == Decimal(value.as_py())
+    except pa.ArrowInvalid:
+        return False
+
+
+def _wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type in which Spark compares two others; None when it refuses, or when we do."""
+    if left == right:
+        return left
+    kinds = {kind_of(left), kind_of(right)}
+    if kinds <= NUMERIC:
+        return _wider_number(left, right)
+    if kinds == {"string"}:
+        return pa.large_string()
+    if kinds == {"binary"}:
+        return pa.large_binary()
+    if kinds <= {"date", "timestamp", "timestamp_ntz"}:
+        return pa.timestamp("us", "UTC") if "timestamp" in kinds else pa.timestamp("us")
+    if "string" in kinds:
+        return _wider_than_text(right if kind_of(left) == "string" else left)
+    return None
+
+
+def _wider_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if left == right:
+        return left
+    kinds = {kind_of(left), kind_of(right)}
+    if "floating" in kinds:
+        return pa.float64()
+    if kinds == {"integer"}:
+        return max(left, right, key=lambda arrow_type: arrow_type.bit_width)
+    one, other = as_decimal(left), as_decimal(right)
+    scale = max(one.scale, other.scale)
+    precision = max(one.precision - one.scale, other.precision - other.scale) + scale
+    return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else pa.decimal256(precision, scale)
+
+
+def _wider_than_text(other: pa.DataType) -> pa.DataType | None:
+    kind = kind_of(other)
+    if kind == "integer":
+        return pa.int64()
+    if kind in ("decimal", "floating"):
+        return pa.float64()
+    return other if kind in ("date", "timestamp", "timestamp_ntz") else None
+
+
+FUNCTIONS: dict[str, Callable[[str, list[Expression]], Expression]] = {
+    **dict.fromkeys(("and", "or", "not"), _connect),
+    **dict.fromkeys(("+", "-", "*", "/", "%"), _calculate),
+    "negate": _negate,
+    "is null": _is_null,
+    "like": _like,
+    "length": _length,
+}
+FUNCTIONS_OF_TIME: dict[str, Callable[[str, list[Expression], str], Expression]] = {
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"), _compare),
+    "coalesce": _coalesce,
+    **dict.fromkeys(DATE_PARTS, _date_part),
+    "to_json": _to_json,
+    "is_variant_null": _is_variant_null,
+}
+"""Functions whose result depends on the time zone of local times, which they take last."""

@@ -1,0 +1,276 @@
+"""Evaluate bound expressions over Arrow batches by Arrow's compute kernels, in SQL's three-valued logic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import CastError, ExpressionError
+from ..variant import values as variant_values
+from ..variant.moments import DATE_PARTS, UTC, date_part
+from .cast import cast_scalar, cast_values
+from .tree import Call, Cast, Column, Expression, Extraction, Field, Input, Literal, describe, input_name
+from .types import kind_of
+
+# The stubs of pyarrow do not narrow values by their type.
+Array: TypeAlias = Any
+Values: TypeAlias = Any
+
+ROW_NUMBERS = "\0row"
+"""The column of a batch that has the numbers of its rows in their file, for errors to name them."""
+
+ROW = re.compile(r"row (\d+): ")
+
+
+def evaluate(expression: Expression, batch: pa.RecordBatch) -> Array:
+    """Return a bound `expression` for each row of `batch`, which holds its inputs under their `input_name`.
+
+    `CastError` names the piece when a value cannot be cast, overflows or is divided by zero, as in Spark's
+    ANSI mode, but not for rows of which what stands to the left in `and` or `or` says enough.
+
+    A strict cast of a path is an input, or the Variant at the path (`uncast`), which is cast here.
+    """
+    try:
+        values = _evaluate(expression, batch, is_guarded=False)
+    except CastError:
+        # As a rule no row fails, and all of them together are faster.
+        values = _evaluate(expression, batch, is_guarded=True)
+    return _repeated(values, batch.num_rows) if isinstance(values, pa.Scalar) else values
+
+
+def _repeated(value: Values, count: int) -> Array:
+    return pa.repeat(value, count)
+
+
+def filter_mask(where: Expression, batch: pa.RecordBatch) -> Array:
+    """Return, without nulls, whether `where` is true for each row: a row where it is NULL is not kept."""
+    mask = evaluate(where, batch)
+    if pa.types.is_null(mask.type):
+        return pa.repeat(pa.scalar(False), len(mask))
+    return pc.fill_null(mask, False) if mask.null_count else mask
+
+
+def call_kernel(kernel: str, *arguments: Values, options: pc.FunctionOptions | None = None) -> Any:
+    """Return what Arrow's compute function named `kernel` makes of `arguments`."""
+    return pc.call_function(kernel, list(arguments), options)
+
+
+def uncast(source: Input) -> Input:
+    """Return the input that is the Variant where a strict cast may fail, and every other input itself."""
+    is_strict = isinstance(source, Extraction) and source.strict and not source.as_json
+    return (
+        replace(source, type=None, timezone=UTC) if isinstance(source, Extraction) and is_strict else source
+    )
+
+
+def _evaluate(expression: Expression, batch: pa.RecordBatch, *, is_guarded: bool) -> Values:
+    match expression:
+        case Literal(value):
+            return value
+        case Column() | Extraction():
+            return _read(expression, batch)
+        case Field(operand, name, _):
+            return _field(_evaluate(operand, batch, is_guarded=is_guarded), name)
+        case Cast(operand):
+            return _cast(expression, _evaluate(operand, batch, is_guarded=is_guarded))
+        case Call("and" | "or", arguments) if is_guarded and batch.num_columns:
+            return _connected(expression, arguments, batch)
+        case Call(function, arguments):
+            values = [_evaluate(argument, batch, is_guarded=is_guarded) for argument in arguments]
+            return _call(expression, function, values)
+        case _:
+            raise ExpressionError(f"`{describe(expression)}` is not bound to a table yet")
+
+
+def _connected(call: Call, arguments: Sequence[Expression], batch: pa.RecordBatch) -> Array:
+    """Evaluate each operand for the rows that those before it leave open."""
+    decisive: Array = pa.repeat(pa.scalar(call.function == "or"), batch.num_rows)
+    result = call_kernel("invert", decisive)
+    for argument in arguments:
+        is_open = pc.fill_null(call_kernel("not_equal", result, decisive), True)
+        values = _evaluate(argument, batch.filter(is_open), is_guarded=True)
+        if isinstance(values, pa.Scalar):
+            values = _repeated(values, is_open.true_count)
+        found = pc.replace_with_mask(decisive, is_open, values.cast(pa.bool_()))
+        result = _call(call, call.function, [result, found])
+    return result
+
+
+def _read(source: Column | Extraction, batch: pa.RecordBatch) -> Array:
+    position = batch.schema.get_field_index(input_name(source))
+    if position >= 0:
+        values = batch.column(position)
+        # A reader may hand out a dictionary or a view of the same values.
+        return values if source.type is None or values.type == source.type else pc.cast(values, source.type)
+    position = batch.schema.get_field_index(input_name(uncast(source)))
+    if position < 0:
+        raise ExpressionError(
+            f"the batch has no column {input_name(source)!r}, which `{describe(source)}` reads"
+        )
+    try:
+        assert isinstance(source, Extraction)
+        variants = batch.column(position)
+        return variant_values.extract(variants, (), source.type, strict=True, timezone=source.timezone)
+    except CastError as error:
+        raise CastError(_renumbered(str(error), batch)) from error
+
+
+def _renumbered(message: str, batch: pa.RecordBatch) -> str:
+    """Return an error's message with the number that the row has in its file, where that is known."""
+    found = ROW.match(message)
+    if found is None or ROW_NUMBERS not in batch.schema.names:
+        return message
+    return f"row {batch.column(ROW_NUMBERS)[int(found[1])]}: {message[found.end() :]}"
+
+
+def _field(values: Values, name: str) -> Values:
+    options = pc.StructFieldOptions([values.type.get_field_index(name)])
+    return call_kernel("struct_field", values, options=options)
+
+
+def _cast(cast: Cast, values: Values) -> Values:
+    try:
+        if isinstance(values, pa.Scalar):
+            return cast_scalar(values, cast.type, strict=cast.strict, timezone=cast.timezone)
+        return cast_values(values, cast.type, strict=cast.strict, timezone=cast.timezone)
+    except pa.ArrowInvalid as error:
+        raise CastError(f"`{describe(cast)}`: {error}; try_cast gives null instead") from error
+
+
+def _call(call: Call, function: str, arguments: Sequence[Values]) -> Values:
+    if call.type is None:
+        raise ExpressionError(f"`{describe(call)}` is not bound to a table yet")
+    if function in DATE_PARTS:
+        return _date_part(call, *arguments)
+    try:
+        return FUNCTIONS[function](*arguments)
+    except pa.ArrowInvalid as error:
+        raise CastError(f"`{describe(call)}`: {error}") from error
+
+
+def _kernel(kernel: str) -> Callable[..., Values]:
+    return lambda *arguments: call_kernel(kernel, *arguments)
+
+
+def _date_part(call: Call, values: Values) -> Values:
+    is_scalar = isinstance(values, pa.Scalar)
+    part: Any = call.function
+    parts = date_part(_repeated(values, 1) if is_scalar else values, part, call.timezone)
+    return parts[0] if is_scalar else parts
+
+
+def _count(kernel: str) -> Callable[[Values], Values]:
+    """Return what a kernel makes of values as the `int` that it is in SQL."""
+    return lambda values: call_kernel(kernel, values).cast(pa.int32())
+
+
+def _chain(kernel: str) -> Callable[..., Values]:
+    return lambda *arguments: reduce(_kernel(kernel), arguments)
+
+
+def _ordered(kernel: str) -> Callable[[Values, Values], Values]:
+    """Compare as Spark does: NaN equals NaN and is above every other number."""
+
+    def compare(left: Values, right: Values) -> Values:
+        if kind_of(left.type) != "floating":
+            return call_kernel(kernel, left, right)
+        return FLOATING_COMPARISONS[kernel](left, right)
+
+    return compare
+
+
+def _floating_equal(left: Values, right: Values) -> Values:
+    equal = call_kernel("equal", left, right)
+    if _is_ordinary(left) or _is_ordinary(right):
+        return equal
+    both = call_kernel("and", call_kernel("is_nan", left), call_kernel("is_nan", right))
+    return call_kernel("or", equal, both)
+
+
+def _floating_less(left: Values, right: Values) -> Values:
+    less = call_kernel("less", left, right)
+    if _is_ordinary(right):
+        return less
+    only_right = call_kernel("and_not", call_kernel("is_nan", right), call_kernel("is_nan", left))
+    return call_kernel("or", less, only_right)
+
+
+def _is_ordinary(values: Values) -> bool:
+    """Whether `values` is one number that is not NaN, or NULL."""
+    return isinstance(values, pa.Scalar) and values.as_py() == values.as_py()
+
+
+def _invert(values: Values) -> Values:
+    return call_kernel("invert", values)
+
+
+FLOATING_COMPARISONS: dict[str, Callable[[Values, Values], Values]] = {
+    "equal": _floating_equal,
+    "not_equal": lambda left, right: _invert(_floating_equal(left, right)),
+    "less": _floating_less,
+    "less_equal": lambda left, right: _invert(_floating_less(right, left)),
+    "greater": lambda left, right: _floating_less(right, left),
+    "greater_equal": lambda left, right: _invert(_floating_less(left, right)),
+}
+
+
+def _null_safe_equal(left: Values, right: Values) -> Values:
+    both_null = call_kernel("and", call_kernel("is_null", left), call_kernel("is_null", right))
+    return call_kernel("coalesce", _ordered("equal")(left, right), both_null)
+
+
+def _in(value: Values, *options: Values) -> Values:
+    # Arrow's set lookup tells 0.0 from -0.0.
+    if kind_of(value.type) == "floating" or not all(isinstance(option, pa.Scalar) for option in options):
+        return _chain("or_kleene")(*(_ordered("equal")(value, option) for option in options))
+    known: Array = pa.array([option for option in options if option.is_valid], value.type)
+    found = call_kernel("is_in", value, options=pc.SetLookupOptions(known, skip_nulls=True))
+    unknown = pa.scalar(None, pa.bool_())
+    if len(known) < len(options):
+        found = call_kernel("if_else", found, pa.scalar(True), unknown)
+    return call_kernel("if_else", call_kernel("is_valid", value), found, unknown)
+
+
+def _like(value: Values, pattern: pa.Scalar[Any]) -> Values:
+    return call_kernel("match_like", value, options=pc.MatchSubstringOptions(pattern.as_py()))
+
+
+def _remainder(left: Values, right: Values) -> Values:
+    """The remainder with the sign of the dividend, as in Java and Spark."""
+    # The least integer has no quotient by -1; by 1 the remainder is the same.
+    is_minus_one = call_kernel("equal", right, pa.scalar(-1, right.type))
+    right = call_kernel("if_else", is_minus_one, pa.scalar(1, right.type), right)
+    quotient = call_kernel("divide_checked", left, right)
+    return call_kernel("subtract", left, call_kernel("multiply", quotient, right))
+
+
+ARITHMETIC = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked", "/": "divide_checked"}
+COMPARISONS = {
+    "=": "equal",
+    "<>": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
+FUNCTIONS: dict[str, Callable[..., Values]] = {
+    **{function: _kernel(kernel) for function, kernel in ARITHMETIC.items()},
+    **{function: _ordered(kernel) for function, kernel in COMPARISONS.items()},
+    "%": _remainder,
+    "negate": _kernel("negate_checked"),
+    "and": _chain("and_kleene"),
+    "or": _chain("or_kleene"),
+    "not": _invert,
+    "<=>": _null_safe_equal,
+    "in": _in,
+    "like": _like,
+    "is null": _kernel("is_null"),
+    "coalesce": _kernel("coalesce"),
+    "length": _count("utf8_length"),
+}

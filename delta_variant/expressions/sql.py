@@ -1,0 +1,456 @@
+"""The only door of `sqlglot`: SQL text in the Databricks dialect to expressions and types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.databricks import Databricks
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
+
+from .._checks import check_text, is_unicode, list_of
+from ..errors import ArgumentTypeError, ExpressionError
+from ..variant.paths import MAX_INDEX, parse_path
+from .tree import Call, Cast, Expression, Literal, Name, Path
+from .types import MAX_PRECISION, SIMPLE_TYPES
+
+MAX_DEPTH = 100
+MAX_SHOWN = 80
+TYPE_TOKENS = Databricks.Parser.TYPE_TOKENS
+CAST_TOKENS = (TokenType.DCOLON, TokenType.QDCOLON)
+STEP_TOKENS = (TokenType.COLON, TokenType.DOT)
+NAME_TOKENS = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.L_BRACKET)
+SUPPORTED = (
+    "supported are columns, Variant paths (event:user.id), literals, casts (::, cast, try_cast), "
+    "comparisons, between, in, like, is null, and/or/not, + - * / %, coalesce, length, year, month, day, "
+    "hour, variant_get, try_variant_get, to_json and is_variant_null"
+)
+
+
+class Dialect(Databricks):
+    """Databricks SQL in which a doubled quote inside a string literal is a quote, as in Spark 4."""
+
+    class Tokenizer(Databricks.Tokenizer):
+        STRING_ESCAPES = ["\\", "'", '"']
+
+
+def parse_expression(text: str) -> Expression:
+    return _convert(_parse(text, exp.Condition))
+
+
+def parse_named_expressions(columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, Expression]:
+    if isinstance(columns, Mapping):
+        for name in columns:
+            check_text("the name of a column", name)
+        return {name: parse_expression(text) for name, text in columns.items()}
+    named: dict[str, Expression] = {}
+    kind = "expressions, or a dict of names to expressions"
+    for text in () if columns is None else list_of(kind, "columns", columns):
+        name, expression = _parse_named(text)
+        if name in named:
+            raise ExpressionError(
+                f"two columns are named {name!r}: write `expression as name` for one of them"
+            )
+        named[name] = expression
+    return named
+
+
+def parse_sql_type(text: str) -> pa.DataType | None:
+    return _arrow_type(_parse(text, exp.DataType))
+
+
+def _parse_named(text: str) -> tuple[str, Expression]:
+    node = _parse(text, exp.Expr)
+    if isinstance(node, exp.Alias) and not _unknown_parts(node):
+        return node.alias, _convert(node.this)
+    if isinstance(node, exp.Column) and len(node.parts) == 1:
+        return node.name, _convert(node)
+    return text.strip(), _convert(node)
+
+
+def _parse(text: str, into: Any) -> Any:
+    if not isinstance(text, str):
+        raise ArgumentTypeError(f"an expression is SQL text, not {type(text).__name__}: {text!r}")
+    if not is_unicode(text):
+        raise ExpressionError(f"{_shorten(text)!r} has half of a surrogate pair, which is no character")
+    try:
+        node = sqlglot.parse_one(text, read=Dialect, into=into)
+        _check_tokens(text)
+    except RecursionError as error:
+        raise ExpressionError(f"{_shorten(text)!r} is nested too deep") from error
+    except SqlglotError as error:
+        raise ExpressionError(f"{_shorten(text)!r} is not understood{_place(error)}: {SUPPORTED}") from error
+    _check_depth(node, text)
+    return node
+
+
+def _place(error: SqlglotError) -> str:
+    pieces = [fault.get("highlight") for fault in getattr(error, "errors", ())]
+    return f" at {pieces[0]!r}" if pieces and pieces[0] else ""
+
+
+def _check_tokens(text: str) -> None:
+    """Refuse what sqlglot reads, but otherwise than Spark."""
+    tokens = Dialect().tokenize(text)
+    kinds = [token.token_type for token in tokens]
+    # `event:a..b` is read as `event:a.b`, and `event:a.`, `event:a[]` and `event:` as if it ended before.
+    if any(_is_empty_step(*pair) for pair in pairwise([*tokens, None])):
+        raise ExpressionError(f"{_shorten(text)!r} has an empty step: write [''] for an empty name")
+    # `date '2026-01-01'::string` is read as a date.
+    for before, literal, after in zip(kinds, kinds[1:], kinds[2:], strict=False):
+        if before in TYPE_TOKENS and literal is TokenType.STRING and after in CAST_TOKENS:
+            raise ExpressionError(
+                f"{_shorten(text)!r} casts a typed literal: put parentheses around the literal"
+            )
+
+
+def _is_empty_step(token: Any, following: Any) -> bool:
+    if token.token_type is TokenType.L_BRACKET:
+        return following is not None and following.token_type is TokenType.R_BRACKET
+    if token.token_type not in STEP_TOKENS:
+        return False
+    if following is None:
+        return True
+    # A word of SQL is a name, too.
+    return following.token_type not in NAME_TOKENS and re.match(r"\w", following.text) is None
+
+
+def _check_depth(root: Any, text: str) -> None:
+    stack = [(root, 0)]
+    while stack:
+        node, depth = stack.pop()
+        if depth > MAX_DEPTH:
+            raise ExpressionError(f"{_shorten(text)!r} is nested too deep: at most {MAX_DEPTH} levels")
+        for child in node.iter_expressions():
+            chained = isinstance(node, exp.Connector) and type(child) is type(node)
+            stack.append((child, depth if chained else depth + 1))
+
+
+def _convert(node: Any) -> Expression:
+    rule = RULES.get(type(node))
+    if rule is None or _unknown_parts(node):
+        _refuse(node)
+    return rule(node)
+
+
+def _unknown_parts(node: Any) -> set[str]:
+    """The parts of `node` that no rule looks at: an unknown modifier must not be dropped in silence."""
+    return {name for name, part in node.args.items() if part} - KNOWN_PARTS
+
+
+def _refuse(node: Any, reason: str = SUPPORTED) -> NoReturn:
+    raise ExpressionError(f"`{_shorten(node.sql(dialect=Dialect))}` is not supported: {reason}")
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+
+
+def _name(node: Any) -> Expression:
+    parts = _identifiers(node)
+    if any(not isinstance(part, exp.Identifier) for part in parts):
+        _refuse(node)
+    return Name(tuple(part.this for part in parts))
+
+
+def _identifiers(node: Any) -> list[Any]:
+    if isinstance(node, exp.Dot):
+        return [*_identifiers(node.this), node.expression]
+    return list(node.parts) if isinstance(node, exp.Column) else [node]
+
+
+def _path(node: Any) -> Expression:
+    if not node.args.get("variant_extract"):
+        _refuse(node)
+    steps = [_step(step) for step in node.expression.expressions if not isinstance(step, exp.JSONPathRoot)]
+    return _extend(_convert(node.this), tuple(steps), node)
+
+
+def _step(step: Any) -> str | int:
+    if isinstance(step, exp.JSONPathKey) and isinstance(step.this, str):
+        return step.this
+    if isinstance(step, exp.JSONPathSubscript) and isinstance(step.this, int) and 0 <= step.this <= MAX_INDEX:
+        return step.this
+    raise ExpressionError(
+        f"[{step.this}] is no step of a Variant path: a name is, ['name'], or [index] from 0 to {MAX_INDEX}"
+    )
+
+
+def _extend(operand: Expression, steps: tuple[str | int, ...], node: Any) -> Expression:
+    if isinstance(operand, Path):
+        return Path(operand.operand, operand.path + steps)
+    if isinstance(operand, Name):
+        return Path(operand, steps)
+    _refuse(node, "a Variant path starts at a column")
+
+
+def _bracket(node: Any) -> NoReturn:
+    _refuse(
+        node,
+        "brackets are steps of a Variant path, a quoted name or an index: event:items[0]['a b']",
+    )
+
+
+def _number(node: Any) -> Expression:
+    if node.is_string:
+        return Literal(pa.scalar(node.this, pa.string()))
+    return _number_literal(node.this, node)
+
+
+def _number_literal(text: str, node: Any) -> Expression:
+    """Type a number as Spark does: int, bigint or decimal by size; 1.0 is decimal, 1e0 double."""
+    if "e" in text.lower():
+        return Literal(pa.scalar(float(text), pa.float64()))
+    value = Decimal(text)
+    if value == value.to_integral_value() and "." not in text:
+        for bits, arrow_type in ((31, pa.int32()), (63, pa.int64())):
+            if -(2**bits) <= value < 2**bits:
+                return Literal(pa.scalar(int(value), arrow_type))
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    precision = max(len(digits), scale)
+    if precision > MAX_PRECISION:
+        _refuse(node, f"a decimal has at most {MAX_PRECISION} digits")
+    return Literal(pa.scalar(value, pa.decimal128(precision, scale)))
+
+
+def _negate(node: Any) -> Expression:
+    operand = node.this
+    if isinstance(operand, exp.Literal) and not operand.is_string:
+        return _number_literal(f"-{operand.this}", node)
+    return Call("negate", (_convert(operand),))
+
+
+def _binary(node: Any) -> Expression:
+    if len(node.this) % 2:
+        _refuse(node, "a binary literal has two hexadecimal digits for each byte")
+    return Literal(pa.scalar(bytes.fromhex(node.this), pa.binary()))
+
+
+def _cast(node: Any) -> Expression:
+    return Cast(_convert(node.this), _arrow_type(node.args["to"]), strict=type(node) is exp.Cast)
+
+
+def _connect(function: str) -> Callable[[Any], Expression]:
+    return lambda node: Call(function, tuple(_convert(part) for part in node.flatten()))
+
+
+def _operate(function: str) -> Callable[[Any], Expression]:
+    return lambda node: Call(function, (_convert(node.this), _convert(node.expression)))
+
+
+def _between(node: Any) -> Expression:
+    value = _convert(node.this)
+    low, high = _convert(node.args["low"]), _convert(node.args["high"])
+    return Call("and", (Call(">=", (value, low)), Call("<=", (value, high))))
+
+
+def _in(node: Any) -> Expression:
+    if not node.expressions:
+        _refuse(node, "`in` takes a list of at least one value")
+    return Call("in", (_convert(node.this), *(_convert(option) for option in node.expressions)))
+
+
+def _like(node: Any) -> Expression:
+    match = _operate("like")(node)
+    return Call("not", (match,)) if node.args.get("negate") else match
+
+
+def _is(node: Any) -> Expression:
+    value = _convert(node.this)
+    if isinstance(node.expression, exp.Null):
+        return Call("is null", (value,))
+    if isinstance(node.expression, exp.Boolean):
+        return Call("<=>", (value, _convert(node.expression)))
+    _refuse(node)
+
+
+def _coalesce(node: Any) -> Expression:
+    return Call("coalesce", (_convert(node.this), *(_convert(part) for part in node.expressions)))
+
+
+def _to_json(node: Any) -> Expression:
+    if node.this is None:
+        _refuse(node, "to_json takes one Variant")
+    return Call("to_json", (_convert(node.this),))
+
+
+def _call(function: str) -> Callable[[Any], Expression]:
+    return lambda node: Call(function, (_convert(node.this),))
+
+
+def _date_part(function: str) -> Callable[[Any], Expression]:
+    def convert(node: Any) -> Expression:
+        # sqlglot reads `year(x)` as the year of a date made of x; what x may be is for the binding to say.
+        made = node.this
+        is_plain = isinstance(made, exp.TsOrDsToDate) and not _unknown_parts(made)
+        return Call(function, (_convert(made.this if is_plain else made),))
+
+    return convert
+
+
+def _function(node: Any) -> Expression:
+    name, arguments = str(node.this).lower(), node.expressions
+    if name == "is_variant_null" and len(arguments) == 1:
+        return Call(name, (_convert(arguments[0]),))
+    if name in ("variant_get", "try_variant_get") and len(arguments) in (2, 3):
+        return _variant_get(node, strict=name == "variant_get")
+    _refuse(node)
+
+
+def _variant_get(node: Any, *, strict: bool) -> Expression:
+    variant, *texts = node.expressions
+    if not all(isinstance(text, exp.Literal) and text.is_string for text in texts):
+        _refuse(node, "the path and the type are string literals: variant_get(event, '$.user.id', 'bigint')")
+    path = _extend(_convert(variant), parse_path(texts[0].this), node)
+    return Cast(path, parse_sql_type(texts[1].this), strict) if len(texts) == 2 else path
+
+
+def _arrow_type(node: Any) -> pa.DataType | None:
+    kind = TYPE_NAMES.get(node.this)
+    if kind == "variant":
+        return None
+    parameters = node.expressions
+    if kind in SIMPLE_TYPES and not parameters:
+        return SIMPLE_TYPES[kind]
+    if kind in PARAMETRIC_TYPES:
+        return PARAMETRIC_TYPES[kind](node, parameters)
+    known = ", ".join([*SIMPLE_TYPES, "decimal(p,s)", "array<…>", "struct<…>", "map<…>", "variant"])
+    raise ExpressionError(f"`{_shorten(node.sql(dialect=Dialect))}` is no type known here: {known}")
+
+
+def _decimal(node: Any, parameters: list[Any]) -> pa.DataType:
+    sizes = [int(parameter.name) if parameter.name.isdecimal() else -1 for parameter in parameters]
+    precision, scale = (*sizes, *(10, 0)[len(sizes) :])[:2]
+    if len(sizes) > 2 or not 1 <= precision <= MAX_PRECISION or not 0 <= scale <= precision:
+        _refuse(node, f"decimal(p,s) has 1 <= p <= {MAX_PRECISION} and 0 <= s <= p")
+    return pa.decimal128(precision, scale)
+
+
+def _array(node: Any, parameters: list[Any]) -> pa.DataType:
+    if len(parameters) != 1:
+        _refuse(node, "an array has one element type: array<bigint>")
+    return pa.list_(pa.field("element", _inner_type(parameters[0], node)))
+
+
+def _map(node: Any, parameters: list[Any]) -> pa.DataType:
+    if len(parameters) != 2:
+        _refuse(node, "a map has a key and a value type: map<string,bigint>")
+    key, value = (_inner_type(parameter, node) for parameter in parameters)
+    return pa.map_(key, value)
+
+
+def _struct(node: Any, parameters: list[Any]) -> pa.DataType:
+    if not all(
+        isinstance(field, exp.ColumnDef) and not field.args.get("constraints") for field in parameters
+    ):
+        _refuse(node, "a field of a struct is a name and a type: struct<id:bigint,name:string>")
+    return pa.struct(
+        [pa.field(field.this.this, _inner_type(field.args["kind"], node)) for field in parameters]
+    )
+
+
+def _inner_type(inner: Any, node: Any) -> pa.DataType:
+    arrow_type = _arrow_type(inner) if isinstance(inner, exp.DataType) else None
+    if arrow_type is None:
+        _refuse(node, "a Variant inside another type is not read here: extract its parts one by one")
+    return arrow_type
+
+
+PARAMETRIC_TYPES: dict[str, Callable[[Any, list[Any]], pa.DataType]] = {
+    "decimal": _decimal,
+    "array": _array,
+    "map": _map,
+    "struct": _struct,
+}
+TYPE_NAMES: dict[Any, str] = {
+    exp.DataType.Type.TINYINT: "tinyint",
+    exp.DataType.Type.SMALLINT: "smallint",
+    exp.DataType.Type.INT: "int",
+    exp.DataType.Type.BIGINT: "bigint",
+    exp.DataType.Type.FLOAT: "float",
+    exp.DataType.Type.DOUBLE: "double",
+    exp.DataType.Type.TEXT: "string",
+    exp.DataType.Type.BOOLEAN: "boolean",
+    exp.DataType.Type.BINARY: "binary",
+    exp.DataType.Type.DATE: "date",
+    # sqlglot's word for Spark's TIMESTAMP, an instant.
+    exp.DataType.Type.TIMESTAMPTZ: "timestamp",
+    exp.DataType.Type.TIMESTAMPLTZ: "timestamp",
+    exp.DataType.Type.TIMESTAMPNTZ: "timestamp_ntz",
+    exp.DataType.Type.DECIMAL: "decimal",
+    exp.DataType.Type.ARRAY: "array",
+    exp.DataType.Type.MAP: "map",
+    exp.DataType.Type.STRUCT: "struct",
+    exp.DataType.Type.VARIANT: "variant",
+}
+KNOWN_PARTS = frozenset(
+    {
+        *(
+            "this",
+            "expression",
+            "expressions",
+            "to",
+            "safe",
+            "_type",
+            "negate",
+            "variant_extract",
+            "low",
+            "high",
+        ),
+        *("is_string", "json_access", "table", "db", "catalog", "quoted", "alias"),
+    }
+)
+OPERATORS: dict[type[Any], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+}
+RULES: dict[type[Any], Callable[[Any], Expression]] = {
+    **{operator: _operate(function) for operator, function in OPERATORS.items()},
+    exp.And: _connect("and"),
+    exp.Or: _connect("or"),
+    exp.Not: lambda node: Call("not", (_convert(node.this),)),
+    exp.Neg: _negate,
+    exp.Paren: lambda node: _convert(node.this),
+    exp.Column: _name,
+    exp.Dot: _name,
+    exp.JSONExtract: _path,
+    exp.Bracket: _bracket,
+    exp.Literal: _number,
+    exp.RawString: lambda node: Literal(pa.scalar(node.this, pa.string())),
+    exp.HexString: _binary,
+    exp.Boolean: lambda node: Literal(pa.scalar(node.this, pa.bool_())),
+    exp.Null: lambda node: Literal(pa.scalar(None, pa.null())),
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Like: _like,
+    exp.Is: _is,
+    exp.Coalesce: _coalesce,
+    exp.JSONFormat: _to_json,
+    exp.Length: _call("length"),
+    exp.Year: _date_part("year"),
+    exp.Month: _date_part("month"),
+    exp.Day: _date_part("day"),
+    exp.DayOfMonth: _date_part("day"),
+    exp.Hour: _call("hour"),
+    exp.Anonymous: _function,
+}

@@ -1,0 +1,250 @@
+"""The expression tree, and what it needs to read.
+
+`parse` gives trees that may hold `Name` and `Path`. `bind` replaces them by inputs (`Column`, `Extraction`)
+and gives every `Call` a type, after which `output_type` and `evaluate` apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeGuard
+
+import pyarrow as pa
+
+from ..errors import ExpressionError
+from ..variant.moments import UTC
+from .cast import cast_scalar
+from .types import type_name
+
+Expression: TypeAlias = "Name | Path | Literal | Column | Extraction | Field | Cast | Call"
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column, or a field of a struct column, as it is written."""
+
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Path:
+    """Steps into a Variant that is still to be resolved: `event:user.id`."""
+
+    operand: Expression
+    path: tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant."""
+
+    value: pa.Scalar[Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """An input: an ordinary top-level column of the table, in the spelling and type of its schema."""
+
+    name: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """An input: what lies at `path` in a Variant column.
+
+    `type` is the Arrow type it is cast to, None the Variant itself (struct<metadata, value>). A missing path,
+    and a Variant null cast to a type, are SQL NULL. A value that cannot be cast is an error when `strict`,
+    else NULL. `as_json` asks for JSON text as `to_json` writes it; a Variant null is then the text `null`.
+    `fields` lead from a struct column to the Variant in it. `timezone` is that of a `Cast`.
+    """
+
+    column: str
+    path: tuple[str | int, ...]
+    type: pa.DataType | None
+    strict: bool = True
+    as_json: bool = False
+    fields: tuple[str, ...] = ()
+    timezone: str = UTC
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a struct."""
+
+    operand: Expression
+    name: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Cast:
+    """`operand` in another type, None for Variant; what does not fit is an error when `strict`, else NULL.
+
+    `timezone` is where the local times are of that instants are cast to and from: dates, timestamps without
+    time zone, and text.
+    """
+
+    operand: Expression
+    type: pa.DataType | None
+    strict: bool
+    timezone: str = UTC
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator or function by its SQL name; `type` is None until it is bound.
+
+    Functions: `and` and `or` (of two or more), `not`, `=` `<>` `<` `<=` `>` `>=` `<=>`, `in` (the value, then
+    the options), `like`, `is null`, `+` `-` `*` `/` `%`, `negate`, `coalesce`, `length`, `year`, `month`,
+    `day`, `hour`; before binding also `to_json` and `is_variant_null`. The part of an instant is that of its
+    local time in `timezone`.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: pa.DataType | None = None
+    timezone: str = UTC
+
+
+Input: TypeAlias = Column | Extraction
+
+
+def inputs(expressions: Iterable[Expression]) -> tuple[Input, ...]:
+    """Return what the bound `expressions` read, each once, in order of first use."""
+    by_name: dict[str, Input] = {}
+    for expression in expressions:
+        for node in _walk(expression):
+            if isinstance(node, Column | Extraction) and by_name.setdefault(input_name(node), node) != node:
+                raise ExpressionError(
+                    f"the column {input_name(node)!r} has the name of an extraction: rename it"
+                )
+    return tuple(by_name.values())
+
+
+def is_whole(source: Input) -> TypeGuard[Extraction]:
+    """Say whether an input is a top-level Variant column itself."""
+    return isinstance(source, Extraction) and not (
+        source.path or source.type or source.as_json or source.fields
+    )
+
+
+def transform(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """Return an expression with the parts for which `change` gives another, outermost first."""
+    changed = change(expression)
+    if changed is not None:
+        return changed
+    match expression:
+        case Path(operand) | Field(operand) | Cast(operand):
+            return replace(expression, operand=transform(operand, change))
+        case Call(_, arguments):
+            return replace(expression, arguments=tuple(transform(each, change) for each in arguments))
+        case _:
+            return expression
+
+
+def input_name(source: Input) -> str:
+    """Return the name under which a batch carries `source`: a column's own, or the extraction as SQL text."""
+    return source.name if isinstance(source, Column) else _extraction_text(source)
+
+
+def output_type(expression: Expression) -> pa.DataType | None:
+    """Return the Arrow type of a bound expression's values; None for Variant (struct<metadata, value>)."""
+    if isinstance(expression, Literal):
+        literal_type: pa.DataType = expression.value.type
+        return literal_type
+    if isinstance(expression, Name | Path):
+        raise ExpressionError(f"`{describe(expression)}` is not bound to a table yet")
+    return expression.type
+
+
+def describe(expression: Expression) -> str:
+    """Return `expression` as SQL text for messages."""
+    match expression:
+        case Name(parts):
+            return ".".join(parts)
+        case Path(operand, path):
+            return f"{describe(operand)}:{_path_text(path)}"
+        case Literal(value):
+            return _literal_text(value)
+        case Column(name, _):
+            return _readable_name(name)
+        case Extraction():
+            return _readable_extraction(expression)
+        case Field(operand, name, _):
+            return f"{describe(operand)}.{name}"
+        case Cast(operand, type_, strict, _):
+            return f"{'cast' if strict else 'try_cast'}({describe(operand)} as {type_name(type_)})"
+        case Call(function, arguments):
+            return _call_text(function, [describe(argument) for argument in arguments])
+
+
+def _children(expression: Expression) -> tuple[Expression, ...]:
+    if isinstance(expression, Call):
+        return expression.arguments
+    return (expression.operand,) if isinstance(expression, Path | Field | Cast) else ()
+
+
+def _walk(expression: Expression) -> Iterator[Expression]:
+    yield expression
+    for child in _children(expression):
+        yield from _walk(child)
+
+
+def _extraction_text(source: Extraction) -> str:
+    # repr() of every part keeps two extractions apart whatever quotes and dots their names hold.
+    steps = "".join(f"[{step!r}]" for step in source.path)
+    column = ".".join(repr(name) for name in (source.column, *source.fields))
+    function = "to_json" if source.as_json else "variant_get" if source.strict else "try_variant_get"
+    timezone = "" if source.timezone == UTC else f", {source.timezone}"
+    return f"{function}({column}, ${steps}, {type_name(source.type)}{timezone})"
+
+
+def _readable_extraction(source: Extraction) -> str:
+    column = ".".join((_readable_name(source.column), *source.fields))
+    text = f"{column}:{_path_text(source.path)}" if source.path else column
+    if source.as_json:
+        return f"to_json({text})"
+    if source.type is None:
+        return text
+    return (
+        f"{text}::{type_name(source.type)}"
+        if source.strict
+        else f"try_cast({text} as {type_name(source.type)})"
+    )
+
+
+def _readable_name(column: str) -> str:
+    # Where tables are joined, a NUL is between the side and its column.
+    return column.replace("\0", ".")
+
+
+def _path_text(path: tuple[str | int, ...]) -> str:
+    text = "".join(
+        f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r}]" for step in path
+    )
+    return text.removeprefix(".")
+
+
+def _literal_text(value: pa.Scalar[Any]) -> str:
+    try:
+        content = value.as_py()
+    except (OverflowError, ValueError):
+        # Python knows the years 1 to 9999.
+        return str(cast_scalar(value, pa.string(), strict=True).as_py())
+    if content is None or isinstance(content, bool):
+        return str(content).replace("None", "null").lower()
+    return repr(content) if isinstance(content, str) else str(content)
+
+
+def _call_text(function: str, arguments: list[str]) -> str:
+    if function == "in":
+        return f"{arguments[0]} in ({', '.join(arguments[1:])})"
+    if function == "is null":
+        return f"{arguments[0]} is null"
+    if function in ("not", "negate"):
+        return f"({'not ' if function == 'not' else '-'}{arguments[0]})"
+    if function[0].isalpha() and function not in ("and", "or", "like"):
+        return f"{function}({', '.join(arguments)})"
+    return f"({f' {function} '.join(arguments)})"

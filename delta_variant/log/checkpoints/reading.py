@@ -1,0 +1,339 @@
+"""Checkpoints of every kind: classic, multi-part, and V2 in JSON or Parquet (PROTOCOL.md, "Checkpoints").
+
+Files are read batch by batch, so that what a caller drops of them is never all in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ...errors import DeltaVariantError, MalformedLogError
+from ...protocol.actions import (
+    Action,
+    AddFile,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Sidecar,
+    Txn,
+    decode_commit,
+    decode_path,
+)
+from ...storage.store import Store, read
+from ..listing import LOG, CheckpointFiles, list_log
+from ..snapshot import (
+    FILES_SCHEMA,
+    TOMBSTONES_SCHEMA,
+    Checkpoint,
+    Snapshot,
+    are_plain,
+    encoded_path,
+    files_table,
+    tombstones_table,
+)
+from .parsed_statistics import to_text
+
+__all__ = ["ADD_FIELDS", "DELETION_VECTOR_FIELDS", "REMOVE_FIELDS", "read_checkpoint", "statistics_twice"]
+
+ADD_FIELDS = {
+    "path": "path",
+    "partitionValues": "partition_values",
+    "size": "size",
+    "modificationTime": "modification_time",
+    "stats": "stats",
+    "tags": "tags",
+    "deletionVector": "deletion_vector",
+    "baseRowId": "base_row_id",
+    "defaultRowCommitVersion": "default_row_commit_version",
+    "clusteringProvider": "clustering_provider",
+}
+REMOVE_FIELDS = {
+    "path": "path",
+    "deletionTimestamp": "deletion_timestamp",
+    "extendedFileMetadata": "extended_file_metadata",
+    "partitionValues": "partition_values",
+    "size": "size",
+    "deletionVector": "deletion_vector",
+    "baseRowId": "base_row_id",
+    "defaultRowCommitVersion": "default_row_commit_version",
+}
+DELETION_VECTOR_FIELDS = {
+    "storageType": "storage_type",
+    "pathOrInlineDv": "path_or_inline_dv",
+    "offset": "offset",
+    "sizeInBytes": "size_in_bytes",
+    "cardinality": "cardinality",
+    "maxRowIndex": "max_row_index",
+}
+STATS_PARSED = "stats_parsed"
+
+_TABLE_ACTIONS: dict[str, type[Protocol | Metadata | Txn | DomainMetadata | Sidecar]] = {
+    "protocol": Protocol,
+    "metaData": Metadata,
+    "txn": Txn,
+    "domainMetadata": DomainMetadata,
+    "sidecar": Sidecar,
+}
+_BATCH_ROWS = 50_000
+
+# What pyarrow and msgspec raise for files that are damaged, beside what we raise ourselves.
+_UNREADABLE = (
+    DeltaVariantError,
+    pa.ArrowException,
+    msgspec.MsgspecError,
+    OSError,
+    ValueError,
+    LookupError,
+    OverflowError,
+)
+
+
+def read_checkpoint(store: Store, files: CheckpointFiles) -> Checkpoint:
+    """Return what a checkpoint recorded; its batches of files are read as they are asked for.
+
+    Raises MalformedLogError, now or then, for a file of it that is absent or cannot be understood.
+    """
+    manifest = _join(_read_files(store, files.paths))
+    sidecars = [action for action in manifest.actions if isinstance(action, Sidecar)]
+    actions = [action for action in manifest.actions if not isinstance(action, Sidecar)]
+    if {Protocol, Metadata} - {type(action) for action in actions}:
+        raise MalformedLogError(f"{store.uri}/{files.paths[0]} lacks protocol or metaData")
+    with _naming(f"{store.uri}/{files.paths[0]}"):
+        paths = _paths_of(sidecars)
+    parts = _read_files(store, paths)
+    return _join([Checkpoint(actions, manifest.files, manifest.tombstones), *parts])
+
+
+def statistics_twice(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    """Yield path, `stats`, and `stats_parsed` as text, of the files for which the newest checkpoint has both.
+
+    Raises MalformedLogError for a checkpoint that cannot be read.
+    """
+    store = snapshot.store
+    checkpoints = list_log(store, None).checkpoints
+    newest = next((files.paths for files in checkpoints if files.version <= snapshot.version), ())
+    actions = [action for part in _read_files(store, newest) for action in part.actions]
+    sidecars = _paths_of(action for action in actions if isinstance(action, Sidecar))
+    for path in (*newest, *sidecars):
+        if path.endswith(".parquet"):
+            with _naming(f"{store.uri}/{path}"):
+                yield from _read_statistics_twice(_open(read(store, path)))
+
+
+def _read_statistics_twice(file: pq.ParquetFile) -> Iterator[tuple[str, str, str]]:
+    fields = ("path", "stats", STATS_PARSED)
+    for adds in _raw_adds(file, fields):
+        if set(fields) <= set(adds.type.names):
+            paths, texts, parsed = (pc.struct_field(adds, name) for name in fields)
+            rows = zip(paths.to_pylist(), texts.to_pylist(), to_text(parsed).to_pylist(), strict=True)
+            yield from ((decode_path(path), *both) for path, *both in rows if None not in both)
+
+
+def _paths_of(sidecars: Iterable[Sidecar]) -> list[str]:
+    return [f"{LOG}/_sidecars/{decode_path(sidecar.path)}" for sidecar in sidecars]
+
+
+def _join(parts: Iterable[Checkpoint]) -> Checkpoint:
+    parts = list(parts)
+    return Checkpoint(
+        [action for part in parts for action in part.actions],
+        chain.from_iterable(part.files for part in parts),
+        chain.from_iterable(part.tombstones for part in parts),
+    )
+
+
+def _read_files(store: Store, paths: Iterable[str]) -> list[Checkpoint]:
+    with ThreadPoolExecutor(max_workers=8) as threads:
+        return list(threads.map(lambda path: _read_file(store, path), paths))
+
+
+def _read_file(store: Store, path: str) -> Checkpoint:
+    name = f"{store.uri}/{path}"
+    with _naming(name):
+        data = read(store, path)
+        return _decode_json(data, name) if path.endswith(".json") else _decode_parquet(data, name)
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise MalformedLogError(f"the checkpoint {name} cannot be read: {error}") from error
+
+
+def _decode_json(data: bytes, name: str) -> Checkpoint:
+    actions = decode_commit(data, name)
+    return Checkpoint(
+        [action for action in actions if not isinstance(action, (AddFile, RemoveFile))],
+        files_table([action for action in actions if isinstance(action, AddFile)]).to_batches(),
+        tombstones_table([action for action in actions if isinstance(action, RemoveFile)]).to_batches(),
+    )
+
+
+def _open(data: bytes) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
+
+
+def _decode_parquet(data: bytes, name: str) -> Checkpoint:
+    file = _open(data)
+    return Checkpoint(
+        [action for kind in _TABLE_ACTIONS for action in _read_actions(file, kind)],
+        _read_adds(file, name),
+        _read_removes(file, name),
+    )
+
+
+def _read_actions(file: pq.ParquetFile, kind: str) -> Iterator[Action]:
+    for column in _read_column(file, kind, [kind]):
+        rows: Any = column
+        for row in rows.to_pylist(maps_as_pydicts="lossy"):
+            yield msgspec.convert(_without_nulls(row), _TABLE_ACTIONS[kind])
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return value
+
+
+def _read_adds(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
+    fields = [*ADD_FIELDS, *([STATS_PARSED] if _lacks_text(file) else [])]
+    with _naming(name):
+        for adds in _raw_adds(file, fields):
+            columns = _columns(adds, ADD_FIELDS)
+            if STATS_PARSED in adds.type.names:
+                columns["stats"] = _with_parsed(columns.get("stats"), pc.struct_field(adds, STATS_PARSED))
+            yield _batch(columns, len(adds), FILES_SCHEMA)
+
+
+def _raw_adds(file: pq.ParquetFile, fields: Iterable[str]) -> Iterator[Any]:
+    instants = frozenset(_int96_leaves(file))
+    for adds in _read_column(file, "add", [f"add.{field}" for field in fields]):
+        yield _in_utc(adds, "add", instants)
+
+
+def _read_removes(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
+    with _naming(name):
+        for removes in _read_column(file, "remove", [f"remove.{field}" for field in REMOVE_FIELDS]):
+            yield _batch(_columns(removes, REMOVE_FIELDS), len(removes), TOMBSTONES_SCHEMA)
+
+
+def _read_column(file: pq.ParquetFile, name: str, columns: list[str]) -> Iterator[pa.StructArray]:
+    """Yield the rows of one kind of action, in batches."""
+    if name not in file.schema_arrow.names:
+        return
+    groups = [number for number, is_null in enumerate(_are_null(file, name)) if not is_null]
+    for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=columns):
+        column = cast(pa.StructArray, batch.column(name))
+        if column.null_count < len(column):
+            yield column.filter(column.is_valid()) if column.null_count else column
+
+
+def _are_null(file: pq.ParquetFile, name: str) -> Iterator[bool]:
+    """Yield for each row group whether its statistics say that all leaves of a column are null."""
+    leaves = _leaves(file, name)
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        yield all(_nulls(group.column(leaf)) == group.column(leaf).num_values for leaf in leaves)
+
+
+def _leaves(file: pq.ParquetFile, name: str) -> list[int]:
+    paths = [file.schema.column(number).path for number in range(len(file.schema))]
+    return [number for number, path in enumerate(paths) if path == name or path.startswith(f"{name}.")]
+
+
+def _int96_leaves(file: pq.ParquetFile) -> Iterator[str]:
+    leaves = (file.schema.column(number) for number in range(len(file.schema)))
+    return (leaf.path for leaf in leaves if leaf.physical_type == "INT96")
+
+
+def _in_utc(array: Any, path: str, instants: frozenset[str]) -> Any:
+    """Return columns with their zone where they were INT96: Spark writes instants so, Arrow reads none."""
+    if path in instants:
+        return array.cast(pa.timestamp("us", "UTC"))
+    if not instants or not pa.types.is_struct(array.type):
+        return array
+    children = [
+        _in_utc(pc.struct_field(array, [number]), f"{path}.{field.name}", instants)
+        for number, field in enumerate(array.type)
+    ]
+    return pa.StructArray.from_arrays(children, names=array.type.names, mask=array.is_null())
+
+
+def _lacks_text(file: pq.ParquetFile) -> bool:
+    """Tell whether some file may have statistics in `stats_parsed` alone."""
+    if not _leaves(file, f"add.{STATS_PARSED}"):
+        return False
+    without_text = _null_count(file, "add.stats")
+    return without_text is None or without_text != _null_count(file, "add.path")
+
+
+def _null_count(file: pq.ParquetFile, leaf_path: str) -> int | None:
+    """Return how many rows have no value, None where statistics do not say or there is no such leaf."""
+    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+    counts = [_nulls(group.column(leaf)) for leaf in _leaves(file, leaf_path) for group in groups]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None
+
+
+def _nulls(chunk: pq.ColumnChunkMetaData) -> int | None:
+    return None if chunk.statistics is None else chunk.statistics.null_count
+
+
+def _with_parsed(text: Any, parsed: Any) -> Any:
+    """Return the statistics as text: as they are written where they are, else made of `stats_parsed`."""
+    if text is None:
+        return to_text(parsed)
+    lacking = pc.and_(text.is_null(), parsed.is_valid())
+    return pc.replace_with_mask(text, lacking, to_text(parsed.filter(lacking)))
+
+
+def _columns(rows: pa.StructArray, names: Mapping[str, str]) -> dict[str, Any]:
+    return {names[name]: pc.struct_field(rows, name) for name in rows.type.names if name in names}
+
+
+def _batch(columns: dict[str, Any], length: int, schema: pa.Schema) -> pa.RecordBatch:
+    columns["path"], columns["encoded_path"] = _paths(columns["path"])
+    if "deletion_vector" in columns:
+        vectors = columns["deletion_vector"]
+        columns["deletion_vector"] = pa.StructArray.from_arrays(
+            [
+                _cast(_columns(vectors, DELETION_VECTOR_FIELDS).get(field.name), field, length)
+                for field in schema.field("deletion_vector").type
+            ],
+            fields=list(schema.field("deletion_vector").type),
+            mask=vectors.is_null(),
+        )
+    arrays = [_cast(columns.get(field.name), field, length) for field in schema]
+    batch = pa.record_batch(arrays, schema=schema)
+    # Text that is not UTF-8 would only be noticed where it is used.
+    batch.validate(full=True)
+    return batch
+
+
+def _cast(array: pa.Array[Any] | None, field: pa.Field[Any], length: int) -> pa.Array[Any]:
+    return pa.nulls(length, field.type) if array is None else array.cast(field.type)
+
+
+def _paths(texts: Any) -> tuple[Any, Any]:
+    """Return paths decoded, and as the log has them where that says more."""
+    if texts.null_count:
+        raise MalformedLogError("a file has no path")
+    if are_plain(texts):
+        return texts, None
+    paths = texts.to_pylist()
+    return (
+        pa.array(map(decode_path, paths), texts.type, size=len(texts)),
+        pa.array(map(encoded_path, paths), texts.type, size=len(texts)),
+    )

@@ -1,0 +1,418 @@
+"""The state of a table at one version, made of its log's actions (PROTOCOL.md, "Action Reconciliation")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain
+from operator import attrgetter
+from string import ascii_letters, digits
+from typing import Any, TypeAlias
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import MalformedLogError
+from ..protocol.actions import (
+    LOCAL_URI,
+    Action,
+    AddFile,
+    CommitInfo,
+    DeletionVector,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Txn,
+    decode_path,
+    encode_path,
+    file_key,
+)
+from ..protocol.schema.json_text import parse as parse_schema
+from ..protocol.types import StructType, describe
+from ..storage.store import Store
+from ..variant.moments import UTC, check_timezone
+
+__all__ = [
+    "FILES_SCHEMA",
+    "TOMBSTONES_SCHEMA",
+    "Checkpoint",
+    "Snapshot",
+    "add_actions",
+    "are_plain",
+    "encoded_path",
+    "files_besides",
+    "files_table",
+    "replay",
+    "replay_tombstones",
+    "tombstones_table",
+]
+
+FileKey: TypeAlias = tuple[str, str | None]
+
+_PLAIN_CHARACTERS = f"{ascii_letters}{digits}/_.=-".encode()
+
+_STRING_MAP = pa.map_(pa.string(), pa.string())
+
+_DELETION_VECTOR = pa.struct(
+    [
+        ("storage_type", pa.string()),
+        ("path_or_inline_dv", pa.string()),
+        ("offset", pa.int32()),
+        ("size_in_bytes", pa.int32()),
+        ("cardinality", pa.int64()),
+        ("max_row_index", pa.int64()),
+    ]
+)
+
+FILES_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("encoded_path", pa.string()),
+        ("partition_values", _STRING_MAP),
+        ("size", pa.int64()),
+        ("modification_time", pa.int64()),
+        ("stats", pa.string()),
+        ("tags", _STRING_MAP),
+        ("deletion_vector", _DELETION_VECTOR),
+        ("base_row_id", pa.int64()),
+        ("default_row_commit_version", pa.int64()),
+        ("clustering_provider", pa.string()),
+    ]
+)
+"""The columns of `Snapshot.files`: the fields of an AddFile, `path` decoded and `stats` verbatim.
+
+`encoded_path` is the path as the log has it, null where it is what `encode_path` gives. An action on the file
+has to repeat it: Spark compares the texts, and writers differ in what they encode.
+"""
+
+_TOMBSTONE_FIELDS: list[tuple[str, pa.DataType]] = [
+    ("path", pa.string()),
+    ("encoded_path", pa.string()),
+    ("deletion_timestamp", pa.int64()),
+    ("extended_file_metadata", pa.bool_()),
+    ("partition_values", _STRING_MAP),
+    ("size", pa.int64()),
+    ("deletion_vector", _DELETION_VECTOR),
+    ("base_row_id", pa.int64()),
+    ("default_row_commit_version", pa.int64()),
+]
+TOMBSTONES_SCHEMA = pa.schema(_TOMBSTONE_FIELDS)
+"""The fields of a RemoveFile that a checkpoint keeps, `path` decoded, and as the log has it."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state that a checkpoint recorded: the actions that are not files, and batches of files.
+
+    `files` are of FILES_SCHEMA, `tombstones` of TOMBSTONES_SCHEMA. Both may be read while they are iterated
+    over, once.
+    """
+
+    actions: Sequence[Action]
+    files: Iterable[pa.RecordBatch]
+    tombstones: Iterable[pa.RecordBatch] = ()
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Snapshot:
+    """The state of a table at one version.
+
+    `files` has one row for each logical file (FILES_SCHEMA). `timestamp` is the in-commit timestamp of the
+    version in milliseconds since 1970, or None where the table does not keep them. `timezone` is that of
+    local times: in SQL text over the table, and in partition values of timestamps that have no time zone.
+    """
+
+    uri: str
+    store: Store
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+    schema: StructType
+    files: pa.Table
+    txns: Mapping[str, Txn]
+    domain_metadata: Mapping[str, DomainMetadata]
+    timestamp: int | None = None
+    timezone: str = UTC
+
+    def in_timezone(self, timezone: str) -> Snapshot:
+        """Return the snapshot with local times in `timezone`; raises ValueError for an unknown one."""
+        check_timezone(timezone)
+        return replace(self, timezone=timezone)
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """Return the table properties."""
+        return self.metadata.configuration
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Return the logical names of the partition columns, in order."""
+        return self.metadata.partition_columns
+
+    @property
+    def num_files(self) -> int:
+        """Return how many logical files the table has."""
+        return self.files.num_rows
+
+    @property
+    def num_bytes(self) -> int:
+        """Return the size of all data files together."""
+        return int(pc.sum(self.files["size"]).as_py() or 0)
+
+    def __repr__(self) -> str:
+        features = sorted({*(self.protocol.reader_features or ()), *(self.protocol.writer_features or ())})
+        lines = [
+            f"Snapshot of {self.uri}",
+            f"  version     {self.version}",
+            f"  files       {self.num_files:,} ({self.num_bytes:,} bytes)",
+            f"  protocol    {self.protocol.min_reader_version}, {self.protocol.min_writer_version}",
+            f"  features    {', '.join(features)}",
+            f"  partitions  {', '.join(self.partition_columns)}",
+            *(f"  property    {name} = {value}" for name, value in sorted(self.configuration.items())),
+            *(
+                f"  column      {_column(field.name, describe(field.type), field.nullable)}"
+                for field in self.schema.fields
+            ),
+        ]
+        return "\n".join(line for line in lines if line.split()[1:])
+
+
+def files_table(adds: Sequence[AddFile]) -> pa.Table:
+    """Return AddFiles as a table of FILES_SCHEMA, their paths decoded."""
+    return _table(adds, FILES_SCHEMA)
+
+
+def add_actions(files: pa.Table) -> Iterator[AddFile]:
+    """Yield the AddFiles that rows of FILES_SCHEMA stand for, their paths as the log has them."""
+    for batch in files.to_batches():
+        for row in batch.to_pylist(maps_as_pydicts="lossy"):
+            path, encoded, vector = row.pop("path"), row.pop("encoded_path"), row.pop("deletion_vector")
+            yield AddFile(
+                path=encoded or encode_path(path),
+                partition_values=row.pop("partition_values") or {},
+                data_change=True,
+                deletion_vector=vector and DeletionVector(**vector),
+                **row,
+            )
+
+
+def files_besides(files: pa.Table, others: pa.Table) -> pa.Table:
+    """Return the rows of FILES_SCHEMA whose logical files are not among others."""
+    keys = pa.chunked_array([_key_texts(batch) for batch in others.to_batches()], pa.string())
+    batches = [
+        batch.filter(pc.invert(pc.is_in(_key_texts(batch), value_set=keys))) for batch in files.to_batches()
+    ]
+    return pa.Table.from_batches(batches, FILES_SCHEMA)
+
+
+def tombstones_table(removes: Sequence[RemoveFile]) -> pa.Table:
+    """Return RemoveFiles as a table of TOMBSTONES_SCHEMA, their paths decoded."""
+    return _table(removes, TOMBSTONES_SCHEMA)
+
+
+def encoded_path(text: str) -> str | None:
+    """Return a path as the log has it, None where it is what `encode_path` gives."""
+    return None if encode_path(decode_path(text)) == text else text
+
+
+def are_plain(paths: pa.StringArray) -> bool:
+    """Tell whether paths have no character that could be encoded; `False` may be wrong."""
+    characters = paths.buffers()[2]
+    return characters is None or not characters.to_pybytes().translate(None, _PLAIN_CHARACTERS)
+
+
+def replay(
+    store: Store,
+    version: int,
+    checkpoint: Checkpoint | None,
+    commits: Iterable[Sequence[Action]],
+    *,
+    timestamp: int | None = None,
+) -> Snapshot:
+    """Return the snapshot at `version`, of a checkpoint and the commits behind it in order.
+
+    The latest action on a logical file `(path, dvId)`, a `txn` application or a domain wins; tombstones
+    remove. `timestamp` is the in-commit timestamp of the version, where the last of `commits` does not say.
+    Raises MalformedLogError when there is no protocol or no metaData, and what `schema.parse` raises for the
+    schema text.
+    """
+    state = _State()
+    if checkpoint is not None:
+        state.apply(checkpoint.actions)
+    for actions in commits:
+        state.apply(actions)
+    if state.timestamp is None:
+        state.timestamp = timestamp
+    batches = [] if checkpoint is None else _without(checkpoint.files, state.touched)
+    added = files_table(list(state.added.values())).to_batches()
+    return _snapshot(store, version, state, pa.Table.from_batches([*batches, *added], FILES_SCHEMA))
+
+
+def replay_tombstones(checkpoint: Checkpoint | None, commits: Iterable[Sequence[Action]]) -> pa.Table:
+    """Return the files that are gone by a checkpoint and the commits behind it, as TOMBSTONES_SCHEMA."""
+    removed: dict[FileKey, RemoveFile] = {}
+    touched: set[FileKey] = set()
+    for action in chain.from_iterable(commits):
+        if isinstance(action, (AddFile, RemoveFile)):
+            key = file_key(action)
+            touched.add(key)
+            removed.pop(key, None)
+            if isinstance(action, RemoveFile):
+                removed[key] = action
+    batches = [] if checkpoint is None else _without(checkpoint.tombstones, touched)
+    gone = tombstones_table(list(removed.values())).to_batches()
+    return pa.Table.from_batches([*batches, *gone], TOMBSTONES_SCHEMA)
+
+
+class _State:
+    """What is known while a log is replayed, action by action."""
+
+    def __init__(self) -> None:
+        self.protocol: Protocol | None = None
+        self.metadata: Metadata | None = None
+        self.timestamp: int | None = None
+        self.txns: dict[str, Txn] = {}
+        self.domains: dict[str, DomainMetadata] = {}
+        self.added: dict[FileKey, AddFile] = {}
+        self.touched: set[FileKey] = set()
+
+    def apply(self, actions: Iterable[Action]) -> None:
+        """Take over the actions of one commit."""
+        self.timestamp = None
+        for action in actions:
+            if isinstance(action, AddFile):
+                key = file_key(action)
+                self.touched.add(key)
+                self.added[key] = action
+            elif isinstance(action, RemoveFile):
+                key = file_key(action)
+                self.touched.add(key)
+                self.added.pop(key, None)
+            else:
+                self._apply_table_action(action)
+
+    def _apply_table_action(self, action: Action) -> None:
+        if isinstance(action, Protocol):
+            self.protocol = action
+        elif isinstance(action, Metadata):
+            self.metadata = action
+        elif isinstance(action, Txn):
+            self.txns[action.app_id] = action
+        elif isinstance(action, CommitInfo):
+            self.timestamp = action.in_commit_timestamp
+        elif isinstance(action, DomainMetadata):
+            if action.removed:
+                self.domains.pop(action.domain, None)
+            else:
+                self.domains[action.domain] = action
+
+
+def _snapshot(store: Store, version: int, state: _State, files: pa.Table) -> Snapshot:
+    if state.protocol is None or state.metadata is None:
+        lacking = "protocol" if state.protocol is None else "metaData"
+        raise MalformedLogError(
+            f"{store.uri}, version {version}: no commit up to here has a {lacking} action"
+        )
+    return Snapshot(
+        uri=store.uri,
+        store=store,
+        version=version,
+        protocol=state.protocol,
+        metadata=state.metadata,
+        schema=parse_schema(state.metadata.schema_string),
+        files=files,
+        txns=state.txns,
+        domain_metadata=state.domains,
+        timestamp=state.timestamp,
+    )
+
+
+def _table(actions: Sequence[AddFile | RemoveFile], schema: pa.Schema) -> pa.Table:
+    columns = [_COLUMNS.get(field.name, _plain)(actions, field) for field in schema]
+    return pa.table(columns, schema=schema)
+
+
+def _plain(actions: Sequence[Any], field: Any) -> Any:
+    return pa.array(map(attrgetter(field.name), actions), field.type, size=len(actions))
+
+
+def _paths(actions: Sequence[Any], field: Any) -> Any:
+    return pa.array([decode_path(action.path) for action in actions], field.type)
+
+
+def _encoded_paths(actions: Sequence[Any], field: Any) -> Any:
+    return pa.array([encoded_path(action.path) for action in actions], field.type)
+
+
+def _maps(actions: Sequence[Any], field: Any) -> Any:
+    maps = list(map(attrgetter(field.name), actions))
+    present = [entries for entries in maps if entries]
+    ends = list(accumulate((len(entries or ()) for entries in maps), initial=0))
+    keys = pa.array(list(chain.from_iterable(present)), pa.string())
+    values = pa.array([value for entries in present for value in entries.values()], pa.string())
+    array: Any = pa.MapArray
+    mask = pa.array([entries is None for entries in maps], pa.bool_())
+    return array.from_arrays(pa.array(ends, pa.int32()), keys, values, field.type, mask=mask)
+
+
+def _vectors(actions: Sequence[Any], field: Any) -> Any:
+    vectors = map(attrgetter(field.name), actions)
+    return pa.array([vector and msgspec.structs.asdict(vector) for vector in vectors], field.type)
+
+
+_COLUMNS: dict[str, Callable[[Sequence[Any], Any], Any]] = {
+    "path": _paths,
+    "encoded_path": _encoded_paths,
+    "partition_values": _maps,
+    "tags": _maps,
+    "deletion_vector": _vectors,
+}
+
+
+def _without(batches: Iterable[pa.RecordBatch], keys: set[FileKey]) -> list[pa.RecordBatch]:
+    """Return the rows of other files than `keys`; a batch that has none of these is not copied."""
+    # Most files have no deletion vector: their paths are enough to tell them apart.
+    paths = pa.array([path for path, unique_id in keys if unique_id is None], pa.string())
+    texts = pa.array([_key_text(*key) for key in keys if key[1] is not None], pa.string())
+
+    def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
+        vectors = batch["deletion_vector"]
+        gone = pc.and_(pc.is_in(_path_keys(batch), value_set=paths), pc.is_null(vectors))
+        if len(texts) and vectors.null_count < len(vectors):
+            gone = pc.or_(gone, pc.is_in(_key_texts(batch), value_set=texts))
+        return batch.filter(pc.invert(gone)) if pc.any(gone).as_py() else batch
+
+    return [kept(batch) for batch in batches] if keys else list(batches)
+
+
+# No path holds NUL, so a path and a dvId joined by it are as good as the pair.
+def _key_text(path: str, unique_id: str | None) -> str:
+    return f"{path}\0{unique_id or ''}"
+
+
+def _path_keys(files: pa.RecordBatch) -> pa.Array[Any]:
+    """Return `path_key` of each path."""
+    paths: pa.Array[Any] = files["path"]
+    if not pc.any(pc.starts_with(paths, "file:", ignore_case=True)).as_py():
+        return paths
+    keys: pa.Array[Any] = pc.replace_substring_regex(paths, LOCAL_URI.pattern, "/")
+    return keys
+
+
+def _key_texts(files: pa.RecordBatch) -> pa.Array[Any]:
+    vectors = files["deletion_vector"]
+    offset = pc.struct_field(vectors, "offset")
+    unique_id = pc.binary_join_element_wise(
+        pc.struct_field(vectors, "storage_type"),
+        pc.struct_field(vectors, "path_or_inline_dv"),
+        pc.coalesce(pc.binary_join_element_wise("@", pc.cast(offset, pa.string()), ""), ""),
+        "",
+    )
+    texts: pa.Array[Any] = pc.binary_join_element_wise(_path_keys(files), pc.coalesce(unique_id, ""), "\0")
+    return texts
+
+
+def _column(name: str, type_text: str, nullable: bool) -> str:
+    return f"{name} {type_text}" if nullable else f"{name} {type_text} not null"

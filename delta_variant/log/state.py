@@ -1,0 +1,124 @@
+"""The state at a version out of the log, by whichever of its files are there and can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
+
+from ..errors import MalformedLogError, TableNotFoundError, VersionNotFoundError
+from ..protocol import properties
+from ..protocol.actions import Action, Metadata, Protocol
+from ..storage.store import Store
+from .checkpoints.reading import read_checkpoint
+from .commits import read_commit_info, read_spans
+from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log
+from .memory import system_memory
+from .snapshot import Checkpoint, Snapshot, replay
+
+__all__ = ["Recorded", "from_log", "protocol_and_metadata", "snapshot_of", "table_exists"]
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the log says of one version: a checkpoint, if one was used, and the commits behind it in order.
+
+    A commit may be a log compaction. `timestamp` is the in-commit timestamp where the last of them has none.
+    """
+
+    version: int
+    checkpoint: Checkpoint | None
+    commits: Sequence[Sequence[Action]]
+    timestamp: int | None
+
+
+def table_exists(store: Store) -> bool:
+    """Tell whether the root has a log with at least one version in it."""
+    return list_log(store, None).latest >= 0
+
+
+def snapshot_of(store: Store, log: Recorded) -> Snapshot:
+    """Return the snapshot that the log tells."""
+    return replay(store, log.version, log.checkpoint, log.commits, timestamp=log.timestamp)
+
+
+def protocol_and_metadata(log: Recorded) -> tuple[Protocol | None, Metadata | None]:
+    """Return the latest of either that the log tells."""
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    for action in chain(log.checkpoint.actions if log.checkpoint else (), chain.from_iterable(log.commits)):
+        if isinstance(action, Protocol):
+            protocol = action
+        elif isinstance(action, Metadata):
+            metadata = action
+    return protocol, metadata
+
+
+def from_log(store: Store, version: int | None, build: Callable[[Recorded], Result]) -> Result:
+    """Return what `build` makes of the log at `version`, with other files where some cannot be read.
+
+    None is the latest version. Raises what `load_snapshot` raises.
+    """
+    with system_memory():
+        hint = checkpoint_hint(store)
+        if hint is not None and (version is None or hint <= version):
+            listing = list_log(store, hint)
+            if any(version is None or found.version <= version for found in listing.checkpoints):
+                try:
+                    return _build(store, listing, version, build)
+                except (MalformedLogError, VersionNotFoundError):
+                    # The hint hides what is older: a full listing may hold another way to this version.
+                    pass
+        return _build(store, list_log(store, None), version, build)
+
+
+def _build(
+    store: Store, listing: Listing, version: int | None, build: Callable[[Recorded], Result]
+) -> Result:
+    if listing.latest < 0:
+        raise TableNotFoundError(f"there is no Delta table at {store.uri}: it has no {LOG}")
+    target = listing.latest if version is None else version
+    if not 0 <= target <= listing.latest:
+        raise VersionNotFoundError(f"{store.uri} has no version {target}: its latest is {listing.latest}")
+    unreadable: MalformedLogError | None = None
+    for files in (found for found in listing.checkpoints if found.version <= target):
+        spans = listing.spans(files.version + 1, target, store.uri)
+        try:
+            checkpoint = read_checkpoint(store, files)
+            commits = list(read_spans(store, spans))
+            last_is_commit = bool(spans) and spans[-1].is_commit
+            timestamp = None if last_is_commit else _in_commit_timestamp(store, target, checkpoint.actions)
+            return build(Recorded(target, checkpoint, commits, timestamp))
+        except MalformedLogError as error:
+            unreadable = unreadable or error
+    if not listing.has(0):
+        raise unreadable or _no_way_back(store, listing, target)
+    spans = listing.spans(0, target, store.uri)
+    commits = list(read_spans(store, spans))
+    timestamp = None if spans[-1].is_commit else _in_commit_timestamp(store, target, commits[-1])
+    return build(Recorded(target, None, commits, timestamp))
+
+
+def _in_commit_timestamp(store: Store, version: int, actions: Sequence[Action]) -> int | None:
+    """Return the timestamp in the commit itself: checkpoints and compactions have no `commitInfo`."""
+    metadata = next((action for action in actions if isinstance(action, Metadata)), None)
+    if metadata is not None and not properties.get(
+        metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS
+    ):
+        return None
+    info = read_commit_info(store, version)
+    return None if info is None else info.in_commit_timestamp
+
+
+def _no_way_back(store: Store, listing: Listing, target: int) -> Exception:
+    reachable = [found.version for found in listing.checkpoints]
+    if reachable:
+        return VersionNotFoundError(
+            f"{store.uri}: the log no longer reaches back to version {target}, only to {min(reachable)}"
+        )
+    return MalformedLogError(
+        f"{store.uri}: {commit_file_name(0)} is missing and there is no checkpoint to stand in for it"
+    )

@@ -1,0 +1,1 @@
+"""The operations on a table, one module or package for each."""

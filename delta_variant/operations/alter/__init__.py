@@ -1,0 +1,1 @@
+"""Change the properties, columns and constraints of a table."""

@@ -1,0 +1,104 @@
+"""A commit of nothing but metadata, and protocol where that needs more than it has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from ...errors import SchemaError, UnsupportedFeatureError
+from ...log import transaction
+from ...log.load import load_snapshot
+from ...log.snapshot import Snapshot
+from ...protocol import features, properties
+from ...protocol.properties import ColumnMappingMode
+from ...protocol.schema.json_text import to_json as schema_to_json
+from ...protocol.types import StructType
+from ...storage.store import TableLocation
+from ...writer.target import engine_info, mapped, now
+
+__all__ = ["alterable", "check_schema_may_change", "commit_altered", "mapping_mode"]
+
+ICEBERG = (properties.ENABLE_ICEBERG_COMPAT_V1, properties.ENABLE_ICEBERG_COMPAT_V2)
+
+
+def alterable(table: TableLocation, storage_options: Mapping[str, str] | None) -> Snapshot:
+    """Return the latest snapshot of a table; raises for one that this version may not commit to."""
+    snapshot = load_snapshot(table, storage_options=storage_options)
+    features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
+    return snapshot
+
+
+def check_schema_may_change(snapshot: Snapshot) -> None:
+    """Raise UnsupportedFeatureError where a change of the schema has more rules than this version keeps."""
+    for prop in ICEBERG:
+        if properties.get(snapshot.configuration, prop):
+            raise UnsupportedFeatureError(
+                f"cannot change the schema of {snapshot.uri}: this version does not honour {prop.name}=true"
+            )
+
+
+def mapping_mode(snapshot: Snapshot) -> ColumnMappingMode:
+    """Return how columns are found in the files of a table."""
+    return properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+
+
+def commit_altered(
+    snapshot: Snapshot,
+    *,
+    columns: StructType | None = None,
+    configuration: Mapping[str, str] | None = None,
+    partition_columns: Sequence[str] | None = None,
+    table_features: Collection[str] = (),
+    relies_on_rows: bool = False,
+    operation: str,
+    parameters: Mapping[str, Any],
+) -> int:
+    """Commit a table as it is to be, None for what stays, and return the version that is so.
+
+    The protocol gets `table_features`, and what schema and properties need besides. `relies_on_rows` says
+    that the commit holds for the files of the snapshot alone. Where nothing changes, nothing is committed.
+    Raises CommitConflictError when another commit changed metadata or protocol.
+    """
+    settings = dict(snapshot.configuration if configuration is None else configuration)
+    columns = mapped(snapshot.schema if columns is None else columns, settings)
+    protocol = features.with_features(snapshot.protocol, table_features)
+    protocol = features.with_needed_features(protocol, columns, settings)
+    features.check_may_commit(protocol, settings, columns, snapshot.uri)
+    _check_names(columns, settings)
+    same = columns == snapshot.schema
+    partitions = snapshot.partition_columns if partition_columns is None else tuple(partition_columns)
+    metadata = msgspec.structs.replace(
+        snapshot.metadata,
+        schema_string=snapshot.metadata.schema_string if same else schema_to_json(columns),
+        partition_columns=partitions,
+        configuration=settings,
+    )
+    if (protocol, metadata) == (snapshot.protocol, snapshot.metadata):
+        return snapshot.version
+    said: dict[str, Any] = {
+        "new_metadata": None if metadata == snapshot.metadata else metadata,
+        "new_protocol": None if protocol == snapshot.protocol else protocol,
+        "operation": operation,
+        "operation_parameters": parameters,
+        "clock": now,
+        "engine_info": engine_info(),
+        "txn_id": str(uuid4()),
+    }
+    if not relies_on_rows:
+        return transaction.add_files(snapshot, [], data_change=False, **said)
+    reads = transaction.Reads(snapshot.files, lambda adds: True)
+    return transaction.replace_files(snapshot, snapshot.files.slice(0, 0), [], reads=reads, **said)
+
+
+def _check_names(columns: StructType, settings: Mapping[str, str]) -> None:
+    if not properties.get(settings, properties.ENABLE_CHANGE_DATA_FEED):
+        return
+    for field in columns.fields:
+        if field.name.lower() in features.CHANGE_COLUMNS:
+            raise SchemaError(
+                f"the column {field.name} cannot be in a table with "
+                f"{properties.ENABLE_CHANGE_DATA_FEED.name}=true: readers of changes have one of that name"
+            )

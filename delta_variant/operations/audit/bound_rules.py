@@ -1,0 +1,354 @@
+"""Rules of the bounds of a Variant column: what their text tells, and what the rows do (requirements 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ... import data_file
+from ...errors import InvalidStatisticsError
+from ...protocol.statistics import Bound, BoundText, FileStatistics, value_at
+from ...variant import paths as variant_paths
+from .findings import Fault, Rule
+from .statistics_rules import DANGER, REPAIR, SIDES, UNUSED, is_false_null_count
+from .subjects import ColumnSubject, PathReport
+
+__all__ = ["BOUND_RULES"]
+
+Path: TypeAlias = tuple[str, ...]
+
+EXACT = ("int8", "int16", "int32", "int64", "decimal4", "decimal8", "decimal16")
+DIGITS = {"decimal4": 9, "decimal8": 18, "decimal16": 38}
+NESTED = ("null", "object", "array")
+
+
+# The text of the bounds.
+
+
+def _no_statistics(subject: ColumnSubject) -> Iterator[Fault]:
+    if not subject.column.has_bounds or not subject.is_shredded or not subject.file.table.shreds:
+        return
+    if not any(subject.entry(side) is not None for side in SIDES) and _could_have_bounds(subject):
+        yield Fault(f"the Variant column {subject.name} is shredded and has no bounds", column=subject.name)
+
+
+def _could_have_bounds(subject: ColumnSubject) -> bool:
+    """Tell whether a path has typed values alone: by the data where it is known, otherwise by the footer."""
+    computed = subject.file.computed
+    if isinstance(computed, FileStatistics):
+        return value_at(computed.min_values, subject.column.path) is not None
+    nulls = {tuple(leaf["path"]): leaf for leaf in subject.file.footer.get("leaves", ())}
+    return any(
+        not _is_filled(nulls.get((*path, "value"))) and _is_filled(nulls.get((*path, "typed_value")))
+        for path in (_group_path(subject.column.path, names) for names in subject.leaves)
+    )
+
+
+def _group_path(column: Path, names: Path) -> Path:
+    return (*column, *(step for name in names for step in ("typed_value", name)))
+
+
+def _is_filled(leaf: Mapping[str, Any] | None) -> bool:
+    """Tell whether a leaf column has values; one whose nulls are not counted may."""
+    return leaf is not None and leaf["null_count"] != leaf["num_values"]
+
+
+def _undecodable(subject: ColumnSubject) -> Iterator[Fault]:
+    for side, found in subject.sides.items():
+        if isinstance(found, InvalidStatisticsError):
+            yield Fault(f"{side} of {subject.name} cannot be decoded ({found})", column=subject.name)
+
+
+def _no_text(subject: ColumnSubject) -> Iterator[Fault]:
+    for side in SIDES:
+        entry = subject.entry(side)
+        if entry is not None and not isinstance(entry, str):
+            yield Fault(f"{side} of {subject.name} is {str(entry)[:60]}, and no text", column=subject.name)
+
+
+def _no_object(subject: ColumnSubject) -> Iterator[Fault]:
+    for side, found in subject.sides.items():
+        if isinstance(found, BoundText) and found.bounds is None:
+            yield Fault(f"{side} of {subject.name} is a Variant that is no object", column=subject.name)
+
+
+def _each(subject: ColumnSubject) -> Iterator[tuple[str, str, Bound]]:
+    for side, bounds in subject.bounds.items():
+        for key, bound in bounds.items():
+            yield side, key, bound
+
+
+def _fault(subject: ColumnSubject, key: str, sentence: str, row: int | None = None) -> Fault:
+    return Fault(sentence, column=subject.name, path_key=key, row=row)
+
+
+def _no_scalar(subject: ColumnSubject) -> Iterator[Fault]:
+    for side, key, bound in _each(subject):
+        if bound.type in NESTED:
+            yield _fault(subject, key, f"{side} of {subject.name} at {key} is of the type {bound.type}")
+
+
+def _not_normalized(subject: ColumnSubject) -> Iterator[Fault]:
+    for key in _keys(subject):
+        try:
+            normal = variant_paths.normalize(variant_paths.parse(key))
+        except InvalidStatisticsError:
+            continue
+        if normal != key:
+            yield _fault(subject, key, f"the path key {key} of {subject.name} should be {normal}")
+
+
+def _no_path(subject: ColumnSubject) -> Iterator[Fault]:
+    for key in _keys(subject):
+        try:
+            variant_paths.parse(key)
+        except InvalidStatisticsError as error:
+            yield _fault(subject, key, f"a path key of {subject.name} is none ({error})")
+
+
+def _keys(subject: ColumnSubject) -> list[str]:
+    return list(dict.fromkeys(key for _, key, _ in _each(subject)))
+
+
+def _both_sides(subject: ColumnSubject) -> Iterator[tuple[str, Bound, Bound]]:
+    least, greatest = (subject.bounds.get(side, {}) for side in SIDES)
+    for key, low in least.items():
+        if key in greatest:
+            yield key, low, greatest[key]
+
+
+def _types_differ(subject: ColumnSubject) -> Iterator[Fault]:
+    for key, low, high in _both_sides(subject):
+        if low.type != high.type:
+            yield _fault(
+                subject,
+                key,
+                f"the bounds of {subject.name} at {key} are of the types {low.type} and {high.type}",
+            )
+
+
+def _scales_differ(subject: ColumnSubject) -> Iterator[Fault]:
+    for key, low, high in _both_sides(subject):
+        if low.type == high.type and low.scale != high.scale:
+            yield _fault(
+                subject,
+                key,
+                f"the bounds of {subject.name} at {key} have the scales {low.scale} and {high.scale}",
+            )
+
+
+def _one_sided(subject: ColumnSubject) -> Iterator[Fault]:
+    if any(not isinstance(found, BoundText) for found in subject.sides.values()):
+        return
+    least, greatest = (subject.bounds.get(side, {}) for side in SIDES)
+    # The greatest of long texts may have no short bound (requirements TR2).
+    for key in sorted(least.keys() ^ greatest.keys()):
+        bound = least.get(key) or greatest[key]
+        if bound.type != "string" or key in greatest:
+            side = SIDES[0] if key in least else SIDES[1]
+            yield _fault(subject, key, f"the path {key} of {subject.name} is in {side} only")
+
+
+def _under_array(subject: ColumnSubject) -> Iterator[Fault]:
+    for key in _keys(subject):
+        names = _names(key)
+        if names is not None and any(names[:length] in subject.lists for length in range(len(names) + 1)):
+            yield _fault(subject, key, f"the path {key} of {subject.name} leads into an array")
+
+
+def _names(key: str) -> tuple[str, ...] | None:
+    try:
+        return variant_paths.parse(key)
+    except InvalidStatisticsError:
+        return None
+
+
+def _without_feature(subject: ColumnSubject) -> Iterator[Fault]:
+    table = subject.file.table
+    if (
+        table.protocol is not None
+        and not table.shreds
+        and any(subject.entry(side) is not None for side in SIDES)
+    ):
+        yield Fault(f"the statistics have bounds of {subject.name}, and the protocol lacks variantShredding")
+
+
+def _nan_bounds(subject: ColumnSubject) -> Iterator[Fault]:
+    for side, key, bound in _each(subject):
+        if bound.type in ("float", "double") and "NaN" in bound.text:
+            yield _fault(subject, key, f"{side} of {subject.name} at {key} is NaN")
+
+
+def _zero_bounds(subject: ColumnSubject) -> Iterator[Fault]:
+    for side, key, bound in _each(subject):
+        is_negative = bound.text.startswith("-")
+        is_zero = bound.type in ("float", "double") and bound.text in ("0", "0.0", "-0", "-0.0")
+        if is_zero and is_negative is (side == "maxValues"):
+            sentence = f"{side} of {subject.name} at {key} is {bound.text}, a zero of the other sign"
+            yield _fault(subject, key, sentence)
+
+
+def _too_many_digits(subject: ColumnSubject) -> Iterator[Fault]:
+    for side, key, bound in _each(subject):
+        digits = sum(character.isdigit() for character in bound.text.lstrip("-0."))
+        if bound.type in DIGITS and digits > DIGITS[bound.type]:
+            yield _fault(
+                subject, key, f"{side} of {subject.name} at {key} has {digits} digits in a {bound.type}"
+            )
+
+
+def _printed_form(subject: ColumnSubject) -> Iterator[Fault]:
+    for side, found in subject.sides.items():
+        if not isinstance(found, BoundText):
+            continue
+        if found.is_value_first:
+            yield Fault(f"{side} of {subject.name} has its value before its metadata", column=subject.name)
+        if found.is_cut:
+            yield Fault(f"the last block of {side} of {subject.name} is cut", column=subject.name)
+        if len(found.rest) > 3 or any(found.rest):
+            yield Fault(
+                f"{side} of {subject.name} has {len(found.rest)} bytes behind it", column=subject.name
+            )
+
+
+def _too_many_paths(subject: ColumnSubject) -> Iterator[Fault]:
+    count = len(_keys(subject))
+    if count > data_file.MAX_STATS_PATHS:
+        yield Fault(f"{subject.name} has bounds of {count} paths", column=subject.name)
+
+
+def _of_another_class(subject: ColumnSubject) -> Iterator[Fault]:
+    for key, names in ((key, _names(key)) for key in _keys(subject)):
+        arrow_type = subject.leaves.get(names) if names is not None else None
+        types = {bound.type for _, other, bound in _each(subject) if other == key}
+        if arrow_type is not None and not all(_fits(each, arrow_type) for each in types):
+            names_of_types = ", ".join(sorted(types))
+            sentence = (
+                f"the bounds of {subject.name} at {key} are {names_of_types}, and the file has {arrow_type}"
+            )
+            yield _fault(subject, key, sentence)
+
+
+def _not_shredded(subject: ColumnSubject) -> Iterator[Fault]:
+    if subject.group is None:
+        return
+    for key, names in ((key, _names(key)) for key in _keys(subject)):
+        if names is not None and names not in subject.leaves and not _leads_into(subject, names):
+            yield _fault(
+                subject, key, f"the path {key} of {subject.name} has bounds, and no typed_value in the file"
+            )
+
+
+def _leads_into(subject: ColumnSubject, names: tuple[str, ...]) -> bool:
+    return any(names[:length] in subject.lists for length in range(len(names) + 1))
+
+
+def _fits(bound: str, arrow_type: Any) -> bool:
+    """Tell whether bounds of a type may be those of a column: of the same class (requirements E-Q1)."""
+    types = pa.types
+    if bound in EXACT:
+        return bool(types.is_integer(arrow_type) or types.is_decimal(arrow_type))
+    checks: dict[str, Callable[[Any], bool]] = {
+        "float": types.is_float32,
+        "double": types.is_float64,
+        "date": types.is_date,
+        "string": lambda each: types.is_string(each) or types.is_large_string(each),
+        "boolean": types.is_boolean,
+        "binary": types.is_binary,
+        "time": types.is_time,
+        "uuid": types.is_fixed_size_binary,
+    }
+    if bound.startswith("timestamp"):
+        return types.is_timestamp(arrow_type) and (arrow_type.tz is None) is ("ntz" in bound)
+    return bool(checks[bound](arrow_type)) if bound in checks else False
+
+
+# The bounds, and the rows.
+
+
+def _paths(subject: ColumnSubject) -> Iterator[PathReport]:
+    yield from subject.rows.paths if subject.rows else ()
+
+
+def _rows_of(name: str, what: str) -> Callable[[ColumnSubject], Iterator[Fault]]:
+    def check(subject: ColumnSubject) -> Iterator[Fault]:
+        for path in _paths(subject):
+            count, row, text = getattr(path, name)
+            if count:
+                more = f", and {count - 1:,} more rows like it" if count > 1 else ""
+                sentence = f"row {row:,}, column {subject.name} at {path.key}: {text} {what}{more}"
+                yield _fault(subject, path.key, sentence, row)
+
+    return check
+
+
+def _not_attained(subject: ColumnSubject) -> Iterator[Fault]:
+    if not subject.file.is_tight:
+        return
+    for path in _paths(subject):
+        for side, is_attained in zip(SIDES, (path.min_attained, path.max_attained), strict=True):
+            bound = subject.bounds.get(side, {}).get(path.key)
+            if bound is not None and not is_attained:
+                sentence = (
+                    f"{side} of {subject.name} at {path.key} is {bound.text}, and no row has that value"
+                )
+                yield _fault(subject, path.key, sentence)
+
+
+def _variant_null_count(subject: ColumnSubject) -> Iterator[Fault]:
+    said = value_at(subject.file.stats.null_count, subject.column.path)
+    rows, live = subject.rows, subject.file.live_rows
+    if rows is None or live is None or type(said) is not int or not subject.column.has_bounds:
+        return
+    if not subject.file.is_tight:
+        found = int(subject.file.opened.num_rows) - rows.variants
+        is_wrong = is_false_null_count(subject.file, said, found)
+    else:
+        found = live - rows.variants
+        is_wrong = said != found
+    if is_wrong:
+        yield Fault(
+            f"nullCount of {subject.name} is {said:,}, and there are {found:,} nulls", column=subject.name
+        )
+
+
+BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
+    Rule(
+        "ST10",
+        "info",
+        _no_statistics,
+        "`delta-variant repair` computes them, so that readers can skip the file",
+    ),
+    Rule("AU1", "error", _undecodable, UNUSED),
+    Rule("Z7", "error", _no_text, "some readers fail on it; " + REPAIR),
+    Rule("AU2", "error", _no_object, UNUSED),
+    Rule("AU3", "error", _no_scalar, UNUSED),
+    Rule("AU4", "warning", _not_normalized, UNUSED),
+    Rule("AU4", "error", _no_path, UNUSED),
+    Rule("AU5", "error", _types_differ, UNUSED),
+    Rule("AU6", "error", _under_array, DANGER),
+    Rule("X3", "info", _one_sided, "allowed; the other side cannot be used to skip"),
+    Rule("AU12", "warning", _without_feature, "readers ignore them; add the feature, or drop them"),
+    Rule("AU14", "error", _nan_bounds, DANGER),
+    Rule("AU14", "warning", _zero_bounds, "readers that tell zeros apart lose rows; " + REPAIR),
+    Rule("AU15", "error", _scales_differ, UNUSED),
+    Rule("AU15", "error", _too_many_digits, "some readers refuse it; " + REPAIR),
+    Rule("AU16", "warning", _printed_form, "Delta on Spark cannot decode every such form; " + REPAIR),
+    Rule(
+        "AU18",
+        "info",
+        _too_many_paths,
+        f"{data_file.MAX_STATS_PATHS} are written by default; each costs every reader",
+    ),
+    Rule("AU19", "error", _of_another_class, DANGER),
+    Rule("AU19", "warning", _not_shredded, "only the data can tell whether they hold; " + REPAIR),
+    Rule("AU7", "error", _rows_of("below", "is less than the lower bound"), DANGER),
+    Rule("AU7", "error", _rows_of("above", "is greater than the upper bound"), DANGER),
+    Rule("AU7", "error", _rows_of("others", "is of another type than the bounds"), DANGER),
+    Rule("AU8", "warning", _not_attained, "the bounds skip less than they could; " + REPAIR),
+    Rule("AU9", "error", _rows_of("nulls", "is a Variant null at a path with bounds"), DANGER),
+    Rule("AU14", "error", _rows_of("nans", "is NaN at a path with bounds"), DANGER),
+    Rule("AU10", "error", _variant_null_count, DANGER),
+)

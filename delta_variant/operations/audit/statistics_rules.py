@@ -1,0 +1,243 @@
+"""Rules of the statistics of a file: what its text and its ordinary columns tell (requirements 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+
+from ...errors import InvalidStatisticsError, MalformedLogError
+from ...log.checkpoints.reading import statistics_twice
+from ...protocol.statistics import (
+    FileStatistics,
+    comparable,
+    decode,
+    describe_bound,
+    is_shortened,
+    leaves_of,
+    type_of_bounds,
+    value_at,
+)
+from ...protocol.types import VARIANT, DataType, StructType
+from .findings import Fault, Rule
+from .subjects import FileSubject, TableSubject
+
+__all__ = [
+    "CHECKPOINT_STATISTICS_RULES",
+    "DANGER",
+    "FILE_STATISTICS_RULES",
+    "REPAIR",
+    "SIDES",
+    "UNUSED",
+    "is_false_null_count",
+]
+
+Path: TypeAlias = tuple[str, ...]
+
+SIDES = ("minValues", "maxValues")
+
+
+# The text of a file.
+
+
+def _not_statistics(subject: FileSubject) -> Iterator[Fault]:
+    if isinstance(subject.decoded, InvalidStatisticsError):
+        yield Fault(str(subject.decoded))
+
+
+def _num_records(subject: FileSubject) -> Iterator[Fault]:
+    records = subject.stats.num_records
+    if subject.opened is None or records is None:
+        return
+    if records != subject.opened.num_rows:
+        yield Fault(f"numRecords is {records:,}, and the file has {subject.opened.num_rows:,} rows")
+
+
+def _no_num_records(subject: FileSubject) -> Iterator[Fault]:
+    if subject.add["deletion_vector"] is not None and subject.stats.num_records is None:
+        yield Fault("the file has a deletion vector, and its statistics no numRecords")
+
+
+def _unknown_names(subject: FileSubject) -> Iterator[Fault]:
+    members = (("nullCount", subject.stats.null_count), *zip(SIDES, _bounds(subject.stats), strict=True))
+    if not subject.table.physical.fields:
+        return
+    for member, values in members:
+        for path in _strangers(values, subject.table.physical, ()):
+            if subject.column(path) is None:
+                yield Fault(f"{member} has {'.'.join(path)}, and the data files have no such column")
+
+
+def _strangers(
+    values: Mapping[str, Any], columns: StructType, path: tuple[str, ...]
+) -> Iterator[tuple[str, ...]]:
+    types = {field.name: field.type for field in columns.fields}
+    for name, value in values.items():
+        found = types.get(name)
+        if found is None:
+            yield (*path, name)
+        elif isinstance(found, StructType) and isinstance(value, Mapping):
+            yield from _strangers(value, found, (*path, name))
+
+
+def _bounds(stats: FileStatistics) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    return stats.min_values, stats.max_values
+
+
+def _impossible_null_counts(subject: FileSubject) -> Iterator[Fault]:
+    records = subject.stats.num_records
+    for path, count in leaves_of(subject.stats.null_count):
+        if type(count) is not int or count < 0 or (records is not None and count > records):
+            yield Fault(f"nullCount of {'.'.join(path)} is {count}, of {records} rows")
+
+
+# The data of a file: ordinary columns.
+
+
+def _ordinary_columns(columns: StructType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
+    for field in columns.fields:
+        where = (*path, field.name)
+        if isinstance(field.type, StructType):
+            yield from _ordinary_columns(field.type, where)
+        elif field.type != VARIANT:
+            yield where, field.type
+
+
+def _ordinary_faults(
+    subject: FileSubject, is_fault: Callable[[Any, Any, bool], bool], what: str
+) -> Iterator[Fault]:
+    computed = subject.computed
+    if not isinstance(computed, FileStatistics):
+        return
+    for path, data_type in _ordinary_columns(subject.table.physical):
+        of_bounds = type_of_bounds(data_type, subject.column(path))
+        for side, said, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
+            texts = value_at(said, path), value_at(found, path)
+            stated, actual = (comparable(text, of_bounds) for text in texts)
+            if None not in (stated, actual) and is_fault(stated, actual, side == SIDES[1]):
+                name = ".".join(path)
+                sentence = f"{side} of {name} is {texts[0]}, {what} {texts[1]}, that of the data"
+                yield Fault(sentence, column=name)
+
+
+def _ordinary_outside(subject: FileSubject) -> Iterator[Fault]:
+    if subject.add["deletion_vector"] is None or not subject.is_tight:
+        yield from _ordinary_faults(subject, _is_outside, "and does not reach")
+
+
+def _ordinary_loose(subject: FileSubject) -> Iterator[Fault]:
+    if subject.add["deletion_vector"] is None and subject.is_tight:
+        yield from _ordinary_faults(subject, _is_loose, "and is further out than")
+
+
+def _is_outside(stated: Any, actual: Any, is_upper: bool) -> bool:
+    return not _is_near(stated, actual) and bool(stated < actual if is_upper else stated > actual)
+
+
+def _is_loose(stated: Any, actual: Any, is_upper: bool) -> bool:
+    if isinstance(stated, str) and is_shortened(stated, actual, is_upper=is_upper):
+        return False
+    return not _is_near(stated, actual) and bool(stated > actual if is_upper else stated < actual)
+
+
+def _is_near(stated: Any, actual: Any) -> bool:
+    # Writers cut timestamps to the millisecond, also those of maxValues.
+    return isinstance(stated, datetime) and abs(stated - actual) <= timedelta(milliseconds=1)
+
+
+def _ordinary_null_counts(subject: FileSubject) -> Iterator[Fault]:
+    computed = subject.computed
+    if not isinstance(computed, FileStatistics):
+        return
+    is_whole = subject.add["deletion_vector"] is None
+    for path, _ in _ordinary_columns(subject.table.physical):
+        said, found = value_at(subject.stats.null_count, path), value_at(computed.null_count, path)
+        if subject.lacks(path):
+            found = computed.num_records
+        if type(said) is not int or type(found) is not int:
+            continue
+        if said != found if is_whole and subject.is_tight else is_false_null_count(subject, said, found):
+            name = ".".join(path)
+            yield Fault(f"nullCount of {name} is {said:,}, and the file has {found:,} nulls", column=name)
+
+
+def is_false_null_count(subject: FileSubject, said: int, found: int) -> bool:
+    """Tell whether a count that is not tight says what is not so: only none and all say something (ST15)."""
+    if subject.is_tight:
+        return False
+    return (said == 0 and found > 0) or (said == subject.stats.num_records and found < said)
+
+
+# Statistics that a checkpoint says twice.
+
+
+def _said_otherwise(subject: TableSubject) -> Iterator[Fault]:
+    snapshot = subject.survey.snapshot
+    if snapshot is None:
+        return
+    types = dict(_ordinary_columns(subject.physical))
+    try:
+        for file_path, text, parsed in statistics_twice(snapshot):
+            for what in _differences(_decoded(text), _decoded(parsed), types):
+                sentence = f"stats and stats_parsed of the newest checkpoint differ in {what}"
+                yield Fault(sentence, file_path=file_path)
+    except MalformedLogError as error:
+        yield Fault(f"stats_parsed of the newest checkpoint cannot be understood ({error})")
+
+
+def _decoded(text: str) -> FileStatistics:
+    try:
+        return decode(text)
+    except InvalidStatisticsError:
+        return FileStatistics()
+
+
+def _differences(
+    said: FileStatistics, parsed: FileStatistics, types: Mapping[Path, DataType]
+) -> Iterator[str]:
+    """Yield what both have and do not agree on: either may leave out what it has no form for."""
+    if None not in (said.num_records, parsed.num_records) and said.num_records != parsed.num_records:
+        yield "numRecords"
+    for path, count in leaves_of(parsed.null_count):
+        if value_at(said.null_count, path) not in (None, count):
+            yield f"nullCount of {'.'.join(path)}"
+    for side, texts, others in zip(SIDES, _bounds(said), _bounds(parsed), strict=True):
+        for path, other in leaves_of(others):
+            text = value_at(texts, path)
+            if text is not None and not _is_same(text, other, types.get(path)):
+                yield f"{side} of {'.'.join(path)}"
+
+
+def _is_same(text: Any, other: Any, data_type: DataType | None) -> bool:
+    """Tell whether two bounds are one; those of a column that is not ordinary are of a Variant."""
+    if data_type is None:
+        return bool(text == other) or _variant_bounds(text) == _variant_bounds(other)
+    values = comparable(text, data_type), comparable(other, data_type)
+    return None in values or values[0] == values[1] or _is_near(*values)
+
+
+def _variant_bounds(text: Any) -> Any:
+    try:
+        return describe_bound(text).bounds if isinstance(text, str) else None
+    except InvalidStatisticsError:
+        return None
+
+
+REPAIR = "`delta-variant repair` computes it anew"
+UNUSED = "readers take it for absent, so no file is skipped by it; `delta-variant repair` computes it anew"
+DANGER = "a reader that skips by it loses rows; `delta-variant repair` computes it anew"
+
+CHECKPOINT_STATISTICS_RULES: tuple[Rule[TableSubject], ...] = (
+    Rule("AU17", "error", _said_otherwise, "readers take either of the two; write another checkpoint"),
+)
+
+FILE_STATISTICS_RULES: tuple[Rule[FileSubject], ...] = (
+    Rule("ST19", "error", _not_statistics, UNUSED),
+    Rule("AU11", "error", _num_records, DANGER),
+    Rule("ST15", "error", _no_num_records, "the protocol asks for it; `delta-variant repair` computes it"),
+    Rule("AU13", "warning", _unknown_names, "statistics go by the physical names of columns; " + REPAIR),
+    Rule("AU10", "error", _impossible_null_counts, DANGER),
+    Rule("AU7", "error", _ordinary_outside, DANGER),
+    Rule("AU8", "warning", _ordinary_loose, REPAIR),
+    Rule("AU10", "error", _ordinary_null_counts, DANGER),
+)

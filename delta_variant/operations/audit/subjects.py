@@ -1,0 +1,407 @@
+"""What rules are held against: a table, a data file of it, and a Variant column of that file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ... import data_file
+from ...errors import DeltaVariantError, InvalidStatisticsError, ProtocolError, SchemaError
+from ...log import deletion_vectors
+from ...protocol import features, properties
+from ...protocol.actions import Metadata, Protocol
+from ...protocol.properties import ColumnMappingMode
+from ...protocol.schema.column_mapping import physical_schema
+from ...protocol.schema.json_text import parse as parse_schema
+from ...protocol.statistics import Bound, BoundText, FileStatistics, describe_bound, value_at
+from ...protocol.statistics import decode as decode_statistics
+from ...protocol.types import VARIANT, ArrayType, DataType, MapType, StructType
+from ...storage import store
+from ...variant import paths as variant_paths
+from .log_survey import LogSurvey
+
+__all__ = ["ColumnSubject", "FileSubject", "PathReport", "TableSubject"]
+
+Path: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VariantColumn:
+    """A Variant column: its logical name, and its path in data files.
+
+    In the path, `element`, `key` and `value` stand for the parts of lists and maps; `has_bounds` says that
+    it goes through structs only.
+    """
+
+    name: str
+    path: Path
+    has_bounds: bool
+
+
+@dataclass(frozen=True)
+class TableSubject:
+    """A table at one version, as far as it is known."""
+
+    survey: LogSurvey
+
+    @property
+    def protocol(self) -> Protocol | None:
+        """Return the protocol, where there is one."""
+        return self.survey.protocol
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """Return the metadata, where there is one."""
+        return self.survey.metadata
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """Return the table properties, none where there is no metadata."""
+        return {} if self.metadata is None else self.metadata.configuration
+
+    @cached_property
+    def schema(self) -> StructType | SchemaError:
+        """Return the schema, or why it cannot be understood."""
+        if self.metadata is None:
+            return StructType()
+        try:
+            return parse_schema(self.metadata.schema_string)
+        except SchemaError as error:
+            return error
+
+    @property
+    def columns(self) -> StructType:
+        """Return the schema, without columns where it is not known."""
+        return StructType() if isinstance(self.schema, SchemaError) else self.schema
+
+    @property
+    def mode(self) -> ColumnMappingMode:
+        """Return how columns are mapped; a mode that is none counts as no mapping."""
+        try:
+            return properties.get(self.configuration, properties.COLUMN_MAPPING_MODE)
+        except ProtocolError:
+            return "none"
+
+    @property
+    def partition_columns(self) -> Sequence[str]:
+        """Return the logical names of the partition columns."""
+        return () if self.metadata is None else self.metadata.partition_columns
+
+    @cached_property
+    def physical(self) -> StructType:
+        """Return the schema with the names that data files have; logical ones where those are not known."""
+        try:
+            return physical_schema(self.columns, self.mode)
+        except SchemaError:
+            return self.columns
+
+    @cached_property
+    def variants(self) -> tuple[VariantColumn, ...]:
+        """Return the Variant columns at any depth."""
+        return tuple(_variants(self.columns, self.physical, (), (), True))
+
+    @property
+    def shreds(self) -> bool:
+        """Tell whether the protocol supports `variantShredding` by either name."""
+        return self.protocol is not None and features.supports(self.protocol, "variantShredding")
+
+
+def _variants(
+    logical: DataType, physical: DataType, names: Path, path: Path, has_bounds: bool
+) -> Iterator[VariantColumn]:
+    if physical == VARIANT:
+        yield VariantColumn(".".join(names), path, has_bounds)
+    elif isinstance(logical, StructType) and isinstance(physical, StructType):
+        for each, stored in zip(logical.fields, physical.fields, strict=True):
+            steps = (*names, each.name), (*path, stored.name)
+            yield from _variants(each.type, stored.type, *steps, has_bounds)
+    elif isinstance(logical, ArrayType) and isinstance(physical, ArrayType):
+        steps = (*names, "element"), (*path, "element")
+        yield from _variants(logical.element_type, physical.element_type, *steps, False)
+    elif isinstance(logical, MapType) and isinstance(physical, MapType):
+        steps = (*names, "value"), (*path, "value")
+        yield from _variants(logical.value_type, physical.value_type, *steps, False)
+
+
+@dataclass(frozen=True)
+class FileSubject:
+    """A data file as the log has it, and as it is; `add` is a row of FILES_SCHEMA.
+
+    `rows` says whether its rows are looked at, too.
+    """
+
+    table: TableSubject
+    add: Mapping[str, Any]
+    rows: bool
+
+    @property
+    def path(self) -> str:
+        """Return the decoded path."""
+        return str(self.add["path"])
+
+    @cached_property
+    def size(self) -> int | DeltaVariantError:
+        """Return the size of the file in bytes, or why it is not known."""
+        try:
+            return store.size(self.table.survey.store, self.path)
+        except DeltaVariantError as error:
+            return error
+
+    @cached_property
+    def file(self) -> Any | DeltaVariantError:
+        """Return the open file, or why it cannot be opened."""
+        if isinstance(self.size, DeltaVariantError):
+            return self.size
+        try:
+            opened = data_file.open_file(self.table.survey.store, self.path)
+            # Most rules look at the schema, which may have names that Arrow cannot hold.
+            _ = opened.schema
+        except DeltaVariantError as error:
+            return error
+        return opened
+
+    @property
+    def opened(self) -> Any:
+        """Return the open file, None where it cannot be opened."""
+        return None if isinstance(self.file, DeltaVariantError) else self.file
+
+    def column(self, path: Path) -> Any:
+        """Return the Arrow type of a column in the file, be it one that the table dropped; None without."""
+        found = None if self.opened is None else self.opened.schema
+        for step in path:
+            found = _part(found, step)
+        return found
+
+    def lacks(self, path: Path) -> bool:
+        """Tell whether the file surely has no such column, which is all null then."""
+        return self.opened is not None and self.table.mode != "id" and self.column(path) is None
+
+    @cached_property
+    def footer(self) -> Mapping[str, Any]:
+        """Return what the footer says, nothing where the file cannot be opened."""
+        return {} if self.opened is None else self.opened.inspect()
+
+    @cached_property
+    def decoded(self) -> FileStatistics | InvalidStatisticsError:
+        """Return the statistics, empty ones where there are none, or why they cannot be understood."""
+        try:
+            return decode_statistics(self.add["stats"]) if self.add["stats"] is not None else FileStatistics()
+        except InvalidStatisticsError as error:
+            return error
+
+    @property
+    def stats(self) -> FileStatistics:
+        """Return the statistics, empty ones where there are none or they cannot be understood."""
+        return self.decoded if isinstance(self.decoded, FileStatistics) else FileStatistics()
+
+    @property
+    def is_tight(self) -> bool:
+        """Tell whether the bounds are those of the rows that are there; that is the rule (ST15)."""
+        return self.stats.tight_bounds is not False
+
+    @cached_property
+    def deleted(self) -> bytes | DeltaVariantError | None:
+        """Return the deletion vector's bitmap, None without one, or why it cannot be read."""
+        try:
+            return deletion_vectors.load(self.table.survey.store, self.add["deletion_vector"])
+        except DeltaVariantError as error:
+            return error
+
+    @property
+    def live_rows(self) -> int | None:
+        """Return how many rows are not deleted, None where the file cannot be opened."""
+        if self.opened is None:
+            return None
+        vector = self.add["deletion_vector"]
+        return int(self.opened.num_rows) - (0 if vector is None else int(vector["cardinality"]))
+
+    @cached_property
+    def columns(self) -> tuple[ColumnSubject, ...]:
+        """Return the Variant columns that the table knows."""
+        return tuple(ColumnSubject(self, column) for column in self.table.variants)
+
+    @cached_property
+    def computed(self) -> FileStatistics | DeltaVariantError | None:
+        """Return the statistics of the data, with texts whole, or why they are not known; None unasked."""
+        if not self.rows or self.opened is None:
+            return None
+        try:
+            variants = [column.path for column in self.table.variants]
+            return data_file.compute_stats(self.opened, variants, shorten=False)
+        except DeltaVariantError as error:
+            return error
+
+
+@dataclass(frozen=True)
+class PathReport:
+    """The bounds of one path, and what the rows have there.
+
+    A pair of a count, the first row and its value stands for each kind of row that breaks a rule.
+    """
+
+    key: str
+    present: int
+    min_attained: bool
+    max_attained: bool
+    nulls: tuple[int, int, str]
+    nans: tuple[int, int, str]
+    others: tuple[int, int, str]
+    below: tuple[int, int, str]
+    above: tuple[int, int, str]
+
+
+@dataclass(frozen=True)
+class RowReport:
+    """What the rows of a Variant column have: how many are not SQL NULL, and the rules that they break."""
+
+    variants: int
+    violations: Sequence[tuple[str, str, int, int, str]]
+    paths: Sequence[PathReport]
+
+
+@dataclass(frozen=True)
+class ColumnSubject:
+    """A Variant column of a data file."""
+
+    file: FileSubject
+    column: VariantColumn
+
+    @property
+    def name(self) -> str:
+        """Return the column's logical name."""
+        return self.column.name
+
+    @cached_property
+    def group(self) -> pa.StructType | None:
+        """Return the Arrow type of the column in the file, None where it is not there or no group."""
+        found = self.file.column(self.column.path)
+        return found if found is not None and pa.types.is_struct(found) else None
+
+    @property
+    def is_shredded(self) -> bool:
+        """Tell whether the file has a `typed_value` for the column."""
+        return self.group is not None and self.group.get_field_index("typed_value") >= 0
+
+    @cached_property
+    def schema_faults(self) -> Sequence[tuple[str, str, str]]:
+        """Return the rules that the column's Parquet schema breaks, each with path key and message."""
+        return () if self.file.opened is None else self.file.opened.check_schema(list(self.column.path))
+
+    @cached_property
+    def leaves(self) -> Mapping[Path, pa.DataType]:
+        """Return the types of the shredded paths that lead through objects only."""
+        return {} if self.group is None else dict(_leaves(self.group, ()))
+
+    @cached_property
+    def lists(self) -> frozenset[Path]:
+        """Return the shredded paths that are arrays."""
+        return frozenset() if self.group is None else frozenset(_lists(self.group, ()))
+
+    def entry(self, side: str) -> Any:
+        """Return what `minValues` or `maxValues` have for the column, None for nothing."""
+        values = self.file.stats.min_values if side == "minValues" else self.file.stats.max_values
+        return value_at(values, self.column.path)
+
+    @cached_property
+    def sides(self) -> Mapping[str, BoundText | InvalidStatisticsError]:
+        """Return the bounds that are text, decoded or why they cannot be, by `minValues` and `maxValues`."""
+        decoded: dict[str, BoundText | InvalidStatisticsError] = {}
+        for side in ("minValues", "maxValues"):
+            text = self.entry(side)
+            if isinstance(text, str):
+                try:
+                    decoded[side] = describe_bound(text)
+                except InvalidStatisticsError as error:
+                    decoded[side] = error
+        return decoded
+
+    @property
+    def bounds(self) -> Mapping[str, Mapping[str, Bound]]:
+        """Return the bounds that can be read, by side and path key."""
+        return {
+            side: found.bounds
+            for side, found in self.sides.items()
+            if isinstance(found, BoundText) and found.bounds is not None
+        }
+
+    @cached_property
+    def row_report(self) -> RowReport | DeltaVariantError | None:
+        """Return what the rows have, or why it cannot be known; None where they are not looked at."""
+        deleted = self.file.deleted
+        if not self.file.rows or self.group is None or isinstance(deleted, DeltaVariantError):
+            return None
+        keys = [key for side in self.bounds.values() for key in side]
+        paths = [(key, list(names)) for key in dict.fromkeys(keys) if (names := _names(key)) is not None]
+        least, greatest = (_bytes(self.sides.get(side)) for side in ("minValues", "maxValues"))
+        try:
+            variants, violations, reports = self.file.opened.check_rows(
+                list(self.column.path), paths, least, greatest, deleted if self.file.is_tight else None
+            )
+        except DeltaVariantError as error:
+            return error
+        described = [PathReport(key, **report) for (key, _), report in zip(paths, reports, strict=True)]
+        return RowReport(variants, violations, described)
+
+    @property
+    def rows(self) -> RowReport | None:
+        """Return what the rows have, None where it is not known."""
+        return self.row_report if isinstance(self.row_report, RowReport) else None
+
+
+def _names(key: str) -> Path | None:
+    try:
+        return variant_paths.parse(key)
+    except InvalidStatisticsError:
+        return None
+
+
+def _bytes(side: BoundText | InvalidStatisticsError | None) -> bytes | None:
+    return side.data if isinstance(side, BoundText) and side.bounds is not None else None
+
+
+def _part(found: Any, step: str) -> Any:
+    if found is None:
+        return None
+    if isinstance(found, pa.Schema) or pa.types.is_struct(found):
+        index = found.get_field_index(step)
+        return found.field(index).type if index >= 0 else None
+    if _is_list(found):
+        return found.value_type
+    if pa.types.is_map(found):
+        return found.key_type if step == "key" else found.item_type
+    return None
+
+
+def _is_list(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type))
+
+
+def _typed_value(group: pa.DataType) -> pa.DataType | None:
+    index = group.get_field_index("typed_value") if pa.types.is_struct(group) else -1
+    return group.field(index).type if index >= 0 else None
+
+
+def _leaves(group: pa.DataType, path: Path) -> Iterator[tuple[Path, pa.DataType]]:
+    typed = _typed_value(group)
+    if typed is None or _is_list(typed):
+        return
+    if pa.types.is_struct(typed):
+        for part in typed:
+            yield from _leaves(part.type, (*path, part.name))
+    else:
+        yield path, typed
+
+
+def _lists(group: pa.DataType, path: Path) -> Iterator[Path]:
+    typed = _typed_value(group)
+    if typed is None:
+        return
+    if _is_list(typed):
+        yield path
+    elif pa.types.is_struct(typed):
+        for part in typed:
+            yield from _lists(part.type, (*path, part.name))

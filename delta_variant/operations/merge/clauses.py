@@ -1,0 +1,121 @@
+"""The clauses of a merge, and which of them counts for a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import MergeAmbiguityError
+from ...expressions.evaluate import filter_mask
+from ...expressions.tree import Expression
+from ..rewrite.assignment import Assignment
+from .joining import Join, Pairs
+
+__all__ = ["Action", "Clause", "Decision", "When", "are", "decide", "first_fulfilled"]
+
+# The stubs of pyarrow do not narrow arrays by their types.
+Array: TypeAlias = Any
+
+Action: TypeAlias = Literal["update", "delete", "insert"]
+When: TypeAlias = Literal["matched", "not matched", "not matched by source"]
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What is done to the rows of one kind for which a condition is true, None for all of the kind."""
+
+    when: When
+    action: Action
+    predicate: Expression | None
+    assignments: tuple[Assignment, ...] = ()
+    text: str | None = None
+
+    @property
+    def expressions(self) -> list[Expression]:
+        """Return the condition and the values."""
+        return self.values if self.predicate is None else [self.predicate, *self.values]
+
+    @property
+    def values(self) -> list[Expression]:
+        """Return what it assigns."""
+        return [each.value for each in self.assignments if each.value is not None]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Return the columns that it assigns, or paths within which it does."""
+        return frozenset(each.column for each in self.assignments)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """For each row of a batch of the table, the clause that counts, by its number, and the row of the source.
+
+    Both are null for a row that stays.
+    """
+
+    clause: Array
+    source: Array
+
+    @property
+    def changes(self) -> Array:
+        """Return which rows do not stay as they are."""
+        return self.clause.is_valid()
+
+    def concerned(self, number: int) -> Array:
+        """Return for which rows the clause of this number counts."""
+        return are(self.clause, number)
+
+
+def decide(join: Join, clauses: Sequence[Clause], batch: pa.RecordBatch, pairs: Pairs) -> Decision:
+    """Return what becomes of each row of a batch.
+
+    Raises MergeAmbiguityError for a row that several rows of the source would change, unless all they do is
+    to delete it.
+    """
+    rows: Any = pa.array(range(batch.num_rows), pa.int64())
+    chosen = first_fulfilled(join, clauses, "matched", batch, pairs)
+    acting = chosen.is_valid()
+    targets = pairs.target.filter(acting)
+    matched = [each for each in clauses if each.when == "matched"]
+    if len(pc.unique(targets)) < len(targets) and not _only_deletes(matched):
+        raise MergeAmbiguityError(
+            "several rows of the source match one row of the table, and would change it: make the condition "
+            "narrower, or the source unique by its keys"
+        )
+    place = pc.index_in(rows, value_set=targets)
+    clause, source = chosen.filter(acting).take(place), pairs.source.filter(acting).take(place)
+    alone = rows.filter(pc.invert(pc.is_in(rows, value_set=pairs.target)))
+    unmatched = Pairs(alone, pa.nulls(len(alone), pa.int64()))
+    left = first_fulfilled(join, clauses, "not matched by source", batch, unmatched)
+    return Decision(pc.coalesce(clause, left.take(pc.index_in(rows, value_set=alone))), source)
+
+
+def are(numbers: Array, number: int) -> Array:
+    """Return, without nulls, which numbers are this one."""
+    equal: Array = pc.equal(numbers, pa.scalar(number, pa.int64()))
+    return pc.fill_null(equal, False)
+
+
+def _only_deletes(clauses: Sequence[Clause]) -> bool:
+    return len(clauses) == 1 and clauses[0].action == "delete" and clauses[0].predicate is None
+
+
+def first_fulfilled(
+    join: Join, clauses: Sequence[Clause], when: When, batch: pa.RecordBatch, pairs: Pairs
+) -> Array:
+    """Return for each pair the number of the first clause of a kind whose condition is true, or null."""
+    chosen: Array = pa.nulls(len(pairs.target), pa.int64())
+    for number, clause in enumerate(clauses):
+        if clause.when != when:
+            continue
+        fulfilled: Array = pa.repeat(pa.scalar(True), len(chosen))
+        if clause.predicate is not None:
+            joined = join.joined(batch, pairs, [clause.predicate])
+            fulfilled = filter_mask(clause.predicate, joined)
+        candidate = pc.if_else(fulfilled, pa.scalar(number, pa.int64()), pa.scalar(None, pa.int64()))
+        chosen = pc.coalesce(chosen, candidate)
+    return chosen

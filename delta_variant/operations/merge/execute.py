@@ -1,0 +1,186 @@
+"""A merge as one commit: which rows change, the files they are in, and the rows that are new."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ... import data_file
+from ...data_file import WriteOptions
+from ...expressions.evaluate import evaluate
+from ...expressions.tree import inputs as expression_inputs
+from ...log.snapshot import Snapshot
+from ...scan.in_memory import inputs_of
+from ...scan.plan import plan_files
+from ...scan.scope import Scope
+from ...writer.constraints import RowRules
+from ...writer.copy_on_write import Changed, RowChange, rewrite_rows
+from ...writer.invalid_json import Faults
+from ...writer.partitioned import PartitionFile, discard, new_rows, write_files
+from ...writer.target import Target, allowed
+from ..rewrite.assignment import assign, check_updated, merged_rows
+from ..rewrite.permission import check_may_rewrite
+from ..rewrite.result import RewriteResult, commit_rewritten
+from ..rewrite.sides import own, side_inputs
+from .clauses import Clause, are, decide, first_fulfilled
+from .joining import Join, Pairs
+
+__all__ = ["execute"]
+
+# The stubs of pyarrow do not narrow arrays by their types.
+Array: TypeAlias = Any
+
+NO_ROWS = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
+
+
+def execute(
+    snapshot: Snapshot, join: Join, clauses: Sequence[Clause], on: str, options: WriteOptions
+) -> RewriteResult:
+    """Commit a merge, and return what it did."""
+    changes_rows = any(clause.when != "not matched" for clause in clauses)
+    check_may_rewrite(snapshot, removes_rows=changes_rows)
+    looks_at_all = any(clause.when == "not matched by source" for clause in clauses)
+    asked = None if looks_at_all else join.target_predicate()
+    target = Target.of(snapshot)
+    rows = _Rows(snapshot, join, clauses, target.row_rules())
+    rewritten = rewrite_rows(snapshot, plan_files(snapshot, asked), rows.change(), target, options)
+    inserted: list[PartitionFile] = []
+    try:
+        limited = allowed(options, target, snapshot.uri)
+        batches = new_rows(((batch, None) for batch in rows.inserted()), target, limited)
+        inserted = write_files(snapshot.store, batches, target, limited, Faults("error"))
+    except BaseException:
+        discard(snapshot.store, rewritten.paths)
+        raise
+    rows_inserted = sum(file.written.rows for file in inserted)
+    updated, deleted = rows.counts["update"], rows.counts["delete"]
+    version = commit_rewritten(
+        snapshot,
+        rewritten,
+        asked=asked,
+        inserted=inserted,
+        operation="MERGE",
+        parameters={"predicate": on, **_said(clauses)},
+        metrics={
+            "numSourceRows": join.source.num_rows,
+            "numTargetRowsInserted": rows_inserted,
+            "numTargetRowsUpdated": updated,
+            "numTargetRowsDeleted": deleted,
+            "numTargetRowsCopied": rewritten.copied,
+        },
+    )
+    files = tuple(file.written for file in (*rewritten.files, *inserted))
+    removed = rewritten.removed.num_rows
+    return RewriteResult(version, deleted, updated, rows_inserted, rewritten.copied, removed, files)
+
+
+def _said(clauses: Sequence[Clause]) -> dict[str, str]:
+    names = {
+        "matched": "matchedPredicates",
+        "not matched": "notMatchedPredicates",
+        "not matched by source": "notMatchedBySourcePredicates",
+    }
+    return {
+        name: msgspec.json.encode(
+            [
+                {"actionType": each.action, **({} if each.text is None else {"predicate": each.text})}
+                for each in clauses
+                if each.when == when
+            ]
+        ).decode()
+        for when, name in names.items()
+    }
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows that a merge changes, and what was met while they were counted."""
+
+    snapshot: Snapshot
+    join: Join
+    clauses: Sequence[Clause]
+    rules: RowRules
+    counts: Counter[str] = field(default_factory=Counter)
+    matched: list[Array] = field(default_factory=list)
+    """Rows of the source that matched some of the table."""
+
+    def change(self) -> RowChange:
+        conditions = [*self.join.conditions, *(each.predicate for each in self.clauses if each.predicate)]
+        everything = [*conditions, *(each for clause in self.clauses for each in clause.expressions)]
+        tested, read = (
+            [own(each, "target") for each in side_inputs(expressions, "target")]
+            for expressions in (conditions, everything)
+        )
+        scope = Scope.of(self.snapshot.schema, self.snapshot.timezone)
+        inputs = expression_inputs([*scope.whole_columns().values(), *tested])
+        assigned = {each.column for clause in self.clauses for each in clause.assignments}
+        copied = scope.variants_unread_by(read) - assigned - self.rules.columns_read
+        return RowChange(tested, self._changes, inputs, self._apply, copied)
+
+    def _changes(self, batch: pa.RecordBatch) -> Array:
+        pairs = self.join.pairs(batch)
+        self.matched.append(pc.unique(pairs.source))
+        decision = decide(self.join, self.clauses, batch, pairs)
+        for number, clause in enumerate(self.clauses):
+            self.counts[clause.action] += decision.concerned(number).true_count
+        return decision.changes
+
+    def _apply(self, batch: pa.RecordBatch) -> Changed:
+        scope = Scope.of(self.snapshot.schema, self.snapshot.timezone)
+        decision = decide(self.join, self.clauses, batch, self.join.pairs(batch))
+        columns = {name: evaluate(each, batch) for name, each in scope.whole_columns().items()}
+        stays: Array = pa.repeat(pa.scalar(True), batch.num_rows)
+        updated: Array = pa.repeat(pa.scalar(False), batch.num_rows)
+        for number, clause in enumerate(self.clauses):
+            concerned = decision.concerned(number)
+            if clause.action == "delete":
+                stays = pc.and_not(stays, concerned)
+            elif clause.action == "update" and concerned.true_count:
+                updated = pc.or_(updated, concerned)
+                source = decision.source.filter(concerned)
+                pairs = Pairs(pa.array(range(len(source)), pa.int64()), source)
+                whole = {name: column.filter(concerned) for name, column in columns.items()}
+                some = inputs_of(
+                    pa.record_batch(list(whole.values()), names=list(whole)),
+                    [own(each, "target") for each in side_inputs(clause.values, "target")],
+                )
+                values = self.join.joined(some, pairs, clause.values)
+                changed = self.rules.regenerate(assign(whole, clause.assignments, values), clause.columns)
+                check_updated(self.rules, changed)
+                same = {name: columns[name] for name in columns if changed[name] is whole[name]}
+                merged = merged_rows(columns, concerned, {**changed, **same}, scope.variants)
+                columns = dict(zip(columns, merged, strict=True))
+        rows = pa.record_batch(list(columns.values()), names=list(columns))
+        return Changed(data_file.filter_rows(rows, stays), stays, updated)
+
+    def inserted(self) -> list[pa.RecordBatch]:
+        """Return the rows of the source that matched none, as rows of the table."""
+        if all(clause.when != "not matched" for clause in self.clauses):
+            return []
+        empty: Any = pa.array([], pa.int64())
+        known = pc.unique(pa.concat_arrays([empty, *self.matched]))
+        numbers: Any = pa.array(range(self.join.source.num_rows), pa.int64())
+        new = numbers.filter(pc.invert(pc.is_in(numbers, value_set=known)))
+        pairs = Pairs(pa.nulls(len(new), pa.int64()), new)
+        chosen = first_fulfilled(self.join, self.clauses, "not matched", NO_ROWS, pairs)
+        return [
+            self._rows_of(clause, new.filter(are(chosen, number)))
+            for number, clause in enumerate(self.clauses)
+            if clause.when == "not matched"
+        ]
+
+    def _rows_of(self, clause: Clause, source: Array) -> pa.RecordBatch:
+        fields = Scope.of(self.snapshot.schema, self.snapshot.timezone).schema
+        nulls: dict[str, Array] = {each.name: pa.nulls(len(source), each.type) for each in fields}
+        pairs = Pairs(pa.nulls(len(source), pa.int64()), source)
+        values = self.join.joined(NO_ROWS, pairs, clause.values)
+        columns = assign(nulls, clause.assignments, values)
+        filled = {filling.column for filling in self.rules.fillings(clause.columns)}
+        given = {name: column for name, column in columns.items() if name not in filled}
+        return pa.record_batch(list(given.values()), names=list(given))

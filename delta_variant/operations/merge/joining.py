@@ -1,0 +1,180 @@
+"""The rows of a source in memory that match those of a table, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...expressions.evaluate import evaluate, filter_mask
+from ...expressions.tree import Call, Column, Expression, Input, Literal, input_name
+from ...expressions.tree import inputs as expression_inputs
+from ...expressions.types import kind_of
+from ...scan.in_memory import inputs_of
+from ..rewrite.sides import Side, conjuncts, own, side_inputs
+
+__all__ = ["Join", "Pairs"]
+
+# The stubs of pyarrow do not narrow arrays by their types.
+Array: TypeAlias = Any
+
+MAX_LISTED_KEYS = 200
+MAX_CROSS_ROWS = 1 << 20
+"""How many pairs are looked at at a time where no equality says which may match."""
+
+RANGED = frozenset({"integer", "decimal", "string", "date", "timestamp", "timestamp_ntz"})
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows of a batch of the table, and the rows of the source that match them."""
+
+    target: Array
+    source: Array
+
+
+@dataclass(frozen=True)
+class Join:
+    """The condition of a merge, and its source, all of whose rows and keys are in memory.
+
+    `keys` are expressions over the table and over the source that have to be equal, `rest` is what has to be
+    true besides.
+    """
+
+    source: pa.RecordBatch
+    keys: Sequence[tuple[Expression, Expression]]
+    rest: Sequence[Expression]
+
+    @classmethod
+    def of(cls, source: pa.RecordBatch, on: Expression) -> Join:
+        """Return the join of a bound condition over both tables."""
+        keys, rest = [], []
+        for each in conjuncts(on):
+            pair = _key_pair(each)
+            if pair is None:
+                rest.append(each)
+            else:
+                keys.append(pair)
+        return cls(source, keys, rest)
+
+    @property
+    def conditions(self) -> list[Expression]:
+        """Return all expressions that decide which rows match."""
+        return [*(each for pair in self.keys for each in pair), *self.rest]
+
+    def target_predicate(self) -> Expression | None:
+        """Return a condition over the table that every row fulfils which may match, None where all may."""
+        parts = [own(each, "target") for each in self.rest if not side_inputs([each], "source")]
+        for (target, _), values in zip(self.keys, self._source_keys, strict=True):
+            bound = _range(own(target, "target"), values)
+            parts += [] if bound is None else [bound]
+        if not parts:
+            return None
+        return parts[0] if len(parts) == 1 else Call("and", tuple(parts), pa.bool_())
+
+    def pairs(self, batch: pa.RecordBatch) -> Pairs:
+        """Return the pairs of rows that match; `batch` has the table's inputs under their own names."""
+        parts = [self._pairs(batch, start, length) for start, length in self._pieces(batch.num_rows)]
+        empty: Any = pa.array([], pa.int64())
+        return Pairs(
+            pa.concat_arrays([empty, *(part.target for part in parts)]),
+            pa.concat_arrays([empty, *(part.source for part in parts)]),
+        )
+
+    def _pieces(self, rows: int) -> list[tuple[int, int]]:
+        length = rows if self.keys else max(1, MAX_CROSS_ROWS // max(1, self.source.num_rows))
+        return [(start, min(length, rows - start)) for start in range(0, rows, max(1, length))]
+
+    def _pairs(self, batch: pa.RecordBatch, start: int, length: int) -> Pairs:
+        piece = batch.slice(start, length)
+        left = [_normal(evaluate(own(target, "target"), piece)) for target, _ in self.keys]
+        found = _join(left, self._source_keys, piece.num_rows, self.source.num_rows)
+        if self.rest:
+            joined = self.joined(piece, found, self.rest)
+            condition = self.rest[0] if len(self.rest) == 1 else Call("and", tuple(self.rest), pa.bool_())
+            mask = filter_mask(condition, joined)
+            found = Pairs(found.target.filter(mask), found.source.filter(mask))
+        return Pairs(pc.add(found.target, start), found.source)
+
+    def joined(
+        self, batch: pa.RecordBatch, pairs: Pairs, expressions: Sequence[Expression]
+    ) -> pa.RecordBatch:
+        """Return what expressions over both tables read, a row for each pair."""
+        columns: dict[str, Array] = {"\0": pa.nulls(len(pairs.target))}
+        for each in side_inputs(expressions, "target"):
+            name = input_name(own(each, "target"))
+            columns[input_name(each)] = batch.column(name).take(pairs.target)
+        read = side_inputs(expressions, "source")
+        found = self._source_inputs(read, pairs.source)
+        columns.update(zip(map(input_name, read), found.columns[1:], strict=True))
+        return pa.record_batch(list(columns.values()), names=list(columns))
+
+    def _source_inputs(self, inputs: Sequence[Input], rows: Array) -> pa.RecordBatch:
+        """Return what is read of some rows of the source: a value of others that does not fit is no error."""
+        wanted = [own(each, "source") for each in inputs]
+        names = sorted({each.name if isinstance(each, Column) else each.column for each in wanted})
+        # A column that nobody reads gives the batch its length.
+        picked: dict[str, Array] = {"\0": pa.nulls(len(rows))}
+        picked |= {name: self.source.column(name).take(rows) for name in names}
+        return inputs_of(pa.record_batch(list(picked.values()), names=list(picked)), wanted)
+
+    @cached_property
+    def _source_keys(self) -> list[Array]:
+        keys = [own(source, "source") for _, source in self.keys]
+        batch = inputs_of(self.source, expression_inputs(keys))
+        return [_normal(evaluate(each, batch)) for each in keys]
+
+
+def _key_pair(condition: Expression) -> tuple[Expression, Expression] | None:
+    if not isinstance(condition, Call) or condition.function != "=":
+        return None
+    left, right = condition.arguments
+    for target, source in ((left, right), (right, left)):
+        if _is_of(target, "target") and _is_of(source, "source"):
+            return target, source
+    return None
+
+
+def _is_of(part: Expression, side: Side) -> bool:
+    read = expression_inputs([part])
+    return bool(read) and len(side_inputs([part], side)) == len(read)
+
+
+def _normal(keys: Array) -> Array:
+    """Return keys of which equal ones have the same bytes: 0.0 and -0.0, and all NaN, are equal in Spark."""
+    if kind_of(keys.type) != "floating":
+        return keys
+    zeros = pc.add(keys, pa.scalar(0.0, keys.type))
+    return pc.if_else(pc.is_nan(zeros), pa.scalar(float("nan"), keys.type), zeros)
+
+
+def _join(left: Sequence[Array], right: Sequence[Array], left_rows: int, right_rows: int) -> Pairs:
+    names = [f"key{index}" for index in range(len(left))]
+    if not names:
+        # Without an equality, each row meets each.
+        names, left = ["key0"], [pa.repeat(pa.scalar(0), left_rows)]
+        right = [pa.repeat(pa.scalar(0), right_rows)]
+    targets = pa.table([*left, pa.array(range(left_rows), pa.int64())], names=[*names, "target"])
+    sources = pa.table([*right, pa.array(range(right_rows), pa.int64())], names=[*names, "source"])
+    found = targets.join(sources, names, join_type="inner").select(["target", "source"]).sort_by("target")
+    return Pairs(found["target"].combine_chunks(), found["source"].combine_chunks())
+
+
+def _range(target: Expression, keys: Array) -> Expression | None:
+    """Return a condition that every value fulfils which is among the keys, None where none is known."""
+    known = keys.drop_null()
+    if not len(known):
+        return Literal(pa.scalar(False))
+    if kind_of(keys.type) not in RANGED:
+        return None
+    distinct = pc.unique(known)
+    if len(distinct) <= MAX_LISTED_KEYS:
+        return Call("in", (target, *(Literal(value) for value in distinct)), pa.bool_())
+    ends = pc.min_max(distinct)
+    least, greatest = (Literal(ends[name]) for name in ("min", "max"))
+    bounds = (Call(">=", (target, least), pa.bool_()), Call("<=", (target, greatest), pa.bool_()))
+    return Call("and", bounds, pa.bool_())

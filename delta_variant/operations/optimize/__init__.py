@@ -1,0 +1,1 @@
+"""Compact, sort and shred the files of a table again."""

@@ -1,0 +1,284 @@
+"""How the files of a table are grouped to be written anew, and how each group is shredded then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ... import data_file
+from ...data_file import WriteOptions
+from ...expressions.evaluate import evaluate
+from ...expressions.tree import Expression
+from ...expressions.tree import inputs as expression_inputs
+from ...log.snapshot import Snapshot
+from ...protocol.schema.column_mapping import physical_name, physical_schema
+from ...protocol.types import VARIANT, fields_of
+from ...scan.reader import DataFile, OpenFile, Table, files_of
+from ...scan.row_tracking import RowTracking, beside
+from ...scan.scope import Scope
+from ...storage.store import open_store
+from ...variant.shredding import ShreddingSchema
+from ...writer.invalid_json import Faults
+from ...writer.partitioned import with_one_shredding, write_files
+from ...writer.target import Target
+
+__all__ = ["Bin", "FileGroup", "LeafPath", "Rows", "bins_of", "group_of", "rows_by_file", "rows_of"]
+
+Row: TypeAlias = Mapping[str, Any]
+Shreddings: TypeAlias = Mapping[tuple[str, ...], ShreddingSchema]
+
+Rows: TypeAlias = Iterator[tuple[pa.RecordBatch, list[Any]]]
+"""Batches of a table's rows, and the values of keys beside each."""
+
+SAMPLE_BYTES = 4 << 20
+SAMPLE_ROWS = 16 << 10
+
+
+@dataclass(frozen=True, order=True)
+class LeafPath:
+    """A path of a Variant column that has a `typed_value`; None stands for the elements of lists."""
+
+    column: str
+    path: tuple[str | None, ...]
+    type: str
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Files of one partition, rows of `Snapshot.files`, that make one group if they are written anew.
+
+    `is_due` says that they are whatever their paths have become, `reshred` that new files are to be shredded
+    by what these are now.
+    """
+
+    files: pa.Table
+    is_due: bool
+    reshred: bool
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """Files of one partition that are written anew together, rows of `Snapshot.files`.
+
+    `gained` and `dropped` are the shredded paths that the new files have and the old did not, and the other
+    way round; `bytes_estimated` is about what they will take, by a sample that was written.
+    """
+
+    paths: tuple[str, ...]
+    partition_values: Mapping[str, str | None]
+    rows: int
+    bytes: int
+    bytes_estimated: int
+    gained: tuple[LeafPath, ...]
+    dropped: tuple[LeafPath, ...]
+    options: WriteOptions
+    files: pa.Table = field(repr=False, compare=False)
+
+    @property
+    def files_estimated(self) -> int:
+        """Return how many files there are to be."""
+        return max(1, -(-self.bytes_estimated // self.options.target_file_size))
+
+
+def bins_of(files: pa.Table, target_file_size: int, *, everything: bool, reshred: bool) -> list[Bin]:
+    """Return the files that may be written anew.
+
+    Those are files that are smaller than they should be and have others of their partition beside them, and
+    files with deleted rows; with `everything` all, a bin for each partition; with `reshred` also those that
+    may have to be shredded otherwise.
+    """
+    columns = files.select(["path", "size", "partition_values", "deletion_vector"]).to_pylist()
+    rows: list[Row] = [
+        {**row, "number": number, "partition": _key(row)} for number, row in enumerate(columns)
+    ]
+    rows.sort(key=lambda row: (str(row["partition"]), row["path"]))
+    bins = []
+    for _, members in groupby(rows, key=lambda row: row["partition"]):
+        for some in [list(members)] if everything else _together(list(members), target_file_size):
+            is_due = everything or len(some) > 1 or some[0]["deletion_vector"] is not None
+            if is_due or reshred:
+                bins.append(Bin(files.take([row["number"] for row in some]), is_due, reshred))
+    return bins
+
+
+def _key(row: Row) -> tuple[tuple[str, str | None], ...]:
+    return tuple(sorted(dict(row["partition_values"] or ()).items(), key=str))
+
+
+def _together(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
+    """Yield files that fit into one together, in their order; one that is large enough stays alone."""
+    gathered: list[Row] = []
+    size = 0
+    for row in rows:
+        if row["size"] >= target * 3 // 4:
+            yield [row]
+            continue
+        if size + row["size"] > target and gathered:
+            yield gathered
+            gathered, size = [], 0
+        gathered.append(row)
+        size += row["size"]
+    if gathered:
+        yield gathered
+
+
+def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
+    """Return how files are written anew, None where they stay; `snapshot.files` is not looked at."""
+    schemas, rows = _looked_at(snapshot, chosen.files)
+    bytes_before = sum(int(size or 0) for size in chosen.files["size"].to_pylist())
+    bytes_after = bytes_before
+    if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
+        options = replace(options, shredding=schemas[0])
+    else:
+        sample = _sample(snapshot, chosen.files)
+        if options.shredding == "infer" and sample:
+            options = with_one_shredding(options, sample, Target.of(snapshot))
+        bytes_after = _estimate(sample, Target.of(snapshot), options, rows)
+    before = {leaf for each in schemas for leaf in _leaves(snapshot, each)}
+    after = set(_leaves(snapshot, options.shredding if isinstance(options.shredding, Mapping) else {}))
+    if not chosen.is_due and before == after:
+        return None
+    return FileGroup(
+        tuple(str(path) for path in chosen.files["path"].to_pylist()),
+        dict(chosen.files["partition_values"][0].as_py() or ()),
+        rows,
+        bytes_before,
+        bytes_after,
+        tuple(sorted(after - before, key=str)),
+        tuple(sorted(before - after, key=str)),
+        options,
+        chosen.files,
+    )
+
+
+def _looked_at(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int]:
+    """Return the different schemas by which files are shredded, and how many rows there are."""
+    schemas: list[Shreddings] = []
+    rows = 0
+    for file in Table.of(snapshot).open_all(files_of(files)):
+        found = data_file.shredding_of(file.native)
+        if found not in schemas:
+            schemas.append(found)
+        rows += int(file.native.num_rows) - int((file.file.deletion_vector or {}).get("cardinality", 0))
+    return schemas, rows
+
+
+def _shreds(schemas: Shreddings) -> bool:
+    return any(not pa.types.is_null(each.field.type) for each in schemas.values())
+
+
+def _sample(snapshot: Snapshot, files: pa.Table) -> list[pa.RecordBatch]:
+    """Return first rows of all files."""
+    opened = Table.of(snapshot).open_all(files_of(files))
+    return [batch for file in opened for batch in _first_rows(file, files.num_rows)]
+
+
+def _leaves(snapshot: Snapshot, schemas: Shreddings) -> Iterator[LeafPath]:
+    names = _logical_names(snapshot)
+    for column, each in schemas.items():
+        for path, leaf in _leaf_types((), each.field.type):
+            yield LeafPath(names.get(column, ".".join(column)), path, str(leaf))
+
+
+def _logical_names(snapshot: Snapshot) -> dict[tuple[str, ...], str]:
+    physical = fields_of(physical_schema(snapshot.schema, Target.of(snapshot).mapping_mode))
+    logical = fields_of(snapshot.schema)
+    return {path: ".".join(name) for (path, _), (name, _) in zip(physical, logical, strict=True)}
+
+
+def _leaf_types(path: tuple[str | None, ...], form: Any) -> Iterator[tuple[tuple[str | None, ...], Any]]:
+    if pa.types.is_struct(form):
+        for part in form:
+            yield from _leaf_types((*path, part.name), part.type)
+    elif pa.types.is_list(form):
+        yield from _leaf_types((*path, None), form.value_type)
+    elif not pa.types.is_null(form):
+        yield path, form
+
+
+def rows_of(
+    snapshot: Snapshot,
+    files: Iterable[DataFile],
+    keys: Sequence[Expression] = (),
+    options: WriteOptions | None = None,
+) -> Rows:
+    """Yield the rows of files as batches of columns, and the values of keys beside them.
+
+    The columns are those of the table, and those that keep the ids of rows where it tracks them. With options
+    that say how Variants are shredded, these come shredded so: as they lie, where a file has them so already.
+    """
+    return chain.from_iterable(rows_by_file(snapshot, files, keys, options))
+
+
+def rows_by_file(
+    snapshot: Snapshot,
+    files: Iterable[DataFile],
+    keys: Sequence[Expression] = (),
+    options: WriteOptions | None = None,
+) -> Iterator[Rows]:
+    """Yield what `rows_of` does file by file: they may be read at the same time."""
+    columns = Scope.of(snapshot.schema).whole_columns()
+    inputs = expression_inputs([*columns.values(), *keys])
+    tracking = RowTracking.of(snapshot)
+    options = options or WriteOptions(shredding=None)
+    shreddings = _shreddings(snapshot, options)
+
+    def rows(file: OpenFile) -> Rows:
+        copied = file.shredded(shreddings, options.shredding)
+        for batch, moving in file.read_moving(inputs, tracking, copied):
+            arrays = {name: evaluate(each, batch) for name, each in columns.items()}
+            for name in shreddings.keys() - copied:
+                arrays[name] = data_file.stored(arrays[name], shreddings[name], options.numeric)
+            values = [evaluate(each, batch) for each in keys]
+            yield beside(pa.record_batch(list(arrays.values()), names=list(arrays)), moving), values
+
+    return map(rows, Table.of(snapshot).open_all(files))
+
+
+def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, ShreddingSchema]:
+    """Return the schema of each Variant column that is shredded."""
+    if not isinstance(options.shredding, Mapping):
+        return {}
+    mode = Target.of(snapshot).mapping_mode
+    found = {
+        field.name: options.shredding.get((physical_name(field, mode),))
+        for field in snapshot.schema.fields
+        if field.type == VARIANT
+    }
+    return {
+        name: each
+        for name, each in found.items()
+        if each is not None and not pa.types.is_null(each.field.type)
+    }
+
+
+def _first_rows(file: OpenFile, files: int) -> Iterator[pa.RecordBatch]:
+    """Yield the share that one of several files has in a sample."""
+    columns = Scope.of(file.table.snapshot.schema).whole_columns()
+    rows, size = max(1, SAMPLE_ROWS // files), SAMPLE_BYTES // files
+    for batch in file.read(expression_inputs(columns.values()), [(0, rows)], "error"):
+        arrays = [evaluate(each, batch) for each in columns.values()]
+        rows = min(batch.num_rows, max(1, size * batch.num_rows // max(batch.nbytes, 1)))
+        first = pa.record_batch(arrays, names=list(columns)).slice(0, rows)
+        # A slice would hold on to all rows, of every file.
+        yield first if rows == batch.num_rows else first.take(pa.array(range(rows)))
+        size -= batch.nbytes
+        if size <= 0:
+            return
+
+
+def _estimate(sample: Sequence[pa.RecordBatch], target: Target, options: WriteOptions, rows: int) -> int:
+    """Return about how many bytes rows take, of which some are written to see it."""
+    seen = sum(batch.num_rows for batch in sample)
+    if not seen:
+        return 0
+    with TemporaryDirectory() as folder:
+        batches = ((batch, None) for batch in sample)
+        whole = replace(options, target_file_size=1 << 62)
+        written = write_files(open_store(folder), batches, target, whole, Faults("error"))
+    return sum(file.written.bytes for file in written) * rows // seen

@@ -1,0 +1,270 @@
+"""Optimizing: small files become one, Variants are shredded by what they have become, and rows are sorted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from ..._checks import one_or_more
+from ..._options import Numeric
+from ...data_file import WriteOptions, WrittenFile
+from ...errors import ExpressionError
+from ...expressions.parse import parse as parse_expression
+from ...expressions.tree import Expression, output_type
+from ...expressions.tree import describe as describe_expression
+from ...expressions.types import kind_of
+from ...log.load import load_snapshot
+from ...log.snapshot import Snapshot
+from ...scan.plan import FilePlan
+from ...scan.reader import files_of
+from ...scan.row_tracking import RowTracking
+from ...scan.scope import Scope
+from ...scan.statistics import partition_matches
+from ...storage.store import TableLocation
+from ...variant.moments import UTC
+from ...writer.copy_on_write import Rewritten, is_of_partitions
+from ...writer.invalid_json import Faults
+from ...writer.partitioned import PartitionFile, discard, new_name, write_files
+from ...writer.target import Target, allowed, tracked
+from ..rewrite.permission import check_may_rewrite
+from ..rewrite.result import commit_rewritten
+from .layout import Bin, FileGroup, LeafPath, Rows, bins_of, group_of, rows_by_file
+from .sorting import sorted_runs
+
+__all__ = ["Optimization", "Preparation", "commit_groups", "optimize", "prepare", "write_rows"]
+
+FILES_AT_ONCE = 2
+"""How many files are read at a time: the columns of each are decoded one after the other."""
+
+
+@dataclass(frozen=True)
+class Optimization:
+    """What an optimization does: the groups of files that are written anew, and the files in their place.
+
+    `version` is None and `files` are empty for a dry run, and where there is nothing to do.
+    """
+
+    version: int | None
+    groups: tuple[FileGroup, ...]
+    files: tuple[WrittenFile, ...] = field(default=())
+
+    @property
+    def files_before(self) -> int:
+        """Return how many files are written anew."""
+        return sum(len(group.paths) for group in self.groups)
+
+    @property
+    def bytes_before(self) -> int:
+        """Return what these take."""
+        return sum(group.bytes for group in self.groups)
+
+    @property
+    def bytes_after(self) -> int:
+        """Return what the new files take; in a dry run about what they would."""
+        if self.files:
+            return sum(file.bytes for file in self.files)
+        return sum(group.bytes_estimated for group in self.groups)
+
+    @property
+    def _files_estimated(self) -> int:
+        return sum(group.files_estimated for group in self.groups)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        if not self.groups:
+            yield "nothing to do: no files are small, and none hold deleted rows"
+            return
+        about = "" if self.files else "about "
+        yield f"files   {self.files_before:,} become {len(self.files) or f'about {self._files_estimated:,}'}"
+        yield f"bytes   {self.bytes_before:,} become {about}{self.bytes_after:,}"
+        for name in ("gained", "dropped"):
+            leaves = sorted({leaf for group in self.groups for leaf in getattr(group, name)}, key=str)
+            yield from (f"{name:8}{_text(leaf)}" for leaf in leaves)
+
+
+def _text(leaf: LeafPath) -> str:
+    steps = "".join("[]" if step is None else f".{step}" for step in leaf.path).removeprefix(".")
+    return f"{leaf.column}:{steps}  {leaf.type}" if steps else f"{leaf.column}  {leaf.type}"
+
+
+def optimize(
+    table: TableLocation,
+    where: str | None = None,
+    *,
+    sort_by: str | Sequence[str] | None = None,
+    reshred: bool = False,
+    numeric: Numeric = "value",
+    timezone: str = UTC,
+    target_file_size: int = 128 << 20,
+    dry_run: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> Optimization:
+    """Write small files of each partition as one, and files with deleted rows without them, as one commit.
+
+    The new files of a group are shredded by one schema: by that of its files where all have the same, and
+    else, or with `reshred`, by one that is inferred from rows of all of them. Variants that lie so already
+    are copied; in others exact numbers are shredded as a write shreds them, or with `numeric="strict"` only
+    by their own type. With `reshred`, files whose paths have changed since they were written are written
+    anew, too. With `sort_by`, SQL text of columns and Variant paths, all files are, each partition in that
+    order over all its files, so that a query of a few values reads few of them; the keys are held in memory,
+    and rows lie in a temporary folder meanwhile. `where` is over partition columns alone. Local
+    times in the SQL text are those of `timezone`, as in `read_table`.
+
+    `dry_run` commits nothing and gives the plan: groups of files, paths gained and dropped, bytes before and,
+    by a sample, after. The rows are the same, so readers of changes see none (`dataChange=false`).
+
+    Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError for a table whose rows may
+    not be moved, CommitConflictError when another commit removed one of the files.
+    """
+    work = prepare(
+        load_snapshot(table, storage_options=storage_options).in_timezone(timezone),
+        where,
+        sort_by=sort_by,
+        reshred=reshred,
+        numeric=numeric,
+        target_file_size=target_file_size,
+    )
+    found = (group_of(work.snapshot, each, work.options) for each in work.bins)
+    groups = [group for group in found if group is not None]
+    if dry_run or not groups:
+        return Optimization(None, tuple(groups))
+    return commit_groups(work, groups, _write(work, groups))
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What an optimization looks at, and what it is to make of it; `keys` are those of `sort_by`."""
+
+    snapshot: Snapshot
+    bins: tuple[Bin, ...]
+    options: WriteOptions
+    keys: tuple[Expression, ...]
+    sort_by: tuple[str, ...]
+    where: str | None
+
+
+def prepare(
+    snapshot: Snapshot,
+    where: str | None,
+    *,
+    sort_by: str | Sequence[str] | None,
+    reshred: bool,
+    numeric: Numeric,
+    target_file_size: int,
+) -> Preparation:
+    """Return what there is to be done, before a data file is opened; raises what `optimize` does then."""
+    scope = Scope.of(snapshot.schema, snapshot.timezone)
+    texts = () if sort_by is None else one_or_more("expressions", "sort_by", sort_by)
+    keys = _sort_keys(scope, texts)
+    files = _chosen(snapshot, scope.predicate(where), where)
+    check_may_rewrite(snapshot, removes_rows=False)
+    options = WriteOptions(numeric=numeric, target_file_size=target_file_size)
+    bins = bins_of(files, target_file_size, everything=bool(keys), reshred=reshred)
+    return Preparation(
+        snapshot,
+        tuple(bins),
+        allowed(options, Target.of(snapshot), snapshot.uri),
+        keys,
+        texts,
+        where,
+    )
+
+
+def write_rows(
+    snapshot: Snapshot,
+    batches: Iterable[pa.RecordBatch],
+    options: WriteOptions,
+    name: Callable[[int], str] = new_name,
+) -> list[PartitionFile]:
+    """Return new files of a table that hold rows of it, as `rows_of` gives them.
+
+    When one fails, none is left behind. `name` gives the name of each file by its number.
+    """
+    rows = ((batch, None) for batch in batches)
+    target = tracked(Target.of(snapshot), RowTracking.of(snapshot))
+    return write_files(snapshot.store, rows, target, options, Faults("error"), name=name)
+
+
+def commit_groups(
+    work: Preparation, groups: Sequence[FileGroup], files: Sequence[PartitionFile]
+) -> Optimization:
+    """Commit new files in the place of groups; raises CommitConflictError, and removes them then."""
+    removed = pa.concat_tables(group.files for group in groups)
+    rows = sum(group.rows for group in groups)
+    version = commit_rewritten(
+        work.snapshot,
+        Rewritten(FilePlan(None, removed, 0, 0, 0, {}), removed, tuple(files), 0, rows),
+        asked=None,
+        data_change=False,
+        operation="OPTIMIZE",
+        parameters={"predicate": [] if work.where is None else [work.where], "sortBy": list(work.sort_by)},
+        metrics={"numRemovedBytes": sum(group.bytes for group in groups)},
+    )
+    return Optimization(version, tuple(groups), tuple(file.written for file in files))
+
+
+def _sort_keys(scope: Scope, texts: Sequence[str]) -> tuple[Expression, ...]:
+    keys = tuple(scope.bind(parse_expression(text)) for text in texts)
+    for key in keys:
+        arrow_type = output_type(key)
+        if arrow_type is None or kind_of(arrow_type) == "nested":
+            raise ExpressionError(
+                f"`{describe_expression(key)}` has no order: cast it, as in event:id::bigint"
+            )
+    return keys
+
+
+def _chosen(snapshot: Snapshot, predicate: Expression | None, where: str | None) -> pa.Table:
+    if predicate is None:
+        return snapshot.files
+    if not is_of_partitions(snapshot, predicate):
+        raise ExpressionError(
+            f"`{where}` is over more than partition columns: optimize takes whole partitions"
+        )
+    return snapshot.files.filter(partition_matches(snapshot, predicate))
+
+
+def _write(work: Preparation, groups: Sequence[FileGroup]) -> list[PartitionFile]:
+    written: list[PartitionFile] = []
+    try:
+        for group in groups:
+            for batches in _runs(work, group):
+                written += write_rows(work.snapshot, batches, group.options)
+    except BaseException:
+        discard(work.snapshot.store, [file.written.path for file in written])
+        raise
+    return written
+
+
+def _runs(work: Preparation, group: FileGroup) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Yield the rows of each new file, or of all where they have no order."""
+    if work.keys:
+        yield from sorted_runs(work.snapshot, group, work.keys)
+    else:
+        yield _ahead(rows_by_file(work.snapshot, files_of(group.files), (), group.options))
+
+
+def _ahead(files: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
+    """Yield batches of files in their order; while one is written, the next is read."""
+    with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
+        begun: deque[tuple[Rows, Future[Any]]] = deque()
+        for rows in files:
+            begun.append((rows, threads.submit(next, rows, None)))
+            if len(begun) == FILES_AT_ONCE:
+                yield from _batches(threads, *begun.popleft())
+        while begun:
+            yield from _batches(threads, *begun.popleft())
+
+
+def _batches(threads: ThreadPoolExecutor, rows: Rows, coming: Future[Any]) -> Iterator[pa.RecordBatch]:
+    """Yield batches of a file, the first of which is coming."""
+    while (found := coming.result()) is not None:
+        coming = threads.submit(next, rows, None)
+        yield found[0]

@@ -1,0 +1,133 @@
+"""Rows of a group in the order of keys, by files in a temporary folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...expressions.evaluate import evaluate
+from ...expressions.tree import Expression
+from ...expressions.tree import inputs as expression_inputs
+from ...log.snapshot import Snapshot
+from ...scan.reader import Table, files_of
+from .layout import FileGroup, rows_of
+
+__all__ = ["sorted_runs"]
+
+# The stubs of pyarrow do not narrow arrays by their types.
+Array: TypeAlias = Any
+
+BATCH_ROWS = 32 << 10
+BATCH_BYTES = 256 << 20
+"""How much of the rows in their order is put together at a time."""
+
+
+def sorted_runs(
+    snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Yield the rows of each new file of a group, whose keys follow those of the file before."""
+    with TemporaryDirectory() as folder:
+        for path in _spilled(snapshot, group, keys, Path(folder), group.files_estimated):
+            yield _in_order(path, len(keys))
+
+
+def _spilled(
+    snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression], folder: Path, count: int
+) -> list[Path]:
+    """Write rows to as many files as there are to be, each with those that follow the last one's in order."""
+    bucket_of = _buckets(snapshot, group, keys, count)
+    paths = [folder / f"{number}.arrow" for number in range(count)]
+    writers: dict[int, Any] = {}
+    first = 0
+    with ExitStack() as stack:
+        for batch, values in rows_of(snapshot, files_of(group.files), keys):
+            places = bucket_of.slice(first, batch.num_rows)
+            first += batch.num_rows
+            whole = _with_keys(batch, values)
+            for number in pc.unique(places).to_pylist():
+                if number not in writers:
+                    options = pa.ipc.IpcWriteOptions(compression="zstd")
+                    opened = pa.ipc.new_file(str(paths[number]), whole.schema, options=options)
+                    writers[number] = stack.enter_context(opened)
+                writers[number].write_batch(whole.filter(pc.equal(places, number)))
+    return [path for path in paths if path.exists()]
+
+
+def _buckets(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression], count: int) -> Array:
+    """Return for each row of a group, in the order of reading, the number of the file that it goes to."""
+    table = pa.Table.from_batches(list(_keys_of(snapshot, group, keys)))
+    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
+    rank = pc.sort_indices(order)
+    return pc.divide(pc.multiply(rank.cast(pa.int64()), count), max(1, table.num_rows))
+
+
+def _keys_of(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]) -> Iterator[pa.RecordBatch]:
+    table, inputs = Table.of(snapshot), expression_inputs(keys)
+    for file in table.open_all(files_of(group.files)):
+        for batch in file.read(inputs, None, "error"):
+            values = [evaluate(key, batch) for key in keys]
+            yield pa.record_batch(values, names=_key_names(len(keys)))
+
+
+def _key_names(count: int) -> list[str]:
+    return [f"\0key{number}" for number in range(count)]
+
+
+def _with_keys(batch: pa.RecordBatch, values: Sequence[Array]) -> pa.RecordBatch:
+    return pa.record_batch([*batch.columns, *values], names=[*batch.schema.names, *_key_names(len(values))])
+
+
+def _in_order(path: Path, keys: int) -> Iterator[pa.RecordBatch]:
+    with pa.memory_map(str(path)) as source:
+        table = pa.ipc.open_file(source).read_all()
+    names = _key_names(keys)
+    order = pc.sort_indices(table.select(names), sort_keys=[(name, "ascending") for name in names])
+    batches = [_joined(batches) for batches in _together(table.drop_columns(names).to_batches())]
+    for first in range(0, len(order), BATCH_ROWS):
+        yield from _taken(batches, order.slice(first, BATCH_ROWS))
+
+
+def _together(batches: Sequence[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Yield batches that follow one another, as many as may be one batch."""
+    found: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if found and size + batch.nbytes > BATCH_BYTES:
+            yield found
+            found, size = [], 0
+        found.append(batch)
+        size += batch.nbytes
+    if found:
+        yield found
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return whole
+
+
+def _taken(batches: Sequence[pa.RecordBatch], rows: Array) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of these numbers, counted over all batches, in their order.
+
+    As one batch where that is not too large: Arrow cannot take from text that is more than 2 GiB in all.
+    """
+    first, parts, places = 0, [], []
+    for batch in batches:
+        behind: Array = pc.less(rows, pa.scalar(first + batch.num_rows))
+        within: Array = pc.and_not(behind, pc.less(rows, pa.scalar(first)))
+        if within.true_count:
+            parts.append(batch.take(pc.subtract(rows.filter(within), first)))
+            places.append(pc.indices_nonzero(within))
+        first += batch.num_rows
+    if len(rows) > 1 and sum(part.nbytes for part in parts) > BATCH_BYTES:
+        half = len(rows) // 2
+        yield from _taken(batches, rows.slice(0, half))
+        yield from _taken(batches, rows.slice(half))
+    else:
+        yield _joined(parts).take(pc.sort_indices(pa.concat_arrays(places)))

@@ -1,0 +1,82 @@
+"""What a read asks for: bound expressions over the rows of a table, and the inputs they need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ... import data_file
+from ...expressions import tree
+from ...expressions.evaluate import evaluate, filter_mask
+from ...expressions.parse import parse_columns
+from ...expressions.tree import Expression, Input
+from ...expressions.tree import inputs as expression_inputs
+from ...log.snapshot import Snapshot
+from ...protocol.schema.arrow import variant_field
+from ...scan.scope import Scope
+
+__all__ = ["Query", "rows_without_columns"]
+
+
+@dataclass(frozen=True)
+class Query:
+    """Expressions bound to a table: one for each output, the predicate, and the inputs that they need."""
+
+    outputs: Mapping[str, Expression]
+    predicate: Expression | None
+    inputs: tuple[Input, ...]
+
+    @classmethod
+    def of(
+        cls, snapshot: Snapshot, columns: Mapping[str, str] | Sequence[str] | None, where: str | None
+    ) -> Query:
+        scope = Scope.of(snapshot.schema, snapshot.timezone)
+        if columns is None:
+            outputs = scope.whole_columns()
+        else:
+            parsed = parse_columns(columns)
+            outputs = {name: scope.bind(each) for name, each in parsed.items()}
+        predicate = scope.predicate(where)
+        used = [*outputs.values(), *([] if predicate is None else [predicate])]
+        return cls(outputs, predicate, expression_inputs(used))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the schema of the result."""
+        return pa.schema([_output_field(name, each) for name, each in self.outputs.items()])
+
+    def result(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of a batch of the inputs for which the predicate is true, as the outputs."""
+        if self.predicate is not None:
+            batch = _filtered(batch, filter_mask(self.predicate, batch))
+        if not self.outputs:
+            return rows_without_columns(batch.num_rows)
+        arrays = [
+            _cast(evaluate(each, batch), field.type)
+            for each, field in zip(self.outputs.values(), self.schema, strict=True)
+        ]
+        return pa.record_batch(arrays, schema=self.schema)
+
+
+def _output_field(name: str, bound: Expression) -> pa.Field[Any]:
+    output_type = tree.output_type(bound)
+    return variant_field(name) if output_type is None else pa.field(name, output_type)
+
+
+def _filtered(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
+    if batch.num_columns:
+        return data_file.filter_rows(batch, mask)
+    return rows_without_columns(mask.true_count)
+
+
+def rows_without_columns(count: int) -> pa.RecordBatch:
+    """Return a batch of so many rows that have no column."""
+    rows: Any = pa.StructArray.from_buffers(pa.struct([]), count, [None])
+    return pa.RecordBatch.from_struct_array(rows)
+
+
+def _cast(array: Any, arrow_type: pa.DataType) -> Any:
+    return array if array.type == arrow_type else array.cast(arrow_type)

@@ -1,0 +1,60 @@
+"""Whether rows written under one schema can be read under a later one."""
+
+from __future__ import annotations
+
+from ...protocol.properties import ColumnMappingMode
+from ...protocol.schema.column_mapping import physical_name
+from ...protocol.types import ArrayType, DataType, MapType, StructField, StructType, describe
+
+__all__ = ["obstacle_to_reading"]
+
+TYPE_CHANGES = "delta.typeChanges"
+
+Modes = tuple[ColumnMappingMode, ColumnMappingMode]
+
+
+def obstacle_to_reading(
+    before: StructType,
+    after: StructType,
+    mode_before: ColumnMappingMode,
+    mode_after: ColumnMappingMode,
+) -> str | None:
+    """Return why rows of one schema are no rows of a later one, None where each is.
+
+    Columns may have been added that are null in earlier rows, and types widened. A column that was dropped,
+    or renamed, or is another one of the same name, is an obstacle.
+    """
+    return _in_struct(before, after, (mode_before, mode_after), ())
+
+
+def _in_struct(before: StructType, after: StructType, modes: Modes, path: tuple[str, ...]) -> str | None:
+    later = {field.name: field for field in after.fields}
+    for field in before.fields:
+        steps = (*path, field.name)
+        name = ".".join(steps)
+        if (found := later.pop(field.name, None)) is None:
+            return f"the column {name} was dropped or renamed"
+        if physical_name(field, modes[0]) != physical_name(found, modes[1]):
+            return f"the column {name} is another one now"
+        if field.nullable and not found.nullable:
+            return f"the column {name} could be null"
+        if (obstacle := _in_type(field.type, found.type, found, modes, steps)) is not None:
+            return obstacle
+    required = next((field.name for field in later.values() if not field.nullable), None)
+    return None if required is None else f"the column {'.'.join((*path, required))} was not there"
+
+
+def _in_type(
+    before: DataType, after: DataType, field: StructField, modes: Modes, path: tuple[str, ...]
+) -> str | None:
+    if isinstance(before, StructType) and isinstance(after, StructType):
+        return _in_struct(before, after, modes, path)
+    if isinstance(before, ArrayType) and isinstance(after, ArrayType):
+        return _in_type(before.element_type, after.element_type, field, modes, (*path, "element"))
+    if isinstance(before, MapType) and isinstance(after, MapType):
+        return _in_type(before.key_type, after.key_type, field, modes, (*path, "key")) or _in_type(
+            before.value_type, after.value_type, field, modes, (*path, "value")
+        )
+    if before == after or TYPE_CHANGES in field.metadata:
+        return None
+    return f"the column {'.'.join(path)} was of the type {describe(before)}, and is {describe(after)}"

@@ -1,0 +1,1 @@
+"""Code that delete, update, merge and optimize share."""

@@ -1,0 +1,190 @@
+"""Assignments: a column, or a path of a Variant, and what it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..._checks import check_mapping
+from ...data_file import WriteOptions
+from ...errors import ExpressionError, SchemaError
+from ...expressions.evaluate import evaluate
+from ...expressions.parse import parse as parse_expression
+from ...expressions.tree import Cast, Column, Expression, Extraction, Name, output_type
+from ...expressions.types import kind_of
+from ...protocol.schema.arrow import from_arrow
+from ...protocol.schema.conforming import conform
+from ...protocol.schema.merging import merge as merge_schemas
+from ...protocol.schema.paths import path_text
+from ...protocol.types import StructType, fields_of
+from ...scan.scope import Scope
+from ...variant import values as variant_values
+from ...variant.values import VARIANT_TYPE
+from ...writer.constraints import RowRules
+from .sides import joined_name
+
+__all__ = ["Assignment", "assign", "assignments_of", "check_updated", "merged_rows"]
+
+# The stubs of pyarrow do not narrow arrays by their types.
+Array: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What becomes of a column, or of a path of a Variant column; `value` is None for a path to be removed.
+
+    `field` is an ordinary column as Arrow has it, None for a Variant.
+    """
+
+    column: str
+    path: tuple[str | int, ...]
+    field: pa.Field[Any] | None
+    value: Expression | None
+
+
+def assignments_of(
+    updates: Mapping[str, str | None], scope: Scope, bind: Callable[[Expression], Expression]
+) -> tuple[Assignment, ...]:
+    """Return the assignments that SQL texts write, their values bound by `bind`.
+
+    Raises ExpressionError for what is not understood or not supported, and for two of one place, SchemaError
+    for structs, lists and maps that do not fit their column, and for JSON text of a source.
+    """
+    check_mapping("columns or paths, and what they become", "updates", updates)
+    assignments = tuple(_assignment(name, text, scope, bind) for name, text in updates.items())
+    for one, other in combinations(assignments, 2):
+        if one.column == other.column and all(a == b for a, b in zip(one.path, other.path, strict=False)):
+            raise ExpressionError(f"two assignments are of one place in the column {one.column!r}")
+    return assignments
+
+
+def _assignment(
+    name: str, text: str | None, scope: Scope, bind: Callable[[Expression], Expression]
+) -> Assignment:
+    target = scope.bind(parse_expression(name))
+    if isinstance(target, Column):
+        if text is None:
+            raise ExpressionError(f"`{name}` is a column, and cannot be removed: set it to 'null'")
+        field = scope.schema.field(target.name)
+        return Assignment(target.name, (), field, _column(text, field, bind))
+    if not isinstance(target, Extraction) or target.type is not None or target.fields or target.as_json:
+        raise ExpressionError(f"`{name}` cannot be set: name a column, or a path of a Variant column")
+    if text is None and not target.path:
+        raise ExpressionError(f"`{name}` is a column, and cannot be removed: set it to 'null'")
+    value = None if text is None else _part(text, bind)
+    if value is not None and not target.path:
+        _check_no_json_text(target.column, str(text), value)
+    return Assignment(target.column, target.path, None, value)
+
+
+def _column(text: str, field: pa.Field[Any], bind: Callable[[Expression], Expression]) -> Expression:
+    """Return what becomes a column: cast to its type, or of parts that fit as those of data to append do."""
+    parsed = parse_expression(text)
+    value = bind(parsed)
+    given = output_type(value)
+    if given is None or kind_of(given) != "nested" or kind_of(field.type) != "nested":
+        return bind(Cast(parsed, field.type, strict=True))
+    if given != field.type:
+        _check_fits(from_arrow(pa.schema([field])), from_arrow(pa.schema([field.with_type(given)])))
+    return value
+
+
+def _check_fits(table: StructType, given: StructType) -> None:
+    merge_schemas(table, given, mode="strict")
+    names = {path_text(path).lower() for path, _ in fields_of(given)}
+    lacking = [path_text(path) for path, _ in fields_of(table) if path_text(path).lower() not in names]
+    if lacking:
+        raise SchemaError(
+            f"the table has the field {lacking[0]}, and what is assigned does not: give it, too"
+        )
+
+
+def _check_no_json_text(column: str, text: str, value: Expression) -> None:
+    """Raise SchemaError for a column of text of a source: it would become Variants that are strings."""
+    if not (isinstance(value, Column) and isinstance(parse_expression(text), Name)):
+        return
+    if value.name.startswith(joined_name("source", "")) and kind_of(value.type) == "string":
+        raise SchemaError(
+            f"the column {column} is variant in the table and string in the source: name JSON text in "
+            f"variant_columns, or write `cast({text} as string)` for Variants that are strings"
+        )
+
+
+def _part(text: str, bind: Callable[[Expression], Expression]) -> Expression:
+    """Return what becomes a Variant or a part of one."""
+    value = bind(parse_expression(text))
+    arrow_type = output_type(value)
+    if arrow_type is not None and kind_of(arrow_type) == "nested":
+        raise ExpressionError(f"`{text}` is {arrow_type}, which is not made a Variant here")
+    return value
+
+
+def assign(
+    columns: Mapping[str, Array], assignments: Sequence[Assignment], batch: pa.RecordBatch
+) -> dict[str, Array]:
+    """Return columns after assignments, whose values are all of the rows as `batch` has them."""
+    assigned = dict(columns)
+    for each in assignments:
+        value = None if each.value is None else evaluate(each.value, batch)
+        before = assigned.get(each.column)
+        assigned[each.column] = (
+            _as_table(_variants(each, before, value)) if each.field is None else _conformed(value, each.field)
+        )
+    return assigned
+
+
+def _conformed(value: Array, field: pa.Field[Any]) -> Array:
+    """Return what becomes an ordinary column in its type, which structs, lists and maps may not have yet."""
+    if value.type == field.type:
+        return value
+    columns = from_arrow(pa.schema([field]))
+    return conform(pa.record_batch([value], names=[field.name]), columns).column(0)
+
+
+def check_updated(rules: RowRules, columns: Mapping[str, Array]) -> None:
+    """Raise ConstraintViolationError for a row after assignments that the table's constraints forbid."""
+    rows = pa.record_batch(list(columns.values()), names=list(columns))
+    rules.check(rows, lambda row: "a row that is updated", WriteOptions())
+
+
+def _variants(each: Assignment, before: Array, value: Array) -> Array:
+    if value is None:
+        return variant_values.remove_path(before, each.path)
+    if each.path:
+        return variant_values.set_path(before, each.path, value)
+    if pa.types.is_struct(value.type):
+        return value
+    made = variant_values.set_path(pa.nulls(len(value), VARIANT_TYPE), (), value)
+    return pc.if_else(value.is_valid(), made, pa.scalar(None, made.type))
+
+
+def _as_table(variants: Array) -> Array:
+    """Return Variants in the one Arrow type that columns of a table have."""
+    parts = [pc.fill_null(variants.field(name), b"") for name in ("metadata", "value")]
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_TYPE), mask=variants.is_null())
+
+
+def merged_rows(
+    before: Mapping[str, Array], mask: Array, changed: Mapping[str, Array], variants: Collection[str]
+) -> Iterator[Array]:
+    """Yield each column with the rows of `changed` in the places that `mask` marks.
+
+    `variants` names the columns that are Variants.
+    """
+    if mask.false_count == 0:
+        yield from (changed[name] for name in before)
+        return
+    # Rows that change take the places behind all others.
+    behind = pc.add(pc.cumulative_sum(mask.cast(pa.int64())), len(mask) - 1)
+    places = pc.if_else(mask, behind, pa.array(range(len(mask)), pa.int64()))
+    for name, column in before.items():
+        if changed[name] is column:
+            yield column
+            continue
+        both = [column, changed[name]]
+        yield pa.concat_arrays(map(_as_table, both) if name in variants else both).take(places)

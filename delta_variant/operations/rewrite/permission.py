@@ -1,0 +1,22 @@
+"""What a table allows to be done to its rows."""
+
+from __future__ import annotations
+
+from ...log.snapshot import Snapshot
+from ...protocol import features
+from ...protocol.schema.rules import check_consistent
+from ...protocol.schema.widening import check_type_changes
+
+__all__ = ["check_may_rewrite"]
+
+
+def check_may_rewrite(snapshot: Snapshot, *, removes_rows: bool) -> None:
+    """Raise unless rows of the table may be rewritten; see `features.check_may_rewrite`.
+
+    Raises UnsupportedFeatureError and ProtocolError, and SchemaError for a Variant where none can be.
+    """
+    features.check_may_rewrite(
+        snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri, removes_rows=removes_rows
+    )
+    check_consistent(snapshot.schema, snapshot.partition_columns)
+    check_type_changes(snapshot.schema)

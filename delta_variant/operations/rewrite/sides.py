@@ -1,0 +1,117 @@
+"""Expressions over two tables, and what they read of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from ...errors import ExpressionError
+from ...expressions.bind import bind as bind_expression
+from ...expressions.parse import parse as parse_expression
+from ...expressions.tree import Call, Column, Expression, Extraction, Field, Input, Name, output_type
+from ...expressions.tree import inputs as expression_inputs
+from ...expressions.tree import transform as transform_expression
+from ...scan.scope import Scope
+
+__all__ = ["Side", "Sides", "conjuncts", "joined_name", "own", "side_inputs"]
+
+Side: TypeAlias = Literal["target", "source"]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The tables of a merge by their aliases: columns are `alias.column`, or alone where one table has it."""
+
+    target_alias: str
+    target: Scope
+    source_alias: str
+    source: Scope
+
+    def bind(self, parsed: Expression) -> Expression:
+        """Return an expression whose inputs are those of both tables, under names that tell them apart."""
+        table = pa.schema(
+            [
+                pa.field(self.target_alias, pa.struct(list(self.target.schema))),
+                pa.field(self.source_alias, pa.struct(list(self.source.schema))),
+            ]
+        )
+        bound = bind_expression(
+            transform_expression(parsed, self._qualified), table, (), self.target.timezone
+        )
+        return transform_expression(bound, self._input)
+
+    def predicate(self, text: str) -> Expression:
+        """Return the condition that SQL text writes over both tables."""
+        bound = self.bind(parse_expression(text))
+        if output_type(bound) not in (pa.bool_(), pa.null()):
+            raise ExpressionError(f"`{text}` is no condition")
+        return bound
+
+    def _qualified(self, part: Expression) -> Expression | None:
+        if not isinstance(part, Name):
+            return None
+        first = part.parts[0].lower()
+        if len(part.parts) > 1 and first in (self.target_alias.lower(), self.source_alias.lower()):
+            return part
+        owners = [
+            alias
+            for alias, scope in ((self.target_alias, self.target), (self.source_alias, self.source))
+            if first in (name.lower() for name in scope.schema.names)
+        ]
+        if len(owners) == 2:
+            raise ExpressionError(f"`{part.parts[0]}` is in both tables: write {owners[0]}.{part.parts[0]}")
+        return Name((*(owners or [self.target_alias]), *part.parts))
+
+    def _input(self, part: Expression) -> Expression | None:
+        match part:
+            case Field(Column(alias, _), name, arrow_type):
+                return Column(joined_name(self._side(alias), name), arrow_type)
+            case Extraction(column=alias, fields=(name, *rest)):
+                return replace(part, column=joined_name(self._side(alias), name), fields=tuple(rest))
+            case Column(alias, _):
+                raise ExpressionError(f"`{alias}` is a table: name a column of it")
+        return None
+
+    def _side(self, alias: str) -> Side:
+        return "target" if alias == self.target_alias else "source"
+
+
+def joined_name(side: Side, column: str) -> str:
+    """Return the name that a column of one side has where both are joined."""
+    return f"{side}\0{column}"
+
+
+def _name(each: Input) -> str:
+    return each.name if isinstance(each, Column) else each.column
+
+
+def side_inputs(expressions: Iterable[Expression], side: Side) -> tuple[Input, ...]:
+    """Return what expressions over both tables read of one, under joined names."""
+    prefix = joined_name(side, "")
+    return tuple(each for each in expression_inputs(expressions) if _name(each).startswith(prefix))
+
+
+def own(part: Expression, side: Side) -> Any:
+    """Return an expression over one side alone as one over that table."""
+    prefix = joined_name(side, "")
+
+    def change(inner: Expression) -> Expression | None:
+        if isinstance(inner, Column):
+            return replace(inner, name=inner.name.removeprefix(prefix))
+        if isinstance(inner, Extraction):
+            return replace(inner, column=inner.column.removeprefix(prefix))
+        return None
+
+    return transform_expression(part, change)
+
+
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """Yield the conditions all of which have to be true."""
+    if isinstance(condition, Call) and condition.function == "and":
+        for argument in condition.arguments:
+            yield from conjuncts(argument)
+    else:
+        yield condition

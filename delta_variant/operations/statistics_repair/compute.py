@@ -1,0 +1,56 @@
+"""The statistics that the files of a table should have, computed from their data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ... import data_file
+from ...log.snapshot import Snapshot
+from ...protocol import features, properties
+from ...protocol.schema.column_mapping import physical_name
+from ...protocol.schema.indexed_columns import stats_columns
+from ...protocol.statistics import FileStatistics, Path
+from ...protocol.types import VARIANT, DataType
+
+__all__ = ["TableStatistics"]
+
+ALL_PATHS = 1 << 20
+
+
+@dataclass(frozen=True)
+class TableStatistics:
+    """Which leaf columns of a table have statistics, by their path in a file, and how many paths Variants."""
+
+    snapshot: Snapshot
+    columns: Mapping[Path, DataType]
+    max_variant_stats_paths: int
+
+    @classmethod
+    def of(
+        cls, snapshot: Snapshot, max_variant_stats_paths: int = data_file.MAX_STATS_PATHS
+    ) -> TableStatistics:
+        """Return what the schema, the protocol and the properties of a table ask for (ST10 to ST13, T8)."""
+        mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+        chains = stats_columns(snapshot.schema, snapshot.configuration, snapshot.partition_columns)
+        columns = {tuple(physical_name(field, mode) for field in chain): chain[-1].type for chain in chains}
+        limit = max_variant_stats_paths if features.shredding_supported(snapshot.protocol) else 0
+        return cls(snapshot, columns, limit)
+
+    def open(self, path: str) -> data_file.NativeFile:
+        """Open a data file; raises DataFileError."""
+        return data_file.open_file(self.snapshot.store, path)
+
+    def compute(self, file: data_file.NativeFile, *, whole: bool = False) -> FileStatistics:
+        """Return the statistics of an open data file, of all its rows.
+
+        `whole=True` keeps every path of Variants and long texts as they are. Raises DataFileError.
+        """
+        limit = self.max_variant_stats_paths
+        return data_file.compute_stats(
+            file,
+            [column for column, data_type in self.columns.items() if data_type == VARIANT],
+            max_variant_stats_paths=ALL_PATHS if whole and limit else limit,
+            indexed=set(self.columns),
+            shorten=not whole,
+        )

@@ -1,0 +1,248 @@
+"""The last step of a write: its files become one version of the table."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa
+
+from ...data_file import WrittenFile
+from ...errors import (
+    CommitConflictError,
+    ConstraintViolationError,
+    PredicateViolationError,
+    ProtocolError,
+    SchemaError,
+    ShreddingNotEnabledError,
+    StoreError,
+    TableExistsError,
+    UnsupportedFeatureError,
+)
+from ...expressions.evaluate import evaluate
+from ...expressions.tree import inputs as expression_inputs
+from ...log import transaction as log_transaction
+from ...log.snapshot import Snapshot, files_table
+from ...scan.plan import may_hold
+from ...scan.reader import Table, files_of
+from ...scan.scope import Scope
+from ...writer.change_data import cdc_file
+from ...writer.copy_on_write import Rewritten, delete_rows, with_inserted
+from ...writer.invalid_json import Faults
+from ...writer.partitioned import Batches, PartitionFile, add_file, discard, new_rows, write_files
+from ...writer.target import engine_info, now
+from .overwriting import only_matching
+from .preparation import Mode, Overwrite, Preparation, Transaction, existing, is_repeated, prepare
+
+__all__ = ["NOT_COMMITTED", "WriteResult", "commit_files", "result_without_writing"]
+
+_LOGGER = logging.getLogger(__name__)
+
+NOT_COMMITTED = (
+    CommitConflictError,
+    ConstraintViolationError,
+    PredicateViolationError,
+    ProtocolError,
+    SchemaError,
+    ShreddingNotEnabledError,
+    StoreError,
+    TableExistsError,
+    UnsupportedFeatureError,
+    ValueError,
+)
+"""What `commit_files` raises where no commit happened. After other errors it may have happened."""
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """What a write did.
+
+    `version` is None when nothing was committed, and `repeated` is True where the reason is that the table
+    already has the `txn` of the write. `invalid` counts the values of JSON text that were left out
+    or became SQL NULL. `files` hold the new rows. An overwrite took `rows_deleted` away, and wrote
+    `rows_copied` of the table's own anew, which stay.
+    """
+
+    version: int | None
+    rows: int = 0
+    invalid: int = 0
+    files: tuple[WrittenFile, ...] = ()
+    rows_deleted: int = 0
+    rows_copied: int = 0
+    repeated: bool = False
+
+
+def result_without_writing(
+    snapshot: Snapshot | None, mode: Mode, transaction: Transaction | None
+) -> WriteResult | None:
+    """Return the result of a write that must not change the table, or None where it has to be done.
+
+    A write that the table already has by its transaction is logged. Raises AmbiguousWriteError.
+    """
+    if snapshot is None:
+        return None
+    if mode == "ignore":
+        return WriteResult(None)
+    if transaction is None or not is_repeated(snapshot, transaction):
+        return None
+    txn = transaction.application
+    _LOGGER.warning(
+        "%s: skipped a write, because the table already has version %d of the application %r, or a later one",
+        snapshot.uri,
+        txn.version,
+        txn.app_id,
+    )
+    return WriteResult(None, repeated=True)
+
+
+def commit_files(write: Preparation, files: Sequence[PartitionFile], invalid: int = 0) -> WriteResult:
+    """Commit the files of a write, or remove them where others were first.
+
+    Where another writer has created the table since, the write does what its mode says for an existing table:
+    the rows are written again as that table requires, or TableExistsError is raised. Raises
+    CommitConflictError, and what `prepare` raises for the table of the other writer.
+    """
+    written = tuple(file.written for file in files)
+    rows = sum(file.rows for file in written)
+    if write.snapshot is not None and write.overwrite is not None:
+        committed, rewritten = _overwrite(write, write.snapshot, write.overwrite, files)
+        return WriteResult(committed, rows, invalid, written, rewritten.changed, rewritten.copied)
+    try:
+        return WriteResult(_commit(write, files), rows, invalid, written)
+    except TableExistsError:
+        if write.request.table.mode == "error":
+            _discard(write, files)
+            raise
+        return _commit_to_created(write, files, invalid)
+    except NOT_COMMITTED:
+        _discard(write, files)
+        raise
+
+
+def _commit_to_created(write: Preparation, files: Sequence[PartitionFile], invalid: int) -> WriteResult:
+    """Commit the rows of a new table's files to the table that another writer created first.
+
+    That table may have other columns, physical names, constraints and shredding, so the files cannot be its
+    files.
+    """
+    request, place = write.request, write.place
+    try:
+        snapshot = existing(place, request.table.mode)
+        done = result_without_writing(snapshot, request.table.mode, write.transaction)
+        if done is not None:
+            return done
+        again = prepare(place, snapshot, request.columns, request.options, request.table, write.transaction)
+        rows = new_rows(_written_rows(write, files), again.target, again.options)
+        batches = only_matching(rows, again.target.columns, again.predicate, again.options)
+        rewritten = write_files(place, batches, again.target, again.options, Faults("error"))
+    finally:
+        _discard(write, files)
+    return commit_files(again, rewritten, invalid)
+
+
+def _written_rows(write: Preparation, files: Sequence[PartitionFile]) -> Batches:
+    """Yield the rows that files hold, with the columns of the data."""
+    target = write.target
+    table = Snapshot(
+        uri=write.place.uri,
+        store=write.place,
+        version=0,
+        protocol=target.protocol,
+        metadata=target.metadata,
+        schema=target.columns,
+        files=files_table([add_file(file, target, now()) for file in files]),
+        txns={},
+        domain_metadata={},
+        timezone=target.timezone,
+    )
+    columns = Scope.of(target.columns).whole_columns()
+    inputs = expression_inputs(columns.values())
+    for opened in Table.of(table).open_all(files_of(table.files)):
+        for batch in opened.read(inputs, None, "error"):
+            arrays = [evaluate(column, batch) for column in columns.values()]
+            yield pa.record_batch(arrays, names=list(columns)), None
+
+
+def _discard(write: Preparation, files: Sequence[PartitionFile]) -> None:
+    discard(write.place, [file.written.path for file in files])
+
+
+def _commit(write: Preparation, files: Sequence[PartitionFile]) -> int | None:
+    target, snapshot = write.target, write.snapshot
+    if snapshot is not None and not files and target.new_metadata is None:
+        return None
+    adds = [add_file(file, target, now()) for file in files]
+    if snapshot is None:
+        return log_transaction.create_table(
+            write.place, target.protocol, target.metadata, adds, **_said(write, "ErrorIfExists", files)
+        )
+    return log_transaction.add_files(
+        snapshot,
+        adds,
+        new_metadata=target.new_metadata,
+        new_protocol=target.new_protocol,
+        **_said(write, "Append", files),
+    )
+
+
+def _said(write: Preparation, mode: str, files: Sequence[PartitionFile], **metrics: int) -> dict[str, Any]:
+    """Return what the commit says of the write."""
+    partitions = msgspec.json.encode(write.target.metadata.partition_columns).decode()
+    parameters = {"mode": mode, "partitionBy": partitions}
+    if write.overwrite is not None and write.overwrite.text is not None:
+        parameters["predicate"] = write.overwrite.text
+    return {
+        "txn": write.transaction and write.transaction.application,
+        "origin": write.transaction and write.transaction.origin,
+        "operation": "WRITE",
+        "operation_parameters": parameters,
+        "operation_metrics": {
+            "numFiles": len(files),
+            "numOutputRows": sum(file.written.rows for file in files),
+            "numOutputBytes": sum(file.written.bytes for file in files),
+            **metrics,
+        },
+        "clock": now,
+        "engine_info": engine_info(),
+        "txn_id": str(uuid4()),
+    }
+
+
+def _overwrite(
+    write: Preparation, snapshot: Snapshot, overwrite: Overwrite, files: Sequence[PartitionFile]
+) -> tuple[int, Rewritten]:
+    """Commit that `files` take the place of rows, and return the version and what is gone."""
+    predicate = overwrite.predicate
+    try:
+        rewritten = delete_rows(snapshot, predicate, write.target, write.options)
+    except BaseException:
+        _discard(write, files)
+        raise
+    rewritten = with_inserted(snapshot, write.target, rewritten, files)
+    metrics = {
+        "numRemovedFiles": rewritten.removed.num_rows,
+        "numAddedChangeFiles": len(rewritten.changes),
+        "numDeletedRows": rewritten.changed,
+        "numCopiedRows": rewritten.copied,
+    }
+    try:
+        version = log_transaction.replace_files(
+            snapshot,
+            rewritten.removed,
+            [add_file(file, write.target, now()) for file in rewritten.files],
+            changes=[cdc_file(file) for file in rewritten.changes],
+            reads=log_transaction.Reads(
+                rewritten.plan.files, lambda adds: may_hold(snapshot, predicate, adds)
+            ),
+            new_metadata=write.target.new_metadata,
+            new_protocol=write.target.new_protocol,
+            **_said(write, "Overwrite", rewritten.files, **metrics),
+        )
+    except (CommitConflictError, StoreError):
+        discard(write.place, rewritten.paths)
+        raise
+    return version, rewritten

@@ -1,0 +1,48 @@
+"""The rows that may take the place of others: those for which the predicate of the overwrite is true."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ...data_file import WriteOptions
+from ...errors import PredicateViolationError
+from ...expressions.evaluate import filter_mask
+from ...expressions.tree import Expression
+from ...expressions.tree import describe as describe_expression
+from ...expressions.tree import inputs as expression_inputs
+from ...protocol.schema.conforming import conform
+from ...protocol.types import StructType
+from ...scan.in_memory import inputs_of, with_variants
+from ...writer.partitioned import Batches
+
+__all__ = ["only_matching"]
+
+
+def only_matching(
+    batches: Batches, columns: StructType, predicate: Expression | None, options: WriteOptions
+) -> Batches:
+    """Return batches that raise PredicateViolationError for a row of which the predicate is not true."""
+    return batches if predicate is None else _checked(batches, columns, predicate, options)
+
+
+def _checked(batches: Batches, columns: StructType, predicate: Expression, options: WriteOptions) -> Batches:
+    first = 0
+    for batch, origin in batches:
+        outside = _first_outside(conform(batch, columns), columns, predicate, options)
+        if outside is not None:
+            raise PredicateViolationError(
+                f"row {first + outside} of the data does not fulfil {describe_expression(predicate)}: "
+                "leave it out, or overwrite by a predicate that it fulfils"
+            )
+        first += batch.num_rows
+        yield batch, origin
+
+
+def _first_outside(
+    batch: pa.RecordBatch, columns: StructType, predicate: Expression, options: WriteOptions
+) -> int | None:
+    parsed, invalid = with_variants(batch, columns, batch.schema.names, options)
+    matching = filter_mask(predicate, inputs_of(parsed, expression_inputs([predicate])))
+    # What is not valid JSON is an error of its own, or left out.
+    excused = set() if options.on_invalid == "null" else invalid
+    return next((row for row, fits in enumerate(matching) if not fits.as_py() and row not in excused), None)

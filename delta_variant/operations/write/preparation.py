@@ -1,0 +1,254 @@
+"""The first step of a write: what there is already, and what the write is to make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
+
+import msgspec
+
+from ..._checks import check_option, check_text, one_or_more, whole_number
+from ...data_file import WriteOptions
+from ...errors import AmbiguousWriteError, ArgumentTypeError, TableExistsError, TableNotFoundError
+from ...expressions.tree import Expression
+from ...log.load import load_snapshot
+from ...log.snapshot import Snapshot
+from ...protocol import features, properties
+from ...protocol.actions import Txn
+from ...protocol.types import StructType
+from ...scan.scope import Scope
+from ...storage.store import Store
+from ...variant.moments import UTC, check_timezone
+from ...writer.target import Target, allowed, now
+from .target import appended, new_table, overwritten
+
+__all__ = [
+    "Mode",
+    "Overwrite",
+    "Preparation",
+    "Request",
+    "SchemaMode",
+    "TableOptions",
+    "Transaction",
+    "application_transaction",
+    "application_txn",
+    "existing",
+    "is_repeated",
+    "prepare",
+]
+
+Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
+SchemaMode: TypeAlias = Literal["merge", "overwrite"] | None
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """What identifies a write: the `txn` of an application, and who counts the versions of that application.
+
+    `origin` is a second `txn`, whose id names the run of the application: the versions of another run say
+    nothing about this one. `unnamed` is the id under which the run commits writes that have no id of their
+    own, unless such a write precedes this one.
+    """
+
+    application: Txn
+    origin: Txn | None = None
+    unnamed: str | None = None
+
+    @classmethod
+    def of_run(cls, app_id: str, version: int, run: str, unnamed: str | None) -> Transaction:
+        """Return the transaction of a run that counts the versions of an application."""
+        application = application_txn(app_id, version)
+        origin = msgspec.structs.replace(application, app_id=f"{app_id}#origin={run}")
+        return cls(application, origin, unnamed)
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What a write asks of the table in addition to its columns.
+
+    `mode="overwrite"` replaces the rows that are there: all, or those for which `predicate` is true.
+    Local times in SQL text, also in that of constraints and generated columns, are those of `timezone`.
+    """
+
+    partition_by: str | Sequence[str] | None = None
+    schema_mode: SchemaMode = None
+    configuration: Mapping[str, str] | None = None
+    name: str | None = None
+    description: str | None = None
+    mode: Mode = "error"
+    predicate: str | None = None
+    timezone: str = UTC
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what is no such option, and for options that contradict each other."""
+        check_timezone(self.timezone)
+        check_option("schema_mode", self.schema_mode, ("merge", "overwrite", None))
+        properties.check_texts({} if self.configuration is None else self.configuration)
+        for option, text in (("name", self.name), ("description", self.description)):
+            if text is not None:
+                check_text(option, text)
+        for column in self.partition_columns or ():
+            check_text("a name in partition_by", column)
+        if self.predicate is not None and not self.overwrite:
+            raise ValueError("predicate= says which rows mode='overwrite' replaces: give both")
+        if self.schema_mode == "overwrite" and (self.predicate is not None or not self.overwrite):
+            raise ValueError("schema_mode='overwrite' is for a table that mode='overwrite' replaces whole")
+
+    @property
+    def overwrite(self) -> bool:
+        """Tell whether rows are replaced."""
+        return self.mode == "overwrite"
+
+    @property
+    def partition_columns(self) -> tuple[str, ...] | None:
+        names = self.partition_by
+        return None if names is None else one_or_more("names", "partition_by", names)
+
+
+@dataclass(frozen=True)
+class Overwrite:
+    """The rows that a write replaces: those for which a predicate over the table as it is is true, or all."""
+
+    text: str | None
+    predicate: Expression | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a write asks for, whether or not the table exists: the columns of the data, and options."""
+
+    columns: StructType
+    options: WriteOptions
+    table: TableOptions
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A write whose files may be written: its table, as it is and as it will be, and what the files are like.
+
+    `snapshot` is None for a table that is created, `overwrite` where no rows are replaced. `predicate` has to
+    be true of all rows that are written.
+    """
+
+    request: Request
+    place: Store
+    snapshot: Snapshot | None
+    target: Target
+    options: WriteOptions
+    transaction: Transaction | None
+    overwrite: Overwrite | None = None
+    predicate: Expression | None = None
+
+
+def existing(place: Store, mode: Mode) -> Snapshot | None:
+    """Return the table as it is, None where there is none; raises TableExistsError as `mode` asks."""
+    check_option("mode", mode, get_args(Mode))
+    try:
+        snapshot = load_snapshot(place)
+    except TableNotFoundError:
+        return None
+    if mode == "error":
+        raise TableExistsError(
+            f"there is a Delta table at {place.uri} already: write with mode='append' or mode='overwrite'"
+        )
+    return snapshot
+
+
+def application_transaction(txn: tuple[str, int] | Transaction | None) -> Transaction | None:
+    """Return the transaction of an argument `txn`; raises ValueError for an invalid one."""
+    if txn is None or isinstance(txn, Transaction):
+        return txn
+    message = f"txn is {txn!r}: give the id of an application and a version, ('loader', 7)"
+    if not isinstance(txn, tuple | list):
+        raise ArgumentTypeError(message)
+    if len(txn) != 2:
+        raise ValueError(message)
+    return Transaction(application_txn(*txn))
+
+
+def application_txn(app_id: str, version: int) -> Txn:
+    """Return a `txn` action; raises ValueError for an id or a version that no log can hold."""
+    check_text("the application's id in txn", app_id)
+    return Txn(app_id=app_id, version=whole_number("the version in txn", version, 0), last_updated=now())
+
+
+def is_repeated(snapshot: Snapshot, transaction: Transaction) -> bool:
+    """Return whether the table already has the version of the transaction, or a later one.
+
+    Raises AmbiguousWriteError where that version may be of another write.
+    """
+    application, origin = transaction.application, transaction.origin
+    app_id, version = application.app_id, application.version
+    if _has(snapshot, app_id, version):
+        if origin is not None and not _has(snapshot, origin.app_id, version):
+            raise AmbiguousWriteError(
+                f"{snapshot.uri}: cannot tell whether the table has version {version} of the application "
+                f"{app_id!r}, because another run of the application committed version "
+                f"{snapshot.txns[app_id].version}, and each run counts from 0 (as a streaming query with a "
+                "new checkpoint does); pass another application id"
+            )
+        return True
+    if transaction.unnamed is not None and _has(snapshot, transaction.unnamed, version):
+        raise AmbiguousWriteError(
+            f"{snapshot.uri}: cannot tell whether the table has the write {app_id!r} of batch {version}, "
+            "because an earlier run of the batch wrote to the table without an application id; finish the "
+            "batch without one, or delete its rows and start the query with a new checkpoint"
+        )
+    return False
+
+
+def _has(snapshot: Snapshot, app_id: str, version: int) -> bool:
+    known = snapshot.txns.get(app_id)
+    return known is not None and known.version >= version
+
+
+def prepare(
+    place: Store,
+    snapshot: Snapshot | None,
+    columns: StructType,
+    options: WriteOptions,
+    table: TableOptions,
+    transaction: Transaction | None = None,
+) -> Preparation:
+    """Return a write of data that has `columns`.
+
+    Raises SchemaError for data that does not fit, UnsupportedFeatureError for what the table demands and this
+    version cannot honour, ShreddingNotEnabledError, ExpressionError for a predicate that is not understood.
+    """
+    if snapshot is None:
+        target = new_table(
+            columns,
+            table.partition_columns,
+            table.configuration,
+            table.name,
+            table.description,
+            options.shredding is not None,
+            place.uri,
+        )
+    elif table.schema_mode == "overwrite":
+        target = overwritten(snapshot, columns, table.partition_columns, table.configuration)
+    else:
+        target = appended(snapshot, columns, table.partition_columns, table.configuration, table.schema_mode)
+    target = replace(target, timezone=table.timezone)
+    snapshot = None if snapshot is None else snapshot.in_timezone(table.timezone)
+    # What new rows demand and cannot be evaluated here is refused before a file is written.
+    target.row_rules().fillings([field.name for field in columns.fields])
+    return Preparation(
+        Request(columns, options, table),
+        place,
+        snapshot,
+        target,
+        allowed(options, target, place.uri),
+        transaction,
+        _overwrite(snapshot, table.predicate) if snapshot is not None and table.overwrite else None,
+        Scope.of(target.columns, table.timezone).predicate(table.predicate),
+    )
+
+
+def _overwrite(snapshot: Snapshot, text: str | None) -> Overwrite:
+    predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(text)
+    features.check_may_rewrite(
+        snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri, removes_rows=True
+    )
+    return Overwrite(text, predicate)

@@ -1,0 +1,181 @@
+"""The table that a write makes: a new one, or an existing one with what the data adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+from uuid import uuid4
+
+import msgspec
+
+from ...errors import UnsupportedFeatureError
+from ...log.snapshot import Snapshot
+from ...protocol import features, properties
+from ...protocol.actions import Format, Metadata
+from ...protocol.schema import widening
+from ...protocol.schema.json_text import to_json as schema_to_json
+from ...protocol.schema.merging import merge as merge_schemas
+from ...protocol.schema.rules import check_consistent, check_partition_columns
+from ...protocol.schema.rules import check_new as check_new_schema
+from ...protocol.schema.widening import widenings
+from ...protocol.types import VARIANT, DataType, StructField, StructType
+from ...writer.dependents import check_constrained_stay, check_independent
+from ...writer.target import Target, mapped, now
+
+__all__ = ["appended", "new_table", "overwritten"]
+
+CLUSTERING_DOMAIN = "delta.clustering"
+
+
+def new_table(
+    columns: StructType,
+    partition_by: tuple[str, ...] | None,
+    configuration: Mapping[str, str] | None,
+    name: str | None,
+    description: str | None,
+    enable_shredding: bool,
+    where: str,
+) -> Target:
+    """Return the table that a write creates.
+
+    Raises SchemaError and ProtocolError for what no table may be, UnsupportedFeatureError for what this
+    version cannot write.
+    """
+    settings = dict(configuration or {})
+    if enable_shredding and _is_shredded(columns):
+        settings.setdefault(properties.ENABLE_VARIANT_SHREDDING.name, "true")
+    properties.check_new(settings)
+    if properties.get(settings, properties.ENABLE_ROW_TRACKING):
+        row_id = properties.MATERIALIZED_ROW_ID_COLUMN_NAME.name
+        commit_version = properties.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME.name
+        settings.setdefault(row_id, f"_row-id-col-{uuid4()}")
+        settings.setdefault(commit_version, f"_row-commit-version-col-{uuid4()}")
+    columns = StructType(tuple(_nullable(field) for field in columns.fields))
+    mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
+    check_new_schema(columns, mode=mode)
+    partitions = check_partition_columns(columns, partition_by or ())
+    columns = mapped(columns, settings)
+    metadata = Metadata(
+        id=str(uuid4()),
+        name=name,
+        description=description,
+        format=Format(provider="parquet", options={}),
+        schema_string=schema_to_json(columns),
+        partition_columns=partitions,
+        configuration=settings,
+        created_time=now(),
+    )
+    protocol = features.new_table_protocol(columns, settings)
+    features.check_may_append(protocol, settings, columns, where)
+    return Target(protocol, metadata, columns, protocol, metadata)
+
+
+def _is_shredded(data_type: DataType) -> bool:
+    """Say whether a write shreds anything of the type: Variants, but not those in arrays and maps."""
+    if isinstance(data_type, StructType):
+        return any(_is_shredded(field.type) for field in data_type.fields)
+    return data_type == VARIANT
+
+
+def _nullable(field: StructField) -> StructField:
+    """Return a column of a new table: Arrow data is not null by chance more often than by contract."""
+    return replace(field, nullable=True)
+
+
+def appended(
+    snapshot: Snapshot,
+    columns: StructType,
+    partition_by: tuple[str, ...] | None,
+    configuration: Mapping[str, str] | None,
+    schema_mode: Literal["merge"] | None,
+) -> Target:
+    """Return an existing table with the columns that data adds to it.
+
+    Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version
+    cannot append to, ValueError for options of new tables.
+    """
+    if partition_by is not None and partition_by != snapshot.partition_columns:
+        raise ValueError(
+            f"the table is partitioned by {list(snapshot.partition_columns)}: partition_by cannot differ"
+        )
+    if configuration:
+        raise ValueError("configuration is of new tables: an append cannot change the table's properties")
+    settings = dict(snapshot.configuration)
+    features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
+    check_consistent(snapshot.schema, snapshot.partition_columns)
+    before = _widened(snapshot, columns) if schema_mode == "merge" else snapshot.schema
+    merged = merge_schemas(before, columns, mode=schema_mode or "strict")
+    if merged == snapshot.schema:
+        return Target(snapshot.protocol, snapshot.metadata, merged, None, None)
+    check_new_schema(merged, mode=properties.get(settings, properties.COLUMN_MAPPING_MODE))
+    merged = mapped(merged, settings)
+    protocol = features.with_needed_features(snapshot.protocol, merged, settings)
+    features.check_may_append(protocol, settings, merged, snapshot.uri)
+    metadata = msgspec.structs.replace(
+        snapshot.metadata, schema_string=schema_to_json(merged), configuration=settings
+    )
+    return Target(protocol, metadata, merged, protocol if protocol != snapshot.protocol else None, metadata)
+
+
+def _widened(snapshot: Snapshot, columns: StructType) -> StructType:
+    """Return the table's columns in the wider types of the data, where the table allows that."""
+    widened = snapshot.schema
+    if "typeWidening" not in features.supported(snapshot.protocol) or not properties.get(
+        snapshot.configuration, properties.ENABLE_TYPE_WIDENING
+    ):
+        return widened
+    for path, new_type in widenings(snapshot.schema, columns):
+        check_independent(snapshot, path)
+        widened = widening.widened(widened, path, new_type)
+    return widened
+
+
+def overwritten(
+    snapshot: Snapshot,
+    columns: StructType,
+    partition_by: tuple[str, ...] | None,
+    configuration: Mapping[str, str] | None,
+) -> Target:
+    """Return an existing table with the columns of the data in place of its own; id and properties stay.
+
+    A column of the same name and type keeps its field. Raises SchemaError for columns that no table may have,
+    and UnsupportedFeatureError for a table that this version cannot write to so.
+    """
+    if configuration:
+        raise ValueError("configuration is of new tables: an overwrite cannot change the table's properties")
+    settings = dict(snapshot.configuration)
+    features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
+    mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
+    columns = StructType(tuple(_as_before(field, snapshot.schema) for field in columns.fields))
+    check_new_schema(columns, mode=mode)
+    partitions = check_partition_columns(
+        columns, snapshot.partition_columns if partition_by is None else partition_by
+    )
+    _check_clustering(snapshot)
+    check_constrained_stay(snapshot, columns)
+    columns = mapped(columns, settings)
+    protocol = features.with_needed_features(snapshot.protocol, columns, settings)
+    features.check_may_append(protocol, settings, columns, snapshot.uri)
+    metadata = msgspec.structs.replace(
+        snapshot.metadata,
+        schema_string=schema_to_json(columns),
+        partition_columns=partitions,
+        configuration=settings,
+    )
+    if metadata == snapshot.metadata:
+        return Target.of(snapshot)
+    return Target(protocol, metadata, columns, protocol if protocol != snapshot.protocol else None, metadata)
+
+
+def _as_before(field: StructField, columns: StructType) -> StructField:
+    same = (each for each in columns.fields if each.name == field.name and each.type == field.type)
+    return next((replace(each, nullable=True) for each in same), _nullable(field))
+
+
+def _check_clustering(snapshot: Snapshot) -> None:
+    if CLUSTERING_DOMAIN in snapshot.domain_metadata:
+        raise UnsupportedFeatureError(
+            f"{snapshot.uri} is clustered by columns that the domain {CLUSTERING_DOMAIN} names: its schema "
+            "cannot be overwritten by this version"
+        )

@@ -1,0 +1,1 @@
+"""The Delta protocol: actions, properties, features, types, statistics and schemas."""

@@ -1,0 +1,433 @@
+"""The actions of a commit as typed values, and commits as bytes (PROTOCOL.md, "Actions").
+
+Decoding keeps `stats` text verbatim, ignores unknown fields, and takes a null field for an absent one.
+Encoding leaves null fields out, as every Delta writer does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, TypeAlias, TypeVar
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from ..errors import MalformedLogError
+
+__all__ = [
+    "LOCAL_URI",
+    "Action",
+    "AddCDCFile",
+    "AddFile",
+    "CheckpointMetadata",
+    "CommitInfo",
+    "DeletionVector",
+    "DomainMetadata",
+    "Format",
+    "Metadata",
+    "Protocol",
+    "RemoveFile",
+    "Sidecar",
+    "Txn",
+    "decode_commit",
+    "decode_commit_info",
+    "decode_compaction",
+    "decode_path",
+    "encode_commit",
+    "encode_parameters",
+    "encode_path",
+    "file_key",
+    "is_absolute",
+    "path_key",
+    "reconciliation_key",
+]
+
+Line = TypeVar("Line")
+
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+class Protocol(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The versions and table features that a reader or writer must understand."""
+
+    min_reader_version: Int32
+    min_writer_version: Int32
+    reader_features: tuple[str, ...] | None = None
+    writer_features: tuple[str, ...] | None = None
+
+
+class Format(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The format of the data files; Delta knows only Parquet."""
+
+    provider: str = "parquet"
+    options: dict[str, str] = {}
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The `metaData` action: schema text, partition columns and table properties."""
+
+    id: str
+    name: str | None = None
+    description: str | None = None
+    format: Format
+    schema_string: str
+    partition_columns: tuple[str, ...]
+    configuration: dict[str, str]
+    created_time: Int64 | None = None
+
+
+class DeletionVector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The descriptor of the rows of one data file that are deleted."""
+
+    storage_type: str
+    path_or_inline_dv: str
+    offset: Int32 | None = None
+    size_in_bytes: Int32
+    cardinality: Int64
+    max_row_index: Int64 | None = None
+
+    @property
+    def unique_id(self) -> str:
+        """Return the `dvId` that, with the path, identifies a logical file."""
+        suffix = "" if self.offset is None else f"@{self.offset}"
+        return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
+
+
+class AddFile(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel", omit_defaults=True):
+    """A data file that becomes part of the table; `path` is still percent-encoded (see `decode_path`)."""
+
+    path: str
+    partition_values: dict[str, str | None]
+    size: Int64
+    modification_time: Int64
+    data_change: bool
+    stats: str | None = None
+    tags: dict[str, str | None] | None = None
+    deletion_vector: DeletionVector | None = None
+    base_row_id: Int64 | None = None
+    default_row_commit_version: Int64 | None = None
+    clustering_provider: str | None = None
+
+
+class RemoveFile(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel", omit_defaults=True):
+    """A data file that is no longer part of the table: its tombstone."""
+
+    path: str
+    deletion_timestamp: Int64 | None = None
+    data_change: bool
+    extended_file_metadata: bool | None = None
+    partition_values: dict[str, str | None] | None = None
+    size: Int64 | None = None
+    stats: str | None = None
+    tags: dict[str, str | None] | None = None
+    deletion_vector: DeletionVector | None = None
+    base_row_id: Int64 | None = None
+    default_row_commit_version: Int64 | None = None
+
+
+class CommitInfo(msgspec.Struct, frozen=True):
+    """What a commit says of itself: free-form, so every field is kept as it was written."""
+
+    fields: dict[str, Any]
+
+    @property
+    def operation(self) -> str | None:
+        """Return the name of the operation, such as `WRITE`."""
+        operation = self.fields.get("operation")
+        return operation if isinstance(operation, str) else None
+
+    @property
+    def in_commit_timestamp(self) -> int | None:
+        """Return the in-commit timestamp in milliseconds since 1970, if the commit carries one."""
+        timestamp = self.fields.get("inCommitTimestamp")
+        return timestamp if type(timestamp) is int else None
+
+
+class Txn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The progress of an application that writes in idempotent steps."""
+
+    app_id: str
+    version: Int64
+    last_updated: Int64 | None = None
+
+
+class DomainMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The configuration of one named domain; `removed` is its tombstone."""
+
+    domain: str
+    configuration: str
+    removed: bool
+
+
+class AddCDCFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A file of the change data feed: no part of the table's state."""
+
+    path: str
+    partition_values: dict[str, str | None]
+    size: Int64
+    data_change: bool
+    tags: dict[str, str | None] | None = None
+
+
+class CheckpointMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The first action of a V2 checkpoint."""
+
+    version: Int64
+    tags: dict[str, str | None] | None = None
+
+
+class Sidecar(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A Parquet file in `_sidecars` that holds file actions of a V2 checkpoint."""
+
+    path: str
+    size_in_bytes: Int64
+    modification_time: Int64
+    tags: dict[str, str | None] | None = None
+
+
+Action: TypeAlias = (
+    CommitInfo
+    | Protocol
+    | Metadata
+    | AddFile
+    | RemoveFile
+    | Txn
+    | DomainMetadata
+    | AddCDCFile
+    | CheckpointMetadata
+    | Sidecar
+)
+
+
+class _Line(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One line of a commit: the action under its name."""
+
+    add: AddFile | None = None
+    remove: RemoveFile | None = None
+    commit_info: dict[str, Any] | None = None
+    protocol: Protocol | None = None
+    meta_data: Metadata | None = None
+    txn: Txn | None = None
+    domain_metadata: DomainMetadata | None = None
+    cdc: AddCDCFile | None = None
+    checkpoint_metadata: CheckpointMetadata | None = None
+    sidecar: Sidecar | None = None
+
+
+_NAMES: dict[type, str] = {
+    AddFile: "add",
+    RemoveFile: "remove",
+    CommitInfo: "commitInfo",
+    Protocol: "protocol",
+    Metadata: "metaData",
+    Txn: "txn",
+    DomainMetadata: "domainMetadata",
+    AddCDCFile: "cdc",
+    CheckpointMetadata: "checkpointMetadata",
+    Sidecar: "sidecar",
+}
+
+
+class _InfoLine(msgspec.Struct, frozen=True, rename="camel"):
+    """One line of a commit, of which only `commitInfo` is looked at."""
+
+    commit_info: dict[str, Any] | None = None
+
+
+# msgspec answers text that nests too deep with RecursionError.
+_UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_DECODER = msgspec.json.Decoder(_Line)
+_INFO_DECODER = msgspec.json.Decoder(_InfoLine)
+
+
+def _as_text(value: object) -> str:
+    """Return text of a class of its own, such as NumPy's, as text that msgspec writes."""
+    if isinstance(value, str):
+        return str(value)
+    raise NotImplementedError(f"{value!r} is no JSON")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_as_text)
+
+
+def decode_commit(data: bytes, name: str) -> list[Action]:
+    """Return the actions of the commit file `name`, in its order; actions of unknown kinds are left out.
+
+    Raises MalformedLogError naming file and line for text that is not an action, and for what a commit may
+    hold only once: `metaData`, `protocol`, `commitInfo`, `add` or `remove` of one logical file, `txn` of one
+    application, `domainMetadata` of one domain. An empty file is a commit that is not wholly visible yet.
+    """
+    actions = _decode_actions(data, name)
+    _check_unique(actions, name)
+    return actions
+
+
+def decode_compaction(data: bytes, name: str) -> tuple[list[Action], list[Action]]:
+    """Return the actions of the log compaction file `name`, and the later duplicates among them.
+
+    The first list has one action for each reconciliation key: the first one, because writers that do not
+    reconcile put the newest action first, and delta-kernel-rs reads them so. The second list is empty for a
+    compaction that follows the specification (PROTOCOL.md, "Log Compaction Files").
+
+    Raises MalformedLogError naming file and line for text that is not an action.
+    """
+    seen: set[tuple[Any, ...]] = set()
+    kept: list[Action] = []
+    duplicates: list[Action] = []
+    for action in _decode_actions(data, name):
+        key = reconciliation_key(action)
+        (duplicates if key in seen else kept).append(action)
+        if key is not None:
+            seen.add(key)
+    return kept, duplicates
+
+
+def decode_commit_info(data: bytes, name: str) -> CommitInfo | None:
+    """Return what the commit file `name` says of itself, None where it says nothing.
+
+    Other actions need only be JSON. Raises MalformedLogError naming file and line for what is not.
+    """
+    infos = (line.commit_info for line in _decode_lines(_INFO_DECODER, data, name))
+    return next((CommitInfo(fields) for fields in infos if fields is not None), None)
+
+
+def encode_commit(actions: Iterable[Action]) -> bytes:
+    """Return the actions as the bytes of a commit file: one JSON object a line."""
+    return _ENCODER.encode_lines([{_NAMES[type(action)]: _body_of(action)} for action in actions])
+
+
+def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the `operationParameters` of a commit: text as it is, all else as JSON."""
+    return {
+        name: value if value is None or isinstance(value, str) else _ENCODER.encode(value).decode()
+        for name, value in parameters.items()
+    }
+
+
+LOCAL_URI = re.compile(r"^(?i:file):(?://(?i:localhost)?)?/")
+"""How the URI of a local file begins, in the syntax of Python and of Arrow."""
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+def is_absolute(path: str) -> bool:
+    """Tell whether a decoded path stands for itself and not for a file below the table's root."""
+    return path.startswith("/") or _SCHEME.match(path) is not None
+
+
+def encode_path(path: str) -> str:
+    """Return a file's path as the log writes it: percent-encoded once (RFC 2396), so `%` becomes `%25`."""
+    encoded = quote(path, safe="/:@&=+$,;!~*'()")
+    if is_absolute(path):
+        return encoded
+    # A colon in the first segment of a relative path would make it a URI scheme (RFC 2396, section 5).
+    first, slash, rest = encoded.partition("/")
+    return first.replace(":", "%3A") + slash + rest
+
+
+def decode_path(path: str) -> str:
+    """Return the path that a log's text names: percent-decoded exactly once.
+
+    Raises MalformedLogError for a path that is not UTF-8 or has a NUL character, which no file name has.
+    """
+    try:
+        decoded = unquote(path, errors="strict") if "%" in path else path
+    except UnicodeDecodeError as error:
+        raise MalformedLogError(
+            f"the path {path} is not UTF-8 when its percent-encoding is undone"
+        ) from error
+    if "\0" in decoded:
+        raise MalformedLogError(f"the path {path!r} has a NUL character")
+    return decoded
+
+
+def path_key(path: str) -> str:
+    """Return the one spelling of a decoded path: `file:/a` and `file:///a` are the local file `/a`.
+
+    delta-spark qualifies paths before it compares them, and its older versions wrote some without a scheme.
+    """
+    return LOCAL_URI.sub("/", path, count=1)
+
+
+def file_key(action: AddFile | RemoveFile) -> tuple[str, str | None]:
+    """Return the key of the path and the `dvId`: what identifies a logical file (PROTOCOL.md, "Add File")."""
+    vector = action.deletion_vector
+    return path_key(decode_path(action.path)), None if vector is None else vector.unique_id
+
+
+def reconciliation_key(action: Action) -> tuple[Any, ...] | None:
+    """Return what two actions have in common when the newer one replaces the older one.
+
+    An `add` and a `remove` of one logical file have the same key. None for actions that are not reconciled,
+    such as `commitInfo` (PROTOCOL.md, "Action Reconciliation").
+    """
+    if isinstance(action, (AddFile, RemoveFile)):
+        return "file", *file_key(action)
+    if isinstance(action, (Protocol, Metadata, Txn, DomainMetadata)):
+        return _identity(action)
+    return None
+
+
+def _decode_actions(data: bytes, name: str) -> list[Action]:
+    if not data:
+        raise MalformedLogError(f"{name} is empty: try again when it is written, or restore it")
+    actions: list[Action] = []
+    for number, line in enumerate(_decode_lines(_DECODER, data, name), start=1):
+        found = [part for part in msgspec.structs.astuple(line) if part is not None]
+        if len(found) > 1:
+            raise MalformedLogError(f"{name}, action {number}: a line may hold only one action")
+        if found:
+            actions.append(CommitInfo(found[0]) if isinstance(found[0], dict) else found[0])
+    return actions
+
+
+def _decode_lines(decoder: msgspec.json.Decoder[Line], data: bytes, name: str) -> list[Line]:
+    try:
+        return decoder.decode_lines(data)
+    except _UNDECODABLE as error:
+        raise MalformedLogError(f"{name}, line {_first_bad_line(decoder, data)}: {error}") from error
+
+
+def _first_bad_line(decoder: msgspec.json.Decoder[Line], data: bytes) -> int:
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        try:
+            decoder.decode_lines(line)
+        except _UNDECODABLE:
+            return number
+    return len(lines)
+
+
+def _check_unique(actions: list[Action], name: str) -> None:
+    identities = [_identity(action) for action in actions]
+    if len(set(identities)) == len(identities):
+        return
+    seen: set[tuple[Any, ...]] = set()
+    for number, identity in enumerate(identities, start=1):
+        if identity in seen:
+            raise MalformedLogError(
+                f"{name}, action {number}: a commit may hold only one {_describe(identity)}"
+            )
+        seen.add(identity)
+
+
+def _body_of(action: Action) -> Any:
+    return action.fields if isinstance(action, CommitInfo) else action
+
+
+def _identity(action: Action) -> tuple[Any, ...]:
+    if isinstance(action, (AddFile, RemoveFile)):
+        return type(action), *file_key(action)
+    if isinstance(action, Txn):
+        return Txn, action.app_id
+    if isinstance(action, DomainMetadata):
+        return DomainMetadata, action.domain
+    if isinstance(action, (AddCDCFile, Sidecar)):
+        return type(action), action.path
+    return (type(action),)
+
+
+def _describe(identity: tuple[Any, ...]) -> str:
+    kind, *subject = identity
+    return f"{_NAMES[kind]} of {subject[0]}" if subject else _NAMES[kind]

@@ -1,0 +1,252 @@
+"""Delta types as Arrow types and back.
+
+A Variant is `struct<metadata: binary not null, value: binary not null>` and its field carries the extension
+name `arrow.parquet.variant` as metadata. The extension type itself is never registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as arrow_types
+
+from ...errors import SchemaError
+from ..types import (
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    decimal_of,
+    is_geospatial,
+)
+from .column_mapping import COLUMN_ID
+
+__all__ = [
+    "field_id",
+    "from_arrow",
+    "is_list",
+    "is_variant",
+    "storage_of",
+    "to_arrow",
+    "to_arrow_type",
+    "variant_field",
+]
+
+EXTENSION_NAME = b"ARROW:extension:name"
+EXTENSION_METADATA = b"ARROW:extension:metadata"
+FIELD_ID = b"PARQUET:field_id"
+VARIANT_EXTENSION = "arrow.parquet.variant"
+VARIANT_EXTENSIONS = ("arrow.json", VARIANT_EXTENSION)
+
+VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+
+TO_ARROW: Mapping[str, pa.DataType] = MappingProxyType(
+    {
+        "string": pa.string(),
+        "long": pa.int64(),
+        "integer": pa.int32(),
+        "short": pa.int16(),
+        "byte": pa.int8(),
+        "float": pa.float32(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "binary": pa.binary(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "timestamp_ntz": pa.timestamp("us"),
+        "variant": VARIANT_STORAGE,
+        "void": pa.null(),
+    }
+)
+
+# Unsigned integers take the next wider type, so that every value fits; deltalake keeps the width.
+FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (arrow_types.is_int8, "byte"),
+    (arrow_types.is_int16, "short"),
+    (arrow_types.is_int32, "integer"),
+    (arrow_types.is_int64, "long"),
+    (arrow_types.is_uint8, "short"),
+    (arrow_types.is_uint16, "integer"),
+    (arrow_types.is_uint32, "long"),
+    (arrow_types.is_uint64, "decimal(20,0)"),
+    (arrow_types.is_float16, "float"),
+    (arrow_types.is_float32, "float"),
+    (arrow_types.is_float64, "double"),
+    (arrow_types.is_boolean, "boolean"),
+    (arrow_types.is_string, "string"),
+    (arrow_types.is_large_string, "string"),
+    (arrow_types.is_string_view, "string"),
+    (arrow_types.is_binary, "binary"),
+    (arrow_types.is_large_binary, "binary"),
+    (arrow_types.is_binary_view, "binary"),
+    (arrow_types.is_fixed_size_binary, "binary"),
+    (arrow_types.is_date, "date"),
+    (arrow_types.is_null, "void"),
+)
+MAX_PRECISION = 38
+
+
+def is_variant(field: pa.Field[Any]) -> bool:
+    """Say whether an Arrow field is marked as a Variant, be it Variant bytes or JSON text to become one."""
+    name = (
+        getattr(field.type, "extension_name", None)
+        or (field.metadata or {}).get(EXTENSION_NAME, b"").decode()
+    )
+    return name in VARIANT_EXTENSIONS
+
+
+def storage_of(arrow_type: pa.DataType) -> pa.DataType:
+    """Return the type beneath extension, dictionary and run-end encoding."""
+    while True:
+        if isinstance(arrow_type, pa.BaseExtensionType):
+            arrow_type = arrow_type.storage_type
+        elif arrow_types.is_dictionary(arrow_type) or arrow_types.is_run_end_encoded(arrow_type):
+            arrow_type = arrow_type.value_type
+        else:
+            return arrow_type
+
+
+def from_arrow(schema: pa.Schema, variant_columns: Collection[str] = ()) -> StructType:
+    """Return the Delta schema of Arrow data; `SchemaError` names a column whose type Delta does not have.
+
+    A field marked by one of the extensions `arrow.json` and `arrow.parquet.variant` is a Variant at any
+    depth, and so is a column in `variant_columns`, by its exact name. Timestamps of any unit become
+    microseconds, with a zone `timestamp`, without one `timestamp_ntz`; unsigned integers become the next
+    wider type; a column of nulls only is `void`.
+    """
+    unknown = set(variant_columns) - set(schema.names)
+    if unknown:
+        raise SchemaError(f"variant_columns names {', '.join(sorted(unknown))}, which the data does not have")
+    return StructType(tuple(_from_field(field, (), variant_columns) for field in schema))
+
+
+def to_arrow(schema: StructType, *, field_ids: bool = False) -> pa.Schema:
+    """Return the Arrow schema of `schema`, with column mapping ids as Parquet field ids when `field_ids`."""
+    return pa.schema([_to_field(field, field_ids) for field in schema.fields])
+
+
+def to_arrow_type(data_type: DataType, *, field_ids: bool = False) -> pa.DataType:
+    """Return the Arrow type of `data_type`."""
+    if isinstance(data_type, StructType):
+        return pa.struct([_to_field(child, field_ids) for child in data_type.fields])
+    if isinstance(data_type, ArrayType):
+        return pa.list_(_part("element", data_type.element_type, data_type.contains_null, field_ids))
+    if isinstance(data_type, MapType):
+        key: Any = _part("key", data_type.key_type, False, field_ids)
+        value: Any = _part("value", data_type.value_type, data_type.value_contains_null, field_ids)
+        return pa.map_(key, value)
+    if is_geospatial(data_type):
+        return pa.binary()
+    decimal = decimal_of(data_type)
+    return pa.decimal128(*decimal) if decimal else TO_ARROW[data_type.name]
+
+
+def variant_field(name: str, *, nullable: bool = True) -> pa.Field[Any]:
+    """Return the Arrow field of a Variant column."""
+    return _to_field(StructField(name, VARIANT, nullable), field_ids=False)
+
+
+def field_id(field: StructField) -> int | None:
+    """Return the Parquet field id that column mapping gives `field`."""
+    column_id = field.metadata.get(COLUMN_ID)
+    return column_id if isinstance(column_id, int) else None
+
+
+def _to_field(field: StructField, field_ids: bool) -> pa.Field[Any]:
+    metadata: dict[bytes, bytes] = {}
+    if field.type == VARIANT:
+        metadata = {EXTENSION_NAME: VARIANT_EXTENSION.encode(), EXTENSION_METADATA: b""}
+    if field_ids and (column_id := field_id(field)) is not None:
+        metadata[FIELD_ID] = str(column_id).encode()
+    arrow_type = to_arrow_type(field.type, field_ids=field_ids)
+    return pa.field(field.name, arrow_type, field.nullable, metadata or None)
+
+
+def _part(name: str, data_type: DataType, nullable: bool, field_ids: bool) -> pa.Field[Any]:
+    return _to_field(StructField(name, data_type, nullable), field_ids)
+
+
+def _from_field(
+    field: pa.Field[Any], path: tuple[str, ...], variant_columns: Collection[str] = ()
+) -> StructField:
+    where = (*path, field.name)
+    if field.name in variant_columns or is_variant(field):
+        _check_variant(field, where, field.name in variant_columns)
+        return StructField(field.name, VARIANT, field.nullable)
+    return StructField(field.name, _from_type(field.type, where), field.nullable)
+
+
+def _check_variant(field: pa.Field[Any], path: tuple[str, ...], is_named: bool) -> None:
+    storage = storage_of(field.type)
+    if _is_text(storage) or arrow_types.is_null(storage) or _is_variant_storage(storage):
+        return
+    # Messages of Kafka and the like are bytes; only whoever names the column can know that they are text.
+    if is_named and _primitive_name(storage) == "binary" and not arrow_types.is_fixed_size_binary(storage):
+        return
+    raise SchemaError(
+        f"the column {'.'.join(path)} cannot become a Variant: it is {field.type}, "
+        "neither JSON text nor struct<metadata: binary, value: binary>"
+    )
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return bool(
+        arrow_types.is_string(arrow_type)
+        or arrow_types.is_large_string(arrow_type)
+        or arrow_types.is_string_view(arrow_type)
+    )
+
+
+def _is_variant_storage(arrow_type: pa.DataType) -> bool:
+    if not arrow_types.is_struct(arrow_type):
+        return False
+    parts = {part.name: _primitive_name(storage_of(part.type)) for part in arrow_type}
+    return parts == {"metadata": "binary", "value": "binary"}
+
+
+def _from_type(arrow_type: pa.DataType, path: tuple[str, ...]) -> DataType:
+    storage: Any = storage_of(arrow_type)
+    if arrow_types.is_struct(storage):
+        return StructType(tuple(_from_field(part, path) for part in storage))
+    if arrow_types.is_map(storage):
+        value = _from_field(storage.item_field.with_name("value"), path)
+        key = _from_field(storage.key_field.with_name("key"), path)
+        return MapType(key.type, value.type, value.nullable)
+    if is_list(storage):
+        element = _from_field(storage.value_field.with_name("element"), path)
+        return ArrayType(element.type, element.nullable)
+    name = _primitive_name(storage)
+    if name is None:
+        raise SchemaError(f"the column {'.'.join(path)} has the type {arrow_type}, which Delta does not have")
+    return VOID if name == VOID.name else PrimitiveType(name)
+
+
+def is_list(arrow_type: pa.DataType) -> bool:
+    """Say whether an Arrow type is a list, of whatever layout."""
+    return bool(
+        arrow_types.is_list(arrow_type)
+        or arrow_types.is_large_list(arrow_type)
+        or arrow_types.is_fixed_size_list(arrow_type)
+        or arrow_types.is_list_view(arrow_type)
+        or arrow_types.is_large_list_view(arrow_type)
+    )
+
+
+def _primitive_name(arrow_type: pa.DataType) -> str | None:
+    if arrow_types.is_timestamp(arrow_type):
+        return "timestamp_ntz" if arrow_type.tz is None else "timestamp"
+    if arrow_types.is_decimal(arrow_type):
+        precision, scale = arrow_type.precision, arrow_type.scale
+        return (
+            f"decimal({precision},{scale})"
+            if precision <= MAX_PRECISION and 0 <= scale <= precision
+            else None
+        )
+    return next((name for is_type, name in FROM_ARROW if is_type(arrow_type)), None)

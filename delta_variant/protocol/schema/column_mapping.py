@@ -1,0 +1,99 @@
+"""Column mapping: the names and ids that columns have in data files (PROTOCOL.md, "Column Mapping")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...errors import SchemaError
+from ..properties import ColumnMappingMode
+from ..types import ArrayType, DataType, MapType, StructField, StructType, fields_of
+
+__all__ = [
+    "COLUMN_ID",
+    "PHYSICAL_NAME",
+    "ColumnMappingMode",
+    "assign_column_mapping",
+    "keep_names",
+    "physical_name",
+    "physical_schema",
+]
+
+COLUMN_ID = "delta.columnMapping.id"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+
+def physical_name(field: StructField, mode: ColumnMappingMode) -> str:
+    """Return the name of `field` in data files, partition values and statistics."""
+    if mode == "none":
+        return field.name
+    name = field.metadata.get(PHYSICAL_NAME)
+    if not isinstance(name, str):
+        raise SchemaError(
+            f"the table maps columns by {mode}, but the column {field.name} has no {PHYSICAL_NAME}"
+        )
+    return name
+
+
+def physical_schema(schema: StructType, mode: ColumnMappingMode) -> StructType:
+    """Return `schema` with physical names at every depth; what is inside a Variant is never renamed (T11)."""
+    if mode == "none":
+        return schema
+    return StructType(tuple(_map_field(field, lambda each: _rename(each, mode)) for field in schema.fields))
+
+
+def assign_column_mapping(
+    schema: StructType, max_column_id: int, *, new_uuid: Callable[[], str]
+) -> tuple[StructType, int]:
+    """Return `schema` with an id and a physical name for every field that has none, and the greatest id."""
+    greatest = max([max_column_id, *(_column_id(field) for _, field in fields_of(schema))])
+
+    def assign(field: StructField) -> StructField:
+        nonlocal greatest
+        if COLUMN_ID in field.metadata and PHYSICAL_NAME in field.metadata:
+            return field
+        greatest += 1
+        added = {COLUMN_ID: greatest, PHYSICAL_NAME: f"col-{new_uuid()}"}
+        return replace(field, metadata={**added, **field.metadata})
+
+    assigned = StructType(tuple(_map_field(field, assign) for field in schema.fields))
+    return assigned, greatest
+
+
+def keep_names(schema: StructType) -> StructType:
+    """Return `schema` with the name of each field as its physical name: files that are there have it."""
+
+    def keep(field: StructField) -> StructField:
+        return replace(field, metadata={**field.metadata, PHYSICAL_NAME: field.name})
+
+    return StructType(tuple(_map_field(field, keep) for field in schema.fields))
+
+
+def _map_field(field: StructField, change: Callable[[StructField], StructField]) -> StructField:
+    changed = change(field)
+    return replace(changed, type=_map_type(changed.type, change))
+
+
+def _map_type(data_type: DataType, change: Callable[[StructField], StructField]) -> DataType:
+    if isinstance(data_type, StructType):
+        return StructType(tuple(_map_field(child, change) for child in data_type.fields))
+    if isinstance(data_type, ArrayType):
+        return replace(data_type, element_type=_map_type(data_type.element_type, change))
+    if isinstance(data_type, MapType):
+        return replace(
+            data_type,
+            key_type=_map_type(data_type.key_type, change),
+            value_type=_map_type(data_type.value_type, change),
+        )
+    return data_type
+
+
+def _rename(field: StructField, mode: ColumnMappingMode) -> StructField:
+    return replace(field, name=physical_name(field, mode))
+
+
+def _column_id(field: StructField) -> int:
+    column_id = field.metadata.get(COLUMN_ID, 0)
+    if not isinstance(column_id, int):
+        raise SchemaError(f"the column {field.name} has a {COLUMN_ID} that is no number: {column_id!r}")
+    return column_id

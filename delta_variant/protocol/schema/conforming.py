@@ -1,0 +1,171 @@
+"""Arrow data in the columns, the order and the types of a table."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as arrow_types
+
+from ..._arrow import is_encoded, values_and_positions, without_view
+from ...errors import SchemaError
+from ..types import VARIANT, ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from .arrow import VARIANT_STORAGE, is_list, to_arrow_type, variant_field
+
+__all__ = ["conform"]
+
+# The stubs of pyarrow do not narrow an array by the predicates of pyarrow.types.
+Array: TypeAlias = Any
+
+BINARY = PrimitiveType("binary")
+MAX_OFFSET = 2**31 - 1
+
+
+def conform(batch: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
+    """Return `batch` with the columns of `schema`: its names, order and Arrow types, absent columns null.
+
+    Casts never lose anything. Variant columns pass as they are, bytes or JSON text. `SchemaError` names the
+    column of a value that does not fit its type, or of a null where the table allows none.
+    """
+    by_name = {name.lower(): index for index, name in enumerate(batch.schema.names)}
+    arrays, fields = [], []
+    for field in schema.fields:
+        index = by_name.get(field.name.lower())
+        source = pa.nulls(batch.num_rows) if index is None else batch.column(index)
+        array = _conform_field(source, field, (field.name,))
+        arrays.append(array)
+        fields.append(_arrow_field(field, array))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _arrow_field(field: StructField, array: Array) -> pa.Field[Any]:
+    is_bytes = field.type == VARIANT and arrow_types.is_struct(array.type)
+    metadata = variant_field(field.name).metadata if is_bytes else None
+    return pa.field(field.name, array.type, field.nullable, metadata)
+
+
+def _conform_field(array: Array, field: StructField, path: tuple[str, ...]) -> Array:
+    conformed = _conform(array, field.type, path)
+    if not field.nullable and conformed.null_count:
+        raise SchemaError(f"the column {'.'.join(path)} has {conformed.null_count} nulls, but it is NOT NULL")
+    return conformed
+
+
+def _conform(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
+    if isinstance(array, pa.ExtensionArray):
+        return _conform(array.storage, data_type, path)
+    if is_encoded(array):
+        return _conform_encoded(array, data_type, path)
+    if data_type == VARIANT and not arrow_types.is_null(array.type):
+        return array if len(path) == 1 else _conform_nested_variant(array, path)
+    if isinstance(data_type, StructType) and arrow_types.is_struct(array.type):
+        return _conform_struct(array, data_type, path)
+    if isinstance(data_type, ArrayType) and is_list(array.type):
+        return _conform_list(array, data_type, path)
+    if isinstance(data_type, MapType) and arrow_types.is_map(array.type):
+        return _conform_map(array, data_type, path)
+    return _cast(array, to_arrow_type(data_type), path)
+
+
+def _conform_encoded(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
+    values, positions = values_and_positions(array)
+    if arrow_types.is_nested(values.type):
+        # Arrow takes no views out of arrays, and what is conformed has none.
+        return _taken(_conform(values, data_type, path), positions, path)
+    return _conform(_taken(without_view(values), positions, path), data_type, path)
+
+
+def _conform_struct(array: Array, struct: StructType, path: tuple[str, ...]) -> Array:
+    by_name = {part.name.lower(): index for index, part in enumerate(array.type)}
+    parts, fields = [], []
+    for field in struct.fields:
+        index = by_name.get(field.name.lower())
+        source = pa.nulls(len(array)) if index is None else pc.struct_field(array, [index])
+        part = _conform(source, field.type, (*path, field.name))
+        if not field.nullable and _count_nulls_within(array, part):
+            raise SchemaError(f"the column {'.'.join((*path, field.name))} has nulls, but it is NOT NULL")
+        parts.append(part)
+        fields.append(_arrow_field(field, part))
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
+
+
+def _count_nulls_within(struct: Array, part: Array) -> int:
+    visible = part.filter(struct.is_valid()) if struct.null_count else part
+    return int(visible.null_count)
+
+
+def _conform_nested_variant(array: Array, path: tuple[str, ...]) -> Array:
+    """Return Variants below the top as Parquet is to have them: whatever the order of their parts was."""
+    if not arrow_types.is_struct(array.type):
+        raise SchemaError(
+            f"the column {'.'.join(path)} is JSON text within another column: "
+            "make it Variants by parse_json first"
+        )
+    hidden = array.is_null()
+    parts = [
+        pc.if_else(hidden, b"", _conform(pc.struct_field(array, [part.name]), BINARY, path))
+        for part in VARIANT_STORAGE
+    ]
+    if any(part.null_count for part in parts):
+        raise SchemaError(f"the column {'.'.join(path)} has a Variant without metadata or value")
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_STORAGE), mask=hidden)
+
+
+def _conform_map(array: Array, data_type: MapType, path: tuple[str, ...]) -> Array:
+    start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    keys = _conform(array.keys.slice(start, stop - start), data_type.key_type, (*path, "key"))
+    value = StructField("value", data_type.value_type, data_type.value_contains_null)
+    items = _conform_field(array.items.slice(start, stop - start), value, (*path, "value"))
+    offsets = pc.subtract(array.offsets, start)
+    key_field: Any = pa.field("key", keys.type, False)
+    value_field: Any = _arrow_field(value, items)
+    map_type: Any = pa.map_(key_field, value_field)
+    return pa.MapArray.from_arrays(offsets, keys, items, type=map_type, mask=array.is_null())
+
+
+def _conform_list(array: Array, data_type: ArrayType, path: tuple[str, ...]) -> Array:
+    element = StructField("element", data_type.element_type, data_type.contains_null)
+    values = _conform_field(_flattened(array, path), element, (*path, "element"))
+    lengths: Array = pc.list_value_length(array)
+    ends = pc.cumulative_sum(pc.fill_null(lengths, 0).cast(pa.int32()))
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    list_type = pa.list_(_arrow_field(element, values))
+    return pa.ListArray.from_arrays(offsets, values, type=list_type, mask=array.is_null())
+
+
+def _flattened(array: Array, path: tuple[str, ...]) -> Array:
+    try:
+        return array.flatten()
+    except pa.ArrowException as error:
+        raise SchemaError(
+            f"the column {'.'.join(path)} is {array.type}, which is not read: {error}"
+        ) from error
+
+
+def _taken(values: Array, positions: Array, path: tuple[str, ...]) -> Array:
+    try:
+        return values.take(positions)
+    except pa.ArrowInvalid as error:
+        raise SchemaError(
+            f"the column {'.'.join(path)} is too large: {error}; write fewer rows a batch"
+        ) from error
+
+
+def _cast(array: Array, target: pa.DataType, path: tuple[str, ...]) -> Array:
+    if array.nbytes > MAX_OFFSET:
+        # Arrow's cast of views counts beyond the offsets without a word.
+        array = without_view(array)
+    try:
+        return _compact(array).cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(f"the column {'.'.join(path)} does not fit {target}: {error}") from error
+
+
+def _compact(array: Array) -> Array:
+    """Return a slice of large text as text of its own: Arrow's cast looks at where it ends in its buffer."""
+    if not (arrow_types.is_large_string(array.type) or arrow_types.is_large_binary(array.type)):
+        return array
+    if array.get_total_buffer_size() <= MAX_OFFSET:
+        return array
+    return pa.concat_arrays([array, array.slice(0, 0)])

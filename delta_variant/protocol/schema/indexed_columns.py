@@ -1,0 +1,47 @@
+"""Which columns get statistics (PROTOCOL.md, "Per-file Statistics"; requirements ST10, ST13)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
+from typing import TypeAlias
+
+from .. import properties
+from ..types import StructField, StructType
+
+__all__ = ["ColumnPath", "stats_columns"]
+
+ColumnPath: TypeAlias = tuple[StructField, ...]
+
+
+def stats_columns(
+    schema: StructType, configuration: Mapping[str, str], partition_columns: Collection[str] = ()
+) -> tuple[ColumnPath, ...]:
+    """Return the leaf columns that get statistics, each as its chain of fields from the top, in schema order.
+
+    A Variant, an array or a map is one leaf. `delta.dataSkippingStatsColumns` names the columns, a struct for
+    all within it and without regard to case; otherwise the first `delta.dataSkippingNumIndexedCols` leaves
+    count.
+    """
+    partitions = {name.lower() for name in partition_columns}
+    data_fields = tuple(field for field in schema.fields if field.name.lower() not in partitions)
+    leaves = _leaves(StructType(data_fields), ())
+    named = properties.get(configuration, properties.DATA_SKIPPING_STATS_COLUMNS)
+    if named is not None:
+        wanted = {tuple(step.lower() for step in name) for name in named}
+        return tuple(leaf for leaf in leaves if _is_within(leaf, wanted))
+    number = properties.get(configuration, properties.DATA_SKIPPING_NUM_INDEXED_COLS)
+    return tuple(leaves if number == -1 else islice(leaves, number))
+
+
+def _leaves(struct: StructType, parents: ColumnPath) -> Iterator[ColumnPath]:
+    for field in struct.fields:
+        if isinstance(field.type, StructType):
+            yield from _leaves(field.type, (*parents, field))
+        else:
+            yield (*parents, field)
+
+
+def _is_within(leaf: ColumnPath, wanted: Collection[tuple[str, ...]]) -> bool:
+    names = tuple(field.name.lower() for field in leaf)
+    return any(names[:length] in wanted for length in range(1, len(names) + 1))

@@ -1,0 +1,165 @@
+"""Schema JSON to values and back (PROTOCOL.md, "Schema Serialization Format")."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from ..._checks import is_unicode
+from ...errors import SchemaError
+from ..types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    decimal_of,
+    is_geospatial,
+)
+
+__all__ = ["parse", "to_json"]
+
+PRIMITIVES = frozenset(
+    {
+        "string",
+        "long",
+        "integer",
+        "short",
+        "byte",
+        "float",
+        "double",
+        "boolean",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "variant",
+        "void",
+    }
+)
+MAX_PRECISION = 38
+# Parquet readers stop at about a hundred levels, so no table is deeper; without a limit hostile JSON is.
+MAX_DEPTH = 100
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def parse(text: str) -> StructType:
+    """Return the schema in `text`; `SchemaError` names the column that cannot be understood.
+
+    Variant is read in both spellings, `"variant"` and `{"type":"variant"}`.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"the schema of the table is not JSON: {error}") from error
+    if _SURROGATE.search(text) and not is_unicode(json.dumps(document, ensure_ascii=False)):
+        raise SchemaError("the schema of the table has half of a surrogate pair, which is not a character")
+    schema = _type(document, ())
+    if not isinstance(schema, StructType):
+        raise SchemaError("the schema of the table must be a struct")
+    return schema
+
+
+def to_json(schema: StructType) -> str:
+    """Return `schema` as JSON with the keys and the order of keys that delta-spark writes."""
+    return json.dumps(_to_document(schema), separators=(",", ":"), ensure_ascii=False)
+
+
+def _type(document: Any, path: tuple[str, ...]) -> DataType:
+    if len(path) > MAX_DEPTH:
+        raise SchemaError(f"the column {path[0]} is nested deeper than {MAX_DEPTH} levels")
+    if isinstance(document, str):
+        return _primitive(document, path)
+    kind = document.get("type") if isinstance(document, dict) else None
+    if kind == "variant":
+        return PrimitiveType("variant")
+    if kind == "struct":
+        return StructType(tuple(_field(child, path) for child in _list(document, "fields", path)))
+    if kind == "array":
+        return ArrayType(
+            _type(document.get("elementType"), (*path, "element")), _flag(document, "containsNull", path)
+        )
+    if kind == "map":
+        return MapType(
+            _type(document.get("keyType"), (*path, "key")),
+            _type(document.get("valueType"), (*path, "value")),
+            _flag(document, "valueContainsNull", path),
+        )
+    raise SchemaError(f"{_where(path)} has no type that Delta knows: {json.dumps(document)[:100]}")
+
+
+def _primitive(name: str, path: tuple[str, ...]) -> PrimitiveType:
+    if name in PRIMITIVES or is_geospatial(PrimitiveType(name)):
+        return PrimitiveType(name)
+    data_type = PrimitiveType("decimal(10,0)" if name == "decimal" else name)
+    decimal = decimal_of(data_type)
+    if decimal is None:
+        raise SchemaError(f"{_where(path)} has the type {name!r}, which this version does not know")
+    precision, scale = decimal
+    if not (1 <= precision <= MAX_PRECISION and scale <= precision):
+        raise SchemaError(f"{_where(path)} has the type {name}: Delta has up to {MAX_PRECISION} digits")
+    return PrimitiveType(f"decimal({precision},{scale})")
+
+
+def _field(document: Any, path: tuple[str, ...]) -> StructField:
+    name = document.get("name") if isinstance(document, dict) else None
+    if not isinstance(name, str):
+        raise SchemaError(f"{_where(path)} has a field without a name: {json.dumps(document)[:100]}")
+    metadata = document.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise SchemaError(f"{_where((*path, name))} has field metadata that is not an object")
+    return StructField(
+        name=name,
+        type=_type(document.get("type"), (*path, name)),
+        nullable=_flag(document, "nullable", (*path, name)),
+        metadata=metadata or {},
+    )
+
+
+def _list(document: dict[str, Any], key: str, path: tuple[str, ...]) -> list[Any]:
+    value = document.get(key)
+    if not isinstance(value, list):
+        raise SchemaError(f"{_where(path)} has no list {key!r}")
+    return value
+
+
+def _flag(document: dict[str, Any], key: str, path: tuple[str, ...]) -> bool:
+    value = document.get(key, True)
+    if not isinstance(value, bool):
+        raise SchemaError(f"{_where(path)} has {key!r} that is neither true nor false")
+    return value
+
+
+def _where(path: tuple[str, ...]) -> str:
+    return f"the column {'.'.join(path)}" if path else "the schema of the table"
+
+
+def _to_document(data_type: DataType) -> Any:
+    if isinstance(data_type, PrimitiveType):
+        return data_type.name
+    if isinstance(data_type, ArrayType):
+        return {
+            "type": "array",
+            "elementType": _to_document(data_type.element_type),
+            "containsNull": data_type.contains_null,
+        }
+    if isinstance(data_type, MapType):
+        return {
+            "type": "map",
+            "keyType": _to_document(data_type.key_type),
+            "valueType": _to_document(data_type.value_type),
+            "valueContainsNull": data_type.value_contains_null,
+        }
+    return {"type": "struct", "fields": [_field_document(child) for child in data_type.fields]}
+
+
+def _field_document(child: StructField) -> dict[str, Any]:
+    return {
+        "name": child.name,
+        "type": _to_document(child.type),
+        "nullable": child.nullable,
+        "metadata": dict(child.metadata),
+    }

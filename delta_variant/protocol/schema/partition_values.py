@@ -1,0 +1,190 @@
+"""Partition values as the strings of AddFile (PROTOCOL.md, "Partition Value Serialization")."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timezone
+from decimal import Context, Decimal
+from functools import partial
+from typing import Any
+
+from ...errors import MalformedLogError, SchemaError, UnsupportedFeatureError
+from ...variant.moments import UTC, instant_of
+from ..types import DataType, PrimitiveType, decimal_of, describe
+
+__all__ = ["partition_value_from_string", "partition_value_to_string"]
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+WORDS = re.compile(r"[+-]?inf(inity)?|nan", re.ASCII | re.IGNORECASE)
+TIMESTAMP = re.compile(
+    r"([+-]?\d{4,6})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?)?(Z|[+-]\d\d:\d\d)?",
+    re.ASCII,
+)
+BOOLEANS = {"true": True, "false": False}
+LONGEST_DECIMAL = Context(prec=76)
+
+
+def partition_value_to_string(value: object, data_type: DataType) -> str | None:
+    """Return the string of a Python value as pyarrow gives it; null and empty text are None.
+
+    Timestamps are written in UTC as ISO 8601, so that no reader needs to know a session's time zone.
+    `SchemaError` for bytes that are no UTF-8 text: the protocol has no string for them.
+    """
+    if value is None or value in ("", b""):
+        return None
+    write = WRITERS.get(_kind(data_type))
+    if write is None:
+        raise SchemaError(f"a partition value cannot be {describe(data_type)}")
+    return write(value)
+
+
+def partition_value_from_string(text: str | None, data_type: DataType, timezone: str = UTC) -> Any:
+    """Return the Python value of a partition value; null and `""` are None.
+
+    Timestamps are read in both forms; one without a time zone is a local time in `timezone`, as Spark reads
+    it in the session's. `MalformedLogError` for text that is not a value of its type,
+    `UnsupportedFeatureError` for a moment that Python has no value for.
+    """
+    if text is None or text == "":
+        return None
+    read = _reader(data_type, timezone)
+    if read is None:
+        raise MalformedLogError(f"a partition value cannot be {describe(data_type)}")
+    try:
+        return read(text)
+    except (ValueError, KeyError, ArithmeticError) as error:
+        raise MalformedLogError(f"the partition value {text!r} is no {describe(data_type)}") from error
+
+
+def _reader(data_type: DataType, timezone: str) -> Callable[[str], Any] | None:
+    if digits := decimal_of(data_type):
+        return partial(_read_decimal, digits=digits)
+    if _kind(data_type) == "timestamp":
+        return partial(_read_timestamp, timezone=timezone)
+    return READERS.get(_kind(data_type))
+
+
+def _kind(data_type: DataType) -> str:
+    if decimal_of(data_type):
+        return "decimal"
+    return data_type.name if isinstance(data_type, PrimitiveType) else ""
+
+
+def _write_float(value: Any) -> str:
+    # The words are Java's, which parses these strings in Spark.
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value)
+
+
+def _write_binary(value: Any) -> str:
+    try:
+        return bytes(value).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SchemaError(
+            f"the partition value {value!r} is no UTF-8 text: Delta has no string for it"
+        ) from error
+
+
+def _write_timestamp(value: Any) -> str:
+    utc = value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value.astimezone(timezone.utc)
+    return f"{utc.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def _write_timestamp_ntz(value: Any) -> str:
+    return str(value.isoformat(sep=" ", timespec="microseconds" if value.microsecond else "seconds"))
+
+
+def _read_integer(bits: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        value = int(_number(text))
+        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+            raise ValueError(text)
+        return value
+
+    return read
+
+
+def _read_floating(text: str) -> float:
+    return float(text if WORDS.fullmatch(text) else _number(text))
+
+
+def _read_decimal(text: str, digits: tuple[int, int]) -> Decimal:
+    precision, scale = digits
+    value = Decimal(_number(text))
+    if value and value.adjusted() >= precision - scale:
+        raise ValueError(text)
+    exact = (value or Decimal(0)).quantize(Decimal(1).scaleb(-scale), context=LONGEST_DECIMAL)
+    if exact != value:
+        raise ValueError(text)
+    return exact
+
+
+def _number(text: str) -> str:
+    """Return text that Java takes for a number, too: Python has other digits, and `_` between them."""
+    if NUMBER.fullmatch(text) is None:
+        raise ValueError(text)
+    return text
+
+
+def _read_date(text: str) -> date:
+    return _read_moment(text)[0].date()
+
+
+def _read_timestamp(text: str, timezone: str) -> datetime:
+    moment, zone = _read_moment(text)
+    return instant_of(moment, zone or timezone)
+
+
+def _read_timestamp_ntz(text: str) -> datetime:
+    return _read_moment(text)[0]
+
+
+def _read_moment(text: str) -> tuple[datetime, str]:
+    found = TIMESTAMP.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    if not 0 < int(year) < 10_000:
+        raise UnsupportedFeatureError(
+            f"the partition value {text!r} is outside of the years 1 to 9999, which this version reads"
+        )
+    microsecond = int((fraction or "").ljust(6, "0"))
+    moment = datetime(
+        int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), microsecond
+    )
+    return moment, zone or ""
+
+
+WRITERS: dict[str, Callable[[Any], str]] = {
+    "string": str,
+    "byte": str,
+    "short": str,
+    "integer": str,
+    "long": str,
+    "float": _write_float,
+    "double": _write_float,
+    "decimal": lambda value: format(value, "f"),
+    "boolean": lambda value: "true" if value else "false",
+    "binary": _write_binary,
+    "date": lambda value: str(value.isoformat()),
+    "timestamp": _write_timestamp,
+    "timestamp_ntz": _write_timestamp_ntz,
+}
+READERS: dict[str, Callable[[str], Any]] = {
+    "string": str,
+    "byte": _read_integer(8),
+    "short": _read_integer(16),
+    "integer": _read_integer(32),
+    "long": _read_integer(64),
+    "float": _read_floating,
+    "double": _read_floating,
+    "boolean": lambda text: BOOLEANS[text.lower()],
+    "binary": str.encode,
+    "date": _read_date,
+    "timestamp_ntz": _read_timestamp_ntz,
+}

@@ -1,0 +1,128 @@
+"""Types that become wider, and the record of it in the schema (PROTOCOL.md, "Type Widening")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...errors import SchemaError, UnsupportedFeatureError
+from ..types import DataType, PrimitiveType, StructField, StructType, decimal_of, describe, fields_of
+from .paths import FieldPath, edit_fields, edit_type, parts_of, path_text, split_at_field, type_at
+
+__all__ = ["TYPE_CHANGES", "check_type_changes", "is_widening", "types_before", "widened", "widenings"]
+
+TYPE_CHANGES = "delta.typeChanges"
+
+INTEGERS = ("byte", "short", "integer", "long")
+INTEGER_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+OTHERS = {
+    ("float", "double"),
+    ("byte", "double"),
+    ("short", "double"),
+    ("integer", "double"),
+    ("date", "timestamp_ntz"),
+}
+
+
+def is_widening(before: DataType, after: DataType) -> bool:
+    """Say whether the protocol lets a column of one type become one of the other."""
+    if not (isinstance(before, PrimitiveType) and isinstance(after, PrimitiveType)):
+        return False
+    if before.name in INTEGERS and after.name in INTEGERS:
+        return INTEGERS.index(before.name) < INTEGERS.index(after.name)
+    wider = decimal_of(after)
+    if wider is None:
+        return (before.name, after.name) in OTHERS
+    precision, scale = decimal_of(before) or (INTEGER_DIGITS.get(before.name, 99), 0)
+    return before != after and precision - scale <= wider[0] - wider[1] and scale <= wider[1]
+
+
+def widened(schema: StructType, path: FieldPath, after: PrimitiveType) -> StructType:
+    """Return a schema in which the type at a resolved path is `after`, with the change on record."""
+    before = type_at(schema, path)
+    field_path, inner = split_at_field(schema, path)
+    change = {"fromType": describe(before), "toType": after.name}
+    if inner:
+        change["fieldPath"] = path_text(inner)
+
+    def record(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
+        return tuple(_recorded(field, change) if field.name == field_path[-1] else field for field in fields)
+
+    edited = edit_type(schema, path, lambda _: after)
+    assert isinstance(edited, StructType)
+    return edit_fields(edited, field_path[:-1], record)
+
+
+def widenings(table: StructType, data: StructType) -> Iterator[tuple[FieldPath, PrimitiveType]]:
+    """Yield the parts of a table that data of a schema has in a wider type of the same kind, and that type.
+
+    As delta-spark does where data adds to the schema, an integer does not become a decimal or `double` so.
+    """
+    for path, before in _leaves(table, ()):
+        after = _type_in(data, path)
+        if after is not None and is_widening(before, after) and _kind(before) == _kind(after):
+            yield path, after
+
+
+def _leaves(data_type: DataType, path: FieldPath) -> Iterator[tuple[FieldPath, PrimitiveType]]:
+    if isinstance(data_type, PrimitiveType):
+        yield path, data_type
+    for step, part in parts_of(data_type):
+        yield from _leaves(part, (*path, step))
+
+
+def _type_in(data_type: DataType, path: FieldPath) -> PrimitiveType | None:
+    for step in path:
+        found = [part for name, part in parts_of(data_type) if name.lower() == step.lower()]
+        if not found:
+            return None
+        data_type = found[0]
+    return data_type if isinstance(data_type, PrimitiveType) else None
+
+
+def _kind(data_type: PrimitiveType) -> str:
+    kinds = {**dict.fromkeys(INTEGERS, "integer"), "float": "floating", "double": "floating"}
+    kinds |= {"date": "date", "timestamp_ntz": "date"}
+    return "decimal" if decimal_of(data_type) else kinds.get(data_type.name, data_type.name)
+
+
+def _recorded(field: StructField, change: Mapping[str, str]) -> StructField:
+    changes = [*field.metadata.get(TYPE_CHANGES, ()), change]
+    return replace(field, metadata={**field.metadata, TYPE_CHANGES: changes})
+
+
+def check_type_changes(schema: StructType) -> None:
+    """Raise UnsupportedFeatureError for a change on record that the protocol does not have.
+
+    Readers must not read what they cannot convert (PROTOCOL.md, "Reader Requirements for Type Widening").
+    """
+    for path, field in fields_of(schema):
+        for before, after, _ in _changes(field):
+            if before != after and not is_widening(before, after):
+                raise UnsupportedFeatureError(
+                    f"the column {path_text(path)} was changed from {describe(before)} to "
+                    f"{describe(after)}, which this version cannot read"
+                )
+
+
+def types_before(field: StructField) -> frozenset[str]:
+    """Return the names of the types that the values of a field had in earlier versions of the table."""
+    return frozenset(before.name for before, _, path in _changes(field) if not path)
+
+
+def _changes(field: StructField) -> Iterator[tuple[PrimitiveType, PrimitiveType, str]]:
+    recorded: Any = field.metadata.get(TYPE_CHANGES, [])
+    try:
+        for change in recorded:
+            yield _type(change["fromType"]), _type(change["toType"]), change.get("fieldPath") or ""
+    except (TypeError, KeyError, AttributeError) as error:
+        raise SchemaError(
+            f"the column {field.name} has a {TYPE_CHANGES} that is not understood: {str(recorded)[:100]}"
+        ) from error
+
+
+def _type(name: str) -> PrimitiveType:
+    """Return a type by the name on record; Spark writes `decimal(6,2)`, the specification `decimal(6, 2)`."""
+    decimal = decimal_of(PrimitiveType(name))
+    return PrimitiveType(f"decimal({decimal[0]},{decimal[1]})" if decimal else name)

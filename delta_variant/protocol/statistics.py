@@ -1,0 +1,394 @@
+"""The statistics of a data file: the text of `AddFile.stats` (PROTOCOL.md, "Per-file Statistics").
+
+Bounds of a Variant column are two Variant objects from normalized paths to least and greatest values, as z85.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal, InvalidOperation
+from math import isfinite, isnan, nan
+from typing import Any, TypeAlias
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import _native
+from .._options import JsonKind
+from ..errors import DataFileError, InvalidStatisticsError, InvalidZ85Error, MalformedVariantError
+from ..variant.values import Variant, from_concatenated
+from . import z85
+from .types import DataType, PrimitiveType, decimal_of
+
+__all__ = [
+    "Bound",
+    "BoundText",
+    "FileStatistics",
+    "bounds_at",
+    "comparable",
+    "counts_of",
+    "decode",
+    "decode_bound",
+    "describe_bound",
+    "encode_bound",
+    "from_report",
+    "is_shortened",
+    "leaves_of",
+    "texts_at",
+    "type_of_bounds",
+    "value_at",
+]
+
+Path: TypeAlias = tuple[str, ...]
+Nested: TypeAlias = Mapping[str, Any]
+Shorten: TypeAlias = Callable[[str], str | None]
+PREFIX_CHARACTERS = 32
+MAX_SCALE = 38
+INTEGERS = ("long", "integer", "short", "byte")
+FLOAT, DOUBLE = PrimitiveType("float"), PrimitiveType("double")
+MAX_ASCII = "\x7f"
+MAX_CHARACTER = "\U0010ffff"
+"""What follows a shortened upper bound, so that it is greater than every text it stands for."""
+
+
+@dataclass(frozen=True)
+class FileStatistics:
+    """What a file's AddFile says of its rows.
+
+    `null_count`, `min_values` and `max_values` mirror the schema by physical names: a struct is a mapping.
+    The bounds are JSON values, decoded numbers with a fraction or an exponent as Decimal, so that no digit is
+    lost; those of a Variant column are z85 text, which `decode_bound` reads.
+    """
+
+    num_records: int | None = None
+    null_count: Nested = field(default_factory=dict)
+    min_values: Nested = field(default_factory=dict)
+    max_values: Nested = field(default_factory=dict)
+    tight_bounds: bool | None = None
+
+    def to_json(self) -> str:
+        """Return the text of `AddFile.stats`."""
+        entries = {
+            "numRecords": self.num_records,
+            "minValues": _digits(self.min_values),
+            "maxValues": _digits(self.max_values),
+            "nullCount": self.null_count,
+            "tightBounds": self.tight_bounds,
+        }
+        present = {key: value for key, value in entries.items() if value is not None}
+        return msgspec.json.encode(present).decode()
+
+
+def _digits(value: Any) -> Any:
+    """Return bounds with decimals as JSON numbers of all their digits."""
+    if isinstance(value, Mapping):
+        return {name: _digits(part) for name, part in value.items()}
+    if isinstance(value, Decimal):
+        # All digits of a decimal column; an exponent of another writer could ask for any number of them.
+        is_plain = -MAX_SCALE <= int(value.as_tuple().exponent) <= 0
+        return msgspec.Raw((format(value, "f") if is_plain else str(value)).encode())
+    return value
+
+
+class _Entries(msgspec.Struct):
+    """What is known of the members of the statistics; others are passed over."""
+
+    numRecords: int | None = None  # noqa: N815 - the name in the text
+    nullCount: dict[str, Any] | None = None  # noqa: N815
+    minValues: dict[str, Any] | None = None  # noqa: N815
+    maxValues: dict[str, Any] | None = None  # noqa: N815
+    tightBounds: bool | None = None  # noqa: N815
+
+
+_DECODER = msgspec.json.Decoder(_Entries, float_hook=Decimal)
+
+
+def decode(text: str) -> FileStatistics:
+    """Return the statistics in the text of `AddFile.stats`; raises InvalidStatisticsError."""
+    try:
+        entries = _DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError, InvalidOperation) as error:
+        raise InvalidStatisticsError(
+            f"the statistics are not a JSON object of statistics: {error}"
+        ) from error
+    return FileStatistics(
+        entries.numRecords,
+        entries.nullCount or {},
+        entries.minValues or {},
+        entries.maxValues or {},
+        entries.tightBounds,
+    )
+
+
+def value_at(values: Nested, path: Path) -> Any:
+    """Return what a member of the statistics has for a column, None for nothing."""
+    found: Any = values
+    for step in path:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def leaves_of(values: Nested, parents: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield what a member of the statistics has, each with the path of its column."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from leaves_of(value, (*parents, name))
+        else:
+            yield (*parents, name), value
+
+
+def encode_bound(data: bytes) -> str:
+    """Return `metadata‖value` as the z85 text of a statistics entry (requirements Z2)."""
+    return z85.encode(data)
+
+
+def decode_bound(text: str) -> Variant:
+    """Return the Variant in a statistics entry, in either printed form (requirements Z3, Z5).
+
+    Raises InvalidStatisticsError.
+    """
+    try:
+        return from_concatenated(z85.decode(text))
+    except (InvalidZ85Error, MalformedVariantError) as error:
+        raise InvalidStatisticsError(f"{text!r} holds no Variant: {error}") from error
+
+
+def texts_at(
+    texts: pa.ChunkedArray[Any], places: Sequence[tuple[Sequence[str], JsonKind]]
+) -> list[pa.StringArray]:
+    """Return what many files' statistics have at each place: a path of names from the root, and a JSON kind.
+
+    The text of a string, or a number as it stands; null where there is a value of another kind or none, and
+    for text that is not JSON.
+    """
+    wanted = [(list(path), kind) for path, kind in places]
+    parts = [_native.json_leaves(chunk, wanted) for chunk in texts.chunks]
+    empty: Any = pa.array([], pa.string())
+    return [pa.concat_arrays([empty, *column]) for column in zip(*parts, strict=True)] or [empty] * len(
+        wanted
+    )
+
+
+def counts_of(numbers: pa.StringArray) -> pa.Int64Array:
+    """Return the counts of rows in the texts of JSON numbers, null for a number that cannot be a count."""
+    texts: Any = numbers
+    is_count: Any = pc.match_substring_regex(texts, "^[0-9]{1,18}$")
+    counts: pa.Int64Array = pc.if_else(is_count, texts, pa.scalar(None, pa.string())).cast(pa.int64())
+    return counts
+
+
+def bounds_at(texts: pa.StringArray, path_key: str, arrow_type: pa.DataType) -> pa.Array[Any]:
+    """Return the bound of one path in many statistics entries of a Variant column, cast to an Arrow type.
+
+    Null where an entry cannot be decoded, has no such path, or a bound whose order is not that of the type.
+    """
+    return _native.bound_column(texts, path_key, arrow_type)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One side of one path: its type by the specification's name, the scale of a decimal, and JSON text."""
+
+    type: str
+    scale: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class BoundText:
+    """What the text of a statistics entry holds, down to how it was printed.
+
+    `bounds` are by path key, None for a Variant that is no object. `rest` is what follows the Variant, which
+    should be fewer than four zero bytes; `is_cut` tells text whose last block is cut (Z5).
+    """
+
+    data: bytes
+    bounds: Mapping[str, Bound] | None
+    is_value_first: bool
+    rest: bytes
+    is_cut: bool
+
+
+def describe_bound(text: str) -> BoundText:
+    """Return what the text of a statistics entry holds; raises InvalidStatisticsError."""
+    try:
+        data = z85.decode(text)
+        is_value_first, rest, bounds = _native.describe_bound(data)
+    except (InvalidZ85Error, MalformedVariantError) as error:
+        raise InvalidStatisticsError(f"{text!r} holds no Variant: {error}") from error
+    members = (
+        None if bounds is None else {key: Bound(kind, scale, shown) for key, kind, scale, shown in bounds}
+    )
+    return BoundText(data, members, is_value_first, rest, len(text) % z85.BLOCK_CHARACTERS != 0)
+
+
+def from_report(
+    num_records: int,
+    columns: Sequence[Any],
+    names: Sequence[str],
+    indexed: Collection[Path] | None,
+    *,
+    shorten: bool = True,
+) -> FileStatistics:
+    """Return the statistics of a file from what the kernel reports of its columns.
+
+    `indexed` are the leaf columns that have statistics, None for all. `shorten=False` keeps long texts of
+    ordinary columns whole. Raises DataFileError for two fields of one name.
+    """
+    ends: tuple[Shorten, Shorten] = (_shorten_down, _shorten_up) if shorten else (str, str)
+    null_count: dict[str, Any] = {}
+    bounds: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    for name, column in zip(names, columns, strict=True):
+        for path, nulls, least, greatest in _leaves(name, column, ends):
+            if indexed is not None and path not in indexed:
+                continue
+            if value_at(null_count, path) is not None:
+                raise DataFileError(
+                    f"cannot tell the columns named {'.'.join(path)!r} apart: the file has two"
+                )
+            _put(null_count, path, nulls)
+            for side, value in zip(bounds, (least, greatest), strict=True):
+                if value is not None:
+                    _put(side, path, value)
+    return FileStatistics(num_records, null_count, *bounds)
+
+
+def _leaves(name: str, column: Any, ends: tuple[Shorten, Shorten]) -> list[tuple[Path, int, Any, Any]]:
+    if isinstance(column, dict):
+        least, greatest = column["bounds"] or (None, None)
+        return [
+            ((name,), column["nulls"], least and encode_bound(least), greatest and encode_bound(greatest))
+        ]
+    return [
+        (tuple(path), nulls, _bound(least, ends[0]), _bound(greatest, ends[1]))
+        for path, nulls, least, greatest in column
+    ]
+
+
+def _put(target: dict[str, Any], path: Path, value: Any) -> None:
+    for step in path[:-1]:
+        target = target.setdefault(step, {})
+    target[path[-1]] = value
+
+
+def _bound(row: Any, shorten: Shorten) -> Any:
+    """Return a bound, an array of one row or a Variant's bytes, as the JSON value that Delta gives it."""
+    if row is None:
+        return None
+    if isinstance(row, bytes):
+        return encode_bound(row)
+    if pa.types.is_timestamp(row.type):
+        return _timestamp(row[0].value, row.type)
+    if pa.types.is_date32(row.type):
+        return _date(row[0].value)
+    value = row[0].as_py()
+    if isinstance(value, str):
+        return shorten(value)
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+EPOCH = datetime(1970, 1, 1)
+
+
+def _timestamp(units: int, arrow_type: Any) -> str | None:
+    """Return a timestamp to the millisecond below, as the protocol wants it; None beyond the year 9999."""
+    try:
+        moment = EPOCH + timedelta(milliseconds=units * 1000 // UNITS_PER_SECOND[arrow_type.unit])
+    except OverflowError:
+        return None
+    return moment.isoformat(timespec="milliseconds") + ("Z" if arrow_type.tz else "")
+
+
+def _date(days: int) -> str | None:
+    try:
+        return (EPOCH + timedelta(days=days)).date().isoformat()
+    except OverflowError:
+        return None
+
+
+def _shorten_down(text: str) -> str:
+    return text[:PREFIX_CHARACTERS]
+
+
+def _shorten_up(text: str) -> str | None:
+    if len(text) <= PREFIX_CHARACTERS:
+        return text
+    prefix, following = text[:PREFIX_CHARACTERS], text[PREFIX_CHARACTERS]
+    if following < MAX_ASCII:
+        return prefix + MAX_ASCII
+    return prefix + MAX_CHARACTER if following < MAX_CHARACTER else None
+
+
+KEPT_CHARACTERS = 16
+"""How much of a long text other writers keep at least where a bound is shortened."""
+
+
+def is_shortened(bound: str, longer: str, *, is_upper: bool) -> bool:
+    """Tell whether a bound keeps the beginning of a text that is longer, and holds for it.
+
+    A `?` may stand for half a character at the end of the least one (requirements TR1, TR2).
+    """
+    if len(bound) <= KEPT_CHARACTERS:
+        return False
+    if is_upper:
+        is_cut = bound[-1] in (MAX_ASCII, MAX_CHARACTER) and len(longer) >= len(bound)
+        return is_cut and longer.startswith(bound[:-1])
+    return longer.startswith(bound.removesuffix("?"))
+
+
+def comparable(value: Any, data_type: DataType) -> Any:
+    """Return a JSON bound of an ordinary column as a value that compares, None where it is none."""
+    if not isinstance(data_type, PrimitiveType):
+        return None
+    try:
+        return _comparable(value, data_type)
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def type_of_bounds(data_type: DataType, stored: pa.DataType | None) -> DataType:
+    """Return the type whose values the bounds of a column in one file are.
+
+    This is the column's type, except that a file from before a column was widened from `float` to `double`
+    has bounds in the digits of a float. `stored` is the Arrow type of the column in the file.
+    """
+    was_float = stored is not None and pa.types.is_float32(stored)
+    return FLOAT if was_float and data_type == DOUBLE else data_type
+
+
+def _comparable(value: Any, data_type: PrimitiveType) -> Any:
+    if isinstance(value, bool):
+        return value if data_type.name == "boolean" else None
+    if data_type.name in INTEGERS or decimal_of(data_type):
+        return Decimal(value) if isinstance(value, int | Decimal) else None
+    if data_type in (FLOAT, DOUBLE):
+        number = _floating(value, data_type) if isinstance(value, int | float | Decimal) else nan
+        return None if isnan(number) else number
+    if not isinstance(value, str):
+        return None
+    if data_type.name == "string":
+        # The order of code points is that of their bytes.
+        return value
+    if data_type.name == "date":
+        return date.fromisoformat(value)
+    if data_type.name in ("timestamp", "timestamp_ntz"):
+        return _moment(value)
+    return None
+
+
+def _floating(value: float | Decimal, data_type: PrimitiveType) -> float:
+    if data_type == DOUBLE:
+        return float(value)
+    # Writers print the shortest digits that a float is read from: 0.1 stands for 0.100000001490116.
+    number: float = pa.scalar(str(value)).cast(pa.float32()).as_py()
+    return number
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text.replace("Z", "+00:00").replace(" ", "T"))
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return moment.astimezone(timezone.utc)

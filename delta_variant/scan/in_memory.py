@@ -1,0 +1,69 @@
+"""What expressions read, out of rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..data_file import WriteOptions
+from ..expressions.tree import Column, Input, input_name
+from ..protocol.types import VARIANT, StructType
+from ..variant import values as variant_values
+
+__all__ = ["inputs_of", "parsed", "with_variants"]
+
+ROWS = "\0rows"
+
+
+def inputs_of(batch: pa.RecordBatch, inputs: Sequence[Input]) -> pa.RecordBatch:
+    """Return the inputs of expressions over a batch of whole columns, whose Variants are no JSON text.
+
+    Raises CastError for a value that cannot be cast.
+    """
+    arrays = [_input(batch, each) for each in inputs]
+    # A column that nobody reads gives the batch its length.
+    rows: Any = pa.nulls(batch.num_rows)
+    names = [input_name(each) for each in inputs]
+    return pa.record_batch([rows, *arrays], names=[ROWS, *names])
+
+
+def parsed(batch: pa.RecordBatch, columns: StructType) -> pa.RecordBatch:
+    """Return a batch of columns, its JSON text as Variants; raises InvalidJsonError."""
+    for index, field in enumerate(columns.fields):
+        if field.type == VARIANT and not pa.types.is_struct(batch.column(index).type):
+            batch = batch.set_column(index, field.name, variant_values.parse_json(batch.column(index)))
+    return batch
+
+
+def with_variants(
+    batch: pa.RecordBatch, columns: StructType, names: Collection[str], options: WriteOptions
+) -> tuple[pa.RecordBatch, set[int]]:
+    """Return a batch with Variants for JSON text in some columns, and the rows of text that is not valid."""
+    invalid: set[int] = set()
+    variants_of_table = {field.name for field in columns.fields if field.type == VARIANT}
+    for index, name in enumerate(batch.schema.names):
+        is_text = not pa.types.is_struct(batch.schema.field(index).type)
+        if name in names and name in variants_of_table and is_text:
+            variants, rows = variant_values.parse_valid_json(
+                batch.column(index), floats=options.floats, duplicate_keys=options.duplicate_keys
+            )
+            batch = batch.set_column(index, name, variants)
+            invalid.update(rows)
+    return batch, invalid
+
+
+def _input(batch: pa.RecordBatch, source: Input) -> Any:
+    if isinstance(source, Column):
+        return batch.column(source.name)
+    variants = batch.column(source.column)
+    for name in source.fields:
+        variants = pc.struct_field(variants, name)
+    if source.as_json:
+        found = variant_values.extract(variants, source.path, None, strict=True)
+        return variant_values.to_json(found, timezone=source.timezone)
+    return variant_values.extract(
+        variants, source.path, source.type, strict=source.strict, timezone=source.timezone
+    )

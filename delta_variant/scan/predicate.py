@@ -1,0 +1,229 @@
+"""A predicate as far as statistics can tell: tests of columns and of paths in Variants."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from ..expressions import tree
+from ..expressions.tree import Call, Cast, Column, Expression, Extraction, Field, output_type
+from ..expressions.tree import inputs as expression_inputs
+from ..expressions.types import kind_of
+from ..variant.moments import UTC
+
+__all__ = [
+    "AllOf",
+    "AnyOf",
+    "Comparison",
+    "Condition",
+    "Leaf",
+    "NullTest",
+    "PartitionTest",
+    "condition_of",
+    "leaves",
+]
+
+Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "prefix"]
+Condition: TypeAlias = "AllOf | AnyOf | Comparison | NullTest | PartitionTest | None"
+"""None is what statistics cannot tell: any row may fulfil it."""
+
+FLIPPED: dict[str, Operator] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+NEGATED: dict[str, Operator] = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+EXACT = frozenset({"integer", "decimal"})
+ORDERED = EXACT | {"floating", "string", "date", "timestamp", "timestamp_ntz"}
+# Casts from timestamp to timestamp_ntz or date, and from timestamp_ntz to timestamp, are missing: they do not
+# keep the order where a clock is set back. The cast from date to timestamp keeps it in every zone, since a
+# clock is set by no more than the day that lies between two midnights.
+ORDER_KEPT = {
+    ("string", "string"),
+    ("floating", "floating"),
+    ("date", "timestamp"),
+    ("date", "timestamp_ntz"),
+}
+WILDCARDS = "%_\\"
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A column, or a field of structs, by its names; and where they lead to a Variant, the path in it.
+
+    `type` is the Arrow type that its values have in the predicate.
+    """
+
+    names: tuple[str, ...]
+    path: tuple[str, ...] | None
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`leaf operator value` for a value that is not null; `prefix` asks for texts that begin so.
+
+    `casts` are the types that the leaf is cast to on the way, all of which keep its order; `timezone` is that
+    of the casts.
+    """
+
+    leaf: Leaf
+    casts: tuple[pa.DataType, ...]
+    operator: Operator
+    value: pa.Scalar[Any]
+    timezone: str = UTC
+
+
+@dataclass(frozen=True)
+class NullTest:
+    """Whether a leaf is SQL NULL, or is not."""
+
+    leaf: Leaf
+    is_null: bool
+
+
+@dataclass(frozen=True)
+class PartitionTest:
+    """An expression over partition columns alone, which is evaluated as it is."""
+
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """Every one of the conditions."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """At least one of the conditions."""
+
+    conditions: tuple[Condition, ...]
+
+
+def condition_of(predicate: Expression, partition_columns: Collection[str]) -> Condition:
+    """Return a condition that every row fulfils for which the bound `predicate` is true."""
+    return _Reduction(frozenset(partition_columns)).of(predicate)
+
+
+def leaves(condition: Condition) -> set[Leaf]:
+    """Return the leaves whose statistics the condition asks for."""
+    return set(_leaves(condition))
+
+
+def _leaves(condition: Condition) -> Iterator[Leaf]:
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from _leaves(part)
+        case Comparison(leaf) | NullTest(leaf):
+            yield leaf
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    """How a predicate over a table with these partition columns is reduced."""
+
+    partition_columns: frozenset[str]
+
+    def of(self, predicate: Expression, *, negated: bool = False) -> Condition:
+        if self._is_of_partition(predicate):
+            wanted = Call("not", (predicate,), pa.bool_()) if negated else predicate
+            return PartitionTest(wanted)
+        if not isinstance(predicate, Call):
+            return None
+        match predicate.function:
+            case "not":
+                return self.of(predicate.arguments[0], negated=not negated)
+            case "and" | "or":
+                parts = tuple(self.of(argument, negated=negated) for argument in predicate.arguments)
+                return AllOf(parts) if (predicate.function == "and") != negated else AnyOf(parts)
+            case "is null":
+                return _null_test(predicate.arguments[0], is_null=not negated)
+            case "in":
+                return self._member(predicate, negated)
+            case "like":
+                return None if negated else _like(*predicate.arguments)
+            case function:
+                return _comparison(function, predicate.arguments, negated)
+
+    def _member(self, predicate: Call, negated: bool) -> Condition:
+        value, *options = predicate.arguments
+        function = "<>" if negated else "="
+        tests = tuple(_comparison(function, (value, option), False) for option in options)
+        return AllOf(tests) if negated else AnyOf(tests)
+
+    def _is_of_partition(self, predicate: Expression) -> bool:
+        return all(
+            isinstance(each, Column) and each.name in self.partition_columns
+            for each in expression_inputs([predicate])
+        )
+
+
+def _comparison(function: str, arguments: tuple[Expression, ...], negated: bool) -> Condition:
+    left, right = arguments[0], arguments[-1]
+    if function == "<=>":
+        # Null-safe: a literal null asks for nulls. Its negation is also true where only one side is null.
+        function = "=" if not negated else ""
+    if function not in FLIPPED:
+        return None
+    operator = NEGATED[function] if negated else FLIPPED[FLIPPED[function]]
+    if isinstance(left, tree.Literal):
+        left, right, operator = right, left, FLIPPED[operator]
+    if not isinstance(right, tree.Literal):
+        return None
+    leaf, casts = _ordered(left)
+    is_ordered = kind_of(right.value.type) in ORDERED and right.value.is_valid and not _is_nan(right.value)
+    timezone = left.timezone if isinstance(left, Cast) else UTC
+    return Comparison(leaf, casts, operator, right.value, timezone) if leaf and is_ordered else None
+
+
+def _is_nan(value: pa.Scalar[Any]) -> bool:
+    return kind_of(value.type) == "floating" and value.as_py() != value.as_py()
+
+
+def _null_test(operand: Expression, *, is_null: bool) -> Condition:
+    leaf = _leaf(operand)
+    # A path may be null where there is a value, which cannot be cast.
+    return None if leaf is None or (leaf.path is not None and is_null) else NullTest(leaf, is_null)
+
+
+def _like(value: Expression, pattern: Expression) -> Condition:
+    leaf, casts = _ordered(value)
+    text = pattern.value.as_py() if isinstance(pattern, tree.Literal) else None
+    if leaf is None or not isinstance(text, str):
+        return None
+    end = min((text.index(wildcard) for wildcard in WILDCARDS if wildcard in text), default=len(text))
+    return Comparison(leaf, casts, "prefix", pa.scalar(text[:end])) if end else None
+
+
+def _ordered(operand: Expression) -> tuple[Leaf | None, tuple[pa.DataType, ...]]:
+    """Return the leaf that an expression reads, and its casts, where all of them keep the order of values."""
+    if not isinstance(operand, Cast):
+        return _leaf(operand), ()
+    leaf, casts = _ordered(operand.operand)
+    source = output_type(operand.operand)
+    if leaf is None or source is None or operand.type is None or not _keeps_order(source, operand.type):
+        return None, ()
+    return leaf, (*casts, operand.type)
+
+
+def _keeps_order(source: pa.DataType, target: pa.DataType) -> bool:
+    kinds = kind_of(source), kind_of(target)
+    return kinds in ORDER_KEPT or (kinds[0] in EXACT and kinds[1] in EXACT | {"floating"})
+
+
+def _leaf(operand: Expression) -> Leaf | None:
+    match operand:
+        case Column(name, arrow_type):
+            return Leaf((name,), None, arrow_type)
+        case Field(inner, name, arrow_type):
+            outer = _leaf(inner)
+            return outer and Leaf((*outer.names, name), None, arrow_type)
+        case Extraction(column, path, arrow_type, _, False, fields, _) if arrow_type is not None:
+            names = [step for step in path if isinstance(step, str)]
+            # The elements of arrays have no statistics (requirements K4).
+            return Leaf((column, *fields), tuple(names), arrow_type) if len(names) == len(path) else None
+    return None

@@ -1,0 +1,123 @@
+"""Which of many units (files, row groups, pieces of them) may hold a row that fulfils a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..expressions.cast import cast_values
+from ..expressions.tree import Expression
+from ..expressions.types import kind_of
+from .predicate import AllOf, AnyOf, Comparison, Condition, Leaf, NullTest, PartitionTest
+
+__all__ = ["Bounds", "kept"]
+
+# The stubs of pyarrow do not narrow arrays by their types.
+Array: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is known of a leaf, a row for each unit; null in `min` and `max` is nothing.
+
+    `all_null` and `no_null` are true where it is known that every value is SQL NULL, or none is.
+    """
+
+    min: Array
+    max: Array
+    all_null: Array
+    no_null: Array
+
+
+def kept(
+    condition: Condition,
+    count: int,
+    bounds: Mapping[Leaf, Bounds],
+    partition: Callable[[Expression], Array] | None = None,
+) -> Array:
+    """Return, without nulls, which of `count` units are kept.
+
+    A leaf that has no bounds keeps all; so does an expression over partition columns where `partition`, which
+    says in which units it may be true, is absent.
+    """
+    everything = pa.repeat(pa.scalar(True), count)
+
+    def keep(part: Condition) -> Array:
+        match part:
+            case AllOf(parts):
+                return reduce(pc.and_, map(keep, parts), everything)
+            case AnyOf(parts):
+                return reduce(pc.or_, map(keep, parts), pc.invert(everything))
+            case PartitionTest(expression) if partition is not None:
+                return partition(expression)
+            case Comparison() | NullTest() if part.leaf in bounds:
+                known = bounds[part.leaf]
+                return _compared(part, known) if isinstance(part, Comparison) else _null_tested(part, known)
+        return everything
+
+    return keep(condition)
+
+
+def _null_tested(test: NullTest, bounds: Bounds) -> Array:
+    return pc.invert(bounds.no_null if test.is_null else bounds.all_null)
+
+
+def _compared(test: Comparison, bounds: Bounds) -> Array:
+    least, greatest = _cast(bounds.min, test), _cast(bounds.max, test)
+    possible = POSSIBLE[test.operator](least, greatest, test.value)
+    return pc.and_(pc.fill_null(possible, True), pc.invert(bounds.all_null))
+
+
+def _cast(values: Array, test: Comparison) -> Array:
+    for arrow_type in (*test.casts, test.value.type):
+        values = cast_values(values, arrow_type, strict=False, timezone=test.timezone)
+    return values
+
+
+def _equal(least: Array, greatest: Array, value: Any) -> Array:
+    return pc.and_kleene(pc.less_equal(least, value), pc.greater_equal(greatest, value))
+
+
+def _not_equal(least: Array, greatest: Array, value: Any) -> Array:
+    if kind_of(value.type) == "floating":
+        # NaN, which bounds leave out, differs from every number.
+        return pa.nulls(len(least), pa.bool_())
+    return pc.or_kleene(pc.not_equal(least, value), pc.not_equal(greatest, value))
+
+
+def _below(kernel: Callable[[Array, Any], Array]) -> Callable[[Array, Array, Any], Array]:
+    return lambda least, greatest, value: kernel(least, value)
+
+
+def _above(kernel: Callable[[Array, Any], Array]) -> Callable[[Array, Array, Any], Array]:
+    def compare(least: Array, greatest: Array, value: Any) -> Array:
+        # NaN, which bounds leave out, is above every number (requirements D5).
+        return (
+            pa.nulls(len(greatest), pa.bool_())
+            if kind_of(value.type) == "floating"
+            else kernel(greatest, value)
+        )
+
+    return compare
+
+
+def _prefixed(least: Array, greatest: Array, value: Any) -> Array:
+    length = len(value.as_py())
+    begins = pc.utf8_slice_codeunits(least, 0, length)
+    return pc.and_kleene(pc.less_equal(begins, value), pc.greater_equal(greatest, value))
+
+
+POSSIBLE: dict[str, Callable[[Array, Array, Any], Array]] = {
+    "=": _equal,
+    "<>": _not_equal,
+    "<": _below(pc.less),
+    "<=": _below(pc.less_equal),
+    ">": _above(pc.greater),
+    ">=": _above(pc.greater_equal),
+    "prefix": _prefixed,
+}

@@ -1,0 +1,299 @@
+"""How the columns of a table are found in its data files, and how their rows become rows of the table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from .. import data_file
+from .._options import OnConflict
+from ..data_file import Projection, Shredding
+from ..errors import CastError, ProtocolError
+from ..expressions import evaluate
+from ..expressions.evaluate import ROW_NUMBERS
+from ..expressions.tree import Column, Extraction, Input, input_name, is_whole
+from ..log import deletion_vectors
+from ..log.snapshot import Snapshot
+from ..protocol import properties
+from ..protocol.properties import ColumnMappingMode
+from ..protocol.schema.arrow import field_id, to_arrow
+from ..protocol.schema.column_mapping import physical_name, physical_schema
+from ..protocol.schema.conforming import conform
+from ..protocol.schema.partition_values import partition_value_from_string
+from ..protocol.types import StructField, StructType
+from ..variant.shredding import ShreddingSchema
+from ..variant.values import VARIANT_TYPE
+from .predicate import Leaf
+from .row_tracking import RowTracking
+
+__all__ = ["DataFile", "OpenFile", "Table", "files_of"]
+
+ABSENT = "\0"
+"""A name that no column of a Parquet file has: its rows are null."""
+
+
+FILES_AHEAD = 8
+
+NUMBERS = Projection(pa.field("number", pa.int64()), (), "position")
+"""The number of each row in its file, by which an error names it."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """What a read needs of one AddFile."""
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    deletion_vector: Mapping[str, Any] | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+
+
+def files_of(files: pa.Table) -> Iterator[DataFile]:
+    """Yield what a read needs of each of the files, rows of `Snapshot.files`."""
+    columns = files.select([field.name for field in dataclasses.fields(DataFile)])
+    for batch in columns.to_batches():
+        rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        for path, values, *others in rows:
+            yield DataFile(path, dict(values or ()), *others)
+
+
+@dataclass(frozen=True)
+class Table:
+    """How the columns of a table are found in its files."""
+
+    snapshot: Snapshot
+    mode: ColumnMappingMode
+    fields: Mapping[str, StructField]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Table:
+        mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+        return cls(snapshot, mode, {field.name: field for field in snapshot.schema.fields})
+
+    def column(self, each: Input, array: Any) -> Any:
+        """Return a column as the table has it: cast, nested names logical, absent nested fields null."""
+        if isinstance(each, Extraction):
+            return array
+        field = self.fields[each.name]
+        physical = physical_schema(StructType((field,)), self.mode)
+        (stored,) = physical.fields
+        nullable = StructType((StructField(stored.name, stored.type, True),))
+        conformed = conform(pa.record_batch([array], names=[stored.name]), nullable).column(0)
+        return conformed if conformed.type == each.type else _renamed(conformed, each.type)
+
+    def open_all(self, files: Iterable[DataFile]) -> Iterator[OpenFile]:
+        """Yield data files open, in their order; of a remote store, some are opened ahead of the reader."""
+        if self.snapshot.store.local_root is not None:
+            yield from map(self.open, files)
+            return
+        ahead: deque[Future[OpenFile]] = deque()
+        with ThreadPoolExecutor(FILES_AHEAD) as threads:
+            for file in files:
+                ahead.append(threads.submit(self.open, file))
+                if len(ahead) == FILES_AHEAD:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+
+    def open(self, file: DataFile) -> OpenFile:
+        """Open a data file; raises DataFileError."""
+        opened = data_file.open_file(self.snapshot.store, file.path)
+        names = _names_by_id(opened.schema) if self.mode == "id" else None
+        return OpenFile(self, file, opened, names)
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """One data file of a table, its footer read."""
+
+    table: Table
+    file: DataFile
+    native: data_file.NativeFile
+    names_by_id: Mapping[int | None, str] | None
+    """The names of its columns by field id, where the table maps columns by id."""
+
+    def units(self, leaves: Sequence[Leaf], row_groups: Sequence[int] | None = None) -> data_file.Units:
+        """Return what is known of leaves in the row groups, or in the pages of some."""
+        inputs = [data_file.Input(self._stored_path(leaf.names), leaf.path, leaf.type) for leaf in leaves]
+        return data_file.units(self.native, self.file.path, inputs, row_groups)
+
+    def read(
+        self, inputs: Sequence[Input], rows: Sequence[data_file.Rows] | None, on_conflict: OnConflict
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in `rows`, or all, as batches of the inputs, each under its name."""
+        for batch, _ in self._read(inputs, rows, on_conflict, ()):
+            yield batch
+
+    def read_moving(
+        self, inputs: Sequence[Input], tracking: RowTracking | None, shredded: Collection[str] = ()
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
+        """Yield all rows as batches of the inputs, and what they keep in other files where rows are tracked.
+
+        Whole Variants of the columns in `shredded` are as the file stores them. Raises ProtocolError for a
+        file that gives its rows no ids.
+        """
+        if tracking is None:
+            yield from ((batch, None) for batch, _ in self._read(inputs, None, "error", (), shredded))
+            return
+        base, version = self.file.base_row_id, self.file.default_row_commit_version
+        if base is None or version is None:
+            raise ProtocolError(
+                f"{self.file.path} has no baseRowId or no defaultRowCommitVersion, but the table sets "
+                f"{properties.ENABLE_ROW_TRACKING.name}=true"
+            )
+        for batch, read in self._read(inputs, None, "error", tracking.projections, shredded):
+            yield batch, tracking.rows(base, version, read)
+
+    def _read(
+        self,
+        inputs: Sequence[Input],
+        rows: Sequence[data_file.Rows] | None,
+        on_conflict: OnConflict,
+        beside: Sequence[Projection],
+        shredded: Collection[str] = (),
+    ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
+        """Yield batches of the inputs, and the columns of the projections beside them.
+
+        Where a strict cast of a path fails, Variants take the place of such casts from there on: which rows
+        are cast is for the expressions to say.
+        """
+        seen = 0
+        try:
+            for batch, others in self._read_inputs(inputs, rows, on_conflict, beside, shredded):
+                yield batch, others
+                seen += batch.num_rows
+        except CastError:
+            uncast = list(dict.fromkeys(map(evaluate.uncast, inputs)))
+            if uncast == list(inputs):
+                raise
+            beside = [*beside, NUMBERS]
+            for batch, others in self._read_inputs(uncast, rows, on_conflict, beside, shredded):
+                if seen < batch.num_rows:
+                    numbered = batch.append_column(ROW_NUMBERS, others.pop()).slice(seen)
+                    yield numbered, [each.slice(seen) for each in others]
+                seen = max(0, seen - batch.num_rows)
+
+    def _read_inputs(
+        self,
+        inputs: Sequence[Input],
+        rows: Sequence[data_file.Rows] | None,
+        on_conflict: OnConflict,
+        beside: Sequence[Projection],
+        shredded: Collection[str],
+    ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
+        path, deleted = self.file.path, self._deleted()
+        stored = [each for each in inputs if not self._is_partition(each)]
+        read = [
+            self._as_stored(each) if is_whole(each) and each.column in shredded else self._projection(each)
+            for each in stored
+        ]
+        projections = [*read, *beside]
+        options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted}
+        for batch in data_file.read(self.native, path, projections, **options):
+            found = self._with_constants(batch, stored, inputs) if inputs else batch
+            yield found, batch.columns[len(stored) :]
+
+    def shredded(
+        self, names: Collection[str], shredding: Shredding | Mapping[tuple[str, ...], ShreddingSchema]
+    ) -> frozenset[str]:
+        """Return those of the Variant columns that the file stores as one shredded so would be."""
+        if not isinstance(shredding, Mapping):
+            return frozenset()
+        types = {field.name: field.type for field in self.native.schema}
+        paths = {name: self._stored_path((name,)) for name in names}
+        return frozenset(
+            name
+            for name, path in paths.items()
+            if path in shredding and types.get(path[0]) == data_file.stored_type(shredding[path])
+        )
+
+    def _deleted(self) -> bytes | None:
+        return deletion_vectors.load(self.table.snapshot.store, self.file.deletion_vector)
+
+    def _with_constants(
+        self, batch: pa.RecordBatch, stored: Sequence[Input], inputs: Sequence[Input]
+    ) -> pa.RecordBatch:
+        """Return the inputs that were read as the table has them, and the partition values among them."""
+        arrays = {
+            input_name(each): self.table.column(each, array)
+            for each, array in zip(stored, batch.columns, strict=False)
+        }
+        for each in inputs:
+            if self._is_partition(each):
+                arrays[input_name(each)] = self._constant(each, batch.num_rows)
+        names = [input_name(each) for each in inputs]
+        return pa.record_batch([arrays[name] for name in names], names=names)
+
+    def _is_partition(self, each: Input) -> bool:
+        return isinstance(each, Column) and each.name in self.table.snapshot.partition_columns
+
+    def _constant(self, each: Input, rows: int) -> Any:
+        assert isinstance(each, Column)
+        field = self.table.fields[each.name]
+        text = self.file.partition_values.get(physical_name(field, self.table.mode))
+        value = partition_value_from_string(text, field.type, self.table.snapshot.timezone)
+        constant: Any = pa.scalar(value, each.type)
+        return pa.repeat(constant, rows)
+
+    def _projection(self, each: Input) -> Projection:
+        if isinstance(each, Column):
+            physical = physical_schema(StructType((self.table.fields[each.name],)), self.table.mode)
+            (arrow_field,) = to_arrow(physical)
+            return Projection(arrow_field, self._stored_path((each.name,)))
+        column = self._stored_path((each.column, *each.fields))
+        zone = each.timezone
+        if each.as_json:
+            return Projection(pa.field("json", pa.string()), column, "json", each.path, timezone=zone)
+        target = VARIANT_TYPE if each.type is None else each.type
+        return Projection(pa.field("path", target), column, "path", each.path, each.strict, zone)
+
+    def _as_stored(self, whole: Extraction) -> Projection:
+        """Return a Variant column as the columns that it is shredded into."""
+        path = self._stored_path((whole.column,))
+        return Projection(self.native.schema.field(path[0]).remove_metadata(), path)
+
+    def _stored_path(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the names in the file of a column, and of the fields of structs below it."""
+        field = self.table.fields[names[0]]
+        path = [self._stored_name(field)]
+        for name in names[1:]:
+            assert isinstance(field.type, StructType)
+            field = next(part for part in field.type.fields if part.name == name)
+            path.append(physical_name(field, self.table.mode))
+        return tuple(path)
+
+    def _stored_name(self, field: StructField) -> str:
+        """Return the name of a column in the file: by field id where columns are mapped by id."""
+        identity = field_id(field)
+        if self.names_by_id is None or identity is None:
+            return physical_name(field, self.table.mode)
+        return self.names_by_id.get(identity, ABSENT)
+
+
+def _renamed(array: Any, arrow_type: pa.DataType) -> Any:
+    """Return a nested array whose fields have the names of `arrow_type`, which has the same layout."""
+    retyped: Any = _Retyped(array, arrow_type)
+    return pa.array(retyped)
+
+
+@dataclass(frozen=True)
+class _Retyped:
+    """An array under another type of the same layout, without a copy."""
+
+    array: Any
+    type: pa.DataType
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        return self.type.__arrow_c_schema__(), self.array.__arrow_c_array__()[1]
+
+
+def _names_by_id(file_schema: pa.Schema) -> Mapping[int | None, str]:
+    ids = {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in file_schema}
+    return {int(identity): name for name, identity in ids.items() if identity is not None}

@@ -1,0 +1,87 @@
+"""Row tracking: the ids that rows keep when they move to other files (PROTOCOL.md, "Row Tracking")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..data_file import Projection
+from ..errors import ProtocolError
+from ..log.snapshot import Snapshot
+from ..protocol import properties
+from ..protocol.properties import TableProperty
+from ..protocol.schema.column_mapping import physical_name
+from ..protocol.types import PrimitiveType, StructField
+
+__all__ = ["RowTracking", "beside", "updated"]
+
+# The stubs of pyarrow do not narrow arrays by their types.
+Array: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class RowTracking:
+    """The columns of data files that keep the ids of rows, and the versions that wrote them last."""
+
+    row_id: str
+    commit_version: str
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> RowTracking | None:
+        """Return the columns of a table, None where rows have no ids to keep.
+
+        Raises ProtocolError where the table does not name them, or has columns of its own of these names.
+        """
+        if not properties.get(snapshot.configuration, properties.ENABLE_ROW_TRACKING):
+            return None
+        return cls(
+            _name(snapshot, properties.MATERIALIZED_ROW_ID_COLUMN_NAME),
+            _name(snapshot, properties.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME),
+        )
+
+    @property
+    def columns(self) -> tuple[StructField, ...]:
+        """Return the columns that files with moved rows have."""
+        return tuple(StructField(name, PrimitiveType("long")) for name in (self.row_id, self.commit_version))
+
+    @property
+    def projections(self) -> list[Projection]:
+        """Return what is read of a file for `rows`."""
+        position = Projection(pa.field("position", pa.int64()), (), "position")
+        stored = (self.row_id, self.commit_version)
+        return [position, *(Projection(pa.field(name, pa.int64()), (name,)) for name in stored)]
+
+    def rows(self, base_row_id: int, default_version: int, read: list[Array]) -> pa.RecordBatch:
+        """Return the ids and versions of rows, as columns of files, of what was read of their file."""
+        positions, row_ids, versions = (array.cast(pa.int64()) for array in read)
+        fresh: Array = pc.add(positions, base_row_id)
+        arrays = [pc.coalesce(row_ids, fresh), pc.fill_null(versions, default_version)]
+        return pa.record_batch(arrays, names=[self.row_id, self.commit_version])
+
+
+def beside(rows: pa.RecordBatch, moving: pa.RecordBatch | None) -> pa.RecordBatch:
+    """Return rows with what they keep beside them."""
+    if moving is None:
+        return rows
+    names = [*rows.schema.names, *moving.schema.names]
+    return pa.record_batch([*rows.columns, *moving.columns], names=names)
+
+
+def updated(moving: pa.RecordBatch, which: Array) -> pa.RecordBatch:
+    """Return what rows keep, those marked only their ids: their version is that of the commit."""
+    row_ids, versions = moving.columns
+    none: Array = pa.scalar(None, pa.int64())
+    return pa.record_batch([row_ids, pc.if_else(which, none, versions)], names=moving.schema.names)
+
+
+def _name(snapshot: Snapshot, prop: TableProperty[str | None]) -> str:
+    name = properties.get(snapshot.configuration, prop)
+    if not name:
+        raise ProtocolError(f"{snapshot.uri} tracks rows, but has no {prop.name}")
+    mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+    if any(physical_name(field, mode) == name for field in snapshot.schema.fields):
+        raise ProtocolError(f"{snapshot.uri} has a column {name}, which its {prop.name} names, too")
+    return name

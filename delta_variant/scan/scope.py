@@ -1,0 +1,54 @@
+"""The names that SQL text may use for the columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ..expressions.bind import bind as bind_expression
+from ..expressions.bind import bind_predicate
+from ..expressions.parse import parse as parse_expression
+from ..expressions.tree import Expression, Name, is_whole
+from ..expressions.tree import inputs as expression_inputs
+from ..protocol.schema.arrow import to_arrow
+from ..protocol.types import VARIANT, StructType
+from ..variant.moments import UTC
+
+__all__ = ["Scope"]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns of a schema, which of them are Variants, and the time zone of local times."""
+
+    schema: pa.Schema
+    variants: tuple[str, ...]
+    timezone: str
+
+    @classmethod
+    def of(cls, columns: StructType, timezone: str = UTC) -> Scope:
+        """Return the scope of all columns."""
+        variants = tuple(field.name for field in columns.fields if field.type == VARIANT)
+        return cls(to_arrow(columns), variants, timezone)
+
+    def whole_columns(self) -> Mapping[str, Expression]:
+        """Return each column as it is, by its name."""
+        return {name: self.bind(Name((name,))) for name in self.schema.names}
+
+    def variants_unread_by(self, expressions: Iterable[Expression]) -> frozenset[str]:
+        """Return the Variant columns that no expression reads whole."""
+        return frozenset(self.variants) - {
+            each.column for each in expression_inputs(expressions) if is_whole(each)
+        }
+
+    def bind(self, parsed: Expression) -> Expression:
+        """Return an expression over the columns; raises ExpressionError."""
+        return bind_expression(parsed, self.schema, self.variants, self.timezone)
+
+    def predicate(self, text: str | None) -> Expression | None:
+        """Return the condition that SQL text writes; raises ExpressionError."""
+        if text is None:
+            return None
+        return bind_predicate(parse_expression(text), self.schema, self.variants, self.timezone)

@@ -1,0 +1,284 @@
+"""What the log says of the files of a table: partition values, and statistics of columns and paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from decimal import Context, Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._options import JsonKind
+from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
+from ..expressions.cast import cast_values
+from ..expressions.evaluate import filter_mask
+from ..expressions.tree import Expression, inputs
+from ..expressions.types import kind_of
+from ..log.snapshot import Snapshot
+from ..protocol import features, properties
+from ..protocol.properties import ColumnMappingMode
+from ..protocol.schema.arrow import to_arrow_type
+from ..protocol.schema.column_mapping import physical_name
+from ..protocol.schema.partition_values import partition_value_from_string
+from ..protocol.schema.widening import types_before
+from ..protocol.statistics import bounds_at, counts_of, texts_at
+from ..protocol.types import DataType, StructField, StructType
+from ..variant.paths import normalize
+from .predicate import Leaf
+from .prune import Bounds
+
+__all__ = ["file_bounds", "partition_matches", "partition_test"]
+
+# The stubs of pyarrow do not narrow arrays by their types.
+Array: TypeAlias = Any
+TextReader: TypeAlias = Callable[[Array, pa.DataType], Array]
+
+FILES_AT_ONCE = 100_000
+"""Of how many files single values are held as text."""
+
+SIDES = ("minValues", "maxValues", "nullCount")
+
+UNREAD = "\0"
+
+MILLISECOND = 999
+"""By how many microseconds a timestamp may be above the greatest in statistics, which are in milliseconds."""
+
+NUMBERS = ("integer", "decimal", "floating")
+LAST_LONG = (1 << 63) - 1
+SATURATED = {1: Decimal(LAST_LONG), -1: Decimal(-LAST_LONG - 1)}
+"""The upper and the lower bounds that delta-rs writes for integral decimals that do not fit into 64 bits."""
+EXACT_UNITS = 10**14
+ALL_DIGITS = Context(prec=76)
+
+
+def file_bounds(snapshot: Snapshot, leaves: Collection[Leaf]) -> dict[Leaf, Bounds]:
+    """Return what the statistics of all files say of each leaf, a row for each file.
+
+    A leaf of which they cannot tell is left out. Bounds of Variants count only in tables whose protocol has
+    them (requirements T8).
+    """
+    mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+    has_variant_bounds = features.shredding_supported(snapshot.protocol)
+    known = {
+        leaf: names
+        for leaf in leaves
+        if (leaf.path is None or has_variant_bounds)
+        and (names := _physical_names(leaf.names, snapshot.schema, mode)) is not None
+    }
+    texts = snapshot.files["stats"]
+    floats = {leaf for leaf in known if _was_float(leaf.names, snapshot.schema)}
+    starts = range(0, max(len(texts), 1), FILES_AT_ONCE)
+    parts = [_Statistics.of(texts.slice(at, FILES_AT_ONCE), known).bounds(known, floats) for at in starts]
+    return {leaf: _joined([part[leaf] for part in parts]) for leaf in known}
+
+
+def _joined(parts: Sequence[Bounds]) -> Bounds:
+    return Bounds(
+        *(pa.concat_arrays([getattr(part, each.name) for part in parts]) for each in fields(Bounds))
+    )
+
+
+def _physical_names(
+    names: tuple[str, ...], struct: DataType, mode: ColumnMappingMode
+) -> tuple[str, ...] | None:
+    physical: list[str] = []
+    for name in names:
+        field = _field(struct, name)
+        if field is None:
+            return None
+        physical.append(physical_name(field, mode))
+        struct = field.type
+    return tuple(physical)
+
+
+def _was_float(names: tuple[str, ...], struct: DataType) -> bool:
+    """Say whether some files may have a column's values as `float`, and bounds in the digits of that."""
+    field = None
+    for name in names:
+        field = _field(struct, name)
+        if field is None:
+            return False
+        struct = field.type
+    return field is not None and "float" in types_before(field)
+
+
+def _field(struct: DataType, name: str) -> StructField | None:
+    fields = struct.fields if isinstance(struct, StructType) else ()
+    return next((field for field in fields if field.name == name), None)
+
+
+@dataclass(frozen=True)
+class _Statistics:
+    """Single values out of the statistics of files, as text, by where they stand in the JSON."""
+
+    texts: Mapping[tuple[str, ...], Array]
+
+    @classmethod
+    def of(cls, texts: Array, known: Mapping[Leaf, tuple[str, ...]]) -> _Statistics:
+        places: dict[tuple[str, ...], JsonKind] = {("numRecords",): "number"}
+        for leaf, names in known.items():
+            kind = _json_kind(leaf)
+            places |= {("minValues", *names): kind, ("maxValues", *names): kind}
+            places |= {("nullCount", *names): "number"}
+        return cls(dict(zip(places, texts_at(texts, list(places.items())), strict=True)))
+
+    def bounds(self, known: Mapping[Leaf, tuple[str, ...]], floats: Collection[Leaf]) -> dict[Leaf, Bounds]:
+        rows = counts_of(self.texts[("numRecords",)])
+        return {leaf: self._bounds_of(leaf, names, rows, leaf in floats) for leaf, names in known.items()}
+
+    def _at(self, side: str, names: tuple[str, ...]) -> Array:
+        place = (side, *names)
+        return self.texts[place]
+
+    def _bounds_of(self, leaf: Leaf, names: tuple[str, ...], rows: Array, was_float: bool) -> Bounds:
+        least, greatest, counts = (self._at(side, names) for side in SIDES)
+        nulls = counts_of(counts)
+        # Counts of rows that a deletion vector took are counts of rows still: all is all, and none is none.
+        all_null, no_null = _are_equal(nulls, rows), _are_equal(nulls, 0)
+        if leaf.path is not None:
+            key = normalize(leaf.path)
+            lower, upper = (bounds_at(side, key, leaf.type) for side in (least, greatest))
+            return Bounds(lower, upper, all_null, pa.repeat(pa.scalar(False), len(rows)))
+        read = READERS.get(kind_of(leaf.type), _unknown)
+        lower, upper = read(least, leaf.type), read(greatest, leaf.type)
+        if was_float:
+            # As a float, 0.1 is a little more than 0.1 as a double.
+            lower = pc.min_element_wise(lower, read(least, pa.float32()).cast(leaf.type))
+            upper = pc.max_element_wise(upper, read(greatest, pa.float32()).cast(leaf.type))
+        return Bounds(_lowered(lower), _raised(upper), all_null, no_null)
+
+
+def _json_kind(leaf: Leaf) -> JsonKind:
+    is_number = leaf.path is None and kind_of(leaf.type) in NUMBERS
+    return "number" if is_number else "string"
+
+
+def _are_equal(counts: Array, others: Any) -> Array:
+    return pc.fill_null(pc.equal(counts, others), False)
+
+
+def _number(texts: Array, arrow_type: pa.DataType) -> Array:
+    # JSON's exponents, too: decimals are wide enough for every bound that the type holds.
+    values = cast_values(texts, arrow_type, strict=False)
+    if kind_of(arrow_type) != "floating":
+        return values
+    return pc.if_else(pc.is_finite(values), values, pa.scalar(None, arrow_type))
+
+
+def _text(texts: Array, arrow_type: pa.DataType) -> Array:
+    return texts.cast(arrow_type)
+
+
+def _moment(texts: Array, arrow_type: pa.DataType) -> Array:
+    return cast_values(texts, arrow_type, strict=False)
+
+
+def _unknown(texts: Array, arrow_type: pa.DataType) -> Array:
+    unknown: Any = pa.nulls(len(texts))
+    return unknown.cast(arrow_type)
+
+
+def _lowered(least: Array) -> Array:
+    return _widened(least, -1) if pa.types.is_decimal(least.type) else least
+
+
+def _raised(greatest: Array) -> Array:
+    if pa.types.is_decimal(greatest.type):
+        return _widened(greatest, 1)
+    if not pa.types.is_timestamp(greatest.type):
+        return greatest
+    # The sum must not wrap around, and no timestamp is above the last one.
+    latest = pa.scalar(LAST_LONG - MILLISECOND, greatest.type)
+    lowered = pc.if_else(pc.greater(greatest, latest), latest, greatest)
+    return pc.add(lowered, pa.scalar(MILLISECOND, pa.duration("us")))
+
+
+def _widened(bounds: Array, sign: int) -> Array:
+    """Return bounds of decimals, moved outwards by as much as a writer may have rounded them.
+
+    delta-rs computes a bound in doubles (the unscaled value divided by a power of ten), takes the next
+    double toward zero for some values, and prints the shortest digits, or an integer of 64 bits where the
+    scale is 0. Spark's bounds are exact, but nothing in the text tells the two apart reliably: a checkpoint
+    that has `stats_parsed` alone pads rounded digits to the scale.
+
+    These steps round at most eight times by half a unit in the last place of a double, 2^-53 of the value:
+    together by less than 2e-15. A bound of fewer than 15 digits at the column's scale is therefore off by
+    less than half a unit of the scale, and rounding it to the scale has given the exact value. Any other
+    bound moves by 2e-15 of itself, which costs a reader next to nothing.
+    """
+    precision, scale = bounds.type.precision, bounds.type.scale
+    exact = pa.scalar(Decimal(EXACT_UNITS).scaleb(-scale), pa.decimal128(38, scale))
+    if not pc.any(pc.greater_equal(pc.abs(bounds), exact)).as_py():
+        return bounds
+    widened = [
+        bound if bound is None else _moved(bound, sign, precision, scale) for bound in bounds.to_pylist()
+    ]
+    return pa.array(widened, bounds.type)
+
+
+def _moved(bound: Decimal, sign: int, precision: int, scale: int) -> Decimal | None:
+    if bound == SATURATED[sign]:
+        return None
+    units = int(bound.scaleb(scale, ALL_DIGITS))
+    if abs(units) < EXACT_UNITS:
+        return bound
+    error = -(-abs(units) * 2 // 10**15)
+    last = 10**precision - 1
+    return Decimal(min(max(units + sign * error, -last), last)).scaleb(-scale, ALL_DIGITS)
+
+
+READERS: dict[str, TextReader] = {
+    **dict.fromkeys(NUMBERS, _number),
+    "string": _text,
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), _moment),
+}
+
+
+def partition_test(snapshot: Snapshot) -> Callable[[Expression], Array]:
+    """Return the function that says in which files an expression over partition columns may be true.
+
+    Where it cannot be evaluated, every file is kept, and reading says why.
+    """
+    return _Partitions(snapshot).test
+
+
+def partition_matches(snapshot: Snapshot, expression: Expression) -> Array:
+    """Return, without nulls, in which files an expression over partition columns is true.
+
+    Raises CastError, MalformedLogError and UnsupportedFeatureError where it cannot be evaluated.
+    """
+    return _Partitions(snapshot).matches(expression)
+
+
+@dataclass(frozen=True)
+class _Partitions:
+    snapshot: Snapshot
+
+    def test(self, expression: Expression) -> Array:
+        try:
+            return self.matches(expression)
+        except (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError):
+            return pa.repeat(pa.scalar(True), self.snapshot.num_files)
+
+    def matches(self, expression: Expression) -> Array:
+        names = [each.name for each in inputs([expression])]  # type: ignore[union-attr]
+        arrays = [self._values(name) for name in names]
+        # A column that nobody reads gives the batch its length.
+        paths = self.snapshot.files["path"].combine_chunks()
+        batch = pa.record_batch([paths, *arrays], names=[UNREAD, *names])
+        return filter_mask(expression, batch)
+
+    def _values(self, name: str) -> Array:
+        """Return the values of a partition column, one for each file."""
+        field = _field(self.snapshot.schema, name)
+        assert field is not None
+        mode = properties.get(self.snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+        maps = self.snapshot.files["partition_values"]
+        texts = pc.map_lookup(maps, physical_name(field, mode), "first").combine_chunks()
+        codes = texts.dictionary_encode()
+        zone = self.snapshot.timezone
+        texts = codes.dictionary.to_pylist()
+        values = [partition_value_from_string(text, field.type, zone) for text in texts]
+        return pa.array(values, to_arrow_type(field.type)).take(codes.indices)

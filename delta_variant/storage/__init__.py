@@ -1,0 +1,1 @@
+"""Object stores and local files that hold tables."""

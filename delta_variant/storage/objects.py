@@ -1,0 +1,293 @@
+"""The calls that a table makes to its storage, and the two kinds of storage that answer them.
+
+Local files are read and written by Python itself. The object stores of `obstore` run on threads that a forked
+process does not inherit: a call in the child would never return. They therefore raise an error there, while
+local tables work in every process.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Protocol, cast
+from uuid import uuid4
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
+from obstore.store import ObjectStore
+
+from ..errors import StoreError
+
+__all__ = ["LocalFiles", "Objects", "RemoteObjects", "StoredFile", "Upload"]
+
+PART_BYTES = 8 << 20
+"""A remote file that is larger than this is uploaded in parts of this size."""
+
+PARTS_AT_ONCE = 4
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a listing: its key, its size in bytes, its modification time in milliseconds since 1970."""
+
+    path: str
+    size: int
+    modification_time: int
+
+
+class Objects(Protocol):
+    """Files by their keys. A call for a file that does not exist raises FileNotFoundError."""
+
+    def get(self, key: str) -> bytes:
+        """Return the bytes of a file."""
+
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of each half-open range `(start, end)` of a file."""
+
+    def get_end(self, key: str, length: int) -> tuple[int, bytes]:
+        """Return the size of a file, and its last `length` bytes, or all bytes of a shorter one."""
+
+    def head(self, key: str) -> StoredFile:
+        """Return the size and the modification time of a file."""
+
+    def list_files(self, prefix: str, after: str | None) -> Iterator[StoredFile]:
+        """Yield the files below the folder `prefix` in any order, only keys greater than `after` if given."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write a file, or replace it; a reader sees all of the old or all of the new one."""
+
+    def create(self, key: str, data: bytes) -> None:
+        """Write a file that does not exist, or raise FileExistsError and leave the existing one."""
+
+    def delete(self, key: str) -> None:
+        """Delete a file."""
+
+
+class LocalFiles:
+    """Files of the local disk; a key is an absolute path. A directory is not a file."""
+
+    def get(self, key: str) -> bytes:
+        with _open_file(key) as file:
+            return file.read()
+
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        with _open_file(key) as file:
+            return [_read_range(file, start, end) for start, end in ranges]
+
+    def get_end(self, key: str, length: int) -> tuple[int, bytes]:
+        with _open_file(key) as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - length))
+            return size, file.read(length)
+
+    def head(self, key: str) -> StoredFile:
+        state = os.stat(key)
+        if stat.S_ISDIR(state.st_mode):
+            raise _no_file(key)
+        return _stored(key, state)
+
+    def list_files(self, prefix: str, after: str | None) -> Iterator[StoredFile]:
+        with suppress(FileNotFoundError), os.scandir(prefix or "/") as entries:
+            for entry in entries:
+                if not _is_text(entry.path):
+                    continue
+                # A file may be deleted between the listing and the question.
+                with suppress(FileNotFoundError):
+                    if entry.is_dir(follow_symlinks=False):
+                        yield from self.list_files(entry.path, after)
+                    elif (after is None or entry.path > after) and stat.S_ISREG(entry.stat().st_mode):
+                        yield _stored(entry.path, entry.stat())
+
+    def walk(self, root: str) -> list[StoredFile]:
+        """Return all files below a folder, by their paths relative to it.
+
+        Symbolic links, the files that they lead to and names that are not UTF-8 are left out.
+        """
+        found: list[StoredFile] = []
+        linked: set[str] = set()
+        folders = [root]
+        while folders:
+            with suppress(FileNotFoundError), os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_symlink():
+                        linked.add(os.path.realpath(entry.path))
+                    elif entry.is_dir():
+                        folders.append(entry.path)
+                    elif entry.is_file() and _is_text(entry.path):
+                        with suppress(FileNotFoundError):
+                            found.append(_stored(entry.path, entry.stat(follow_symlinks=False)))
+        if linked:
+            found = [
+                file for file in found if linked.isdisjoint((file.path, *map(str, Path(file.path).parents)))
+            ]
+        start = len(root.rstrip(os.sep)) + 1
+        return [replace(file, path=file.path[start:]) for file in found]
+
+    def put(self, key: str, data: bytes) -> None:
+        staged = _stage(key, data)
+        try:
+            os.replace(staged, key)
+        except BaseException:
+            os.unlink(staged)
+            raise
+
+    def create(self, key: str, data: bytes) -> None:
+        staged = _stage(key, data)
+        try:
+            os.link(staged, key)
+        finally:
+            os.unlink(staged)
+
+    def delete(self, key: str) -> None:
+        os.unlink(key)
+
+
+def _open_file(key: str) -> BinaryIO:
+    try:
+        return open(key, "rb")
+    except IsADirectoryError:
+        raise _no_file(key) from None
+
+
+def _no_file(key: str) -> FileNotFoundError:
+    """Return the error for a key that is a directory: object stores do not know of directories."""
+    return FileNotFoundError(errno.ENOENT, "it is a directory", key)
+
+
+def _read_range(file: BinaryIO, start: int, end: int) -> bytes:
+    file.seek(start)
+    data = file.read(end - start)
+    if len(data) < end - start:
+        raise OSError(f"cannot read bytes {start} to {end} because the file ends at {start + len(data)}")
+    return data
+
+
+def _stage(key: str, data: bytes) -> str:
+    """Write `data` to a hidden file of the folder that `key` is in, which is made if it does not exist."""
+    folder, name = os.path.split(key)
+    os.makedirs(folder, exist_ok=True)
+    staged = os.path.join(folder, f".{name}.{uuid4().hex}.tmp")
+    try:
+        with open(staged, "xb") as file:
+            file.write(data)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(staged)
+        raise
+    return staged
+
+
+def _stored(key: str, state: os.stat_result) -> StoredFile:
+    return StoredFile(key, state.st_size, state.st_mtime_ns // 1_000_000)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class RemoteObjects:
+    """Objects of a store of `obstore`."""
+
+    store: ObjectStore
+
+    def get(self, key: str) -> bytes:
+        _check_process()
+        return bytes(obstore.get(self.store, key).bytes())
+
+    def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        _check_process()
+        starts, ends = [start for start, _ in ranges], [end for _, end in ranges]
+        return [bytes(part) for part in obstore.get_ranges(self.store, key, starts=starts, ends=ends)]
+
+    def get_end(self, key: str, length: int) -> tuple[int, bytes]:
+        _check_process()
+        try:
+            end = obstore.get(self.store, key, options={"range": {"suffix": length}})
+            return end.meta["size"], bytes(end.bytes())
+        except NotSupportedError:
+            total = self.head(key).size
+            return total, bytes(obstore.get_range(self.store, key, start=max(0, total - length), end=total))
+
+    def head(self, key: str) -> StoredFile:
+        _check_process()
+        meta = obstore.head(self.store, key)
+        return StoredFile(key, meta["size"], _milliseconds(meta["last_modified"]))
+
+    def list_files(self, prefix: str, after: str | None) -> Iterator[StoredFile]:
+        _check_process()
+        with suppress(FileNotFoundError):
+            for chunk in obstore.list(self.store, prefix, offset=after):
+                for entry in chunk:
+                    # Azure's emulator, for one, ignores the offset.
+                    if after is None or entry["path"] > after:
+                        yield StoredFile(entry["path"], entry["size"], _milliseconds(entry["last_modified"]))
+
+    def put(self, key: str, data: bytes) -> None:
+        _check_process()
+        obstore.put(self.store, key, data, use_multipart=False)
+
+    def create(self, key: str, data: bytes) -> None:
+        _check_process()
+        try:
+            obstore.put(self.store, key, data, mode="create")
+        except (AlreadyExistsError, PreconditionError) as error:
+            raise FileExistsError(str(error)) from error
+
+    def delete(self, key: str) -> None:
+        _check_process()
+        obstore.delete(self.store, key)
+
+
+class Upload:
+    """A remote file that is written piece by piece, and exists once it is closed."""
+
+    def __init__(self, objects: RemoteObjects, key: str) -> None:
+        _check_process()
+        self._writer = obstore.open_writer(
+            objects.store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+        )
+
+    def write(self, data: bytes) -> None:
+        """Add bytes. A full part is sent; the call waits while `PARTS_AT_ONCE` others are on their way."""
+        self._writer.write(data)
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()
+
+    def abort(self) -> None:
+        """Discard what was sent: the file does not exist."""
+        self._writer.__exit__(StoreError, None, cast(TracebackType, None))
+
+
+_first_process: int | None = None
+
+
+def _check_process() -> None:
+    """Raise StoreError in a process that was forked from one in which `obstore` has started its threads."""
+    global _first_process
+    process = os.getpid()
+    _first_process = _first_process or process
+    if process != _first_process:
+        raise StoreError(
+            "cannot reach an object store from this forked process, because its parent process has used one: "
+            "start worker processes with multiprocessing.get_context('spawn') or 'forkserver'"
+        )
+
+
+def _milliseconds(time: datetime) -> int:
+    return (time - _EPOCH) // timedelta(milliseconds=1)

@@ -1,0 +1,559 @@
+"""Where a table lives: a root, and plain functions on the files below it.
+
+Paths are relative to the root, `/` between segments, not percent-encoded; an absolute path or URI stands for
+itself. What is not below the root, be it by `..` or by a symbolic link, is refused, unless the storage option
+`allow_paths_outside_table` is true. Every failure is a StoreError in one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cache, lru_cache
+from pathlib import Path
+from time import sleep
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from urllib.parse import unquote, urlsplit
+
+from obstore.exceptions import BaseError, GenericError
+from obstore.store import MemoryStore, from_url
+
+from .._checks import is_unicode
+from .._system_errors import reason_of, with_remedy
+from ..errors import ArgumentTypeError, CommitUnknownError, StoreError, VersionExistsError
+from ..protocol.actions import is_absolute
+from .objects import LocalFiles, Objects, RemoteObjects, StoredFile
+from .objects import Upload as RemoteUpload
+from .options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, sort_options
+
+__all__ = [
+    "Store",
+    "StoredFile",
+    "TableLocation",
+    "Upload",
+    "delete",
+    "exists",
+    "get_ranges",
+    "list_files",
+    "list_stored",
+    "local_location",
+    "local_path",
+    "location_key",
+    "modification_time",
+    "open_store",
+    "put",
+    "put_if_absent",
+    "read",
+    "read_end",
+    "read_if_present",
+    "remove_empty_folders",
+    "removing_new_folders",
+    "size",
+    "table_uri",
+    "uri_of",
+    "walk",
+]
+
+
+class HasTableUri(Protocol):
+    """What a `deltalake.DeltaTable` has in common with whatever else knows where its table is."""
+
+    @property
+    def table_uri(self) -> str:
+        """Return the URI of the table's root."""
+
+
+TableLocation: TypeAlias = str | os.PathLike[str] | HasTableUri
+
+LONGEST_PAUSE = 2.0
+
+Result = TypeVar("Result")
+Place: TypeAlias = tuple[Objects, str]
+"""The storage that holds a file, and its key there."""
+
+SCHEMES = (
+    "file",
+    "s3",
+    "s3a",
+    "gs",
+    "az",
+    "azure",
+    "adl",
+    "abfs",
+    "abfss",
+    "http",
+    "https",
+    "memory",
+)
+"""The schemes of URIs that a table may be at."""
+
+# One letter before the colon is a drive of Windows. A colon after a slash is part of a name.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# Hadoop writes some URIs with one slash; without any, the colon belongs to the name of a file below the root.
+_ABSOLUTE_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+# Hadoop writes a local file as file:/folder/name.
+_FILE_URI = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/[^/])|(?=/\Z))", re.IGNORECASE)
+_SAME_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
+
+
+@dataclass(frozen=True)
+class Store:
+    """The root of a table and the object store that holds it; `local_root` is None for a remote one.
+
+    `real_root` is that of a local one behind symbolic links. `outside` is None where files outside the root
+    are refused, else the storage options to reach them with.
+    """
+
+    uri: str
+    objects: Objects
+    local_root: Path | None
+    real_root: str | None = None
+    outside: Mapping[str, str] | None = field(default=None, repr=False)
+    pauses: tuple[float, ...] = ()
+    """How long to wait, in seconds, before a request whose connection broke is sent once more, and so on."""
+
+
+@contextmanager
+def removing_new_folders(store: Store) -> Iterator[None]:
+    """Remove the folders that a table needs and that did not exist before, where the body fails.
+
+    Folders that hold something are left alone.
+    """
+    root = store.local_root
+    wanted = () if root is None else (root / "_delta_log", root, *root.parents)
+    absent = [folder for folder in wanted if not folder.exists()]
+    try:
+        yield
+    except BaseException:
+        _remove_empty(absent)
+        raise
+
+
+def remove_empty_folders(store: Store, path: str) -> None:
+    """Remove the folders between a table's root and a file that was deleted, as far as they are empty."""
+    if store.local_root is not None and (local := local_path(store, path)) is not None:
+        _remove_empty(folder for folder in local.parents if store.local_root in folder.parents)
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    with suppress(OSError):
+        for folder in folders:
+            with suppress(FileNotFoundError):
+                folder.rmdir()
+
+
+def table_uri(table: TableLocation) -> str:
+    """Return the URI or local path of a table given as text, as a path, or as a `deltalake.DeltaTable`.
+
+    Raises ArgumentTypeError for what is none of these, ValueError for text with half of a surrogate pair.
+    """
+    uri: object = os.fspath(table) if isinstance(table, os.PathLike) else getattr(table, "table_uri", table)
+    message = f"a table is a path, a URI or a deltalake.DeltaTable, and not {table!r}"
+    if not isinstance(uri, str):
+        raise ArgumentTypeError(message)
+    if not is_unicode(uri) or "\0" in uri:
+        raise ValueError(message)
+    return uri
+
+
+def local_location(what: str, path: str | os.PathLike[str]) -> Path:
+    """Return the local path of a file or folder that has to be on a local disk.
+
+    Args:
+        what: What the path is for, as the error says it.
+        path: A local path, or a URI of the scheme `file`. A name that exists is a path, whatever it looks
+            like.
+
+    Raises StoreError for the URI of a file elsewhere.
+    """
+    text = os.fspath(path)
+    if os.path.exists(text):
+        return Path(text)
+    local = _local_file(text)
+    if local is None:
+        raise StoreError(
+            f"{what} has to be on a local disk, got the URI {text!r}: copy the file, or write "
+            f"{f'./{text}'!r} for a local file of this name"
+        )
+    return local
+
+
+def location_key(table: TableLocation) -> str:
+    """Return a text that is the same for all spellings of a table's location.
+
+    Relative paths, symbolic links and `file:` URIs become the real path; schemes that name one store, such as
+    `s3` and `s3a`, become one.
+    """
+    uri = table_uri(table)
+    local = _local_file(uri)
+    return _plain_scheme(uri.rstrip("/")) if local is None else os.path.realpath(local)
+
+
+def open_store(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Store:
+    """Return the store of a table's root, which need not exist yet.
+
+    Text that begins with a scheme, such as `s3:`, is a URI; `./s3:` is a local path. A table in `memory://`
+    lasts as long as this process. Raises StoreError for a URI or a storage option that no store understands,
+    and for a path that is not a directory.
+    """
+    uri = table_uri(table)
+    options = sort_options(storage_options or {})
+    outside = dict(storage_options or {}) if options.allow_paths_outside_table else None
+    local_root = _local_file(uri)
+    if local_root is not None:
+        local_root = Path(os.path.abspath(local_root))
+        _check_folder(local_root)
+        return Store(str(local_root), _LOCAL, local_root, os.path.realpath(local_root), outside)
+    _check_scheme(uri)
+    uri = uri.rstrip("/")
+    if urlsplit(uri).scheme.lower() == "memory":
+        return Store(uri, _memory(uri), None, outside=outside)
+    if "?" in uri or "#" in uri:
+        raise StoreError(f"{uri} has a character that ends the path of a URI: write %3F for ? and %23 for #")
+    with _plain_errors(uri):
+        # Every store takes its own options, so their common type is only known at run time.
+        words: Any = {
+            name: cast(Any, dict(values))
+            for name, values in (
+                ("config", options.store),
+                ("client_options", client_options(options, os.environ)),
+                ("retry_config", options.retry),
+            )
+            if values
+        }
+        objects = RemoteObjects(from_url(uri, **words))
+    return Store(uri, objects, None, outside=outside, pauses=_pauses(options.retry))
+
+
+def _check_folder(root: Path) -> None:
+    try:
+        mode = os.stat(root).st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"cannot open a table at {root}: {reason_of(error)}") from error
+    if not stat.S_ISDIR(mode):
+        raise StoreError(f"cannot open a table at {root}: expected a directory, got a file")
+
+
+def _pauses(retry: Mapping[str, Any]) -> tuple[float, ...]:
+    first = retry.get("backoff", {}).get("init_backoff", timedelta(milliseconds=100)).total_seconds()
+    return tuple(
+        min(first * 2 ** min(number, 60), LONGEST_PAUSE) for number in range(retry.get("max_retries", 10))
+    )
+
+
+@cache
+def _memory(uri: str) -> RemoteObjects:
+    return RemoteObjects(MemoryStore())
+
+
+def read(store: Store, path: str) -> bytes:
+    """Return the bytes of a file. Raises StoreError, also when there is none."""
+    return _request(store, path, lambda objects, key: objects.get(key))
+
+
+def read_if_present(store: Store, path: str) -> bytes | None:
+    """Return the bytes of a file, or None when there is none."""
+
+    def send(objects: Objects, key: str) -> bytes | None:
+        try:
+            return objects.get(key)
+        except FileNotFoundError:
+            return None
+
+    return _request(store, path, send)
+
+
+def get_ranges(store: Store, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    """Return the bytes of each half-open range `(start, end)` of a file; neighbours share a request."""
+    return _request(store, path, lambda objects, key: objects.get_ranges(key, ranges))
+
+
+def read_end(store: Store, path: str, length: int) -> tuple[int, bytes]:
+    """Return the size of a file, and its last `length` bytes or all."""
+    return _request(store, path, lambda objects, key: objects.get_end(key, length))
+
+
+def size(store: Store, path: str) -> int:
+    """Return the size of a file in bytes."""
+    return _request(store, path, lambda objects, key: objects.head(key).size)
+
+
+def exists(store: Store, path: str) -> bool:
+    """Return whether a file exists."""
+
+    def send(objects: Objects, key: str) -> bool:
+        try:
+            objects.head(key)
+        except FileNotFoundError:
+            return False
+        return True
+
+    return _request(store, path, send)
+
+
+def modification_time(store: Store, path: str) -> int:
+    """Return when a file was last written, in milliseconds since 1970."""
+    return _request(store, path, lambda objects, key: objects.head(key).modification_time)
+
+
+def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]:
+    """Return the sorted paths of all files below the folder `prefix`, or of those greater than `after`.
+
+    A folder that does not exist has no files.
+    """
+    return [file.path for file in list_stored(store, prefix, after)]
+
+
+def list_stored(store: Store, prefix: str, after: str | None = None) -> list[StoredFile]:
+    """Return what `list_files` does, each file with its size and modification time."""
+    start = len(_folder(store, ""))
+    greater_than = None if after is None else _folder(store, after)
+
+    def send(objects: Objects, key: str) -> list[StoredFile]:
+        found = [replace(file, path=file.path[start:]) for file in objects.list_files(key, greater_than)]
+        return sorted(found, key=lambda file: file.path)
+
+    return _request(store, prefix, send, (store.objects, _folder(store, prefix)))
+
+
+def walk(store: Store) -> list[StoredFile]:
+    """Return all files of a table, those of the log too.
+
+    On a local disk, neither symbolic links nor what they lead to are among them, nor names that are no UTF-8.
+    """
+    if store.local_root is None:
+        return list_stored(store, "")
+    with _plain_errors(store.uri):
+        return _LOCAL.walk(os.path.realpath(store.local_root))
+
+
+def put(store: Store, path: str, data: bytes) -> None:
+    """Write a file, in place of the one that may be there; a reader sees the old or the new one whole."""
+    _request(store, path, lambda objects, key: objects.put(key, data))
+
+
+def put_if_absent(store: Store, path: str, data: bytes) -> None:
+    """Write a file whole, or raise VersionExistsError and leave the one that is there.
+
+    On a local disk this is a hard link to a finished file, elsewhere a conditional put: no reader ever sees a
+    part of it. What is there may be our own, of a request whose answer was lost. Raises CommitUnknownError
+    when a remote store gave no answer, however often it was asked.
+    """
+    name = uri_of(store, path)
+    try:
+        _request(store, path, lambda objects, key: objects.create(key, data))
+    except StoreError as error:
+        if isinstance(error.__cause__, FileExistsError):
+            raise VersionExistsError(f"{name} exists already") from error
+        if isinstance(error.__cause__, GenericError) and store.local_root is None:
+            raise CommitUnknownError(f"whether {name} was written is not known: {error}") from error
+        raise
+
+
+def delete(store: Store, path: str) -> None:
+    """Delete a file, if it exists."""
+
+    def send(objects: Objects, key: str) -> None:
+        with suppress(FileNotFoundError):
+            objects.delete(key)
+
+    _request(store, path, send)
+
+
+class Upload:
+    """A file of a remote store that is written piece by piece, and exists once it is closed."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._name = uri_of(store, path)
+        objects, key = _place(store, path)
+        assert isinstance(objects, RemoteObjects), "files of the local disk are written by the kernel"
+        self._upload = RemoteUpload(objects, key)
+
+    def write(self, data: bytes) -> None:
+        """Add bytes. A full part is sent; the call waits while too many others are on their way."""
+        with _plain_errors(self._name):
+            self._upload.write(data)
+
+    def close(self) -> None:
+        """Finish the file."""
+        with _plain_errors(self._name):
+            self._upload.close()
+
+    def abort(self) -> None:
+        """Discard what was sent: the file does not exist."""
+        with _plain_errors(self._name):
+            self._upload.abort()
+
+
+def local_path(store: Store, path: str) -> Path | None:
+    """Return where on the local disk a file of the table is, or None for a file elsewhere.
+
+    Raises StoreError for a file outside the table, unless such are allowed.
+    """
+    if "\0" in path:
+        raise StoreError(f"there is no file {uri_of(store, path)!r}: no file name has a NUL character")
+    if (match := _FILE_URI.match(path)) is not None:
+        local = Path(path[match.end() :])
+    elif store.local_root is not None and not _ABSOLUTE_URI.match(path):
+        local = store.local_root / path
+    else:
+        return None
+    if store.outside is None and not _is_below(local, store.real_root):
+        raise _outside(store, path)
+    if _is_special(local):
+        raise StoreError(f"{uri_of(store, path)} is no regular file")
+    return local
+
+
+def _local_file(uri: str) -> Path | None:
+    if match := _FILE_URI.match(uri):
+        return Path(unquote(uri[match.end() :]))
+    return None if _SCHEME.match(uri) else Path(uri)
+
+
+def _check_scheme(uri: str) -> None:
+    """Raise StoreError for a URI that no store can open, and say which ones can."""
+    match = _SCHEME.match(uri)
+    scheme = "" if match is None else match[1].lower()
+    if scheme == "file":
+        raise StoreError(
+            f"cannot open {uri!r} because a file URI names an absolute path, as file:///folder/table"
+        )
+    if scheme not in SCHEMES:
+        known = ", ".join(f"{each}://" for each in SCHEMES)
+        raise StoreError(
+            f"cannot open {uri!r} because the scheme {scheme!r} is not supported: pass a local path, or a "
+            f"URI that starts with one of {known}; write {f'./{uri}'!r} for a local folder of this name"
+        )
+    if not _URI.match(uri):
+        raise StoreError(
+            f"cannot open {uri!r} because a URI of the scheme {scheme!r} starts with {scheme}://; "
+            "pathlib removes a slash, so pass URIs as text"
+        )
+
+
+def _is_special(local: Path) -> bool:
+    """Tell whether a path is that of a pipe or a device, which would be waited for without end."""
+    try:
+        mode = os.stat(local).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _is_below(local: Path, real_root: str | None) -> bool:
+    return real_root is not None and os.path.realpath(local).startswith(real_root.rstrip(os.sep) + os.sep)
+
+
+def _place(store: Store, path: str) -> Place:
+    """Return the object store that has a file of the table, and its key there."""
+    if (local := local_path(store, path)) is not None:
+        return _LOCAL if store.local_root is None else store.objects, _local_key(local)
+    if not is_absolute(path):
+        return store.objects, path
+    below = _below(store.uri, path)
+    if below is not None:
+        return store.objects, below
+    if store.outside is None or not _ABSOLUTE_URI.match(path):
+        raise _outside(store, path)
+    _check_scheme(path)
+    scheme, rest = path.split("://", 1)
+    host, _, key = rest.partition("/")
+    return _other_store(f"{scheme}://{host}", tuple(store.outside.items())).objects, key
+
+
+def _folder(store: Store, path: str) -> str:
+    """Return the key that the keys of files below a folder begin with."""
+    if store.local_root is None:
+        return path
+    return _local_key(store.local_root / path) + ("" if path else "/")
+
+
+def _local_key(local: Path) -> str:
+    return os.path.abspath(local)
+
+
+def _below(root: str, uri: str) -> str | None:
+    """Return the path of a file below a root, both URIs; None for one elsewhere."""
+    root = f"{_plain_scheme(unquote(root))}/"
+    uri = _plain_scheme(uri)
+    return uri[len(root) :] if uri.startswith(root) else None
+
+
+def _plain_scheme(uri: str) -> str:
+    scheme, colon, rest = uri.partition(":")
+    return f"{_SAME_SCHEMES.get(scheme.lower(), scheme.lower())}{colon}{rest}"
+
+
+def _outside(store: Store, path: str) -> StoreError:
+    return StoreError(
+        f"{path} is outside the table {store.uri}: files elsewhere are read only with the storage option "
+        f"{ALLOW_PATHS_OUTSIDE_TABLE}=true"
+    )
+
+
+_LOCAL = LocalFiles()
+
+
+@lru_cache(maxsize=16)
+def _other_store(root: str, options: tuple[tuple[str, str], ...]) -> Store:
+    return open_store(root, dict(options))
+
+
+def uri_of(store: Store, path: str) -> str:
+    """Return the path or URI of a file as messages name it."""
+    return path if _ABSOLUTE_URI.match(path) else f"{store.uri}/{path}"
+
+
+def _request(
+    store: Store, path: str, send: Callable[[Objects, str], Result], place: Place | None = None
+) -> Result:
+    """Return what a request gives. One whose connection breaks is sent again; an error is a plain sentence.
+
+    A store's client repeats by itself what the store refused for the time being, but neither a conditional
+    put without an answer, nor a request whose answer breaks off.
+    """
+    with _plain_errors(uri_of(store, path)):
+        place = place or _place(store, path)
+        for pause in store.pauses:
+            try:
+                return send(*place)
+            except GenericError as error:
+                if not _BROKEN_CONNECTION.search(str(error)):
+                    raise
+            sleep(pause)
+        return send(*place)
+
+
+_BROKEN_CONNECTION = re.compile(r"\A(?!.*, after \d+ retries)(?s:.*)\bkind: (?:Interrupted|Timeout),")
+
+
+@contextmanager
+def _plain_errors(name: str) -> Iterator[None]:
+    # obstore puts the debug form of an error behind its first line, and answers a bad path with ValueError.
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise StoreError(f"there is no file {name}") from error
+    except (BaseError, OSError, ValueError, NotImplementedError) as error:
+        raise StoreError(f"{name}: {with_remedy(_reason(error))}") from error
+
+
+_ANSWER = re.compile(r"<Code>(?P<code>[^<]*)</Code>\s*<Message>(?P<message>[^<\n]*)")
+
+
+def _reason(error: Exception) -> str:
+    """Return what a store answered in its own words, or else the first line of an error."""
+    if answer := _ANSWER.search(str(error)):
+        return f"{answer['code']}: {answer['message']}"
+    if isinstance(error, OSError) and error.strerror:
+        return reason_of(error)
+    return str(error).split("\n", 1)[0]

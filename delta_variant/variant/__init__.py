@@ -1,0 +1,1 @@
+"""Variant values: encoding, shredding and paths."""

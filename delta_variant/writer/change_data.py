@@ -1,0 +1,97 @@
+"""Change data files: the rows that a commit inserts, deletes and updates (PROTOCOL.md, "Change Data Files").
+
+Readers take changes from these files alone where a commit has any, and else those of the files that it adds
+and removes. So a commit that takes and brings whole files has none, and any other has all of its changes in
+them. Variants in them are not shredded: whoever reads changes reads whole rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+from uuid import uuid4
+
+import pyarrow as pa
+
+from ..data_file import WriteOptions
+from ..expressions.evaluate import evaluate
+from ..expressions.tree import inputs as expression_inputs
+from ..log.snapshot import Snapshot
+from ..protocol import features, properties
+from ..protocol.actions import AddCDCFile, encode_path
+from ..protocol.types import PrimitiveType, StructField
+from ..scan.reader import DataFile, Table
+from ..scan.scope import Scope
+from .invalid_json import Faults
+from .partitioned import PartitionedWriter, PartitionFile
+from .target import Target
+
+__all__ = ["ChangeWriter", "cdc_file", "keeps_changes", "write_whole_files"]
+
+ChangeType: TypeAlias = Literal["insert", "update_preimage", "update_postimage", "delete"]
+
+CHANGE_TYPE = StructField("_change_type", PrimitiveType("string"))
+FOLDER = "_change_data/"
+
+
+def keeps_changes(target: Target) -> bool:
+    """Say whether the table has a change data feed."""
+    enabled = properties.get(target.metadata.configuration, properties.ENABLE_CHANGE_DATA_FEED)
+    return enabled and features.supports(target.protocol, "changeDataFeed")
+
+
+class ChangeWriter:
+    """Writes rows with the kind of their change to change data files."""
+
+    def __init__(self, snapshot: Snapshot, target: Target) -> None:
+        target = replace(target, beside=(CHANGE_TYPE,))
+        options = WriteOptions(shredding=None, max_stats_paths=0)
+        self._writer = PartitionedWriter(
+            snapshot.store, target, options, Faults("error"), _new_name, folder=FOLDER
+        )
+
+    def add(self, rows: pa.RecordBatch, change: ChangeType) -> None:
+        """Write rows, in the columns of the table."""
+        if rows.num_rows:
+            kind: Any = pa.repeat(pa.scalar(change), rows.num_rows)
+            self._writer.add(rows.append_column(CHANGE_TYPE.name, kind))
+
+    def close(self) -> list[PartitionFile]:
+        """Finish the files and return them."""
+        return self._writer.close()
+
+    def discard(self) -> None:
+        """Remove every file that was begun."""
+        self._writer.discard()
+
+
+def _new_name(number: int) -> str:
+    return f"cdc-{number:05}-{uuid4()}.c000"
+
+
+def write_whole_files(
+    snapshot: Snapshot, target: Target, files: Iterable[DataFile], change: ChangeType
+) -> list[PartitionFile]:
+    """Return change data files for all rows of data files; `snapshot` says what these are like."""
+    table, columns = Table.of(snapshot), Scope.of(snapshot.schema).whole_columns()
+    writer = ChangeWriter(snapshot, target)
+    try:
+        for file in files:
+            for batch in table.open(file).read(expression_inputs(columns.values()), None, "error"):
+                arrays = [evaluate(column, batch) for column in columns.values()]
+                writer.add(pa.record_batch(arrays, names=list(columns)), change)
+        return writer.close()
+    except BaseException:
+        writer.discard()
+        raise
+
+
+def cdc_file(file: PartitionFile) -> AddCDCFile:
+    """Return the action of a change data file."""
+    return AddCDCFile(
+        path=encode_path(file.written.path),
+        partition_values=dict(file.partition_values),
+        size=file.written.bytes,
+        data_change=False,
+    )

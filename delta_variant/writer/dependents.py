@@ -1,0 +1,81 @@
+"""Constraints and generated columns that read a column, which then has to stay as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..errors import ExpressionError, SchemaError
+from ..expressions.parse import parse as parse_expression
+from ..expressions.tree import Expression, Name
+from ..expressions.tree import transform as transform_expression
+from ..log.snapshot import Snapshot
+from ..protocol.schema.paths import FieldPath, path_text
+from ..protocol.types import StructType, fields_of
+from .constraints import CONSTRAINT, GENERATION_EXPRESSION, INVARIANTS
+
+__all__ = ["check_constrained_stay", "check_independent"]
+
+
+def check_independent(snapshot: Snapshot, path: FieldPath) -> None:
+    """Raise SchemaError for a column that a constraint or a generated column reads, or a part of it.
+
+    As delta-spark does, whose constraints name columns by the text that was once written.
+    """
+    readers = [what for what, text in _expressions(snapshot) if _reads(text, path)]
+    if readers:
+        raise SchemaError(
+            f"the column {path_text(path)} cannot be changed: {', '.join(readers)} of {snapshot.uri} "
+            f"{'reads' if len(readers) == 1 else 'read'} it"
+        )
+
+
+def check_constrained_stay(snapshot: Snapshot, columns: StructType) -> None:
+    """Raise SchemaError where the columns that a table is to have lack one that a CHECK constraint reads."""
+    names = {field.name.lower() for field in columns.fields}
+    gone = [field.name for field in snapshot.schema.fields if field.name.lower() not in names]
+    for constraint, text in _constraints(snapshot):
+        for name in gone:
+            if _reads(text, (name,)):
+                raise SchemaError(
+                    f"{constraint} of {snapshot.uri} reads the column {name}, which the data does not have: "
+                    "drop the constraint first"
+                )
+
+
+def _constraints(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    for name, text in snapshot.configuration.items():
+        if name.lower().startswith(CONSTRAINT):
+            yield f"the CHECK constraint {name[len(CONSTRAINT) :]}", text
+
+
+def _expressions(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    yield from _constraints(snapshot)
+    for path, field in fields_of(snapshot.schema):
+        for key, what in ((GENERATION_EXPRESSION, "the generated column"), (INVARIANTS, "the invariant of")):
+            if key in field.metadata:
+                yield f"{what} {path_text(path)}", str(field.metadata[key])
+
+
+def _reads(text: str, path: FieldPath) -> bool:
+    try:
+        names = _names(parse_expression(text))
+    except ExpressionError:
+        # What is not understood reads every column whose name is a word of it.
+        return re.search(rf"(?<!\w){re.escape(path[0])}(?!\w)", text, re.IGNORECASE) is not None
+    return any(_overlap(name, path) for name in names)
+
+
+def _overlap(name: FieldPath, path: FieldPath) -> bool:
+    return all(one.lower() == other.lower() for one, other in zip(name, path, strict=False))
+
+
+def _names(parsed: Expression) -> list[FieldPath]:
+    names: list[FieldPath] = []
+
+    def collect(part: Expression) -> None:
+        if isinstance(part, Name):
+            names.append(part.parts)
+
+    transform_expression(parsed, collect)
+    return names

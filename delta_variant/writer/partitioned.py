@@ -1,0 +1,346 @@
+"""Batches into the files of their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+from urllib.parse import quote
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..data_file import FileSeries, WriteOptions, WrittenFile, infer_shredding
+from ..errors import MalformedVariantError, SchemaError, StoreError
+from ..protocol import features
+from ..protocol.actions import AddFile, encode_path
+from ..protocol.schema.arrow import to_arrow
+from ..protocol.schema.column_mapping import physical_name, physical_schema
+from ..protocol.schema.conforming import conform
+from ..protocol.schema.indexed_columns import stats_columns
+from ..protocol.schema.partition_values import partition_value_to_string
+from ..protocol.types import (
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    primitives_of,
+)
+from ..storage.store import Store, delete, remove_empty_folders
+from ..variant import values as variant_values
+from .invalid_json import Faults, Rows
+from .json_lines import Origin
+from .target import Target
+
+__all__ = [
+    "Batches",
+    "PartitionFile",
+    "PartitionedWriter",
+    "add_file",
+    "discard",
+    "new_name",
+    "new_rows",
+    "with_one_shredding",
+    "write_files",
+]
+
+Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | None]]
+"""Batches of a source, each with its origin where it comes from a file of JSON."""
+
+MAX_OPEN_PARTITIONS = 64
+PARTITION_SAMPLE_BYTES = 1 << 20
+"""How much is held back of each partition to infer its shredding schema from: many may be open."""
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class PartitionFile:
+    """A data file and the values of its partition, by physical column names."""
+
+    written: WrittenFile
+    partition_values: Mapping[str, str | None]
+
+
+def new_name(number: int) -> str:
+    """Return a name that no other file has, for a write's file of that number."""
+    return f"part-{number:05}-{uuid4()}-c000"
+
+
+def write_files(
+    place: Store,
+    batches: Batches,
+    target: Target,
+    options: WriteOptions,
+    faults: Faults,
+    *,
+    name: Callable[[int], str] = new_name,
+    max_open_partitions: int = MAX_OPEN_PARTITIONS,
+) -> list[PartitionFile]:
+    """Return the files that hold the batches; when one fails, none is left behind.
+
+    What the table demands of new rows is for `new_rows` to see to: rows may as well come from other files.
+    `name` gives the name of each file by its number. Where the rows of a partition follow one another, one
+    open partition is enough.
+    """
+    writer = PartitionedWriter(place, target, options, faults, name, max_open_partitions)
+    try:
+        first = 0
+        for batch, origin in batches:
+            writer.add(batch, origin, first)
+            first += batch.num_rows
+        return writer.close()
+    except BaseException:
+        writer.discard()
+        raise
+
+
+def new_rows(batches: Batches, target: Target, options: WriteOptions) -> Batches:
+    """Yield batches with the columns that they do not have, where the table says what these are.
+
+    Raises ConstraintViolationError for a row that the table's constraints are not true of,
+    UnsupportedFeatureError for what cannot be evaluated.
+    """
+    rules = target.row_rules()
+    first = 0
+    for batch, origin in batches:
+        filled = {filling.column for filling in rules.fillings(batch.schema.names)}
+        if filled or rules.conditions:
+            batch = rules.complete(batch, options)
+            rules.check(batch, Rows(origin, first, None).where, options, filled)
+        first += batch.num_rows
+        yield batch, origin
+
+
+def with_one_shredding(
+    options: WriteOptions, sample: Iterable[pa.RecordBatch], target: Target
+) -> WriteOptions:
+    """Return options that shred all files by one schema, inferred from rows of all of them.
+
+    Only columns with Variants are looked at, and the sample need not have others.
+    """
+    fields = (field for field in target.data_columns.fields if _has_variant(field))
+    variants = StructType(tuple(replace(field, nullable=True) for field in fields))
+    names = {field.name.lower() for field in variants.fields}
+    columns = _FileColumns.of(replace(target, columns=variants, beside=()))
+    batches = [columns.of_files(conform(_selected(batch, names), variants)) for batch in sample]
+    return replace(options, shredding=infer_shredding(batches, columns.variants, options))
+
+
+def _selected(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+    return batch.select([name for name in batch.schema.names if name.lower() in names])
+
+
+@dataclass(frozen=True)
+class _FileColumns:
+    """The columns that are in the files of a table, as the files name them."""
+
+    target: Target
+    named: tuple[StructField, ...]
+    physical: StructType
+    variants: tuple[str, ...]
+
+    @classmethod
+    def of(cls, target: Target) -> _FileColumns:
+        columns = target.data_columns
+        mapped = physical_schema(columns, target.mapping_mode)
+        physical = StructType((*mapped.fields, *target.beside))
+        variants = tuple(each.name for each in physical.fields if each.type == VARIANT)
+        return cls(target, (*columns.fields, *target.beside), physical, variants)
+
+    def of_files(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of the table under physical names and with field ids."""
+        batch = batch.select([field.name for field in self.named])
+        if VOID.name in primitives_of(self.target.columns):
+            batch = conform(batch, StructType(self.named))
+        fields = to_arrow(self.physical, field_ids=self.target.mapping_mode != "none")
+        wanted = [
+            field.with_type(column.type) if field.name in self.variants else field
+            for field, column in zip(fields, batch.columns, strict=True)
+        ]
+        return pa.record_batch(_Retyped(batch, pa.schema(wanted)))
+
+
+class PartitionedWriter:
+    """Splits batches by partition and hands each to the files of its partition, below `folder`."""
+
+    def __init__(
+        self,
+        place: Store,
+        target: Target,
+        options: WriteOptions,
+        faults: Faults,
+        name: Callable[[int], str],
+        max_open: int = MAX_OPEN_PARTITIONS,
+        folder: str = "",
+    ) -> None:
+        self._store = place
+        self._folder = folder
+        self._target = target
+        self._faults = faults
+        self._name = name
+        self._max_open = max_open
+        self._partitions = target.metadata.partition_columns
+        self._options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
+        self._mode = target.mapping_mode
+        self._columns = _FileColumns.of(target)
+        self._nested = [field for field in target.columns.fields if _has_nested_variant(field)]
+        chains = stats_columns(target.columns, target.metadata.configuration, self._partitions)
+        self._indexed = {tuple(physical_name(field, self._mode) for field in chain) for chain in chains}
+        self._open: dict[tuple[str | None, ...], FileSeries[Rows]] = {}
+        self._files: list[PartitionFile] = []
+        self._paths: list[str] = []
+
+    def add(self, batch: pa.RecordBatch, origin: Origin | None = None, first: int = 0) -> None:
+        """Write a batch, whose first row is the one of that number in its source."""
+        conformed = conform(batch, self._target.row_columns)
+        _check_nested_variants(conformed, self._nested)
+        for values, positions in self._split(conformed):
+            part = conformed if positions is None else conformed.take(positions)
+            self._series(values).add(self._columns.of_files(part), Rows(origin, first, positions))
+
+    def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pa.Array[Any] | None]]:
+        """Yield the partition values in a batch, and the positions of their rows; None for all."""
+        if not self._partitions:
+            yield (), None
+            return
+        encoded = [self._encoded(batch, name) for name in self._partitions]
+        codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
+        for column_codes, texts in encoded:
+            codes = pc.add(pc.multiply(codes, len(texts)), column_codes)
+        for code in pc.unique(codes).to_pylist():
+            rest, values = code, []
+            for _, texts in reversed(encoded):
+                rest, index = divmod(rest, len(texts))
+                values.append(texts[index])
+            yield tuple(reversed(values)), pc.indices_nonzero(pc.equal(codes, code))
+
+    def _encoded(self, batch: pa.RecordBatch, name: str) -> tuple[Any, list[str | None]]:
+        column: Any = batch.column(name).dictionary_encode(null_encoding="encode")
+        field = next(field for field in self._target.columns.fields if field.name == name)
+        try:
+            values = column.dictionary.to_pylist()
+        except (OverflowError, ValueError) as error:
+            raise SchemaError(
+                f"the partition column {name} has a moment outside of the years 1 to 9999: {error}"
+            ) from error
+        texts = [partition_value_to_string(value, field.type) for value in values]
+        return column.indices.cast(pa.int64()), texts
+
+    def _series(self, values: tuple[str | None, ...]) -> FileSeries[Rows]:
+        if values not in self._open:
+            if len(self._open) == self._max_open:
+                self._finish(next(iter(self._open)))
+            self._open[values] = FileSeries(
+                self._store,
+                partial(self._new_path, values),
+                self._options,
+                self._indexed,
+                self._columns.variants,
+                self._faults.report,
+            )
+        return self._open[values]
+
+    def _new_path(self, values: tuple[str | None, ...]) -> str:
+        folders = [
+            f"{quote(name, safe='')}={NULL_PARTITION if value is None else quote(value, safe=' ')}/"
+            for name, value in zip(self._partitions, values, strict=True)
+        ]
+        name = self._name(len(self._paths))
+        path = f"{self._folder}{''.join(folders)}{name}.{self._options.compression}.parquet"
+        self._paths.append(path)
+        return path
+
+    def _finish(self, values: tuple[str | None, ...]) -> None:
+        names = [
+            physical_name(field, self._mode)
+            for name in self._partitions
+            for field in self._target.columns.fields
+            if field.name == name
+        ]
+        partition_values = dict(zip(names, values, strict=True))
+        written = self._open.pop(values).close()
+        self._files.extend(PartitionFile(file, partition_values) for file in written if file.rows)
+        discard(self._store, [file.path for file in written if not file.rows])
+
+    def close(self) -> list[PartitionFile]:
+        """Finish all files and return them."""
+        while self._open:
+            self._finish(next(iter(self._open)))
+        return self._files
+
+    def discard(self) -> None:
+        """Remove every file that was begun."""
+        for series in self._open.values():
+            series.discard()
+        self._open.clear()
+        discard(self._store, self._paths)
+
+
+def _has_nested_variant(field: StructField) -> bool:
+    return field.type != VARIANT and _has_variant(field)
+
+
+def _has_variant(field: StructField) -> bool:
+    return VARIANT.name in primitives_of(StructType((field,)))
+
+
+def _check_nested_variants(batch: pa.RecordBatch, fields: Iterable[StructField]) -> None:
+    """Raise MalformedVariantError for what is no Variant; the kernel itself checks those at the top."""
+    for field in fields:
+        for path, variants in _nested_variants(batch.column(field.name), field.type, field.name):
+            try:
+                variant_values.check(variants)
+            except MalformedVariantError as error:
+                raise MalformedVariantError(f"{path}, {error}") from error
+
+
+def _nested_variants(array: Any, data_type: DataType, path: str) -> Iterator[tuple[str, Any]]:
+    if data_type == VARIANT:
+        yield path, array
+    elif isinstance(data_type, StructType):
+        for index, field in enumerate(data_type.fields):
+            yield from _nested_variants(pc.struct_field(array, [index]), field.type, f"{path}.{field.name}")
+    elif isinstance(data_type, ArrayType):
+        yield from _nested_variants(array.flatten(), data_type.element_type, f"{path}.element")
+    elif isinstance(data_type, MapType):
+        yield from _nested_variants(array.items, data_type.value_type, f"{path}.value")
+
+
+@dataclass(frozen=True)
+class _Retyped:
+    """A batch under another schema of the same layout, without a copy."""
+
+    batch: pa.RecordBatch
+    schema: pa.Schema
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        batch: Any = self.batch
+        return self.schema.__arrow_c_schema__(), batch.__arrow_c_array__()[1]
+
+
+def add_file(file: PartitionFile, target: Target, now: int) -> AddFile:
+    """Return the action that adds a file to the table."""
+    tight_bounds = True if features.supports(target.protocol, "deletionVectors") else None
+    return AddFile(
+        path=encode_path(file.written.path),
+        partition_values=dict(file.partition_values),
+        size=file.written.bytes,
+        modification_time=now,
+        data_change=True,
+        stats=replace(file.written.stats, tight_bounds=tight_bounds).to_json(),
+    )
+
+
+def discard(place: Store, paths: Iterable[str]) -> None:
+    """Remove files, and the folders that are empty after that, as far as that is possible."""
+    for path in paths:
+        with suppress(StoreError):
+            delete(place, path)
+            remove_empty_folders(place, path)

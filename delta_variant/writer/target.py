@@ -1,0 +1,114 @@
+"""The table that a commit leaves behind."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cache
+from uuid import uuid4
+
+from ..data_file import WriteOptions
+from ..errors import ShreddingNotEnabledError
+from ..log.snapshot import Snapshot
+from ..protocol import features, properties
+from ..protocol.actions import Metadata, Protocol
+from ..protocol.properties import ColumnMappingMode
+from ..protocol.schema.column_mapping import assign_column_mapping
+from ..protocol.schema.rules import without_void
+from ..protocol.types import StructField, StructType
+from ..scan.row_tracking import RowTracking
+from ..variant.moments import UTC
+from ..variant.shredding import ShreddingSchema
+from .constraints import RowRules
+
+__all__ = ["Target", "allowed", "engine_info", "mapped", "now", "tracked"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table as it is after the write; the new actions are None where nothing changes."""
+
+    protocol: Protocol
+    metadata: Metadata
+    columns: StructType
+    new_protocol: Protocol | None = None
+    new_metadata: Metadata | None = None
+    beside: tuple[StructField, ...] = ()
+    """Columns that files have beside those of the table, under the names given."""
+    timezone: str = UTC
+    """Where the local times are of the SQL text that new rows are checked by."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Target:
+        """Return the table as it is."""
+        return cls(snapshot.protocol, snapshot.metadata, snapshot.schema, timezone=snapshot.timezone)
+
+    @property
+    def mapping_mode(self) -> ColumnMappingMode:
+        """Return how columns are found in the files."""
+        return properties.get(self.metadata.configuration, properties.COLUMN_MAPPING_MODE)
+
+    def row_rules(self) -> RowRules:
+        """Return what new rows have to fulfil; UnsupportedFeatureError names what cannot be evaluated."""
+        return RowRules.of(self.row_columns, self.metadata.configuration, self.timezone)
+
+    @property
+    def row_columns(self) -> StructType:
+        """Return the columns that rows have on their way into files."""
+        return StructType((*self.columns.fields, *self.beside))
+
+    @property
+    def data_columns(self) -> StructType:
+        """Return the columns that are in the files: all but the partition columns and those of type void.
+
+        Raises SchemaError where no file can be written.
+        """
+        partitions = set(self.metadata.partition_columns)
+        fields = tuple(field for field in self.columns.fields if field.name not in partitions)
+        return without_void(StructType(fields))
+
+
+def mapped(columns: StructType, settings: dict[str, str]) -> StructType:
+    """Return the columns with ids and physical names where the table maps them; the settings keep count."""
+    if properties.get(settings, properties.COLUMN_MAPPING_MODE) == "none":
+        return columns
+    greatest = properties.get(settings, properties.COLUMN_MAPPING_MAX_COLUMN_ID) or 0
+    columns, greatest = assign_column_mapping(columns, greatest, new_uuid=lambda: str(uuid4()))
+    settings[properties.COLUMN_MAPPING_MAX_COLUMN_ID.name] = str(greatest)
+    return columns
+
+
+def allowed(options: WriteOptions, target: Target, where: str) -> WriteOptions:
+    """Return the options with no more shredding and statistics than the table allows (T8, H3).
+
+    Raises ShreddingNotEnabledError where one shredding schema is asked for.
+    """
+    if not features.shredding_supported(target.protocol):
+        options = replace(options, max_stats_paths=0)
+    if features.shredding_enabled(target.protocol, target.metadata.configuration):
+        return options
+    if isinstance(options.shredding, ShreddingSchema):
+        raise ShreddingNotEnabledError(
+            f"{where} does not enable variantShredding: set {properties.ENABLE_VARIANT_SHREDDING.name}=true "
+            "or write with shredding=None"
+        )
+    return replace(options, shredding=None)
+
+
+def tracked(target: Target, tracking: RowTracking | None) -> Target:
+    """Return the table as its files are that rows with ids move to."""
+    return target if tracking is None else replace(target, beside=tracking.columns)
+
+
+def now() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+@cache
+def engine_info() -> str:
+    """Return what `commitInfo` says of who wrote."""
+    # Only what writes needs it, and its import takes a while.
+    from importlib.metadata import version
+
+    return f"delta-variant/{version('delta-variant')}"
