@@ -1,5 +1,7 @@
 //! The native kernel of `delta_variant`: Variant bytes, Arrow columns and one Parquet file.
 
+#![deny(unsafe_code)]
+
 pub mod bounds;
 pub mod check;
 pub mod data_file;

@@ -1,8 +1,8 @@
 //! JSON text of Variant values; the expected texts were printed by Spark 4.2 (`to_json` of each value cast to VARIANT).
 
 use _native::error::Error;
-use _native::json::write::{Keys, value};
 use _native::value::Zone;
+use _native::value::json::{Keys, value};
 use _native::value::{Decimal, MAX_DEPTH, Metadata, Value, encode, metadata, text};
 
 fn json_of(bytes: &[u8], names: &[&str]) -> Result<String, Error> {

@@ -1,9 +1,9 @@
 //! Setting and removing paths: what changes, and what keeps its bytes.
 
-use _native::json::write::{Keys, value as write_json};
 use _native::shred::OnConflict;
 use _native::shred::unshred::unshred;
 use _native::value::Zone;
+use _native::value::json::{Keys, value as write_json};
 use _native::value::metadata::EMPTY;
 use _native::value::modify::{NewValue, remove, set, set_rows};
 use _native::value::path::Step;

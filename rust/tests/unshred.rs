@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use _native::error::Error;
-use _native::json::write::{Keys, value as write_json};
 use _native::shred::OnConflict;
 use _native::shred::layout::Layout;
 use _native::shred::unshred::{to_json, unshred};
 use _native::value::Zone;
+use _native::value::json::{Keys, value as write_json};
 use _native::value::{Metadata, metadata};
 use arrow_array::builder::{BinaryBuilder, BinaryDictionaryBuilder};
 use arrow_array::cast::AsArray;

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use _native::json::write::{Keys, value as write_json};
 use _native::shred::OnConflict;
 use _native::shred::unshred::{to_json, unshred};
 use _native::shred::variants::shred;
 use _native::shred::{LeafType, Numeric, ShreddingSchema};
 use _native::value::Zone;
 use _native::value::encode::{self, Layout};
+use _native::value::json::{Keys, value as write_json};
 use _native::value::{Metadata, Value, metadata, validate};
 use arrow_array::{ArrayRef, BinaryArray, StructArray};
 use proptest::prelude::*;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use _native::json::write::{Keys, value as write_json};
 use _native::value::Zone;
+use _native::value::json::{Keys, value as write_json};
 use _native::value::{Decimal, Metadata, Value, encode, validate};
 
 /// The values that the corpus describes, as JSON text; base64, dates and times as Spark's `to_json` prints them.

@@ -7,8 +7,8 @@ use arrow_array::{Array, StructArray};
 
 use crate::bounds::bound_at;
 use crate::error::Result;
-use crate::json::write::plain;
 use crate::value::Zone;
+use crate::value::json::plain;
 use crate::value::path::{self, Step};
 use crate::value::{self, Decimal, Metadata, Value};
 

@@ -18,7 +18,7 @@ use parquet::schema::types::Type;
 use rayon::prelude::*;
 use roaring::RoaringTreemap;
 
-use super::units::row_group_rows;
+use super::columns::{locate, row_group_rows};
 use crate::draft;
 use crate::error::{Error, Result};
 use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan, members};
@@ -603,19 +603,6 @@ impl Needed {
             }
             _ => Ok(all),
         }
-    }
-}
-
-/// The first leaf, and the field, at the end of `path`.
-pub(super) fn locate<'a>(fields: &'a Fields, path: &[String]) -> Option<(usize, &'a Field)> {
-    let (name, rest) = path.split_first()?;
-    let position = fields.iter().position(|field| field.name() == name)?;
-    let first = fields.iter().take(position).map(|field| leaf_count(field.data_type())).sum::<usize>();
-    let field = &fields[position];
-    match (rest, field.data_type()) {
-        ([], _) => Some((first, field)),
-        (_, DataType::Struct(fields)) => locate(fields, rest).map(|(leaf, field)| (first + leaf, field)),
-        _ => None,
     }
 }
 

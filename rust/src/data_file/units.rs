@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, BooleanArray};
 use arrow_schema::{DataType, Fields};
 use parquet::schema::types::ColumnDescriptor;
 
-use super::read::locate;
+use super::columns::{locate, row_group_rows};
 use crate::bounds::BoundBuilder;
 use crate::error::Result;
 use crate::parquet::ParquetFile;
@@ -78,17 +78,6 @@ pub fn page_units(file: &ParquetFile, inputs: &[Input], row_groups: &[usize]) ->
         }
     }
     units.finish()
-}
-
-/// The rows of each row group.
-pub fn row_group_rows(file: &ParquetFile) -> Vec<Range<u64>> {
-    let mut end = 0;
-    let ranges = file.row_groups().iter().map(|group| {
-        let start = end;
-        end += group.num_rows().unsigned_abs();
-        start..end
-    });
-    ranges.collect()
 }
 
 /// The rows of a row group, cut wherever a page begins.

@@ -1,7 +1,6 @@
-//! JSON text into Variant values, and back.
+//! JSON text into Variant values, and the leaves of JSON documents.
 
 pub mod leaves;
 pub mod lines;
 pub mod parse;
 pub mod scan;
-pub mod write;

@@ -7,8 +7,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyList, PyString, PyTime, PyType, PyTzInfo};
 
 use crate::error::{Error, Result};
-use crate::json::write::plain;
 use crate::value::Zone;
+use crate::value::json::plain;
 use crate::value::text::civil;
 use crate::value::{self, Decimal, Metadata, Value, no_such_name};
 

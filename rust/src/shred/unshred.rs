@@ -12,9 +12,9 @@ use super::layout::{Group, Layout};
 use super::reader::{FieldReader, GroupReader, OnConflict, Sink};
 use super::shapes::{Shapes, to_binary};
 use crate::error::{Error, Result};
-use crate::json::write::{self, Keys};
 use crate::value::Zone;
 use crate::value::column::Scalars;
+use crate::value::json::{self, Keys};
 use crate::value::metadata::{self, Metadata, unsigned_size};
 use crate::value::{MAX_SIZE, Value, cast, encode};
 
@@ -171,11 +171,11 @@ impl Sink for JsonSink<'_> {
 
     #[inline]
     fn scalar(&mut self, column: &Scalars<'_>, index: usize) -> Result<()> {
-        write::scalar(self.out, &column.value(index)?, self.zone)
+        json::scalar(self.out, &column.value(index)?, self.zone)
     }
 
     fn value(&mut self, bytes: &[u8], depth: usize) -> Result<()> {
-        write::value_at(self.out, self.keys, bytes, self.zone, depth)
+        json::value_at(self.out, self.keys, bytes, self.zone, depth)
     }
 
     fn begin_object(&mut self) {

@@ -16,9 +16,9 @@ use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
 
 use super::column::Scalars;
+use super::json::{self, Keys};
 use super::{Metadata, Object, Value, Zone, convert};
 use crate::error::{Error, Result};
-use crate::json::write::{self, Keys};
 
 /// Builds a column of one type from Variant values, by the rules of Spark's `variant_get`.
 ///
@@ -305,7 +305,7 @@ fn check_room(length: usize, more: usize) -> Result<()> {
 fn cannot_cast(value: &Value<'_>, target: &DataType) -> Error {
     const MAX_CHARACTERS: usize = 60;
     let mut text = Vec::new();
-    let shown = match write::scalar(&mut text, value, &Zone::UTC) {
+    let shown = match json::scalar(&mut text, value, &Zone::UTC) {
         Ok(()) => {
             let text = String::from_utf8_lossy(&text);
             match text.char_indices().nth(MAX_CHARACTERS) {
@@ -352,7 +352,7 @@ impl StringColumn {
             self.keys.insert(bytes_of_names.to_vec(), Keys::new(metadata));
         }
         match self.keys.get(bytes_of_names) {
-            Some(keys) => write::value(&mut self.scratch, keys, bytes, zone),
+            Some(keys) => json::value(&mut self.scratch, keys, bytes, zone),
             None => Err(names_needed()),
         }
     }

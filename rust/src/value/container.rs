@@ -1,8 +1,8 @@
 //! Objects and arrays: their headers, and their fields or elements as bytes.
 
 use super::metadata::{Metadata, read_unsigned};
-use super::{is_short_scalar, malformed, size};
-use crate::error::{Error, Result};
+use super::{is_short_scalar, malformed, no_such_name, size};
+use crate::error::Result;
 
 /// The header of an object or an array; each offset is checked when it is used.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -246,10 +246,6 @@ impl<'a> Object<'a> {
             None => malformed("the fields of an object are not in the order of their names"),
         })
     }
-}
-
-pub(crate) fn no_such_name(id: usize, count: usize) -> Error {
-    malformed(&format!("a field has name id {id}, and the metadata has {count} names"))
 }
 
 /// A Variant array.

@@ -280,7 +280,7 @@ pub(super) fn string(out: &mut Vec<u8>, value: &Value<'_>, zone: &Zone) -> Optio
             text::timestamp(out, nanos, MICROS_PER_SECOND * NANOS_PER_MICRO, zone);
         }
         Value::Binary(bytes) => out.extend_from_slice(super::utf8(bytes)?.as_bytes()),
-        _ => crate::json::write::plain(out, value, zone).ok()?,
+        _ => super::json::plain(out, value, zone).ok()?,
     }
     Some(())
 }

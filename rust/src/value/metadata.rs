@@ -80,7 +80,7 @@ impl<'a> Metadata<'a> {
 
     /// The name with this id.
     pub fn get(&self, id: usize) -> Result<&'a str> {
-        self.name(id).ok_or_else(|| super::container::no_such_name(id, self.length))
+        self.name(id).ok_or_else(|| super::no_such_name(id, self.length))
     }
 
     fn name(&self, id: usize) -> Option<&'a str> {

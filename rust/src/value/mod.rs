@@ -5,6 +5,7 @@ pub mod column;
 pub mod container;
 mod convert;
 pub mod encode;
+pub mod json;
 pub mod metadata;
 pub mod modify;
 pub mod moment;
@@ -12,7 +13,6 @@ pub mod path;
 pub mod text;
 pub mod zone;
 
-pub(crate) use container::no_such_name;
 pub use container::{Array, Object, Room};
 pub use metadata::Metadata;
 pub use zone::Zone;
@@ -231,6 +231,10 @@ fn split_value_first(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
 
 pub(crate) fn malformed(why: &str) -> Error {
     Error::Variant(format!("malformed Variant value: {why}"))
+}
+
+pub(crate) fn no_such_name(id: usize, count: usize) -> Error {
+    malformed(&format!("a field has name id {id}, and the metadata has {count} names"))
 }
 
 pub(crate) fn too_deep() -> Error {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use _native::bounds::{VariantBounds, encode_bounds};
 use _native::error::Result;
 use _native::infer::{InferOptions, Inference};
-use _native::json::write::{self, Keys};
 use _native::shred::extract::extract;
 use _native::shred::schema::Numeric;
 use _native::shred::unshred::{to_json, unshred};
@@ -14,6 +13,7 @@ use _native::shred::{OnConflict, ShreddingSchema};
 use _native::value::Zone;
 use _native::value::cast::Casting;
 use _native::value::cast::variant_fields;
+use _native::value::json::{self, Keys};
 use _native::value::path::{self, Step};
 use _native::value::{self, Metadata};
 use arrow_array::{ArrayRef, BinaryArray, StructArray};
@@ -54,7 +54,7 @@ fn variants(metadata: &[u8], value: &[u8]) -> StructArray {
 /// What is done with a single value, against the same for a column of it.
 fn check_one(metadata: &Metadata<'_>, value: &[u8], names: &[&str], variants: &StructArray) {
     let mut text = Vec::new();
-    let written = write::value(&mut text, &Keys::new(metadata), value, &Zone::UTC);
+    let written = json::value(&mut text, &Keys::new(metadata), value, &Zone::UTC);
     let of_column = to_json(variants, OnConflict::Error, &Zone::UTC);
     assert_eq!(written.is_ok(), of_column.is_ok(), "{written:?} {of_column:?}");
     if let Ok(column) = of_column {

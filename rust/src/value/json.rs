@@ -1,8 +1,8 @@
 //! Variant values to JSON text, as Spark's `to_json` prints them.
 //!
 //! What JSON has no form for becomes a string: NaN and the infinities by Java's names, binary in base64, dates,
-//! times and timestamps in SQL's form (with the offset of a time zone, such as `+00:00`), UUIDs in hexadecimal. Spark prints no times and no
-//! nanoseconds; they follow the same form.
+//! times and timestamps in SQL's form (with the offset of a time zone, such as `+00:00`), UUIDs in hexadecimal.
+//! Spark prints no times and no nanoseconds; they follow the same form.
 
 use crate::error::{Error, Result};
 use crate::value::{MAX_DEPTH, Metadata, Object, Value, Zone, malformed, text, too_deep};
