@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .data_file import file_stats
+from .data_file.statistics import file_stats
 from .errors import DeltaVariantError
 from .expressions.variant_get import try_variant_get, variant_get
 from .log.load import load_snapshot

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_variant import data_file
+from delta_variant.data_file import reader
+from delta_variant.data_file.reader import Projection, open_file
 from delta_variant.errors import DataFileError, MalformedLogError, StoreError
 from delta_variant.log import deletion_vectors
 from delta_variant.log.load import load_snapshot
@@ -210,9 +211,9 @@ def test_rows_are_those_that_the_kernel_leaves_out(tmp_path, name, runs):
     assert found == sorted(ROWS[name])
     pq.write_table(pa.table({"id": range(600_000)}), tmp_path / "f.parquet")
     place = store.open_store(tmp_path)
-    projections = [data_file.Projection(pa.field("id", pa.int64()), ("id",))]
+    projections = [Projection(pa.field("id", pa.int64()), ("id",))]
     left: set[int] = set()
-    for batch in data_file.read(data_file.open_file(place, "f.parquet"), "f", projections, deleted=data):
+    for batch in reader.read(open_file(place, "f.parquet"), "f", projections, deleted=data):
         left.update(batch.column(0).to_pylist())
     assert left == set(range(600_000)) - ROWS[name]
 

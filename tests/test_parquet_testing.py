@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from locations import CORPORA
 
-from delta_variant import data_file
-from delta_variant.data_file import Projection
+from delta_variant.data_file import reader
+from delta_variant.data_file.reader import Projection, open_file
 from delta_variant.errors import ConflictingValueError, DeltaVariantError, ShreddingError
 from delta_variant.protocol.schema.arrow import variant_field
 from delta_variant.storage.store import open_store
@@ -52,8 +52,8 @@ def read(number: int, on_conflict: Any = "error") -> list[tuple[bytes, bytes] | 
     """Return metadata and value of each row of a case's file."""
     projection = Projection(variant_field("var"), ("var",))
     file = CASES[number]["parquet_file"]
-    opened = data_file.open_file(open_store(SHREDDED), file)
-    batches = data_file.read(opened, file, [projection], on_conflict=on_conflict)
+    opened = open_file(open_store(SHREDDED), file)
+    batches = reader.read(opened, file, [projection], on_conflict=on_conflict)
     rows = [row for batch in batches for row in batch.column(0).to_pylist()]
     return [None if row is None else (row["metadata"], row["value"]) for row in rows]
 

@@ -218,7 +218,7 @@ def test_statistics_that_cannot_be_understood_skip_nothing(tmp_path, change):
 
 def test_row_groups_and_pages_are_skipped_within_a_file(tmp_path, monkeypatch):
     """D6: by the statistics of `typed_value`, where no row of its `value` is set."""
-    monkeypatch.setattr("delta_variant.data_file.ROW_GROUP_BYTES", 1 << 16)
+    monkeypatch.setattr("delta_variant.data_file.writer.ROW_GROUP_BYTES", 1 << 16)
     rows = 120_000
     write_files(tmp_path / "t", [[f'{{"a": {n}, "pad": "{n * 7919 % 99991}"}}' for n in range(rows)]])
     got, explained = found(tmp_path / "t", "event:a::bigint between 60000 and 60002")

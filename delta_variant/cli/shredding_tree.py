@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from .. import data_file
+from ..data_file.layout import check_layout
+from ..data_file.reader import open_file
 from ..expressions.types import type_name
 from ..variant import paths as variant_paths
 from .bounds import Bounds
@@ -80,8 +81,8 @@ def shredding_of(subject: DataFile) -> FileShredding:
 
     Raises DataFileError, and ShreddingError for a file in the layout of the older Spark draft.
     """
-    file = data_file.open_file(subject.store, subject.path)
-    data_file.check_layout(file)
+    file = open_file(subject.store, subject.path)
+    check_layout(file)
     footer = file.inspect()
     groups = {column: _group_type(file.schema, column) for column in subject.variants}
     columns = {

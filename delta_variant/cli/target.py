@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .. import data_file
+from ..data_file.layout import variant_columns
+from ..data_file.reader import naming, open_file
+from ..data_file.statistics import file_stats
 from ..errors import InvalidStatisticsError
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
@@ -46,9 +48,9 @@ def data_files(target: str, version: int | None, *, exact: bool = False) -> Iter
         yield from _computed(snapshot, files) if exact else files
         return
     folder, name = open_store(Path(target).absolute().parent), Path(target).name
-    with data_file.naming(name):
-        variants = data_file.variant_columns(data_file.open_file(folder, name))
-    yield DataFile(folder, name, data_file.file_stats(target), {(column,): column for column in variants})
+    with naming(name):
+        variants = variant_columns(open_file(folder, name))
+    yield DataFile(folder, name, file_stats(target), {(column,): column for column in variants})
 
 
 def files_of(snapshot: Snapshot) -> Iterator[DataFile]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from .._checks import whole_number
 from .._options import OnConflict
-from ..data_file import Rows
+from ..data_file.reader import Rows
 from ..errors import (
     ChangesNotRecordedError,
     MalformedLogError,

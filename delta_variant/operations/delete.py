@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..data_file import WriteOptions
+from ..data_file.options import WriteOptions
 from ..log.load import load_snapshot
 from ..scan.scope import Scope
 from ..storage.store import TableLocation

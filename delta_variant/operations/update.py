@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ..data_file import WriteOptions
+from ..data_file.options import WriteOptions
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Expression
 from ..expressions.tree import inputs as expression_inputs

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data_file import WriteOptions
+from ..data_file.options import WriteOptions
 from ..expressions.tree import Column, Input, input_name
 from ..protocol.types import VARIANT, StructType
 from ..variant import values as variant_values

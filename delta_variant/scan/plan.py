@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data_file import Rows, Units
+from ..data_file.reader import Rows, Units
 from ..expressions.tree import Expression
 from ..log.snapshot import Snapshot, files_table
 from ..protocol.actions import AddFile

@@ -11,9 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from .. import data_file
 from .._options import OnConflict
-from ..data_file import Projection, Shredding
+from ..data_file import reader
+from ..data_file.options import Shredding
+from ..data_file.reader import NativeFile, Projection, Rows, Units, open_file
+from ..data_file.shredding import stored_type
 from ..errors import CastError, ProtocolError
 from ..expressions import evaluate
 from ..expressions.evaluate import ROW_NUMBERS
@@ -104,7 +106,7 @@ class Table:
 
     def open(self, file: DataFile) -> OpenFile:
         """Open a data file; raises DataFileError."""
-        opened = data_file.open_file(self.snapshot.store, file.path)
+        opened = open_file(self.snapshot.store, file.path)
         names = _names_by_id(opened.schema) if self.mode == "id" else None
         return OpenFile(self, file, opened, names)
 
@@ -115,17 +117,17 @@ class OpenFile:
 
     table: Table
     file: DataFile
-    native: data_file.NativeFile
+    native: NativeFile
     names_by_id: Mapping[int | None, str] | None
     """The names of its columns by field id, where the table maps columns by id."""
 
-    def units(self, leaves: Sequence[Leaf], row_groups: Sequence[int] | None = None) -> data_file.Units:
+    def units(self, leaves: Sequence[Leaf], row_groups: Sequence[int] | None = None) -> Units:
         """Return what is known of leaves in the row groups, or in the pages of some."""
-        inputs = [data_file.Input(self._stored_path(leaf.names), leaf.path, leaf.type) for leaf in leaves]
-        return data_file.units(self.native, self.file.path, inputs, row_groups)
+        inputs = [reader.Input(self._stored_path(leaf.names), leaf.path, leaf.type) for leaf in leaves]
+        return reader.units(self.native, self.file.path, inputs, row_groups)
 
     def read(
-        self, inputs: Sequence[Input], rows: Sequence[data_file.Rows] | None, on_conflict: OnConflict
+        self, inputs: Sequence[Input], rows: Sequence[Rows] | None, on_conflict: OnConflict
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows in `rows`, or all, as batches of the inputs, each under its name."""
         for batch, _ in self._read(inputs, rows, on_conflict, ()):
@@ -154,7 +156,7 @@ class OpenFile:
     def _read(
         self,
         inputs: Sequence[Input],
-        rows: Sequence[data_file.Rows] | None,
+        rows: Sequence[Rows] | None,
         on_conflict: OnConflict,
         beside: Sequence[Projection],
         shredded: Collection[str] = (),
@@ -183,7 +185,7 @@ class OpenFile:
     def _read_inputs(
         self,
         inputs: Sequence[Input],
-        rows: Sequence[data_file.Rows] | None,
+        rows: Sequence[Rows] | None,
         on_conflict: OnConflict,
         beside: Sequence[Projection],
         shredded: Collection[str],
@@ -196,7 +198,7 @@ class OpenFile:
         ]
         projections = [*read, *beside]
         options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted}
-        for batch in data_file.read(self.native, path, projections, **options):
+        for batch in reader.read(self.native, path, projections, **options):
             found = self._with_constants(batch, stored, inputs) if inputs else batch
             yield found, batch.columns[len(stored) :]
 
@@ -211,7 +213,7 @@ class OpenFile:
         return frozenset(
             name
             for name, path in paths.items()
-            if path in shredding and types.get(path[0]) == data_file.stored_type(shredding[path])
+            if path in shredding and types.get(path[0]) == stored_type(shredding[path])
         )
 
     def _deleted(self) -> bytes | None:

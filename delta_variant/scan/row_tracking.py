@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data_file import Projection
+from ..data_file.reader import Projection
 from ..errors import ProtocolError
 from ..log.snapshot import Snapshot
 from ..protocol import properties

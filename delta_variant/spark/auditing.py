@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from .. import data_file
+from ..data_file.options import MAX_STATS_PATHS
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations import audit, statistics_repair
@@ -60,7 +60,7 @@ def repair_table(
     table: TableLocation,
     *,
     dry_run: bool = True,
-    max_variant_stats_paths: int = data_file.MAX_STATS_PATHS,
+    max_variant_stats_paths: int = MAX_STATS_PATHS,
     storage_options: Mapping[str, str] | None = None,
 ) -> Repair:
     """Do what `delta_variant.repair_table` does; tasks compute the statistics, the driver commits them."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from .._options import Numeric
-from ..data_file import WriteOptions
+from ..data_file.options import WriteOptions
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.optimize.layout import FileGroup, group_of, rows_of

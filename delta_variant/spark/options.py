@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..data_file import WriteOptions
+from ..data_file.options import WriteOptions
 
 __all__ = ["READ", "STREAM_READ", "STREAM_WRITE", "WRITE", "parse_options", "write_options"]
 

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
-from ..data_file import WriteOptions
+from ..data_file.options import WriteOptions
 from ..expressions.tree import Expression
 from ..log.snapshot import FILES_SCHEMA, Snapshot
 from ..operations.write.overwriting import only_matching

@@ -10,9 +10,8 @@ from typing import Literal, TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from .. import data_file
 from .._checks import check_path, texts_of
-from ..data_file import WriteOptions
+from ..data_file.options import MAX_STATS_PATHS, Compression, OnInvalid, Shredding, WriteOptions
 from ..operations.optimize.optimize import Optimization
 from ..operations.write.committing import NOT_COMMITTED, WriteResult, commit_files, result_without_writing
 from ..operations.write.preparation import (
@@ -47,19 +46,19 @@ def write_table(
     partition_by: str | Sequence[str] | None = None,
     schema_mode: SchemaMode = None,
     predicate: str | None = None,
-    shredding: data_file.Shredding = "infer",
+    shredding: Shredding = "infer",
     one_shredding: bool = True,
     variant_columns: Sequence[str] = (),
-    on_invalid: data_file.OnInvalid = "error",
+    on_invalid: OnInvalid = "error",
     rejects: str | PathLike[str] | None = None,
     numeric: Literal["value", "strict"] = "value",
     floats: Literal["decimal", "double"] = "decimal",
     duplicate_keys: Literal["error", "last"] = "error",
     target_file_size: int = 128 << 20,
-    compression: data_file.Compression = "zstd",
+    compression: Compression = "zstd",
     annotate: bool = True,
     spark_compatible: bool = True,
-    max_variant_stats_paths: int = data_file.MAX_STATS_PATHS,
+    max_variant_stats_paths: int = MAX_STATS_PATHS,
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,

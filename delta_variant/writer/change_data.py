@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from ..data_file import WriteOptions
+from ..data_file.options import WriteOptions
 from ..expressions.evaluate import evaluate
 from ..expressions.tree import inputs as expression_inputs
 from ..log.snapshot import Snapshot

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data_file import WriteOptions
+from ..data_file.options import WriteOptions
 from ..errors import CastError, ConstraintViolationError, ExpressionError, UnsupportedFeatureError
 from ..expressions.cast import cast_values
 from ..expressions.evaluate import evaluate, filter_mask

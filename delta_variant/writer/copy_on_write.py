@@ -16,9 +16,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import data_file
 from .._options import Numeric
-from ..data_file import WriteOptions
+from ..data_file.layout import numbers_are_typed, shredding_of
+from ..data_file.options import WriteOptions
+from ..data_file.reader import filter_rows, open_file
 from ..errors import CastError, VariantPathError
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Column, Expression, Input
@@ -166,7 +167,7 @@ def _removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
     def apply(batch: pa.RecordBatch) -> Changed:
         staying: Array = pc.invert(changes(batch))
         none: Array = pa.repeat(pa.scalar(False), batch.num_rows)
-        return Changed(_rows(columns, data_file.filter_rows(batch, staying)), staying, none)
+        return Changed(_rows(columns, filter_rows(batch, staying)), staying, none)
 
     inputs = expression_inputs([*columns.values(), predicate])
     copied = scope.variants_unread_by([predicate])
@@ -245,8 +246,8 @@ def _rewrite(file: OpenFile, change: RowChange, target: Target, options: WriteOp
     tracking = RowTracking.of(snapshot)
     writer = ChangeWriter(snapshot, target) if keeps_changes(target) else None
     rows = 0
-    numeric: Numeric = "value" if data_file.numbers_are_typed(file.native) else "strict"
-    same = replace(options, shredding=data_file.shredding_of(file.native), numeric=numeric)
+    numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
+    same = replace(options, shredding=shredding_of(file.native), numeric=numeric)
     limited = allowed(same, target, snapshot.uri)
     # Change data files are not shredded as the file is.
     copied = change.copied if writer is None else frozenset()
@@ -302,6 +303,6 @@ def count_rows(snapshot: Snapshot, files: pa.Table) -> int:
 
 def _live_rows(snapshot: Snapshot, file: DataFile, count: int | None) -> int:
     if count is None:
-        count = data_file.open_file(snapshot.store, file.path).num_rows
+        count = open_file(snapshot.store, file.path).num_rows
     vector = file.deletion_vector
     return count - (vector["cardinality"] if vector else 0)

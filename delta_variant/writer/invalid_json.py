@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from .. import data_file
 from .._system_errors import reason_of
-from ..data_file import Fault
+from ..data_file.options import OnInvalid
+from ..data_file.writer import Fault
 from ..errors import InvalidJsonError, StoreError
 from ..storage.store import local_location
 from .json_lines import Origin
@@ -54,7 +54,7 @@ class Faults:
 
     def __init__(
         self,
-        on_invalid: data_file.OnInvalid,
+        on_invalid: OnInvalid,
         keep: Callable[[Place], None] | None = None,
         partition: int | None = None,
     ) -> None:

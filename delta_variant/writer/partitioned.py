@@ -13,7 +13,9 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data_file import FileSeries, WriteOptions, WrittenFile, infer_shredding
+from ..data_file.options import WriteOptions
+from ..data_file.shredding import infer_shredding
+from ..data_file.writer import FileSeries, WrittenFile
 from ..errors import MalformedVariantError, SchemaError, StoreError
 from ..protocol import features
 from ..protocol.actions import AddFile, encode_path

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from uuid import uuid4
 
-from ..data_file import WriteOptions
+from ..data_file.options import WriteOptions
 from ..errors import ShreddingNotEnabledError
 from ..log.snapshot import Snapshot
 from ..protocol import features, properties

@@ -15,7 +15,8 @@ from deltalake import DeltaTable
 from proxy import Fault
 
 import delta_variant as dv
-from delta_variant import data_file
+from delta_variant.data_file import reader
+from delta_variant.data_file.reader import Projection, open_file
 from delta_variant.errors import StoreError, TableExistsError, TableNotFoundError
 from delta_variant.log.load import load_snapshot
 from delta_variant.operations.write import write_table
@@ -243,11 +244,11 @@ def test_only_what_a_query_needs_is_fetched(bucket: Bucket, proxied: Bucket, pro
     snapshot = dv.load_snapshot(bucket.table(), storage_options=proxied.options)
     (path,) = snapshot.files["path"].to_pylist()
     proxy.clear()
-    file = data_file.open_file(snapshot.store, path)
+    file = open_file(snapshot.store, path)
     assert proxy.count("HEAD") == 0
     assert proxy.count("GET") == 1
-    (projection,) = [data_file.Projection(pa.field("id", pa.int64()), ("id",))]
-    ids = [batch.num_rows for batch in data_file.read(file, path, [projection])]
+    (projection,) = [Projection(pa.field("id", pa.int64()), ("id",))]
+    ids = [batch.num_rows for batch in reader.read(file, path, [projection])]
     assert sum(ids) == 60_000
     assert file.bytes_read < 2 << 20
 

@@ -21,8 +21,8 @@ import pytest
 from archives import NOTHING, FileOutcome, read_outcomes
 
 import delta_variant as dv
-from delta_variant import data_file
-from delta_variant.data_file import Projection
+from delta_variant.data_file import reader
+from delta_variant.data_file.reader import Projection, open_file
 from delta_variant.protocol.schema.arrow import variant_field
 from delta_variant.storage.store import open_store
 
@@ -79,10 +79,10 @@ def asked(file: Path) -> list[tuple[int, str, str]]:
 
 def read(file: Path) -> tuple[list[int], Any]:
     """Return the ids, and the Variants as bytes."""
-    opened = data_file.open_file(open_store(file.parent), file.name)
+    opened = open_file(open_store(file.parent), file.name)
     fields = (pa.field("id", pa.int32()), variant_field("var"))
     projections = [Projection(field, (field.name,)) for field in fields]
-    table = pa.Table.from_batches(data_file.read(opened, file.name, projections))
+    table = pa.Table.from_batches(reader.read(opened, file.name, projections))
     return table["id"].to_pylist(), table["var"].combine_chunks()
 
 
@@ -139,7 +139,7 @@ def test_a_file_is_inspected_and_has_statistics(outcome: FileOutcome, corpora: P
     statistics = dv.file_stats(file)
     assert (statistics.num_records, statistics.null_count["id"]) == (int(outcome.rows), 0)
     assert (statistics.min_values["id"], statistics.max_values["id"]) == (min(known), max(known))
-    opened = data_file.open_file(open_store(file.parent), file.name)
+    opened = open_file(open_store(file.parent), file.name)
     leaves = [tuple(leaf["path"]) for leaf in opened.inspect()["leaves"]]
     schema = pq.ParquetFile(file).schema
     assert leaves == [tuple(schema.column(number).path.split(".")) for number in range(len(schema))]

@@ -10,8 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ... import data_file
-from ...data_file import Projection, WriteOptions
+from ...data_file import reader
+from ...data_file.options import WriteOptions
+from ...data_file.reader import Projection, open_file
+from ...data_file.statistics import file_stats
+from ...data_file.writer import FileSeries
 from ...log.load import load_snapshot
 from ...operations.read import read_table
 from ...protocol.schema.arrow import variant_field
@@ -56,8 +59,8 @@ def _parse_json(text: str, **options: Any) -> VariantBytes:
 
 def _batches(file: Path, column: str, **options: Any) -> list[pa.RecordBatch]:
     projection = Projection(variant_field(column), (column,))
-    opened = data_file.open_file(open_store(file.parent), file.name)
-    return list(data_file.read(opened, file.name, [projection], **options))
+    opened = open_file(open_store(file.parent), file.name)
+    return list(reader.read(opened, file.name, [projection], **options))
 
 
 def _read(file: Path, column: str, **options: Any) -> Sequence[Cell]:
@@ -66,7 +69,7 @@ def _read(file: Path, column: str, **options: Any) -> Sequence[Cell]:
 
 def _shred(file: Path, column: str, schema: Schema, out: Path, **options: Any) -> None:
     shredding = ShreddingSchema.of(_spec(schema))
-    files = data_file.FileSeries[None](
+    files = FileSeries[None](
         open_store(out.parent),
         lambda: out.name,
         WriteOptions(shredding=shredding, **options),
@@ -124,7 +127,7 @@ def _encode_stats(given: VariantBytes) -> str:
 
 
 def _collect_stats(file: Path, column: str) -> Mapping[str, Any]:
-    found = data_file.file_stats(file)
+    found = file_stats(file)
     sides = {"min": found.min_values.get(column), "max": found.max_values.get(column)}
     bounds = {side: None if text is None else _decode_stats(text) for side, text in sides.items()}
     return {**bounds, "null_count": found.null_count.get(column)}

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ... import data_file
+from ...data_file.options import MAX_STATS_PATHS
 from ...errors import InvalidStatisticsError
 from ...protocol.statistics import Bound, BoundText, FileStatistics, value_at
 from ...variant import paths as variant_paths
@@ -215,7 +215,7 @@ def _printed_form(subject: ColumnSubject) -> Iterator[Fault]:
 
 def _too_many_paths(subject: ColumnSubject) -> Iterator[Fault]:
     count = len(_keys(subject))
-    if count > data_file.MAX_STATS_PATHS:
+    if count > MAX_STATS_PATHS:
         yield Fault(f"{subject.name} has bounds of {count} paths", column=subject.name)
 
 
@@ -340,7 +340,7 @@ BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
         "AU18",
         "info",
         _too_many_paths,
-        f"{data_file.MAX_STATS_PATHS} are written by default; each costs every reader",
+        f"{MAX_STATS_PATHS} are written by default; each costs every reader",
     ),
     Rule("AU19", "error", _of_another_class, DANGER),
     Rule("AU19", "warning", _not_shredded, "only the data can tell whether they hold; " + REPAIR),

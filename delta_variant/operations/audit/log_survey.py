@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ... import data_file
+from ...data_file.reader import open_file
 from ...errors import (
     DeltaVariantError,
     MalformedLogError,
@@ -289,7 +289,7 @@ def _unreadable(place: Store, name: str) -> str | None:
         if name.endswith(".json"):
             decode_commit(store.read(place, path), name)
         else:
-            data_file.open_file(place, path)
+            open_file(place, path)
     except DeltaVariantError as error:
         return str(error)
     return None

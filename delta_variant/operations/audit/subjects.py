@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ... import data_file
+from ...data_file.reader import open_file
+from ...data_file.statistics import compute_stats
 from ...errors import DeltaVariantError, InvalidStatisticsError, ProtocolError, SchemaError
 from ...log import deletion_vectors
 from ...protocol import features, properties
@@ -157,7 +158,7 @@ class FileSubject:
         if isinstance(self.size, DeltaVariantError):
             return self.size
         try:
-            opened = data_file.open_file(self.table.survey.store, self.path)
+            opened = open_file(self.table.survey.store, self.path)
             # Most rules look at the schema, which may have names that Arrow cannot hold.
             _ = opened.schema
         except DeltaVariantError as error:
@@ -231,7 +232,7 @@ class FileSubject:
             return None
         try:
             variants = [column.path for column in self.table.variants]
-            return data_file.compute_stats(self.opened, variants, shorten=False)
+            return compute_stats(self.opened, variants, shorten=False)
         except DeltaVariantError as error:
             return error
 

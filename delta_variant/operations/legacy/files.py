@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ... import _native, data_file
-from ...data_file import Compression, FileSeries, Projection, WriteOptions, WrittenFile
+from ... import _native
+from ...data_file.options import Compression, WriteOptions
+from ...data_file.reader import Draft, Projection, naming, open_file, read
+from ...data_file.writer import Fault, FileSeries, WrittenFile
 from ...errors import DataFileError, ShreddingError
 from ...log.load import load_snapshot
 from ...protocol import features
@@ -62,9 +64,9 @@ def open_draft(folder: Path, name: str) -> DraftFile:
 
     Raises DataFileError, and ShreddingError for columns that break the rules of the draft.
     """
-    file = data_file.open_file(open_store(folder), name)
+    file = open_file(open_store(folder), name)
     before = list(file.schema)
-    with data_file.naming(name):
+    with naming(name):
         after = [_native.draft_column(field) for field in before]
     return DraftFile(
         folder,
@@ -85,10 +87,10 @@ def batches_of(file: DraftFile, *, compat: bool) -> tuple[pa.Schema, Iterator[pa
     return first.schema, chain([first], batches)
 
 
-def _batches(file: DraftFile, draft: data_file.Draft) -> Iterator[pa.RecordBatch]:
+def _batches(file: DraftFile, draft: Draft) -> Iterator[pa.RecordBatch]:
     projections = [Projection(field, (field.name,)) for field in file.schema]
-    opened = data_file.open_file(open_store(file.folder), file.name)
-    for batch in data_file.read(opened, file.name, projections, draft=draft):
+    opened = open_file(open_store(file.folder), file.name)
+    for batch in read(opened, file.name, projections, draft=draft):
         # The kernel gives every column as nullable; whether it is the file knows.
         own = zip(batch.schema, file.schema, strict=True)
         schema = pa.schema([field.with_nullable(known.nullable) for field, known in own])
@@ -171,5 +173,5 @@ def write_file(
     return written
 
 
-def _no_faults(_context: None, _batch: pa.RecordBatch, _faults: list[data_file.Fault]) -> None:
+def _no_faults(_context: None, _batch: pa.RecordBatch, _faults: list[Fault]) -> None:
     """Do nothing: only JSON text has faults."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from ... import data_file
 from ..._checks import check_option, check_path
-from ...data_file import Compression, Shredding, WriteOptions, WrittenFile
+from ...data_file.options import Compression, Shredding, WriteOptions
+from ...data_file.reader import naming
+from ...data_file.writer import WrittenFile
 from ...errors import DataFileError
 from ...storage.store import local_location
 from ...variant.shredding import ShreddingSchema
@@ -125,7 +126,7 @@ def _migrate(
     same: dict[tuple[str, ...], ShreddingSchema] = {(name,): schema for name, schema in file.schemas.items()}
     options = WriteOptions(shredding=same if shredding == "same" else shredding, compression=compression)
     _, batches = batches_of(file, compat=compat)
-    with data_file.naming(file.name):
+    with naming(file.name):
         written = write_file(folder, file.name, batches, file.schemas, options)
     return MigratedFile(file.name, written.rows, size, written.bytes, file.columns, written)
 

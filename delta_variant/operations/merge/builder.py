@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..._checks import check_text, texts_of
-from ...data_file import WriteOptions
+from ...data_file.options import WriteOptions
 from ...errors import ExpressionError
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot

@@ -11,8 +11,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ... import data_file
-from ...data_file import WriteOptions
+from ...data_file.options import WriteOptions
+from ...data_file.reader import filter_rows
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
@@ -157,7 +157,7 @@ class _Rows:
                 merged = merged_rows(columns, concerned, {**changed, **same}, scope.variants)
                 columns = dict(zip(columns, merged, strict=True))
         rows = pa.record_batch(list(columns.values()), names=list(columns))
-        return Changed(data_file.filter_rows(rows, stays), stays, updated)
+        return Changed(filter_rows(rows, stays), stays, updated)
 
     def inserted(self) -> list[pa.RecordBatch]:
         """Return the rows of the source that matched none, as rows of the table."""

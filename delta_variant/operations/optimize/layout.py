@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ... import data_file
-from ...data_file import WriteOptions
+from ...data_file.layout import shredding_of
+from ...data_file.options import WriteOptions
+from ...data_file.shredding import stored
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
@@ -161,7 +162,7 @@ def _looked_at(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], i
     schemas: list[Shreddings] = []
     rows = 0
     for file in Table.of(snapshot).open_all(files_of(files)):
-        found = data_file.shredding_of(file.native)
+        found = shredding_of(file.native)
         if found not in schemas:
             schemas.append(found)
         rows += int(file.native.num_rows) - int((file.file.deletion_vector or {}).get("cardinality", 0))
@@ -233,7 +234,7 @@ def rows_by_file(
         for batch, moving in file.read_moving(inputs, tracking, copied):
             arrays = {name: evaluate(each, batch) for name, each in columns.items()}
             for name in shreddings.keys() - copied:
-                arrays[name] = data_file.stored(arrays[name], shreddings[name], options.numeric)
+                arrays[name] = stored(arrays[name], shreddings[name], options.numeric)
             values = [evaluate(each, batch) for each in keys]
             yield beside(pa.record_batch(list(arrays.values()), names=list(arrays)), moving), values
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from ..._checks import one_or_more
 from ..._options import Numeric
-from ...data_file import WriteOptions, WrittenFile
+from ...data_file.options import WriteOptions
+from ...data_file.writer import WrittenFile
 from ...errors import ExpressionError
 from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Expression, output_type

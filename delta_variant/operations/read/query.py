@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ... import data_file
+from ...data_file.reader import filter_rows
 from ...expressions import tree
 from ...expressions.evaluate import evaluate, filter_mask
 from ...expressions.parse import parse_columns
@@ -68,7 +68,7 @@ def _output_field(name: str, bound: Expression) -> pa.Field[Any]:
 
 def _filtered(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
     if batch.num_columns:
-        return data_file.filter_rows(batch, mask)
+        return filter_rows(batch, mask)
     return rows_without_columns(mask.true_count)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._checks import check_mapping
-from ...data_file import WriteOptions
+from ...data_file.options import WriteOptions
 from ...errors import ExpressionError, SchemaError
 from ...expressions.evaluate import evaluate
 from ...expressions.parse import parse as parse_expression

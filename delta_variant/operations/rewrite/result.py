@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from ...data_file import WrittenFile
+from ...data_file.writer import WrittenFile
 from ...errors import CommitConflictError, StoreError
 from ...expressions.tree import Expression
 from ...log import transaction

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from ... import data_file
 from ..._checks import texts_of, whole_number
+from ...data_file.options import MAX_STATS_PATHS
 from ...errors import DeltaVariantError, InvalidStatisticsError
 from ...log import transaction
 from ...log.load import load_snapshot
@@ -66,7 +66,7 @@ def repair_table(
     *,
     dry_run: bool = True,
     files: Collection[str] | None = None,
-    max_variant_stats_paths: int = data_file.MAX_STATS_PATHS,
+    max_variant_stats_paths: int = MAX_STATS_PATHS,
     storage_options: Mapping[str, str] | None = None,
 ) -> Repair:
     """Compute the statistics of data files that are wrong, absent or one-sided, and commit them.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ... import data_file
+from ...data_file.options import MAX_STATS_PATHS
+from ...data_file.reader import NativeFile, open_file
+from ...data_file.statistics import compute_stats
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.schema.column_mapping import physical_name
@@ -27,9 +29,7 @@ class TableStatistics:
     max_variant_stats_paths: int
 
     @classmethod
-    def of(
-        cls, snapshot: Snapshot, max_variant_stats_paths: int = data_file.MAX_STATS_PATHS
-    ) -> TableStatistics:
+    def of(cls, snapshot: Snapshot, max_variant_stats_paths: int = MAX_STATS_PATHS) -> TableStatistics:
         """Return what the schema, the protocol and the properties of a table ask for (ST10 to ST13, T8)."""
         mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
         chains = stats_columns(snapshot.schema, snapshot.configuration, snapshot.partition_columns)
@@ -37,17 +37,17 @@ class TableStatistics:
         limit = max_variant_stats_paths if features.shredding_supported(snapshot.protocol) else 0
         return cls(snapshot, columns, limit)
 
-    def open(self, path: str) -> data_file.NativeFile:
+    def open(self, path: str) -> NativeFile:
         """Open a data file; raises DataFileError."""
-        return data_file.open_file(self.snapshot.store, path)
+        return open_file(self.snapshot.store, path)
 
-    def compute(self, file: data_file.NativeFile, *, whole: bool = False) -> FileStatistics:
+    def compute(self, file: NativeFile, *, whole: bool = False) -> FileStatistics:
         """Return the statistics of an open data file, of all its rows.
 
         `whole=True` keeps every path of Variants and long texts as they are. Raises DataFileError.
         """
         limit = self.max_variant_stats_paths
-        return data_file.compute_stats(
+        return compute_stats(
             file,
             [column for column, data_type in self.columns.items() if data_type == VARIANT],
             max_variant_stats_paths=ALL_PATHS if whole and limit else limit,

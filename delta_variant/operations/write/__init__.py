@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ... import data_file
 from ..._checks import check_path, texts_of
-from ...data_file import WriteOptions
+from ...data_file.options import MAX_STATS_PATHS, Compression, OnInvalid, Shredding, WriteOptions
 from ...protocol.schema.arrow import from_arrow
 from ...storage.store import Store, TableLocation, open_store, removing_new_folders
 from ...variant.moments import UTC
@@ -47,18 +46,18 @@ def write_table(
     schema_mode: SchemaMode = None,
     predicate: str | None = None,
     timezone: str = UTC,
-    shredding: data_file.Shredding = "infer",
+    shredding: Shredding = "infer",
     variant_columns: Sequence[str] = (),
-    on_invalid: data_file.OnInvalid = "error",
+    on_invalid: OnInvalid = "error",
     rejects: str | PathLike[str] | None = None,
     numeric: Literal["value", "strict"] = "value",
     floats: Literal["decimal", "double"] = "decimal",
     duplicate_keys: Literal["error", "last"] = "error",
     target_file_size: int = 128 << 20,
-    compression: data_file.Compression = "zstd",
+    compression: Compression = "zstd",
     annotate: bool = True,
     spark_compatible: bool = True,
-    max_variant_stats_paths: int = data_file.MAX_STATS_PATHS,
+    max_variant_stats_paths: int = MAX_STATS_PATHS,
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,

@@ -11,7 +11,7 @@ from uuid import uuid4
 import msgspec
 import pyarrow as pa
 
-from ...data_file import WrittenFile
+from ...data_file.writer import WrittenFile
 from ...errors import (
     CommitConflictError,
     ConstraintViolationError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ...data_file import WriteOptions
+from ...data_file.options import WriteOptions
 from ...errors import PredicateViolationError
 from ...expressions.evaluate import filter_mask
 from ...expressions.tree import Expression

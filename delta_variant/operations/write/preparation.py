@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from ..._checks import check_option, check_text, one_or_more, whole_number
-from ...data_file import WriteOptions
+from ...data_file.options import WriteOptions
 from ...errors import AmbiguousWriteError, ArgumentTypeError, TableExistsError, TableNotFoundError
 from ...expressions.tree import Expression
 from ...log.load import load_snapshot

@@ -1,0 +1,1 @@
+"""Write, read and inspect one Parquet file at a time."""

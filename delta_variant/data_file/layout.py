@@ -1,0 +1,101 @@
+"""Find the Variant columns of a data file, and the layout in which it stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from .. import _native
+from ..errors import DataFileError, ShreddingError
+from ..protocol.statistics import Path
+from ..variant.shredding import ShreddingSchema
+
+__all__ = ["check_layout", "numbers_are_typed", "shredding_of", "variant_columns", "variant_paths"]
+
+
+def shredding_of(file: _native.DataFile) -> Mapping[Path, ShreddingSchema]:
+    """Return the shredding schema of each Variant of a file, at the top and within structs.
+
+    Raises ShreddingError for a Variant in the layout of the older Spark draft, or of no layout allowed.
+    """
+    return {path: ShreddingSchema.of_column(_column_type(file.schema, path)) for path in variant_paths(file)}
+
+
+def numbers_are_typed(file: _native.DataFile) -> bool:
+    """Say whether shredded paths of numbers have all of their values in `typed_value`.
+
+    Then `numeric="value"` leaves each value of the file the type that it has.
+    """
+    leaves = {tuple(leaf["path"]): leaf for leaf in file.inspect()["leaves"]}
+    return all(
+        leaf["null_count"] == leaf["num_values"]
+        for path, leaf in leaves.items()
+        if path[-1] == "value" and _is_number(leaves.get((*path[:-1], "typed_value")))
+    )
+
+
+def _is_number(leaf: Mapping[str, Any] | None) -> bool:
+    return leaf is not None and leaf["logical_type"] != "STRING"
+
+
+def _column_type(fields: Any, path: Path) -> Any:
+    found = fields.field(fields.get_field_index(path[0])).type
+    return _column_type(found, path[1:]) if path[1:] else found
+
+
+def variant_columns(file: _native.DataFile) -> list[str]:
+    """Return the names of the top-level columns of a file that are Variants.
+
+    Raises DataFileError for an annotation of another version than 1 (requirements P-S2), and ShreddingError
+    for a Variant in the layout of the older Spark draft.
+    """
+    return [path[0] for path in variant_paths(file) if len(path) == 1]
+
+
+def variant_paths(file: _native.DataFile) -> Iterator[Path]:
+    """Yield the paths of the Variants of a file, at the top and within structs."""
+    check_layout(file)
+    annotated = dict(_annotated(file))
+    for field in file.schema:
+        yield from _variants_in(field, (), annotated)
+
+
+def check_layout(file: _native.DataFile) -> None:
+    """Raise ShreddingError for a file that has a Variant in the layout of the older Spark draft."""
+    for field in file.schema:
+        if not _native.draft_column(field)[0].equals(field):
+            raise ShreddingError(
+                f"column {field.name} is shredded in the layout of the older Spark draft (object, array, "
+                "typed_value, untyped_value): `delta-variant migrate SOURCE TARGET` writes the file anew in "
+                "the present layout"
+            )
+
+
+def _variants_in(field: pa.Field[Any], parents: Path, annotated: Collection[Path]) -> Iterator[Path]:
+    path = (*parents, field.name)
+    if path in annotated or _is_variant_group(field.type):
+        yield path
+    elif pa.types.is_struct(field.type):
+        for part in field.type:
+            yield from _variants_in(part, path, annotated)
+
+
+def _annotated(file: _native.DataFile) -> Iterator[tuple[Path, int | None]]:
+    for path, version in file.inspect()["variants"]:
+        if version not in (None, 1):
+            raise DataFileError(
+                f"column {'.'.join(path)} is VARIANT({version}), and only VARIANT(1) is known"
+            )
+        yield tuple(path), version
+
+
+def _is_variant_group(arrow_type: pa.DataType) -> bool:
+    if not pa.types.is_struct(arrow_type):
+        return False
+    names = {part.name for part in arrow_type}
+    return "metadata" in names and bool(names & {"value", "typed_value"}) and names <= VARIANT_MEMBERS
+
+
+VARIANT_MEMBERS = {"metadata", "value", "typed_value"}

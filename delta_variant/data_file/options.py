@@ -1,0 +1,65 @@
+"""Options for writing data files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from .._checks import check_option, is_number, whole_number
+from .._options import DuplicateKeys, Floats, Numeric
+from ..errors import ArgumentTypeError
+from ..protocol.statistics import Path
+from ..variant.shredding import ShreddingSchema
+
+__all__ = ["MAX_STATS_PATHS", "Compression", "OnInvalid", "Shredding", "WriteOptions"]
+
+Shredding: TypeAlias = "ShreddingSchema | Literal['infer'] | None"
+"""The schema of every Variant column, one for each file from its first rows, or none."""
+
+OnInvalid: TypeAlias = Literal["error", "reject", "null"]
+Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
+
+MAX_STATS_PATHS = 32
+SAMPLE_BYTES = 16 << 20
+"""How much of a file's first rows its shredding schema is inferred from."""
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How data files are written; `shredding` may differ by Variant column, whose names lead to it."""
+
+    shredding: Shredding | Mapping[Path, ShreddingSchema] = "infer"
+    spark_compatible: bool = True
+    target_file_size: int = 128 << 20
+    compression: Compression = "zstd"
+    annotate: bool = True
+    numeric: Numeric = "value"
+    floats: Floats = "decimal"
+    duplicate_keys: DuplicateKeys = "error"
+    on_invalid: OnInvalid = "error"
+    max_stats_paths: int = MAX_STATS_PATHS
+    sample_bytes: int = SAMPLE_BYTES
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what is no such option."""
+        if isinstance(self.shredding, Mapping):
+            _check_schemas(self.shredding)
+        elif not isinstance(self.shredding, ShreddingSchema):
+            check_option("shredding", self.shredding, ("infer", None))
+        check_option("compression", self.compression, get_args(Compression))
+        check_option("numeric", self.numeric, get_args(Numeric))
+        check_option("floats", self.floats, get_args(Floats))
+        check_option("duplicate_keys", self.duplicate_keys, get_args(DuplicateKeys))
+        check_option("on_invalid", self.on_invalid, get_args(OnInvalid))
+        size = self.target_file_size
+        if not is_number(size) or not size >= 1:
+            error = ValueError if is_number(size) else ArgumentTypeError
+            raise error(f"target_file_size is a number of bytes from 1, and not {size!r}")
+        whole_number("max_variant_stats_paths", self.max_stats_paths, 0)
+
+
+def _check_schemas(shredding: Mapping[Path, ShreddingSchema]) -> None:
+    if not all(isinstance(schema, ShreddingSchema) for schema in shredding.values()):
+        got = f"shredding: expected a ShreddingSchema, got {dict(shredding)!r}"
+        raise ArgumentTypeError(f"{got}: build one with ShreddingSchema.of")

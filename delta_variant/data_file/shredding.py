@@ -1,0 +1,101 @@
+"""The shredding schemas of the columns of a file: infer them, and shred by them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import _native
+from .._options import Encoding, Numeric
+from ..protocol.schema.arrow import is_variant as is_marked
+from ..protocol.statistics import Path
+from ..variant.shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSchema, shred
+from ..variant.values import VARIANT_TYPE
+from .options import WriteOptions
+
+__all__ = ["encoding", "infer_shredding", "stored", "stored_type"]
+
+
+def infer_shredding(
+    batches: Sequence[pa.RecordBatch], variants: Collection[str], options: WriteOptions
+) -> dict[Path, ShreddingSchema]:
+    """Return a shredding schema for each Variant of batches of one schema, at the top and within structs."""
+    found: dict[Path, ShreddingSchema] = {}
+    for index, field in enumerate(batches[0].schema if batches else ()):
+        arrays = [batch.column(index) for batch in batches]
+        for path, parts in _variant_arrays((field.name,), field, arrays, is_variant=field.name in variants):
+            found[path] = ShreddingSchema(_inferred(parts, options))
+    return found
+
+
+def _variant_arrays(
+    path: Path, field: pa.Field[Any], arrays: Sequence[Any], *, is_variant: bool
+) -> Iterator[tuple[Path, Sequence[Any]]]:
+    if is_variant:
+        yield path, arrays
+    elif pa.types.is_struct(field.type):
+        for index, part in enumerate(field.type):
+            parts = [pc.struct_field(array, [index]) for array in arrays]
+            yield from _variant_arrays((*path, part.name), part, parts, is_variant=is_marked(part))
+
+
+def encoding(
+    path: Path, field: pa.Field[Any], arrays: Sequence[Any], options: WriteOptions, *, is_variant: bool
+) -> Encoding:
+    """Return what a column becomes: Variants are shredded at the top and within structs."""
+    if is_variant and _is_shredded(field.type):
+        return None
+    if is_variant:
+        kind: Literal["json", "variant"] = "variant" if pa.types.is_struct(field.type) else "json"
+        return kind, _shredding_schema(path, arrays, options)
+    if not pa.types.is_struct(field.type):
+        return None
+    parts = [
+        encoding(
+            (*path, part.name),
+            part,
+            [pc.struct_field(array, [index]) for array in arrays],
+            options,
+            is_variant=is_marked(part),
+        )
+        for index, part in enumerate(field.type)
+    ]
+    return parts if any(parts) else None
+
+
+def _is_shredded(arrow_type: pa.DataType) -> bool:
+    return pa.types.is_struct(arrow_type) and arrow_type.get_field_index("typed_value") >= 0
+
+
+def _shredding_schema(path: Path, arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:
+    shredding = options.shredding
+    if isinstance(shredding, Mapping):
+        shredding = shredding.get(path)
+    if isinstance(shredding, ShreddingSchema):
+        return shredding.field
+    if shredding is None:
+        return UNSHREDDED.field
+    return _inferred(arrays, options)
+
+
+def _inferred(arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:
+    return _native.infer(list(arrays), MAX_LEAVES, MAX_DEPTH, options.spark_compatible)
+
+
+@lru_cache(maxsize=64)
+def stored_type(schema: ShreddingSchema) -> pa.DataType:
+    """Return the Arrow type in which a file stores Variants that are shredded by a schema."""
+    return stored(pa.array([], VARIANT_TYPE), schema, "strict").type
+
+
+def stored(variants: pa.Array[Any], schema: ShreddingSchema, numeric: Numeric) -> pa.StructArray:
+    """Return Variants as a file stores them, shredded by a schema."""
+    shredded = shred(variants, schema, numeric=numeric)
+    parts = [shredded.field(index) for index in range(shredded.type.num_fields)]
+    parts[0] = parts[0].dictionary_encode()
+    fields = [field.with_type(part.type) for field, part in zip(shredded.type, parts, strict=True)]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=shredded.is_null())
