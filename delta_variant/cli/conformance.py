@@ -13,12 +13,11 @@ from ..conformance.grade import Result
 from ..conformance.html import html_page
 from ..conformance.report import json_report, matrix_rows, text_lines
 from ..conformance.runner import OURS, Run, run
+from .exit_codes import CLEAN, ERROR, FINDINGS
 from .output import write_page
 from .terminal import Heading, console, print_json, print_lines, print_table, printable
 
 __all__ = ["conform"]
-
-CLEAN, FINDINGS, ERROR = 0, 1, 2
 
 
 def conform(

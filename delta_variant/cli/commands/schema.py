@@ -1,4 +1,4 @@
-"""Altering a table: one kind of change at a time, as each is a commit."""
+"""The command that changes properties, columns and constraints: `alter`, one kind of change per commit."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ..operations.alter.columns import add_columns, drop_column, rename_column
-from ..operations.alter.constraints import add_constraint, drop_constraint
-from ..operations.alter.table_properties import set_properties, unset_properties
-from ..operations.alter.type_change import change_type
-from .interrupts import all_or_nothing
-from .terminal import console, print_json, print_lines
+from ...operations.alter.columns import add_columns, drop_column, rename_column
+from ...operations.alter.constraints import add_constraint, drop_constraint
+from ...operations.alter.table_properties import set_properties, unset_properties
+from ...operations.alter.type_change import change_type
+from ..arguments import Json, Table
+from ..interrupts import all_or_nothing
+from ..terminal import console, print_json, print_lines
 
 __all__ = ["alter"]
 
@@ -20,7 +21,7 @@ Texts = list[str] | None
 
 
 def alter(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")],
+    table: Table,
     set_property: Annotated[
         Texts, typer.Option("--set", metavar="KEY=VALUE", help="Set a table property; repeatable.")
     ] = None,
@@ -45,7 +46,7 @@ def alter(
     dropped_constraint: Annotated[
         str | None, typer.Option("--drop-constraint", metavar="NAME", help="Drop a CHECK constraint.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
+    json: Json = False,
 ) -> None:
     """Change properties, columns or constraints of a table, as one commit."""
     changes: list[tuple[object, Callable[[], int]]] = [

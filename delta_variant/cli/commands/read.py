@@ -1,0 +1,97 @@
+"""The commands that print rows: `read` and `changes`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from ...operations.changes import read_changes
+from ...operations.read import read_table
+from ...variant.moments import UTC
+from ..arguments import Table, Timestamp, TimeZone, Version
+from ..rows import OutputFormat, print_rows
+from ..terminal import console, print_json, print_lines
+
+__all__ = ["changes", "read"]
+
+NAMED_EXPRESSION = re.compile(r"(?P<name>\w+)\s*=(?!=)(?P<expression>.+)", re.DOTALL)
+
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", "-c", help="NAME=EXPRESSION, such as user=event:user.id::bigint; repeatable."),
+]
+Where = Annotated[str | None, typer.Option(help="Keep the rows for which this SQL is true.")]
+RowLimit = Annotated[int | None, typer.Option(min=0, help="Print so many rows at most.")]
+Format = Annotated[OutputFormat, typer.Option("--format", help="json is one object a line.")]
+JsonFormat = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+
+
+def read(
+    table: Table,
+    column: Columns = None,
+    where: Where = None,
+    timezone: TimeZone = UTC,
+    limit: RowLimit = None,
+    output_format: Format = "table",
+    json: JsonFormat = False,
+    version: Version = None,
+    timestamp: Timestamp = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print what was read and what was skipped, instead of the rows.")
+    ] = False,
+) -> None:
+    """Print rows of a table: whole, or columns and paths of it."""
+    columns = [_named(text) for text in column] if column else None
+    if explain:
+        explanation = read_table(
+            table,
+            columns=columns,
+            where=where,
+            timezone=timezone,
+            version=version,
+            timestamp=timestamp,
+            explain=True,
+        )
+        if json:
+            print_json(explanation)
+        else:
+            print_lines(console(), *str(explanation).splitlines())
+        return
+    reader = read_table(
+        table, columns=columns, where=where, timezone=timezone, version=version, timestamp=timestamp
+    )
+    print_rows(reader, "json" if json else output_format, limit)
+
+
+def changes(
+    table: Table,
+    starting_version: Annotated[int | None, typer.Option(min=0, help="The first version; or 0.")] = None,
+    ending_version: Annotated[int | None, typer.Option(min=0, help="The last; or the latest.")] = None,
+    starting_timestamp: Annotated[str | None, typer.Option(metavar="TIME")] = None,
+    ending_timestamp: Annotated[str | None, typer.Option(metavar="TIME")] = None,
+    column: Columns = None,
+    where: Where = None,
+    timezone: TimeZone = UTC,
+    limit: RowLimit = None,
+    output_format: Format = "table",
+    json: JsonFormat = False,
+) -> None:
+    """Print the rows that commits inserted, deleted and updated, from a table's change data feed."""
+    reader = read_changes(
+        table,
+        starting_version=starting_version,
+        ending_version=ending_version,
+        starting_timestamp=starting_timestamp,
+        ending_timestamp=ending_timestamp,
+        columns=[_named(text) for text in column] if column else None,
+        where=where,
+        timezone=timezone,
+    )
+    print_rows(reader, "json" if json else output_format, limit)
+
+
+def _named(text: str) -> str:
+    found = NAMED_EXPRESSION.fullmatch(text)
+    return f"{found['expression']} as `{found['name']}`" if found else text

@@ -1,0 +1,78 @@
+"""The commands that change rows: `delete` and `update`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ...operations.delete import delete as delete_rows
+from ...operations.rewrite.result import RewriteResult
+from ...operations.update import update as update_rows
+from ...variant.moments import UTC
+from ..arguments import Json, Table, TimeZone
+from ..interrupts import all_or_nothing
+from ..rewriting import RewriteSummary
+
+__all__ = ["delete", "update"]
+
+
+def delete(
+    table: Table,
+    where: Annotated[
+        str | None, typer.Option(metavar="SQL", help="Delete the rows for which this is true.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Delete all rows.")] = False,
+    json: Json = False,
+    timezone: TimeZone = UTC,
+) -> None:
+    """Delete rows of a table, as one commit."""
+    if (where is None) != everything:
+        raise typer.BadParameter("give one of --where and --all")
+    with all_or_nothing():
+        result = delete_rows(table, where, timezone=timezone)
+    _print_rewrite(table, result, json)
+
+
+def update(
+    table: Table,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="TARGET=SQL", help="Such as event:user.email='x'; repeatable."),
+    ] = None,
+    unset: Annotated[
+        list[str] | None, typer.Option(metavar="PATH", help="A path to be removed; repeatable.")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(metavar="SQL", help="Update the rows for which this is true.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Update all rows.")] = False,
+    json: Json = False,
+    timezone: TimeZone = UTC,
+) -> None:
+    """Change columns, and paths within Variants, as one commit."""
+    if (where is None) != everything:
+        raise typer.BadParameter("give one of --where and --all")
+    updates: dict[str, str | None] = {}
+    for name, text in (*map(_assignment, assignments or ()), *((path, None) for path in unset or ())):
+        if name in updates:
+            raise typer.BadParameter(f"{name} is set or unset twice: say once what becomes of it")
+        updates[name] = text
+    with all_or_nothing():
+        result = update_rows(table, updates, where, timezone=timezone)
+    _print_rewrite(table, result, json)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise typer.BadParameter(f"--set {text!r} is no TARGET=SQL")
+    return name.strip(), value
+
+
+def _print_rewrite(table: str, result: RewriteResult, json: bool) -> None:
+    summary = RewriteSummary(table, result)
+    if json:
+        summary.print_json()
+    else:
+        summary.print_text()
