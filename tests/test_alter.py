@@ -222,7 +222,7 @@ def test_in_commit_timestamps_name_the_version_that_they_got(table: str, monkeyp
 def test_another_alteration_in_between_does(table: str, monkeypatch: pytest.MonkeyPatch):
     """Section 10: metadata that changed meanwhile is a conflict."""
     interleaved(monkeypatch, table, lambda: dv.set_properties(table, {"owner": "us"}))
-    with pytest.raises(CommitConflictError, match="version 1, committed meanwhile, changed the metadata"):
+    with pytest.raises(CommitConflictError, match="concurrent version 1 changed the metadata"):
         dv.add_columns(table, {"c": "int"})
     assert [field.name for field in dv.load_snapshot(table).schema.fields] == ["id", "s", "day"]
 

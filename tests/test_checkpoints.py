@@ -25,6 +25,7 @@ from delta_variant.log.checksum import checksum_discrepancies
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_protocol_and_metadata, load_snapshot, load_with_tombstones
 from delta_variant.log.load import refresh as refresh_snapshot
+from delta_variant.log.provenance import CommitContext
 from delta_variant.protocol.actions import (
     AddFile,
     CommitInfo,
@@ -330,8 +331,8 @@ class TestDeltalake:
         assert state_of(load_snapshot(tmp_path)) == before
 
 
-def said(**others):
-    return {"clock": lambda: 1000, "engine_info": "test", "txn_id": UNIQUE_ID, **others}
+def context(operation="WRITE", txn_id=UNIQUE_ID):
+    return CommitContext(operation=operation, engine_info="test", txn_id=txn_id, clock=lambda: 1000)
 
 
 class TestAutomaticCheckpoints:
@@ -340,11 +341,11 @@ class TestAutomaticCheckpoints:
     def versions(self, root, interval, until):
         table = store.open_store(root)
         own = metadata(**({} if interval is None else {"delta.checkpointInterval": interval}))
-        transaction.create_table(table, PROTOCOL, own, **said())
+        transaction.create_table(table, PROTOCOL, own, context=context("CREATE TABLE"))
         for version in range(1, until + 1):
             unique = str(UUID(int=version))
             transaction.add_files(
-                refresh_snapshot(load_snapshot(root)), [add(f"f{version}")], **said(txn_id=unique)
+                refresh_snapshot(load_snapshot(root)), [add(f"f{version}")], context=context(txn_id=unique)
             )
         return sorted(int(file.name[:20]) for file in (root / "_delta_log").glob("*.checkpoint.parquet"))
 

@@ -22,6 +22,7 @@ from delta_variant.log import commits, transaction
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 from delta_variant.log.load import refresh as refresh_snapshot
+from delta_variant.log.provenance import CommitContext
 from delta_variant.protocol.actions import (
     AddFile,
     DomainMetadata,
@@ -57,8 +58,10 @@ def metadata(configuration=None, partition_columns=()):
     )
 
 
-def said(clock=lambda: 1000, txn_id="t-1", **others):
-    return {"clock": clock, "engine_info": "delta-variant/0.0.0", "txn_id": txn_id, **others}
+def context(operation="WRITE", clock=lambda: 1000, txn_id="t-1", **others):
+    return CommitContext(
+        operation=operation, engine_info="delta-variant/0.0.0", txn_id=txn_id, clock=clock, **others
+    )
 
 
 def data_file(root, name, rows=2, day=None):
@@ -85,7 +88,11 @@ def add(name="a.parquet", stats='{"numRecords":10}'):
 
 def create(root, protocol=PLAIN, configuration=None, adds=(), **others):
     return transaction.create_table(
-        store.open_store(root), protocol, metadata(configuration), adds, **said(**others)
+        store.open_store(root),
+        protocol,
+        metadata(configuration),
+        adds,
+        context=context("CREATE TABLE", **others),
     )
 
 
@@ -94,13 +101,15 @@ def lines(root, version):
 
 
 def test_create_and_append_write_what_the_protocol_asks_and_nothing_null(tmp_path):
-    assert create(tmp_path, operation_parameters={"partitionBy": [], "description": None}) == 0
+    assert create(tmp_path, parameters={"partitionBy": [], "description": None}) == 0
     version = transaction.add_files(
         load_snapshot(tmp_path),
         [add()],
-        operation_parameters={"mode": "Append", "partitionBy": ["day"]},
-        operation_metrics={"numFiles": 1},
-        **said(txn_id="t-2"),
+        context=context(
+            txn_id="t-2",
+            parameters={"mode": "Append", "partitionBy": ["day"]},
+            metrics={"numFiles": 1},
+        ),
     )
     assert version == 1
     assert lines(tmp_path, 0)[0]["commitInfo"]["operationParameters"] == {
@@ -141,8 +150,10 @@ def test_deltalake_sees_our_files_rows_schema_and_version_and_its_checkpoint_kee
     adds = [
         data_file(tmp_path, name, rows=3, day=day) for name, day in zip(names, ["a b/", "", "x"], strict=True)
     ]
-    transaction.create_table(root, PLAIN, metadata(partition_columns=("day",)), adds[:2], **said())
-    transaction.add_files(load_snapshot(tmp_path), adds[2:], **said(txn_id="t-2"))
+    transaction.create_table(
+        root, PLAIN, metadata(partition_columns=("day",)), adds[:2], context=context("CREATE TABLE")
+    )
+    transaction.add_files(load_snapshot(tmp_path), adds[2:], context=context(txn_id="t-2"))
     ours, theirs = load_snapshot(tmp_path), DeltaTable(tmp_path)
     assert theirs.version() == ours.version == 1
     assert json.loads(theirs.schema().to_json()) == json.loads(SCHEMA)
@@ -180,8 +191,8 @@ def test_a_create_whose_answer_was_lost_knows_its_own_commit(tmp_path):
 def test_an_append_goes_through_behind_another_append(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
-    assert transaction.add_files(stale, [add("a")], **said(txn_id="a")) == 1
-    assert transaction.add_files(stale, [add("b")], **said(txn_id="b")) == 2
+    assert transaction.add_files(stale, [add("a")], context=context(txn_id="a")) == 1
+    assert transaction.add_files(stale, [add("b")], context=context(txn_id="b")) == 2
     assert sorted(refresh_snapshot(stale).files["path"].to_pylist()) == ["a", "b"]
 
 
@@ -195,34 +206,35 @@ def test_an_append_whose_answer_was_lost_is_not_committed_twice(tmp_path, monkey
         raise VersionExistsError("the answer was lost")
 
     monkeypatch.setattr(commits, "write_commit", write_and_lose_the_answer)
-    assert transaction.add_files(snapshot, [add()], **said(txn_id="lost")) == 1
+    assert transaction.add_files(snapshot, [add()], context=context(txn_id="lost")) == 1
     assert load_snapshot(tmp_path).version == 1
 
 
 def test_an_append_refuses_a_concurrent_change_of_metadata_by_version(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
-    transaction.add_files(stale, [], new_metadata=metadata({"a": "b"}), **said(txn_id="a"))
-    with pytest.raises(CommitConflictError, match="version 1, committed meanwhile, changed the metadata"):
-        transaction.add_files(stale, [add()], **said(txn_id="b"))
+    transaction.add_files(stale, [], new_metadata=metadata({"a": "b"}), context=context(txn_id="a"))
+    with pytest.raises(CommitConflictError, match="concurrent version 1 changed the metadata"):
+        transaction.add_files(stale, [add()], context=context(txn_id="b"))
     assert load_snapshot(tmp_path).version == 1
 
 
 def test_an_append_refuses_a_concurrent_change_of_protocol_by_version(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
-    transaction.add_files(stale, [], new_protocol=ICT, **said(txn_id="a"))
-    with pytest.raises(CommitConflictError, match="version 1, committed meanwhile, changed the protocol"):
-        transaction.add_files(stale, [add()], **said(txn_id="b"))
+    transaction.add_files(stale, [], new_protocol=ICT, context=context(txn_id="a"))
+    with pytest.raises(CommitConflictError, match="concurrent version 1 changed the protocol"):
+        transaction.add_files(stale, [add()], context=context(txn_id="b"))
 
 
 def test_an_append_refuses_a_concurrent_transaction_of_its_application_only(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
-    transaction.add_files(stale, [], txn=Txn(app_id="mine", version=1), **said(txn_id="a"))
-    with pytest.raises(CommitConflictError, match="transaction of the same application mine"):
-        transaction.add_files(stale, [], txn=Txn(app_id="mine", version=1), **said(txn_id="b"))
-    assert transaction.add_files(stale, [], txn=Txn(app_id="other", version=1), **said(txn_id="c")) == 2
+    mine, other = Txn(app_id="mine", version=1), Txn(app_id="other", version=1)
+    transaction.add_files(stale, [], context=context(txn_id="a", txn=mine))
+    with pytest.raises(CommitConflictError, match="transaction of the same application 'mine'"):
+        transaction.add_files(stale, [], context=context(txn_id="b", txn=mine))
+    assert transaction.add_files(stale, [], context=context(txn_id="c", txn=other)) == 2
     assert refresh_snapshot(stale).txns == {
         "mine": Txn(app_id="mine", version=1),
         "other": Txn(app_id="other", version=1),
@@ -232,9 +244,9 @@ def test_an_append_refuses_a_concurrent_transaction_of_its_application_only(tmp_
 def test_an_append_gives_up_after_max_attempts(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
-    transaction.add_files(stale, [], **said(txn_id="a"))
-    with pytest.raises(CommitConflictError, match="first 1 times"):
-        transaction.add_files(stale, [], max_attempts=1, **said(txn_id="b"))
+    transaction.add_files(stale, [], context=context(txn_id="a"))
+    with pytest.raises(CommitConflictError, match=r"within 1 attempts .* the latest version is 1;"):
+        transaction.add_files(stale, [], max_attempts=1, context=context(txn_id="b"))
 
 
 def _a_folder(path):
@@ -259,7 +271,7 @@ def test_a_version_that_can_neither_be_read_nor_won_fails_at_once(tmp_path, monk
     write = commits.write_commit
     monkeypatch.setattr(commits, "write_commit", lambda *each: (attempts.append(each), write(*each)))
     with pytest.raises(StoreError, match=r"_delta_log/00000000000000000001\.json"):
-        transaction.add_files(stale, [add()], **said(txn_id="a"))
+        transaction.add_files(stale, [add()], context=context(txn_id="a"))
     assert len(attempts) == 1
 
 
@@ -273,16 +285,18 @@ def test_a_checkpoint_that_is_a_folder_is_not_used(tmp_path):
     create(tmp_path, adds=[add()])
     (tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet").mkdir()
     assert load_snapshot(tmp_path).num_files == 1
-    assert transaction.add_files(load_snapshot(tmp_path), [add("b")], **said(txn_id="a")) == 1
+    assert transaction.add_files(load_snapshot(tmp_path), [add("b")], context=context(txn_id="a")) == 1
 
 
 def test_in_commit_timestamps_come_first_and_never_go_back(tmp_path):
     create(tmp_path, ICT, ICT_ON, clock=lambda: 5000)
     stale = load_snapshot(tmp_path)
     assert stale.timestamp == 5000
-    transaction.add_files(stale, [add("a")], **said(clock=lambda: 4000, txn_id="a"))
-    transaction.add_files(stale, [add("b")], **said(clock=lambda: 4000, txn_id="b"))
-    transaction.add_files(refresh_snapshot(stale), [add("c")], **said(clock=lambda: 9000, txn_id="c"))
+    transaction.add_files(stale, [add("a")], context=context(clock=lambda: 4000, txn_id="a"))
+    transaction.add_files(stale, [add("b")], context=context(clock=lambda: 4000, txn_id="b"))
+    transaction.add_files(
+        refresh_snapshot(stale), [add("c")], context=context(clock=lambda: 9000, txn_id="c")
+    )
     first = [lines(tmp_path, version)[0] for version in range(4)]
     assert [line["commitInfo"]["inCommitTimestamp"] for line in first] == [5000, 5001, 5002, 9000]
     assert next(iter(first[1]["commitInfo"])) == "inCommitTimestamp"
@@ -328,8 +342,8 @@ def test_row_ids_are_given_where_row_tracking_is_supported_and_move_up_on_retry(
     create(tmp_path, ROW_TRACKING, adds=[add("a"), add("b", '{"numRecords":5}')])
     stale = load_snapshot(tmp_path)
     assert stale.domain_metadata["delta.rowTracking"].configuration == '{"rowIdHighWaterMark":14}'
-    transaction.add_files(stale, [add("c")], **said(txn_id="c"))
-    transaction.add_files(stale, [add("d"), add("e")], **said(txn_id="d"))
+    transaction.add_files(stale, [add("c")], context=context(txn_id="c"))
+    transaction.add_files(stale, [add("d"), add("e")], context=context(txn_id="d"))
     files = refresh_snapshot(stale)
     rows = files.files.select(["path", "base_row_id", "default_row_commit_version"]).to_pylist()
     assert sorted(tuple(row.values()) for row in rows) == [
@@ -348,13 +362,13 @@ def test_row_ids_are_given_where_row_tracking_is_supported_and_move_up_on_retry(
 def test_row_tracking_refuses_an_add_without_num_records(tmp_path, stats):
     create(tmp_path, ROW_TRACKING)
     with pytest.raises(ProtocolError, match=r"a\.parquet have no numRecords"):
-        transaction.add_files(load_snapshot(tmp_path), [add(stats=stats)], **said(txn_id="a"))
+        transaction.add_files(load_snapshot(tmp_path), [add(stats=stats)], context=context(txn_id="a"))
     assert load_snapshot(tmp_path).version == 0
 
 
 def test_a_rearrangement_says_that_no_data_changed(tmp_path):
     create(tmp_path)
-    transaction.add_files(load_snapshot(tmp_path), [add()], data_change=False, **said(txn_id="a"))
+    transaction.add_files(load_snapshot(tmp_path), [add()], data_change=False, context=context(txn_id="a"))
     info, added = lines(tmp_path, 1)
     assert info["commitInfo"]["isBlindAppend"] is False
     assert added["add"]["dataChange"] is False
@@ -364,7 +378,7 @@ def _append_ten(folder: str, writer: int) -> None:
     for number in range(10):
         snapshot = load_snapshot(folder)
         name = f"{writer}-{number}"
-        transaction.add_files(snapshot, [add(name)], **said(txn_id=name))
+        transaction.add_files(snapshot, [add(name)], context=context(txn_id=name))
 
 
 def test_eight_processes_that_append_at_once_commit_each_file_once(tmp_path):

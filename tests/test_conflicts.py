@@ -1,6 +1,6 @@
 """Two writers at once: the one that comes second goes through as if it had come alone, or not at all.
 
-What is in the way is as Delta's own conflict checker has it (requirements.md, section 10).
+The expected conflicts are those of Delta's own conflict checker (requirements.md, section 10).
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ READS_A_FILE = ("delete", "update", "merge", "overwrite")
 
 
 def expected(operation: str, first: str, isolation: str) -> str | None:
-    """Return what is in the way of an operation, None where it goes through."""
+    """Return what conflicts with an operation, None if it is committed."""
     if first in ("schema", "protocol"):
         return "changed the metadata" if first == "schema" else "changed the protocol"
     if operation == "append":
@@ -210,12 +210,12 @@ def test_the_second_writer_goes_through_as_alone_or_not_at_all(
     table = new_table(tmp_path / "t", isolation)
     alone = Path(shutil.copytree(table, tmp_path / "alone"))
     reason = run_second(table, OPERATIONS[operation], FIRST[first], monkeypatch)
-    in_the_way = expected(operation, first, isolation)
-    assert (reason is None) == (in_the_way is None), reason
+    conflict = expected(operation, first, isolation)
+    assert (reason is None) == (conflict is None), reason
     FIRST[first](alone)
     if reason is not None:
-        assert in_the_way is not None
-        assert f"version 2, committed meanwhile, {in_the_way}" in reason
+        assert conflict is not None
+        assert f"concurrent version 2 {conflict}" in reason
     elif isolation == "Serializable" or not first.startswith("append"):
         OPERATIONS[operation](alone)
     else:
@@ -246,7 +246,7 @@ def test_two_writes_of_one_application_are_not_both_done(
     reason = run_second(table, second, first, monkeypatch)
     if application == "ours":
         assert reason is not None
-        assert "has a transaction of the same application ours" in reason
+        assert "has a transaction of the same application 'ours'" in reason
     else:
         assert reason is None
     assert 70 in state(table)

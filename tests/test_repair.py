@@ -11,6 +11,7 @@ from planting import Table
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, UnsupportedFeatureError
 from delta_variant.log import commits, transaction
+from delta_variant.log.provenance import CommitContext
 
 
 @pytest.fixture
@@ -176,7 +177,7 @@ def test_a_file_that_another_writer_changed_meanwhile_stops_a_repair(table, monk
     gone = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
     other = {"remove": gone} if action == "remove" else {"add": add}
     meanwhile(monkeypatch, lambda: table.add_commit(1, other))
-    with pytest.raises(CommitConflictError, match=f"version 1, committed meanwhile, .* {table.file.name}"):
+    with pytest.raises(CommitConflictError, match=f"concurrent version 1 .* {table.file.name}"):
         dv.repair_table(table.path, dry_run=False)
 
 
@@ -222,5 +223,7 @@ def test_a_recommit_keeps_row_ids_where_a_table_tracks_rows(tmp_path):
 
 def test_recommit_writes_files_without_a_change_of_data(table):
     snapshot = dv.load_snapshot(table.path)
-    said = {"clock": lambda: 1000, "engine_info": "delta-variant/0.0.0", "txn_id": "t-1"}
-    assert transaction.recommit_files(snapshot, [], operation="COMPUTE STATS", **said) == 1
+    context = CommitContext(
+        operation="COMPUTE STATS", engine_info="delta-variant/0.0.0", txn_id="t-1", clock=lambda: 1000
+    )
+    assert transaction.recommit_files(snapshot, [], context=context) == 1

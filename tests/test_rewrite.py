@@ -530,7 +530,7 @@ def test_a_delete_refuses_an_append_that_may_hold_a_row_that_matches(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ):
     behind(monkeypatch, append_n(table, 1))
-    with pytest.raises(CommitConflictError, match="version 3, committed meanwhile, added rows"):
+    with pytest.raises(CommitConflictError, match="concurrent version 3 added rows"):
         dv.delete(str(table), "event:n::bigint = 1")
     assert set(read_rows(table)) == {*ALL, 100}
     assert len(parquet_files(table)) == 4

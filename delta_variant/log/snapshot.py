@@ -44,6 +44,7 @@ __all__ = [
     "encoded_path",
     "files_besides",
     "files_table",
+    "remove_actions",
     "replay",
     "replay_tombstones",
     "tombstones_table",
@@ -195,6 +196,28 @@ def add_actions(files: pa.Table) -> Iterator[AddFile]:
                 data_change=True,
                 deletion_vector=vector and DeletionVector(**vector),
                 **row,
+            )
+
+
+def remove_actions(files: pa.Table, now: int, *, data_change: bool) -> Iterator[RemoveFile]:
+    """Yield the tombstones of rows of FILES_SCHEMA, with the fields that readers of changes or row ids need.
+
+    `now` is the time of the removal in milliseconds since 1970.
+    """
+    for batch in files.to_batches():
+        for row in batch.to_pylist(maps_as_pydicts="lossy"):
+            yield RemoveFile(
+                path=row["encoded_path"] or encode_path(row["path"]),
+                deletion_timestamp=now,
+                data_change=data_change,
+                extended_file_metadata=True,
+                partition_values=row["partition_values"] or {},
+                size=row["size"],
+                stats=row["stats"],
+                tags=row["tags"],
+                deletion_vector=row["deletion_vector"] and DeletionVector(**row["deletion_vector"]),
+                base_row_id=row["base_row_id"],
+                default_row_commit_version=row["default_row_commit_version"],
             )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..errors import DataFileError, UnsupportedFeatureError
 from ..log import deletion_vectors, transaction
+from ..log.conflicts import Reads
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot, add_actions, files_besides
 from ..log.timestamps import Timestamp
@@ -20,7 +20,7 @@ from ..protocol import features, properties
 from ..protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
 from ..protocol.schema.rules import check_consistent
 from ..storage.store import TableLocation, exists
-from ..writer.target import engine_info, now
+from ..writer.target import commit_context
 
 __all__ = ["Restoration", "restore"]
 
@@ -112,20 +112,13 @@ class _Changes:
 
 
 def _commit(present: Snapshot, past: Snapshot, changes: _Changes, timestamp: Timestamp | None) -> int:
-    return transaction.replace_files(
-        present,
-        changes.removed,
-        list(add_actions(changes.added)),
-        reads=transaction.Reads(present.files, _any_row, with_appends=True),
-        new_metadata=changes.metadata,
-        new_protocol=changes.protocol,
-        domains=changes.domains,
-        operation="RESTORE",
-        operation_parameters={
+    context = commit_context(
+        "RESTORE",
+        {
             "version": past.version if timestamp is None else None,
             "timestamp": None if timestamp is None else str(timestamp),
         },
-        operation_metrics={
+        {
             "tableSizeAfterRestore": past.num_bytes,
             "numOfFilesAfterRestore": past.num_files,
             "numRemovedFiles": changes.removed.num_rows,
@@ -133,9 +126,16 @@ def _commit(present: Snapshot, past: Snapshot, changes: _Changes, timestamp: Tim
             "removedFilesSize": _bytes(changes.removed),
             "restoredFilesSize": _bytes(changes.added),
         },
-        clock=now,
-        engine_info=engine_info(),
-        txn_id=str(uuid4()),
+    )
+    return transaction.replace_files(
+        present,
+        changes.removed,
+        list(add_actions(changes.added)),
+        context=context,
+        reads=Reads(present.files, _any_row, with_appends=True),
+        new_metadata=changes.metadata,
+        new_protocol=changes.protocol,
+        domains=changes.domains,
     )
 
 

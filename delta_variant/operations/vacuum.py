@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 from urllib.parse import quote
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,7 +35,7 @@ from ..protocol.actions import AddFile, RemoveFile, decode_path, encode_path, is
 from ..protocol.schema.column_mapping import physical_name
 from ..storage.objects import StoredFile
 from ..storage.store import Store, TableLocation, delete, open_store, walk
-from ..writer.target import engine_info, now
+from ..writer.target import commit_context, now
 
 __all__ = ["Vacuum", "vacuum"]
 
@@ -249,14 +248,5 @@ def _delete_files(store: Store, paths: Iterable[str]) -> list[StoreError]:
 def _tell(
     snapshot: Snapshot, operation: str, parameters: Mapping[str, Any], metrics: Mapping[str, int]
 ) -> None:
-    transaction.add_files(
-        snapshot,
-        (),
-        data_change=False,
-        operation=operation,
-        operation_parameters=parameters,
-        operation_metrics=metrics,
-        clock=now,
-        engine_info=engine_info(),
-        txn_id=str(uuid4()),
-    )
+    context = commit_context(operation, parameters, metrics)
+    transaction.add_files(snapshot, (), context=context, data_change=False)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 from uuid import uuid4
 
 from ..data_file.options import WriteOptions
 from ..errors import ShreddingNotEnabledError
+from ..log.provenance import CommitContext
 from ..log.snapshot import Snapshot
 from ..protocol import features, properties
-from ..protocol.actions import Metadata, Protocol
+from ..protocol.actions import Metadata, Protocol, Txn
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.column_mapping import assign_column_mapping
 from ..protocol.schema.rules import without_void
@@ -21,7 +24,7 @@ from ..variant.moments import UTC
 from ..variant.shredding import ShreddingSchema
 from .constraints import RowRules
 
-__all__ = ["Target", "allowed", "engine_info", "mapped", "now", "tracked"]
+__all__ = ["Target", "allowed", "commit_context", "engine_info", "mapped", "now", "tracked"]
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,30 @@ def tracked(target: Target, tracking: RowTracking | None) -> Target:
 def now() -> int:
     """Return the time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def commit_context(
+    operation: str,
+    parameters: Mapping[str, Any] | None = None,
+    metrics: Mapping[str, int | str] | None = None,
+    *,
+    txn: Txn | None = None,
+    origin: Txn | None = None,
+) -> CommitContext:
+    """Return the context of one commit of this library, with a transaction id of its own.
+
+    `parameters` and `metrics` go to `commitInfo`; `txn` and `origin` are those of `CommitContext`.
+    """
+    return CommitContext(
+        operation=operation,
+        parameters=parameters or {},
+        metrics=metrics or {},
+        engine_info=engine_info(),
+        txn_id=str(uuid4()),
+        clock=now,
+        txn=txn,
+        origin=origin,
+    )
 
 
 @cache

@@ -209,7 +209,7 @@ def test_a_clock_that_goes_back_takes_nothing_back(tmp_path: Path, monkeypatch: 
     dv.write_table(tmp_path, data({1: 1}), configuration=configuration)
     first = dv.load_snapshot(tmp_path).timestamp
     assert first is not None
-    for module in ("operations.write.committing", "operations.rewrite.result"):
+    for module in ("writer.target", "operations.write.committing", "operations.rewrite.result"):
         monkeypatch.setattr(f"delta_variant.{module}.now", lambda: 1_000)
     for row in range(2, 6):
         dv.write_table(tmp_path, data({row: row}), mode="append")

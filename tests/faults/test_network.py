@@ -127,7 +127,7 @@ def test_a_delete_that_conflicts_leaves_no_file(bucket: Bucket, proxied: Bucket,
     merge = dv.merge(bucket.table(), numbers(2), "target.id = source.id", storage_options=bucket.options)
     dv.delete(bucket.table(), "id = 3", storage_options=bucket.options)
     before = data_files(bucket)
-    with pytest.raises(CommitConflictError, match="version 1, committed meanwhile, removed"):
+    with pytest.raises(CommitConflictError, match="concurrent version 1 removed"):
         merge.when_matched_delete().execute()
     assert data_files(bucket) == before
     assert ids(bucket) == [1, 2]

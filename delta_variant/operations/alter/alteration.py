@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
 from ...errors import SchemaError, UnsupportedFeatureError
 from ...log import transaction
+from ...log.conflicts import Reads
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
@@ -17,7 +17,7 @@ from ...protocol.properties import ColumnMappingMode
 from ...protocol.schema.json_text import to_json as schema_to_json
 from ...protocol.types import StructType
 from ...storage.store import TableLocation
-from ...writer.target import engine_info, mapped, now
+from ...writer.target import commit_context, mapped
 
 __all__ = ["alterable", "check_schema_may_change", "commit_altered", "mapping_mode"]
 
@@ -78,19 +78,15 @@ def commit_altered(
     )
     if (protocol, metadata) == (snapshot.protocol, snapshot.metadata):
         return snapshot.version
-    said: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "new_metadata": None if metadata == snapshot.metadata else metadata,
         "new_protocol": None if protocol == snapshot.protocol else protocol,
-        "operation": operation,
-        "operation_parameters": parameters,
-        "clock": now,
-        "engine_info": engine_info(),
-        "txn_id": str(uuid4()),
+        "context": commit_context(operation, parameters),
     }
     if not relies_on_rows:
-        return transaction.add_files(snapshot, [], data_change=False, **said)
-    reads = transaction.Reads(snapshot.files, lambda adds: True)
-    return transaction.replace_files(snapshot, snapshot.files.slice(0, 0), [], reads=reads, **said)
+        return transaction.add_files(snapshot, [], data_change=False, **arguments)
+    reads = Reads(snapshot.files, lambda adds: True)
+    return transaction.replace_files(snapshot, snapshot.files.slice(0, 0), [], reads=reads, **arguments)
 
 
 def _check_names(columns: StructType, settings: Mapping[str, str]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pyarrow.compute as pc
 
 from ...errors import CommitConflictError
@@ -11,7 +9,7 @@ from ...log import transaction
 from ...log.load import refresh as refresh_snapshot
 from ...log.snapshot import Snapshot, add_actions
 from ...protocol import features, properties
-from ...writer.target import engine_info, now
+from ...writer.target import commit_context
 from .alteration import commit_altered
 
 __all__ = ["give_row_ids", "lacks_row_ids"]
@@ -46,13 +44,6 @@ def _with_ids(snapshot: Snapshot) -> Snapshot:
     files = snapshot.files.filter(pc.is_null(snapshot.files["base_row_id"]))
     if not files.num_rows:
         return snapshot
-    transaction.recommit_files(
-        snapshot,
-        list(add_actions(files)),
-        operation="ROW TRACKING BACKFILL",
-        operation_metrics={"numFiles": files.num_rows},
-        clock=now,
-        engine_info=engine_info(),
-        txn_id=str(uuid4()),
-    )
+    context = commit_context("ROW TRACKING BACKFILL", metrics={"numFiles": files.num_rows})
+    transaction.recommit_files(snapshot, list(add_actions(files)), context=context)
     return refresh_snapshot(snapshot)

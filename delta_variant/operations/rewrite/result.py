@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 from ...data_file.writer import WrittenFile
 from ...errors import CommitConflictError, StoreError
 from ...expressions.tree import Expression
 from ...log import transaction
+from ...log.conflicts import Reads
 from ...log.snapshot import Snapshot
 from ...scan.plan import may_hold
 from ...writer.change_data import cdc_file
 from ...writer.copy_on_write import Rewritten, with_inserted
 from ...writer.partitioned import PartitionFile, add_file, discard
-from ...writer.target import Target, engine_info, now
+from ...writer.target import Target, commit_context, now
 
 __all__ = ["RewriteResult", "commit_rewritten"]
 
@@ -51,33 +51,33 @@ def commit_rewritten(
 ) -> int | None:
     """Commit a rewrite and return the version, None where there is nothing to commit.
 
-    `asked` is the condition that rows had to fulfil to be looked at, None for all. When a concurrent commit
-    is in the way, the new files are removed and CommitConflictError is raised.
+    `asked` is the condition that rows had to fulfil to be looked at, None for all. If a concurrent
+    commit conflicts, the new files are removed and CommitConflictError is raised.
     """
     if not rewritten.files and not inserted and not rewritten.removed.num_rows:
         return None
     target = Target.of(snapshot)
     rewritten = with_inserted(snapshot, target, rewritten, inserted)
+    context = commit_context(
+        operation,
+        parameters,
+        {
+            "numRemovedFiles": rewritten.removed.num_rows,
+            "numAddedFiles": len(rewritten.files),
+            "numAddedBytes": sum(file.written.bytes for file in rewritten.files),
+            "numAddedChangeFiles": len(rewritten.changes),
+            **metrics,
+        },
+    )
     try:
         return transaction.replace_files(
             snapshot,
             rewritten.removed,
             [add_file(file, target, now()) for file in rewritten.files],
             changes=[cdc_file(file) for file in rewritten.changes],
-            reads=transaction.Reads(rewritten.plan.files, lambda adds: may_hold(snapshot, asked, adds)),
+            context=context,
+            reads=Reads(rewritten.plan.files, lambda adds: may_hold(snapshot, asked, adds)),
             data_change=data_change,
-            operation=operation,
-            operation_parameters=parameters,
-            operation_metrics={
-                "numRemovedFiles": rewritten.removed.num_rows,
-                "numAddedFiles": len(rewritten.files),
-                "numAddedBytes": sum(file.written.bytes for file in rewritten.files),
-                "numAddedChangeFiles": len(rewritten.changes),
-                **metrics,
-            },
-            clock=now,
-            engine_info=engine_info(),
-            txn_id=str(uuid4()),
         )
     except (CommitConflictError, StoreError):
         discard(snapshot.store, rewritten.paths)

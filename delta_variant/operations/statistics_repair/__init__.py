@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from uuid import uuid4
 
 from ..._checks import texts_of, whole_number
 from ...data_file.options import MAX_STATS_PATHS
@@ -18,7 +17,7 @@ from ...protocol.actions import AddFile, DeletionVector, encode_path
 from ...protocol.statistics import FileStatistics
 from ...protocol.statistics import decode as decode_statistics
 from ...storage.store import TableLocation
-from ...writer.target import engine_info, now
+from ...writer.target import commit_context
 from .compare import reasons_to_repair
 from .compute import TableStatistics
 
@@ -152,15 +151,8 @@ def _stated(text: str | None) -> tuple[FileStatistics, tuple[str, ...]]:
 
 def _commit(snapshot: Snapshot, adds: Mapping[str, Mapping[str, Any]], repair: Repair) -> int:
     recommitted = [_add_file(adds[file.path], file.stats) for file in repair.repairable]
-    return transaction.recommit_files(
-        snapshot,
-        recommitted,
-        operation=OPERATION,
-        operation_metrics={"numFiles": len(recommitted)},
-        clock=now,
-        engine_info=engine_info(),
-        txn_id=str(uuid4()),
-    )
+    context = commit_context(OPERATION, metrics={"numFiles": len(recommitted)})
+    return transaction.recommit_files(snapshot, recommitted, context=context)
 
 
 def _add_file(add: Mapping[str, Any], stats: str | None) -> AddFile:

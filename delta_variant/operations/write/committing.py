@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
@@ -26,6 +24,8 @@ from ...errors import (
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import inputs as expression_inputs
 from ...log import transaction as log_transaction
+from ...log.conflicts import Reads
+from ...log.provenance import CommitContext
 from ...log.snapshot import Snapshot, files_table
 from ...scan.plan import may_hold
 from ...scan.reader import Table, files_of
@@ -34,7 +34,7 @@ from ...writer.change_data import cdc_file
 from ...writer.copy_on_write import Rewritten, delete_rows, with_inserted
 from ...writer.invalid_json import Faults
 from ...writer.partitioned import Batches, PartitionFile, add_file, discard, new_rows, write_files
-from ...writer.target import engine_info, now
+from ...writer.target import commit_context, now
 from .overwriting import only_matching
 from .preparation import Mode, Overwrite, Preparation, Transaction, existing, is_repeated, prepare
 
@@ -177,39 +177,38 @@ def _commit(write: Preparation, files: Sequence[PartitionFile]) -> int | None:
         return None
     adds = [add_file(file, target, now()) for file in files]
     if snapshot is None:
+        context = _context(write, "ErrorIfExists", files)
         return log_transaction.create_table(
-            write.place, target.protocol, target.metadata, adds, **_said(write, "ErrorIfExists", files)
+            write.place, target.protocol, target.metadata, adds, context=context
         )
     return log_transaction.add_files(
         snapshot,
         adds,
+        context=_context(write, "Append", files),
         new_metadata=target.new_metadata,
         new_protocol=target.new_protocol,
-        **_said(write, "Append", files),
     )
 
 
-def _said(write: Preparation, mode: str, files: Sequence[PartitionFile], **metrics: int) -> dict[str, Any]:
-    """Return what the commit says of the write."""
+def _context(write: Preparation, mode: str, files: Sequence[PartitionFile], **metrics: int) -> CommitContext:
+    """Return the context of the commit: a write of `files`, with further metrics."""
     partitions = msgspec.json.encode(write.target.metadata.partition_columns).decode()
     parameters = {"mode": mode, "partitionBy": partitions}
     if write.overwrite is not None and write.overwrite.text is not None:
         parameters["predicate"] = write.overwrite.text
-    return {
-        "txn": write.transaction and write.transaction.application,
-        "origin": write.transaction and write.transaction.origin,
-        "operation": "WRITE",
-        "operation_parameters": parameters,
-        "operation_metrics": {
+    transaction = write.transaction
+    return commit_context(
+        "WRITE",
+        parameters,
+        {
             "numFiles": len(files),
             "numOutputRows": sum(file.written.rows for file in files),
             "numOutputBytes": sum(file.written.bytes for file in files),
             **metrics,
         },
-        "clock": now,
-        "engine_info": engine_info(),
-        "txn_id": str(uuid4()),
-    }
+        txn=None if transaction is None else transaction.application,
+        origin=None if transaction is None else transaction.origin,
+    )
 
 
 def _overwrite(
@@ -235,12 +234,10 @@ def _overwrite(
             rewritten.removed,
             [add_file(file, write.target, now()) for file in rewritten.files],
             changes=[cdc_file(file) for file in rewritten.changes],
-            reads=log_transaction.Reads(
-                rewritten.plan.files, lambda adds: may_hold(snapshot, predicate, adds)
-            ),
+            context=_context(write, "Overwrite", rewritten.files, **metrics),
+            reads=Reads(rewritten.plan.files, lambda adds: may_hold(snapshot, predicate, adds)),
             new_metadata=write.target.new_metadata,
             new_protocol=write.target.new_protocol,
-            **_said(write, "Overwrite", rewritten.files, **metrics),
         )
     except (CommitConflictError, StoreError):
         discard(write.place, rewritten.paths)

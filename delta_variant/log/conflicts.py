@@ -1,0 +1,124 @@
+"""Conflicts of a commit with concurrent commits: what another writer may not have changed.
+
+An append depends only on the protocol, the metadata and its `txn`. A commit that replaces files also depends
+on the files that it read, and a commit that adds files of the table again depends on these files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from ..protocol.actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Txn,
+    decode_path,
+    file_key,
+    path_key,
+)
+
+__all__ = ["FindConflict", "Reads", "append_conflicts", "recommit_conflicts", "replacement_conflicts"]
+
+FindConflict: TypeAlias = Callable[[Sequence[Action]], "str | None"]
+"""Returns what the actions of a concurrent commit did that conflicts, None if they do not conflict."""
+
+
+@dataclass(frozen=True)
+class Reads:
+    """The files that a commit depends on.
+
+    `files` are the files that the operation read, as rows of `Snapshot.files`. `may_match` returns whether
+    files that another writer adds may contain a row that the operation selects. `with_appends` states that
+    blind appends conflict in a `WriteSerializable` table too.
+    """
+
+    files: pa.Table
+    may_match: Callable[[Sequence[AddFile]], bool]
+    with_appends: bool = False
+
+
+def append_conflicts(txn: Txn | None) -> FindConflict:
+    """Return the check for a commit that only adds files."""
+    return lambda actions: _table_change(actions, txn)
+
+
+def replacement_conflicts(
+    removed: pa.Table,
+    reads: Reads,
+    domains: Sequence[DomainMetadata],
+    txn: Txn | None,
+    *,
+    changes_rows: bool,
+    tolerates_appends: bool,
+) -> FindConflict:
+    """Return the check for a commit that replaces the files `removed`, rows of `Snapshot.files`.
+
+    Added files conflict only if the commit `changes_rows`. Blind appends are ignored if it
+    `tolerates_appends`.
+    """
+    paths = {path_key(str(path)) for files in (reads.files, removed) for path in files["path"].to_pylist()}
+    names = {each.domain for each in domains}
+
+    def find_conflict(actions: Sequence[Action]) -> str | None:
+        found = _table_change(actions, txn) or _removal(actions, paths) or _domain_change(actions, names)
+        if found or not changes_rows or (tolerates_appends and _is_blind_append(actions)):
+            return found
+        return _addition(actions, reads.may_match)
+
+    return find_conflict
+
+
+def recommit_conflicts(adds: Sequence[AddFile], txn: Txn | None) -> FindConflict:
+    """Return the check for a commit that adds files of the table again."""
+    paths = {file_key(add)[0] for add in adds}
+    return lambda actions: _table_change(actions, txn) or _file_change(actions, paths)
+
+
+def _table_change(actions: Sequence[Action], txn: Txn | None) -> str | None:
+    for action in actions:
+        if isinstance(action, Protocol):
+            return "changed the protocol"
+        if isinstance(action, Metadata):
+            return "changed the metadata"
+        if isinstance(action, Txn) and txn is not None and action.app_id == txn.app_id:
+            return f"has a transaction of the same application {txn.app_id!r}"
+    return None
+
+
+def _removal(actions: Sequence[Action], paths: Set[str]) -> str | None:
+    removed = (file_key(action)[0] for action in actions if isinstance(action, RemoveFile))
+    path = next((path for path in removed if path in paths), None)
+    return None if path is None else f"removed {path}, which this operation read"
+
+
+def _domain_change(actions: Sequence[Action], names: Set[str]) -> str | None:
+    changed = (action.domain for action in actions if isinstance(action, DomainMetadata))
+    return next((f"changed the domain {domain}" for domain in changed if domain in names), None)
+
+
+def _file_change(actions: Sequence[Action], paths: Set[str]) -> str | None:
+    for action in actions:
+        if isinstance(action, AddFile | RemoveFile) and file_key(action)[0] in paths:
+            verb = "removed" if isinstance(action, RemoveFile) else "committed"
+            return f"{verb} {decode_path(action.path)}"
+    return None
+
+
+def _addition(actions: Sequence[Action], may_match: Callable[[Sequence[AddFile]], bool]) -> str | None:
+    # Rows that a commit only rearranges were in files that the same commit removes.
+    adds = [action for action in actions if isinstance(action, AddFile) and action.data_change]
+    return "added rows that this operation may have to see" if adds and may_match(adds) else None
+
+
+def _is_blind_append(actions: Sequence[Action]) -> bool:
+    infos = (action for action in actions if isinstance(action, CommitInfo))
+    return any(info.fields.get("isBlindAppend") is True for info in infos)

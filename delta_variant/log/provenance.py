@@ -1,0 +1,134 @@
+"""A commit before it has a version, and the actions of the version that it becomes.
+
+See PROTOCOL.md, "Commit Provenance Information" and "In-Commit Timestamps".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ..protocol import features, properties
+from ..protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, Txn, encode_parameters
+from .row_ids import NO_ROW_IDS, assign_row_ids, high_water_mark_action, must_assign_row_ids
+from .snapshot import Snapshot
+
+__all__ = ["EMPTY_BASE", "Base", "Clock", "CommitContext", "PendingCommit", "starts_in_commit_timestamps"]
+
+Clock: TypeAlias = Callable[[], int]
+"""Returns the time in milliseconds since 1970."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitContext:
+    """Which operation commits, for whom, and when.
+
+    `operation`, `parameters`, `metrics` and `engine_info` are fields of `commitInfo`. `txn_id` is unique to
+    the commit: a writer recognizes its own commit by it. `clock` returns the time of each attempt. `txn` is
+    the application transaction that the commit records, and `origin` a second one, which records the run
+    that numbers the versions of `txn`.
+    """
+
+    operation: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, int | str] = field(default_factory=dict)
+    engine_info: str
+    txn_id: str
+    clock: Clock
+    txn: Txn | None = None
+    origin: Txn | None = None
+
+
+@dataclass(frozen=True)
+class Base:
+    """The version that a commit follows: its in-commit timestamp, and the greatest row id of the table."""
+
+    version: int
+    timestamp: int | None
+    high_water_mark: int
+
+
+EMPTY_BASE = Base(version=-1, timestamp=None, high_water_mark=NO_ROW_IDS)
+"""The base of version 0."""
+
+
+@dataclass(frozen=True)
+class PendingCommit:
+    """A commit before it has a version.
+
+    `protocol` and `metadata` are those of the table after the commit. `table_actions` are the actions other
+    than `adds` and `commitInfo`. `starts_timestamps` states that the commit is the first one of the table
+    with an in-commit timestamp.
+    """
+
+    protocol: Protocol
+    metadata: Metadata
+    table_actions: tuple[Action, ...]
+    adds: tuple[AddFile, ...]
+    context: CommitContext
+    read_version: int | None
+    is_blind_append: bool
+    starts_timestamps: bool = False
+
+    def actions_after(self, base: Base) -> list[Action]:
+        """Return the actions of the version after `base`.
+
+        `commitInfo` is the first one (PROTOCOL.md, "Writer Requirements for In-Commit Timestamps"). Raises
+        ProtocolError if a file that needs row ids has no `numRecords`.
+        """
+        version = base.version + 1
+        info = self._commit_info(base)
+        table_actions = self.table_actions
+        if self.starts_timestamps:
+            table_actions = tuple(_record_start(action, version, info) for action in table_actions)
+        if not must_assign_row_ids(self.protocol, self.metadata.configuration):
+            return [info, *table_actions, *self.adds]
+        adds, high_water_mark = assign_row_ids(self.adds, version, base.high_water_mark)
+        if high_water_mark == base.high_water_mark:
+            return [info, *table_actions, *adds]
+        return [info, *table_actions, *adds, high_water_mark_action(high_water_mark)]
+
+    def _commit_info(self, base: Base) -> CommitInfo:
+        context, now = self.context, self.context.clock()
+        fields: dict[str, Any] = {}
+        if _has_in_commit_timestamps(self):
+            fields["inCommitTimestamp"] = max(now, 0 if base.timestamp is None else base.timestamp + 1)
+        fields["timestamp"] = now
+        fields["operation"] = context.operation
+        fields["operationParameters"] = encode_parameters(context.parameters)
+        if self.read_version is not None:
+            fields["readVersion"] = self.read_version
+        fields["isBlindAppend"] = self.is_blind_append
+        fields["operationMetrics"] = {name: str(value) for name, value in context.metrics.items()}
+        if properties.get(self.metadata.configuration, properties.ENABLE_ROW_TRACKING):
+            # Every operation that moves rows writes their ids and versions with them.
+            fields["tags"] = {"delta.rowTracking.preserved": "true"}
+        fields["engineInfo"] = context.engine_info
+        fields["txnId"] = context.txn_id
+        return CommitInfo(fields)
+
+
+def starts_in_commit_timestamps(snapshot: Snapshot, pending: PendingCommit) -> bool:
+    """Return whether a commit enables in-commit timestamps, which `snapshot` does not have."""
+    return _has_in_commit_timestamps(pending) and not _has_in_commit_timestamps(snapshot)
+
+
+def _has_in_commit_timestamps(table: PendingCommit | Snapshot) -> bool:
+    return features.supports(table.protocol, "inCommitTimestamp") and properties.get(
+        table.metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS
+    )
+
+
+def _record_start(action: Action, version: int, info: CommitInfo) -> Action:
+    """Return the action; if it is the metadata, with the first version that has an in-commit timestamp."""
+    if not isinstance(action, Metadata):
+        return action
+    configuration = {
+        **action.configuration,
+        properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION.name: str(version),
+        properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP.name: str(info.in_commit_timestamp),
+    }
+    return msgspec.structs.replace(action, configuration=configuration)

@@ -1,0 +1,85 @@
+"""Row ids of new files (PROTOCOL.md, "Row Tracking")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ..errors import MalformedLogError, ProtocolError
+from ..protocol import features, properties
+from ..protocol.actions import Action, AddFile, DomainMetadata, Protocol
+
+__all__ = [
+    "NO_ROW_IDS",
+    "assign_row_ids",
+    "high_water_mark_action",
+    "must_assign_row_ids",
+    "read_high_water_mark",
+]
+
+DOMAIN = "delta.rowTracking"
+
+NO_ROW_IDS = -1
+"""The high water mark of a table that has not assigned a row id."""
+
+
+class _HighWaterMark(msgspec.Struct, rename="camel"):
+    row_id_high_water_mark: int
+
+
+class _NumRecords(msgspec.Struct, rename="camel"):
+    num_records: int
+
+
+def must_assign_row_ids(protocol: Protocol, configuration: Mapping[str, str]) -> bool:
+    """Return whether a commit to a table must assign row ids to the files that it adds."""
+    suspended = properties.get(configuration, properties.ROW_TRACKING_SUSPENDED)
+    enabled = properties.get(configuration, properties.ENABLE_ROW_TRACKING)
+    return features.supports(protocol, "rowTracking") and (enabled or not suspended)
+
+
+def assign_row_ids(adds: Iterable[AddFile], version: int, high_water_mark: int) -> tuple[list[AddFile], int]:
+    """Return the files of a version, each with row ids, and the new high water mark.
+
+    A file that has row ids keeps them. Raises ProtocolError for another file without `numRecords`.
+    """
+    assigned: list[AddFile] = []
+    for add in adds:
+        if add.base_row_id is None:
+            add = msgspec.structs.replace(
+                add, base_row_id=high_water_mark + 1, default_row_commit_version=version
+            )
+            high_water_mark += _num_records(add)
+        assigned.append(add)
+    return assigned, high_water_mark
+
+
+def high_water_mark_action(high_water_mark: int) -> DomainMetadata:
+    """Return the action that records the greatest row id of a table."""
+    text = msgspec.json.encode(_HighWaterMark(high_water_mark)).decode()
+    return DomainMetadata(domain=DOMAIN, configuration=text, removed=False)
+
+
+def read_high_water_mark(actions: Iterable[Action], known: int) -> int:
+    """Return the greatest row id that actions record, or `known` if that is greater.
+
+    Raises MalformedLogError for a record without `rowIdHighWaterMark`.
+    """
+    for action in actions:
+        if isinstance(action, DomainMetadata) and action.domain == DOMAIN and not action.removed:
+            try:
+                mark = msgspec.json.decode(action.configuration, type=_HighWaterMark).row_id_high_water_mark
+            except msgspec.MsgspecError as error:
+                raise MalformedLogError(f"the domain {DOMAIN} has no rowIdHighWaterMark: {error}") from error
+            known = max(known, mark)
+    return known
+
+
+def _num_records(add: AddFile) -> int:
+    try:
+        return msgspec.json.decode(add.stats or "", type=_NumRecords).num_records
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(
+            f"the statistics of {add.path} have no numRecords: a table that supports rowTracking needs them"
+        ) from error
