@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 __all__ = [
     "AmbiguousWriteError",
     "ArgumentTypeError",
@@ -42,7 +49,117 @@ __all__ = [
 
 
 class DeltaVariantError(Exception):
-    """The root of every error that `delta_variant` raises on purpose."""
+    """The base class of every error that `delta_variant` raises on purpose.
+
+    `str()` puts the location that `at` added in front of the message: `part-0.parquet, row 3: malformed Variant`.
+    Attributes are None where the fact is not known. They survive pickling.
+
+    Attributes:
+        message: What is wrong, and what to do about it, without the location.
+        table: The table's URI or path, as the caller gave it.
+        file: The data file, the part of the log or the input file.
+        line: The line of a text file, counted from 1.
+        row: The row of the file or batch, counted from 0.
+        column: The column's name; a nested column's parts are joined by dots.
+        path: The path within a Variant, such as `$.user.id`, or of a field of the schema.
+        version: The table version that the error is about.
+        rule: The id of the broken rule, as docs/audit-rules.md lists them.
+
+    Example:
+        >>> error = MalformedVariantError("the value ends after its header").at(file="a.parquet", row=3)
+        >>> str(error)
+        'a.parquet, row 3: the value ends after its header'
+        >>> error.row
+        3
+    """
+
+    message: str
+    table: str | None
+    file: str | None
+    line: int | None
+    row: int | None
+    column: str | None
+    path: str | None
+    version: int | None
+    rule: str | None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        table: str | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        row: int | None = None,
+        column: str | None = None,
+        path: str | None = None,
+        version: int | None = None,
+        rule: str | None = None,
+    ) -> None:
+        """Set the message and the facts that it names; `at` adds those that it does not name."""
+        super().__init__(message)
+        self.message = message
+        self.table = table
+        self.file = file
+        self.line = line
+        self.row = row
+        self.column = column
+        self.path = path
+        self.version = version
+        self.rule = rule
+        self._added: set[str] = set()
+
+    def at(
+        self,
+        *,
+        table: str | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        row: int | None = None,
+        column: str | None = None,
+        path: str | None = None,
+        version: int | None = None,
+    ) -> Self:
+        """Add where the error happened, and return the error itself.
+
+        A fact that is known already stays: code nearer to the error knows better.
+        """
+        facts = (table, version, file, line, row, column, path)
+        for name, fact in zip(_LOCATION, facts, strict=True):
+            if fact is not None and getattr(self, name) is None:
+                setattr(self, name, fact)
+                self._added.add(name)
+        return self
+
+    def __str__(self) -> str:
+        location = ", ".join(
+            template.format(getattr(self, name)) for name, template in _LOCATION.items() if name in self._added
+        )
+        return f"{location}: {self.message}" if location else self.message
+
+
+# The parts of a location in the order in which `str()` prints them.
+_LOCATION = {
+    "table": "{}",
+    "version": "version {}",
+    "file": "{}",
+    "line": "line {}",
+    "row": "row {}",
+    "column": "column {!r}",
+    "path": "path {}",
+}
+
+
+@contextmanager
+def error_location(
+    *, table: str | None = None, file: str | None = None, column: str | None = None
+) -> Iterator[None]:
+    """Add a location to every `DeltaVariantError` that leaves the block."""
+    try:
+        yield
+    except DeltaVariantError as error:
+        error.at(table=table, file=file, column=column)
+        raise
 
 
 class AmbiguousWriteError(DeltaVariantError):
