@@ -242,6 +242,6 @@ def test_an_operation_works_or_refuses_by_name(operation: str, feature: str):
 def test_the_readme_shows_the_outcome():
     lines = [f"| | {' | '.join(FEATURES)} |", f"|---|{':-:|' * len(FEATURES)}"]
     for operation in OPERATIONS:
-        cells = ["✓" if outcome(operation, feature) is None else "refused" for feature in FEATURES]
+        cells = ["✓" if outcome(operation, feature) is None else "rejected" for feature in FEATURES]
         lines.append(f"| {operation} | {' | '.join(cells)} |")
     assert "\n".join(lines) in README.read_text(encoding="utf-8"), "\n".join(lines)
