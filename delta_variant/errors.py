@@ -133,7 +133,9 @@ class DeltaVariantError(Exception):
 
     def __str__(self) -> str:
         location = ", ".join(
-            template.format(getattr(self, name)) for name, template in _LOCATION.items() if name in self._added
+            template.format(getattr(self, name))
+            for name, template in _LOCATION.items()
+            if name in self._added
         )
         return f"{location}: {self.message}" if location else self.message
 

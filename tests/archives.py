@@ -1,4 +1,4 @@
-"""Archives of tables by other writers, and the checked-in tables of what reading each comes to."""
+"""Archives of tables by other writers, and the recorded outcome of reading each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """What reading one table of an archive comes to, a row of `tables.tsv`."""
+    """The outcome of reading one table of an archive, a row of `tables.tsv`."""
 
     archive: str
     table: str
@@ -37,7 +37,7 @@ class TableOutcome:
 
 @dataclass(frozen=True)
 class FileOutcome:
-    """What reading a bare Parquet file comes to, a row of `variant_files.tsv`."""
+    """The outcome of reading a Parquet file, a row of `variant_files.tsv`."""
 
     file: str
     rows: str
@@ -48,7 +48,7 @@ class FileOutcome:
 
 
 def read_outcomes(kind: type[Row], name: str) -> list[Row]:
-    """Return the rows of a checked-in table; lines that begin with `#` are comments."""
+    """Return the rows of a recorded table. Lines that begin with `#` are comments."""
     lines = (OUTCOMES / name).read_text(encoding="utf-8").splitlines()
     rows = list(csv.reader((line for line in lines if not line.startswith("#")), delimiter="\t"))
     header, *outcomes = rows
@@ -57,7 +57,7 @@ def read_outcomes(kind: type[Row], name: str) -> list[Row]:
 
 
 def archives(corpora: Path) -> set[str]:
-    """Return the names of all archives that there are."""
+    """Return the names of all archives."""
     found = (path for folder in FOLDERS for path in (corpora / folder).iterdir() if ".tar." in path.name)
     return {str(path.relative_to(corpora)) for path in found}
 

@@ -1,4 +1,4 @@
-"""A real browser without a window: Chromium, driven through the WebDriver protocol of its own driver."""
+"""A headless Chromium, controlled through the WebDriver protocol of chromedriver."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ START_SECONDS = 30
 
 
 def programs() -> tuple[str, str]:
-    """Return the browser and its driver; the test fails where they are missing."""
+    """Return the browser and its driver. The test fails if they are missing."""
     browser, driver = (next(filter(None, map(shutil.which, names)), None) for names in PROGRAMS)
     if browser is None or driver is None:
         pytest.fail(
@@ -40,7 +40,7 @@ def programs() -> tuple[str, str]:
 
 
 class Browser:
-    """One window, which a driver at a port moves."""
+    """One window, controlled by a driver at a port."""
 
     def __init__(self, port: int, binary: str) -> None:
         self._root = f"http://127.0.0.1:{port}"
@@ -54,27 +54,27 @@ class Browser:
         self._call("POST", f"{self._session}/url", {"url": page.resolve().as_uri()})
 
     def run(self, script: str) -> Any:
-        """Return what the body of a function gives in the page."""
+        """Run the body of a function in the page and return its result."""
         return self._call("POST", f"{self._session}/execute/sync", {"script": script, "args": []})
 
     def resize(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Make the page so many pixels large, and light or dark."""
+        """Set the size of the page in pixels, and its light or dark mode."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self._command("Emulation.setDeviceMetricsOverride", metrics)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._command("Emulation.setEmulatedMedia", {"features": [scheme]})
 
     def screenshot(self) -> bytes:
-        """Return what is to be seen as a PNG."""
+        """Return a screenshot as PNG."""
         return base64.b64decode(self._call("GET", f"{self._session}/screenshot"))
 
     def messages(self) -> list[str]:
-        """Return what the browser complained about since the last call."""
+        """Return the messages of the browser since the last call."""
         entries = self._call("POST", f"{self._session}/se/log", {"type": "browser"})
         return [entry["message"] for entry in entries]
 
     def close(self) -> None:
-        """End the browser."""
+        """Close the browser."""
         self._call("DELETE", self._session)
 
     def _command(self, name: str, parameters: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ class Browser:
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """Start a browser, and end it and its driver."""
+    """Start a browser and its driver, and stop both at the end."""
     binary, driver = programs()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -98,7 +98,7 @@ def open_browser() -> Iterator[Browser]:
         [driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        browser = _started(port, binary)
+        browser = _start(port, binary)
         yield browser
         browser.close()
     finally:
@@ -106,7 +106,7 @@ def open_browser() -> Iterator[Browser]:
         process.wait()
 
 
-def _started(port: int, binary: str) -> Browser:
+def _start(port: int, binary: str) -> Browser:
     until = time.monotonic() + START_SECONDS
     while True:
         try:

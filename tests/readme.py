@@ -13,7 +13,7 @@ FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<code>.*?)^```$", re.DOTALL | re.M
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code: its kind, as after the fence, its text, and the line where it begins."""
+    """A block of code: its kind from the fence, its text, and its first line."""
 
     kind: str
     code: str
@@ -21,7 +21,7 @@ class Block:
 
     @property
     def output(self) -> list[str]:
-        """Return the lines that it says are printed: comments that begin a line."""
+        """Return the expected output: the comments that begin a line."""
         return [line.removeprefix("# ") for line in self.code.splitlines() if line.startswith("# ")]
 
 
@@ -33,5 +33,5 @@ def blocks() -> Iterator[Block]:
 
 
 def prose() -> str:
-    """Return the text without its blocks."""
+    """Return the text without the blocks."""
     return FENCE.sub("", README.read_text(encoding="utf-8"))

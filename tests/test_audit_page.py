@@ -1,4 +1,4 @@
-"""The page of an audit, looked at in a real browser."""
+"""The page of an audit, tested in a real browser."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Return the pages of tables: in order, with faults, of hostile names, one that cannot be loaded."""
+    """Return the pages of four tables: clean, faulty, with hostile names, and unloadable."""
     folder = tmp_path_factory.mktemp("pages")
     tables = {"clean": sorted_table(folder / "clean"), "faulty": sorted_table(folder / "faulty")}
     Table(tables["faulty"]).edit_stats(lambda statistics: statistics.update(numRecords=7))
@@ -50,7 +50,7 @@ def sorted_table(path):
 
 
 def hostile_table(path):
-    """Write names of columns, paths and files that would like to be markup."""
+    """Write names of columns, paths and files that contain markup."""
     name = "c" + re.sub(r"[ ,;{}()\n\t=/]", "", HOSTILE)
     options = {"configuration": {"delta.columnMapping.mode": "name"}}
     texts = [json.dumps({HOSTILE: HOSTILE, "n": number}) for number in range(3)]
@@ -66,7 +66,7 @@ def hostile_table(path):
 @pytest.mark.parametrize("name", ["clean", "faulty", "hostile", "unloadable"])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dark", [False, True])
-def test_a_page_shows_without_complaint_and_fits(browser, pages, name, size, dark):
+def test_a_page_renders_without_warnings_and_fits(browser, pages, name, size, dark):
     browser.resize(*SIZES[size], dark=dark)
     browser.open(pages[name])
     assert browser.messages() == []
@@ -78,7 +78,7 @@ def test_a_page_shows_without_complaint_and_fits(browser, pages, name, size, dar
     assert browser.screenshot().startswith(b"\x89PNG")
 
 
-def test_health_is_seen_at_a_glance(browser, pages):
+def test_the_health_is_shown_first(browser, pages):
     browser.resize(*SIZES["wide"])
     seen = {}
     for name in ("clean", "faulty", "unloadable"):
@@ -93,7 +93,7 @@ def test_health_is_seen_at_a_glance(browser, pages):
     assert top < SIZES["wide"][1] / 2
 
 
-def test_findings_stand_under_their_file(browser, pages):
+def test_findings_are_grouped_by_file(browser, pages):
     browser.open(pages["faulty"])
     found = browser.run(
         "return [...document.querySelectorAll('.place')].map(place => "
@@ -109,7 +109,7 @@ def test_findings_stand_under_their_file(browser, pages):
     ]
 
 
-def test_the_tree_shows_how_full_each_path_is(browser, pages):
+def test_the_tree_shows_the_fill_rate_of_each_path(browser, pages):
     browser.open(pages["clean"])
     rows = browser.run(
         "return [...document.querySelectorAll('.tree tbody tr')].map(row => "
@@ -128,7 +128,7 @@ def test_the_tree_shows_how_full_each_path_is(browser, pages):
     assert bars == [1, 1, 1]
 
 
-def test_bounds_that_overlap_are_seen_to_be_no_help(browser, pages):
+def test_overlapping_bounds_are_marked_as_poor(browser, pages):
     browser.open(pages["clean"])
     figures = browser.run(
         "return [...document.querySelectorAll('figure')].map(figure => "

@@ -20,7 +20,7 @@ def run(*arguments):
 
 @pytest.fixture
 def table(tmp_path):
-    """Return a table without a fault."""
+    """Return a table without findings."""
     return Table.write(tmp_path / "table")
 
 
@@ -32,7 +32,7 @@ def faulty(table):
     return table
 
 
-def test_an_audit_of_a_clean_table_says_what_was_looked_at(table):
+def test_an_audit_of_a_clean_table_prints_its_scope(table):
     result = run("audit", table.path, "--data")
     assert result.exit_code == 0
     assert result.stdout == (
@@ -40,7 +40,7 @@ def test_an_audit_of_a_clean_table_says_what_was_looked_at(table):
     )
 
 
-def test_an_audit_prints_findings_by_file_the_gravest_first(faulty):
+def test_an_audit_prints_findings_by_file_most_severe_first(faulty):
     result = run("audit", faulty.path)
     assert result.exit_code == 1
     lines = [line.rstrip() for line in result.stdout.splitlines()]
@@ -59,7 +59,7 @@ def test_notes_alone_are_a_clean_exit(table):
     assert run("audit", table.path).exit_code == 0
 
 
-def test_an_audit_prints_json_for_scripts(faulty):
+def test_an_audit_prints_json(faulty):
     result = run("audit", faulty.path, "--json", "--file", faulty.file.name)
     assert result.exit_code == 1
     report = json.loads(result.stdout)
@@ -77,7 +77,7 @@ def test_an_audit_writes_a_page(faulty, tmp_path):
     assert page.read_text("utf-8").startswith("<!doctype html>")
 
 
-def test_hostile_names_cannot_steer_the_terminal(table):
+def test_hostile_names_cannot_control_the_terminal(table):
     table.edit("add", lambda add: add.update(path=f"{ESCAPE}[red]\u202e.parquet"))
     for command in ("audit", "repair"):
         output = run(command, table.path).stdout
@@ -92,11 +92,11 @@ def test_a_folder_without_a_table_is_an_error(tmp_path, command):
     assert "there is no Delta table" in str(result.exception)
 
 
-def test_a_repair_shows_its_plan_first(faulty):
+def test_a_repair_prints_its_plan_by_default(faulty):
     result = run("repair", faulty.path)
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
-        f"{faulty.file.name} has statistics to repair",
+        f"{faulty.file.name} has wrong statistics",
         "  numRecords is 7, and not 4",
         "",
         f"{faulty.path}: nothing is committed yet; --yes commits the statistics of 1 of 1 file",
@@ -104,16 +104,16 @@ def test_a_repair_shows_its_plan_first(faulty):
     assert len(list(faulty.log.glob("*.json"))) == 1
 
 
-def test_a_repair_commits_when_it_may(faulty):
+def test_a_repair_commits_with_yes(faulty):
     result = run("repair", faulty.path, "--yes")
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[-1] == f"{faulty.path}: version 1 has the statistics of 1 of 1 file"
+    assert result.stdout.splitlines()[-1] == f"{faulty.path}: version 1 repairs the statistics of 1 of 1 file"
     again = run("repair", faulty.path, "--yes")
     assert again.exit_code == 0
     assert again.stdout == f"{faulty.path}: there is nothing to repair in 1 file\n"
 
 
-def test_a_repair_prints_json_for_scripts(faulty):
+def test_a_repair_prints_json(faulty):
     report = json.loads(run("repair", faulty.path, "--json").stdout)
     (file,) = report["files"]
     assert (report["version"], report["committed"], report["num_files"]) == (0, None, 1)
@@ -122,7 +122,7 @@ def test_a_repair_prints_json_for_scripts(faulty):
     assert json.loads(file["stats"])["numRecords"] == 4
 
 
-def test_what_cannot_be_repaired_is_a_finding(faulty):
+def test_statistics_that_cannot_be_repaired_are_a_finding(faulty):
     faulty.file.write_bytes(b"PAR1")
     result = run("repair", faulty.path, "--yes")
     assert result.exit_code == 1

@@ -1,4 +1,4 @@
-"""Commands that are interrupted, that cannot write, or that get no input."""
+"""Commands that are interrupted, cannot write, or get no input."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def paths(folder: Path) -> set[str]:
 def interrupted(
     arguments: Sequence[str | Path], table: Path, signal_number: int, known: set[Path]
 ) -> tuple[int | None, str, str]:
-    """Return how a write ended that got a signal once it had begun a data file, while its input waited."""
+    """Send a signal to a write that has begun a data file and waits for input, and return how it ended."""
     with subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         stdin=subprocess.PIPE,
@@ -44,7 +44,7 @@ def interrupted(
         stderr=subprocess.PIPE,
     ) as process:
         assert process.stdin is not None
-        # The first 16 MB decide how a file is shredded; it is begun after that.
+        # The first 16 MB determine the shredding schema. The file is created afterwards.
         rows = b"".join(b'{"n": %d, "text": "%s"}\n' % (row, b"x" * 1000) for row in range(24_000))
         process.stdin.write(rows)
         process.stdin.flush()
@@ -70,7 +70,7 @@ def test_an_interrupted_first_write_leaves_nothing(tmp_path: Path, signal_number
 
 
 @pytest.mark.parametrize(("signal_number", "status"), SIGNALS)
-def test_an_interrupted_append_leaves_the_table_as_it_was(tmp_path: Path, signal_number: int, status: int):
+def test_an_interrupted_append_leaves_the_table_unchanged(tmp_path: Path, signal_number: int, status: int):
     table = tmp_path / "events"
     dv.write_table(table, pa.table({"value": ['{"n": 1}']}), variant_columns=["value"])
     before = paths(tmp_path)
@@ -88,7 +88,7 @@ def test_an_interrupted_write_into_an_empty_folder_leaves_the_folder(tmp_path: P
 
 
 @pytest.mark.parametrize(("signal_number", "status"), SIGNALS)
-def test_an_interrupted_read_says_so(tmp_path: Path, signal_number: int, status: int):
+def test_an_interrupted_read_prints_a_message(tmp_path: Path, signal_number: int, status: int):
     table = tmp_path / "events"
     data = pa.table({"n": range(400_000), "text": ["x" * 100] * 400_000})
     dv.write_table(table, data)
@@ -97,7 +97,7 @@ def test_an_interrupted_read_says_so(tmp_path: Path, signal_number: int, status:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        # The pipe is full, and the command waits for somebody to read on.
+        # The pipe is full, so the command waits for a reader.
         assert process.stdout.readline().startswith(b'{"n":0,')
         process.send_signal(signal_number)
         _, err = process.communicate(timeout=60)
@@ -182,7 +182,7 @@ def interrupt(*_: object, **__: object) -> None:
         ),
     ],
 )
-def test_an_interrupt_during_a_commit_is_told_from_one_before(
+def test_an_interrupt_during_a_commit_differs_from_one_before(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -207,7 +207,7 @@ def test_an_interrupt_during_a_commit_is_told_from_one_before(
 @pytest.mark.parametrize("before", ["absent", "present"])
 @pytest.mark.parametrize("mode", ["error", "append", "overwrite"])
 @pytest.mark.parametrize("content", [b"", b"\n\r\n", b"[]"])
-def test_input_without_values_is_an_error_unless_it_is_allowed(
+def test_input_without_values_is_an_error_unless_allowed(
     tmp_path: Path, content: bytes, mode: str, before: str
 ):
     table = tmp_path / "t"
@@ -223,8 +223,8 @@ def test_input_without_values_is_an_error_unless_it_is_allowed(
         assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (
             2,
             "",
-            "delta-variant: the input has no values: check what produced it, "
-            "or pass --allow-empty to write no rows\n",
+            "delta-variant: the input contains no values: check the program that produced it, "
+            "or pass --allow-empty\n",
         )
         assert paths(tmp_path) == found
     done = subprocess.run([*command, "--allow-empty", "--json"], input=content, capture_output=True)
@@ -241,7 +241,7 @@ def test_one_empty_input_among_others_is_accepted(tmp_path: Path):
     assert (done.returncode, json.loads(done.stdout)["rows"]) == (0, 1)
 
 
-def test_a_file_beyond_the_limit_of_the_system_is_named_with_what_to_do(tmp_path: Path):
+def test_a_file_larger_than_the_system_limit_is_named_with_the_remedy(tmp_path: Path):
     (tmp_path / "events.json").write_bytes(
         b"".join(b'{"text": "%s"}\n' % os.urandom(200).hex().encode() for _ in range(999))
     )

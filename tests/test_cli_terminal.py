@@ -1,4 +1,4 @@
-"""What commands print to a terminal, to a pipe, and to an output that is closed early."""
+"""The output of commands to a terminal, a pipe, and an output that is closed early."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOSTILE = f"a{STEERING}b"
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return a table whose names and values steer terminals, with a change data feed."""
+    """Return a table with control characters in names and values, and with a change data feed."""
     table = str(tmp_path_factory.mktemp("hostile") / "t")
     event = json.dumps({HOSTILE: HOSTILE, "n": 1}, ensure_ascii=False)
     data = pa.table(
@@ -42,7 +42,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def on_terminal(*arguments: str, columns: int = 120) -> tuple[str, str]:
-    """Return what a command prints to a terminal that is its standard output, and its standard error."""
+    """Run a command on a terminal and return its standard output and standard error."""
     reader, writer = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"}
     with subprocess.Popen(
@@ -54,7 +54,7 @@ def on_terminal(*arguments: str, columns: int = 120) -> tuple[str, str]:
             while piece := os.read(reader, 1 << 16):
                 shown += piece
         except OSError:
-            # The other end of a terminal that is gone.
+            # The other end of the terminal was closed.
             pass
         os.close(reader)
         assert process.stderr is not None
@@ -63,7 +63,7 @@ def on_terminal(*arguments: str, columns: int = 120) -> tuple[str, str]:
         return text.replace("\x1b[2m", ""), process.stderr.read().decode()
 
 
-def steers(text: str) -> list[str]:
+def control_characters(text: str) -> list[str]:
     return sorted({c for c in text if not c.isprintable() and c != "\n"} & set(STEERING + "\r"))
 
 
@@ -85,12 +85,12 @@ PRINTING = [
 
 
 @pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
-def test_nothing_in_data_steers_a_terminal(table: str, arguments: list[str]):
+def test_data_cannot_control_a_terminal(table: str, arguments: list[str]):
     command, *options = arguments
     out, err = on_terminal(command, table, *options)
     assert out
-    assert steers(out) == []
-    assert steers(err) == []
+    assert control_characters(out) == []
+    assert control_characters(err) == []
 
 
 @pytest.mark.parametrize(
@@ -104,15 +104,15 @@ def test_nothing_in_data_steers_a_terminal(table: str, arguments: list[str]):
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_no_error_steers_a_terminal(table: str, arguments: list[str]):
+def test_errors_cannot_control_a_terminal(table: str, arguments: list[str]):
     given = [table if each == "TABLE" else each for each in arguments]
     done = subprocess.run([*COMMAND, *given], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith("delta-variant: ")
-    assert steers(done.stderr) == []
+    assert control_characters(done.stderr) == []
 
 
-def test_json_says_the_same_to_a_terminal_and_to_a_pipe(table: str):
+def test_json_is_the_same_on_a_terminal_and_in_a_pipe(table: str):
     command = [*COMMAND, "read", table, "--json"]
     piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     shown, _ = on_terminal("read", table, "--json")
@@ -123,7 +123,7 @@ def test_json_says_the_same_to_a_terminal_and_to_a_pipe(table: str):
         "event": {HOSTILE: HOSTILE, "n": 1},
         "nested": {HOSTILE: [HOSTILE]},
     }
-    assert steers(piped) == []
+    assert control_characters(piped) == []
 
 
 def test_a_pipe_gets_the_exact_values_as_csv(table: str):
@@ -144,12 +144,12 @@ def test_a_pipe_gets_the_exact_values_as_csv(table: str):
         ('"\u061c\u061b\ufeff"', '"\\u061c\u061b\\ufeff"'),
     ],
 )
-def test_json_escapes_controls_and_marks_of_direction_alone(text: str, escaped: str):
+def test_json_escapes_only_control_characters_and_marks_of_direction(text: str, escaped: str):
     assert escaped_json(text.encode()).decode() == escaped
     assert json.loads(escaped) == json.loads(text)
 
 
-def test_a_long_cell_is_cut_in_a_table_and_whole_in_json_and_csv(tmp_path: Path):
+def test_a_long_cell_is_truncated_in_a_table_and_complete_in_json_and_csv(tmp_path: Path):
     long = "x" * 40_000
     dv.write_table(tmp_path / "t", pa.table({"n": [1], "text": [long], "last": ["end"]}))
     table = str(tmp_path / "t")
@@ -165,13 +165,13 @@ def test_a_long_cell_is_cut_in_a_table_and_whole_in_json_and_csv(tmp_path: Path)
         assert long in on_terminal("read", table, *options)[0]
 
 
-def test_columns_that_do_not_fit_are_left_out_of_a_table_and_said(tmp_path: Path):
+def test_columns_that_do_not_fit_are_omitted_with_a_hint(tmp_path: Path):
     dv.write_table(tmp_path / "t", pa.table({f"measurement_{number:02}": [number] for number in range(24)}))
     shown, err = on_terminal("read", str(tmp_path / "t"), columns=80)
     heading, row = shown.splitlines()
     assert heading.split() == [f"measurement_0{number}" for number in range(5)]
     assert row.split() == ["0", "1", "2", "3", "4"]
-    assert err == "the first 5 columns of 24: name others with --column\n"
+    assert err == "the first 5 columns of 24: select others with --column\n"
 
 
 def test_hints_go_to_standard_error(tmp_path: Path):
@@ -204,7 +204,7 @@ def test_head_ends_a_read_quietly(tmp_path: Path, options: list[str]):
     assert done.stderr == ""
 
 
-def test_errors_that_nobody_reads_end_a_command_quietly():
+def test_a_closed_standard_error_ends_a_command_quietly():
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([*COMMAND, "read", "absent"], stdout=subprocess.PIPE, stderr=writer)
@@ -212,7 +212,7 @@ def test_errors_that_nobody_reads_end_a_command_quietly():
     assert (done.returncode, done.stdout) == (141, b"")
 
 
-def test_a_write_whose_summary_nobody_reads_is_committed(tmp_path: Path):
+def test_a_write_with_a_closed_output_is_committed(tmp_path: Path):
     reader, writer = os.pipe()
     os.close(reader)
     command = [*COMMAND, "write", "-", str(tmp_path / "t")]
@@ -222,7 +222,7 @@ def test_a_write_whose_summary_nobody_reads_is_committed(tmp_path: Path):
     assert dv.load_snapshot(tmp_path / "t").version == 0
 
 
-def test_what_the_library_logs_is_escaped(
+def test_log_messages_are_escaped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
 
@@ -235,4 +235,4 @@ def test_what_the_library_logs_is_escaped(
         main(["delete", str(tmp_path / "t"), "--all"])
     err = capsys.readouterr().err
     assert "the checkpoint of version 1 was not written: the disk is full" in err
-    assert steers(err) == []
+    assert control_characters(err) == []

@@ -1,4 +1,4 @@
-"""All code of the README runs in order and prints what its comments say; claims about engines are true."""
+"""The code blocks of the README run in order and print their comments. Its claims about engines hold."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def test_every_block_is_of_a_kind_that_runs():
     assert {block.kind for block in ALL} == {"python", "sh", "python spark"}
 
 
-def test_prose_has_no_code_that_no_test_runs():
+def test_prose_has_no_untested_code():
     spans = re.findall(r"`([^`\n]+)`", prose())
-    # A call with arguments belongs into a block, and so does a command that is not a synopsis.
+    # A call with arguments, and a command that is not a synopsis, belong in a block.
     assert [span for span in spans if re.search(r"\bdvs?\.\w+\(.+\)", span)] == []
     commands = [span for span in spans if span.startswith("delta-variant ")]
     assert [span for span in commands if re.search(r"\s[a-z][\w.]*\s+-|\s\w+\.\w+", span)] == []
@@ -84,7 +84,9 @@ def test_names_in_prose_exist():
     ("options", "opens"),
     [({}, False), ({"shredding": None}, True), ({"shredding": None, "annotate": False}, True)],
 )
-def test_deltalake_opens_what_the_readme_says(tmp_path: Path, options: dict[str, Any], opens: bool):
+def test_deltalake_opens_the_tables_that_the_readme_lists(
+    tmp_path: Path, options: dict[str, Any], opens: bool
+):
     data = pa.table({"event": pa.array(['{"n": 1}'], pa.json_())})
     dv.write_table(tmp_path / "t", data, **options)
     table = DeltaTable(tmp_path / "t")

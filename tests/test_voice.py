@@ -48,7 +48,7 @@ RULES = (
         "a reader that lags behind",
         exception=r"\b(?:lags?|lagging|falls?|fell) behind\b",
     ),
-    Rule(r"\brooms?\b", "module, package", "the rooms of the code", "the bathroom"),
+    Rule(r"\brooms?\b", "module, package", "the rooms of the code", "leave room", r"\bleaves? room\b"),
     Rule(r"\bdoors?\b", "entry point, capability", "the only door to its packages", "an outdoor event"),
     Rule(r"\bjudg(?:e|es|ed|ing|ment)\b", "grade, check, compare", "the judge of the kit", "the grader"),
     Rule(r"\bseams?\b", "boundary, binding", "across the seam", "seamless"),

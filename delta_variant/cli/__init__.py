@@ -1,4 +1,4 @@
-"""The command line: `delta-variant write | read | inspect | stats | audit | repair | z85`."""
+"""The command line `delta-variant`; `app` registers the commands."""
 
 from __future__ import annotations
 

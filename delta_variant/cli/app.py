@@ -1,4 +1,4 @@
-"""The command line. Exit status: 0 clean, 1 findings, 2 wrong usage or an error, printed as one sentence."""
+"""Register the commands and map their outcome to an exit status: 0 clean, 1 findings, 2 an error."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ for command in COMMANDS:
     app.command()(command)
 for command in Z85_COMMANDS:
     z85_app.command()(command)
-app.add_typer(z85_app, name="z85", help="Read and write the Variants in statistics.")
+app.add_typer(z85_app, name="z85", help="Decode and encode the Variants in statistics.")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its status."""
-    # Python has None for a stream that was closed before it began.
+    """Run the command line, then exit the process with its status."""
+    # sys.stdout is None if the stream was closed before Python started.
     if sys.stdout is None:
-        _fail("standard output is closed: there is nowhere to print to")
+        _fail("cannot print because standard output is closed")
     check_outputs()
     logging.getLogger("delta_variant").addHandler(LogLines(logging.WARNING))
     try:
@@ -86,7 +86,7 @@ def _run(arguments: Sequence[str] | None) -> None:
             if signals.status is None:
                 sys.stdout.flush()
                 raise
-            # typer has an exit status of its own for KeyboardInterrupt.
+            # typer maps KeyboardInterrupt to an exit status of its own.
             drop_output()
             _fail("interrupted", signals.status)
         except Interrupted as interrupt:
@@ -114,7 +114,7 @@ def root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Variant columns in Delta Lake tables.
+    """Read, write and maintain Delta Lake tables with Variant columns.
 
     Exit status: 0 clean, 1 findings, 2 wrong usage or an error.
     """

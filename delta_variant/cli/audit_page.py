@@ -1,4 +1,4 @@
-"""An audit as one HTML page, which loads nothing and runs nothing: health, findings, shredding, bounds."""
+"""An audit as one static HTML page without external resources: health, findings, shredding, bounds."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ..log.snapshot import Snapshot
 from ..operations.audit import Audit
 from ..operations.audit.findings import SEVERITIES, Finding
 from ..variant import paths as variant_paths
-from .audit_text import NOUNS, by_place, looked_at
+from .audit_report import NOUNS, by_file, scope_of
 from .bounds import Bounds
 from .bounds_picture import PathBounds, path_bounds, picture
+from .inspected_file import InspectedFile, bounds_of, files_of
 from .shredding_tree import FileShredding, Leaf, Node, merge, shredding_of
-from .target import DataFile, bounds_of, files_of
 from .terminal import count, path_step, path_text, printable, shorten, size_text
 
 __all__ = ["audit_page"]
 
 MAX_PICTURES = 24
 MAX_FINDINGS = 200
-"""How many findings of one file are shown; the JSON output has them all."""
+"""The page shows at most this many findings of a file; the JSON output contains all of them."""
 
-MAX_OPEN_PLACES = 6
+MAX_OPEN_GROUPS = 6
 
 COMMAND = re.compile(r"`(delta-variant [a-z]+)`")
 
-# Nothing is loaded from anywhere, and nothing runs.
+# The page loads no resource and runs no script.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def audit_page(audit: Audit) -> str:
-    """Return the page; what cannot be read of the files is left out of the pictures, and is a finding."""
+    """Return the page. A file that cannot be read is missing from the pictures and has a finding."""
     files = list(_files(audit))
     shredding = _shredding(files)
     pictures = list(_path_bounds(files))
@@ -51,20 +51,20 @@ def audit_page(audit: Audit) -> str:
 
 
 def _text(value: object) -> str:
-    """Return text with what HTML or a reader could take for something else escaped."""
+    """Return text with markup and invisible characters escaped."""
     return escape(printable(str(value)))
 
 
-def _files(audit: Audit) -> Iterator[DataFile]:
+def _files(audit: Audit) -> Iterator[InspectedFile]:
     snapshot: Snapshot | None = audit.snapshot
     if snapshot is None:
         return
-    looked_at_paths = {file.path for file in audit.files}
+    audited_paths = {file.path for file in audit.files}
     with suppress(DeltaVariantError):
-        yield from (file for file in files_of(snapshot) if file.path in looked_at_paths)
+        yield from (file for file in files_of(snapshot) if file.path in audited_paths)
 
 
-def _shredding(files: Sequence[DataFile]) -> FileShredding | None:
+def _shredding(files: Sequence[InspectedFile]) -> FileShredding | None:
     parts = []
     for file in files:
         with suppress(DeltaVariantError):
@@ -72,7 +72,7 @@ def _shredding(files: Sequence[DataFile]) -> FileShredding | None:
     return merge(parts) if parts else None
 
 
-def _path_bounds(files: Sequence[DataFile]) -> Iterator[PathBounds]:
+def _path_bounds(files: Sequence[InspectedFile]) -> Iterator[PathBounds]:
     columns = dict.fromkeys(column for file in files for column in file.variants.items())
     for path, name in columns:
         bounds: list[Mapping[str, Bounds]] = [bounds_of(file, path) for file in files]
@@ -87,12 +87,12 @@ def _head(audit: Audit) -> Iterator[str]:
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>Audit of {_text(name)}</title><style>\n{style}</style></head><body><main>"
     yield f"<header><h1>{_text(name)}</h1>"
-    yield f'<p class="quiet">{_text(looked_at(audit))}</p></header>'
+    yield f'<p class="quiet">{_text(scope_of(audit))}</p></header>'
 
 
-def _health(audit: Audit, shredding: FileShredding | None, files: Sequence[DataFile]) -> Iterator[str]:
-    word, verdict = _verdict(audit)
-    yield f'<section class="health {word}"><p class="verdict">{_text(verdict)}</p><dl class="tiles">'
+def _health(audit: Audit, shredding: FileShredding | None, files: Sequence[InspectedFile]) -> Iterator[str]:
+    status, verdict = _verdict(audit)
+    yield f'<section class="health {status}"><p class="verdict">{_text(verdict)}</p><dl class="tiles">'
     for severity in SEVERITIES:
         number = audit.count(severity)
         yield _tile(
@@ -135,22 +135,22 @@ def _values(leaf: Leaf | None) -> int:
 
 def _findings(audit: Audit) -> Iterator[str]:
     yield "<section><h2>Findings</h2>"
-    places = by_place(audit.findings)
-    if not places:
-        yield '<p class="quiet">There is nothing to say.</p>'
-    ordered = sorted(places.items(), key=lambda place: (place[0] is not None, _gravest(place[1])))
-    for number, (place, findings) in enumerate(ordered):
-        yield from _place(place, findings, number)
+    groups = by_file(audit.findings)
+    if not groups:
+        yield '<p class="quiet">No findings.</p>'
+    ordered = sorted(groups.items(), key=lambda group: (group[0] is not None, _most_severe(group[1])))
+    for number, (file, findings) in enumerate(ordered):
+        yield from _group(file, findings, number)
     yield "</section>"
 
 
-def _gravest(findings: Sequence[Finding]) -> int:
+def _most_severe(findings: Sequence[Finding]) -> int:
     return min(SEVERITIES.index(finding.severity) for finding in findings)
 
 
-def _place(place: str | None, findings: Sequence[Finding], number: int) -> Iterator[str]:
-    is_open = number < MAX_OPEN_PLACES and _gravest(findings) < len(SEVERITIES) - 1
-    name = "The table" if place is None else place
+def _group(file: str | None, findings: Sequence[Finding], number: int) -> Iterator[str]:
+    is_open = number < MAX_OPEN_GROUPS and _most_severe(findings) < len(SEVERITIES) - 1
+    name = "The table" if file is None else file
     chips = "".join(_chip(each, sum(f.severity == each for f in findings)) for each in SEVERITIES)
     yield f'<details class="place"{" open" if is_open else ""}>'
     yield f"<summary><h3>{_text(name)}</h3> {chips}</summary>"
@@ -170,14 +170,14 @@ def _chip(severity: str, number: int) -> str:
 def _trees(shredding: FileShredding | None) -> Iterator[str]:
     yield "<section><h2>How Variants are shredded</h2>"
     if shredding is None or not shredding.columns:
-        yield '<p class="quiet">No file could be looked into, or none has a Variant column.</p></section>'
+        yield '<p class="quiet">No readable file has a Variant column.</p></section>'
         return
-    yield '<p class="quiet">Each path, and in how many rows it is: <i class="key typed"></i> in a column of '
-    yield 'its own type, <i class="key rest"></i> in <code>value</code>, where neither bounds nor '
-    yield "projections help.</p>"
+    yield '<p class="quiet">The share of rows that have each path: <i class="key typed"></i> in a typed '
+    yield 'column, <i class="key rest"></i> in <code>value</code>, which has neither bounds nor '
+    yield "projection.</p>"
     for column, content in shredding.columns.items():
         yield f'<div class="wide"><table class="tree"><thead><tr><th>{_text(column)}</th><th>type</th>'
-        yield '<th>how full</th><th class="number">bytes</th></tr></thead><tbody>'
+        yield '<th>filled</th><th class="number">bytes</th></tr></thead><tbody>'
         for node in content.paths:
             yield _node(node, shredding.rows)
         yield "</tbody></table></div>"
@@ -196,26 +196,26 @@ def _node(node: Node, rows: int) -> str:
 
 
 def _bar(node: Node, rows: int) -> str:
-    """Return the shares of typed and other values; below a list they are shares of the elements."""
+    """Return a bar of the shares of typed and other values, for list elements as shares of the elements."""
     typed, rest = _values(node.typed_value), _values(node.value)
     whole = max(rows, typed + rest) if None not in node.path else typed + rest
     if not whole or not typed + rest:
         return '<span class="quiet">empty</span>' if node.type not in ("object", "array") else ""
     widths = (("typed", 100 * typed / whole), ("rest", 100 * rest / whole))
     bars = "".join(f'<i class="{kind}" style="width:{width:.2f}%"></i>' for kind, width in widths)
-    said = (
+    label = (
         f"{100 * (typed + rest) / whole:.3g} %" if None not in node.path else count(typed + rest, "element")
     )
-    return f'<span class="bar" aria-hidden="true">{bars}</span><small>{_text(said)}</small>'
+    return f'<span class="bar" aria-hidden="true">{bars}</span><small>{_text(label)}</small>'
 
 
 def _pictures(pictures: Sequence[PathBounds]) -> Iterator[str]:
     yield "<section><h2>What bounds can skip</h2>"
     if not pictures:
-        yield '<p class="quiet">No file has bounds of a path: every query reads every file.</p></section>'
+        yield '<p class="quiet">No file has bounds for a path, so every query reads every file.</p></section>'
         return
-    yield '<p class="quiet">One bar a file, from its least to its greatest value, sorted; below, how many '
-    yield "files lie over each value. The lower that is, the more files a query of the path can skip.</p>"
+    yield '<p class="quiet">One bar per file from its minimum to its maximum, sorted. The strip below '
+    yield "counts the files that cover each value. A lower strip means that a query skips more files.</p>"
     yield '<div class="pictures">'
     ordered = sorted(pictures, key=lambda each: each.read_by_lookup)
     for bounds in ordered[:MAX_PICTURES]:
@@ -223,7 +223,7 @@ def _pictures(pictures: Sequence[PathBounds]) -> Iterator[str]:
     yield "</div>"
     if len(ordered) > MAX_PICTURES:
         more = count(len(ordered) - MAX_PICTURES, "path")
-        yield f'<p class="quiet">and {more} more that skip no better</p>'
+        yield f'<p class="quiet">and {more} more that skip fewer files</p>'
     yield "</section>"
 
 

@@ -1,4 +1,4 @@
-"""Variants in statistics, with the types of their values."""
+"""Decode and encode the Variants in statistics as JSON with the types of their values."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["Bounds", "TypedValue", "decode", "decode_sides", "encode"]
 
 
 class TypedValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A value as JSON, and the SQL type that holds it: integers are `bigint`."""
+    """A value as JSON and its SQL type. Integers are `bigint`."""
 
     type: str
     value: msgspec.Raw
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """The least and the greatest value of a path as JSON, and the SQL type that holds both."""
+    """The minimum and the maximum of a path as JSON, and the SQL type of both."""
 
     type: str
     min: msgspec.Raw | None = None
@@ -34,7 +34,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 def decode(text: str) -> dict[str, TypedValue]:
-    """Return the values in the z85 text of a bound, by path key; raises InvalidStatisticsError."""
+    """Return the values in the z85 text of a bound by path key, or raise InvalidStatisticsError."""
     return {
         path_key: TypedValue(each.type, each.min)
         for path_key, each in decode_sides(text, None).items()
@@ -43,9 +43,9 @@ def decode(text: str) -> dict[str, TypedValue]:
 
 
 def decode_sides(least: object, greatest: object) -> dict[str, Bounds]:
-    """Return the bounds in an entry of minValues and of maxValues, by path key.
+    """Return the bounds in an entry of minValues and one of maxValues by path key.
 
-    An entry that is no text is no bound (requirements Z7). Raises InvalidStatisticsError.
+    An entry that is not a string has no bounds. Raise InvalidStatisticsError for invalid z85.
     """
     variants = [decode_bound(side) if isinstance(side, str) else None for side in (least, greatest)]
     low, high = (_members(variant) if variant else {} for variant in variants)
@@ -60,7 +60,9 @@ def _members(variant: Variant) -> dict[str, msgspec.Raw]:
     try:
         return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except msgspec.ValidationError as error:
-        raise InvalidStatisticsError(f"a bound is an object from paths to values, and not {text}") from error
+        raise InvalidStatisticsError(
+            f"invalid bound: expected an object that maps paths to values, got {text}"
+        ) from error
 
 
 def _type_of(path_key: str, variants: Iterable[Variant | None]) -> str:
@@ -75,17 +77,19 @@ def _array(variant: Variant) -> pa.StructArray:
 
 
 def encode(text: str) -> str:
-    """Return a JSON object from path keys to values as the z85 text of a bound (requirements Z2).
+    """Return a JSON object that maps path keys to values as the z85 text of a bound.
 
-    A value gets the type that `parse_json` gives it, or the one of `{"type": …, "value": …}`, which is what
-    `decode` returns. Raises InvalidStatisticsError for text that is no such object, ExpressionError for an
-    unknown type, CastError for a value that is not of its type.
+    A value has the type that `parse_json` infers, or the type in `{"type": …, "value": …}`, the format of
+    `decode`. Raise InvalidStatisticsError for any other text, ExpressionError for an unknown type, and
+    CastError for a value that is not of its type.
     """
     try:
         values = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
         columns = [_column(value) for value in values.values()]
     except msgspec.DecodeError as error:
-        raise InvalidStatisticsError(f"a bound is a JSON object from paths to values: {error}") from error
+        raise InvalidStatisticsError(
+            f"invalid bound: expected a JSON object that maps paths to values ({error})"
+        ) from error
     objects = pa.StructArray.from_buffers(pa.struct([]), 1, [None])
     if columns:
         objects = pa.StructArray.from_arrays(columns, list(values))
@@ -97,17 +101,17 @@ def encode(text: str) -> str:
 
 
 def _column(value: msgspec.Raw) -> pa.StructArray:
-    """Return a shredded column of one row: what makes a Variant of any type out of Arrow."""
+    """Return a shredded column of one row. Unshredding it creates a Variant of any Arrow type."""
     text = bytes(value).decode()
     if text.startswith("["):
-        raise msgspec.ValidationError("a list has no bounds")
+        raise msgspec.ValidationError("a list cannot be a bound")
     if not text.startswith("{"):
         return pa.StructArray.from_arrays([parse_json([text]).field("value")], ["value"])
     typed = msgspec.json.decode(text, type=TypedValue)
     arrow_type = parse_type(typed.type)
     if arrow_type is None or pa.types.is_nested(arrow_type):
-        raise msgspec.ValidationError(f"{typed.type} has no bounds")
+        raise msgspec.ValidationError(f"{typed.type} cannot be a bound")
     cast: Any = extract(parse_json([bytes(typed.value).decode()]), [], arrow_type, strict=True)
     if cast.null_count:
-        raise msgspec.ValidationError("null is no bound")
+        raise msgspec.ValidationError("null cannot be a bound")
     return pa.StructArray.from_arrays([pa.nulls(1, pa.binary()), cast], ["value", "typed_value"])

@@ -1,4 +1,4 @@
-"""The bounds of a path over the files of a table, as a picture: where they overlap, skipping cannot help."""
+"""Draw the bounds of a path in the files of a table. Where they overlap, skipping is not effective."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["PathBounds", "path_bounds", "picture"]
 WIDTH = 640
 MAX_BARS = 160
 BAR_HEIGHTS = ((24, 8), (60, 5), (MAX_BARS, 3))
-"""Up to how many files a bar has how many pixels."""
+"""The height of a bar in pixels, for at most this many files."""
 
 BINS = 96
 EXACT = ("tinyint", "smallint", "int", "bigint")
@@ -26,10 +26,10 @@ DENSITY_HEIGHT = 26
 
 @dataclass(frozen=True)
 class PathBounds:
-    """The bounds of one path in the files that have both, as numbers on an axis, the least first.
+    """The bounds of one path in the files that have both, as intervals on an axis in ascending order.
 
-    `least` and `greatest` are the ends of the axis as text; `is_to_scale` is false for texts, whose places
-    are their ranks. `files` counts all files of the table.
+    `least` and `greatest` are the ends of the axis as text. `is_to_scale` is false for strings, whose
+    positions are their ranks. `files` counts all files of the table.
     """
 
     column: str
@@ -43,9 +43,9 @@ class PathBounds:
 
     @property
     def read_by_lookup(self) -> float:
-        """Return how many files a lookup of one value reads on average, those without bounds among them.
+        """Return the average number of files that a lookup of one value reads, with those without bounds.
 
-        The values looked up are the ends of the bounds.
+        The average is over the ends of the bounds.
         """
         starts = sorted(low for low, _ in self.intervals)
         ends = sorted(high for _, high in self.intervals)
@@ -55,32 +55,33 @@ class PathBounds:
 
 
 def path_bounds(column: str, files: Sequence[Mapping[str, Bounds]]) -> Iterator[PathBounds]:
-    """Yield the bounds of each path that at least one file has both sides of, paths in order."""
+    """Yield the bounds of each path for which some file has a minimum and a maximum, ordered by path."""
     for key in sorted({key for bounds in files for key in bounds}):
         sides = [bounds[key] for bounds in files if key in bounds]
         whole = [side for side in sides if side.min is not None and side.max is not None]
         if whole:
-            yield _placed(column, key, whole, len(files))
+            yield _on_axis(column, key, whole, len(files))
 
 
-def _placed(column: str, key: str, sides: Sequence[Bounds], files: int) -> PathBounds:
+def _on_axis(column: str, key: str, sides: Sequence[Bounds], files: int) -> PathBounds:
     values = [tuple(json.loads(bytes(bound or b"null")) for bound in (side.min, side.max)) for side in sides]
     types = sorted({side.type for side in sides})
     pairs = [(_number(low, types[0]), _number(high, types[0])) for low, high in values]
-    placed = [(low, high) for low, high in pairs if low is not None and high is not None]
+    intervals = [(low, high) for low, high in pairs if low is not None and high is not None]
     # Exact numbers of all widths and scales have one order (VariantEncoding.md, Equivalence Class).
     is_one_class = len(types) == 1 or all(name in EXACT or name.startswith("decimal") for name in types)
-    is_to_scale = is_one_class and len(placed) == len(values)
+    is_to_scale = is_one_class and len(intervals) == len(values)
     if not is_to_scale:
         order = {text: rank for rank, text in enumerate(sorted({str(v) for pair in values for v in pair}))}
-        placed = [(float(order[str(low)]), float(order[str(high)])) for low, high in values]
-    least = min(zip(placed, values, strict=True), key=lambda each: each[0][0])[1][0]
-    greatest = max(zip(placed, values, strict=True), key=lambda each: each[0][1])[1][1]
-    intervals = tuple(sorted(placed))
+        intervals = [(float(order[str(low)]), float(order[str(high)])) for low, high in values]
+    least = min(zip(intervals, values, strict=True), key=lambda each: each[0][0])[1][0]
+    greatest = max(zip(intervals, values, strict=True), key=lambda each: each[0][1])[1][1]
     types_text = (
         types[0] if len(types) == 1 else "numbers of several types" if is_to_scale else "several types"
     )
-    return PathBounds(column, key, types_text, intervals, str(least), str(greatest), is_to_scale, files)
+    return PathBounds(
+        column, key, types_text, tuple(sorted(intervals)), str(least), str(greatest), is_to_scale, files
+    )
 
 
 def _number(value: Any, type_name: str) -> float | None:
@@ -96,7 +97,7 @@ def _number(value: Any, type_name: str) -> float | None:
 
 
 def picture(bounds: PathBounds) -> str:
-    """Return an SVG: a bar for each file from its least to its greatest value, and below how many overlap."""
+    """Return an SVG with a bar for each file from its minimum to its maximum, and the overlap below."""
     shown = _sample(bounds.intervals)
     height = next(height for most, height in BAR_HEIGHTS if len(shown) <= most)
     low = min(pair[0] for pair in bounds.intervals)
@@ -106,11 +107,11 @@ def picture(bounds: PathBounds) -> str:
     range_ = f"from {bounds.least} to {bounds.greatest}"
     label = _text(f"{len(bounds.intervals)} of {bounds.files} files have bounds, {range_}")
     parts = [f'<svg viewBox="0 0 {WIDTH} {total}" role="img" aria-label="{label}">']
-    for place, (start, end) in enumerate(shown):
+    for position, (start, end) in enumerate(shown):
         left, right = (_x(each, low, span) for each in (start, end))
         width = max(right - left, 2.0)
         left = min(left, WIDTH - width)
-        box = f'x="{left:.1f}" y="{place * (height + 1)}" width="{width:.1f}" height="{height}"'
+        box = f'x="{left:.1f}" y="{position * (height + 1)}" width="{width:.1f}" height="{height}"'
         parts.append(f'<rect class="bounds" {box} rx="1.5"/>')
     parts += _density(bounds, low, span, bars)
     return "".join([*parts, "</svg>"])
@@ -127,7 +128,7 @@ def _x(value: float, low: float, span: float) -> float:
 
 
 def _density(bounds: PathBounds, low: float, span: float, top: int) -> Iterator[str]:
-    """Yield a strip of columns, each as high as the share of files whose bounds lie over it."""
+    """Yield a strip of columns. The height of each is the share of files whose bounds cover it."""
     covered = [0] * BINS
     for start, end in bounds.intervals:
         first, last = (min(int(BINS * (each - low) / span), BINS - 1) if span else 0 for each in (start, end))

@@ -1,4 +1,4 @@
-"""The conformance kit on the command line."""
+"""Run the conformance kit and print its report."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["conform"]
 def conform(
     folders: Sequence[str], engines: Sequence[str], html: str | None, json: bool, timeout_seconds: float
 ) -> int:
-    """Hold engines against cases, print what was found, and return the exit status.
+    """Run engines on cases, print the report, and return the exit status.
 
-    With no engine named all are asked, and the status is about ours alone. Beside JSON on standard output,
-    the matrix goes to standard error.
+    Without `engines` all of them run, and the status is that of this library. With `json` the matrix is
+    printed to standard error.
     """
     cases = load_cases(map(Path, folders))
     out = console(stderr=True)
@@ -47,14 +47,14 @@ def conform(
 def _print_text(found: Run, out: Console) -> None:
     heading, *rows = matrix_rows(found)
     headings: list[Heading] = [
-        (title, "left" if not place else "right") for place, title in enumerate(heading)
+        (title, "left" if not position else "right") for position, title in enumerate(heading)
     ]
     print_lines(out, *text_lines(found), "")
     print_table(out, headings, rows)
 
 
-def _status(found: Run, asked: Sequence[str]) -> int:
-    about = [engine for engine in found.engines if engine.name in asked]
-    if any(engine.absent for engine in about):
+def _status(found: Run, names: Sequence[str]) -> int:
+    engines = [engine for engine in found.engines if engine.name in names]
+    if any(engine.absent for engine in engines):
         return ERROR
-    return FINDINGS if any(engine.findings for engine in about) else CLEAN
+    return FINDINGS if any(engine.findings for engine in engines) else CLEAN

@@ -1,4 +1,4 @@
-"""The exit statuses of the commands."""
+"""Exit statuses of the commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON files that `write` reads."""
+"""Open the JSON input of `write`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["open_inputs"]
 
 @dataclass(frozen=True)
 class NotEmpty(JsonLines):
-    """JSON files that hold at least one value in total."""
+    """JSON files with at least one value in total."""
 
     def batches(self) -> Iterator[tuple[pa.RecordBatch, Origin]]:
-        """Yield the values; raises SourceError at the end when there was none."""
+        """Yield the values. Raise SourceError at the end if there were none."""
         is_empty = True
         for batch in super().batches():
             is_empty = False
             yield batch
         if is_empty:
             raise SourceError(
-                "the input has no values: check what produced it, or pass --allow-empty to write no rows"
+                "the input contains no values: check the program that produced it, or pass --allow-empty"
             )
 
 

@@ -1,4 +1,4 @@
-"""Interrupts: SIGTERM ends a command as SIGINT does, after it has cleaned up."""
+"""Handle interrupts: SIGTERM and SIGINT end a command after it has cleaned up."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ WAKE_SECONDS = 0.05
 
 
 class Interrupted(BaseException):
-    """An interrupt of a command that changes a table; the message says what became of the change."""
+    """An interrupt of a command that changes a table. The message says whether the change was committed."""
 
 
 class Signals:
-    """The signal that interrupted the command, if one did."""
+    """The signal that interrupted the command, or None."""
 
     def __init__(self) -> None:
         self.received: int | None = None
 
     def interrupt(self, number: int, _: FrameType | None) -> None:
-        """Raise KeyboardInterrupt, so that whatever was begun is cleaned up."""
+        """Raise KeyboardInterrupt, so that the running operation cleans up."""
         self.received = number
         raise KeyboardInterrupt
 
     @property
     def status(self) -> int | None:
-        """Return the exit status that a shell gives a command which a signal ended."""
+        """Return the exit status of a process that was ended by the signal, as shells report it."""
         return None if self.received is None else 128 + self.received
 
 
@@ -45,7 +45,7 @@ class Signals:
 def raising_signals() -> Iterator[Signals]:
     """Turn SIGINT and SIGTERM into KeyboardInterrupt while the body runs."""
     signals = Signals()
-    handlers: dict[int, Any] = dict.fromkeys(_handled(), signals.interrupt)
+    handlers: dict[int, Any] = dict.fromkeys(_signals_to_handle(), signals.interrupt)
     if handlers:
         handlers[WAKE] = _do_nothing
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
@@ -59,9 +59,9 @@ def raising_signals() -> Iterator[Signals]:
 
 @contextmanager
 def _waking_main_thread(signals: Signals) -> Iterator[None]:
-    """Interrupt the system call that the main thread waits in when a signal arrives in another thread.
+    """Interrupt the system call of the main thread when a signal arrives in another thread.
 
-    Only the main thread runs Python's handlers, and the threads of the kernel receive signals, too.
+    Only the main thread runs Python's signal handlers, but native threads receive signals, too.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -87,12 +87,11 @@ def _waking_main_thread(signals: Signals) -> Iterator[None]:
 
 
 def _do_nothing(*_: object) -> None:
-    """Handle a signal that is sent for the sake of interrupting a system call."""
+    """Handle the signal whose only purpose is to interrupt a system call."""
 
 
-def _handled() -> list[signal.Signals]:
-    # Python lets only its main thread set handlers. A job that a shell script runs in the background ignores
-    # SIGINT, and stays that way.
+def _signals_to_handle() -> list[signal.Signals]:
+    # Only the main thread can set handlers. Background jobs of shell scripts ignore SIGINT and keep doing so.
     if current_thread() is not main_thread():
         return []
     return [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is not signal.SIG_IGN]
@@ -100,7 +99,7 @@ def _handled() -> list[signal.Signals]:
 
 @contextmanager
 def all_or_nothing() -> Iterator[None]:
-    """Say of an interrupt in the body, a call that commits last, what became of the change."""
+    """Report whether an interrupt in the body, which commits last, left a commit."""
     try:
         yield
     except CommitInterrupted as interrupt:

@@ -1,4 +1,4 @@
-"""Standard output and standard error: an output that is closed ends a command, without a traceback."""
+"""Standard output and standard error. A closed output ends a command without a traceback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = {1: "standard output", 2: "standard error"}
 
 
 class OutputFailed(BaseException):
-    """Standard output or standard error cannot be written; neither typer nor rich catches it."""
+    """Standard output or standard error cannot be written. Neither typer nor rich catches this exception."""
 
     def __init__(self, descriptor: int, error: OSError) -> None:
         super().__init__(f"cannot write to {NAMES[descriptor]}: {reason_of(error)}")
@@ -37,12 +37,12 @@ class _Descriptor(io.FileIO):
 
 
 def check_outputs() -> None:
-    """Make writes to standard output and standard error raise OutputFailed where they fail."""
-    sys.stdout = _checked(sys.stdout)
-    sys.stderr = _checked(sys.stderr)
+    """Make failing writes to standard output and standard error raise OutputFailed."""
+    sys.stdout = _checked_stream(sys.stdout)
+    sys.stderr = _checked_stream(sys.stderr)
 
 
-def _checked(stream: TextIO) -> TextIO:
+def _checked_stream(stream: TextIO) -> TextIO:
     if stream is not None and stream in (sys.__stdout__, sys.__stderr__):
         stream.flush()
         descriptor = _Descriptor(stream.fileno(), "w", closefd=False)
@@ -50,21 +50,21 @@ def _checked(stream: TextIO) -> TextIO:
             io.BufferedWriter(descriptor), stream.encoding, line_buffering=descriptor.isatty()
         )
     if stream is not None:
-        # Names in data may hold what the terminal's encoding does not.
+        # Data may contain characters that the encoding of the terminal lacks.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined]
     return stream
 
 
 def drop_output(descriptor: int = 1) -> None:
-    """Discard what is still to be written to an output that nobody reads any more."""
+    """Discard buffered text of an output that has no reader any more."""
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), descriptor)
 
 
 def write_page(path: str | os.PathLike[str], text: str) -> None:
-    """Write a page to a file; raises StoreError, which names the file or the URI."""
+    """Write a page to a file. Raise StoreError if that fails."""
     local = local_location("the page", path)
     try:
         local.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {reason_of(error)}") from error
+        raise StoreError(f"cannot write {path}: {reason_of(error)}", file=str(path)) from error

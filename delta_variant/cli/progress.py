@@ -1,4 +1,4 @@
-"""The progress bar of long work, where there is a terminal to show it."""
+"""The progress bar of a write, if standard error is a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Intake"]
 
 
 class Intake:
-    """How much input a write has taken so far, and the bar that shows it."""
+    """Counts the input of a write, and shows it in a progress bar."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -34,24 +34,24 @@ class Intake:
 
     @property
     def seconds(self) -> float:
-        """Return the time since the start."""
+        """Return the seconds since the start."""
         return time.monotonic() - self.started
 
     @property
     def rows_per_second(self) -> float:
-        """Return the rows taken in a second, on average."""
+        """Return the average number of rows per second."""
         return self.rows / max(self.seconds, 1e-6)
 
     def update(self, bytes_read: int, rows: int) -> None:
-        """Take note of the totals so far."""
+        """Record the totals so far."""
         self.bytes, self.rows = bytes_read, rows
         if self._bar is not None:
             rate = f"{self.rows_per_second:,.0f} rows/s"
             self._bar.update(self._bar.task_ids[0], completed=bytes_read, rate=rate)
 
     @contextmanager
-    def shown(self, total_bytes: int | None) -> Iterator[None]:
-        """Show a bar on standard error while the body runs; nothing where that is no terminal."""
+    def show(self, total_bytes: int | None) -> Iterator[None]:
+        """Show a bar on standard error while the body runs, if that is a terminal."""
         err = console(stderr=True)
         if not err.is_terminal:
             yield

@@ -1,4 +1,4 @@
-"""Rows of a table as JSON lines, CSV, or a table to look at."""
+"""Print rows as a table, JSON lines or CSV."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 def print_rows(reader: pa.RecordBatchReader, output_format: OutputFormat, limit: int | None) -> None:
-    """Print the first `limit` rows, by default all of them, or a screenful of a table.
+    """Print the first `limit` rows; without a limit all rows, or the first 20 as a table.
 
-    Variants are JSON. In JSON lines, dates and timestamps are ISO 8601, binary is base64, a map is an array
-    of pairs, and NaN and Infinity are text, as in what Spark prints.
+    Variants are printed as JSON. In JSON lines, dates and timestamps are ISO 8601, binary is base64, a map is
+    an array of pairs, and NaN and Infinity are strings, as in Spark.
     """
     if output_format == "json":
         _print_json(reader, limit)
@@ -63,7 +63,7 @@ def _print_json(reader: pa.RecordBatchReader, limit: int | None) -> None:
 
 def _print_csv(reader: pa.RecordBatchReader, limit: int | None) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    # A file or a pipe gets the exact values, a terminal gets none that steer it.
+    # A file or a pipe gets exact values. A terminal gets control characters escaped.
     text = printable if sys.stdout.isatty() else str
     writer.writerow(map(text, reader.schema.names))
     for rows in _rows(reader, limit):
@@ -82,15 +82,15 @@ def _print_table(reader: pa.RecordBatchReader, limit: int) -> None:
     hints = console(stderr=True)
     if len(shown) < len(headings):
         columns = f"the first {count(len(shown), 'column')} of {len(headings):,}"
-        print_lines(hints, f"{columns}: name others with --column")
+        print_lines(hints, f"{columns}: select others with --column")
     if len(rows) > limit:
         print_lines(hints, f"the first {count(limit, 'row')}: --limit shows more")
 
 
 def _widths(longest: Sequence[int], width: int) -> list[int]:
-    """Return the widths of the columns that fit next to each other, given the longest text of each.
+    """Return the widths of the columns that fit in a line, given the longest text of each column.
 
-    Columns are cut to `READABLE_WIDTH` before one is left out, and then share what is left over.
+    Columns shrink to `READABLE_WIDTH` before one is omitted. The remaining ones share the free width.
     """
     fitting = list(longest)
     while len(fitting) > 1 and _total(fitting, READABLE_WIDTH) > width:
@@ -113,18 +113,18 @@ def _heading(field: pa.Field[Any]) -> Heading:
 
 
 def _rows(reader: pa.RecordBatchReader, limit: int | None) -> Iterator[list[tuple[Any, ...]]]:
-    left = sys.maxsize if limit is None else limit
+    remaining = sys.maxsize if limit is None else limit
     for batch in reader:
-        if not left:
+        if not remaining:
             return
-        batch = batch.slice(0, left)
-        left -= batch.num_rows
+        batch = batch.slice(0, remaining)
+        remaining -= batch.num_rows
         columns = [_values(column, field) for column, field in zip(batch.columns, batch.schema, strict=True)]
         yield list(zip(*columns, strict=True))
 
 
 def _values(array: Any, field: pa.Field[Any]) -> list[Any]:
-    """Return the values of a column as Python objects, and Variants as their JSON text."""
+    """Return the values of a column as Python objects, and Variants as JSON text."""
     if (field.metadata or {}).get(EXTENSION_NAME) == VARIANT_EXTENSION:
         return [None if text is None else msgspec.Raw(text.encode()) for text in to_json(array).to_pylist()]
     if pa.types.is_struct(array.type):
@@ -143,20 +143,20 @@ def _values(array: Any, field: pa.Field[Any]) -> list[Any]:
     try:
         values = list(array.to_pylist())
         has_floats = pa.types.is_floating(array.type) or pa.types.is_nested(array.type)
-        return [_with_words(value) for value in values] if has_floats else values
+        return [_with_json_names(value) for value in values] if has_floats else values
     except (OverflowError, ValueError):
-        # A date or timestamp that Python's own types cannot hold.
+        # Dates and timestamps outside the range of datetime are printed as strings.
         return list(cast_values(array, pa.string(), strict=True).to_pylist())
 
 
-def _with_words(value: Any) -> Any:
-    """Return a value with words for the numbers that JSON has none for."""
+def _with_json_names(value: Any) -> Any:
+    """Return a value with strings in place of NaN and Infinity, which JSON numbers cannot represent."""
     if isinstance(value, float) and not isfinite(value):
         return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, list | tuple):
-        return [_with_words(part) for part in value]
+        return [_with_json_names(part) for part in value]
     if isinstance(value, dict):
-        return {name: _with_words(part) for name, part in value.items()}
+        return {name: _with_json_names(part) for name, part in value.items()}
     return value
 
 

@@ -1,4 +1,4 @@
-"""How data files are shredded: each path of their Variant columns, how full it is, its bytes and bounds."""
+"""How data files are shredded: the fill rate, bytes and bounds of each path of their Variant columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..data_file.reader import open_file
 from ..expressions.types import type_name
 from ..variant import paths as variant_paths
 from .bounds import Bounds
-from .target import DataFile, bounds_of
+from .inspected_file import InspectedFile, bounds_of
 from .terminal import Heading, console, count, fill, path_step, print_lines, print_table, shorten, size_text
 
 __all__ = ["FileShredding", "merge", "print_tree", "shredding_of"]
@@ -34,7 +34,7 @@ DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """A Parquet leaf column: its values that are not null (None: the footer does not say), and its bytes."""
+    """A Parquet leaf column: its number of non-null values, None if unknown, and its compressed bytes."""
 
     values: int | None
     bytes: int
@@ -44,9 +44,9 @@ UNKNOWN = Leaf(None, 0)
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A path of a Variant column; in `path`, None stands for the elements of a list.
+    """A path of a Variant column. None in `path` stands for the elements of a list.
 
-    `type` is that of `typed_value`: a SQL type, `object`, `array`, or `variant` where there is only `value`.
+    `type` is the type of `typed_value`: a SQL type, `object`, `array`, or `variant` without `typed_value`.
     Objects and arrays have no leaf column of their own.
     """
 
@@ -59,14 +59,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class VariantColumn(msgspec.Struct, frozen=True):
-    """A Variant column: its metadata, and its paths from the root down, parents first."""
+    """A Variant column: its metadata, and its paths, parents first."""
 
     metadata: Leaf
     paths: tuple[Node, ...]
 
 
 class FileShredding(msgspec.Struct, frozen=True, kw_only=True):
-    """One data file, or all files of a table together."""
+    """The shredding of one data file, or of all files of a table."""
 
     rows: int
     files: int = 1
@@ -76,10 +76,10 @@ class FileShredding(msgspec.Struct, frozen=True, kw_only=True):
     columns: dict[str, VariantColumn]
 
 
-def shredding_of(subject: DataFile) -> FileShredding:
-    """Return how a file is shredded, with the bounds of its statistics.
+def shredding_of(subject: InspectedFile) -> FileShredding:
+    """Return the shredding of a file, with the bounds of its statistics.
 
-    Raises DataFileError, and ShreddingError for a file in the layout of the older Spark draft.
+    Raise DataFileError for an unreadable file, and ShreddingError for one in the legacy Spark layout.
     """
     file = open_file(subject.store, subject.path)
     check_layout(file)
@@ -100,7 +100,7 @@ def shredding_of(subject: DataFile) -> FileShredding:
 
 
 def _group_type(fields: Any, column: Sequence[str]) -> Any:
-    """Return the type of a column, None where the file lacks it: it may be newer than the file."""
+    """Return the type of a column, or None if the column was added after the file was written."""
     found = {field.name: field.type for field in fields}.get(column[0])
     return found if found is None or len(column) == 1 else _group_type(found, column[1:])
 
@@ -108,10 +108,10 @@ def _group_type(fields: Any, column: Sequence[str]) -> Any:
 def _variant_column(
     group: pa.StructType, footer: Mapping[str, Any], column: tuple[str, ...], bounds: Mapping[str, Bounds]
 ) -> VariantColumn:
-    # The kernel reports the leaves in the order of the schema, whatever lists are called in between.
+    # The leaves are in schema order, independent of the names of list groups.
     leaves = (_leaf(leaf) for leaf in footer["leaves"] if tuple(leaf["path"][: len(column)]) == column)
     own, nodes = _group(group, (), leaves)
-    return VariantColumn(own.get("metadata", Leaf(0, 0)), tuple(_bounded(node, bounds) for node in nodes))
+    return VariantColumn(own.get("metadata", Leaf(0, 0)), tuple(_with_bounds(node, bounds) for node in nodes))
 
 
 def _leaf(leaf: Mapping[str, Any]) -> Leaf:
@@ -122,7 +122,7 @@ def _leaf(leaf: Mapping[str, Any]) -> Leaf:
 def _group(
     group: pa.StructType, path: tuple[str | None, ...], leaves: Iterator[Leaf]
 ) -> tuple[dict[str, Leaf], list[Node]]:
-    """Return the leaf columns of a group of `value` and `typed_value`, and its nodes, its own first."""
+    """Return the leaf columns of a group of `value` and `typed_value`, and its nodes, parents first."""
     own: dict[str, Leaf] = {}
     below: list[Node] = []
     kind = "variant"
@@ -158,19 +158,19 @@ def _children(arrow_type: Any) -> Iterator[tuple[str | None, Any]]:
         yield from ((part.name, part.type) for part in arrow_type)
 
 
-def _bounded(node: Node, bounds: Mapping[str, Bounds]) -> Node:
+def _with_bounds(node: Node, bounds: Mapping[str, Bounds]) -> Node:
     names = [step for step in node.path if step is not None]
     found = bounds.get(variant_paths.normalize(names))
-    # What is below the elements of a list never has bounds (requirements K4).
+    # Paths within list elements never have bounds.
     if found is None or len(names) < len(node.path):
         return node
     return msgspec.structs.replace(node, min=found.min, max=found.max)
 
 
 def merge(parts: Sequence[FileShredding]) -> FileShredding:
-    """Return all files of a table as one: values and bytes added up, bounds widened.
+    """Return the shredding of all files of a table: the sums of values and bytes, and the widest bounds.
 
-    A path that files shred by different types is there once for each; it has bounds where each file has them.
+    A path with several types occurs once for each type, and has bounds if every file has them.
     """
     names = dict.fromkeys(name for part in parts for name in part.columns)
     return FileShredding(
@@ -192,7 +192,7 @@ def _merge_columns(columns: Sequence[VariantColumn]) -> VariantColumn:
         for node in column.paths:
             key = (node.path, node.type)
             nodes[key] = _merge_nodes(nodes[key], node) if key in nodes else node
-    # Parents come before their children, names in order, as in one file.
+    # Parents precede their children, and siblings are sorted by name, as in one file.
     ordered = sorted(nodes.values(), key=lambda node: [(step is not None, step or "") for step in node.path])
     return VariantColumn(_add(column.metadata for column in columns) or Leaf(0, 0), tuple(ordered))
 
@@ -218,7 +218,7 @@ def _add(leaves: Iterable[Leaf | None]) -> Leaf | None:
 def _extreme(choose: Any, first: msgspec.Raw | None, second: msgspec.Raw | None) -> msgspec.Raw | None:
     if first is None or second is None:
         return None
-    # NaN is text in JSON, and no text compares with a number.
+    # NaN is a string in JSON, which does not compare with a number.
     if isinstance(DECODER.decode(first), str) != isinstance(DECODER.decode(second), str):
         return None
     chosen: msgspec.Raw = choose(first, second, key=DECODER.decode)
@@ -226,7 +226,7 @@ def _extreme(choose: Any, first: msgspec.Raw | None, second: msgspec.Raw | None)
 
 
 def print_tree(name: str, shredding: FileShredding) -> None:
-    """Print a heading, and a table of the paths for each Variant column, indented as they nest."""
+    """Print a heading, then the paths of each Variant column as an indented table."""
     out = console()
     files, groups = count(shredding.files, "file"), count(shredding.row_groups, "row group")
     counts = f"{count(shredding.rows, 'row')}, {size_text(shredding.bytes)} in {files}, {groups}"

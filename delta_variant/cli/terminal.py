@@ -1,4 +1,4 @@
-"""What is printed to people: escaped text, readable quantities, tables without markup."""
+"""Print escaped text, readable quantities and tables without markup."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ __all__ = [
 ]
 
 Heading: TypeAlias = tuple[str, Literal["left", "right"]]
-"""The title of a column of a table, and the side it keeps to."""
+"""The title of a table column and its alignment."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 WIDTH_WITHOUT_TERMINAL = 160
 COLUMN_GAP = 2
 
 # In UTF-8: DEL, the C1 controls, the marks, embeddings, overrides and isolates of bidirectional text, the
-# separators of lines and paragraphs, and the byte order mark. In JSON they are within strings only.
-STEERING = re.compile(
+# line and paragraph separators, and the byte order mark. In JSON they occur only within strings.
+INVISIBLE = re.compile(
     rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\xef\xbb\xbf"
 )
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console that takes text as it is: names in data cannot carry markup."""
+    """Return a console that prints text literally, so that names in data cannot contain markup."""
     made = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
     if not made.is_terminal:
         made.width = WIDTH_WITHOUT_TERMINAL
@@ -55,30 +55,30 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def printable(text: str) -> str:
-    """Return `text` with every character escaped that could steer a terminal or hide."""
+    """Return `text` with control characters and invisible characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def path_text(column: str, path: Sequence[str | None]) -> str:
-    """Return a Variant path as SQL has it: `event:user.id`; `[]` stands for the elements of a list."""
+    """Return a Variant path in SQL syntax: `event:user.id`. `[]` stands for the elements of a list."""
     steps = "".join(f".{text}" if text[0] != "[" else text for text in map(path_step, path))
     return f"{column}:{steps.removeprefix('.')}" if steps else column
 
 
 def path_step(step: str | None) -> str:
-    """Return one step of a path: a plain name as it is, any other quoted, `[]` for the elements of a list."""
+    """Return one step of a path: a plain name, a quoted name, or `[]` for the elements of a list."""
     if step is None:
         return "[]"
     return step if PLAIN_NAME.fullmatch(step) else variant_paths.normalize([step]).removeprefix("$")
 
 
 def shorten(text: str, length: int) -> str:
-    """Return `text`, cut where it is longer than `length`."""
+    """Return `text`, truncated to `length` characters."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def size_text(size: float) -> str:
-    """Return a number of bytes in the unit that suits it: `118.1 MB`."""
+    """Return a number of bytes in a readable unit: `118.1 MB`."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
@@ -87,28 +87,28 @@ def size_text(size: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number and what it counts: `1 row`, `2,000 rows`."""
+    """Return a number with its noun: `1 row`, `2,000 rows`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def fill(values: int | None, rows: int, path: Sequence[str | None]) -> str:
-    """Return how full a path's column is: a share of the rows, or values a row below elements of a list."""
+    """Return the fill rate of a path: a share of the rows, or values per row for list elements."""
     if values is None:
         return "?"
     if not values or not rows:
         return "0"
     share = values / rows
     if None in path:
-        return f"{share:.2f} a row"
+        return f"{share:.2f} per row"
     percent = f"{100 * share:.1f} %"
     return {"0.0 %": "< 0.1 %", "100.0 %": "100 %" if values == rows else "> 99.9 %"}.get(percent, percent)
 
 
 def escaped_json(text: bytes) -> bytes:
-    """Return JSON text in UTF-8 with every character escaped that could steer a terminal or hide."""
+    """Return UTF-8 JSON text with control characters and invisible characters escaped."""
     if text.isascii() and b"\x7f" not in text:
         return text
-    return STEERING.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), text)
+    return INVISIBLE.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), text)
 
 
 def print_json(value: object, *, indented: bool = False) -> None:
@@ -118,23 +118,23 @@ def print_json(value: object, *, indented: bool = False) -> None:
 
 
 def print_lines(out: Console, *lines: str) -> None:
-    """Print lines of text; each is escaped."""
+    """Print lines of text, escaped."""
     for line in lines:
         out.print(Text(printable(line)), soft_wrap=True)
 
 
 class LogLines(logging.Handler):
-    """Prints what the library logs to standard error, escaped."""
+    """A log handler that prints to standard error, escaped."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a message, and the error that it is about."""
+        """Print a message and its exception."""
         error = record.exc_info[1] if record.exc_info else None
         reason = f": {error}" if error is not None else ""
         print_lines(console(stderr=True), f"delta-variant: {record.getMessage()}{reason}")
 
 
 def print_table(out: Console, headings: Sequence[Heading], rows: Iterable[Sequence[Any]]) -> None:
-    """Print rows of cells under their headings; long cells are folded, not cut."""
+    """Print rows of cells with headings. Long cells are folded, not truncated."""
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for heading, justify in headings:
         table.add_column(Text(printable(heading)), justify=justify, overflow="fold")

@@ -1,1 +1,1 @@
-"""The functions of the commands, one module for each group; `..app` registers them."""
+"""The commands, one module for each group; `..app` registers them."""

@@ -1,4 +1,4 @@
-"""The commands that find and repair faults of a table: `audit` and `repair`."""
+"""The commands `audit` and `repair`."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from ...operations.audit import audit_table
 from ...operations.statistics_repair import repair_table
 from ..arguments import Json, Table, Version
 from ..audit_page import audit_page
-from ..audit_text import print_findings, print_findings_json
+from ..audit_report import print_findings, print_findings_json
 from ..exit_codes import FINDINGS
 from ..interrupts import all_or_nothing
 from ..output import write_page
-from ..repair_text import print_repair, print_repair_json
+from ..repair_report import print_repair, print_repair_json
 
 __all__ = ["audit", "repair"]
 
 
 def audit(
     table: Table,
-    data: Annotated[bool, typer.Option("--data", help="Look at every row, too.")] = False,
+    data: Annotated[bool, typer.Option("--data", help="Check every row, too.")] = False,
     file: Annotated[
-        list[str] | None, typer.Option("--file", help="Look at this data file only; repeatable.")
+        list[str] | None, typer.Option("--file", help="Check only this data file; repeatable.")
     ] = None,
     version: Version = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Write a page for a browser.")
+        Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Write an HTML page.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Find what is wrong with a table: its log, protocol, schema, files and statistics.
+    """Check the log, protocol, schema, files and statistics of a table.
 
-    Exit status 1 says that there is an error or a warning among the findings.
+    Exit status 1 means that a finding is an error or a warning.
     """
     found = audit_table(table, data=data, files=file, version=version)
     if html is not None:
@@ -50,16 +50,17 @@ def audit(
 def repair(
     table: Table,
     yes: Annotated[
-        bool, typer.Option("--yes/--dry-run", help="Commit the statistics; by default the plan is shown.")
+        bool,
+        typer.Option("--yes/--dry-run", help="Commit the statistics. By default only the plan is printed."),
     ] = False,
     file: Annotated[
-        list[str] | None, typer.Option("--file", help="Repair this data file only; repeatable.")
+        list[str] | None, typer.Option("--file", help="Repair only this data file; repeatable.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compute statistics that are wrong, absent or one-sided from the data, and commit them.
+    """Recompute wrong, missing and one-sided statistics from the data.
 
-    No data file is touched. Exit status 1 says that there is something left to repair.
+    Data files are not changed. Exit status 1 means that some statistics still need repair.
     """
     with all_or_nothing():
         result = repair_table(table, dry_run=not yes, files=file)

@@ -1,4 +1,4 @@
-"""The command that runs the conformance kit: `conformance`."""
+"""The command `conformance`."""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ def conformance(
         list[str] | None,
         typer.Option(
             metavar="DIR",
-            help="Cases, or a checkout of parquet-testing; repeatable. By default protocol_fixtures.",
+            help="A folder of cases or of parquet-testing; repeatable. Default: protocol_fixtures.",
         ),
     ] = None,
     engine: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help=f"One of {', '.join(ENGINES)}; repeatable. By default all."),
+        typer.Option(metavar="NAME", help=f"One of {', '.join(ENGINES)}; repeatable. Default: all."),
     ] = None,
-    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write one page with all details.")] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that an engine has for a case.")] = 60,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write an HTML page with all details.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds per case.")] = 60,
     json: Json = False,
 ) -> None:
-    """Hold engines against the cases of the specifications: who reads and writes Variants right.
+    """Run engines on the specification cases for reading and writing Variants.
 
-    Exit status 1 says that an engine named by --engine, or with none named this library, did not pass all; 2
-    that it did not start.
+    The exit status is about the engines of --engine, or about this library: 1 means that a case failed, 2
+    that an engine did not start.
     """
     unknown = [name for name in engine or () if name not in ENGINES]
     if unknown:
-        raise typer.BadParameter(f"no engine is called {unknown[0]!r}: there are {', '.join(ENGINES)}")
+        raise typer.BadParameter(f"unknown engine {unknown[0]!r}: expected one of {', '.join(ENGINES)}")
     status = conform(cases or ["protocol_fixtures"], engine or [], html, json, timeout)
     if status:
         raise typer.Exit(status)

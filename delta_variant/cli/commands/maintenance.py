@@ -1,4 +1,4 @@
-"""The commands that maintain a table: `optimize`, `history`, `restore` and `vacuum`."""
+"""The commands `optimize`, `history`, `restore` and `vacuum`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from ...operations.restore import restore as restore_table
 from ...operations.vacuum import vacuum as vacuum_table
 from ...variant.moments import UTC
 from ..arguments import Json, Table, TargetFileSize, Timestamp, TimeZone, parse_size
-from ..interrupts import all_or_nothing
-from ..rewriting import print_optimization, print_optimization_json
-from ..timeline import (
+from ..history import (
     print_history,
     print_history_json,
     print_restoration,
@@ -22,6 +20,8 @@ from ..timeline import (
     print_vacuum,
     print_vacuum_json,
 )
+from ..interrupts import all_or_nothing
+from ..rewrite_summary import print_optimization, print_optimization_json
 
 __all__ = ["history", "optimize", "restore", "vacuum"]
 
@@ -29,21 +29,23 @@ __all__ = ["history", "optimize", "restore", "vacuum"]
 def optimize(
     table: Table,
     where: Annotated[
-        str | None, typer.Option(metavar="SQL", help="Only partitions for which this is true.")
+        str | None, typer.Option(metavar="SQL", help="Optimize only partitions that match.")
     ] = None,
     sort_by: Annotated[
         list[str] | None,
-        typer.Option(metavar="SQL", help="Sort by a column or path: event:user.id::bigint; repeatable."),
+        typer.Option(
+            metavar="SQL", help="Sort by a column or path, such as event:user.id::bigint; repeatable."
+        ),
     ] = None,
     reshred: Annotated[
-        bool, typer.Option("--reshred", help="Also files whose paths have changed since they were written.")
+        bool, typer.Option("--reshred", help="Infer new shredding schemas for all files.")
     ] = False,
     target_file_size: TargetFileSize = "128MB",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan only.")] = False,
     json: Json = False,
     timezone: TimeZone = UTC,
 ) -> None:
-    """Write small files as one, shredded by what their rows have become, and sorted if you like."""
+    """Combine small files, shred them by their current rows, and optionally sort them."""
     size = parse_size(target_file_size)
     with all_or_nothing():
         result = optimize_table(
@@ -63,12 +65,12 @@ def optimize(
 
 def history(
     table: Table,
-    limit: Annotated[int | None, typer.Option(min=0, help="Print so many commits at most.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Maximum number of commits.")] = None,
     json: Json = False,
 ) -> None:
-    """Print what happened to a table, the latest commit first.
+    """Print the commits of a table, latest first.
 
-    With --json, one object a commit: what it says of itself, its version and its time.
+    With --json, one object per commit: its commitInfo, version and timestamp.
     """
     entries = history_of(table, limit)
     if json:
@@ -79,13 +81,13 @@ def history(
 
 def restore(
     table: Table,
-    version: Annotated[int | None, typer.Option("--version", min=0, help="What is to come back.")] = None,
+    version: Annotated[int | None, typer.Option("--version", min=0, help="The version to restore.")] = None,
     timestamp: Timestamp = None,
     json: Json = False,
 ) -> None:
-    """Bring a table back to what it was at a version or a time, by a new commit."""
+    """Restore a table to a version or timestamp with a new commit."""
     if (version is None) == (timestamp is None):
-        raise typer.BadParameter("give one of --version and --timestamp")
+        raise typer.BadParameter("pass exactly one of --version and --timestamp")
     with all_or_nothing():
         restoration = restore_table(table, version, timestamp=timestamp)
     if json:
@@ -97,18 +99,21 @@ def restore(
 def vacuum(
     table: Table,
     yes: Annotated[
-        bool, typer.Option("--yes/--dry-run", help="Delete the files; by default they are only named.")
+        bool, typer.Option("--yes/--dry-run", help="Delete the files. By default they are only listed.")
     ] = False,
     retention_hours: Annotated[
-        float | None, typer.Option(min=0, help="Keep files for so long; by default what the table says.")
+        float | None,
+        typer.Option(min=0, help="Keep files for this long. By default the table's property decides."),
     ] = None,
     enforce: Annotated[
         bool,
-        typer.Option("--enforce-retention/--no-enforce-retention", help="Refuse hours below the table's."),
+        typer.Option(
+            "--enforce-retention/--no-enforce-retention", help="Reject hours below the table's retention."
+        ),
     ] = True,
     json: Json = False,
 ) -> None:
-    """Delete files that no version within the retention needs, a week unless the table says otherwise."""
+    """Delete files that no version within the retention period references, one week by default."""
     result = vacuum_table(table, retention_hours, not yes, enforce)
     if json:
         print_vacuum_json(table, result)

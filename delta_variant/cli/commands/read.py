@@ -1,4 +1,4 @@
-"""The commands that print rows: `read` and `changes`."""
+"""The commands `read` and `changes`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ NAMED_EXPRESSION = re.compile(r"(?P<name>\w+)\s*=(?!=)(?P<expression>.+)", re.DO
 
 Columns = Annotated[
     list[str] | None,
-    typer.Option("--column", "-c", help="NAME=EXPRESSION, such as user=event:user.id::bigint; repeatable."),
+    typer.Option("--column", "-c", help="A column, such as user=event:user.id::bigint; repeatable."),
 ]
-Where = Annotated[str | None, typer.Option(help="Keep the rows for which this SQL is true.")]
-RowLimit = Annotated[int | None, typer.Option(min=0, help="Print so many rows at most.")]
-Format = Annotated[OutputFormat, typer.Option("--format", help="json is one object a line.")]
-JsonFormat = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+Where = Annotated[str | None, typer.Option(metavar="SQL", help="Print only rows that match.")]
+RowLimit = Annotated[int | None, typer.Option(min=0, help="Maximum number of rows.")]
+Format = Annotated[
+    OutputFormat, typer.Option("--format", help="Output format; json prints one object per line.")
+]
+JsonFormat = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 
 
 def read(
@@ -39,11 +41,11 @@ def read(
     version: Version = None,
     timestamp: Timestamp = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print what was read and what was skipped, instead of the rows.")
+        bool, typer.Option("--explain", help="Print what is read and skipped instead of the rows.")
     ] = False,
 ) -> None:
-    """Print rows of a table: whole, or columns and paths of it."""
-    columns = [_named(text) for text in column] if column else None
+    """Print rows of a table, or columns and Variant paths."""
+    columns = [_select_item(text) for text in column] if column else None
     if explain:
         explanation = read_table(
             table,
@@ -67,10 +69,18 @@ def read(
 
 def changes(
     table: Table,
-    starting_version: Annotated[int | None, typer.Option(min=0, help="The first version; or 0.")] = None,
-    ending_version: Annotated[int | None, typer.Option(min=0, help="The last; or the latest.")] = None,
-    starting_timestamp: Annotated[str | None, typer.Option(metavar="TIME")] = None,
-    ending_timestamp: Annotated[str | None, typer.Option(metavar="TIME")] = None,
+    starting_version: Annotated[
+        int | None, typer.Option(min=0, help="The first version; 0 by default.")
+    ] = None,
+    ending_version: Annotated[
+        int | None, typer.Option(min=0, help="The last version; latest by default.")
+    ] = None,
+    starting_timestamp: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Start at the first version at or after this time.")
+    ] = None,
+    ending_timestamp: Annotated[
+        str | None, typer.Option(metavar="TIME", help="End at the last version at or before this time.")
+    ] = None,
     column: Columns = None,
     where: Where = None,
     timezone: TimeZone = UTC,
@@ -78,20 +88,20 @@ def changes(
     output_format: Format = "table",
     json: JsonFormat = False,
 ) -> None:
-    """Print the rows that commits inserted, deleted and updated, from a table's change data feed."""
+    """Print inserted, deleted and updated rows from the change data feed of a table."""
     reader = read_changes(
         table,
         starting_version=starting_version,
         ending_version=ending_version,
         starting_timestamp=starting_timestamp,
         ending_timestamp=ending_timestamp,
-        columns=[_named(text) for text in column] if column else None,
+        columns=[_select_item(text) for text in column] if column else None,
         where=where,
         timezone=timezone,
     )
     print_rows(reader, "json" if json else output_format, limit)
 
 
-def _named(text: str) -> str:
+def _select_item(text: str) -> str:
     found = NAMED_EXPRESSION.fullmatch(text)
     return f"{found['expression']} as `{found['name']}`" if found else text

@@ -1,4 +1,4 @@
-"""The commands that change rows: `delete` and `update`."""
+"""The commands `delete` and `update`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,21 @@ from ...operations.update import update as update_rows
 from ...variant.moments import UTC
 from ..arguments import Json, Table, TimeZone
 from ..interrupts import all_or_nothing
-from ..rewriting import RewriteSummary
+from ..rewrite_summary import RewriteSummary
 
 __all__ = ["delete", "update"]
 
 
 def delete(
     table: Table,
-    where: Annotated[
-        str | None, typer.Option(metavar="SQL", help="Delete the rows for which this is true.")
-    ] = None,
+    where: Annotated[str | None, typer.Option(metavar="SQL", help="Delete rows that match.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Delete all rows.")] = False,
     json: Json = False,
     timezone: TimeZone = UTC,
 ) -> None:
-    """Delete rows of a table, as one commit."""
+    """Delete rows of a table with one commit."""
     if (where is None) != everything:
-        raise typer.BadParameter("give one of --where and --all")
+        raise typer.BadParameter("pass exactly one of --where and --all")
     with all_or_nothing():
         result = delete_rows(table, where, timezone=timezone)
     _print_rewrite(table, result, json)
@@ -38,25 +36,25 @@ def update(
     table: Table,
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="TARGET=SQL", help="Such as event:user.email='x'; repeatable."),
+        typer.Option(
+            "--set", metavar="TARGET=SQL", help="An assignment, such as event:user.email='x'; repeatable."
+        ),
     ] = None,
     unset: Annotated[
-        list[str] | None, typer.Option(metavar="PATH", help="A path to be removed; repeatable.")
+        list[str] | None, typer.Option(metavar="PATH", help="Remove a path; repeatable.")
     ] = None,
-    where: Annotated[
-        str | None, typer.Option(metavar="SQL", help="Update the rows for which this is true.")
-    ] = None,
+    where: Annotated[str | None, typer.Option(metavar="SQL", help="Update rows that match.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Update all rows.")] = False,
     json: Json = False,
     timezone: TimeZone = UTC,
 ) -> None:
-    """Change columns, and paths within Variants, as one commit."""
+    """Update columns and paths within Variants with one commit."""
     if (where is None) != everything:
-        raise typer.BadParameter("give one of --where and --all")
+        raise typer.BadParameter("pass exactly one of --where and --all")
     updates: dict[str, str | None] = {}
     for name, text in (*map(_assignment, assignments or ()), *((path, None) for path in unset or ())):
         if name in updates:
-            raise typer.BadParameter(f"{name} is set or unset twice: say once what becomes of it")
+            raise typer.BadParameter(f"{name!r} is assigned twice: pass one --set or --unset for it")
         updates[name] = text
     with all_or_nothing():
         result = update_rows(table, updates, where, timezone=timezone)
@@ -66,7 +64,7 @@ def update(
 def _assignment(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise typer.BadParameter(f"--set {text!r} is no TARGET=SQL")
+        raise typer.BadParameter(f"invalid --set {text!r}: expected TARGET=SQL")
     return name.strip(), value
 
 

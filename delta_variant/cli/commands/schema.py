@@ -1,4 +1,4 @@
-"""The command that changes properties, columns and constraints: `alter`, one kind of change per commit."""
+"""The command `alter`, which makes one kind of change per commit."""
 
 from __future__ import annotations
 
@@ -26,29 +26,37 @@ def alter(
         Texts, typer.Option("--set", metavar="KEY=VALUE", help="Set a table property; repeatable.")
     ] = None,
     unset_property: Annotated[
-        Texts, typer.Option("--unset", metavar="KEY", help="Take a table property away; repeatable.")
+        Texts, typer.Option("--unset", metavar="KEY", help="Remove a table property; repeatable.")
     ] = None,
     column: Annotated[
-        Texts, typer.Option("--add-column", metavar="NAME=TYPE", help="Such as event=variant; repeatable.")
+        Texts,
+        typer.Option(
+            "--add-column", metavar="NAME=TYPE", help="Add a column, such as event=variant; repeatable."
+        ),
     ] = None,
     new_type: Annotated[
-        str | None, typer.Option("--change-type", metavar="NAME=TYPE", help="Widen a column: id=bigint.")
+        str | None,
+        typer.Option("--change-type", metavar="NAME=TYPE", help="Widen a column type, such as id=bigint."),
     ] = None,
     renamed: Annotated[
-        str | None, typer.Option("--rename-column", metavar="NAME=NEW", help="Rename a column or a field.")
+        str | None,
+        typer.Option("--rename-column", metavar="NAME=NEW", help="Rename a column or struct field."),
     ] = None,
     dropped: Annotated[
-        str | None, typer.Option("--drop-column", metavar="NAME", help="Drop a column or a field.")
+        str | None, typer.Option("--drop-column", metavar="NAME", help="Drop a column or struct field.")
     ] = None,
     constraint: Annotated[
-        str | None, typer.Option("--add-constraint", metavar="NAME=SQL", help="What is true of all rows.")
+        str | None,
+        typer.Option(
+            "--add-constraint", metavar="NAME=SQL", help="Add a CHECK constraint, such as paid=amount>0."
+        ),
     ] = None,
     dropped_constraint: Annotated[
         str | None, typer.Option("--drop-constraint", metavar="NAME", help="Drop a CHECK constraint.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Change properties, columns or constraints of a table, as one commit."""
+    """Change properties, columns or constraints of a table with one commit."""
     changes: list[tuple[object, Callable[[], int]]] = [
         (set_property, lambda: set_properties(table, _pairs("--set", set_property))),
         (unset_property, lambda: unset_properties(table, unset_property or ())),
@@ -59,11 +67,11 @@ def alter(
         (constraint, lambda: add_constraint(table, *_pair("--add-constraint", constraint))),
         (dropped_constraint, lambda: drop_constraint(table, dropped_constraint or "")),
     ]
-    asked = [change for given, change in changes if given]
-    if len(asked) != 1:
-        raise typer.BadParameter("give one kind of change: each is a commit of its own")
+    requested = [change for given, change in changes if given]
+    if len(requested) != 1:
+        raise typer.BadParameter("pass exactly one kind of change: each one is a separate commit")
     with all_or_nothing():
-        version = asked[0]()
+        version = requested[0]()
     if json:
         print_json({"table": table, "version": version})
     else:
@@ -74,7 +82,7 @@ def _pairs(option: str, texts: Texts) -> Mapping[str, str]:
     pairs: dict[str, str] = {}
     for name, value in (_pair(option, text) for text in texts or ()):
         if name in pairs:
-            raise typer.BadParameter(f"{option} names {name} twice: say once what becomes of it")
+            raise typer.BadParameter(f"{option} sets {name!r} twice: pass it once")
         pairs[name] = value
     return pairs
 
@@ -82,5 +90,5 @@ def _pairs(option: str, texts: Texts) -> Mapping[str, str]:
 def _pair(option: str, text: str | None) -> tuple[str, str]:
     name, equals, value = (text or "").partition("=")
     if not equals or not name.strip() or not value.strip():
-        raise typer.BadParameter(f"{option} {text!r} has no = between a name and what it becomes")
+        raise typer.BadParameter(f"invalid {option} {text!r}: expected NAME=VALUE")
     return name.strip(), value.strip()

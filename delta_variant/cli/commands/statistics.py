@@ -1,4 +1,4 @@
-"""The commands that print shredding and statistics: `inspect`, `stats` and the two of `z85`."""
+"""The commands `inspect`, `stats`, `z85 decode` and `z85 encode`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Annotated
 
 import typer
 
-from .. import bounds, statistics
+from .. import bounds, statistics_report
 from ..arguments import FileOrTable, Json, Version
 from ..exit_codes import FINDINGS
+from ..inspected_file import data_files, undecodable_bounds
 from ..shredding_tree import merge, print_tree, shredding_of
-from ..target import data_files, undecodable
 from ..terminal import console, print_json, print_lines
 
 __all__ = ["decode", "encode", "inspect", "stats"]
 
 
 def inspect(target: FileOrTable, version: Version = None, json: Json = False) -> None:
-    """Print how Variant columns are shredded: each path, its type, how full it is, its bytes and bounds."""
+    """Print how Variant columns are shredded: type, fill rate, bytes and bounds of each path."""
     shredding = merge([shredding_of(file) for file in data_files(target, version)])
     if json:
         print_json(shredding)
@@ -29,40 +29,38 @@ def stats(
     target: FileOrTable,
     version: Version = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Compute those of a table from its data, as a Parquet file's are.")
+        bool, typer.Option("--exact", help="Compute the statistics of a table from its data.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Print the statistics of data files: those in a table's log, or those computed from a Parquet file.
+    """Print the statistics in the log of a table, or compute those of a Parquet file.
 
-    With --json, one object a file. Exit status 1 says that bounds cannot be decoded.
+    With --json, one object per file. Exit status 1 means that some bounds cannot be decoded.
     """
-    faults: list[str] = []
+    messages: list[str] = []
     for file in data_files(target, version, exact=exact):
         if json:
-            print_json(statistics.json_report(file))
+            print_json(statistics_report.json_report(file))
         else:
-            statistics.print_tables(file)
-        faults += undecodable(file)
-    if faults:
-        print_lines(console(stderr=True), *faults)
+            statistics_report.print_tables(file)
+        messages += undecodable_bounds(file)
+    if messages:
+        print_lines(console(stderr=True), *messages)
         raise typer.Exit(FINDINGS)
 
 
 def decode(
-    text: Annotated[
-        str, typer.Argument(help="What minValues or maxValues of AddFile.stats have for a Variant column.")
-    ],
+    text: Annotated[str, typer.Argument(help="The string of a Variant column in minValues or maxValues.")],
 ) -> None:
-    """Print the Variant in a statistics string as JSON: each path's value, and the type that holds it."""
+    """Print the Variant in a statistics string as JSON: the value and type of each path."""
     print_json(bounds.decode(text), indented=True)
 
 
 def encode(
-    text: Annotated[str, typer.Argument(metavar="JSON", help="An object from paths to values.")],
+    text: Annotated[str, typer.Argument(metavar="JSON", help="An object that maps paths to values.")],
 ) -> None:
-    """Print a JSON object from paths to values as a statistics string.
+    """Print a JSON object that maps paths to values as a statistics string.
 
-    A value gets the type that parse_json gives it, or the one that {"type": "bigint", "value": 1} says.
+    The type of a value is inferred as by parse_json, or given as in {"type": "bigint", "value": 1}.
     """
     print(bounds.encode(text))

@@ -1,4 +1,4 @@
-"""The commands that write values: `write` and `migrate`."""
+"""The commands `write` and `migrate`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..arguments import Json, Table, TargetFileSize, TimeZone, parse_size
 from ..exit_codes import FINDINGS
 from ..inputs import open_inputs
 from ..interrupts import all_or_nothing
-from ..migration import MigrationSummary
+from ..migration_summary import MigrationSummary
 from ..progress import Intake
-from ..summary import WriteSummary
+from ..write_summary import WriteSummary
 
 __all__ = ["migrate", "write"]
 
@@ -25,52 +25,53 @@ def write(
         list[str], typer.Argument(metavar="INPUT...", help="JSON files, globs, or - for standard input.")
     ],
     table: Table,
-    column: Annotated[str, typer.Option(help="The Variant column that takes the values.")] = "value",
+    column: Annotated[str, typer.Option(help="The Variant column for the values.")] = "value",
     mode: Annotated[
         Literal["error", "append", "overwrite", "ignore"],
-        typer.Option(help="What to do when the table exists."),
+        typer.Option(help="What to do if the table exists."),
     ] = "error",
     predicate: Annotated[
         str | None,
-        typer.Option(metavar="SQL", help="With --mode overwrite: replace only rows for which this is true."),
+        typer.Option(metavar="SQL", help="With --mode overwrite, replace only rows that match."),
     ] = None,
     shredding: Annotated[
-        bool, typer.Option("--shredding/--no-shredding", help="Give common paths columns of their own.")
+        bool, typer.Option("--shredding/--no-shredding", help="Shred common paths into typed columns.")
     ] = True,
     schema_mode: Annotated[
         Literal["merge", "overwrite"] | None,
-        typer.Option(help="Add the column to a table that lacks it, or make it the table's only one."),
+        typer.Option(help="Add the column to the schema, or replace the schema with it."),
     ] = None,
     on_invalid: Annotated[
         Literal["error", "reject", "null"],
-        typer.Option(help="For a line that is not valid: stop, write it to --rejects, or store NULL."),
+        typer.Option(help="For invalid lines: stop, write them to --rejects, or store NULL."),
     ] = "error",
     rejects: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where rejected lines go, with their reasons.")
+        str | None, typer.Option(metavar="FILE", help="The file for rejected lines and their reasons.")
     ] = None,
     floats: Annotated[
-        Literal["decimal", "double"], typer.Option(help="What numbers with a fraction become.")
+        Literal["decimal", "double"], typer.Option(help="The type of numbers with a fraction.")
     ] = "decimal",
     duplicate_keys: Annotated[
         Literal["error", "last"],
-        typer.Option(help="For an object that has a name twice: it is invalid, or the last counts."),
+        typer.Option(help="For duplicate names in an object: reject it, or use the last value."),
     ] = "error",
     target_file_size: TargetFileSize = "128MB",
     allow_empty: Annotated[
-        bool, typer.Option("--allow-empty", help="Accept input without any value; by default it is an error.")
+        bool,
+        typer.Option("--allow-empty", help="Accept input without any value, which is an error by default."),
     ] = False,
     json: Json = False,
     timezone: TimeZone = UTC,
 ) -> None:
-    """Write JSON lines, or arrays of JSON, to a Delta table as one commit.
+    """Write JSON lines or JSON arrays to a Delta table with one commit.
 
-    .gz, .zst, .xz and .bz2 are decompressed. Exit status 1 says that lines were rejected or stored as NULL.
+    .gz, .zst, .xz and .bz2 are decompressed. Exit status 1 means that lines were rejected or stored as NULL.
     """
     if (on_invalid == "reject") != (rejects is not None):
-        raise typer.BadParameter("--on-invalid reject and --rejects FILE go together")
+        raise typer.BadParameter("--on-invalid reject requires --rejects FILE, and the reverse")
     intake = Intake()
     lines = open_inputs(inputs, column, allow_empty=allow_empty, progress=intake.update)
-    with all_or_nothing(), intake.shown(lines.size):
+    with all_or_nothing(), intake.show(lines.size):
         result = write_table(
             table,
             lines,
@@ -96,25 +97,25 @@ def write(
 
 def migrate(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A Parquet file of the older Spark draft, or a folder.")
+        str, typer.Argument(metavar="SOURCE", help="A Parquet file in the older Spark layout, or a folder.")
     ],
     target: Annotated[
         str,
-        typer.Argument(metavar="TARGET", help="A file or folder that does not exist, or an empty folder."),
+        typer.Argument(metavar="TARGET", help="A new file or folder, or an empty folder."),
     ],
     shredding: Annotated[
         Literal["same", "infer", "none"],
-        typer.Option(help="Which paths get columns of their own: the same, those that pay, or none."),
+        typer.Option(help="Keep the shredded paths, infer new ones, or shred nothing."),
     ] = "same",
     compat: Annotated[
         bool,
-        typer.Option("--compat", help="Read columns that contradict each other as the draft's algorithm."),
+        typer.Option("--compat", help="Read contradictory columns as the legacy algorithm does."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write files in the Variant layout of the older Spark draft anew in the present layout.
+    """Rewrite files of the older Spark Variant layout in the current layout.
 
-    Values, other columns, rows and file names stay. The source is only read.
+    Values, other columns, rows and file names stay the same. The source is not modified.
     """
     with all_or_nothing():
         result = migrate_draft(

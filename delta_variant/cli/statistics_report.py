@@ -1,4 +1,4 @@
-"""The statistics of data files, for people and for scripts."""
+"""Print the statistics of data files as text or JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from ..errors import InvalidStatisticsError
 from ..protocol.statistics import leaves_of, value_at
 from ..variant import paths as variant_paths
-from .target import DataFile, bounds_of
+from .inspected_file import InspectedFile, bounds_of
 from .terminal import Heading, console, path_text, print_lines, print_table, shorten
 
 __all__ = ["json_report", "print_tables"]
@@ -25,41 +25,41 @@ HEADINGS: tuple[Heading, ...] = (
 )
 
 
-def json_report(file: DataFile) -> dict[str, Any]:
-    """Return the path of a file, the object of its `AddFile.stats`, and the bounds of its Variants."""
+def json_report(file: InspectedFile) -> dict[str, Any]:
+    """Return the path, the `stats` object of the `add` action, and the decoded Variant bounds of a file."""
     variants = {name: bounds_of(file, path) for path, name in file.variants.items()}
     return {"path": file.path, "stats": msgspec.Raw(file.stats.to_json().encode()), "variants": variants}
 
 
-def print_tables(file: DataFile) -> None:
-    """Print a row for each column, and one for each path of a Variant column."""
+def print_tables(file: InspectedFile) -> None:
+    """Print a table with a row for each column and each path of a Variant column."""
     out = console()
     records = "unknown" if file.stats.num_records is None else f"{file.stats.num_records:,}"
     print_lines(out, f"{file.path}: {records} rows")
     print_table(out, HEADINGS, _rows(file))
 
 
-def _rows(file: DataFile) -> Iterator[tuple[str, ...]]:
+def _rows(file: InspectedFile) -> Iterator[tuple[str, ...]]:
     stats = file.stats
     members = (stats.null_count, stats.min_values, stats.max_values)
     known = (path for member in members for path, _ in leaves_of(member))
     for path in dict.fromkeys([*known, *file.variants]):
         nulls = value_at(stats.null_count, path)
-        count = f"{nulls:,}" if type(nulls) is int else _shown(nulls)
+        count = f"{nulls:,}" if type(nulls) is int else _cell(nulls)
         if path not in file.variants:
-            sides = [_shown(value_at(side, path)) for side in (stats.min_values, stats.max_values)]
+            sides = [_cell(value_at(side, path)) for side in (stats.min_values, stats.max_values)]
             yield ".".join(path), "", count, *sides
             continue
         name = file.variants[path]
         yield name, "variant", count, "", ""
         for path_key, bounds in bounds_of(file, path).items():
-            yield f"  {_path_text(name, path_key)}", bounds.type, "", _shown(bounds.min), _shown(bounds.max)
+            yield f"  {_path_text(name, path_key)}", bounds.type, "", _cell(bounds.min), _cell(bounds.max)
 
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
-def _shown(value: Any) -> str:
+def _cell(value: Any) -> str:
     return "" if value is None else shorten(_ENCODER.encode(value).decode(), MAX_BOUND_CHARACTERS)
 
 

@@ -1,4 +1,4 @@
-"""What an audit found, for people at a terminal and for scripts."""
+"""Print the findings of an audit as text or JSON."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ..operations.audit import Audit
 from ..operations.audit.findings import SEVERITIES, Finding
 from .terminal import console, count, print_json, print_lines, printable, size_text
 
-__all__ = ["NOUNS", "by_place", "looked_at", "print_findings", "print_findings_json", "verdict"]
+__all__ = ["NOUNS", "by_file", "print_findings", "print_findings_json", "scope_of", "verdict"]
 
 STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 NOUNS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def print_findings(audit: Audit) -> None:
-    """Print what was looked at, the findings of the table, and those of each file."""
+    """Print the scope of the audit, the findings of the table, then those of each file."""
     out = console()
-    print_lines(out, looked_at(audit))
+    print_lines(out, scope_of(audit))
     sizes = {file.path: file for file in audit.files}
-    for place, findings in by_place(audit.findings).items():
-        file = sizes.get(place or "")
+    for path, findings in by_file(audit.findings).items():
+        file = sizes.get(path or "")
         rows = "" if file is None or file.rows is None else f", {count(file.rows, 'row')}"
-        heading = "the table" if place is None else place
+        heading = "the table" if path is None else path
         print_lines(out, "", heading if file is None else f"{heading} ({size_text(file.bytes)}{rows})")
         for finding in findings:
             line = Text(f"  {finding.severity:<7}  ", style=STYLES[finding.severity])
@@ -35,29 +35,29 @@ def print_findings(audit: Audit) -> None:
     print_lines(out, *([""] if audit.findings else []), verdict(audit))
 
 
-def looked_at(audit: Audit) -> str:
-    """Return a sentence on what was looked at."""
+def scope_of(audit: Audit) -> str:
+    """Return the scope of an audit: the version, and how many files and rows it covers."""
     rows = sum(file.rows or 0 for file in audit.files)
-    what = "log, files and every row" if audit.data else "log and files; --data looks at every row"
+    what = "log, files and every row" if audit.data else "log and files; --data checks every row"
     counts = f"{count(len(audit.files), 'file')}, {count(rows, 'row')}"
     return f"{audit.uri}: version {audit.version}, {counts} ({what})"
 
 
 def verdict(audit: Audit) -> str:
-    """Return a phrase on what was found."""
+    """Return the number of findings by severity, or `nothing found`."""
     counts = [count(audit.count(each), NOUNS[each]) for each in SEVERITIES if audit.count(each)]
     return ", ".join(counts) if counts else "nothing found"
 
 
-def by_place(findings: Sequence[Finding]) -> Mapping[str | None, list[Finding]]:
-    """Return findings by data file, those of the table first under None, the gravest of each first."""
-    places: dict[str | None, list[Finding]] = {}
+def by_file(findings: Sequence[Finding]) -> Mapping[str | None, list[Finding]]:
+    """Group findings by data file, those of the table first under None, the most severe of each first."""
+    groups: dict[str | None, list[Finding]] = {}
     for finding in sorted(findings, key=lambda each: each.file_path is not None):
-        places.setdefault(finding.file_path, []).append(finding)
-    return {place: sorted(found, key=_weight) for place, found in places.items()}
+        groups.setdefault(finding.file_path, []).append(finding)
+    return {path: sorted(group, key=_severity) for path, group in groups.items()}
 
 
-def _weight(finding: Finding) -> int:
+def _severity(finding: Finding) -> int:
     return SEVERITIES.index(finding.severity)
 
 

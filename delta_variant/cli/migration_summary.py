@@ -1,4 +1,4 @@
-"""What a migration did, for people and for scripts."""
+"""Print the result of a migration as text or JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADINGS: tuple[Heading, ...] = (
 
 @dataclass(frozen=True)
 class MigrationSummary:
-    """A migration beside the names that it was given."""
+    """The result of a migration with its source and target."""
 
     source: str
     target: str
@@ -52,7 +52,7 @@ class MigrationSummary:
         print_json(report)
 
     def print_text(self) -> None:
-        """Print sentences, and a table of the files."""
+        """Print a summary and a table of the files."""
         out = console()
         files = self.result.files
         print_lines(out, *self._sentences(), "")
@@ -64,11 +64,11 @@ class MigrationSummary:
         files = self.result.files
         migrated = [file for file in files if file.columns]
         rows = count(sum(file.rows for file in migrated), "row")
-        yield f"{self.target}: {count(len(migrated), 'file')} of {rows} in the present layout"
+        yield f"{self.target}: {count(len(migrated), 'file')} with {rows} in the current layout"
         if len(migrated) < len(files):
-            yield f"{count(len(files) - len(migrated), 'file')} had no column of the draft: copied"
+            yield f"{count(len(files) - len(migrated), 'file')} had no column in the older layout: copied"
         if self.result.others:
-            yield f"{count(len(self.result.others), 'file')} in {self.source} not .parquet: left there"
+            yield f"{count(len(self.result.others), 'file')} in {self.source} not .parquet: not copied"
 
 
 def _cells(file: MigratedFile) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a rewrite did, for people and for scripts."""
+"""Print the results of `delete`, `update` and `optimize` as text or JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["RewriteSummary", "print_optimization", "print_optimization_json"]
 
 @dataclass(frozen=True)
 class RewriteSummary:
-    """A rewrite beside the name of its table."""
+    """The result of a rewrite and the name of its table."""
 
     table: str
     result: RewriteResult
@@ -36,13 +36,13 @@ class RewriteSummary:
         print_json(report)
 
     def print_text(self) -> None:
-        """Print sentences."""
+        """Print a summary."""
         print_lines(console(), *self._sentences())
 
     def _sentences(self) -> Iterator[str]:
         result = self.result
         if result.version is None:
-            yield f"{self.table}: no row is concerned, nothing was written"
+            yield f"{self.table}: no row matches, nothing was written"
             return
         numbers = {
             "deleted": result.rows_deleted,
@@ -57,18 +57,18 @@ class RewriteSummary:
 
 
 def print_optimization(table: str, result: Optimization) -> None:
-    """Print what an optimization did, or would do."""
+    """Print the result or the plan of an optimization."""
     out = console()
     if not result.groups:
         print_lines(out, f"{table}: nothing to do")
         return
-    done = f"version {result.version}" if result.version is not None else "a dry run"
+    done = f"version {result.version}" if result.version is not None else "dry run"
     about = "" if result.files else "about "
     new = count(len(result.files), "file") if result.files else f"{len(result.groups)} or more"
     print_lines(
         out,
-        f"{table}: {done}, {count(result.files_before, 'file')} become {new}",
-        f"{size_text(result.bytes_before)} become {about}{size_text(result.bytes_after)}",
+        f"{table}: {done}, {count(result.files_before, 'file')} to {new}",
+        f"{size_text(result.bytes_before)} to {about}{size_text(result.bytes_after)}",
     )
     for name, leaves in _changed_paths(result).items():
         print_lines(out, *(f"{name} {path_text(each.column, each.path)} ({each.type})" for each in leaves))

@@ -1,4 +1,4 @@
-"""What happened to a table, came back or went, for people and for scripts."""
+"""Print the results of `history`, `restore` and `vacuum` as text or JSON."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ def print_history(entries: Sequence[HistoryEntry]) -> None:
 
 
 def print_history_json(entries: Sequence[HistoryEntry]) -> None:
-    """Print one JSON object for each commit: what it says of itself, its version and its time."""
+    """Print one JSON object for each commit: its `commitInfo`, version and timestamp."""
     for entry in entries:
-        told = {**entry.commit_info, "version": entry.version, "timestamp": entry.timestamp}
-        print_json(told)
+        report = {**entry.commit_info, "version": entry.version, "timestamp": entry.timestamp}
+        print_json(report)
 
 
 def print_restoration(table: str, restoration: Restoration) -> None:
-    """Print what brought a table back."""
+    """Print the result of a restore."""
     if restoration.version is None:
-        print_lines(console(), f"{table}: it is as it was at version {restoration.restored}")
+        print_lines(console(), f"{table}: already equal to version {restoration.restored}")
         return
     added, removed = count(restoration.files_added, "file"), count(restoration.files_removed, "file")
     print_lines(
         console(),
-        f"{table}: version {restoration.version}, as version {restoration.restored}",
+        f"{table}: version {restoration.version} restores version {restoration.restored}",
         f"{added} added, {size_text(restoration.bytes_added)}; "
         f"{removed} removed, {size_text(restoration.bytes_removed)}",
     )
@@ -70,12 +70,12 @@ def print_restoration_json(table: str, restoration: Restoration) -> None:
 
 
 def print_vacuum(table: str, result: Vacuum) -> None:
-    """Print the files that are left over, or that were."""
+    """Print the files to delete, or how many were deleted."""
     out = console()
     files, size = count(len(result.files), "file"), size_text(result.bytes)
     if result.dry_run:
         print_lines(out, *result.files)
-        print_lines(out, f"{table}: a dry run, {files} to delete, {size}; --yes deletes")
+        print_lines(out, f"{table}: dry run, {files} to delete, {size}; pass --yes to delete")
     else:
         print_lines(out, f"{table}: {files} deleted, {size}")
 
@@ -86,8 +86,8 @@ def print_vacuum_json(table: str, result: Vacuum) -> None:
 
 
 def _details(entry: HistoryEntry) -> list[tuple[str, object]]:
-    told = {**entry.parameters, **entry.metrics}
-    return [(name, value) for name, value in told.items() if value not in (None, "", [], {})]
+    details = {**entry.parameters, **entry.metrics}
+    return [(name, value) for name, value in details.items() if value not in (None, "", [], {})]
 
 
 def _text(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What a repair does, or would do, for people at a terminal and for scripts."""
+"""Print the result or the plan of a repair as text or JSON."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ MAX_REASONS = 6
 
 
 def print_repair(repair: Repair) -> None:
-    """Print each file whose statistics are not right, why, and what was committed."""
+    """Print each file with wrong statistics, the reasons, and what was committed."""
     out = console()
     for file in repair.files:
-        verb = "has statistics to repair" if file.stats is not None else "cannot be repaired"
+        verb = "has wrong statistics" if file.stats is not None else "cannot be repaired"
         print_lines(out, f"{file.path} {verb}", *_reasons(file))
     print_lines(out, *([""] if repair.files else []), _outcome(repair))
 
@@ -28,10 +28,10 @@ def _reasons(file: FileRepair) -> list[str]:
 def _outcome(repair: Repair) -> str:
     of_files = f"{len(repair.repairable):,} of {count(repair.num_files, 'file')}"
     if repair.committed is not None:
-        return f"{repair.uri}: version {repair.committed} has the statistics of {of_files}"
+        return f"{repair.uri}: version {repair.committed} repairs the statistics of {of_files}"
     if repair.repairable:
-        return f"{repair.uri}: nothing is committed yet; --yes commits the statistics of {of_files}"
-    return f"{repair.uri}: there is nothing to repair in {count(repair.num_files, 'file')}"
+        return f"{repair.uri}: nothing was committed; pass --yes to commit the statistics of {of_files}"
+    return f"{repair.uri}: nothing to repair in {count(repair.num_files, 'file')}"
 
 
 def print_repair_json(repair: Repair) -> None:

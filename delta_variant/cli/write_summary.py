@@ -1,4 +1,4 @@
-"""What a write did, for people and for scripts."""
+"""Print the result of a write as text or JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HEADINGS: tuple[Heading, ...] = (
 
 @dataclass(frozen=True)
 class PathFill:
-    """A shredded path over all files of a write: the values in `typed_value`, and in `value` beside it."""
+    """A shredded path in all files of a write: the number of values in `typed_value` and in `value`."""
 
     column: str
     path: tuple[str | None, ...]
@@ -46,7 +46,7 @@ class PathFill:
 
 @dataclass(frozen=True)
 class WriteSummary:
-    """A write's result beside what it took in."""
+    """The result of a write and the counts of its input."""
 
     table: str
     result: WriteResult
@@ -55,7 +55,7 @@ class WriteSummary:
 
     @property
     def bytes_out(self) -> int:
-        """Return the size of all files written."""
+        """Return the size of all written files in bytes."""
         return sum(file.bytes for file in self.result.files)
 
     def print_json(self) -> None:
@@ -79,7 +79,7 @@ class WriteSummary:
         print_json(report)
 
     def print_text(self) -> None:
-        """Print sentences, and a table of the shredded paths."""
+        """Print a summary and a table of the shredded paths."""
         out = console()
         print_lines(out, *self._sentences())
         fills = sorted(_fills(self.result), key=lambda each: -each.typed)
@@ -89,7 +89,7 @@ class WriteSummary:
         print_table(out, HEADINGS, (self._cells(each) for each in fills[:MAX_SHOWN_PATHS]))
         if len(fills) > MAX_SHOWN_PATHS:
             more = len(fills) - MAX_SHOWN_PATHS
-            hint = f"and {more} more: delta-variant inspect {self.table} shows them all"
+            hint = f"and {more} more: delta-variant inspect {self.table} lists all paths"
             print_lines(console(stderr=True), hint)
 
     def _sentences(self) -> Iterator[str]:
@@ -106,7 +106,7 @@ class WriteSummary:
             yield f"{count(result.rows_deleted, 'row')} replaced{copied}"
         if result.invalid:
             fate = f"rejected: see {self.rejects}" if self.rejects else "stored as NULL"
-            yield f"{count(result.invalid, 'value')} not valid, {fate}"
+            yield f"{count(result.invalid, 'invalid value')} {fate}"
 
     def _cells(self, each: PathFill) -> tuple[str, ...]:
         rows = self.result.rows
@@ -115,7 +115,7 @@ class WriteSummary:
 
 
 def _fills(result: WriteResult) -> Iterator[PathFill]:
-    """Yield the shredded paths of all files together; files may shred one path by different types."""
+    """Yield the shredded paths of all files, once for each type of a path."""
     counts: defaultdict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
     for file in result.files:
         for column, paths in file.variants.items():

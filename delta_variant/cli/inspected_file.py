@@ -1,4 +1,4 @@
-"""What `inspect` and `stats` look at: a Parquet file, or the data files of a table."""
+"""The subjects of `inspect` and `stats`: a Parquet file, or the data files of a table."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ..protocol.types import VARIANT, fields_of
 from ..storage.store import Store, open_store
 from .bounds import Bounds, decode_sides
 
-__all__ = ["DataFile", "bounds_of", "data_files", "files_of", "undecodable"]
+__all__ = ["InspectedFile", "bounds_of", "data_files", "files_of", "undecodable_bounds"]
 
 
 @dataclass(frozen=True)
-class DataFile:
-    """A data file, and its statistics: those that the log has, or those computed from its data.
+class InspectedFile:
+    """A data file with the statistics of the log, or with statistics computed from its data.
 
-    `variants` are the names of the Variant columns by their path in the file.
+    `variants` maps the path of each Variant column in the file to its logical name.
     """
 
     store: Store
@@ -37,24 +37,24 @@ class DataFile:
     variants: Mapping[tuple[str, ...], str]
 
 
-def data_files(target: str, version: int | None, *, exact: bool = False) -> Iterator[DataFile]:
+def data_files(target: str, version: int | None, *, exact: bool = False) -> Iterator[InspectedFile]:
     """Yield a Parquet file, or the files of a table at `version`.
 
-    `exact=True` computes what the log may lack or have wrong.
+    `exact=True` computes the statistics of a table from its data instead of reading them from the log.
     """
     if not Path(target).is_file():
         snapshot = load_snapshot(target, version)
         files = files_of(snapshot)
-        yield from _computed(snapshot, files) if exact else files
+        yield from _compute_statistics(snapshot, files) if exact else files
         return
     folder, name = open_store(Path(target).absolute().parent), Path(target).name
     with naming(name):
         variants = variant_columns(open_file(folder, name))
-    yield DataFile(folder, name, file_stats(target), {(column,): column for column in variants})
+    yield InspectedFile(folder, name, file_stats(target), {(column,): column for column in variants})
 
 
-def files_of(snapshot: Snapshot) -> Iterator[DataFile]:
-    """Yield the files of a table, without statistics where those cannot be understood."""
+def files_of(snapshot: Snapshot) -> Iterator[InspectedFile]:
+    """Yield the files of a table. Statistics that cannot be decoded are empty."""
     mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
     physical = fields_of(physical_schema(snapshot.schema, mode))
     variants = {
@@ -63,38 +63,38 @@ def files_of(snapshot: Snapshot) -> Iterator[DataFile]:
         if field.type == VARIANT
     }
     for row in snapshot.files.select(["path", "stats"]).to_pylist():
-        yield DataFile(snapshot.store, row["path"], _known(row["stats"]), variants)
+        yield InspectedFile(snapshot.store, row["path"], _decode_or_empty(row["stats"]), variants)
 
 
-def _computed(snapshot: Snapshot, files: Iterable[DataFile]) -> Iterator[DataFile]:
+def _compute_statistics(snapshot: Snapshot, files: Iterable[InspectedFile]) -> Iterator[InspectedFile]:
     statistics = TableStatistics.of(snapshot)
     for file in files:
         yield replace(file, stats=statistics.compute(statistics.open(file.path)))
 
 
-def _known(text: str | None) -> FileStatistics:
+def _decode_or_empty(text: str | None) -> FileStatistics:
     try:
         return decode_statistics(text) if text else FileStatistics()
     except InvalidStatisticsError:
         return FileStatistics()
 
 
-def bounds_of(file: DataFile, column: tuple[str, ...]) -> Mapping[str, Bounds]:
-    """Return the bounds of a Variant column by path key, none where they cannot be decoded (Z4)."""
+def bounds_of(file: InspectedFile, column: tuple[str, ...]) -> Mapping[str, Bounds]:
+    """Return the bounds of a Variant column by path key, empty if they cannot be decoded."""
     try:
         return _decode_bounds(file, column)
     except InvalidStatisticsError:
         return {}
 
 
-def undecodable(file: DataFile) -> Iterator[str]:
-    """Yield a sentence for each Variant column whose bounds cannot be decoded."""
+def undecodable_bounds(file: InspectedFile) -> Iterator[str]:
+    """Yield a message for each Variant column whose bounds cannot be decoded."""
     for column, name in file.variants.items():
         try:
             _decode_bounds(file, column)
         except InvalidStatisticsError as error:
-            yield f"{file.path}: the bounds of {name} cannot be decoded: {error}"
+            yield f"{file.path}: cannot decode the bounds of {name!r}: {error}"
 
 
-def _decode_bounds(file: DataFile, column: tuple[str, ...]) -> Mapping[str, Bounds]:
+def _decode_bounds(file: InspectedFile, column: tuple[str, ...]) -> Mapping[str, Bounds]:
     return decode_sides(value_at(file.stats.min_values, column), value_at(file.stats.max_values, column))
