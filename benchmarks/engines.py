@@ -1,4 +1,4 @@
-"""Start each peer with two threads, as a person who follows its manual would."""
+"""Start each engine with two threads, as its documentation describes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ JARS = Path(__file__).resolve().parents[1] / ".cache" / "jars"
 DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
-# The classes of sessions are known only where their engine is installed.
+# Session classes can be imported only if their engine is installed.
 Session = Any
 
 
 def ours() -> Any:
-    """Return delta_variant with what is imported at first use: the parser of SQL, and by pyarrow pandas."""
+    """Import delta_variant and its lazy imports: the SQL parser, and pandas through pyarrow."""
     import pyarrow as pa
 
     import delta_variant as dv
@@ -44,7 +44,7 @@ def clickhouse_session(folder: Path) -> Session:
 
 
 def spark_session(extra: Mapping[str, str] | None = None) -> Session:
-    """Start Spark with its own shredding on, and let it run one small job."""
+    """Start Spark with shredding enabled, and run one small job."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -65,7 +65,7 @@ def spark_session(extra: Mapping[str, str] | None = None) -> Session:
 
 
 def delta_session() -> Session:
-    """Start Spark with Delta's JARs: those that the tests keep, or those that Spark fetches."""
+    """Start Spark with Delta's JARs: those of the tests, or those that Spark downloads."""
     jars = [JARS / name for name in DELTA_JARS]
     extra = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -81,13 +81,13 @@ def delta_session() -> Session:
 
 
 def sail_session() -> Session:
-    """Start Sail's server in this process and return a session of it."""
+    """Start Sail's server in this process and return a session."""
     from pysail.spark import SparkConnectServer
     from pyspark.sql import SparkSession
 
     server = SparkConnectServer()
     server.start(background=True)
-    # A server that nobody holds is stopped.
+    # The server stops when its last reference is dropped.
     atexit.register(server.stop)
     _, port = server.listening_address
     return SparkSession.builder.remote(f"sc://localhost:{port}").getOrCreate()

@@ -2,8 +2,8 @@
 
     python benchmarks/generate.py OUT ROWS [--seed 20260101] [--clean] [--shuffle]
 
-The same seed gives the same events, byte for byte. `--clean` leaves the odd-typed values out, and `--shuffle`
-changes only the order of the keys of every object.
+The same seed generates the same bytes. `--clean` omits the odd-typed values, and `--shuffle` changes only the
+order of the keys of every object.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-# What joins the members of one object: in the order given, or in an order of chance.
+# Joins the members of an object, in the given order or in a random order.
 Join = Callable[[list[str]], str]
 
 TYPES = ("view", "view", "view", "view", "click", "click", "search", "buy")
@@ -76,8 +76,8 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def generate(seed: int, *, clean: bool, shuffle: bool) -> Iterator[str]:
-    """Yield events without end, each one line of JSON with its line feed."""
-    # Three sources of chance, so that neither option changes what the other events hold.
+    """Yield events endlessly, each one line of JSON with its line feed."""
+    # Three random generators, so that an option does not change the other values.
     values, dirt = Random(seed), Random(seed + 1)
     join = partial(_join_shuffled, Random(seed + 2)) if shuffle else _join
     clock = START_MS
@@ -113,7 +113,7 @@ def _event(values: Random, dirt: Random | None, clock: int, join: Join) -> str:
 
 
 def _odd_types(dirt: Random) -> dict[str, str]:
-    """Return the members of one event that are of another type than usual, as JSON text."""
+    """Return the odd-typed members of an event as JSON text."""
     x, duration, device, latitude = dirt.random(), dirt.random(), dirt.random(), dirt.random()
     odd = {}
     if x < 0.005:
@@ -143,7 +143,7 @@ def _url(chance: Callable[[], float]) -> str:
 
 
 def _user(chance: Callable[[], float], join: Join) -> str:
-    # The square makes few users do most of the visits.
+    # The square gives few users most of the visits.
     number = int(chance() ** 2 * 1_000_000)
     members = [f'"id":{number}', f'"name":"{NAMES[number % 32]}"', f'"plan":"{PLANS[number % 5]}"']
     if number % 4:

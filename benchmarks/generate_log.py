@@ -1,9 +1,9 @@
-"""Write the log of a table of many files with Variant statistics: a classic checkpoint and commits behind it.
+"""Write the log of a table of many files with Variant statistics: a classic checkpoint and later commits.
 
     python benchmarks/generate_log.py TARGET [FILES]
 
-There are no data files: loading a snapshot and planning a query look at the log alone. The checkpoint is laid
-out as Delta on Spark writes it (snappy, `stats` as text, no `stats_parsed`), 300 bytes of statistics a file.
+There are no data files: loading a snapshot and planning a query read only the log. The checkpoint has the
+layout of Delta on Spark (snappy, `stats` as text, no `stats_parsed`), 300 bytes of statistics per file.
 """
 
 from __future__ import annotations
@@ -101,15 +101,15 @@ CHECKPOINT_SCHEMA = pa.schema(
     ]
 )
 
-# The bounds of every file are one object of three paths. What is the same in all comes first: then z85, which
-# takes four bytes at a time, needs to be worked out for the end alone.
+# The bounds of every file are one object with three paths. The constant part comes first, because z85 encodes
+# four bytes at a time: then only the end has to be encoded for each file.
 PATHS = ("$['day']", "$['type']", "$['user']['id']")
 INT64, SHORT_STRING = 6 << 2, 1
 VARYING_BYTES = 20
 
 
 def _bound_head(kind: str) -> bytes:
-    """Return the metadata and the head of the value, up to the two numbers that differ by file."""
+    """Return the metadata and the head of the value, up to the two numbers that differ between files."""
     names = b"".join(path.encode() for path in PATHS)
     ends = [sum(map(len, PATHS[:number])) for number in range(len(PATHS) + 1)]
     metadata = bytes([0x11, len(PATHS), *ends]) + names
@@ -130,7 +130,7 @@ def _z85(data: bytes) -> str:
 
 
 def _whole_blocks(kind: str) -> bytes:
-    # Whatever makes the head a whole number of blocks goes into the text.
+    # The string pads the head to a whole number of blocks.
     return _bound_head(kind + "x" * (-len(_bound_head(kind)) % 4))
 
 
@@ -144,7 +144,7 @@ def bound(head: str, day: int, user: int) -> str:
 
 
 def stats(file: int) -> str:
-    """Return the statistics of a file: days and ids rise from file to file, users are spread."""
+    """Return the statistics of a file: days and ids increase from file to file, users are random."""
     first = file * ROWS_PER_FILE
     day, user = 20_000 + file // 1000, (file * 2_654_435_761) % 1_000_000_007
     least = bound(LEAST_HEAD, day, user)
@@ -186,7 +186,7 @@ def write_checkpoint(folder: Path, files: int) -> None:
 
 
 def commits(files: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield the actions of the commits behind the checkpoint: each removes files of any age and adds some."""
+    """Yield the actions of the commits after the checkpoint. Each removes files of any age and adds some."""
     chance = random.Random(7)
     gone = chance.sample(range(files), min(files, COMMITS * CHANGES))
     for number in range(COMMITS):

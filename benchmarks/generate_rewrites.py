@@ -1,9 +1,9 @@
-"""Write events twice, in many commits: as a shredded table of ours, and an unshredded one of deltalake's.
+"""Write events twice, in many commits: as a shredded table, and as an unshredded table of deltalake.
 
     python benchmarks/generate_rewrites.py TARGET EVENTS COMMITS
 
-Both have the columns `id`, the number of the row, and `event`: a Variant, and for deltalake, which has no
-such type, a struct of the same bytes.
+Both have the columns `id`, the row number, and `event`: a Variant, or for deltalake, which lacks the type,
+a struct of the same bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(target: Path, events: Path, commits: int) -> None:
         dv.write_table(folder, dv.read_json_lines(events, column="event"), shredding=None)
         rows = dv.read_table(folder).read_all()
     rows = rows.add_column(0, "id", pa.array(range(rows.num_rows), pa.int64()))
-    # Others do not know the annotation of a Variant.
+    # Other engines do not support the VARIANT annotation.
     plain = pa.table([rows["id"], rows["event"].cast(PLAIN)], names=["id", "event"])
     size = -(-rows.num_rows // commits)
     for start in range(0, rows.num_rows, size):

@@ -1,4 +1,4 @@
-"""Measure one piece of work: its CPU seconds, wall time and peak memory, child processes included."""
+"""Measure the CPU seconds, wall time and peak memory of a function, including child processes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Cost:
-    """What one piece of work took, start of its process (and of a JVM) excluded."""
+    """The cost of a measured function, without the start of its process or of a JVM."""
 
     cpu_seconds: float
     wall_seconds: float
     peak_megabytes: float
     megabytes_in: float
-    """Read from files and sockets, whether the disk was asked or its cache."""
+    """Bytes read from files and sockets, whether from a disk or its cache."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one engine reported for one flow: its facts by name, or why it failed."""
+    """The report of one engine for one flow: its figures by name, or the reason of its failure."""
 
     engine: str
     facts: Mapping[str, Any]
@@ -41,7 +41,7 @@ def measure(work: Callable[[], Result]) -> tuple[Cost, Result]:
     """Run `work` and return its cost and its result.
 
     CPU is user and system time of this process and its descendants. The peak is the sum of the peaks of these
-    processes, so it is exact where one process does the work.
+    processes, so it is exact if one process does the work.
     """
     cpu, read, start = _cpu_seconds(), _megabytes_in(), time.perf_counter()
     result = work()
@@ -58,13 +58,13 @@ def size_of(path: Path) -> int:
 
 
 def report(cost: Cost, **facts: object) -> None:
-    """Print what a worker found, as the last line of its output."""
-    # Some engines print while they stop, or never stop: the line has to be out before.
+    """Print the report of a worker as the last line of its output."""
+    # Some engines print while they stop, or never stop, so the line is printed before.
     print(json.dumps({**asdict(cost), **facts}), flush=True)
 
 
 def run_worker(script: Path, engine: str, *arguments: str, timeout: float = 3600) -> Outcome:
-    """Run `script engine arguments…` in a process of its own and return what it reported."""
+    """Run `script engine arguments…` in its own process and return its report."""
     command = [sys.executable, str(script), engine, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
@@ -77,7 +77,7 @@ def run_worker(script: Path, engine: str, *arguments: str, timeout: float = 3600
 
 
 def _last_words(text: str) -> str:
-    """Return the line of a failed worker's output that most likely says why, cut to a table's width."""
+    """Return the line of a failed worker's output that most likely contains the reason, truncated."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return next(
         (line for line in reversed(lines) if "Error" in line or "Exception" in line), "".join(lines[-1:])
@@ -85,7 +85,7 @@ def _last_words(text: str) -> str:
 
 
 def _cpu_seconds() -> float:
-    # Fields 14 to 17 of /proc/PID/stat: own user and system time, and that of children waited for.
+    # Fields 14 to 17 of /proc/PID/stat: user and system time of the process, then of its children.
     return sum(sum(map(int, _stat(process)[11:15])) for process in _processes()) / TICKS_PER_SECOND
 
 
@@ -99,7 +99,7 @@ def _megabytes_in() -> float:
 
 
 def peak_of(word: str) -> float:
-    """Return the greatest peak, in MB, of one descendant whose command line has a word and is no JVM's."""
+    """Return the highest peak in MB of a descendant, not a JVM, whose command line contains a word."""
     peaks = (_field(process, "status", "VmHWM") for process in _processes() if _is_of(process, word))
     return round(max(peaks, default=0) / 1024, 1)
 
@@ -129,16 +129,16 @@ def _parent(process: int) -> int:
 
 
 def _stat(process: int) -> list[str]:
-    """Return the fields of /proc/PID/stat from the state on, none where the process has ended."""
+    """Return the fields of /proc/PID/stat from the state on, or no fields if the process has ended."""
     try:
-        # The name of the program, in brackets, may hold spaces.
+        # The program name, in brackets, may contain spaces.
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return []
 
 
 def _field(process: int, file: str, field: str) -> int:
-    """Return a number in a file of /proc/PID, 0 where the process has ended."""
+    """Return a number in a file of /proc/PID, or 0 if the process has ended."""
     try:
         lines = Path(f"/proc/{process}/{file}").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):

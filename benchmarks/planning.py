@@ -1,11 +1,11 @@
-"""Load the log of a table of a million files, and plan a query of it, one engine and one work a process.
+"""Load the log of a table of a million files, and plan a query, one engine and one workload per process.
 
-    python benchmarks/planning.py ENGINE WORK TARGET
+    python benchmarks/planning.py ENGINE WORKLOAD TARGET
 
-`load` is what an engine does before it can plan a query: the snapshot, with the statistics of every file.
-Spark's `inputFiles` is the nearest that it offers, and names the files without their statistics.
-`plan` loads it and picks the files, one in 500, whose bounds of a Variant path do not exclude a value.
-The peers have no such plan: their loads stand beside it.
+`load` loads the snapshot with the statistics of every file, which planning a query requires.
+Spark's `inputFiles` is the closest equivalent; it lists the files without their statistics.
+`plan` also selects the files, one in 500, whose bounds of a Variant path do not exclude a value.
+Other engines cannot plan by a Variant path. The table compares with their load.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 import engines
 from measure import measure, report
 
-# Returns a number of files, so that engines can be compared.
+# Returns the number of files, so that engines can be compared.
 Load = Callable[[], int]
 
 
-def ours(work: str, target: Path) -> Load:
+def ours(workload: str, target: Path) -> Load:
     dv = engines.ours()
     from delta_variant.operations.read.query import Query
     from delta_variant.scan.plan import plan_files
@@ -32,7 +32,7 @@ def ours(work: str, target: Path) -> Load:
         query = Query.of(snapshot, [], "event:day::bigint = 20500")
         return plan_files(snapshot, query.predicate).files.num_rows
 
-    return {"load": lambda: dv.load_snapshot(target).num_files, "plan": plan}[work]
+    return {"load": lambda: dv.load_snapshot(target).num_files, "plan": plan}[workload]
 
 
 def deltalake(_: str, target: Path) -> Load:
@@ -49,10 +49,10 @@ def spark(_: str, target: Path) -> Load:
 ENGINES: dict[str, Callable[[str, Path], Load]] = {"ours": ours, "deltalake": deltalake, "spark": spark}
 
 
-def main(engine: str, work: str, target: str) -> None:
-    cost, files = measure(ENGINES[engine](work, Path(target)))
+def main(engine: str, workload: str, target: str) -> None:
+    cost, files = measure(ENGINES[engine](workload, Path(target)))
     report(cost, rows=files)
-    # A JVM keeps a process from ending.
+    # The process does not end while a JVM runs.
     os._exit(0)
 
 

@@ -1,12 +1,12 @@
-"""Queries over what `write.py` wrote, one engine and one query a process.
+"""Query the files that `write.py` wrote, one engine and one query per process.
 
     python benchmarks/read.py ENGINE QUERY TARGET
 
-`count` counts the events with x > 900000, warm: the median of five runs after one that is not timed.
-`selective` sums a path over the events with 500000 <= x < 505000, warm in the same way, of a table that is
-sorted by x and clean of other types there: one file in a hundred holds any.
-`json` turns every event to JSON text, once, and counts the rows.
-`stats` computes the statistics of all files from their data; it counts the values of shredded paths.
+`count` counts the events with x > 900000, warm: the median of five runs after an untimed one.
+`selective` sums a path over the events with 500000 <= x < 505000, warm as well, in a table that is
+sorted by x without values of other types: one file in a hundred contains matches.
+`json` converts every event to JSON text, once, and counts the rows.
+`stats` computes the statistics of all files from their data; it counts the values of the shredded paths.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 import engines
 from measure import measure, report, size_of
 
-# One query, ready to run; it returns a number of rows, so that engines can be compared.
+# Runs one query and returns the number of rows, so that engines can be compared.
 Query = Callable[[], int]
 
 
@@ -54,7 +54,7 @@ def ours(target: Path) -> dict[str, Query]:
 
 
 def _leaf_values(file: Path) -> int:
-    """Return how many values and nulls the shredded paths of a file have."""
+    """Return the number of values and nulls in the shredded paths of a file."""
     import pyarrow.parquet as pq
 
     footer = pq.read_metadata(file)
@@ -65,7 +65,7 @@ def _leaf_values(file: Path) -> int:
 
 def duckdb(target: Path) -> dict[str, Query]:
     connection = engines.duckdb_connection()
-    # Bytes that it keeps from an earlier run would not be counted.
+    # Bytes cached by an earlier run would not be counted.
     connection.execute("SET enable_external_file_cache = false")
     events = f"FROM '{target}/*.parquet'"
 
@@ -79,7 +79,7 @@ def duckdb(target: Path) -> dict[str, Query]:
             f"SELECT sum(event.user.id::BIGINT) {events} "
             "WHERE event.x::BIGINT >= 500000 AND event.x::BIGINT < 505000"
         ),
-        # A sum of lengths makes every text, and keeps none.
+        # The sum of lengths creates every text and retains none.
         "json": lambda: number(f"SELECT count(length(event::JSON::VARCHAR)) {events}"),
     }
 
@@ -146,7 +146,7 @@ def clickhouse(target: Path) -> dict[str, Query]:
 
 
 def pyarrow(target: Path) -> dict[str, Query]:
-    """Read typed columns: they hold no Variant, so there is no text of whole events to compare."""
+    """Read typed columns. They contain no Variant, so there is no text of whole events to compare."""
     import pyarrow.dataset
 
     events = pyarrow.dataset.dataset(target)
@@ -177,7 +177,7 @@ def main(engine: str, query: str, folder: str) -> None:
     else:
         cost, rows = measure(run)
     report(cost, rows=rows, bytes_of_table=size_of(target))
-    # Sail's server keeps a process from ending.
+    # The process does not end while Sail's server runs.
     os._exit(0)
 
 

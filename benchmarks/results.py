@@ -1,4 +1,4 @@
-"""What the flows found, as one table of plain text."""
+"""Render the results of the flows as a plain-text table."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ COLUMNS = " ".join(f"{name:>{width}}" for name, width in WIDTHS.items())
 
 @dataclass(frozen=True)
 class Flow:
-    """One row of the table: an engine at one work; `name` tells variants of an engine apart."""
+    """One row of the table: an engine and a workload. `name` distinguishes variants of an engine."""
 
-    work: str
+    workload: str
     name: str
     engine: str
     source: str = "events"
@@ -43,10 +43,10 @@ class Flow:
 
 @dataclass(frozen=True)
 class Target:
-    """One figure to reach, over the rows of one flow."""
+    """A target figure for a flow."""
 
     text: str
-    work: str
+    workload: str
     name: str
     fact: str
     bound: float
@@ -58,9 +58,9 @@ class Target:
 
 @dataclass(frozen=True)
 class Lead:
-    """How many times less wall time one flow is to take than another of the same work."""
+    """The target ratio of the wall times of two flows with the same workload."""
 
-    work: str
+    workload: str
     name: str
     peer: str
     bound: float
@@ -70,12 +70,12 @@ Rows = list[tuple[Flow, Outcome]]
 
 
 def render_table(results: Rows) -> Iterator[str]:
-    """Yield one block of lines a work; the last column says how many times faster ours is."""
-    for work, title in TITLES.items():
-        rows = [(flow, outcome) for flow, outcome in results if flow.work == work]
+    """Yield the lines of each workload. The last column is the speedup of this library."""
+    for workload, title in TITLES.items():
+        rows = [(flow, outcome) for flow, outcome in results if flow.workload == workload]
         if not rows:
             continue
-        rate = "rows_per_cpu_second" if work == "write" else "rows_per_second"
+        rate = "rows_per_cpu_second" if workload == "write" else "rows_per_second"
         ours = next((outcome.facts.get(rate) for flow, outcome in rows if flow.name == OURS), None)
         yield f"{title:<42} {COLUMNS}"
         for flow, outcome in rows:
@@ -102,7 +102,7 @@ def _render_row(flow: Flow, outcome: Outcome, ours: float | None, rate: str) -> 
 
 
 def _render_best_peer(rows: Rows, ours: float | None, rate: str) -> Iterator[str]:
-    """Yield how ours compares with the best peers; typed columns of clean rows are another work."""
+    """Yield comparisons with the best other engine, without typed columns of clean rows."""
     peers = [(flow, outcome.facts) for flow, outcome in rows if flow.engine not in NO_PEERS]
     rates = [(facts[rate], flow.name) for flow, facts in peers if rate in facts]
     if ours and rates:
@@ -120,36 +120,37 @@ def _number(value: float | None) -> str:
 
 
 def render_targets(results: Rows, targets: Iterable[Target], rows: int) -> Iterator[str]:
-    """Yield the figures to reach beside what was measured."""
+    """Yield the target figures next to the measured ones."""
     yield "figures to reach, which are for 2,000,000 rows" + ("" if rows == 2_000_000 else f", not {rows:,}")
     for target in targets:
-        facts = _facts(results, target.work, target.name)
+        facts = _facts(results, target.workload, target.name)
         if target.fact in facts:
             verdict = "holds" if target.holds(facts[target.fact]) else "MISSED"
             limit = f"{'>=' if target.at_least else '<='} {target.bound:,g}"
-            subject = f"{target.work}, {target.name}"
+            subject = f"{target.workload}, {target.name}"
             yield f"  {subject:<30} {target.text:<20} {limit:>12} {facts[target.fact]:>14,.3f}  {verdict}"
 
 
 def render_leads(results: Rows, leads: Iterable[Lead]) -> Iterator[str]:
-    """Yield how many times faster flows are than those that they are to beat."""
+    """Yield the measured ratio for each target ratio."""
     for lead in leads:
-        ours, theirs = (_facts(results, lead.work, name) for name in (lead.name, lead.peer))
+        ours, theirs = (_facts(results, lead.workload, name) for name in (lead.name, lead.peer))
         if "wall_seconds" in ours and "wall_seconds" in theirs:
             times = theirs["wall_seconds"] / ours["wall_seconds"]
             verdict = "holds" if times >= lead.bound else "MISSED"
-            subject, text = f"{lead.work}, {lead.name}", f"times {lead.peer}"
+            subject, text = f"{lead.workload}, {lead.name}", f"times {lead.peer}"
             yield f"  {subject:<30} {text:<20} {f'>= {lead.bound:g}':>12} {times:>14,.3f}  {verdict}"
 
 
-def _facts(results: Rows, work: str, name: str) -> dict[str, float]:
+def _facts(results: Rows, workload: str, name: str) -> dict[str, float]:
     return next(
-        (dict(outcome.facts) for flow, outcome in results if (flow.work, flow.name) == (work, name)), {}
+        (dict(outcome.facts) for flow, outcome in results if (flow.workload, flow.name) == (workload, name)),
+        {},
     )
 
 
 def render_machine(rows: int, rounds: int) -> str:
-    """Return the head of RESULTS.md: when, on what, with which versions."""
+    """Return the head of RESULTS.md: date, machine and versions."""
     now = datetime.now(timezone.utc)
     return (
         f"# Benchmarks\n\n`make bench` wrote this on {now:%Y-%m-%d}: {rows:,} events, {os.cpu_count()} "

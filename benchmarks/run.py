@@ -1,10 +1,9 @@
 """Time every engine side by side, print one table, and write it to RESULTS.md.
 
-    python benchmarks/run.py [--rows 2000000] [--rounds 3] [--only ENGINE …] [--works WORK …]
+    python benchmarks/run.py [--rows 2000000] [--rounds 3] [--only ENGINE …] [--workloads WORKLOAD …]
 
-Each engine and each flow runs in a process of its own, one after the other; of the rounds, the fastest run of
-each counts. Starts (imports, a JVM, a server) are not counted, for anyone. An engine that fails is a row that
-says so.
+Each engine and flow runs in its own process, one after the other. The fastest round of each counts. Startup
+(imports, a JVM, a server) is not measured. An engine that fails has a row with the reason.
 """
 
 from __future__ import annotations
@@ -64,11 +63,11 @@ SELECTIVE = (
 )
 COMMITS = {"sixteen": 16, "hundred": 100}
 REWRITES = tuple(
-    Flow(work, name, engine, source)
-    for work, source in (("delete", "sixteen"), ("optimize", "hundred"))
+    Flow(workload, name, engine, source)
+    for workload, source in (("delete", "sixteen"), ("optimize", "hundred"))
     for name, engine in ((OURS, "ours"), ("deltalake, unshredded", "deltalake"))
 )
-# Files take the place of rows.
+# The rows of these flows are files.
 LOADS = (
     Flow("load", OURS, "ours", "log"),
     Flow("load", "deltalake", "deltalake", "log"),
@@ -113,10 +112,11 @@ def main() -> None:
     flows = [
         flow
         for flow in FLOWS
-        if flow.engine in (arguments.only or [flow.engine]) and flow.work in (arguments.works or TITLES)
+        if flow.engine in (arguments.only or [flow.engine])
+        and flow.workload in (arguments.workloads or TITLES)
     ]
     sources = generate_sources(arguments.rows, {flow.source for flow in flows})
-    # Every other round goes backwards: what one process leaves of the machine's memory, the next one finds.
+    # Every other round runs in reverse order, because a process changes the caches that the next one finds.
     orders = [flows[:: (-1) ** number] for number in range(arguments.rounds)]
     rounds = [dict(run_flows(order, sources, arguments.rows)) for order in orders]
     results = [(flow, fastest([round_[flow] for round_ in rounds])) for flow in flows]
@@ -141,13 +141,17 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Time every engine side by side.")
     parser.add_argument("--rows", type=int, default=FULL_ROWS)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="+", metavar="ENGINE", help="only these; RESULTS.md stays as it is")
-    parser.add_argument("--works", nargs="+", choices=TITLES, help="only these; RESULTS.md stays as it is")
+    parser.add_argument(
+        "--only", nargs="+", metavar="ENGINE", help="run only these; RESULTS.md is not written"
+    )
+    parser.add_argument(
+        "--workloads", nargs="+", choices=TITLES, help="run only these; RESULTS.md is not written"
+    )
     return parser.parse_args()
 
 
 def generate_sources(rows: int, names: set[str]) -> dict[str, Path]:
-    """Return the inputs of these names, generated where they are not there yet."""
+    """Return the inputs of these names. Generate missing ones."""
     CACHE.mkdir(parents=True, exist_ok=True)
     sources = {name: CACHE / f"{name}-{rows}.ndjson" for name in names | {"events"}}
     if "sorted" in names:
@@ -173,7 +177,7 @@ def generate_sources(rows: int, names: set[str]) -> dict[str, Path]:
 def _generate(out: Path, generator: str, *arguments: str) -> None:
     if out.exists():
         return
-    # A generator that was stopped must not leave a file that looks whole.
+    # An interrupted generator must not leave a file that looks complete.
     partial = out.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     subprocess.run([sys.executable, HERE / generator, partial, *arguments], check=True)
@@ -190,17 +194,17 @@ def _repeat(source: Path, out: Path, *, times: int) -> None:
 
 
 def run_flows(flows: Sequence[Flow], sources: dict[str, Path], rows: int) -> Iterator[tuple[Flow, Outcome]]:
-    """Yield the outcome of every flow in order; queries read what writes of this round or the last wrote."""
+    """Yield the outcome of every flow in order. Queries read the files of the writes before them."""
     numbers = {"four": rows * 4, "log": generate_log.FILES}
     for flow in flows:
-        print(f"{TITLES[flow.work]}: {flow.name} …", file=sys.stderr, flush=True)
+        print(f"{TITLES[flow.workload]}: {flow.name} …", file=sys.stderr, flush=True)
         outcome = _run(flow, sources[flow.source])
-        number = outcome.facts.get("rows", 0) if flow.work == "stats" else numbers.get(flow.source, rows)
+        number = outcome.facts.get("rows", 0) if flow.workload == "stats" else numbers.get(flow.source, rows)
         yield flow, _derive(outcome, number)
 
 
 def fastest(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the run that was disturbed least, with the greatest peak of all; a failure where one failed."""
+    """Return the fastest run with the highest peak memory of all, or a failed run if there is one."""
     failed = next((outcome for outcome in outcomes if outcome.failure), None)
     if failed:
         return failed
@@ -212,24 +216,26 @@ def fastest(outcomes: Sequence[Outcome]) -> Outcome:
 def _run(flow: Flow, source: Path) -> Outcome:
     if flow.source in ("log", "sorted"):
         script = "planning.py" if flow.source == "log" else "read.py"
-        return run_worker(HERE / script, flow.engine, flow.work, str(source))
+        return run_worker(HERE / script, flow.engine, flow.workload, str(source))
     target = CACHE / "out" / flow.name.replace(" ", "_")
     if flow.source in COMMITS:
-        return run_worker(HERE / "rewrite.py", flow.engine, flow.work, str(source), f"{target}_{flow.work}")
-    if flow.work != "write":
-        return run_worker(HERE / "read.py", flow.engine, flow.work, str(target))
+        return run_worker(
+            HERE / "rewrite.py", flow.engine, flow.workload, str(source), f"{target}_{flow.workload}"
+        )
+    if flow.workload != "write":
+        return run_worker(HERE / "read.py", flow.engine, flow.workload, str(target))
     shutil.rmtree(target, ignore_errors=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     return run_worker(HERE / "write.py", flow.engine, str(source), str(target))
 
 
 def _derive(outcome: Outcome, rows: int) -> Outcome:
-    """Add the rates and sizes that the table shows."""
+    """Add the rates and sizes of the table."""
     if outcome.failure:
         return outcome
     facts = dict(outcome.facts)
     facts["rows_per_second"] = rows / max(facts["wall_seconds"], 1e-9)
-    # Below the clock's tick there is no CPU figure to divide by.
+    # A CPU time below the clock's resolution cannot be a divisor.
     if facts["cpu_seconds"] > 0:
         facts["rows_per_cpu_second"] = rows / facts["cpu_seconds"]
     if "bytes_out" in facts:
@@ -240,7 +246,7 @@ def _derive(outcome: Outcome, rows: int) -> Outcome:
 
 
 def render_startup() -> Iterator[str]:
-    """Yield the lines about what a person waits for before any work."""
+    """Yield the lines about import time and download size."""
     yield "start"
     try:
         seconds, optional = startup.import_seconds("delta_variant"), startup.optional_modules("delta_variant")

@@ -1,4 +1,4 @@
-"""What a person waits for before any work: the import, and the size of the download.
+"""Measure the import time and the download size.
 
 python benchmarks/startup.py MODULE
 """
@@ -15,7 +15,7 @@ OPTIONAL_MODULES = ("pyspark", "pandas", "duckdb", "pysail", "chdb", "typer", "r
 
 
 def import_seconds(module: str, *, runs: int = 5) -> float:
-    """Return the least wall time of `import module`, the start of Python taken off."""
+    """Return the least wall time of `import module`, without the start of Python."""
     return round(_seconds(f"import {module}", runs) - _seconds("pass", runs), 3)
 
 
@@ -29,14 +29,14 @@ def _seconds(statement: str, runs: int) -> float:
 
 
 def optional_modules(module: str) -> list[str]:
-    """Return which of the optional dependencies `import module` brings in."""
+    """Return the optional dependencies that `import module` loads."""
     statement = f"import sys, {module}; print(*[name for name in {OPTIONAL_MODULES} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", statement], check=True, capture_output=True, text=True)
     return done.stdout.split()
 
 
 def wheel_megabytes(folder: Path) -> float | None:
-    """Return the size of the newest wheel in `folder`, None where there is none."""
+    """Return the size of the newest wheel in `folder`, or None without a wheel."""
     wheels = sorted(folder.glob("*.whl"), key=lambda wheel: wheel.stat().st_mtime)
     return round(wheels[-1].stat().st_size / 1e6, 2) if wheels else None
 

@@ -1,4 +1,4 @@
-"""JSON lines to a shredded table, one engine a process.
+"""Write JSON lines to a shredded table, one engine per process.
 
 python benchmarks/write.py ENGINE SOURCE TARGET
 """
@@ -15,8 +15,8 @@ from typing import Literal
 import engines
 from measure import measure, peak_of, report, size_of
 
-# The work of one engine, ready to start: its imports and its server are already there. It returns the bytes
-# written where the size of the folder is not the answer, or facts of its own.
+# Runs one engine after its imports and server are loaded. It returns the written bytes if that is not the
+# size of the folder, or figures of its own.
 Work = Callable[[], int | dict[str, float] | None]
 
 
@@ -71,7 +71,7 @@ def ours_on_spark(source: Path, target: Path) -> Work:
         shares = [path.typed / (path.typed + path.values) for path in paths]
         return {"worker_megabytes": peak_of("pyspark"), "typed_percent": 100 * min(shares)}
 
-    # The JVM's one small job starts Python there, too.
+    # The small job of the JVM also starts its Python workers.
     with tempfile.TemporaryDirectory() as folder:
         write(session.range(1000).selectExpr("CAST(id AS STRING) AS value"), Path(folder) / "table")
     return work
@@ -101,7 +101,7 @@ def clickhouse(source: Path, target: Path) -> Work:
             "INSERT INTO bench.events SELECT json AS event "
             f"FROM file('{source}', 'JSONAsObject', 'json JSON')"
         )
-        # The folder keeps merged parts for some minutes more, and the engine's own logs.
+        # The folder retains merged parts for some minutes, and the engine's own logs.
         active = session.query(
             "SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = 'bench'"
         )
@@ -111,7 +111,7 @@ def clickhouse(source: Path, target: Path) -> Work:
 
 
 def pyarrow(source: Path, target: Path) -> Work:
-    """Write typed columns: not the same work, as it takes clean events only and keeps no Variant."""
+    """Write typed columns. The workload differs: it accepts only clean events and keeps no Variant."""
     import pyarrow.json
     import pyarrow.parquet
 
@@ -141,7 +141,7 @@ def main(engine: str, source: str, target: str) -> None:
     facts = result if isinstance(result, dict) else {}
     bytes_out = result if isinstance(result, int) else size_of(Path(target))
     report(cost, bytes_out=bytes_out, **facts)
-    # Sail's server keeps a process from ending.
+    # The process does not end while Sail's server runs.
     os._exit(0)
 
 
