@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from typing import TypeVar
 
 __all__ = [
     "AmbiguousWriteError",
@@ -47,11 +44,14 @@ __all__ = [
     "VersionNotFoundError",
 ]
 
+Error = TypeVar("Error", bound="DeltaVariantError")
+
 
 class DeltaVariantError(Exception):
     """The base class of every error that `delta_variant` raises on purpose.
 
-    `str()` puts the location that `at` added in front of the message: `part-0.parquet, row 3: malformed Variant`.
+    `str()` prints the location that `at` added in front of the message: `part-0.parquet, row 3: malformed
+    Variant`.
     Attributes are None where the fact is not known. They survive pickling.
 
     Attributes:
@@ -110,7 +110,7 @@ class DeltaVariantError(Exception):
         self._added: set[str] = set()
 
     def at(
-        self,
+        self: Error,
         *,
         table: str | None = None,
         file: str | None = None,
@@ -119,7 +119,7 @@ class DeltaVariantError(Exception):
         column: str | None = None,
         path: str | None = None,
         version: int | None = None,
-    ) -> Self:
+    ) -> Error:
         """Add where the error happened, and return the error itself.
 
         A fact that is known already stays: code nearer to the error knows better.
