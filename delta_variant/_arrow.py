@@ -1,21 +1,30 @@
-"""Arrow arrays that have their values apart from their rows: dictionaries and run-end encoding."""
+"""Arrow arrays under other types: decode encodings and views, and retype without a copy."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
-__all__ = ["decoded", "is_encoded", "values_and_positions", "without_view"]
+__all__ = [
+    "Array",
+    "decode",
+    "is_encoded",
+    "replace_view",
+    "retype_array",
+    "retype_batch",
+    "values_and_positions",
+]
 
-# The stubs of pyarrow do not narrow an array by the predicates of pyarrow.types.
 Array: TypeAlias = Any
+"""An Arrow array. The stubs of pyarrow do not narrow arrays by their types, so mypy cannot check its uses."""
 
 
 def is_encoded(array: Array) -> bool:
-    """Say whether an array has its values apart from its rows."""
+    """Return whether an array is dictionary or run-end encoded."""
     return bool(arrow_types.is_dictionary(array.type) or arrow_types.is_run_end_encoded(array.type))
 
 
@@ -30,22 +39,44 @@ def values_and_positions(array: Array) -> tuple[Array, Array]:
     return array.values, pc.call_function("run_end_decode", [runs])
 
 
-def decoded(array: Array) -> Array:
-    """Return an array without extension type and encodings; ArrowInvalid where it is too large."""
+def decode(array: Array) -> Array:
+    """Return an array without extension type and encodings; raises ArrowInvalid if it is too large."""
     while True:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         elif is_encoded(array):
             values, positions = values_and_positions(array)
-            array = without_view(values).take(positions)
+            array = replace_view(values).take(positions)
         else:
             return array
 
 
-def without_view(array: Array) -> Array:
-    """Return views of text or bytes as large text or bytes, and any other array as it is."""
+def replace_view(array: Array) -> Array:
+    """Return a string or binary view as a large string or binary array, and any other array unchanged."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if arrow_types.is_string_view(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if arrow_types.is_binary_view(array.type) else array
+
+
+def retype_array(array: Array, arrow_type: pa.DataType) -> Array:
+    """Return an array under another type of the same layout, without a copy."""
+    retyped: Any = _Retyped(array, arrow_type)
+    return pa.array(retyped)
+
+
+def retype_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch under another schema of the same layout, without a copy."""
+    return pa.record_batch(_Retyped(batch, schema))
+
+
+@dataclass(frozen=True)
+class _Retyped:
+    """The buffers of `data` under another type or schema, for Arrow's C data interface."""
+
+    data: Any
+    type: pa.DataType | pa.Schema
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        return self.type.__arrow_c_schema__(), self.data.__arrow_c_array__()[1]

@@ -24,12 +24,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._arrow import Array
 from ..variant import values as variant_values
 from ..variant.moments import UTC
 from .types import INTEGER_DIGITS, Kind, kind_of, type_name
 
-# The stubs of pyarrow do not narrow an array by its type, as the rules do.
-Array: TypeAlias = Any
 Scalar: TypeAlias = Any
 Rule: TypeAlias = Callable[[Array, Any], Array]
 

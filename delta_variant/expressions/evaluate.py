@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._arrow import Array
 from ..errors import CastError, ExpressionError
 from ..variant import values as variant_values
 from ..variant.moments import DATE_PARTS, UTC, date_part
@@ -18,8 +19,6 @@ from .cast import cast_scalar, cast_values
 from .tree import Call, Cast, Column, Expression, Extraction, Field, Input, Literal, describe, input_name
 from .types import kind_of
 
-# The stubs of pyarrow do not narrow values by their type.
-Array: TypeAlias = Any
 Values: TypeAlias = Any
 
 ROW_NUMBERS = "\0row"

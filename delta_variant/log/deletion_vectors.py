@@ -6,12 +6,13 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._arrow import Array
 from ..errors import DataFileError, InvalidZ85Error, MalformedLogError
 from ..protocol import z85
 from ..protocol.actions import DeletionVector, decode_path
@@ -19,9 +20,6 @@ from ..storage import store
 from ..storage.store import Store
 
 __all__ = ["file_path", "load", "rows_besides"]
-
-# The stubs of pyarrow do not narrow arrays by their types.
-Array: TypeAlias = Any
 
 FILE_VERSION = 1
 SIZE_BYTES = 4

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from .._arrow import Array
 from ..data_file.options import WriteOptions
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Expression
@@ -25,8 +25,6 @@ from .rewrite.permission import check_may_rewrite
 from .rewrite.result import RewriteResult, commit_rewritten
 
 __all__ = ["update"]
-
-Array: TypeAlias = Any
 
 
 def update(

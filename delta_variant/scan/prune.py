@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._arrow import Array
 from ..expressions.cast import cast_values
 from ..expressions.tree import Expression
 from ..expressions.types import kind_of
 from .predicate import AllOf, AnyOf, Comparison, Condition, Leaf, NullTest, PartitionTest
 
 __all__ = ["Bounds", "kept"]
-
-# The stubs of pyarrow do not narrow arrays by their types.
-Array: TypeAlias = Any
 
 
 @dataclass(frozen=True)

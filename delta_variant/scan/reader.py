@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from .._arrow import retype_array
 from .._options import OnConflict
 from ..data_file import reader
 from ..data_file.options import Shredding
@@ -88,7 +89,7 @@ class Table:
         (stored,) = physical.fields
         nullable = StructType((StructField(stored.name, stored.type, True),))
         conformed = conform(pa.record_batch([array], names=[stored.name]), nullable).column(0)
-        return conformed if conformed.type == each.type else _renamed(conformed, each.type)
+        return conformed if conformed.type == each.type else retype_array(conformed, each.type)
 
     def open_all(self, files: Iterable[DataFile]) -> Iterator[OpenFile]:
         """Yield data files open, in their order; of a remote store, some are opened ahead of the reader."""
@@ -277,23 +278,6 @@ class OpenFile:
         if self.names_by_id is None or identity is None:
             return physical_name(field, self.table.mode)
         return self.names_by_id.get(identity, ABSENT)
-
-
-def _renamed(array: Any, arrow_type: pa.DataType) -> Any:
-    """Return a nested array whose fields have the names of `arrow_type`, which has the same layout."""
-    retyped: Any = _Retyped(array, arrow_type)
-    return pa.array(retyped)
-
-
-@dataclass(frozen=True)
-class _Retyped:
-    """An array under another type of the same layout, without a copy."""
-
-    array: Any
-    type: pa.DataType
-
-    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        return self.type.__arrow_c_schema__(), self.array.__arrow_c_array__()[1]
 
 
 def _names_by_id(file_schema: pa.Schema) -> Mapping[int | None, str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._arrow import Array
 from ..data_file.reader import Projection
 from ..errors import ProtocolError
 from ..log.snapshot import Snapshot
@@ -17,9 +17,6 @@ from ..protocol.schema.column_mapping import physical_name
 from ..protocol.types import PrimitiveType, StructField
 
 __all__ = ["RowTracking", "beside", "updated"]
-
-# The stubs of pyarrow do not narrow arrays by their types.
-Array: TypeAlias = Any
 
 
 @dataclass(frozen=True)

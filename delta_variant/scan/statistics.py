@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._arrow import Array
 from .._options import JsonKind
 from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
 from ..expressions.cast import cast_values
@@ -31,8 +32,6 @@ from .prune import Bounds
 
 __all__ = ["file_bounds", "partition_matches", "partition_test"]
 
-# The stubs of pyarrow do not narrow arrays by their types.
-Array: TypeAlias = Any
 TextReader: TypeAlias = Callable[[Array, pa.DataType], Array]
 
 FILES_AT_ONCE = 100_000

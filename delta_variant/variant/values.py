@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, get_args
 import pyarrow as pa
 
 from .. import _native
-from .._arrow import decoded
+from .._arrow import decode
 from .._checks import check_option
 from .._options import DuplicateKeys, Floats, OnConflict
 from ..errors import ArgumentTypeError, InvalidJsonError, SchemaError
@@ -47,7 +47,7 @@ def to_arrow_array(values: ArrowArray) -> Any:
     if not isinstance(values, pa.Array | pa.ChunkedArray):
         values = _new_array(values)
     try:
-        return decoded(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
+        return decode(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
     except pa.ArrowInvalid as error:
         raise SchemaError(f"{error}: take fewer rows at a time, such as chunk by chunk") from error
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._arrow import Array
 from ..data_file.options import WriteOptions
 from ..errors import CastError, ConstraintViolationError, ExpressionError, UnsupportedFeatureError
 from ..expressions.cast import cast_values
@@ -32,9 +32,6 @@ from ..variant import values as variant_values
 from ..variant.moments import UTC
 
 __all__ = ["Condition", "Filling", "RowRules"]
-
-# The stubs of pyarrow do not narrow arrays by their types.
-Array: TypeAlias = Any
 
 CONSTRAINT = "delta.constraints."
 INVARIANTS = "delta.invariants"

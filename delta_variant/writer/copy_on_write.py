@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._arrow import Array
 from .._options import Numeric
 from ..data_file.layout import numbers_are_typed, shredding_of
 from ..data_file.options import WriteOptions
@@ -46,9 +46,6 @@ __all__ = [
     "rewrite_rows",
     "with_inserted",
 ]
-
-# The stubs of pyarrow do not narrow arrays by their types.
-Array: TypeAlias = Any
 
 ROW_NUMBER = re.compile(r"^row \d+: ")
 

@@ -13,6 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._arrow import retype_batch
 from ..data_file.options import WriteOptions
 from ..data_file.shredding import infer_shredding
 from ..data_file.writer import FileSeries, WrittenFile
@@ -166,7 +167,7 @@ class _FileColumns:
             field.with_type(column.type) if field.name in self.variants else field
             for field, column in zip(fields, batch.columns, strict=True)
         ]
-        return pa.record_batch(_Retyped(batch, pa.schema(wanted)))
+        return retype_batch(batch, pa.schema(wanted))
 
 
 class PartitionedWriter:
@@ -313,18 +314,6 @@ def _nested_variants(array: Any, data_type: DataType, path: str) -> Iterator[tup
         yield from _nested_variants(array.flatten(), data_type.element_type, f"{path}.element")
     elif isinstance(data_type, MapType):
         yield from _nested_variants(array.items, data_type.value_type, f"{path}.value")
-
-
-@dataclass(frozen=True)
-class _Retyped:
-    """A batch under another schema of the same layout, without a copy."""
-
-    batch: pa.RecordBatch
-    schema: pa.Schema
-
-    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        batch: Any = self.batch
-        return self.schema.__arrow_c_schema__(), batch.__arrow_c_array__()[1]
 
 
 def add_file(file: PartitionFile, target: Target, now: int) -> AddFile:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..._arrow import Array
 from ...errors import MergeAmbiguityError
 from ...expressions.evaluate import filter_mask
 from ...expressions.tree import Expression
@@ -16,9 +17,6 @@ from ..rewrite.assignment import Assignment
 from .joining import Join, Pairs
 
 __all__ = ["Action", "Clause", "Decision", "When", "are", "decide", "first_fulfilled"]
-
-# The stubs of pyarrow do not narrow arrays by their types.
-Array: TypeAlias = Any
 
 Action: TypeAlias = Literal["update", "delete", "insert"]
 When: TypeAlias = Literal["matched", "not matched", "not matched by source"]

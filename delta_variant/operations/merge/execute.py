@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..._arrow import Array
 from ...data_file.options import WriteOptions
 from ...data_file.reader import filter_rows
 from ...expressions.evaluate import evaluate
@@ -32,9 +33,6 @@ from .clauses import Clause, are, decide, first_fulfilled
 from .joining import Join, Pairs
 
 __all__ = ["execute"]
-
-# The stubs of pyarrow do not narrow arrays by their types.
-Array: TypeAlias = Any
 
 NO_ROWS = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..._arrow import Array
 from ...expressions.evaluate import evaluate, filter_mask
 from ...expressions.tree import Call, Column, Expression, Input, Literal, input_name
 from ...expressions.tree import inputs as expression_inputs
@@ -18,9 +19,6 @@ from ...scan.in_memory import inputs_of
 from ..rewrite.sides import Side, conjuncts, own, side_inputs
 
 __all__ = ["Join", "Pairs"]
-
-# The stubs of pyarrow do not narrow arrays by their types.
-Array: TypeAlias = Any
 
 MAX_LISTED_KEYS = 200
 MAX_CROSS_ROWS = 1 << 20

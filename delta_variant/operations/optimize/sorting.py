@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..._arrow import Array
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
@@ -19,9 +20,6 @@ from ...scan.reader import Table, files_of
 from .layout import FileGroup, rows_of
 
 __all__ = ["sorted_runs"]
-
-# The stubs of pyarrow do not narrow arrays by their types.
-Array: TypeAlias = Any
 
 BATCH_ROWS = 32 << 10
 BATCH_BYTES = 256 << 20

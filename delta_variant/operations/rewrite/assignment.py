@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..._arrow import Array
 from ..._checks import check_mapping
 from ...data_file.options import WriteOptions
 from ...errors import ExpressionError, SchemaError
@@ -29,9 +30,6 @@ from ...writer.constraints import RowRules
 from .sides import joined_name
 
 __all__ = ["Assignment", "assign", "assignments_of", "check_updated", "merged_rows"]
-
-# The stubs of pyarrow do not narrow arrays by their types.
-Array: TypeAlias = Any
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
-from ..._arrow import is_encoded, values_and_positions, without_view
+from ..._arrow import Array, is_encoded, replace_view, values_and_positions
 from ...errors import SchemaError
 from ..types import VARIANT, ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from .arrow import VARIANT_STORAGE, is_list, to_arrow_type, variant_field
 
 __all__ = ["conform"]
-
-# The stubs of pyarrow do not narrow an array by the predicates of pyarrow.types.
-Array: TypeAlias = Any
 
 BINARY = PrimitiveType("binary")
 MAX_OFFSET = 2**31 - 1
@@ -73,7 +70,7 @@ def _conform_encoded(array: Array, data_type: DataType, path: tuple[str, ...]) -
     if arrow_types.is_nested(values.type):
         # Arrow takes no views out of arrays, and what is conformed has none.
         return _taken(_conform(values, data_type, path), positions, path)
-    return _conform(_taken(without_view(values), positions, path), data_type, path)
+    return _conform(_taken(replace_view(values), positions, path), data_type, path)
 
 
 def _conform_struct(array: Array, struct: StructType, path: tuple[str, ...]) -> Array:
@@ -155,7 +152,7 @@ def _taken(values: Array, positions: Array, path: tuple[str, ...]) -> Array:
 def _cast(array: Array, target: pa.DataType, path: tuple[str, ...]) -> Array:
     if array.nbytes > MAX_OFFSET:
         # Arrow's cast of views counts beyond the offsets without a word.
-        array = without_view(array)
+        array = replace_view(array)
     try:
         return _compact(array).cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
