@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from ..errors import MalformedLogError
 from ..protocol.actions import (
+    LOCAL_ROOT,
     LOCAL_URI,
     Action,
     AddFile,
@@ -420,7 +421,7 @@ def _path_keys(files: pa.RecordBatch) -> pa.Array[Any]:
     paths: pa.Array[Any] = files["path"]
     if not pc.any(pc.starts_with(paths, "file:", ignore_case=True)).as_py():
         return paths
-    keys: pa.Array[Any] = pc.replace_substring_regex(paths, LOCAL_URI.pattern, "/")
+    keys: pa.Array[Any] = pc.replace_substring_regex(paths, LOCAL_URI.pattern, LOCAL_ROOT)
     return keys
 
 

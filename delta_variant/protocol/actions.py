@@ -16,6 +16,7 @@ import msgspec
 from ..errors import MalformedLogError
 
 __all__ = [
+    "LOCAL_ROOT",
     "LOCAL_URI",
     "Action",
     "AddCDCFile",
@@ -39,6 +40,7 @@ __all__ = [
     "encode_path",
     "file_key",
     "is_absolute",
+    "local_path_of",
     "path_key",
     "reconciliation_key",
 ]
@@ -306,8 +308,10 @@ def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, str | None]:
     }
 
 
-LOCAL_URI = re.compile(r"^(?i:file):(?://(?i:localhost)?)?/")
-"""How the URI of a local file begins, in the syntax of Python and of Arrow."""
+# Hadoop writes file:/a for file:///a. The syntax is valid in Python and in Arrow, which has no lookahead.
+LOCAL_URI = re.compile(r"^(?i:file):(?://(?i:localhost)?(/)|(/(?:[^/]|$)))")
+"""The start of the URI of a local file; `LOCAL_ROOT` replaces it by the start of the absolute path."""
+LOCAL_ROOT = r"\1\2"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
@@ -342,12 +346,17 @@ def decode_path(path: str) -> str:
     return decoded
 
 
+def local_path_of(uri: str) -> str | None:
+    """Return the absolute path in the URI of a local file, still percent-encoded; None for any other text."""
+    return LOCAL_URI.sub(LOCAL_ROOT, uri, count=1) if LOCAL_URI.match(uri) else None
+
+
 def path_key(path: str) -> str:
     """Return the one spelling of a decoded path: `file:/a` and `file:///a` are the local file `/a`.
 
     delta-spark qualifies paths before it compares them, and its older versions wrote some without a scheme.
     """
-    return LOCAL_URI.sub("/", path, count=1)
+    return LOCAL_URI.sub(LOCAL_ROOT, path, count=1)
 
 
 def file_key(action: AddFile | RemoveFile) -> tuple[str, str | None]:

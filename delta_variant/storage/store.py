@@ -26,7 +26,7 @@ from obstore.store import MemoryStore, from_url
 from .._checks import is_unicode
 from .._system_errors import reason_of, with_remedy
 from ..errors import ArgumentTypeError, CommitUnknownError, StoreError, VersionExistsError
-from ..protocol.actions import is_absolute
+from ..protocol.actions import is_absolute, local_path_of
 from .objects import LocalFiles, Objects, RemoteObjects, StoredFile
 from .objects import Upload as RemoteUpload
 from .options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, sort_options
@@ -97,8 +97,6 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # Hadoop writes some URIs with one slash; without any, the colon belongs to the name of a file below the root.
 _ABSOLUTE_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-# Hadoop writes a local file as file:/folder/name.
-_FILE_URI = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/[^/])|(?=/\Z))", re.IGNORECASE)
 _SAME_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
 
@@ -400,8 +398,8 @@ def local_path(store: Store, path: str) -> Path | None:
     """
     if "\0" in path:
         raise StoreError(f"there is no file {uri_of(store, path)!r}: no file name has a NUL character")
-    if (match := _FILE_URI.match(path)) is not None:
-        local = Path(path[match.end() :])
+    if (absolute := local_path_of(path)) is not None:
+        local = Path(absolute)
     elif store.local_root is not None and not _ABSOLUTE_URI.match(path):
         local = store.local_root / path
     else:
@@ -414,8 +412,8 @@ def local_path(store: Store, path: str) -> Path | None:
 
 
 def _local_file(uri: str) -> Path | None:
-    if match := _FILE_URI.match(uri):
-        return Path(unquote(uri[match.end() :]))
+    if (absolute := local_path_of(uri)) is not None:
+        return Path(unquote(absolute))
     return None if _SCHEME.match(uri) else Path(uri)
 
 
