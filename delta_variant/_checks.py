@@ -23,7 +23,7 @@ __all__ = [
     "list_of",
     "one_or_more",
     "texts_of",
-    "whole_number",
+    "to_integer",
 ]
 
 
@@ -46,7 +46,7 @@ def is_unicode(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def whole_number(name: str, value: Any, least: int | None = None) -> int:
+def to_integer(name: str, value: Any, least: int | None = None) -> int:
     """Return an integer, NumPy's included, as an int.
 
     With `least`, the value must also fit into 64 bits. Raises ArgumentTypeError for a value that is not an

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import delta_variant as dv
-from delta_variant._checks import check_text, whole_number
+from delta_variant._checks import check_text, to_integer
 from delta_variant.errors import ArgumentTypeError, ExpressionError, SchemaError, StoreError
 from delta_variant.storage.options import sort_options
 
@@ -32,14 +32,14 @@ def table(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("value", [0, 7, np.int64(7), 2**63 - 1])
 def test_a_whole_number_is_an_int_whoever_made_it(value: Any):
-    assert whole_number("limit", value, 0) == value
-    assert type(whole_number("limit", value, 0)) is int
+    assert to_integer("limit", value, 0) == value
+    assert type(to_integer("limit", value, 0)) is int
 
 
 @pytest.mark.parametrize("value", ["7", 7.0, None, True, -1, 2**63])
 def test_what_is_no_whole_number_is_refused(value: Any):
     with pytest.raises(ValueError, match=r"limit is .*: give a whole number from 0 to 2\*\*63 - 1"):
-        whole_number("limit", value, 0)
+        to_integer("limit", value, 0)
 
 
 def test_text_has_whole_characters():

@@ -73,7 +73,7 @@ GA = listed("variantType", "variantShredding")
     ],
 )
 def test_supported_adds_what_legacy_versions_imply(protocol, names):
-    assert features.supported(protocol) == names
+    assert features.supported_features(protocol) == names
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_supported_adds_what_legacy_versions_imply(protocol, names):
 )
 def test_shredding_is_supported_when_either_name_is_in_both_lists(protocol, answer):
     """H1."""
-    assert features.shredding_supported(protocol) is answer
+    assert features.supports_shredding(protocol) is answer
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_shredding_is_supported_when_either_name_is_in_both_lists(protocol, answ
 )
 def test_shredding_is_enabled_when_supported_and_the_property_is_true(protocol, configuration, answer):
     """H2, H3, H5."""
-    assert features.shredding_enabled(protocol, configuration) is answer
+    assert features.enables_shredding(protocol, configuration) is answer
 
 
 @pytest.mark.parametrize(

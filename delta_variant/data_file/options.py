@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from .._checks import check_option, is_number, whole_number
+from .._checks import check_option, is_number, to_integer
 from .._options import DuplicateKeys, Floats, Numeric
 from ..errors import ArgumentTypeError
 from ..protocol.statistics import Path
@@ -56,7 +56,7 @@ class WriteOptions:
         if not is_number(size) or not size >= 1:
             error = ValueError if is_number(size) else ArgumentTypeError
             raise error(f"target_file_size is a number of bytes from 1, and not {size!r}")
-        whole_number("max_variant_stats_paths", self.max_stats_paths, 0)
+        to_integer("max_variant_stats_paths", self.max_stats_paths, 0)
 
 
 def _check_schemas(shredding: Mapping[Path, ShreddingSchema]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from os import PathLike
 
 from .. import _native
-from .._checks import check_path, whole_number
+from .._checks import check_path, to_integer
 from ..protocol.statistics import FileStatistics, Path, from_report
 from ..storage.store import local_location
 from .layout import variant_paths
@@ -44,6 +44,6 @@ def compute_stats(
     `variants` are its Variant columns, through structs, `indexed` the leaf columns that have statistics, None
     for all. `shorten=False` keeps long texts of ordinary columns whole. Raises DataFileError.
     """
-    limit = whole_number("max_variant_stats_paths", max_variant_stats_paths, 0)
+    limit = to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
     columns = file.bounds([list(path) for path in variants], limit)
     return from_report(file.num_rows, columns, file.schema.names, indexed, shorten=shorten)

@@ -33,7 +33,7 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> Array:
     `CastError` names the piece when a value cannot be cast, overflows or is divided by zero, as in Spark's
     ANSI mode, but not for rows of which what stands to the left in `and` or `or` says enough.
 
-    A strict cast of a path is an input, or the Variant at the path (`uncast`), which is cast here.
+    A strict cast of a path is an input, or the Variant at the path (`without_cast`), which is cast here.
     """
     try:
         values = _evaluate(expression, batch, is_guarded=False)
@@ -60,7 +60,7 @@ def call_kernel(kernel: str, *arguments: Values, options: pc.FunctionOptions | N
     return pc.call_function(kernel, list(arguments), options)
 
 
-def uncast(source: Input) -> Input:
+def without_cast(source: Input) -> Input:
     """Return the input that is the Variant where a strict cast may fail, and every other input itself."""
     is_strict = isinstance(source, Extraction) and source.strict and not source.as_json
     return (
@@ -107,7 +107,7 @@ def _read(source: Column | Extraction, batch: pa.RecordBatch) -> Array:
         values = batch.column(position)
         # A reader may hand out a dictionary or a view of the same values.
         return values if source.type is None or values.type == source.type else pc.cast(values, source.type)
-    position = batch.schema.get_field_index(input_name(uncast(source)))
+    position = batch.schema.get_field_index(input_name(without_cast(source)))
     if position < 0:
         raise ExpressionError(
             f"the batch has no column {input_name(source)!r}, which `{describe(source)}` reads"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from .._checks import whole_number
+from .._checks import to_integer
 from ..errors import MalformedLogError
 from ..protocol.actions import Metadata, Protocol
 from ..storage.store import Store, TableLocation, open_store
@@ -42,7 +42,7 @@ def load_snapshot(
             raise ValueError("a table is loaded by version or by timestamp, and not by both")
         version = version_at(store, timestamp)
     if version is not None:
-        version = whole_number("version", version)
+        version = to_integer("version", version)
     return from_log(store, version, lambda log: snapshot_of(store, log))
 
 

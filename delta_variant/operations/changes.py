@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from .._checks import whole_number
+from .._checks import to_integer
 from .._options import OnConflict
 from ..data_file.reader import Rows
 from ..errors import (
@@ -108,7 +108,7 @@ def read_changes(
 
 def _start(store: Store, version: int | None, timestamp: Timestamp | None) -> int:
     if timestamp is None:
-        return 0 if version is None else whole_number("starting_version", version, 0)
+        return 0 if version is None else to_integer("starting_version", version, 0)
     if version is not None:
         raise ValueError("changes start at a version or at a timestamp, and not at both")
     return version_from(store, timestamp)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from .._checks import whole_number
+from .._checks import to_integer
 from ..log.commits import read_commit_info
 from ..log.timestamps import CommitTimes, from_milliseconds
 from ..storage.store import TableLocation, open_store
@@ -60,7 +60,7 @@ def history(
     MalformedLogError for a commit that cannot be understood, ValueError for a negative limit.
     """
     if limit is not None:
-        limit = whole_number("limit", limit, 0)
+        limit = to_integer("limit", limit, 0)
     store = open_store(table, storage_options)
     times = CommitTimes.of(store)
     versions = list(times.modified)[::-1][:limit]

@@ -168,7 +168,7 @@ def _check(
     features.check_may_commit(protocol, metadata.configuration, past.schema, present.uri)
     check_consistent(past.schema, past.partition_columns)
     for each in (present, past):
-        features.check_may_bring_back(each.configuration, each.schema, present.uri)
+        features.check_may_restore(each.configuration, each.schema, present.uri)
     if removed.num_rows and properties.get(present.configuration, properties.APPEND_ONLY):
         raise UnsupportedFeatureError(
             f"{present.uri} sets {properties.APPEND_ONLY.name}=true, and {removed.num_rows} files have come "

@@ -21,15 +21,15 @@ __all__ = [
     "FEATURES",
     "TableFeature",
     "check_may_append",
-    "check_may_bring_back",
     "check_may_commit",
     "check_may_read",
+    "check_may_restore",
     "check_may_rewrite",
+    "enables_shredding",
     "new_table_protocol",
-    "shredding_enabled",
-    "shredding_supported",
-    "supported",
+    "supported_features",
     "supports",
+    "supports_shredding",
     "with_features",
     "with_features_of",
     "with_needed_features",
@@ -80,8 +80,8 @@ class TableFeature:
 
     `enabled_by` is the property that needs the feature when its value is not the default, `properties_from`
     what the names of properties that need it begin with; `needed_by` the primitive types that need it.
-    `append_obstacles` yields what stands in the way of an append, in a table that can have the feature and
-    yet be appended to. `keeps_rows` says that no row may go or change where `enabled_by` is true.
+    `find_unsupported` yields what stands in the way of an append, in a table that can have the feature and
+    yet be appended to. `is_append_only` says that no row may go or change where `enabled_by` is true.
     """
 
     name: str
@@ -95,8 +95,8 @@ class TableFeature:
     needed_by: tuple[str, ...] = ()
     can_read: bool = True
     can_append: bool = True
-    append_obstacles: Obstacles = _no_obstacle
-    keeps_rows: bool = False
+    find_unsupported: Obstacles = _no_obstacle
+    is_append_only: bool = False
 
 
 VARIANT_TYPE = TableFeature("variantType", is_reader_writer=True, needed_by=("variant",))
@@ -116,7 +116,7 @@ _ROWS = (
         "appendOnly",
         legacy_writer_version=2,
         enabled_by=properties.APPEND_ONLY,
-        keeps_rows=True,
+        is_append_only=True,
     ),
     TableFeature("invariants", legacy_writer_version=2),
     TableFeature("checkConstraints", legacy_writer_version=3, properties_from="delta.constraints."),
@@ -124,7 +124,7 @@ _ROWS = (
         "changeDataFeed",
         legacy_writer_version=4,
         enabled_by=properties.ENABLE_CHANGE_DATA_FEED,
-        append_obstacles=_names_of_changes,
+        find_unsupported=_names_of_changes,
     ),
     TableFeature("generatedColumns", legacy_writer_version=4),
     TableFeature(
@@ -134,7 +134,7 @@ _ROWS = (
         legacy_writer_version=5,
         enabled_by=properties.COLUMN_MAPPING_MODE,
     ),
-    TableFeature("identityColumns", legacy_writer_version=6, append_obstacles=_identities),
+    TableFeature("identityColumns", legacy_writer_version=6, find_unsupported=_identities),
     VARIANT_TYPE,
     TableFeature("variantType-preview", is_reader_writer=True, preview_of="variantType"),
     VARIANT_SHREDDING,
@@ -154,17 +154,17 @@ _ROWS = (
         enabled_by=properties.ENABLE_ROW_TRACKING,
     ),
     TableFeature("clustering", requires=("domainMetadata",)),
-    TableFeature("allowColumnDefaults", append_obstacles=_variant_defaults),
+    TableFeature("allowColumnDefaults", find_unsupported=_variant_defaults),
     TableFeature("checkpointProtection"),
     TableFeature(
         "icebergCompatV1",
         requires=("columnMapping",),
-        append_obstacles=_enabled(properties.ENABLE_ICEBERG_COMPAT_V1),
+        find_unsupported=_enabled(properties.ENABLE_ICEBERG_COMPAT_V1),
     ),
     TableFeature(
         "icebergCompatV2",
         requires=("columnMapping",),
-        append_obstacles=_enabled(properties.ENABLE_ICEBERG_COMPAT_V2),
+        find_unsupported=_enabled(properties.ENABLE_ICEBERG_COMPAT_V2),
     ),
     TableFeature("icebergCompatV3", can_append=False),
     TableFeature("icebergWriterCompatV1", can_append=False),
@@ -185,17 +185,17 @@ _ROWS = (
 FEATURES: Mapping[str, TableFeature] = {feature.name: feature for feature in _ROWS}
 
 
-def supported(protocol: Protocol) -> frozenset[str]:
+def supported_features(protocol: Protocol) -> frozenset[str]:
     """Return the names of all features that `protocol` supports, those of legacy versions included."""
     return _reader_features(protocol) | _writer_features(protocol)
 
 
 def supports(protocol: Protocol, name: str) -> bool:
     """Say whether `protocol` supports the feature `name`, under this name or that of a preview (T3)."""
-    return _has(supported(protocol), name)
+    return _has(supported_features(protocol), name)
 
 
-def shredding_supported(protocol: Protocol) -> bool:
+def supports_shredding(protocol: Protocol) -> bool:
     """Say whether `variantShredding`, under either name, is in both lists (H1)."""
     return all(
         _has(features, VARIANT_SHREDDING.name)
@@ -203,10 +203,10 @@ def shredding_supported(protocol: Protocol) -> bool:
     )
 
 
-def shredding_enabled(protocol: Protocol, configuration: Mapping[str, str]) -> bool:
+def enables_shredding(protocol: Protocol, configuration: Mapping[str, str]) -> bool:
     """Say whether new files may be shredded: supported, and the table property is true (H2, H3)."""
     enabled = properties.get(configuration, properties.ENABLE_VARIANT_SHREDDING)
-    return enabled and shredding_supported(protocol)
+    return enabled and supports_shredding(protocol)
 
 
 def check_may_read(protocol: Protocol, schema: StructType, where: str) -> None:
@@ -237,7 +237,7 @@ def check_may_append(
     `UnsupportedFeatureError` names each constraint and property that it cannot honour.
     """
     check_may_commit(protocol, configuration, schema, where)
-    obstacles = [each for row in _ROWS for each in row.append_obstacles(configuration, schema)]
+    obstacles = [each for row in _ROWS for each in row.find_unsupported(configuration, schema)]
     if obstacles:
         raise UnsupportedFeatureError(
             f"cannot append to {where}: this version does not honour {', '.join(obstacles)}"
@@ -284,13 +284,13 @@ def check_may_rewrite(
     obstacles = [
         f"{row.enabled_by.name}=true"
         for row in _ROWS
-        if row.enabled_by is not None and row.keeps_rows and _is_enabled(row, configuration)
+        if row.enabled_by is not None and row.is_append_only and _is_enabled(row, configuration)
     ]
     if removes_rows and obstacles:
         raise UnsupportedFeatureError(f"cannot rewrite rows of {where}: it sets {', '.join(obstacles)}")
 
 
-def check_may_bring_back(configuration: Mapping[str, str], schema: StructType, where: str) -> None:
+def check_may_restore(configuration: Mapping[str, str], schema: StructType, where: str) -> None:
     """Raise UnsupportedFeatureError where files of an earlier version cannot become part of the table again.
 
     What constrains single rows did so when they were written.
@@ -298,7 +298,7 @@ def check_may_bring_back(configuration: Mapping[str, str], schema: StructType, w
     obstacles = [
         each
         for name in ("identityColumns", "icebergCompatV1", "icebergCompatV2")
-        for each in FEATURES[name].append_obstacles(configuration, schema)
+        for each in FEATURES[name].find_unsupported(configuration, schema)
     ]
     if obstacles:
         raise UnsupportedFeatureError(
@@ -319,7 +319,7 @@ def with_needed_features(
     What is there stays: a preview name counts as the feature (T3), and legacy versions become the features
     that they stand for (T2).
     """
-    present, types = supported(protocol), primitive_kinds_of(schema)
+    present, types = supported_features(protocol), primitive_kinds_of(schema)
     needed = [row.name for row in _ROWS if _is_needed(row, types, configuration)]
     return with_features(protocol, [name for name in needed if not _has(present, name)])
 
@@ -329,15 +329,15 @@ def with_features(protocol: Protocol, names: Collection[str]) -> Protocol:
 
     What is there stays: legacy versions become the features that they stand for (T2).
     """
-    missing = frozenset(names) - supported(protocol)
+    missing = frozenset(names) - supported_features(protocol)
     required = {required for name in missing for required in FEATURES[name].requires}
-    added = (missing | required) - supported(protocol)
+    added = (missing | required) - supported_features(protocol)
     return _with_added(protocol, added) if added else protocol
 
 
 def with_features_of(protocol: Protocol, other: Protocol) -> Protocol:
     """Return `protocol` with the features of another besides, all of them known; itself when it has them."""
-    added = supported(other) - supported(protocol)
+    added = supported_features(other) - supported_features(protocol)
     return _with_added(protocol, added) if added else protocol
 
 

@@ -80,13 +80,13 @@ INTERVAL = re.compile(rf"(?:interval\s+)?({DURATION.pattern}(?:\s+{DURATION.patt
 
 @dataclass(frozen=True)
 class TableProperty(Generic[T]):
-    """A table property: `parse` reads any table's text or raises ValueError, `is_allowed` judges new text."""
+    """A table property: `parse` reads any table's text or raises ValueError, `accepts` judges new text."""
 
     name: str
     parse: Callable[[str], T]
     default: T
-    is_allowed: Callable[[str], bool]
-    allowed: str
+    accepts: Callable[[str], bool]
+    expected: str
 
 
 def get(configuration: Mapping[str, str], prop: TableProperty[T]) -> T:
@@ -98,7 +98,7 @@ def get(configuration: Mapping[str, str], prop: TableProperty[T]) -> T:
         return prop.parse(text)
     except ValueError as error:
         raise ProtocolError(
-            f"the table property {prop.name} is {text!r}: it must be {prop.allowed}"
+            f"the table property {prop.name} is {text!r}: it must be {prop.expected}"
         ) from error
 
 
@@ -154,8 +154,8 @@ def check_set(name: str, text: str) -> None:
 
 
 def _check_allowed(prop: TableProperty[Any], text: str) -> None:
-    if not prop.is_allowed(text):
-        raise ProtocolError(f"the table property {prop.name} cannot be {text!r}: it must be {prop.allowed}")
+    if not prop.accepts(text):
+        raise ProtocolError(f"the table property {prop.name} cannot be {text!r}: it must be {prop.expected}")
 
 
 def _boolean(name: str, default: bool) -> TableProperty[bool]:
@@ -164,8 +164,8 @@ def _boolean(name: str, default: bool) -> TableProperty[bool]:
         name=name,
         parse=lambda text: text.lower() == "true",
         default=default,
-        is_allowed=lambda text: text.lower() in ("true", "false"),
-        allowed="true or false",
+        accepts=lambda text: text.lower() in ("true", "false"),
+        expected="true or false",
     )
 
 

@@ -28,7 +28,6 @@ __all__ = [
     "BoundText",
     "FileStatistics",
     "bounds_at",
-    "comparable",
     "counts_of",
     "decode",
     "decode_bound",
@@ -38,6 +37,7 @@ __all__ = [
     "is_shortened",
     "leaves_of",
     "texts_at",
+    "to_comparable",
     "type_of_bounds",
     "value_at",
 ]
@@ -340,7 +340,7 @@ def is_shortened(bound: str, longer: str, *, is_upper: bool) -> bool:
     return longer.startswith(bound.removesuffix("?"))
 
 
-def comparable(value: Any, data_type: DataType) -> Any:
+def to_comparable(value: Any, data_type: DataType) -> Any:
     """Return a JSON bound of an ordinary column as a value that compares, None where it is none."""
     if not isinstance(data_type, PrimitiveType):
         return None

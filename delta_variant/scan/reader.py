@@ -173,11 +173,11 @@ class OpenFile:
                 yield batch, others
                 seen += batch.num_rows
         except CastError:
-            uncast = list(dict.fromkeys(map(evaluate.uncast, inputs)))
-            if uncast == list(inputs):
+            without_cast = list(dict.fromkeys(map(evaluate.without_cast, inputs)))
+            if without_cast == list(inputs):
                 raise
             beside = [*beside, NUMBERS]
-            for batch, others in self._read_inputs(uncast, rows, on_conflict, beside, shredded):
+            for batch, others in self._read_inputs(without_cast, rows, on_conflict, beside, shredded):
                 if seen < batch.num_rows:
                     numbered = batch.append_column(ROW_NUMBERS, others.pop()).slice(seen)
                     yield numbered, [each.slice(seen) for each in others]

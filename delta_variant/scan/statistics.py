@@ -59,7 +59,7 @@ def file_bounds(snapshot: Snapshot, leaves: Collection[Leaf]) -> dict[Leaf, Boun
     them (requirements T8).
     """
     mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
-    has_variant_bounds = features.shredding_supported(snapshot.protocol)
+    has_variant_bounds = features.supports_shredding(snapshot.protocol)
     known = {
         leaf: names
         for leaf in leaves

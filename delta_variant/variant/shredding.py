@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, get_args
 import pyarrow as pa
 
 from .. import _native
-from .._checks import check_option, check_text, whole_number
+from .._checks import check_option, check_text, to_integer
 from .._options import Numeric, OnConflict
 from ..errors import ArgumentTypeError, ShreddingError
 from .values import ArrowArray, to_arrow_array
@@ -140,7 +140,7 @@ def infer_shredding_schema(
     `spark_compatible` leaves out the types that make Spark refuse the whole column: time, timestamps of
     nanoseconds, uuid. Raises ArgumentTypeError for a single text instead of an array or a list of them.
     """
-    leaves, depth = whole_number("max_leaves", max_leaves, 0), whole_number("max_depth", max_depth, 0)
+    leaves, depth = to_integer("max_leaves", max_leaves, 0), to_integer("max_depth", max_depth, 0)
     parts = variants if isinstance(variants, list | tuple) and not _is_text(variants) else [variants]
     arrays = [to_arrow_array(part) for part in parts]
     return ShreddingSchema(_native.infer(arrays, leaves, depth, spark_compatible))

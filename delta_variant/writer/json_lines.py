@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Literal, TypeAlias, TypeGuard, get_args
 import pyarrow as pa
 
 from .. import _native
-from .._checks import check_option, check_text, whole_number
+from .._checks import check_option, check_text, to_integer
 from .._system_errors import reason_of
 from ..errors import ArgumentTypeError, InvalidJsonError, SourceError, SourceNotFoundError
 from ..storage.store import local_location
@@ -131,7 +131,7 @@ def read_json_lines(
     """
     check_option("format", format, get_args(Format))
     check_text("column", column)
-    limit = whole_number("max_value_bytes", max_value_bytes, 0)
+    limit = to_integer("max_value_bytes", max_value_bytes, 0)
     files = tuple(file for each in _each(source) for file in _expand(each))
     return JsonLines(files, column, format, limit, progress)
 

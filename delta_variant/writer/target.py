@@ -17,7 +17,7 @@ from ..protocol import features, properties
 from ..protocol.actions import Metadata, Protocol, Txn
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.column_mapping import assign_column_mapping
-from ..protocol.schema.rules import without_void
+from ..protocol.schema.rules import remove_void
 from ..protocol.types import StructField, StructType
 from ..scan.row_tracking import RowTracking
 from ..variant.moments import UTC
@@ -68,7 +68,7 @@ class Target:
         """
         partitions = set(self.metadata.partition_columns)
         fields = tuple(field for field in self.columns.fields if field.name not in partitions)
-        return without_void(StructType(fields))
+        return remove_void(StructType(fields))
 
 
 def mapped(columns: StructType, settings: dict[str, str]) -> StructType:
@@ -86,9 +86,9 @@ def allowed(options: WriteOptions, target: Target, where: str) -> WriteOptions:
 
     Raises ShreddingNotEnabledError where one shredding schema is asked for.
     """
-    if not features.shredding_supported(target.protocol):
+    if not features.supports_shredding(target.protocol):
         options = replace(options, max_stats_paths=0)
-    if features.shredding_enabled(target.protocol, target.metadata.configuration):
+    if features.enables_shredding(target.protocol, target.metadata.configuration):
         return options
     if isinstance(options.shredding, ShreddingSchema):
         raise ShreddingNotEnabledError(

@@ -96,7 +96,7 @@ def write_checkpoint(store: Store, version: int, *, now: int, unique_id: str) ->
     with features that are not known here, whose actions would be lost.
     """
     state, tombstones = load_with_tombstones(store, version)
-    unknown = sorted(features.supported(state.protocol) - features.FEATURES.keys())
+    unknown = sorted(features.supported_features(state.protocol) - features.FEATURES.keys())
     if unknown:
         raise UnsupportedFeatureError(
             f"{store.uri} uses table features that this version does not know: {', '.join(unknown)}; "

@@ -10,7 +10,7 @@ from ...errors import ProtocolError, SchemaError, UnsupportedFeatureError
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.schema.paths import FieldPath, edit_type, path_text, resolve, type_at
-from ...protocol.schema.widening import is_widening, widened
+from ...protocol.schema.widening import is_widening, widen_type
 from ...protocol.types import VOID, DataType, PrimitiveType, StructType, describe
 from ...storage.store import TableLocation
 from ...writer.dependents import check_independent
@@ -55,7 +55,7 @@ def change_type(
         )
     _check_enabled(snapshot)
     check_independent(snapshot, path)
-    return _commit(snapshot, path, widened(snapshot.schema, path, after), after)
+    return _commit(snapshot, path, widen_type(snapshot.schema, path, after), after)
 
 
 def _commit(snapshot: Snapshot, path: FieldPath, columns: DataType, after: DataType) -> int:
@@ -68,7 +68,7 @@ def _check_enabled(snapshot: Snapshot) -> None:
     prop = properties.ENABLE_TYPE_WIDENING
     if not properties.get(snapshot.configuration, prop):
         raise ProtocolError(f"{snapshot.uri} does not let its columns be widened: set {prop.name}=true first")
-    if TYPE_WIDENING not in features.supported(snapshot.protocol):
+    if TYPE_WIDENING not in features.supported_features(snapshot.protocol):
         raise UnsupportedFeatureError(
             f"{snapshot.uri} has the preview of {TYPE_WIDENING}, whose record of changes this version does "
             f"not write: set delta.feature.{TYPE_WIDENING}=supported first"

@@ -10,11 +10,11 @@ from ...errors import InvalidStatisticsError, MalformedLogError
 from ...log.checkpoints.reading import statistics_twice
 from ...protocol.statistics import (
     FileStatistics,
-    comparable,
     decode,
     describe_bound,
     is_shortened,
     leaves_of,
+    to_comparable,
     type_of_bounds,
     value_at,
 )
@@ -113,7 +113,7 @@ def _ordinary_faults(
         of_bounds = type_of_bounds(data_type, subject.column(path))
         for side, said, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
             texts = value_at(said, path), value_at(found, path)
-            stated, actual = (comparable(text, of_bounds) for text in texts)
+            stated, actual = (to_comparable(text, of_bounds) for text in texts)
             if None not in (stated, actual) and is_fault(stated, actual, side == SIDES[1]):
                 name = ".".join(path)
                 sentence = f"{side} of {name} is {texts[0]}, {what} {texts[1]}, that of the data"
@@ -212,7 +212,7 @@ def _is_same(text: Any, other: Any, data_type: DataType | None) -> bool:
     """Tell whether two bounds are one; those of a column that is not ordinary are of a Variant."""
     if data_type is None:
         return bool(text == other) or _variant_bounds(text) == _variant_bounds(other)
-    values = comparable(text, data_type), comparable(other, data_type)
+    values = to_comparable(text, data_type), to_comparable(other, data_type)
     return None in values or values[0] == values[1] or _is_near(*values)
 
 

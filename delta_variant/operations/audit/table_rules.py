@@ -57,7 +57,7 @@ def _lists(protocol: Protocol) -> tuple[tuple[str, bool, tuple[str, ...] | None]
 
 def _both_names(name: str) -> Callable[[TableSubject], Iterator[Fault]]:
     def check(subject: TableSubject) -> Iterator[Fault]:
-        known = set() if subject.protocol is None else features.supported(subject.protocol)
+        known = set() if subject.protocol is None else features.supported_features(subject.protocol)
         if {name, f"{name}-preview"} <= known:
             yield Fault(f"the protocol lists {name} and {name}-preview, which are one feature")
 
@@ -67,7 +67,7 @@ def _both_names(name: str) -> Callable[[TableSubject], Iterator[Fault]]:
 def _unknown_features(subject: TableSubject) -> Iterator[Fault]:
     if subject.protocol is None:
         return
-    for name in sorted(features.supported(subject.protocol)):
+    for name in sorted(features.supported_features(subject.protocol)):
         feature = features.FEATURES.get(name)
         if feature is None or not feature.can_read:
             yield Fault(f"the table uses the feature {name}, which this version does not know")
@@ -195,14 +195,14 @@ def _property_without_feature(subject: TableSubject) -> Iterator[Fault]:
 def _property_texts(subject: TableSubject) -> Iterator[Fault]:
     for name, text in sorted(subject.configuration.items()):
         prop = properties.PROPERTIES.get(name)
-        if prop is not None and not prop.is_allowed(text):
-            yield Fault(f"the table property {name} is {text!r}, and must be {prop.allowed}")
+        if prop is not None and not prop.accepts(text):
+            yield Fault(f"the table property {name} is {text!r}, and must be {prop.expected}")
 
 
 def _required_features(subject: TableSubject) -> Iterator[Fault]:
     if subject.protocol is None:
         return
-    names = features.supported(subject.protocol)
+    names = features.supported_features(subject.protocol)
     for name in sorted(names):
         feature = features.FEATURES.get(name)
         # The preview of shredding stands without a type (requirements X10).

@@ -141,7 +141,7 @@ def write_draft_file(
 def _check_no_shredding_table(path: Path) -> None:
     tables = [folder for folder in path.parents if (folder / "_delta_log").is_dir()]
     for table in tables:
-        if features.shredding_supported(load_snapshot(table).protocol):
+        if features.supports_shredding(load_snapshot(table).protocol):
             raise ShreddingError(
                 f"{table} is a Delta table with variantShredding, which allows no file in the layout of the "
                 "older Spark draft: add rows to it with write_table"

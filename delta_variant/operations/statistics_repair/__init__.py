@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._checks import texts_of, whole_number
+from ..._checks import texts_of, to_integer
 from ...data_file.options import MAX_STATS_PATHS
 from ...errors import DeltaVariantError, InvalidStatisticsError
 from ...log import transaction
@@ -76,7 +76,7 @@ def repair_table(
     version cannot commit to, CommitConflictError when another writer changed one of the files meanwhile,
     ValueError for a path in `files` that the table does not have.
     """
-    whole_number("max_variant_stats_paths", max_variant_stats_paths, 0)
+    to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
     snapshot = load_snapshot(table, storage_options=storage_options)
     check_may_repair(snapshot)
     chosen = _chosen(snapshot, files)

@@ -13,10 +13,10 @@ from ...protocol.statistics import (
     Bound,
     BoundText,
     FileStatistics,
-    comparable,
     describe_bound,
     is_shortened,
     leaves_of,
+    to_comparable,
     type_of_bounds,
     value_at,
 )
@@ -93,7 +93,7 @@ def _ordinary_reasons(name: str, data_type: DataType, sides: list[tuple[Any, Any
 
 
 def _is_same(said: Any, found: Any, data_type: DataType, side: str) -> bool:
-    stated, actual = comparable(said, data_type), comparable(found, data_type)
+    stated, actual = to_comparable(said, data_type), to_comparable(found, data_type)
     if stated is None or actual is None:
         return stated is actual is None and found is None
     if isinstance(stated, datetime):

@@ -34,7 +34,7 @@ class TableStatistics:
         mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
         chains = stats_columns(snapshot.schema, snapshot.configuration, snapshot.partition_columns)
         columns = {tuple(physical_name(field, mode) for field in chain): chain[-1].type for chain in chains}
-        limit = max_variant_stats_paths if features.shredding_supported(snapshot.protocol) else 0
+        limit = max_variant_stats_paths if features.supports_shredding(snapshot.protocol) else 0
         return cls(snapshot, columns, limit)
 
     def open(self, path: str) -> NativeFile:

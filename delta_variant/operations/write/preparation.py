@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from ..._checks import check_option, check_text, one_or_more, whole_number
+from ..._checks import check_option, check_text, one_or_more, to_integer
 from ...data_file.options import WriteOptions
 from ...errors import AmbiguousWriteError, ArgumentTypeError, TableExistsError, TableNotFoundError
 from ...expressions.tree import Expression
@@ -170,7 +170,7 @@ def application_transaction(txn: tuple[str, int] | Transaction | None) -> Transa
 def application_txn(app_id: str, version: int) -> Txn:
     """Return a `txn` action; raises ValueError for an id or a version that no log can hold."""
     check_text("the application's id in txn", app_id)
-    return Txn(app_id=app_id, version=whole_number("the version in txn", version, 0), last_updated=now())
+    return Txn(app_id=app_id, version=to_integer("the version in txn", version, 0), last_updated=now())
 
 
 def is_repeated(snapshot: Snapshot, transaction: Transaction) -> bool:

@@ -18,7 +18,7 @@ from ...protocol.schema.json_text import to_json as schema_to_json
 from ...protocol.schema.merging import merge as merge_schemas
 from ...protocol.schema.rules import check_consistent, check_partition_columns
 from ...protocol.schema.rules import check_new as check_new_schema
-from ...protocol.schema.widening import widenings
+from ...protocol.schema.widening import find_widenings
 from ...protocol.types import VARIANT, DataType, StructField, StructType
 from ...writer.dependents import check_constrained_stay, check_independent
 from ...writer.target import Target, mapped, now
@@ -121,13 +121,13 @@ def appended(
 def _widened(snapshot: Snapshot, columns: StructType) -> StructType:
     """Return the table's columns in the wider types of the data, where the table allows that."""
     widened = snapshot.schema
-    if "typeWidening" not in features.supported(snapshot.protocol) or not properties.get(
+    if "typeWidening" not in features.supported_features(snapshot.protocol) or not properties.get(
         snapshot.configuration, properties.ENABLE_TYPE_WIDENING
     ):
         return widened
-    for path, new_type in widenings(snapshot.schema, columns):
+    for path, new_type in find_widenings(snapshot.schema, columns):
         check_independent(snapshot, path)
-        widened = widening.widened(widened, path, new_type)
+        widened = widening.widen_type(widened, path, new_type)
     return widened
 
 

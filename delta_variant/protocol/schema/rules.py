@@ -20,7 +20,7 @@ from ..types import (
     primitives_of,
 )
 
-__all__ = ["check_consistent", "check_new", "check_partition_columns", "contradictions", "without_void"]
+__all__ = ["check_consistent", "check_new", "check_partition_columns", "contradictions", "remove_void"]
 
 FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
 
@@ -99,7 +99,7 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
     return tuple(names)
 
 
-def without_void(schema: StructType) -> StructType:
+def remove_void(schema: StructType) -> StructType:
     """Return the schema of data files, which have no `void` columns (PROTOCOL.md, "Void Type").
 
     Raises SchemaError for a schema of which no data file can be written: one with `void` within an array or a

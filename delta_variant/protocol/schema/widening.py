@@ -10,7 +10,14 @@ from ...errors import SchemaError, UnsupportedFeatureError
 from ..types import DataType, PrimitiveType, StructField, StructType, decimal_of, describe, fields_of
 from .paths import FieldPath, edit_fields, edit_type, parts_of, path_text, split_at_field, type_at
 
-__all__ = ["TYPE_CHANGES", "check_type_changes", "is_widening", "types_before", "widened", "widenings"]
+__all__ = [
+    "TYPE_CHANGES",
+    "check_type_changes",
+    "find_widenings",
+    "is_widening",
+    "types_before",
+    "widen_type",
+]
 
 TYPE_CHANGES = "delta.typeChanges"
 
@@ -38,7 +45,7 @@ def is_widening(before: DataType, after: DataType) -> bool:
     return before != after and precision - scale <= wider[0] - wider[1] and scale <= wider[1]
 
 
-def widened(schema: StructType, path: FieldPath, after: PrimitiveType) -> StructType:
+def widen_type(schema: StructType, path: FieldPath, after: PrimitiveType) -> StructType:
     """Return a schema in which the type at a resolved path is `after`, with the change on record."""
     before = type_at(schema, path)
     field_path, inner = split_at_field(schema, path)
@@ -54,7 +61,7 @@ def widened(schema: StructType, path: FieldPath, after: PrimitiveType) -> Struct
     return edit_fields(edited, field_path[:-1], record)
 
 
-def widenings(table: StructType, data: StructType) -> Iterator[tuple[FieldPath, PrimitiveType]]:
+def find_widenings(table: StructType, data: StructType) -> Iterator[tuple[FieldPath, PrimitiveType]]:
     """Yield the parts of a table that data of a schema has in a wider type of the same kind, and that type.
 
     As delta-spark does where data adds to the schema, an integer does not become a decimal or `double` so.
