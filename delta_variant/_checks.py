@@ -1,4 +1,4 @@
-"""Checks of arguments, made before any work is done.
+"""Checks of arguments, which run before any other work.
 
 A value of the wrong type raises ArgumentTypeError, a value out of range raises ValueError.
 """
@@ -30,9 +30,9 @@ __all__ = [
 def check_text(name: str, value: object) -> None:
     """Raise ArgumentTypeError unless `value` is a str, and ValueError for one that UTF-8 cannot encode."""
     if not isinstance(value, str):
-        raise ArgumentTypeError(f"{name} is {value!r}: give text")
+        raise ArgumentTypeError(f"{name}: expected a string, got {value!r}")
     if not is_unicode(value):
-        raise ValueError(f"{name} is {value!r}: half of a surrogate pair is no character; give whole ones")
+        raise ValueError(f"{name}: {value!r} contains an unpaired surrogate; pass valid Unicode text")
 
 
 def check_path(name: str, value: object) -> None:
@@ -42,18 +42,18 @@ def check_path(name: str, value: object) -> None:
 
 
 def is_unicode(text: str) -> bool:
-    """Tell whether text has only whole characters, and no half of a surrogate pair."""
+    """Return whether text contains no unpaired surrogate."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def to_integer(name: str, value: Any, least: int | None = None) -> int:
-    """Return an integer, NumPy's included, as an int.
+    """Return an integer, including one of NumPy, as an int.
 
-    With `least`, the value must also fit into 64 bits. Raises ArgumentTypeError for a value that is not an
-    integer, ValueError for one out of range.
+    With `least`, the value must be at least that and fit into 64 bits. Raises ArgumentTypeError for a value
+    that is not an integer, ValueError for one out of range.
     """
     bounds = "" if least is None else f" from {least} to 2**63 - 1"
-    message = f"{name} is {value!r}: give a whole number{bounds}"
+    message = f"{name}: expected an integer{bounds}, got {value!r}"
     if isinstance(value, bool):
         raise ArgumentTypeError(message)
     try:
@@ -66,15 +66,15 @@ def to_integer(name: str, value: Any, least: int | None = None) -> int:
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a value is a number, whole or not, be it NumPy's; True and False are none."""
+    """Return whether a value is a real number, including one of NumPy but not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def list_of(what: str, name: str, value: Any) -> tuple[Any, ...]:
     """Return the items of a list or another iterable.
 
-    Raises ArgumentTypeError for a value that is not iterable, and for text, bytes and mappings, whose items
-    are not what the caller means.
+    Raises ArgumentTypeError for a value that is not iterable, and for text, bytes and mappings, because
+    callers do not mean their characters, bytes and keys.
     """
     if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
         raise ArgumentTypeError(f"{name}: expected a list of {what}, got {value!r}")
@@ -82,7 +82,7 @@ def list_of(what: str, name: str, value: Any) -> tuple[Any, ...]:
 
 
 def texts_of(what: str, name: str, value: Any) -> tuple[str, ...]:
-    """Return the items of a list of texts; raises what `list_of` and `check_text` raise."""
+    """Return the items of a list of strings; raises what `list_of` and `check_text` raise."""
     texts = list_of(what, name, value)
     for text in texts:
         check_text(f"an item of {name}", text)
@@ -90,20 +90,20 @@ def texts_of(what: str, name: str, value: Any) -> tuple[str, ...]:
 
 
 def one_or_more(what: str, name: str, value: Any) -> tuple[Any, ...]:
-    """Return a text alone, or the items of a list; raises what `list_of` raises."""
+    """Return a single string as a tuple, or the items of a list; raises what `list_of` raises."""
     return (value,) if isinstance(value, str) else list_of(what, name, value)
 
 
 def check_mapping(what: str, name: str, value: object) -> None:
     """Raise ArgumentTypeError unless `value` is a mapping."""
     if not isinstance(value, Mapping):
-        raise ArgumentTypeError(f"{name} is {value!r}: give a dict of {what}")
+        raise ArgumentTypeError(f"{name}: expected a dict of {what}, got {value!r}")
 
 
 def check_option(name: str, value: object, allowed: Sequence[object]) -> None:
-    """Raise ValueError unless `value` is one of `allowed`, ArgumentTypeError where it has another type."""
+    """Raise ValueError unless `value` is one of `allowed`, ArgumentTypeError if it has another type."""
     is_comparable = isinstance(value, tuple({type(each) for each in allowed}))
     if is_comparable and value in allowed:
         return
     error = ValueError if is_comparable else ArgumentTypeError
-    raise error(f"{name} is one of {', '.join(map(repr, allowed))}, and not {value!r}")
+    raise error(f"{name}: expected one of {', '.join(map(repr, allowed))}, got {value!r}")

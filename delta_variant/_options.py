@@ -1,4 +1,4 @@
-"""The types of the options that the native library takes."""
+"""Types of the options of the native library."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import pyarrow as pa
 __all__ = ["DuplicateKeys", "Encoding", "Floats", "JsonKind", "Numeric", "OnConflict"]
 
 DuplicateKeys: TypeAlias = Literal["error", "last"]
-"""What happens to a JSON object with two fields of one name."""
+"""How to handle a JSON object with two fields of one name: raise an error, or take the last."""
 
 Encoding: TypeAlias = "tuple[Literal['json', 'variant'], pa.Field[Any]] | list[Encoding] | None"
-"""What a column becomes in a file: a Variant shredded by a schema, a struct of such columns, or itself, as a
-Variant does that is shredded already."""
+"""How to write a column: JSON text or a Variant shredded by a schema, a struct of such columns, or unchanged.
+A Variant that is already shredded is also written unchanged."""
 
 Floats: TypeAlias = Literal["decimal", "double"]
-"""What a JSON number with a fraction becomes."""
+"""The Variant type of a JSON number with a fraction."""
 
 JsonKind: TypeAlias = Literal["number", "string"]
 
 Numeric: TypeAlias = Literal["value", "strict"]
-"""Which exact numbers are shredded: those that the column holds without loss, or those of its own type."""
+"""Which exact numbers to shred: those that the column can hold without loss, or those of its own type."""
 
 OnConflict: TypeAlias = Literal["error", "typed"]
-"""What happens where `value` and `typed_value` contradict each other."""
+"""How to handle a row whose `value` and `typed_value` contradict each other."""

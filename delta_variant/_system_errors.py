@@ -1,4 +1,4 @@
-"""What the operating system reports, and what to do about it."""
+"""Errors of the operating system, with a remedy for each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REMEDIES: Mapping[int, str] = {
 
 
 def reason_of(error: Exception) -> str:
-    """Return what went wrong in an error of the operating system, with its remedy where one is known."""
+    """Return the reason of an operating system error, with its remedy if one is known."""
     if not isinstance(error, OSError) or error.errno is None or not error.strerror:
         return with_remedy(str(error))
     remedy = _REMEDIES.get(error.errno)
@@ -29,7 +29,7 @@ def reason_of(error: Exception) -> str:
 
 
 def with_remedy(text: str) -> str:
-    """Return text of a native library with the remedy for the operating system's error that it names."""
+    """Return an error text of a native library, with the remedy for the error code in it if one is known."""
     found = _CODE.search(text)
     remedy = None if found is None else _REMEDIES.get(int(found["code"]))
     return f"{text}; {remedy}" if remedy else text

@@ -1,4 +1,4 @@
-"""The exceptions of `delta_variant`: one class for each thing a caller can do differently."""
+"""The exceptions of `delta_variant`: one class for each case that a caller can handle differently."""
 
 from __future__ import annotations
 
@@ -50,20 +50,19 @@ Error = TypeVar("Error", bound="DeltaVariantError")
 class DeltaVariantError(Exception):
     """The base class of every error that `delta_variant` raises on purpose.
 
-    `str()` prints the location that `at` added in front of the message: `part-0.parquet, row 3: malformed
-    Variant`.
-    Attributes are None where the fact is not known. They survive pickling.
+    `str()` prints the message after the location that `at` added: `part-0.parquet, row 3: malformed Variant`.
+    An attribute is None if the fact is not known. Attributes survive pickling and copying.
 
     Attributes:
-        message: What is wrong, and what to do about it, without the location.
-        table: The table's URI or path, as the caller gave it.
+        message: What is wrong and what to do about it, without the location.
+        table: The table's URI or path, as the caller passed it.
         file: The data file, the part of the log or the input file.
         line: The line of a text file, counted from 1.
         row: The row of the file or batch, counted from 0.
-        column: The column's name; a nested column's parts are joined by dots.
+        column: The column's name; the parts of a nested column's name are joined by dots.
         path: The path within a Variant, such as `$.user.id`, or of a field of the schema.
         version: The table version that the error is about.
-        rule: The id of the broken rule, as docs/audit-rules.md lists them.
+        rule: The id of the broken rule, as listed in docs/audit-rules.md.
 
     Example:
         >>> error = MalformedVariantError("the value ends after its header").at(file="a.parquet", row=3)
@@ -96,7 +95,7 @@ class DeltaVariantError(Exception):
         version: int | None = None,
         rule: str | None = None,
     ) -> None:
-        """Set the message and the facts that it names; `at` adds those that it does not name."""
+        """Set the message and the facts that it names; `at` adds facts that it does not name."""
         super().__init__(message)
         self.message = message
         self.table = table
@@ -107,7 +106,7 @@ class DeltaVariantError(Exception):
         self.path = path
         self.version = version
         self.rule = rule
-        self._added: set[str] = set()
+        self._added: frozenset[str] = frozenset()
 
     def at(
         self: Error,
@@ -120,15 +119,28 @@ class DeltaVariantError(Exception):
         path: str | None = None,
         version: int | None = None,
     ) -> Error:
-        """Add where the error happened, and return the error itself.
+        """Add the location of the error, and return the error itself.
 
-        A fact that is known already stays: code nearer to the error knows better.
+        A fact that is already known is kept, because the code closer to the error knows it better. To count
+        rows from the start of a file instead of a batch, assign `row`: `str()` prints its current value.
+
+        Args:
+            table: The table's URI or path.
+            file: The data file, the part of the log or the input file.
+            line: The line of a text file, counted from 1.
+            row: The row of the file or batch, counted from 0.
+            column: The column's name.
+            path: The path within a Variant, or of a field of the schema.
+            version: The table version.
+
+        Returns:
+            The error, so that it can be raised: `raise SchemaError(message).at(file=name)`.
         """
         facts = (table, version, file, line, row, column, path)
         for name, fact in zip(_LOCATION, facts, strict=True):
             if fact is not None and getattr(self, name) is None:
                 setattr(self, name, fact)
-                self._added.add(name)
+                self._added |= {name}
         return self
 
     def __str__(self) -> str:
@@ -156,7 +168,21 @@ _LOCATION = {
 def error_location(
     *, table: str | None = None, file: str | None = None, column: str | None = None
 ) -> Iterator[None]:
-    """Add a location to every `DeltaVariantError` that leaves the block."""
+    """Add a location to every `DeltaVariantError` that leaves the block.
+
+    Args:
+        table: The table's URI or path.
+        file: The data file, the part of the log or the input file.
+        column: The column's name.
+
+    Example:
+        >>> try:
+        ...     with error_location(file="a.parquet"):
+        ...         raise SchemaError("no such column", column="event")
+        ... except SchemaError as error:
+        ...     print(error)
+        a.parquet: no such column
+    """
     try:
         yield
     except DeltaVariantError as error:
@@ -165,126 +191,211 @@ def error_location(
 
 
 class AmbiguousWriteError(DeltaVariantError):
-    """A write whose `txn` does not tell whether the table has it already; pass another application id."""
+    """A write with a transaction id is rejected because the table may already contain it.
+
+    Two writers used the same application id and version: two runs of a streaming query that each count from
+    0, or threads of one batch. Pass another application id.
+
+    Example:
+        >>> try:
+        ...     raise AmbiguousWriteError("another run committed batch 0", table="/data/events")
+        ... except AmbiguousWriteError as error:
+        ...     print(f"choose another application id for {error.table}")
+        choose another application id for /data/events
+    """
 
 
 class ArgumentTypeError(DeltaVariantError, TypeError, ValueError):
-    """An argument of the wrong type.
+    """An argument has the wrong type.
 
-    It is a `ValueError` too, because callers that validate input catch both cases with one class.
+    It is a `TypeError` and a `ValueError`, so that callers who validate input catch wrong types and wrong
+    values with one class.
+
+    Example:
+        >>> from delta_variant import parse_json
+        >>> parse_json("1")
+        Traceback (most recent call last):
+        ...
+        delta_variant.errors.ArgumentTypeError: expected an array or a list of values, got str: ...
     """
 
 
 class MalformedVariantError(DeltaVariantError):
-    """Bytes that are not a Variant by the Parquet Variant encoding."""
+    """Bytes are not a valid Variant (VariantEncoding.md); write the value again from its source.
+
+    Example:
+        >>> from delta_variant import Variant
+        >>> Variant(metadata=b"", value=b"").to_json()
+        Traceback (most recent call last):
+        ...
+        delta_variant.errors.MalformedVariantError: row 0: malformed Variant metadata: it is empty
+    """
 
 
 class InvalidJsonError(DeltaVariantError):
-    """JSON text that cannot become a Variant; the message names file, line and column where known."""
+    """JSON text cannot become a Variant; correct the text, or choose to reject or null such rows.
+
+    Example:
+        >>> from delta_variant import parse_json
+        >>> try:
+        ...     parse_json(['{"a": 1}', "[1, 2"])
+        ... except InvalidJsonError as error:
+        ...     print(error.row)
+        1
+    """
 
 
 class ChangesNotRecordedError(DeltaVariantError):
-    """Changes of versions at which the table had no change data feed."""
+    """The change data feed was disabled at a requested version; read the changes of other versions."""
 
 
 class CastError(DeltaVariantError):
-    """A Variant value that cannot be cast to the type asked for; the `try_` functions give null instead."""
+    """A value cannot be cast to the requested type; the `try_` functions return null instead.
+
+    Example:
+        >>> from delta_variant import parse_json, variant_get
+        >>> variant_get(parse_json(['{"a": 1}', '{"a": "x"}']), "$.a", "int")
+        Traceback (most recent call last):
+        ...
+        delta_variant.errors.CastError: row 1: cannot cast "x" (string) to Int32; ...
+    """
 
 
 class ShreddingError(DeltaVariantError):
-    """A shredding schema that the specification does not allow, or data that cannot be shredded by it."""
+    """A shredding schema or a shredded column breaks VariantShredding.md, or data does not fit the schema.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from delta_variant import ShreddingSchema
+        >>> ShreddingSchema.of({"id": pa.uint64()})
+        Traceback (most recent call last):
+        ...
+        delta_variant.errors.ShreddingError: ...
+    """
 
 
 class ConflictingValueError(ShreddingError):
-    """`value` and `typed_value` contradict each other; `on_conflict="typed"` reads the typed side."""
+    """`value` and `typed_value` of a row contradict each other.
+
+    Pass `on_conflict="typed"` to read `typed_value`.
+    """
 
 
 class ShreddingNotEnabledError(DeltaVariantError):
-    """A shredded write into a table that does not enable `variantShredding`."""
+    """A write shreds, but the table does not enable `variantShredding`.
+
+    Set the table property `delta.enableVariantShredding=true`, or write with `shredding=None`.
+    """
 
 
 class DataFileError(DeltaVariantError):
-    """A Parquet file that cannot be read or written; the message names it."""
+    """A Parquet file cannot be read or written; `file` names it."""
 
 
 class SourceError(DeltaVariantError, OSError):
-    """An input that cannot be read, such as a directory where a file is expected; the message names it."""
+    """An input cannot be read, for example because it is a directory; `file` names it."""
 
 
 class SourceNotFoundError(SourceError, FileNotFoundError):
-    """An input that does not exist."""
+    """An input does not exist; `file` names it."""
 
 
 class ExpressionError(DeltaVariantError):
-    """SQL text in `columns=` or `where=` that is not understood, or names what the table does not have."""
+    """A SQL expression or a Variant path is invalid or not supported, or names a column that does not exist.
+
+    Example:
+        >>> from delta_variant import parse_json, variant_get
+        >>> variant_get(parse_json(["1"]), "user.id")
+        Traceback (most recent call last):
+        ...
+        delta_variant.errors.ExpressionError: invalid path 'user.id': expected a path that starts with $
+    """
 
 
 class RetentionDurationError(DeltaVariantError):
-    """A vacuum of files that the table's retention still keeps for readers and writers."""
+    """A vacuum would delete files within the table's retention, which readers and writers may still use."""
 
 
 class SchemaError(DeltaVariantError):
-    """Data whose schema does not fit the table, or a schema that Delta does not allow."""
+    """Data does not fit the schema of its table, or Delta does not allow a schema; `column` names the column.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from delta_variant import write_table
+        >>> data = pa.table({"id": [1], "ID": [2]})
+        >>> write_table("memory:///events", data)
+        Traceback (most recent call last):
+        ...
+        delta_variant.errors.SchemaError: the columns id and ID differ at most by case: rename one
+    """
 
 
 class MergeAmbiguityError(DeltaVariantError):
-    """A row of the table that several rows of a merge's source would change."""
+    """Several source rows of a merge match one row of the table; deduplicate the source by its keys."""
 
 
 class ConstraintViolationError(DeltaVariantError):
-    """A row that a CHECK constraint, an invariant or a generation expression of the table is not true of."""
+    """A row violates a CHECK constraint, an invariant or a generation expression of the table."""
 
 
 class PredicateViolationError(DeltaVariantError):
-    """New rows for an overwrite by a predicate that is not true of them."""
+    """An overwrite by a predicate gets a row that does not satisfy the predicate."""
 
 
 class ProtocolError(DeltaVariantError):
-    """A table whose protocol, metadata and schema contradict each other."""
+    """The protocol, metadata and schema of a table contradict each other, or a table property is invalid."""
 
 
 class UnsupportedFeatureError(DeltaVariantError):
-    """A table feature, property or constraint that this version cannot honour, refused by name."""
+    """A table uses a feature, property or constraint that this version does not support; it is named."""
 
 
 class VariantPathError(DeltaVariantError):
-    """A path of a Variant that cannot be set: it leads through what is no object, or behind an array."""
+    """A path of a Variant cannot be set: a step is not an object, or an array has no such element."""
 
 
 class MalformedLogError(DeltaVariantError):
-    """A part of `_delta_log` that cannot be understood; the message names file and line."""
+    """A part of `_delta_log` is invalid; `file` and `line` say where."""
 
 
 class InvalidZ85Error(DeltaVariantError):
-    """Text that is not z85 as Variant statistics use it."""
+    """Text is not valid z85, in which Variant statistics and deletion vectors are stored."""
 
 
 class InvalidStatisticsError(DeltaVariantError):
-    """Statistics text of an AddFile that cannot be decoded."""
+    """The statistics of an AddFile cannot be decoded; `repair_table` computes them again."""
 
 
 class StoreError(DeltaVariantError):
-    """The store refused or failed an operation."""
+    """The object store or file system rejected an operation, or the operation failed."""
 
 
 class TableNotFoundError(DeltaVariantError):
-    """No Delta table at this location."""
+    """There is no Delta table at this location.
+
+    Example:
+        >>> from delta_variant import read_table
+        >>> read_table("/no/such/folder")
+        Traceback (most recent call last):
+        ...
+        delta_variant.errors.TableNotFoundError: ...
+    """
 
 
 class VersionNotFoundError(DeltaVariantError):
-    """The table has no such version, or its log no longer reaches back to it."""
+    """The table does not have this version, or its log no longer reaches back to it."""
 
 
 class TimestampBeforeFirstError(VersionNotFoundError):
-    """A time before the first version that the table's log still tells."""
+    """A timestamp is earlier than the first version that the table's log still contains."""
 
 
 class TimestampAfterLatestError(VersionNotFoundError):
-    """A time behind the table's latest version: a later commit may still come to be the version of it."""
+    """A timestamp is later than the latest commit, and a future commit could still precede it."""
 
 
 class TableExistsError(DeltaVariantError):
-    """`mode="error"` and there is a table already."""
+    """A write with `mode="error"` finds an existing table."""
 
 
 class VersionExistsError(DeltaVariantError):
@@ -292,12 +403,12 @@ class VersionExistsError(DeltaVariantError):
 
 
 class CommitConflictError(DeltaVariantError):
-    """A concurrent commit changed what this one relies on; load the table again and retry."""
+    """A concurrent commit changed something that this operation read; load the table again and retry."""
 
 
 class CommitUnknownError(DeltaVariantError):
-    """The store gave no answer to a commit, which may have come about; look at the table, then repeat it."""
+    """The store did not answer a commit, which may have succeeded; check the table before retrying."""
 
 
 class InvalidCaseError(DeltaVariantError):
-    """A case of the conformance kit that is not as protocol_fixtures/README.md says; the message names it."""
+    """A case of the conformance kit does not follow protocol_fixtures/README.md; `file` names it."""

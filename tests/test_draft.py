@@ -785,7 +785,7 @@ def test_what_cannot_be_migrated_is_named(tmp_path: Path):
     dv.write_table(tmp_path / "table", pa.table({"id": [1]}))
     with pytest.raises(errors.DataFileError, match="is or holds a Delta table"):
         dv.migrate_draft(tmp_path / "table", tmp_path / "new")
-    with pytest.raises(ValueError, match="shredding is one of 'same', 'infer', None"):
+    with pytest.raises(ValueError, match="shredding: expected one of 'same', 'infer', None"):
         dv.migrate_draft(tmp_path / "plain.parquet", tmp_path / "new", shredding="all")
 
 

@@ -194,7 +194,7 @@ def test_a_range_is_given_by_times_too(table):
         ({"starting_version": 2}, VersionNotFoundError, "no version 2: its latest is 1"),
         ({"ending_version": 2}, VersionNotFoundError, "no version 2"),
         ({"starting_version": 1, "ending_version": 0}, ValueError, "end at version 0, before 1"),
-        ({"starting_version": -1}, ValueError, "starting_version is -1: give a whole number from 0"),
+        ({"starting_version": -1}, ValueError, "starting_version: expected an integer from 0 to .*, got -1"),
         ({"starting_version": 0, "starting_timestamp": "2026-01-01"}, ValueError, "and not at both"),
         ({"ending_version": 0, "ending_timestamp": "2026-01-01"}, ValueError, "and not at both"),
     ],

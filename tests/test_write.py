@@ -249,15 +249,15 @@ def test_the_version_of_a_txn_may_be_of_numpy(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"name": 5}, "name is 5: give text"),
-        ({"description": 5}, "description is 5: give text"),
-        ({"description": "\ud800"}, "half of a surrogate pair"),
-        ({"partition_by": [1]}, "a name in partition_by is 1: give text"),
+        ({"name": 5}, "name: expected a string, got 5"),
+        ({"description": 5}, "description: expected a string, got 5"),
+        ({"description": "\ud800"}, "unpaired surrogate"),
+        ({"partition_by": [1]}, "a name in partition_by: expected a string, got 1"),
         ({"configuration": {"x": 1}}, "x is 1: the values of properties are text, such as 'true'"),
         ({"configuration": {"owner": None}}, "owner is None: the values of properties are text"),
         ({"configuration": {"delta.appendOnly": True}}, "appendOnly is True: the values of properties are"),
-        ({"configuration": {5: "x"}}, "the name of a property is 5: give text"),
-        ({"configuration": {"x": "\ud800"}}, "half of a surrogate pair"),
+        ({"configuration": {5: "x"}}, "the name of a property: expected a string, got 5"),
+        ({"configuration": {"x": "\ud800"}}, "unpaired surrogate"),
         ({"configuration": 5}, "5 are no properties: give a dict"),
     ],
 )

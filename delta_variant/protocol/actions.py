@@ -1,13 +1,14 @@
 """The actions of a commit as typed values, and commits as bytes (PROTOCOL.md, "Actions").
 
-Decoding keeps `stats` text verbatim, ignores unknown fields, and takes a null field for an absent one.
-Encoding leaves null fields out, as every Delta writer does.
+Decoding keeps `stats` text verbatim, ignores unknown fields and treats a null field as absent. Encoding omits
+null fields, as every Delta writer does.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import quote, unquote
 
@@ -52,7 +53,7 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 class Protocol(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The versions and table features that a reader or writer must understand."""
+    """The `protocol` action: the versions and table features that readers and writers must support."""
 
     min_reader_version: Int32
     min_writer_version: Int32
@@ -61,7 +62,7 @@ class Protocol(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The format of the data files; Delta knows only Parquet."""
+    """The format of the data files, which is always Parquet."""
 
     provider: str = "parquet"
     options: dict[str, str] = {}
@@ -81,7 +82,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
 
 
 class DeletionVector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The descriptor of the rows of one data file that are deleted."""
+    """The descriptor of a deletion vector, which marks deleted rows of one data file."""
 
     storage_type: str
     path_or_inline_dv: str
@@ -92,13 +93,13 @@ class DeletionVector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
     @property
     def unique_id(self) -> str:
-        """Return the `dvId` that, with the path, identifies a logical file."""
+        """Return the `uniqueId`, which identifies a logical file together with its path."""
         suffix = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
 
 
 class AddFile(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel", omit_defaults=True):
-    """A data file that becomes part of the table; `path` is still percent-encoded (see `decode_path`)."""
+    """The `add` action of a data file; `path` is percent-encoded (see `decode_path`)."""
 
     path: str
     partition_values: dict[str, str | None]
@@ -114,7 +115,7 @@ class AddFile(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel
 
 
 class RemoveFile(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel", omit_defaults=True):
-    """A data file that is no longer part of the table: its tombstone."""
+    """The `remove` action of a data file: its tombstone."""
 
     path: str
     deletion_timestamp: Int64 | None = None
@@ -130,7 +131,7 @@ class RemoveFile(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="ca
 
 
 class CommitInfo(msgspec.Struct, frozen=True):
-    """What a commit says of itself: free-form, so every field is kept as it was written."""
+    """The `commitInfo` action: free-form, so every field is kept as written."""
 
     fields: dict[str, Any]
 
@@ -142,13 +143,13 @@ class CommitInfo(msgspec.Struct, frozen=True):
 
     @property
     def in_commit_timestamp(self) -> int | None:
-        """Return the in-commit timestamp in milliseconds since 1970, if the commit carries one."""
+        """Return the in-commit timestamp in milliseconds since 1970, None if there is none."""
         timestamp = self.fields.get("inCommitTimestamp")
         return timestamp if type(timestamp) is int else None
 
 
 class Txn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The progress of an application that writes in idempotent steps."""
+    """The `txn` action: the last version that an application committed."""
 
     app_id: str
     version: Int64
@@ -156,7 +157,7 @@ class Txn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
 
 class DomainMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The configuration of one named domain; `removed` is its tombstone."""
+    """The `domainMetadata` action of one domain; `removed` marks its tombstone."""
 
     domain: str
     configuration: str
@@ -164,7 +165,7 @@ class DomainMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AddCDCFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A file of the change data feed: no part of the table's state."""
+    """The `cdc` action of a change data file, which is not part of the table's state."""
 
     path: str
     partition_values: dict[str, str | None]
@@ -174,14 +175,14 @@ class AddCDCFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
 
 
 class CheckpointMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The first action of a V2 checkpoint."""
+    """The `checkpointMetadata` action, the first one of a V2 checkpoint."""
 
     version: Int64
     tags: dict[str, str | None] | None = None
 
 
 class Sidecar(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A Parquet file in `_sidecars` that holds file actions of a V2 checkpoint."""
+    """The `sidecar` action: a Parquet file in `_sidecars` with file actions of a V2 checkpoint."""
 
     path: str
     size_in_bytes: Int64
@@ -204,7 +205,7 @@ Action: TypeAlias = (
 
 
 class _Line(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One line of a commit: the action under its name."""
+    """One line of a commit: an action, keyed by its name."""
 
     add: AddFile | None = None
     remove: RemoveFile | None = None
@@ -233,36 +234,38 @@ _NAMES: dict[type, str] = {
 
 
 class _InfoLine(msgspec.Struct, frozen=True, rename="camel"):
-    """One line of a commit, of which only `commitInfo` is looked at."""
+    """One line of a commit, of which only `commitInfo` is decoded."""
 
     commit_info: dict[str, Any] | None = None
 
 
-# msgspec answers text that nests too deep with RecursionError.
+# msgspec raises RecursionError for JSON that is nested too deeply.
 _UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _DECODER = msgspec.json.Decoder(_Line)
 _INFO_DECODER = msgspec.json.Decoder(_InfoLine)
 
 
 def _as_text(value: object) -> str:
-    """Return text of a class of its own, such as NumPy's, as text that msgspec writes."""
+    """Return a string of a subclass, such as one of NumPy, as a str, which msgspec can encode."""
     if isinstance(value, str):
         return str(value)
-    raise NotImplementedError(f"{value!r} is no JSON")
+    raise NotImplementedError(f"cannot encode {value!r} as JSON")
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_as_text)
 
 
 def decode_commit(data: bytes, name: str) -> list[Action]:
-    """Return the actions of the commit file `name`, in its order; actions of unknown kinds are left out.
+    """Return the actions of the commit file `name` in its order, without those of unknown kinds.
 
-    Raises MalformedLogError naming file and line for text that is not an action, and for what a commit may
-    hold only once: `metaData`, `protocol`, `commitInfo`, `add` or `remove` of one logical file, `txn` of one
-    application, `domainMetadata` of one domain. An empty file is a commit that is not wholly visible yet.
+    Raises MalformedLogError with file and line for a line that is not an action, and for a duplicate of an
+    action that a commit may contain only once: `metaData`, `protocol`, `commitInfo`, `add` or `remove` of one
+    logical file, `txn` of one application, `domainMetadata` of one domain. An empty file is also an error: it
+    is a commit that is not completely visible yet.
     """
     actions = _decode_actions(data, name)
-    _check_unique(actions, name)
+    if len({_identity(action) for action in actions}) < len(actions):
+        raise _duplicate_error(data, name)
     return actions
 
 
@@ -270,10 +273,10 @@ def decode_compaction(data: bytes, name: str) -> tuple[list[Action], list[Action
     """Return the actions of the log compaction file `name`, and the later duplicates among them.
 
     The first list has one action for each reconciliation key: the first one, because writers that do not
-    reconcile put the newest action first, and delta-kernel-rs reads them so. The second list is empty for a
-    compaction that follows the specification (PROTOCOL.md, "Log Compaction Files").
+    reconcile write the newest action first, and delta-kernel-rs also takes the first. The second list is
+    empty for a compaction that follows the specification (PROTOCOL.md, "Log Compaction Files").
 
-    Raises MalformedLogError naming file and line for text that is not an action.
+    Raises MalformedLogError with file and line for a line that is not an action.
     """
     seen: set[tuple[Any, ...]] = set()
     kept: list[Action] = []
@@ -287,21 +290,22 @@ def decode_compaction(data: bytes, name: str) -> tuple[list[Action], list[Action
 
 
 def decode_commit_info(data: bytes, name: str) -> CommitInfo | None:
-    """Return what the commit file `name` says of itself, None where it says nothing.
+    """Return the `commitInfo` of the commit file `name`, None if there is none.
 
-    Other actions need only be JSON. Raises MalformedLogError naming file and line for what is not.
+    Other actions must be JSON, but are not checked. Raises MalformedLogError with file and line for a line
+    that is not JSON.
     """
     infos = (line.commit_info for line in _decode_lines(_INFO_DECODER, data, name))
     return next((CommitInfo(fields) for fields in infos if fields is not None), None)
 
 
 def encode_commit(actions: Iterable[Action]) -> bytes:
-    """Return the actions as the bytes of a commit file: one JSON object a line."""
+    """Return actions as the bytes of a commit file, with one JSON object per line."""
     return _ENCODER.encode_lines([{_NAMES[type(action)]: _body_of(action)} for action in actions])
 
 
 def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the `operationParameters` of a commit: text as it is, all else as JSON."""
+    """Return the `operationParameters` of a commit: strings unchanged, other values as JSON."""
     return {
         name: value if value is None or isinstance(value, str) else _ENCODER.encode(value).decode()
         for name, value in parameters.items()
@@ -316,12 +320,12 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def is_absolute(path: str) -> bool:
-    """Tell whether a decoded path stands for itself and not for a file below the table's root."""
+    """Return whether a decoded path is absolute, and not relative to the table's root."""
     return path.startswith("/") or _SCHEME.match(path) is not None
 
 
 def encode_path(path: str) -> str:
-    """Return a file's path as the log writes it: percent-encoded once (RFC 2396), so `%` becomes `%25`."""
+    """Return a path percent-encoded once, as the log stores it (RFC 2396): `%` becomes `%25`."""
     encoded = quote(path, safe="/:@&=+$,;!~*'()")
     if is_absolute(path):
         return encoded
@@ -331,18 +335,16 @@ def encode_path(path: str) -> str:
 
 
 def decode_path(path: str) -> str:
-    """Return the path that a log's text names: percent-decoded exactly once.
+    """Return a path of the log percent-decoded exactly once.
 
-    Raises MalformedLogError for a path that is not UTF-8 or has a NUL character, which no file name has.
+    Raises MalformedLogError for a path that is not UTF-8, or contains a NUL character and cannot be a file.
     """
     try:
         decoded = unquote(path, errors="strict") if "%" in path else path
     except UnicodeDecodeError as error:
-        raise MalformedLogError(
-            f"the path {path} is not UTF-8 when its percent-encoding is undone"
-        ) from error
+        raise MalformedLogError(f"invalid path {path!r}: it is not UTF-8 after percent-decoding") from error
     if "\0" in decoded:
-        raise MalformedLogError(f"the path {path!r} has a NUL character")
+        raise MalformedLogError(f"invalid path {path!r}: it contains a NUL character")
     return decoded
 
 
@@ -352,24 +354,24 @@ def local_path_of(uri: str) -> str | None:
 
 
 def path_key(path: str) -> str:
-    """Return the one spelling of a decoded path: `file:/a` and `file:///a` are the local file `/a`.
+    """Return the normalized spelling of a decoded path: `/a` for `file:/a` and `file:///a`.
 
-    delta-spark qualifies paths before it compares them, and its older versions wrote some without a scheme.
+    delta-spark qualifies paths before it compares them, and older versions wrote some without a scheme.
     """
     return LOCAL_URI.sub(LOCAL_ROOT, path, count=1)
 
 
 def file_key(action: AddFile | RemoveFile) -> tuple[str, str | None]:
-    """Return the key of the path and the `dvId`: what identifies a logical file (PROTOCOL.md, "Add File")."""
+    """Return the path key and the deletion vector id of a logical file (PROTOCOL.md, "Add File")."""
     vector = action.deletion_vector
     return path_key(decode_path(action.path)), None if vector is None else vector.unique_id
 
 
 def reconciliation_key(action: Action) -> tuple[Any, ...] | None:
-    """Return what two actions have in common when the newer one replaces the older one.
+    """Return the key by which a newer action replaces an older one (PROTOCOL.md, "Action Reconciliation").
 
-    An `add` and a `remove` of one logical file have the same key. None for actions that are not reconciled,
-    such as `commitInfo` (PROTOCOL.md, "Action Reconciliation").
+    An `add` and a `remove` of one logical file have the same key. Actions that are not reconciled, such as
+    `commitInfo`, have no key: the result is None.
     """
     if isinstance(action, (AddFile, RemoveFile)):
         return "file", *file_key(action)
@@ -380,12 +382,15 @@ def reconciliation_key(action: Action) -> tuple[Any, ...] | None:
 
 def _decode_actions(data: bytes, name: str) -> list[Action]:
     if not data:
-        raise MalformedLogError(f"{name} is empty: try again when it is written, or restore it")
+        raise MalformedLogError("the file is empty: retry after its writer has finished, or restore it").at(
+            file=name
+        )
     actions: list[Action] = []
     for number, line in enumerate(_decode_lines(_DECODER, data, name), start=1):
         found = [part for part in msgspec.structs.astuple(line) if part is not None]
         if len(found) > 1:
-            raise MalformedLogError(f"{name}, action {number}: a line may hold only one action")
+            line_number = _line_number(data, number)
+            raise MalformedLogError("expected one action per line").at(file=name, line=line_number)
         if found:
             actions.append(CommitInfo(found[0]) if isinstance(found[0], dict) else found[0])
     return actions
@@ -395,7 +400,7 @@ def _decode_lines(decoder: msgspec.json.Decoder[Line], data: bytes, name: str) -
     try:
         return decoder.decode_lines(data)
     except _UNDECODABLE as error:
-        raise MalformedLogError(f"{name}, line {_first_bad_line(decoder, data)}: {error}") from error
+        raise MalformedLogError(str(error)).at(file=name, line=_first_bad_line(decoder, data)) from error
 
 
 def _first_bad_line(decoder: msgspec.json.Decoder[Line], data: bytes) -> int:
@@ -408,17 +413,23 @@ def _first_bad_line(decoder: msgspec.json.Decoder[Line], data: bytes) -> int:
     return len(lines)
 
 
-def _check_unique(actions: list[Action], name: str) -> None:
-    identities = [_identity(action) for action in actions]
-    if len(set(identities)) == len(identities):
-        return
+def _line_number(data: bytes, number: int) -> int:
+    """Return the line of the object `number`, both counted from 1: blank lines have no object."""
+    lines = (place for place, line in enumerate(data.split(b"\n"), start=1) if line.strip())
+    return next(islice(lines, number - 1, None))
+
+
+def _duplicate_error(data: bytes, name: str) -> MalformedLogError:
+    """Return an error for the first action of a commit that repeats an earlier one."""
     seen: set[tuple[Any, ...]] = set()
-    for number, identity in enumerate(identities, start=1):
-        if identity in seen:
-            raise MalformedLogError(
-                f"{name}, action {number}: a commit may hold only one {_describe(identity)}"
-            )
-        seen.add(identity)
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        for action in _decode_actions(line, name) if line.strip() else ():
+            identity = _identity(action)
+            if identity in seen:
+                message = f"a commit can have only one {_describe(identity)}"
+                return MalformedLogError(message).at(file=name, line=number)
+            seen.add(identity)
+    raise AssertionError(f"{name} has no duplicate action")
 
 
 def _body_of(action: Action) -> Any:

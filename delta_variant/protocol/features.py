@@ -1,7 +1,7 @@
-"""Table features: what a protocol asks of a reader and a writer, and what this library does about it.
+"""Table features: which of them a protocol requires, and which of them this library supports.
 
-*Supported* is a feature that the protocol lists, or that a legacy version implies; *enabled* is one whose
-table property is set besides (PROTOCOL.md, "Table Features").
+A protocol *supports* a feature that it lists or that its legacy version implies. A feature is *enabled* if
+its table property is also set (PROTOCOL.md, "Table Features").
 """
 
 from __future__ import annotations
@@ -40,48 +40,48 @@ WRITER_FEATURES_VERSION = 7
 
 CHANGE_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
-Obstacles = Callable[[Mapping[str, str], StructType], Iterator[str]]
+FindUnsupported = Callable[[Mapping[str, str], StructType], Iterator[str]]
 
 
-def _no_obstacle(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
+def _find_nothing(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
     return iter(())
 
 
-def _identities(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
+def _find_identity_columns(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
     for path, field in fields_of(schema):
         if any(key.startswith("delta.identity.") for key in field.metadata):
-            yield f"the identity of the column {'.'.join(path)}"
+            yield f"the identity column {'.'.join(path)!r}"
 
 
-def _names_of_changes(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
+def _find_change_columns(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
     if properties.get(configuration, properties.ENABLE_CHANGE_DATA_FEED):
         taken = (each.name for each in schema.fields if each.name.lower() in CHANGE_COLUMNS)
-        yield from (f"the column {name}, whose name is one of the change data feed" for name in taken)
+        yield from (f"the column {name!r}, whose name the change data feed reserves" for name in taken)
 
 
-def _variant_defaults(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
+def _find_variant_defaults(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
     for path, field in fields_of(schema):
         default = field.metadata.get("CURRENT_DEFAULT", "NULL")
         if field.type == VARIANT and str(default).strip().upper() != "NULL":
-            yield f"the default {default} of the Variant column {'.'.join(path)}"
+            yield f"the default {default} of the Variant column {'.'.join(path)!r}"
 
 
-def _enabled(prop: TableProperty[bool]) -> Obstacles:
-    def obstacles(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
+def _find_property(prop: TableProperty[bool]) -> FindUnsupported:
+    def find(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
         if properties.get(configuration, prop):
             yield f"the table property {prop.name}=true"
 
-    return obstacles
+    return find
 
 
 @dataclass(frozen=True)
 class TableFeature:
-    """A table feature, and how far this library honours it.
+    """A table feature, and how far this library supports it.
 
-    `enabled_by` is the property that needs the feature when its value is not the default, `properties_from`
-    what the names of properties that need it begin with; `needed_by` the primitive types that need it.
-    `find_unsupported` yields what stands in the way of an append, in a table that can have the feature and
-    yet be appended to. `is_append_only` says that no row may go or change where `enabled_by` is true.
+    `enabled_by` is the property that requires the feature if its value is not the default. `properties_from`
+    is the prefix of properties that require it, `needed_by` are the primitive types that require it.
+    `find_unsupported` yields the constructs of a table that prevent an append although the feature does not.
+    `is_append_only` means that rows may not be removed or changed if `enabled_by` is true.
     """
 
     name: str
@@ -95,7 +95,7 @@ class TableFeature:
     needed_by: tuple[str, ...] = ()
     can_read: bool = True
     can_append: bool = True
-    find_unsupported: Obstacles = _no_obstacle
+    find_unsupported: FindUnsupported = _find_nothing
     is_append_only: bool = False
 
 
@@ -106,7 +106,7 @@ VARIANT_SHREDDING = TableFeature(
     requires=("variantType",),
     enabled_by=properties.ENABLE_VARIANT_SHREDDING,
 )
-# PROTOCOL.md does not have it yet; Delta's kernels store the values as WKB, as Parquet has them.
+# Not in PROTOCOL.md yet. Delta's kernels store the values as WKB, like Parquet.
 GEOSPATIAL = TableFeature(
     "geospatial", is_reader_writer=True, needed_by=("geometry", "geography"), can_append=False
 )
@@ -124,7 +124,7 @@ _ROWS = (
         "changeDataFeed",
         legacy_writer_version=4,
         enabled_by=properties.ENABLE_CHANGE_DATA_FEED,
-        find_unsupported=_names_of_changes,
+        find_unsupported=_find_change_columns,
     ),
     TableFeature("generatedColumns", legacy_writer_version=4),
     TableFeature(
@@ -134,7 +134,7 @@ _ROWS = (
         legacy_writer_version=5,
         enabled_by=properties.COLUMN_MAPPING_MODE,
     ),
-    TableFeature("identityColumns", legacy_writer_version=6, find_unsupported=_identities),
+    TableFeature("identityColumns", legacy_writer_version=6, find_unsupported=_find_identity_columns),
     VARIANT_TYPE,
     TableFeature("variantType-preview", is_reader_writer=True, preview_of="variantType"),
     VARIANT_SHREDDING,
@@ -154,17 +154,17 @@ _ROWS = (
         enabled_by=properties.ENABLE_ROW_TRACKING,
     ),
     TableFeature("clustering", requires=("domainMetadata",)),
-    TableFeature("allowColumnDefaults", find_unsupported=_variant_defaults),
+    TableFeature("allowColumnDefaults", find_unsupported=_find_variant_defaults),
     TableFeature("checkpointProtection"),
     TableFeature(
         "icebergCompatV1",
         requires=("columnMapping",),
-        find_unsupported=_enabled(properties.ENABLE_ICEBERG_COMPAT_V1),
+        find_unsupported=_find_property(properties.ENABLE_ICEBERG_COMPAT_V1),
     ),
     TableFeature(
         "icebergCompatV2",
         requires=("columnMapping",),
-        find_unsupported=_enabled(properties.ENABLE_ICEBERG_COMPAT_V2),
+        find_unsupported=_find_property(properties.ENABLE_ICEBERG_COMPAT_V2),
     ),
     TableFeature("icebergCompatV3", can_append=False),
     TableFeature("icebergWriterCompatV1", can_append=False),
@@ -186,17 +186,17 @@ FEATURES: Mapping[str, TableFeature] = {feature.name: feature for feature in _RO
 
 
 def supported_features(protocol: Protocol) -> frozenset[str]:
-    """Return the names of all features that `protocol` supports, those of legacy versions included."""
+    """Return the names of all features that `protocol` supports, including those of legacy versions."""
     return _reader_features(protocol) | _writer_features(protocol)
 
 
 def supports(protocol: Protocol, name: str) -> bool:
-    """Say whether `protocol` supports the feature `name`, under this name or that of a preview (T3)."""
+    """Return whether `protocol` supports the feature `name`, under this name or that of its preview."""
     return _has(supported_features(protocol), name)
 
 
 def supports_shredding(protocol: Protocol) -> bool:
-    """Say whether `variantShredding`, under either name, is in both lists (H1)."""
+    """Return whether `variantShredding` or its preview is in both lists of features."""
     return all(
         _has(features, VARIANT_SHREDDING.name)
         for features in (_reader_features(protocol), _writer_features(protocol))
@@ -204,120 +204,132 @@ def supports_shredding(protocol: Protocol) -> bool:
 
 
 def enables_shredding(protocol: Protocol, configuration: Mapping[str, str]) -> bool:
-    """Say whether new files may be shredded: supported, and the table property is true (H2, H3)."""
+    """Return whether new files may be shredded: the feature is supported and the property is true."""
     enabled = properties.get(configuration, properties.ENABLE_VARIANT_SHREDDING)
     return enabled and supports_shredding(protocol)
 
 
-def check_may_read(protocol: Protocol, schema: StructType, where: str) -> None:
-    """Raise unless this library reads the table at `where` rightly.
+def check_may_read(protocol: Protocol, schema: StructType, table: str) -> None:
+    """Raise an error unless this library can read `table` correctly.
 
-    `UnsupportedFeatureError` names each reader feature that it does not know; `ProtocolError` says where the
-    protocol contradicts itself (T5) or has no feature for a Variant (T4) or geospatial column.
+    Raises UnsupportedFeatureError, which names each unknown reader feature, and ProtocolError if the protocol
+    contradicts itself or lacks the feature of a Variant or geospatial column.
     """
     if protocol.min_reader_version > READER_FEATURES_VERSION:
         raise UnsupportedFeatureError(
-            f"{where} asks for reader version {protocol.min_reader_version}; this version reads up to 3"
+            f"{table} requires reader version {protocol.min_reader_version}, but this version supports up "
+            "to 3",
+            table=table,
         )
     unknown = [name for name in sorted(_reader_features(protocol)) if not _can_read(name)]
     if unknown:
         raise UnsupportedFeatureError(
-            f"{where} uses table features that this version cannot read: {', '.join(unknown)}"
+            f"cannot read {table} because this version does not support its table features "
+            f"{', '.join(unknown)}",
+            table=table,
         )
-    _check_lists(protocol, where)
+    _check_lists(protocol, table)
     for feature in (VARIANT_TYPE, GEOSPATIAL):
-        _check_type_feature(feature, protocol, schema, where)
+        _check_type_feature(feature, protocol, schema, table)
 
 
 def check_may_append(
-    protocol: Protocol, configuration: Mapping[str, str], schema: StructType, where: str
+    protocol: Protocol, configuration: Mapping[str, str], schema: StructType, table: str
 ) -> None:
-    """Raise unless this library appends to the table at `where` rightly; includes `check_may_commit`.
+    """Raise an error unless this library can append to `table` correctly; includes `check_may_commit`.
 
-    `UnsupportedFeatureError` names each constraint and property that it cannot honour.
+    Raises UnsupportedFeatureError, which names each constraint and property that is not supported.
     """
-    check_may_commit(protocol, configuration, schema, where)
-    obstacles = [each for row in _ROWS for each in row.find_unsupported(configuration, schema)]
-    if obstacles:
+    check_may_commit(protocol, configuration, schema, table)
+    unsupported = [each for row in _ROWS for each in row.find_unsupported(configuration, schema)]
+    if unsupported:
         raise UnsupportedFeatureError(
-            f"cannot append to {where}: this version does not honour {', '.join(obstacles)}"
+            f"cannot append to {table} because this version does not support {', '.join(unsupported)}",
+            table=table,
         )
 
 
 def check_may_commit(
-    protocol: Protocol, configuration: Mapping[str, str], schema: StructType, where: str
+    protocol: Protocol, configuration: Mapping[str, str], schema: StructType, table: str
 ) -> None:
-    """Raise unless this library may commit to the table at `where`, be it no new rows.
+    """Raise an error unless this library may commit to `table`, even without new rows.
 
-    `UnsupportedFeatureError` names each writer feature that it does not know; `ProtocolError` a property or a
-    type that needs a feature which the protocol lacks (H4).
+    Raises UnsupportedFeatureError, which names each unknown writer feature, and ProtocolError if a property
+    or a type requires a feature that the protocol lacks.
     """
-    check_may_read(protocol, schema, where)
+    check_may_read(protocol, schema, table)
     if protocol.min_writer_version > WRITER_FEATURES_VERSION:
         raise UnsupportedFeatureError(
-            f"{where} asks for writer version {protocol.min_writer_version}; this version writes up to 7"
+            f"{table} requires writer version {protocol.min_writer_version}, but this version supports up "
+            "to 7",
+            table=table,
         )
-    refused = [name for name in sorted(_writer_features(protocol)) if not _can_append(name)]
-    if refused:
+    unknown = [name for name in sorted(_writer_features(protocol)) if not _can_append(name)]
+    if unknown:
         raise UnsupportedFeatureError(
-            f"{where} uses table features that this version cannot write: {', '.join(refused)}"
+            f"cannot write to {table} because this version does not support its table features "
+            f"{', '.join(unknown)}",
+            table=table,
         )
     for feature in _ROWS:
-        _check_type_feature(feature, protocol, schema, where)
-        _check_property_feature(feature, protocol, configuration, where)
+        _check_type_feature(feature, protocol, schema, table)
+        _check_property_feature(feature, protocol, configuration, table)
 
 
 def check_may_rewrite(
     protocol: Protocol,
     configuration: Mapping[str, str],
     schema: StructType,
-    where: str,
+    table: str,
     *,
     removes_rows: bool,
 ) -> None:
-    """Raise unless this library rewrites rows of the table at `where` rightly; includes `check_may_append`.
+    """Raise an error unless this library can rewrite rows of `table` correctly; includes `check_may_append`.
 
-    `removes_rows` says that some are no longer there, or no longer as they were. `UnsupportedFeatureError`
-    names the table property that stands in the way.
+    `removes_rows` means that rows are removed or changed. Raises UnsupportedFeatureError, which names the
+    table property that forbids it.
     """
-    check_may_append(protocol, configuration, schema, where)
-    obstacles = [
+    check_may_append(protocol, configuration, schema, table)
+    forbidding = [
         f"{row.enabled_by.name}=true"
         for row in _ROWS
         if row.enabled_by is not None and row.is_append_only and _is_enabled(row, configuration)
     ]
-    if removes_rows and obstacles:
-        raise UnsupportedFeatureError(f"cannot rewrite rows of {where}: it sets {', '.join(obstacles)}")
+    if removes_rows and forbidding:
+        raise UnsupportedFeatureError(
+            f"cannot rewrite rows of {table} because it sets {', '.join(forbidding)}", table=table
+        )
 
 
-def check_may_restore(configuration: Mapping[str, str], schema: StructType, where: str) -> None:
-    """Raise UnsupportedFeatureError where files of an earlier version cannot become part of the table again.
+def check_may_restore(configuration: Mapping[str, str], schema: StructType, table: str) -> None:
+    """Raise UnsupportedFeatureError if files of an earlier version cannot be added to `table` again.
 
-    What constrains single rows did so when they were written.
+    Constraints on single rows are not checked: they were when the rows were written.
     """
-    obstacles = [
+    unsupported = [
         each
         for name in ("identityColumns", "icebergCompatV1", "icebergCompatV2")
         for each in FEATURES[name].find_unsupported(configuration, schema)
     ]
-    if obstacles:
+    if unsupported:
         raise UnsupportedFeatureError(
-            f"cannot restore {where}: this version does not honour {', '.join(obstacles)}"
+            f"cannot restore {table} because this version does not support {', '.join(unsupported)}",
+            table=table,
         )
 
 
 def new_table_protocol(schema: StructType, configuration: Mapping[str, str]) -> Protocol:
-    """Return the least protocol of a new table: versions 1 and 2, and what schema and properties need."""
+    """Return the lowest protocol of a new table that has the features that schema and properties require."""
     return with_needed_features(Protocol(min_reader_version=1, min_writer_version=2), schema, configuration)
 
 
 def with_needed_features(
     protocol: Protocol, schema: StructType, configuration: Mapping[str, str]
 ) -> Protocol:
-    """Return `protocol` with the features that schema and properties need; itself when it has them all.
+    """Return `protocol` with the features that schema and properties require, itself if it has them all.
 
-    What is there stays: a preview name counts as the feature (T3), and legacy versions become the features
-    that they stand for (T2).
+    Its own features are kept: a preview counts as the feature, and legacy versions become the features that
+    they imply (PROTOCOL.md, "Table Features").
     """
     present, types = supported_features(protocol), primitive_kinds_of(schema)
     needed = [row.name for row in _ROWS if _is_needed(row, types, configuration)]
@@ -325,9 +337,9 @@ def with_needed_features(
 
 
 def with_features(protocol: Protocol, names: Collection[str]) -> Protocol:
-    """Return `protocol` with features of FEATURES and those that they require; itself when it has them all.
+    """Return `protocol` with features of FEATURES and those that they require, itself if it has them all.
 
-    What is there stays: legacy versions become the features that they stand for (T2).
+    Its own features are kept: legacy versions become the features that they imply.
     """
     missing = frozenset(names) - supported_features(protocol)
     required = {required for name in missing for required in FEATURES[name].requires}
@@ -336,7 +348,7 @@ def with_features(protocol: Protocol, names: Collection[str]) -> Protocol:
 
 
 def with_features_of(protocol: Protocol, other: Protocol) -> Protocol:
-    """Return `protocol` with the features of another besides, all of them known; itself when it has them."""
+    """Return `protocol` with the features of `other`, which are all known, itself if it has them all."""
     added = supported_features(other) - supported_features(protocol)
     return _with_added(protocol, added) if added else protocol
 
@@ -408,54 +420,61 @@ def _can_append(name: str) -> bool:
     return name in FEATURES and FEATURES[name].can_append
 
 
-def _check_lists(protocol: Protocol, where: str) -> None:
+def _check_lists(protocol: Protocol, table: str) -> None:
     reader_version, writer_version = protocol.min_reader_version, protocol.min_writer_version
     reads_lists = reader_version >= READER_FEATURES_VERSION
     writes_lists = writer_version >= WRITER_FEATURES_VERSION
     if reads_lists and not writes_lists:
         raise ProtocolError(
-            f"{where} has reader version {reader_version} with writer version {writer_version}"
+            f"{table} has reader version {reader_version}, which requires writer version 7, "
+            f"but writer version {writer_version}",
+            table=table,
         )
     for name, listed, features in (
         ("readerFeatures", reads_lists, protocol.reader_features),
         ("writerFeatures", writes_lists, protocol.writer_features),
     ):
         if listed and features is None:
-            raise ProtocolError(f"the protocol of {where} has no {name}")
+            raise ProtocolError(f"the protocol of {table} has no {name}", table=table)
         if not listed and features:
-            raise ProtocolError(f"the protocol of {where} has {name}, but its version is too low for a list")
-    _check_one_sided(protocol, where)
+            raise ProtocolError(
+                f"the protocol of {table} has {name}, but its version is too low for them", table=table
+            )
+    _check_one_sided(protocol, table)
 
 
-def _check_one_sided(protocol: Protocol, where: str) -> None:
+def _check_one_sided(protocol: Protocol, table: str) -> None:
     reader, writer = _reader_features(protocol), _writer_features(protocol)
     for name in sorted(frozenset(protocol.reader_features or ()) - writer):
         raise ProtocolError(
-            f"the protocol of {where} lists {name} in readerFeatures but not in writerFeatures"
+            f"the protocol of {table} lists {name} in readerFeatures but not in writerFeatures",
+            table=table,
         )
     for name in sorted(writer - reader):
         if name in FEATURES and FEATURES[name].is_reader_writer:
             raise ProtocolError(
-                f"the protocol of {where} lists {name} in writerFeatures but not in readerFeatures"
+                f"the protocol of {table} lists {name} in writerFeatures but not in readerFeatures",
+                table=table,
             )
 
 
-def _check_type_feature(feature: TableFeature, protocol: Protocol, schema: StructType, where: str) -> None:
+def _check_type_feature(feature: TableFeature, protocol: Protocol, schema: StructType, table: str) -> None:
     needing = sorted(primitive_kinds_of(schema).intersection(feature.needed_by))
     if needing and not supports(protocol, feature.name):
         raise ProtocolError(
-            f"{where} has columns of the type {', '.join(needing)}, "
-            f"but its protocol lacks the feature {feature.name}"
+            f"{table} has columns of type {', '.join(needing)}, but its protocol lacks the feature "
+            f"{feature.name}",
+            table=table,
         )
 
 
 def _check_property_feature(
-    feature: TableFeature, protocol: Protocol, configuration: Mapping[str, str], where: str
+    feature: TableFeature, protocol: Protocol, configuration: Mapping[str, str], table: str
 ) -> None:
     prop = feature.enabled_by
     if prop is None or not _is_enabled(feature, configuration) or supports(protocol, feature.name):
         return
     raise ProtocolError(
-        f"{where} sets {prop.name}={configuration[prop.name]}, "
+        f"{table} sets {prop.name}={configuration[prop.name]}, "
         f"but its protocol lacks the feature {feature.name}: add the feature or unset the property"
     )

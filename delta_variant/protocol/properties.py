@@ -1,6 +1,6 @@
 """Table properties, one row each (PROTOCOL.md, "Table Properties").
 
-`PROPERTIES` are those that this library honours, `OTHER_PROPERTIES` those that other writers do.
+`PROPERTIES` are those that this library supports, `OTHER_PROPERTIES` those that only other writers support.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-Word = TypeVar("Word", bound=str)
+Choice = TypeVar("Choice", bound=str)
 
 ColumnMappingMode: TypeAlias = Literal["none", "name", "id"]
 
@@ -80,7 +80,7 @@ INTERVAL = re.compile(rf"(?:interval\s+)?({DURATION.pattern}(?:\s+{DURATION.patt
 
 @dataclass(frozen=True)
 class TableProperty(Generic[T]):
-    """A table property: `parse` reads any table's text or raises ValueError, `accepts` judges new text."""
+    """A table property: `parse` reads existing text or raises ValueError, `accepts` checks new text."""
 
     name: str
     parse: Callable[[str], T]
@@ -90,7 +90,7 @@ class TableProperty(Generic[T]):
 
 
 def get(configuration: Mapping[str, str], prop: TableProperty[T]) -> T:
-    """Return the value of `prop` or its default; `ProtocolError` when its text cannot be understood."""
+    """Return the value of `prop` or its default; raises ProtocolError if its text is invalid."""
     text = configuration.get(prop.name)
     if text is None:
         return prop.default
@@ -98,20 +98,20 @@ def get(configuration: Mapping[str, str], prop: TableProperty[T]) -> T:
         return prop.parse(text)
     except ValueError as error:
         raise ProtocolError(
-            f"the table property {prop.name} is {text!r}: it must be {prop.expected}"
+            f"invalid table property {prop.name}={text!r}: expected {prop.expected}"
         ) from error
 
 
 def check_new(configuration: Mapping[str, str]) -> None:
-    """Raise `ProtocolError` for a property that a new table must not have, naming key and value.
+    """Raise ProtocolError, which names key and value, for properties that a new table cannot have.
 
-    A name that begins with `delta.` has to be known; others belong to other programs, and pass.
+    Names that start with `delta.` must be known. Other names belong to other programs and are accepted.
     """
     for name, text in configuration.items():
         if name.startswith("delta.feature.") or name in ("delta.minReaderVersion", "delta.minWriterVersion"):
             raise ProtocolError(
-                f"{name}={text!r} is not a table property: leave it out, "
-                "the protocol follows from the schema and the other properties"
+                f"{name}={text!r} is not a table property: remove it, because the protocol follows from the "
+                "schema and the other properties"
             )
         if not name.lower().startswith("delta.constraints."):
             check_set(name, text)
@@ -119,29 +119,30 @@ def check_new(configuration: Mapping[str, str]) -> None:
 
 
 def check_row_tracking(configuration: Mapping[str, str]) -> None:
-    """Raise `ProtocolError` for properties that both enable and suspend row tracking."""
+    """Raise ProtocolError for properties that both enable and suspend row tracking."""
     if get(configuration, ENABLE_ROW_TRACKING) and get(configuration, ROW_TRACKING_SUSPENDED):
         raise ProtocolError(
-            f"{ENABLE_ROW_TRACKING.name} and {ROW_TRACKING_SUSPENDED.name} cannot both be true: rows get no "
-            "ids while it is suspended; leave one out"
+            f"{ENABLE_ROW_TRACKING.name} and {ROW_TRACKING_SUSPENDED.name} cannot both be true, because rows "
+            "get no ids while row tracking is suspended: set only one"
         )
 
 
 def check_texts(configuration: object) -> None:
-    """Raise ArgumentTypeError unless `configuration` maps names of properties to their texts."""
+    """Raise ArgumentTypeError unless `configuration` maps property names to strings."""
     if not isinstance(configuration, Mapping):
-        raise ArgumentTypeError(f"{configuration!r} are no properties: give a dict of names to texts")
+        raise
+        ArgumentTypeError(f"configuration: expected a dict of strings to strings, got {configuration!r}")
     for name, text in configuration.items():
-        check_text("the name of a property", name)
+        check_text("a property name", name)
         if not isinstance(text, str):
-            raise ArgumentTypeError(f"{name} is {text!r}: the values of properties are text, such as 'true'")
+            raise ArgumentTypeError(f"{name}: expected a string such as 'true', got {text!r}")
         check_text(name, text)
 
 
 def check_set(name: str, text: str) -> None:
-    """Raise `ProtocolError` for a property that a table cannot be given, naming key and value.
+    """Raise ProtocolError, which names key and value, for a property that cannot be set.
 
-    A name that begins with `delta.` has to be known; others belong to other programs, and pass.
+    A name that starts with `delta.` must be known. Other names belong to other programs and are accepted.
     """
     prop = PROPERTIES.get(name) or OTHER_PROPERTIES.get(name)
     if prop is not None:
@@ -150,16 +151,16 @@ def check_set(name: str, text: str) -> None:
         by_lower = {each.lower(): each for each in (*PROPERTIES, *OTHER_PROPERTIES)}
         near = get_close_matches(name.lower(), by_lower, 1)
         proposal = f": did you mean {by_lower[near[0]]}?" if near else ""
-        raise ProtocolError(f"{name} is no table property that Delta or this version knows{proposal}")
+        raise ProtocolError(f"unknown table property {name!r}{proposal}")
 
 
 def _check_allowed(prop: TableProperty[Any], text: str) -> None:
     if not prop.accepts(text):
-        raise ProtocolError(f"the table property {prop.name} cannot be {text!r}: it must be {prop.expected}")
+        raise ProtocolError(f"invalid table property {prop.name}={text!r}: expected {prop.expected}")
 
 
 def _boolean(name: str, default: bool) -> TableProperty[bool]:
-    # The protocol takes any other text than "true" for off; only new values are held to the two words.
+    # Any text but "true" means false in an existing table; only new values must be one of the two.
     return TableProperty(
         name=name,
         parse=lambda text: text.lower() == "true",
@@ -169,22 +170,22 @@ def _boolean(name: str, default: bool) -> TableProperty[bool]:
     )
 
 
-def _number(name: str, default: T, least: int, allowed: str) -> TableProperty[int | T]:
+def _number(name: str, default: T, least: int, expected: str) -> TableProperty[int | T]:
     def parse(text: str) -> int:
         if re.fullmatch(r"[+-]?[0-9]{1,19}", text) is None or int(text) < least:
             raise ValueError(text)
         return int(text)
 
-    return TableProperty(name, parse, default, _parses(parse), allowed)
+    return TableProperty(name, parse, default, _accepts(parse), expected)
 
 
-def _word(name: str, default: Word, *others: Word) -> TableProperty[Word]:
-    words = (default, *others)
+def _choice(name: str, default: Choice, *others: Choice) -> TableProperty[Choice]:
+    choices = (default, *others)
 
-    def parse(text: str) -> Word:
-        return words[words.index(text)]
+    def parse(text: str) -> Choice:
+        return choices[choices.index(text)]
 
-    return TableProperty(name, parse, default, _parses(parse), f"one of {', '.join(words)}")
+    return TableProperty(name, parse, default, _accepts(parse), f"one of {', '.join(choices)}")
 
 
 def _text(name: str) -> TableProperty[str | None]:
@@ -192,7 +193,7 @@ def _text(name: str) -> TableProperty[str | None]:
 
 
 def column_names(text: str) -> ColumnNames:
-    """Return the names in text such as "a, s.b, `x.y`", each with its parts; `ValueError` for other text."""
+    """Return the names in text such as "a, s.b, `x.y`", each split into its parts; raises ValueError."""
     names: list[tuple[str, ...]] = []
     parts: list[str] = []
     position, separator = 0, ","
@@ -209,7 +210,7 @@ def column_names(text: str) -> ColumnNames:
 
 
 def column_names_text(names: ColumnNames) -> str:
-    """Return the text from which `column_names` reads the same names."""
+    """Return the text that `column_names` parses to these names."""
     return ",".join(".".join(_name_part(part) for part in name) for name in names)
 
 
@@ -229,44 +230,44 @@ def _milliseconds(text: str) -> int:
 
 
 def _duration(name: str) -> TableProperty[int | None]:
-    allowed = "a length of time in weeks or less, such as interval 1 week"
-    return TableProperty(name, _milliseconds, None, _parses(_milliseconds), allowed)
+    expected = "a duration in units of a week or less, such as interval 1 week"
+    return TableProperty(name, _milliseconds, None, _accepts(_milliseconds), expected)
 
 
-def _parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
-    def parses(text: str) -> bool:
+def _accepts(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    def accepts(text: str) -> bool:
         try:
             parse(text)
         except ValueError:
             return False
         return True
 
-    return parses
+    return accepts
 
 
 APPEND_ONLY = _boolean("delta.appendOnly", False)
-CHECKPOINT_INTERVAL = _number("delta.checkpointInterval", 10, 1, "a whole number from 1")
-CHECKPOINT_POLICY = _word("delta.checkpointPolicy", "classic", "v2")
-COLUMN_MAPPING_MAX_COLUMN_ID = _number("delta.columnMapping.maxColumnId", 0, 0, "a whole number from 0")
-COLUMN_MAPPING_MODE: TableProperty[ColumnMappingMode] = _word(
+CHECKPOINT_INTERVAL = _number("delta.checkpointInterval", 10, 1, "an integer from 1")
+CHECKPOINT_POLICY = _choice("delta.checkpointPolicy", "classic", "v2")
+COLUMN_MAPPING_MAX_COLUMN_ID = _number("delta.columnMapping.maxColumnId", 0, 0, "an integer from 0")
+COLUMN_MAPPING_MODE: TableProperty[ColumnMappingMode] = _choice(
     "delta.columnMapping.mode", "none", "name", "id"
 )
 DATA_SKIPPING_NUM_INDEXED_COLS = _number(
-    "delta.dataSkippingNumIndexedCols", 32, -1, "a whole number from 0, or -1 for all columns"
+    "delta.dataSkippingNumIndexedCols", 32, -1, "an integer from 0, or -1 for all columns"
 )
 DATA_SKIPPING_STATS_COLUMNS: TableProperty[ColumnNames | None] = TableProperty(
     "delta.dataSkippingStatsColumns",
     _optional_column_names,
     None,
-    _parses(_optional_column_names),
-    "column names with commas between them, backticks around a name with a dot or a comma",
+    _accepts(_optional_column_names),
+    "column names separated by commas, with backticks around a name with a dot or a comma",
 )
 DELETED_FILE_RETENTION_DURATION = TableProperty(
     "delta.deletedFileRetentionDuration",
     _milliseconds,
     7 * MILLISECONDS["day"],
-    _parses(_milliseconds),
-    "a length of time in weeks or less, such as interval 1 week",
+    _accepts(_milliseconds),
+    "a duration in units of a week or less, such as interval 1 week",
 )
 ENABLE_CHANGE_DATA_FEED = _boolean("delta.enableChangeDataFeed", False)
 ENABLE_DELETION_VECTORS = _boolean("delta.enableDeletionVectors", False)
@@ -280,9 +281,9 @@ IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP = _number(
     "delta.inCommitTimestampEnablementTimestamp", None, 0, "milliseconds since 1970"
 )
 IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION = _number(
-    "delta.inCommitTimestampEnablementVersion", None, 0, "a version of the table"
+    "delta.inCommitTimestampEnablementVersion", None, 0, "a table version"
 )
-ISOLATION_LEVEL: TableProperty[IsolationLevel] = _word(
+ISOLATION_LEVEL: TableProperty[IsolationLevel] = _choice(
     "delta.isolationLevel", "Serializable", "WriteSerializable"
 )
 MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME = _text(
@@ -290,7 +291,7 @@ MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME = _text(
 )
 MATERIALIZED_ROW_ID_COLUMN_NAME = _text("delta.rowTracking.materializedRowIdColumnName")
 RANDOMIZE_FILE_PREFIXES = _boolean("delta.randomizeFilePrefixes", False)
-RANDOM_PREFIX_LENGTH = _number("delta.randomPrefixLength", 2, 1, "a whole number from 1")
+RANDOM_PREFIX_LENGTH = _number("delta.randomPrefixLength", 2, 1, "an integer from 1")
 ROW_TRACKING_SUSPENDED = _boolean("delta.rowTrackingSuspended", False)
 WRITE_STATS_AS_JSON = _boolean("delta.checkpoint.writeStatsAsJson", True)
 WRITE_STATS_AS_STRUCT = _boolean("delta.checkpoint.writeStatsAsStruct", False)
@@ -338,11 +339,11 @@ _OTHER_ROWS: tuple[TableProperty[Any], ...] = (
     _duration("delta.logRetentionDuration"),
     _duration("delta.sampleRetentionDuration"),
     _duration("delta.setTransactionRetentionDuration"),
-    _number("delta.dataSkippingStringPrefixLength", None, 0, "a whole number from 0"),
+    _number("delta.dataSkippingStringPrefixLength", None, 0, "an integer from 0"),
     _text("delta.parquet.compression.codec"),
     _text("delta.parquet.format.version"),
     _text("delta.targetFileSize"),
-    _word("delta.autoOptimize.autoCompact", "false", "true", "auto", "legacy"),
+    _choice("delta.autoOptimize.autoCompact", "false", "true", "auto", "legacy"),
 )
 
 OTHER_PROPERTIES: Mapping[str, TableProperty[Any]] = {prop.name: prop for prop in _OTHER_ROWS}

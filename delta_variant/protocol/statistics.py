@@ -1,6 +1,7 @@
 """The statistics of a data file: the text of `AddFile.stats` (PROTOCOL.md, "Per-file Statistics").
 
-Bounds of a Variant column are two Variant objects from normalized paths to least and greatest values, as z85.
+The bounds of a Variant column are two Variant objects, encoded as z85 text, that map normalized paths to
+minimum and maximum values.
 """
 
 from __future__ import annotations
@@ -51,16 +52,16 @@ INTEGERS = ("long", "integer", "short", "byte")
 FLOAT, DOUBLE = PrimitiveType("float"), PrimitiveType("double")
 MAX_ASCII = "\x7f"
 MAX_CHARACTER = "\U0010ffff"
-"""What follows a shortened upper bound, so that it is greater than every text it stands for."""
+"""Appended to a truncated upper bound, so that it is greater than every text with the prefix."""
 
 
 @dataclass(frozen=True)
 class FileStatistics:
-    """What a file's AddFile says of its rows.
+    """The statistics of the rows of a file.
 
     `null_count`, `min_values` and `max_values` mirror the schema by physical names: a struct is a mapping.
-    The bounds are JSON values, decoded numbers with a fraction or an exponent as Decimal, so that no digit is
-    lost; those of a Variant column are z85 text, which `decode_bound` reads.
+    Bounds are JSON values, with numbers that have a fraction or an exponent as Decimal, so that no digit is
+    lost. Those of a Variant column are z85 text, which `decode_bound` decodes.
     """
 
     num_records: int | None = None
@@ -83,18 +84,18 @@ class FileStatistics:
 
 
 def _digits(value: Any) -> Any:
-    """Return bounds with decimals as JSON numbers of all their digits."""
+    """Return bounds with each decimal as a JSON number that has all its digits."""
     if isinstance(value, Mapping):
         return {name: _digits(part) for name, part in value.items()}
     if isinstance(value, Decimal):
-        # All digits of a decimal column; an exponent of another writer could ask for any number of them.
+        # A large exponent, which another writer may have written, would expand to any number of digits.
         is_plain = -MAX_SCALE <= int(value.as_tuple().exponent) <= 0
         return msgspec.Raw((format(value, "f") if is_plain else str(value)).encode())
     return value
 
 
 class _Entries(msgspec.Struct):
-    """What is known of the members of the statistics; others are passed over."""
+    """The known members of the statistics; others are ignored."""
 
     numRecords: int | None = None  # noqa: N815 - the name in the text
     nullCount: dict[str, Any] | None = None  # noqa: N815
@@ -111,9 +112,7 @@ def decode(text: str) -> FileStatistics:
     try:
         entries = _DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError, InvalidOperation) as error:
-        raise InvalidStatisticsError(
-            f"the statistics are not a JSON object of statistics: {error}"
-        ) from error
+        raise InvalidStatisticsError(f"invalid statistics: {error}") from error
     return FileStatistics(
         entries.numRecords,
         entries.nullCount or {},
@@ -124,7 +123,7 @@ def decode(text: str) -> FileStatistics:
 
 
 def value_at(values: Nested, path: Path) -> Any:
-    """Return what a member of the statistics has for a column, None for nothing."""
+    """Return the value of a column in a member of the statistics, None if there is none."""
     found: Any = values
     for step in path:
         found = found.get(step) if isinstance(found, Mapping) else None
@@ -132,7 +131,7 @@ def value_at(values: Nested, path: Path) -> Any:
 
 
 def leaves_of(values: Nested, parents: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield what a member of the statistics has, each with the path of its column."""
+    """Yield the path and the value of each leaf column in a member of the statistics."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from leaves_of(value, (*parents, name))
@@ -141,30 +140,31 @@ def leaves_of(values: Nested, parents: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def encode_bound(data: bytes) -> str:
-    """Return `metadata‖value` as the z85 text of a statistics entry (requirements Z2)."""
+    """Return `metadata‖value` as the z85 text of a statistics entry."""
     return z85.encode(data)
 
 
 def decode_bound(text: str) -> Variant:
-    """Return the Variant in a statistics entry, in either printed form (requirements Z3, Z5).
+    """Return the Variant in a statistics entry, in either of the forms that `z85.decode` reads.
 
     Raises InvalidStatisticsError.
     """
     try:
         return from_concatenated(z85.decode(text))
     except (InvalidZ85Error, MalformedVariantError) as error:
-        raise InvalidStatisticsError(f"{text!r} holds no Variant: {error}") from error
+        raise InvalidStatisticsError(f"cannot decode {text!r} as a Variant: {error}") from error
 
 
 def texts_at(
-    texts: pa.ChunkedArray[Any], places: Sequence[tuple[Sequence[str], JsonKind]]
+    texts: pa.ChunkedArray[Any], json_paths: Sequence[tuple[Sequence[str], JsonKind]]
 ) -> list[pa.StringArray]:
-    """Return what many files' statistics have at each place: a path of names from the root, and a JSON kind.
+    """Return the values at paths in the statistics of many files, as one array of strings for each path.
 
-    The text of a string, or a number as it stands; null where there is a value of another kind or none, and
-    for text that is not JSON.
+    Each of `json_paths` is a path of names from the root, and the kind of its JSON value. The result has the
+    content of a string, or the digits of a number; null if there is no value of the kind, or the statistics
+    are not JSON.
     """
-    wanted = [(list(path), kind) for path, kind in places]
+    wanted = [(list(path), kind) for path, kind in json_paths]
     parts = [_native.json_leaves(chunk, wanted) for chunk in texts.chunks]
     empty: Any = pa.array([], pa.string())
     return [pa.concat_arrays([empty, *column]) for column in zip(*parts, strict=True)] or [empty] * len(
@@ -173,7 +173,7 @@ def texts_at(
 
 
 def counts_of(numbers: pa.StringArray) -> pa.Int64Array:
-    """Return the counts of rows in the texts of JSON numbers, null for a number that cannot be a count."""
+    """Return JSON numbers as counts of rows, null for a number that cannot be a count."""
     texts: Any = numbers
     is_count: Any = pc.match_substring_regex(texts, "^[0-9]{1,18}$")
     counts: pa.Int64Array = pc.if_else(is_count, texts, pa.scalar(None, pa.string())).cast(pa.int64())
@@ -183,14 +183,15 @@ def counts_of(numbers: pa.StringArray) -> pa.Int64Array:
 def bounds_at(texts: pa.StringArray, path_key: str, arrow_type: pa.DataType) -> pa.Array[Any]:
     """Return the bound of one path in many statistics entries of a Variant column, cast to an Arrow type.
 
-    Null where an entry cannot be decoded, has no such path, or a bound whose order is not that of the type.
+    Null for an entry that cannot be decoded, lacks the path, or has a bound whose order differs from that of
+    the type.
     """
     return _native.bound_column(texts, path_key, arrow_type)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """One side of one path: its type by the specification's name, the scale of a decimal, and JSON text."""
+    """One bound of one path: its type in VariantEncoding.md, the scale of a decimal, and JSON text."""
 
     type: str
     scale: int | None
@@ -199,10 +200,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class BoundText:
-    """What the text of a statistics entry holds, down to how it was printed.
+    """The content of a statistics entry, including the form in which it is encoded.
 
-    `bounds` are by path key, None for a Variant that is no object. `rest` is what follows the Variant, which
-    should be fewer than four zero bytes; `is_cut` tells text whose last block is cut (Z5).
+    `bounds` are by path key, or None if the Variant is not an object. `rest` are the bytes after the Variant,
+    which should be fewer than four zero bytes. `is_cut` means that the last z85 block is shorter than five
+    characters.
     """
 
     data: bytes
@@ -213,12 +215,12 @@ class BoundText:
 
 
 def describe_bound(text: str) -> BoundText:
-    """Return what the text of a statistics entry holds; raises InvalidStatisticsError."""
+    """Return the content of a statistics entry; raises InvalidStatisticsError."""
     try:
         data = z85.decode(text)
         is_value_first, rest, bounds = _native.describe_bound(data)
     except (InvalidZ85Error, MalformedVariantError) as error:
-        raise InvalidStatisticsError(f"{text!r} holds no Variant: {error}") from error
+        raise InvalidStatisticsError(f"cannot decode {text!r} as a Variant: {error}") from error
     members = (
         None if bounds is None else {key: Bound(kind, scale, shown) for key, kind, scale, shown in bounds}
     )
@@ -233,10 +235,10 @@ def from_report(
     *,
     shorten: bool = True,
 ) -> FileStatistics:
-    """Return the statistics of a file from what the kernel reports of its columns.
+    """Return the statistics of a file from the kernel's report of its columns.
 
-    `indexed` are the leaf columns that have statistics, None for all. `shorten=False` keeps long texts of
-    ordinary columns whole. Raises DataFileError for two fields of one name.
+    `indexed` are the leaf columns that get statistics, None for all. `shorten=False` does not truncate long
+    strings of ordinary columns. Raises DataFileError for two fields of one name.
     """
     ends: tuple[Shorten, Shorten] = (_shorten_down, _shorten_up) if shorten else (str, str)
     null_count: dict[str, Any] = {}
@@ -246,9 +248,8 @@ def from_report(
             if indexed is not None and path not in indexed:
                 continue
             if value_at(null_count, path) is not None:
-                raise DataFileError(
-                    f"cannot tell the columns named {'.'.join(path)!r} apart: the file has two"
-                )
+                name = ".".join(path)
+                raise DataFileError(f"ambiguous column {name!r}: the file has two of this name", column=name)
             _put(null_count, path, nulls)
             for side, value in zip(bounds, (least, greatest), strict=True):
                 if value is not None:
@@ -275,7 +276,7 @@ def _put(target: dict[str, Any], path: Path, value: Any) -> None:
 
 
 def _bound(row: Any, shorten: Shorten) -> Any:
-    """Return a bound, an array of one row or a Variant's bytes, as the JSON value that Delta gives it."""
+    """Return a bound, given as an array of one row or the bytes of a Variant, as the JSON value of Delta."""
     if row is None:
         return None
     if isinstance(row, bytes):
@@ -295,7 +296,7 @@ EPOCH = datetime(1970, 1, 1)
 
 
 def _timestamp(units: int, arrow_type: Any) -> str | None:
-    """Return a timestamp to the millisecond below, as the protocol wants it; None beyond the year 9999."""
+    """Return a timestamp rounded down to milliseconds, as PROTOCOL.md requires; None after the year 9999."""
     try:
         moment = EPOCH + timedelta(milliseconds=units * 1000 // UNITS_PER_SECOND[arrow_type.unit])
     except OverflowError:
@@ -323,16 +324,16 @@ def _shorten_up(text: str) -> str | None:
     return prefix + MAX_CHARACTER if following < MAX_CHARACTER else None
 
 
-KEPT_CHARACTERS = 16
-"""How much of a long text other writers keep at least where a bound is shortened."""
+MIN_PREFIX_CHARACTERS = 16
+"""The shortest prefix to which other writers truncate bounds."""
 
 
 def is_shortened(bound: str, longer: str, *, is_upper: bool) -> bool:
-    """Tell whether a bound keeps the beginning of a text that is longer, and holds for it.
+    """Return whether a bound is a valid truncation of a longer string.
 
-    A `?` may stand for half a character at the end of the least one (requirements TR1, TR2).
+    A lower bound may end in `?`, with which other writers replace half of a surrogate pair.
     """
-    if len(bound) <= KEPT_CHARACTERS:
+    if len(bound) <= MIN_PREFIX_CHARACTERS:
         return False
     if is_upper:
         is_cut = bound[-1] in (MAX_ASCII, MAX_CHARACTER) and len(longer) >= len(bound)
@@ -341,7 +342,7 @@ def is_shortened(bound: str, longer: str, *, is_upper: bool) -> bool:
 
 
 def to_comparable(value: Any, data_type: DataType) -> Any:
-    """Return a JSON bound of an ordinary column as a value that compares, None where it is none."""
+    """Return a JSON bound of an ordinary column as a value that can be compared, None if it is invalid."""
     if not isinstance(data_type, PrimitiveType):
         return None
     try:
@@ -351,10 +352,10 @@ def to_comparable(value: Any, data_type: DataType) -> Any:
 
 
 def type_of_bounds(data_type: DataType, stored: pa.DataType | None) -> DataType:
-    """Return the type whose values the bounds of a column in one file are.
+    """Return the type of the bounds of a column in one file.
 
-    This is the column's type, except that a file from before a column was widened from `float` to `double`
-    has bounds in the digits of a float. `stored` is the Arrow type of the column in the file.
+    This is the column's type, except that a file written before a column was widened from `float` to `double`
+    has bounds with the digits of a float. `stored` is the Arrow type of the column in the file.
     """
     was_float = stored is not None and pa.types.is_float32(stored)
     return FLOAT if was_float and data_type == DOUBLE else data_type
@@ -371,7 +372,7 @@ def _comparable(value: Any, data_type: PrimitiveType) -> Any:
     if not isinstance(value, str):
         return None
     if data_type.name == "string":
-        # The order of code points is that of their bytes.
+        # The order of code points is the order of their UTF-8 bytes.
         return value
     if data_type.name == "date":
         return date.fromisoformat(value)
@@ -383,7 +384,7 @@ def _comparable(value: Any, data_type: PrimitiveType) -> Any:
 def _floating(value: float | Decimal, data_type: PrimitiveType) -> float:
     if data_type == DOUBLE:
         return float(value)
-    # Writers print the shortest digits that a float is read from: 0.1 stands for 0.100000001490116.
+    # Writers print the shortest digits that parse to the float: 0.1 for 0.100000001490116.
     number: float = pa.scalar(str(value)).cast(pa.float32()).as_py()
     return number
 

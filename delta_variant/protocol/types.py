@@ -32,14 +32,14 @@ GEOSPATIAL = re.compile(r"(?:geometry|geography)(?:\([\w:,\s-]*\))?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
-    """A type without parts, by its name in the schema JSON: `long`, `decimal(10,2)`, `variant`."""
+    """A primitive type, by its name in the schema JSON: `long`, `decimal(10,2)`, `variant`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """A list of one type."""
+    """An array of elements of one type."""
 
     element_type: DataType
     contains_null: bool = True
@@ -56,7 +56,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """A named column or part of a struct; `metadata` holds what Delta knows of it besides its type."""
+    """A column or a field of a struct, with the metadata that Delta stores for it."""
 
     name: str
     type: DataType
@@ -78,7 +78,7 @@ VOID = PrimitiveType("void")
 
 
 def decimal_of(data_type: DataType) -> tuple[int, int] | None:
-    """Return precision and scale of a decimal type, None for any other."""
+    """Return precision and scale of a decimal type, None for any other type."""
     if not isinstance(data_type, PrimitiveType):
         return None
     found = DECIMAL.fullmatch(data_type.name)
@@ -86,14 +86,14 @@ def decimal_of(data_type: DataType) -> tuple[int, int] | None:
 
 
 def is_geospatial(data_type: DataType) -> bool:
-    """Tell whether a type is `geometry(crs)` or `geography(crs, algorithm)`, whose values are WKB."""
+    """Return whether a type is `geometry(crs)` or `geography(crs, algorithm)`, whose values are WKB."""
     return isinstance(data_type, PrimitiveType) and GEOSPATIAL.fullmatch(data_type.name) is not None
 
 
 def fields_of(
     data_type: DataType, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], StructField]]:
-    """Yield every field at any depth with its path; `element`, `key` and `value` are steps of a path too."""
+    """Yield every field at any depth with its path, which may have the steps `element`, `key` and `value`."""
     for step, child, child_field in _children(data_type):
         child_path = (*path, step)
         if child_field is not None:
@@ -114,7 +114,7 @@ def primitive_kinds_of(data_type: DataType) -> frozenset[str]:
 
 
 def describe(data_type: DataType) -> str:
-    """Return the type as SQL would spell it, for messages: `struct<a: long, b: array<string>>`."""
+    """Return the type in SQL syntax, for messages: `struct<a: long, b: array<string>>`."""
     if isinstance(data_type, PrimitiveType):
         return data_type.name
     if isinstance(data_type, ArrayType):

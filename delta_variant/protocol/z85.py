@@ -1,4 +1,4 @@
-"""The z85 text in which statistics hold a Variant (ZeroMQ RFC 32 with Delta's padding)."""
+"""z85 text, in which statistics store Variants (ZeroMQ RFC 32 with Delta's padding)."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ __all__ = ["decode", "decode_padded", "encode"]
 BLOCK_BYTES = 4
 BLOCK_CHARACTERS = 5
 PADDING = re.compile(r"#{1,3}(?!#)")
-"""How a last block begins that lacks as many bytes; no block of four bytes begins with the digit `#`."""
+"""The padding of a last block, one `#` for each missing byte; a full block never starts with `#`."""
 
 
 def encode(data: bytes) -> str:
-    """Return `data`, zero padded to whole blocks of four bytes, as z85 text; the length is not stored."""
-    # zmq loads a C library, which would cost every import of delta_variant.
+    """Return `data`, padded with zeros to blocks of four bytes, as z85 text; the length is not stored."""
+    # Imported on demand: zmq loads a C library.
     from zmq.utils import z85
 
     return z85.encode(data + bytes(-len(data) % BLOCK_BYTES)).decode("ascii")
 
 
 def decode(text: str) -> bytes:
-    """Return the bytes of `text`, padding included; `InvalidZ85Error` says what is wrong with it.
+    """Return the bytes of `text`, including padding; raises InvalidZ85Error.
 
-    Two printed forms are read: whole blocks of five characters, and that of the protocol's own examples,
-    whose last block of n bytes is cut to n + 1 characters.
+    Two forms are accepted: full blocks of five characters, and the form of the examples in PROTOCOL.md, whose
+    last block of n bytes is cut to n + 1 characters.
     """
     from zmq.utils import z85
 
     if len(text) % BLOCK_CHARACTERS == 1:
         raise InvalidZ85Error(
-            f"z85 text cannot end in a block of one character: it has {len(text)} characters"
+            f"invalid z85 text of {len(text)} characters: its last block has only one character"
         )
     missing = -len(text) % BLOCK_CHARACTERS
     try:
-        # The highest digit undoes the cut: it lifts the rounded block back above the bytes it came from.
+        # Padding with the highest digit restores the bytes, because cutting rounded the block down.
         padded = z85.decode(text + "#" * missing)
     except KeyError as error:
         position = text.index(chr(error.args[0]))
-        raise InvalidZ85Error(f"{text[position]!r} at position {position} is not a z85 character") from error
+        raise InvalidZ85Error(f"invalid z85 character {text[position]!r} at position {position}") from error
     except struct.error as error:
-        raise InvalidZ85Error("a block of the z85 text is greater than four bytes can hold") from error
+        raise InvalidZ85Error("invalid z85 text: the value of a block exceeds four bytes") from error
     except ValueError as error:
-        raise InvalidZ85Error("z85 text has ASCII characters only") from error
+        raise InvalidZ85Error("invalid z85 text: it contains characters that are not ASCII") from error
     return padded[: len(padded) - missing]
 
 
 def decode_padded(text: str) -> bytes:
-    """Return what `decode` does, also of text whose last block `#` pads: `##093` has two bytes.
+    """Return the bytes of `text`, whose last block may be padded with `#`: `##093` has two bytes.
 
-    The Rust crate `z85`, with which delta-kernel-rs encodes, writes data of any length so.
+    The Rust crate `z85`, which delta-kernel-rs uses, pads data of any length in this way.
     """
     last = text[-BLOCK_CHARACTERS:] if len(text) % BLOCK_CHARACTERS == 0 else ""
     padding = PADDING.match(last)
@@ -61,5 +61,5 @@ def decode_padded(text: str) -> bytes:
     missing = len(padding[0])
     number = decode("0" * missing + last[missing:])
     if any(number[:missing]):
-        raise InvalidZ85Error(f"the last block of the z85 text is greater than {4 - missing} bytes can hold")
+        raise InvalidZ85Error(f"invalid z85 text: the value of the last block exceeds {4 - missing} bytes")
     return decode(text[:-BLOCK_CHARACTERS]) + number[missing:]

@@ -1,4 +1,4 @@
-"""Paths into a Variant as text: the normalized path keys of statistics, and the paths that users write."""
+"""Paths into a Variant: the normalized path keys of statistics, and the paths that users write."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ STEP = re.compile(
 
 
 def normalize(names: Sequence[str]) -> str:
-    """Return the normalized path (RFC 9535 section 2.7) that leads through the object members `names`."""
-    # jsonpath_rfc9535 loads a regular expression engine, which would cost every import of delta_variant.
+    """Return the normalized path (RFC 9535, section 2.7) of the nested object members `names`."""
+    # Imported on demand: jsonpath_rfc9535 loads a regular expression engine.
     from jsonpath_rfc9535 import JSONPathNode
 
     return JSONPathNode(value=None, location=tuple(names), parent=None, root=None).path()
@@ -27,8 +27,8 @@ def normalize(names: Sequence[str]) -> str:
 def parse(path_key: str) -> tuple[str, ...]:
     """Return the member names of `path_key`, the exact inverse of `normalize`.
 
-    Any RFC 9535 path of single member names is read: upper-case hexadecimal digits, needless escapes and
-    shorthand names do no harm. `InvalidStatisticsError` for anything else: an index is never part of a key.
+    Accepts every RFC 9535 path of single member names, including upper-case hexadecimal digits, unnecessary
+    escapes and shorthand names. Raises InvalidStatisticsError for other paths: a key never has an index.
     """
     from jsonpath_rfc9535 import JSONPathError
     from jsonpath_rfc9535 import compile as compile_path
@@ -36,7 +36,7 @@ def parse(path_key: str) -> tuple[str, ...]:
     try:
         segments = compile_path(path_key).segments
     except (JSONPathError, UnicodeEncodeError, RecursionError) as error:
-        raise InvalidStatisticsError(f"{path_key!r} is not a JSON path: {error}") from error
+        raise InvalidStatisticsError(f"invalid path key {path_key!r}: {error}", path=path_key) from error
     return tuple(_member_name(segment, path_key) for segment in segments)
 
 
@@ -48,20 +48,23 @@ def _member_name(segment: object, path_key: str) -> str:
         selector = segment.selectors[0]
         if isinstance(selector, NameSelector):
             return selector.name
-    raise InvalidStatisticsError(f"{path_key!r} has the step {segment}; a path key has member names only")
+    raise InvalidStatisticsError(
+        f"invalid path key {path_key!r}: expected member names only, got the step {segment}", path=path_key
+    )
 
 
 def parse_path(text: str) -> tuple[str | int, ...]:
     """Return the steps of a path in the grammar of Spark's `variant_get`: names are str, array indexes int.
 
-    After `$` come `.name`, `['name']`, `["name"]` and `[index]`. A `.name` runs to the next `.` or `[`.
-    Quoted names have no escapes: a name with one quote goes between the other. `ExpressionError` says where
-    a path goes wrong; ArgumentTypeError is for a path that is not text.
+    A path is `$` and then `.name`, `['name']`, `["name"]` and `[index]`. A `.name` ends before the next `.`
+    or `[`. Quoted names have no escapes: enclose a name that contains one quote in the other. Raises
+    ExpressionError, which names the position, for an invalid path, and ArgumentTypeError for one that is not
+    a string.
     """
     if not isinstance(text, str):
-        raise ArgumentTypeError(f"the path is {text!r}: give text")
+        raise ArgumentTypeError(f"path: expected a string, got {text!r}")
     if not text.startswith("$"):
-        raise ExpressionError(f"the path {text!r} must start with $")
+        raise ExpressionError(f"invalid path {text!r}: expected a path that starts with $", path=text)
     return tuple(_steps(text))
 
 
@@ -71,14 +74,17 @@ def _steps(text: str) -> Iterator[str | int]:
         step = STEP.match(text, position)
         if step is None:
             raise ExpressionError(
-                f"the path {text!r} goes wrong at position {position}: expected .name, ['name'] or [index]"
+                f"invalid path {text!r}: expected .name, ['name'] or [index] at position {position}",
+                path=text,
             )
         yield _index(step["index"], text) if step.lastgroup == "index" else step[step.lastgroup or 0]
         position = step.end()
 
 
 def _index(digits: str, text: str) -> int:
-    # Longer digits would cost more to convert than to refuse.
+    # Digits are limited before conversion, because converting thousands of them is slow.
     if len(digits) > 10 or int(digits) > MAX_INDEX:
-        raise ExpressionError(f"the path {text!r} has the index {digits[:20]}; the greatest is {MAX_INDEX}")
+        raise ExpressionError(
+            f"invalid path {text!r}: expected an index up to {MAX_INDEX}, got {digits[:20]}", path=text
+        )
     return int(digits)

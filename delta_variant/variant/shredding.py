@@ -1,4 +1,4 @@
-"""Shredding: which paths of a Variant are typed columns, and Variants as such columns and back."""
+"""Shredding: schemas of typed columns, and Variants to and from shredded columns (VariantShredding.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .values import ArrowArray, to_arrow_array
 __all__ = ["ShreddingSchema", "infer_shredding_schema", "shred", "unshred"]
 
 Spec: TypeAlias = "pa.DataType | Mapping[str, Spec] | Sequence[Spec] | None"
-"""An Arrow type for a leaf, a mapping for an object, a list of one for an array, None for `value` alone."""
+"""An Arrow type for a leaf, a mapping for an object, a list of one item for an array, None for `value`."""
 
 MAX_LEAVES = 300
 MAX_DEPTH = 32
@@ -25,10 +25,16 @@ MAX_DEPTH = 32
 
 @dataclass(frozen=True)
 class ShreddingSchema:
-    """Which paths of a Variant have a `typed_value`, and of which type (VariantShredding.md).
+    """The paths of a Variant that have a `typed_value`, and the types of these (VariantShredding.md).
 
-    `field` is its Arrow form: the type of the values alone, objects as structs, arrays as lists, and the null
-    type where there is only `value`. Fields of an object are in the order of their names.
+    Attributes:
+        field: The schema as an Arrow field: objects are structs with their fields sorted by name, arrays are
+            lists, and a path that has only `value` is of the null type.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> print(ShreddingSchema.of({"id": pa.int64(), "tags": [pa.string()]}))
+        struct<id: int64, tags: list<element: string>>
     """
 
     field: pa.Field[Any]
@@ -37,23 +43,48 @@ class ShreddingSchema:
     def of(cls, spec: Spec) -> ShreddingSchema:
         """Return the schema of a nested description: `{"id": pa.int64(), "tags": [pa.string()]}`.
 
-        Raises ShreddingError for a type that cannot be shredded, ArgumentTypeError for other
-        objects.
+        Args:
+            spec: An Arrow type for a leaf, a dict from names to specs for an object, a list of one spec for
+                an array, or None for a path that is not shredded.
+
+        Returns:
+            The shredding schema.
+
+        Raises:
+            ShreddingError: A type cannot be shredded, or a name contains a NUL character.
+            ArgumentTypeError: `spec` is something else.
         """
         return cls.from_arrow(_arrow_type(spec))
 
     @classmethod
     def from_arrow(cls, form: pa.DataType | pa.Field[Any]) -> ShreddingSchema:
-        """Return the schema of an Arrow form; raises ShreddingError for a type that cannot be shredded."""
+        """Return the schema of an Arrow type or field.
+
+        Args:
+            form: Objects as structs, arrays as lists, and null for a path that is not shredded.
+
+        Returns:
+            The shredding schema.
+
+        Raises:
+            ShreddingError: A type cannot be shredded, or a name contains a NUL character.
+        """
         field = form if isinstance(form, pa.Field) else pa.field("typed_value", form)
         _check_names(field.type)
         return cls(_native.check_shredding_schema(field))
 
     @classmethod
     def of_column(cls, column: pa.DataType) -> ShreddingSchema:
-        """Return the schema that a shredded column, `struct<metadata, value, typed_value>`, is shredded by.
+        """Return the schema by which a column is shredded.
 
-        Raises ShreddingError for one that the specification does not allow.
+        Args:
+            column: The type of the column: `struct<metadata, value, typed_value>`.
+
+        Returns:
+            The shredding schema.
+
+        Raises:
+            ShreddingError: VariantShredding.md does not allow the type.
         """
         return cls.from_arrow(_typed(column))
 
@@ -65,7 +96,7 @@ UNSHREDDED = ShreddingSchema(pa.field("typed_value", pa.null()))
 
 
 def _typed(group: Any) -> pa.DataType:
-    """Return the type of the values in a group of `value` and `typed_value`, null without the latter."""
+    """Return the type of the values in a group of `value` and `typed_value`, null without `typed_value`."""
     position = group.get_field_index("typed_value")
     typed_value: pa.DataType = pa.null() if position < 0 else group.field(position).type
     if pa.types.is_struct(typed_value):
@@ -82,31 +113,53 @@ def _arrow_type(spec: Spec) -> pa.DataType:
         return spec
     if isinstance(spec, Mapping):
         for name in spec:
-            check_text("the name of a field", name)
+            check_text("a field name", name)
         return pa.struct([pa.field(name, _arrow_type(part)) for name, part in spec.items()])
     if not isinstance(spec, list | tuple) or len(spec) != 1:
         raise ArgumentTypeError(
-            f"{spec!r} is no shredding schema: give an Arrow type such as pa.int64(), a dict of names for an "
-            "object, a list of one for an array, or None"
+            "expected an Arrow type such as pa.int64(), a dict for an object, a list of one item for an "
+            f"array, or None, got {spec!r}"
         )
     return pa.list_(_arrow_type(spec[0]))
 
 
 def _check_names(arrow_type: Any) -> None:
-    """Raise ShreddingError for a name that would end early where it crosses to the kernel."""
+    """Raise ShreddingError for a name that Arrow's C interface would truncate."""
     for part in (arrow_type.field(index) for index in range(arrow_type.num_fields)):
         if "\0" in part.name:
-            raise ShreddingError(f"the field {part.name!r} cannot be shredded: its name has a NUL character")
+            raise ShreddingError(
+                f"cannot shred the field {part.name!r} because its name contains a NUL character",
+                path=part.name,
+            )
         _check_names(part.type)
 
 
 def shred(variants: ArrowArray, schema: ShreddingSchema, *, numeric: Numeric = "value") -> pa.StructArray:
-    """Return Variants as `struct<metadata, value, typed_value>`, each value where it fits.
+    """Return Variants as a shredded `struct<metadata, value, typed_value>`.
 
-    A value goes to `typed_value` when it is of the column's type, or an exact number that the column holds
-    without loss; everything else stays in `value`. `numeric="strict"` leaves numbers of another type than the
-    column's in `value`, too: then every value comes back with the type that it had. Raises ArgumentTypeError
-    for variants that are not an array, and for a schema that is not a ShreddingSchema.
+    A value is stored in `typed_value` if it has the column's type, and in `value` otherwise.
+
+    Args:
+        variants: Variants as an array of `struct<metadata, value>`, or a chunked array.
+        schema: The paths to shred and their types.
+        numeric: `"value"` also stores an exact number of another type in `typed_value` if the column can hold
+            it without loss. `"strict"` does not, so that every number keeps its type.
+
+    Returns:
+        A struct array with one row per Variant.
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array, or `schema` is not a ShreddingSchema.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+        SchemaError: `variants` is an array of another type.
+        ValueError: `numeric` is not one of its values.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from delta_variant import ShreddingSchema, parse_json, shred
+        >>> shredded = shred(parse_json(['{"id": 7}']), ShreddingSchema.of({"id": pa.int64()}))
+        >>> shredded[0]["typed_value"]["id"]["typed_value"].as_py()
+        7
     """
     check_option("numeric", numeric, get_args(Numeric))
     if not isinstance(schema, ShreddingSchema):
@@ -117,11 +170,28 @@ def shred(variants: ArrowArray, schema: ShreddingSchema, *, numeric: Numeric = "
 
 
 def unshred(shredded: ArrowArray, *, on_conflict: OnConflict = "error") -> pa.StructArray:
-    """Return shredded columns as Variants, a `struct<metadata: binary, value: binary>`.
+    """Return a shredded column as Variants, a `struct<metadata: binary, value: binary>`.
 
-    Raises ShreddingError for columns that are no shredded Variant, and ConflictingValueError where `value`
-    and `typed_value` contradict each other, unless `on_conflict="typed"`. Raises ArgumentTypeError for a
-    value that is not an array.
+    Args:
+        shredded: An array of `struct<metadata, value, typed_value>`, or a chunked array.
+        on_conflict: `"error"` raises an error if `value` and `typed_value` of a row contradict each other,
+            `"typed"` reads `typed_value`.
+
+    Returns:
+        A struct array with one Variant per row.
+
+    Raises:
+        ArgumentTypeError: `shredded` is not an array.
+        ConflictingValueError: Two values of a row contradict each other and `on_conflict` is `"error"`.
+        ShreddingError: The array is not a shredded Variant column.
+        ValueError: `on_conflict` is not one of its values.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from delta_variant import ShreddingSchema, parse_json, shred, to_json, unshred
+        >>> shredded = shred(parse_json(['{"id": 7}']), ShreddingSchema.of({"id": pa.int64()}))
+        >>> to_json(unshred(shredded)).to_pylist()
+        ['{"id":7}']
     """
     check_option("on_conflict", on_conflict, get_args(OnConflict))
     return _native.unshred(to_arrow_array(shredded), on_conflict)
@@ -134,11 +204,26 @@ def infer_shredding_schema(
     max_depth: int = MAX_DEPTH,
     spark_compatible: bool = True,
 ) -> ShreddingSchema:
-    """Return the schema that suits Variants, or JSON text: the majority type of each path that pays its
-    column.
+    """Return a shredding schema for a sample: the majority type of each path that is frequent enough.
 
-    `spark_compatible` leaves out the types that make Spark refuse the whole column: time, timestamps of
-    nanoseconds, uuid. Raises ArgumentTypeError for a single text instead of an array or a list of them.
+    Args:
+        variants: Variants or JSON text: an array, or a list of arrays.
+        max_leaves: The maximum number of leaf columns.
+        max_depth: The maximum number of nested objects and arrays.
+        spark_compatible: Whether to omit types that Spark cannot read and for which it rejects the whole
+            column: time, timestamps in nanoseconds and uuid.
+
+    Returns:
+        The shredding schema.
+
+    Raises:
+        ArgumentTypeError: `variants` is a single string, or a limit is not an integer.
+        ValueError: A limit is negative.
+
+    Example:
+        >>> from delta_variant import infer_shredding_schema
+        >>> print(infer_shredding_schema(['{"id": 1}', '{"id": 2}']))
+        struct<id: int64>
     """
     leaves, depth = to_integer("max_leaves", max_leaves, 0), to_integer("max_depth", max_depth, 0)
     parts = variants if isinstance(variants, list | tuple) and not _is_text(variants) else [variants]

@@ -1,4 +1,4 @@
-"""Variant values: from JSON text and to it, by path, and as Python objects (VariantEncoding.md)."""
+"""Variant values: JSON parsing and printing, access by path, and Python objects (VariantEncoding.md)."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ ArrowArray: TypeAlias = Any
 
 TEXT = (str, bytes, bytearray)
 TABULAR = (pa.Table, pa.RecordBatchReader)
-# pa.array would take the characters, the bytes or the keys of these for values, or reads a set in any order.
+# pa.array would use the characters, bytes or keys of these as values, or read a set in an arbitrary order.
 NOT_ARRAYS = (*TEXT, *TABULAR, memoryview, Mapping, set, frozenset)
 
 
 def to_arrow_array(values: ArrowArray) -> Any:
     """Return `values` as one pyarrow array of its storage type.
 
-    Raises ArgumentTypeError for values that are not a sequence, and SchemaError for text of 2 GiB or more.
+    Raises ArgumentTypeError for values that are not a sequence, and SchemaError for 2 GiB of text or more.
     """
     if not isinstance(values, pa.Array | pa.ChunkedArray):
         values = _new_array(values)
     try:
         return decode(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
     except pa.ArrowInvalid as error:
-        raise SchemaError(f"{error}: take fewer rows at a time, such as chunk by chunk") from error
+        raise SchemaError(f"{error}: pass fewer rows at a time, for example each chunk") from error
 
 
 def _new_array(values: Any) -> Any:
@@ -64,20 +64,37 @@ def _new_array(values: Any) -> Any:
 
 def _hint(values: Any) -> str:
     if isinstance(values, TEXT):
-        return ": put a single value into a list"
+        return ": pass a list of one value"
     return ": pass one of its columns" if isinstance(values, TABULAR) else ""
 
 
 def parse_json(
     strings: ArrowArray, *, floats: Floats = "decimal", duplicate_keys: DuplicateKeys = "error"
 ) -> pa.StructArray:
-    """Return JSON text as Variants, a `struct<metadata: binary, value: binary>`; null stays null.
+    """Return JSON text as Variants.
 
-    Numbers are typed as Spark's `parse_json` types them: integers as the narrowest of int8 to int64, plain
-    decimals of up to 38 digits as decimal, the rest as double; `floats="double"` makes every number with a
-    fraction a double. Raises InvalidJsonError, which names row and column, for text that is not JSON, and for
-    two fields of one name unless `duplicate_keys="last"` (VariantEncoding.md, "Object"). Raises
-    ArgumentTypeError for a single text instead of an array or a list of them.
+    Numbers get the types that Spark's `parse_json` gives them: an integer the narrowest of int8 to int64, a
+    plain decimal of up to 38 digits decimal, and every other number double.
+
+    Args:
+        strings: An array of strings, a chunked array or a list of strings. Null stays null.
+        floats: The type of a number with a fraction: `"decimal"` where it fits, or always `"double"`.
+        duplicate_keys: Whether an object with two fields of one name is an `"error"`, or the `"last"` field
+            wins (VariantEncoding.md, "Object").
+
+    Returns:
+        An array of `struct<metadata: binary, value: binary>` with one Variant per row.
+
+    Raises:
+        InvalidJsonError: Text is not JSON; `row` is its row.
+        ArgumentTypeError: `strings` is a single string, or not an array.
+        SchemaError: `strings` is an array of another type, or contains 2 GiB of text or more.
+        ValueError: An option is not one of its values.
+
+    Example:
+        >>> from delta_variant import parse_json, to_json
+        >>> to_json(parse_json(['{"a": 1.50}', None])).to_pylist()
+        ['{"a":1.5}', None]
     """
     check_option("floats", floats, get_args(Floats))
     check_option("duplicate_keys", duplicate_keys, get_args(DuplicateKeys))
@@ -87,14 +104,14 @@ def parse_json(
     variants, invalid = _native.parse_json(text, floats, duplicate_keys)
     if invalid:
         row, offset, message = invalid[0]
-        raise InvalidJsonError(f"row {row}, column {offset + 1}: {message}")
+        raise InvalidJsonError(f"byte {offset + 1} of the text: {message}").at(row=row)
     return variants
 
 
 def parse_valid_json(
     strings: ArrowArray, *, floats: Floats, duplicate_keys: DuplicateKeys
 ) -> tuple[pa.StructArray, list[int]]:
-    """Return what `parse_json` returns, with null for text that is not valid, and the rows of such text."""
+    """Return JSON text as Variants, with null for invalid text, and the rows of invalid text."""
     text = to_arrow_array(strings)
     if pa.types.is_null(text.type):
         text = text.cast(pa.string())
@@ -103,17 +120,36 @@ def parse_valid_json(
 
 
 def check(variants: ArrowArray) -> None:
-    """Raise MalformedVariantError, which names the row, unless all bytes are Variants."""
+    """Raise MalformedVariantError, which has the row, unless all bytes are Variants."""
     _native.validate(to_arrow_array(variants))
 
 
 def to_json(
     variants: ArrowArray, *, on_conflict: OnConflict = "error", timezone: str = UTC
 ) -> pa.StringArray:
-    """Return the JSON text of Variants, shredded or not, as Spark's `to_json` prints it; null stays null.
+    """Return the JSON text of Variants as Spark's `to_json` prints it.
 
-    Timestamps are local times in `timezone`, with their offset from UTC. Raises ArgumentTypeError for a value
-    that is not an array, ValueError for an unknown time zone.
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array. Null stays null.
+        on_conflict: `"error"` raises an error if `value` and `typed_value` of a shredded row contradict each
+            other, `"typed"` reads `typed_value`.
+        timezone: The time zone in which timestamps are printed, with their offset from UTC: a region of the
+            IANA database such as `Europe/Berlin`, or an offset such as `+02:00`.
+
+    Returns:
+        An array of strings.
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+        ConflictingValueError: Two values of a row contradict each other and `on_conflict` is `"error"`.
+        ShreddingError: The array is not a shredded Variant column.
+        ValueError: The time zone is unknown, or `on_conflict` is not one of its values.
+
+    Example:
+        >>> from delta_variant import parse_json, to_json
+        >>> to_json(parse_json(['{"b": true, "a": [1, null]}'])).to_pylist()
+        ['{"a":[1,null],"b":true}']
     """
     check_timezone(timezone)
     check_option("on_conflict", on_conflict, get_args(OnConflict))
@@ -128,27 +164,27 @@ def extract(
     strict: bool,
     timezone: str = UTC,
 ) -> Any:
-    """Return what lies at `path` cast to an Arrow type; None asks for the Variants themselves.
+    """Return the value at `path` of each row cast to an Arrow type, or as a Variant if the type is None.
 
-    A missing path and a Variant null are null. A value that cannot be cast raises CastError when `strict`,
-    and is null otherwise. Dates, and text and timestamps without time zone, are local times in `timezone`.
+    A missing path and a Variant null are null. A value that cannot be cast raises CastError if `strict`, and
+    is null otherwise. Dates, and text and timestamps without time zone, are local times in `timezone`.
     """
     target = VARIANT_TYPE if arrow_type is None else arrow_type
     return _native.variant_get(to_arrow_array(variants), list(path), target, strict, timezone)
 
 
 def set_path(variants: ArrowArray, path: Sequence[str | int], values: ArrowArray) -> pa.StructArray:
-    """Return Variants in which `values`, scalars or Variants, lie at `path`, row by row.
+    """Return Variants with each of `values`, which are scalars or Variants, set at `path`.
 
-    NULL in `values` is Variant null there. An object on the way that is missing or null is made, and so is
-    the whole Variant where it is NULL; all else keeps its bytes. Raises VariantPathError where something else
-    is on the way, or an array has no such element.
+    NULL in `values` becomes a Variant null. A parent that is missing or null becomes an object, and so does a
+    Variant that is NULL. Everything else keeps its bytes. Raises VariantPathError if a parent is not an
+    object, or if an array does not have the element.
     """
     return _native.set_path(to_arrow_array(variants), list(path), to_arrow_array(values))
 
 
 def remove_path(variants: ArrowArray, path: Sequence[str | int]) -> pa.StructArray:
-    """Return Variants without what lies at `path`, if anything does; all else keeps its bytes."""
+    """Return Variants without the value at `path`; everything else keeps its bytes."""
     return _native.remove_path(to_arrow_array(variants), list(path))
 
 
@@ -157,9 +193,19 @@ VARIANT_TYPE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("va
 
 @dataclass(frozen=True)
 class Variant:
-    """One Variant: its metadata and its value, as the Parquet Variant encoding has them.
+    """One Variant value in the Parquet Variant encoding (VariantEncoding.md).
 
-    Two Variants are equal when their bytes are.
+    Two Variants are equal if their bytes are equal.
+
+    Attributes:
+        metadata: The dictionary of the field names.
+        value: The encoded value.
+
+    Example:
+        >>> from delta_variant import Variant
+        >>> event = Variant.from_json('{"user": {"id": 7}}')
+        >>> event.get("$.user.id").to_python()
+        7
     """
 
     metadata: bytes
@@ -167,9 +213,18 @@ class Variant:
 
     @classmethod
     def from_json(cls, text: str, *, floats: Floats = "decimal") -> Variant:
-        """Return the Variant of one JSON text.
+        """Return one JSON text as a Variant.
 
-        Raises InvalidJsonError, and ArgumentTypeError for a value that is not text.
+        Args:
+            text: JSON text as str or bytes.
+            floats: The type of a number with a fraction: `"decimal"` where it fits, or always `"double"`.
+
+        Returns:
+            The Variant.
+
+        Raises:
+            InvalidJsonError: The text is not JSON.
+            ArgumentTypeError: `text` is neither str nor bytes.
         """
         if not isinstance(text, str | bytes):
             raise ArgumentTypeError(f"expected JSON text, got {text!r}")
@@ -184,7 +239,18 @@ class Variant:
         return pa.array([{"metadata": self.metadata, "value": self.value}], VARIANT_TYPE)
 
     def get(self, path: str) -> Variant | None:
-        """Return the Variant at a path such as `$.a[0]`, or None where there is none."""
+        """Return the Variant at a path.
+
+        Args:
+            path: A path such as `$.a[0]` or `$['first name']`.
+
+        Returns:
+            The Variant, or None if the path does not exist.
+
+        Raises:
+            ExpressionError: The path is invalid.
+            MalformedVariantError: The bytes are not a Variant.
+        """
         found = extract(self._array(), parse_path(path), None, strict=True)
         return Variant._of(found) if found[0].is_valid else None
 
@@ -195,7 +261,9 @@ class Variant:
     def to_python(self) -> Any:
         """Return the value as Python objects: dict, list, str, int, Decimal, float, datetime and so on.
 
-        Raises CastError for what Python cannot hold, such as a year after 9999.
+        Raises:
+            CastError: Python has no such value, for example for a year after 9999.
+            MalformedVariantError: The bytes are not a Variant.
         """
         return _native.to_python(self.metadata, self.value)
 
@@ -204,8 +272,8 @@ class Variant:
 
 
 def from_concatenated(data: bytes) -> Variant:
-    """Return the Variant in `metadata‖value`, whose end may be zero padding; also in `value‖metadata` (Z5).
+    """Return the Variant in `metadata‖value`, also with zero padding at the end, or in `value‖metadata`.
 
-    Raises MalformedVariantError.
+    Some writers store the parts in the second order. Raises MalformedVariantError.
     """
     return Variant(*_native.split_variant(data))

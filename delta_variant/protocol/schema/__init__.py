@@ -1,1 +1,1 @@
-"""The schema of a table: its JSON form, its Arrow form, and the rules it must satisfy."""
+"""The schema of a table: its JSON form, its Arrow form, and its validity."""

@@ -1,7 +1,7 @@
 """Delta types as Arrow types and back.
 
-A Variant is `struct<metadata: binary not null, value: binary not null>` and its field carries the extension
-name `arrow.parquet.variant` as metadata. The extension type itself is never registered.
+A Variant is `struct<metadata: binary not null, value: binary not null>`, and its field has the extension name
+`arrow.parquet.variant` in its metadata. The extension type itself is never registered.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ TO_ARROW: Mapping[str, pa.DataType] = MappingProxyType(
     }
 )
 
-# Unsigned integers take the next wider type, so that every value fits; deltalake keeps the width.
+# Unsigned integers become the next wider type, so that every value fits; deltalake keeps the width.
 FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (arrow_types.is_int8, "byte"),
     (arrow_types.is_int16, "short"),
@@ -94,7 +94,7 @@ MAX_PRECISION = 38
 
 
 def is_variant(field: pa.Field[Any]) -> bool:
-    """Say whether an Arrow field is marked as a Variant, be it Variant bytes or JSON text to become one."""
+    """Return whether an Arrow field is marked as a Variant: as Variant bytes, or as JSON text to convert."""
     name = (
         getattr(field.type, "extension_name", None)
         or (field.metadata or {}).get(EXTENSION_NAME, b"").decode()
@@ -103,7 +103,7 @@ def is_variant(field: pa.Field[Any]) -> bool:
 
 
 def storage_of(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the type beneath extension, dictionary and run-end encoding."""
+    """Return the type inside extension types, dictionaries and run-end encoding."""
     while True:
         if isinstance(arrow_type, pa.BaseExtensionType):
             arrow_type = arrow_type.storage_type
@@ -114,21 +114,22 @@ def storage_of(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def from_arrow(schema: pa.Schema, variant_columns: Collection[str] = ()) -> StructType:
-    """Return the Delta schema of Arrow data; `SchemaError` names a column whose type Delta does not have.
+    """Return the Delta schema of Arrow data.
 
-    A field marked by one of the extensions `arrow.json` and `arrow.parquet.variant` is a Variant at any
-    depth, and so is a column in `variant_columns`, by its exact name. Timestamps of any unit become
-    microseconds, with a zone `timestamp`, without one `timestamp_ntz`; unsigned integers become the next
-    wider type; a column of nulls only is `void`.
+    A field with one of the extensions `arrow.json` and `arrow.parquet.variant` is a Variant at any depth, and
+    so is a column in `variant_columns`, by its exact name. Timestamps of any unit become microseconds, with a
+    time zone `timestamp`, without one `timestamp_ntz`. Unsigned integers become the next wider type. A column
+    of type null becomes `void`. Raises SchemaError for a column of a type that Delta does not have.
     """
     unknown = set(variant_columns) - set(schema.names)
     if unknown:
-        raise SchemaError(f"variant_columns names {', '.join(sorted(unknown))}, which the data does not have")
+        names = ", ".join(map(repr, sorted(unknown)))
+        raise SchemaError(f"variant_columns names columns that the data does not have: {names}")
     return StructType(tuple(_from_field(field, (), variant_columns) for field in schema))
 
 
 def to_arrow(schema: StructType, *, field_ids: bool = False) -> pa.Schema:
-    """Return the Arrow schema of `schema`, with column mapping ids as Parquet field ids when `field_ids`."""
+    """Return the Arrow schema of `schema`; `field_ids` adds column mapping ids as Parquet field ids."""
     return pa.schema([_to_field(field, field_ids) for field in schema.fields])
 
 
@@ -154,7 +155,7 @@ def variant_field(name: str, *, nullable: bool = True) -> pa.Field[Any]:
 
 
 def field_id(field: StructField) -> int | None:
-    """Return the Parquet field id that column mapping gives `field`."""
+    """Return the Parquet field id of `field`, which column mapping assigns, or None."""
     column_id = field.metadata.get(COLUMN_ID)
     return column_id if isinstance(column_id, int) else None
 
@@ -187,12 +188,15 @@ def _check_variant(field: pa.Field[Any], path: tuple[str, ...], is_named: bool) 
     storage = storage_of(field.type)
     if _is_text(storage) or arrow_types.is_null(storage) or _is_variant_storage(storage):
         return
-    # Messages of Kafka and the like are bytes; only whoever names the column can know that they are text.
+    # Messages, for example of Kafka, are bytes, and only the caller can know that they are JSON text.
     if is_named and _primitive_name(storage) == "binary" and not arrow_types.is_fixed_size_binary(storage):
         return
+    name = ".".join(path)
     raise SchemaError(
-        f"the column {'.'.join(path)} cannot become a Variant: it is {field.type}, "
-        "neither JSON text nor struct<metadata: binary, value: binary>"
+        f"cannot convert the column {name!r} to Variant: expected JSON text or struct<metadata: binary, "
+        "value: "
+        f"binary>, got {field.type}",
+        column=name,
     )
 
 
@@ -224,12 +228,15 @@ def _from_type(arrow_type: pa.DataType, path: tuple[str, ...]) -> DataType:
         return ArrayType(element.type, element.nullable)
     name = _primitive_name(storage)
     if name is None:
-        raise SchemaError(f"the column {'.'.join(path)} has the type {arrow_type}, which Delta does not have")
+        column = ".".join(path)
+        raise SchemaError(
+            f"the column {column!r} has the type {arrow_type}, which Delta does not have", column=column
+        )
     return VOID if name == VOID.name else PrimitiveType(name)
 
 
 def is_list(arrow_type: pa.DataType) -> bool:
-    """Say whether an Arrow type is a list, of whatever layout."""
+    """Return whether an Arrow type is a list in any layout."""
     return bool(
         arrow_types.is_list(arrow_type)
         or arrow_types.is_large_list(arrow_type)

@@ -1,4 +1,4 @@
-"""Column mapping: the names and ids that columns have in data files (PROTOCOL.md, "Column Mapping")."""
+"""Column mapping: the names and ids of columns in data files (PROTOCOL.md, "Column Mapping")."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ def physical_name(field: StructField, mode: ColumnMappingMode) -> str:
     name = field.metadata.get(PHYSICAL_NAME)
     if not isinstance(name, str):
         raise SchemaError(
-            f"the table maps columns by {mode}, but the column {field.name} has no {PHYSICAL_NAME}"
+            f"the table maps columns by {mode}, but the column {field.name!r} has no {PHYSICAL_NAME}",
+            column=field.name,
         )
     return name
 
 
 def physical_schema(schema: StructType, mode: ColumnMappingMode) -> StructType:
-    """Return `schema` with physical names at every depth; what is inside a Variant is never renamed (T11)."""
+    """Return `schema` with physical names at every depth; fields inside a Variant are never renamed."""
     if mode == "none":
         return schema
     return StructType(tuple(_map_field(field, lambda each: _rename(each, mode)) for field in schema.fields))
@@ -45,7 +46,7 @@ def physical_schema(schema: StructType, mode: ColumnMappingMode) -> StructType:
 def assign_column_mapping(
     schema: StructType, max_column_id: int, *, new_uuid: Callable[[], str]
 ) -> tuple[StructType, int]:
-    """Return `schema` with an id and a physical name for every field that has none, and the greatest id."""
+    """Return `schema` with an id and a physical name for every field without them, and the highest id."""
     greatest = max([max_column_id, *(_column_id(field) for _, field in fields_of(schema))])
 
     def assign(field: StructField) -> StructField:
@@ -61,7 +62,7 @@ def assign_column_mapping(
 
 
 def keep_names(schema: StructType) -> StructType:
-    """Return `schema` with the name of each field as its physical name: files that are there have it."""
+    """Return `schema` with the name of each field as its physical name, for existing files."""
 
     def keep(field: StructField) -> StructField:
         return replace(field, metadata={**field.metadata, PHYSICAL_NAME: field.name})
@@ -95,5 +96,8 @@ def _rename(field: StructField, mode: ColumnMappingMode) -> StructField:
 def _column_id(field: StructField) -> int:
     column_id = field.metadata.get(COLUMN_ID, 0)
     if not isinstance(column_id, int):
-        raise SchemaError(f"the column {field.name} has a {COLUMN_ID} that is no number: {column_id!r}")
+        raise SchemaError(
+            f"invalid {COLUMN_ID} of the column {field.name!r}: expected an integer, got {column_id!r}",
+            column=field.name,
+        )
     return column_id

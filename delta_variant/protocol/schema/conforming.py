@@ -1,4 +1,4 @@
-"""Arrow data in the columns, the order and the types of a table."""
+"""Convert Arrow data to the columns, the column order and the types of a table."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ MAX_OFFSET = 2**31 - 1
 def conform(batch: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
     """Return `batch` with the columns of `schema`: its names, order and Arrow types, absent columns null.
 
-    Casts never lose anything. Variant columns pass as they are, bytes or JSON text. `SchemaError` names the
-    column of a value that does not fit its type, or of a null where the table allows none.
+    Casts are lossless. Variant columns are returned unchanged, as Variant bytes or JSON text. Raises
+    SchemaError, which has the column, for a value that does not fit its type and for a null in a NOT NULL
+    column.
     """
     by_name = {name.lower(): index for index, name in enumerate(batch.schema.names)}
     arrays, fields = [], []
@@ -45,7 +46,7 @@ def _arrow_field(field: StructField, array: Array) -> pa.Field[Any]:
 def _conform_field(array: Array, field: StructField, path: tuple[str, ...]) -> Array:
     conformed = _conform(array, field.type, path)
     if not field.nullable and conformed.null_count:
-        raise SchemaError(f"the column {'.'.join(path)} has {conformed.null_count} nulls, but it is NOT NULL")
+        raise _null_error(path, conformed.null_count)
     return conformed
 
 
@@ -68,9 +69,9 @@ def _conform(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
 def _conform_encoded(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
     values, positions = values_and_positions(array)
     if arrow_types.is_nested(values.type):
-        # Arrow takes no views out of arrays, and what is conformed has none.
-        return _taken(_conform(values, data_type, path), positions, path)
-    return _conform(_taken(replace_view(values), positions, path), data_type, path)
+        # Arrow cannot take rows of nested arrays that contain views. Conformed arrays do not contain any.
+        return _take(_conform(values, data_type, path), positions, path)
+    return _conform(_take(replace_view(values), positions, path), data_type, path)
 
 
 def _conform_struct(array: Array, struct: StructType, path: tuple[str, ...]) -> Array:
@@ -81,7 +82,7 @@ def _conform_struct(array: Array, struct: StructType, path: tuple[str, ...]) -> 
         source = pa.nulls(len(array)) if index is None else pc.struct_field(array, [index])
         part = _conform(source, field.type, (*path, field.name))
         if not field.nullable and _count_nulls_within(array, part):
-            raise SchemaError(f"the column {'.'.join((*path, field.name))} has nulls, but it is NOT NULL")
+            raise _null_error((*path, field.name), _count_nulls_within(array, part))
         parts.append(part)
         fields.append(_arrow_field(field, part))
     return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
@@ -93,11 +94,11 @@ def _count_nulls_within(struct: Array, part: Array) -> int:
 
 
 def _conform_nested_variant(array: Array, path: tuple[str, ...]) -> Array:
-    """Return Variants below the top as Parquet is to have them: whatever the order of their parts was."""
+    """Return nested Variants with the parts in the order of the Parquet layout."""
     if not arrow_types.is_struct(array.type):
         raise SchemaError(
-            f"the column {'.'.join(path)} is JSON text within another column: "
-            "make it Variants by parse_json first"
+            f"the nested column {'.'.join(path)!r} is JSON text: convert it with parse_json first",
+            column=".".join(path),
         )
     hidden = array.is_null()
     parts = [
@@ -105,7 +106,8 @@ def _conform_nested_variant(array: Array, path: tuple[str, ...]) -> Array:
         for part in VARIANT_STORAGE
     ]
     if any(part.null_count for part in parts):
-        raise SchemaError(f"the column {'.'.join(path)} has a Variant without metadata or value")
+        column = ".".join(path)
+        raise SchemaError(f"the column {column!r} has a Variant without metadata or value", column=column)
     return pa.StructArray.from_arrays(parts, fields=list(VARIANT_STORAGE), mask=hidden)
 
 
@@ -123,7 +125,7 @@ def _conform_map(array: Array, data_type: MapType, path: tuple[str, ...]) -> Arr
 
 def _conform_list(array: Array, data_type: ArrayType, path: tuple[str, ...]) -> Array:
     element = StructField("element", data_type.element_type, data_type.contains_null)
-    values = _conform_field(_flattened(array, path), element, (*path, "element"))
+    values = _conform_field(_flatten(array, path), element, (*path, "element"))
     lengths: Array = pc.list_value_length(array)
     ends = pc.cumulative_sum(pc.fill_null(lengths, 0).cast(pa.int32()))
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
@@ -131,36 +133,44 @@ def _conform_list(array: Array, data_type: ArrayType, path: tuple[str, ...]) -> 
     return pa.ListArray.from_arrays(offsets, values, type=list_type, mask=array.is_null())
 
 
-def _flattened(array: Array, path: tuple[str, ...]) -> Array:
+def _flatten(array: Array, path: tuple[str, ...]) -> Array:
     try:
         return array.flatten()
     except pa.ArrowException as error:
+        column = ".".join(path)
         raise SchemaError(
-            f"the column {'.'.join(path)} is {array.type}, which is not read: {error}"
+            f"cannot read the column {column!r} of type {array.type}: {error}", column=column
         ) from error
 
 
-def _taken(values: Array, positions: Array, path: tuple[str, ...]) -> Array:
+def _take(values: Array, positions: Array, path: tuple[str, ...]) -> Array:
     try:
         return values.take(positions)
     except pa.ArrowInvalid as error:
+        column = ".".join(path)
         raise SchemaError(
-            f"the column {'.'.join(path)} is too large: {error}; write fewer rows a batch"
+            f"the column {column!r} is too large: {error}; write fewer rows per batch", column=column
         ) from error
+
+
+def _null_error(path: tuple[str, ...], count: int) -> SchemaError:
+    column = ".".join(path)
+    return SchemaError(f"the column {column!r} is NOT NULL, but has {count} nulls", column=column)
 
 
 def _cast(array: Array, target: pa.DataType, path: tuple[str, ...]) -> Array:
     if array.nbytes > MAX_OFFSET:
-        # Arrow's cast of views counts beyond the offsets without a word.
+        # Arrow's cast of views overflows the offsets without an error.
         array = replace_view(array)
     try:
         return _compact(array).cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise SchemaError(f"the column {'.'.join(path)} does not fit {target}: {error}") from error
+        column = ".".join(path)
+        raise SchemaError(f"cannot cast the column {column!r} to {target}: {error}", column=column) from error
 
 
 def _compact(array: Array) -> Array:
-    """Return a slice of large text as text of its own: Arrow's cast looks at where it ends in its buffer."""
+    """Copy a slice of large text: Arrow's cast checks the offsets within the whole buffer."""
     if not (arrow_types.is_large_string(array.type) or arrow_types.is_large_binary(array.type)):
         return array
     if array.get_total_buffer_size() <= MAX_OFFSET:

@@ -1,4 +1,4 @@
-"""Which columns get statistics (PROTOCOL.md, "Per-file Statistics"; requirements ST10, ST13)."""
+"""The columns that get statistics (PROTOCOL.md, "Per-file Statistics")."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def stats_columns(
 ) -> tuple[ColumnPath, ...]:
     """Return the leaf columns that get statistics, each as its chain of fields from the top, in schema order.
 
-    A Variant, an array or a map is one leaf. `delta.dataSkippingStatsColumns` names the columns, a struct for
-    all within it and without regard to case; otherwise the first `delta.dataSkippingNumIndexedCols` leaves
-    count.
+    A Variant, an array or a map is one leaf. `delta.dataSkippingStatsColumns` names the columns without
+    regard to case, a struct for all columns in it. Without it, these are the first
+    `delta.dataSkippingNumIndexedCols` leaves.
     """
     partitions = {name.lower() for name in partition_columns}
     data_fields = tuple(field for field in schema.fields if field.name.lower() not in partitions)

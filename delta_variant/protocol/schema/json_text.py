@@ -40,37 +40,37 @@ PRIMITIVES = frozenset(
     }
 )
 MAX_PRECISION = 38
-# Parquet readers stop at about a hundred levels, so no table is deeper; without a limit hostile JSON is.
+# Parquet readers support about a hundred levels. The limit stops hostile JSON from exhausting the stack.
 MAX_DEPTH = 100
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse(text: str) -> StructType:
-    """Return the schema in `text`; `SchemaError` names the column that cannot be understood.
+    """Return the schema in `text`; raises SchemaError, which has the column, for an invalid one.
 
-    Variant is read in both spellings, `"variant"` and `{"type":"variant"}`.
+    Variant is accepted in both spellings, `"variant"` and `{"type":"variant"}`.
     """
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SchemaError(f"the schema of the table is not JSON: {error}") from error
+        raise SchemaError(f"the table schema is not valid JSON: {error}") from error
     if _SURROGATE.search(text) and not is_unicode(json.dumps(document, ensure_ascii=False)):
-        raise SchemaError("the schema of the table has half of a surrogate pair, which is not a character")
+        raise SchemaError("the table schema contains an unpaired surrogate")
     schema = _type(document, ())
     if not isinstance(schema, StructType):
-        raise SchemaError("the schema of the table must be a struct")
+        raise SchemaError("invalid table schema: expected a struct")
     return schema
 
 
 def to_json(schema: StructType) -> str:
-    """Return `schema` as JSON with the keys and the order of keys that delta-spark writes."""
+    """Return `schema` as JSON with the keys of delta-spark, in the same order."""
     return json.dumps(_to_document(schema), separators=(",", ":"), ensure_ascii=False)
 
 
 def _type(document: Any, path: tuple[str, ...]) -> DataType:
     if len(path) > MAX_DEPTH:
-        raise SchemaError(f"the column {path[0]} is nested deeper than {MAX_DEPTH} levels")
+        raise SchemaError(f"the column {path[0]!r} is nested deeper than {MAX_DEPTH} levels", column=path[0])
     if isinstance(document, str):
         return _primitive(document, path)
     kind = document.get("type") if isinstance(document, dict) else None
@@ -88,7 +88,7 @@ def _type(document: Any, path: tuple[str, ...]) -> DataType:
             _type(document.get("valueType"), (*path, "value")),
             _flag(document, "valueContainsNull", path),
         )
-    raise SchemaError(f"{_where(path)} has no type that Delta knows: {json.dumps(document)[:100]}")
+    raise _error(path, f"has an unknown type: {json.dumps(document)[:100]}")
 
 
 def _primitive(name: str, path: tuple[str, ...]) -> PrimitiveType:
@@ -97,20 +97,20 @@ def _primitive(name: str, path: tuple[str, ...]) -> PrimitiveType:
     data_type = PrimitiveType("decimal(10,0)" if name == "decimal" else name)
     decimal = decimal_of(data_type)
     if decimal is None:
-        raise SchemaError(f"{_where(path)} has the type {name!r}, which this version does not know")
+        raise _error(path, f"has the unknown type {name!r}")
     precision, scale = decimal
     if not (1 <= precision <= MAX_PRECISION and scale <= precision):
-        raise SchemaError(f"{_where(path)} has the type {name}: Delta has up to {MAX_PRECISION} digits")
+        raise _error(path, f"has the type {name}, but Delta supports at most {MAX_PRECISION} digits")
     return PrimitiveType(f"decimal({precision},{scale})")
 
 
 def _field(document: Any, path: tuple[str, ...]) -> StructField:
     name = document.get("name") if isinstance(document, dict) else None
     if not isinstance(name, str):
-        raise SchemaError(f"{_where(path)} has a field without a name: {json.dumps(document)[:100]}")
+        raise _error(path, f"has a field without a name: {json.dumps(document)[:100]}")
     metadata = document.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
-        raise SchemaError(f"{_where((*path, name))} has field metadata that is not an object")
+        raise _error((*path, name), "has field metadata that is not an object")
     return StructField(
         name=name,
         type=_type(document.get("type"), (*path, name)),
@@ -122,19 +122,22 @@ def _field(document: Any, path: tuple[str, ...]) -> StructField:
 def _list(document: dict[str, Any], key: str, path: tuple[str, ...]) -> list[Any]:
     value = document.get(key)
     if not isinstance(value, list):
-        raise SchemaError(f"{_where(path)} has no list {key!r}")
+        raise _error(path, f"has no list {key!r}")
     return value
 
 
 def _flag(document: dict[str, Any], key: str, path: tuple[str, ...]) -> bool:
     value = document.get(key, True)
     if not isinstance(value, bool):
-        raise SchemaError(f"{_where(path)} has {key!r} that is neither true nor false")
+        raise _error(path, f"has a {key!r} that is neither true nor false")
     return value
 
 
-def _where(path: tuple[str, ...]) -> str:
-    return f"the column {'.'.join(path)}" if path else "the schema of the table"
+def _error(path: tuple[str, ...], problem: str) -> SchemaError:
+    column = ".".join(path)
+    return SchemaError(
+        f"the column {column!r} {problem}" if path else f"the table schema {problem}", column=column or None
+    )
 
 
 def _to_document(data_type: DataType) -> Any:

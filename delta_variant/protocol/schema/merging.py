@@ -1,4 +1,4 @@
-"""What a table's schema becomes when data is appended to it."""
+"""Merge the schema of appended data into the schema of a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..types import (
 
 __all__ = ["merge"]
 
-# To the right of a type stand the types that hold each of its values.
+# For each type, the types that can hold all of its values.
 WIDENING = {
     "byte": ("short", "integer", "long"),
     "short": ("integer", "long"),
@@ -37,13 +37,12 @@ Path = tuple[str, ...]
 
 
 def merge(table: StructType, data: StructType, *, mode: Literal["strict", "merge"]) -> StructType:
-    """Return the schema of the table after data of the schema `data` is appended to it.
+    """Return the schema of the table after an append of data with the schema `data`.
 
-    Columns meet by name without regard to case, and keep the table's spelling, type and nullability; data of
-    a narrower type fits a wider one. Nullable columns may be absent, and so may those at the top that the
-    table has a default or a generation expression for. A column that the table does not have is added at the
-    end of its struct when `mode` is `merge`, and then nullable. Everything else is a `SchemaError` that names
-    the column and both types (T10).
+    Columns match by name without regard to case, and keep the table's spelling, type and nullability. Data of
+    a narrower type fits a wider column. Nullable columns may be absent, and so may top-level columns with a
+    default or a generation expression. A column that the table does not have is added as nullable at the end
+    of its struct if `mode` is `merge`. Raises SchemaError, which has the column, for any other difference.
     """
     return _merge_struct(table, data, (), mode)
 
@@ -60,9 +59,11 @@ def _merge_struct(table: StructType, data: StructType, path: Path, mode: str) ->
             merged_type = _merge_type(field.type, found.type, (*path, field.name), mode)
             merged.append(replace(field, type=merged_type))
     if by_name and mode == "strict":
-        extra = ", ".join(".".join((*path, field.name)) for field in by_name.values())
+        extra = [".".join((*path, field.name)) for field in by_name.values()]
         raise SchemaError(
-            f'the table has no column {extra}: leave it out of the data, or add it with schema_mode="merge"'
+            f"the table has no column {', '.join(map(repr, extra))}: remove it from the data, or add it with "
+            'schema_mode="merge"',
+            column=extra[0],
         )
     return StructType((*merged, *(replace(field, nullable=True) for field in by_name.values())))
 
@@ -72,9 +73,10 @@ def _by_name(data: StructType, path: Path) -> dict[str, StructField]:
     for field in data.fields:
         if field.name.lower() in by_name:
             twin = by_name[field.name.lower()].name
+            names = ".".join((*path, twin)), ".".join((*path, field.name))
             raise SchemaError(
-                f"the data has the columns {'.'.join((*path, twin))} and {'.'.join((*path, field.name))}, "
-                "which differ at most by case"
+                f"the data has the columns {names[0]!r} and {names[1]!r}, which differ at most by case",
+                column=names[1],
             )
         by_name[field.name.lower()] = field
     return by_name
@@ -87,10 +89,12 @@ def _check_absent(field: StructField, path: Path) -> None:
     if not path and (has_default or GENERATION_EXPRESSION in field.metadata):
         return
     if not field.nullable:
-        raise SchemaError(f"the data has no column {where}, which is NOT NULL")
+        raise SchemaError(f"the data has no column {where!r}, which is NOT NULL", column=where)
     if has_default:
         raise SchemaError(
-            f"the data has no column {where}: give it, its default {default} cannot be computed here"
+            f"the data has no column {where!r}: add it, because this version computes defaults such as "
+            f"{default} only for top-level columns",
+            column=where,
         )
 
 
@@ -106,9 +110,11 @@ def _merge_type(table: DataType, data: DataType, path: Path, mode: str) -> DataT
         key = _merge_type(table.key_type, data.key_type, (*path, "key"), mode)
         value = _merge_type(table.value_type, data.value_type, (*path, "value"), mode)
         return replace(table, key_type=key, value_type=value)
+    column = ".".join(path)
     raise SchemaError(
-        f"the column {'.'.join(path)} is {describe(table)} in the table and {describe(data)} in the data: "
-        f"{'name JSON text in variant_columns' if table == VARIANT else 'cast the data'}"
+        f"the column {column!r} is {describe(table)} in the table, but {describe(data)} in the data: "
+        f"{'name JSON text in variant_columns' if table == VARIANT else 'cast the data'}",
+        column=column,
     )
 
 

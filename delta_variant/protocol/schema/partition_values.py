@@ -1,4 +1,4 @@
-"""Partition values as the strings of AddFile (PROTOCOL.md, "Partition Value Serialization")."""
+"""Partition values to and from the strings of AddFile (PROTOCOL.md, "Partition Value Serialization")."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..types import DataType, PrimitiveType, decimal_of, describe
 __all__ = ["partition_value_from_string", "partition_value_to_string"]
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-WORDS = re.compile(r"[+-]?inf(inity)?|nan", re.ASCII | re.IGNORECASE)
+NOT_FINITE = re.compile(r"[+-]?inf(inity)?|nan", re.ASCII | re.IGNORECASE)
 TIMESTAMP = re.compile(
     r"([+-]?\d{4,6})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?)?(Z|[+-]\d\d:\d\d)?",
     re.ASCII,
@@ -27,35 +27,37 @@ LONGEST_DECIMAL = Context(prec=76)
 
 
 def partition_value_to_string(value: object, data_type: DataType) -> str | None:
-    """Return the string of a Python value as pyarrow gives it; null and empty text are None.
+    """Return the string of a Python value as pyarrow returns it; null and empty text are None.
 
-    Timestamps are written in UTC as ISO 8601, so that no reader needs to know a session's time zone.
-    `SchemaError` for bytes that are no UTF-8 text: the protocol has no string for them.
+    Timestamps are written in UTC as ISO 8601, so that readers do not depend on a session's time zone. Raises
+    SchemaError for bytes that are not UTF-8, because the protocol cannot store them.
     """
     if value is None or value in ("", b""):
         return None
     write = WRITERS.get(_kind(data_type))
     if write is None:
-        raise SchemaError(f"a partition value cannot be {describe(data_type)}")
+        raise SchemaError(f"cannot store a partition value of type {describe(data_type)}")
     return write(value)
 
 
 def partition_value_from_string(text: str | None, data_type: DataType, timezone: str = UTC) -> Any:
-    """Return the Python value of a partition value; null and `""` are None.
+    """Return a partition value as a Python value; null and `""` are None.
 
-    Timestamps are read in both forms; one without a time zone is a local time in `timezone`, as Spark reads
-    it in the session's. `MalformedLogError` for text that is not a value of its type,
-    `UnsupportedFeatureError` for a moment that Python has no value for.
+    Timestamps are accepted with and without a time zone; without one they are local times in `timezone`, like
+    in Spark those of the session. Raises MalformedLogError for text that is not a value of the type, and
+    UnsupportedFeatureError for a date or time outside the range of Python.
     """
     if text is None or text == "":
         return None
     read = _reader(data_type, timezone)
     if read is None:
-        raise MalformedLogError(f"a partition value cannot be {describe(data_type)}")
+        raise MalformedLogError(f"cannot read a partition value of type {describe(data_type)}")
     try:
         return read(text)
     except (ValueError, KeyError, ArithmeticError) as error:
-        raise MalformedLogError(f"the partition value {text!r} is no {describe(data_type)}") from error
+        raise MalformedLogError(
+            f"invalid partition value {text!r}: expected {describe(data_type)}"
+        ) from error
 
 
 def _reader(data_type: DataType, timezone: str) -> Callable[[str], Any] | None:
@@ -73,7 +75,7 @@ def _kind(data_type: DataType) -> str:
 
 
 def _write_float(value: Any) -> str:
-    # The words are Java's, which parses these strings in Spark.
+    # Spark parses these strings with Java, whose spelling this is.
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -86,7 +88,7 @@ def _write_binary(value: Any) -> str:
         return bytes(value).decode("utf-8")
     except UnicodeDecodeError as error:
         raise SchemaError(
-            f"the partition value {value!r} is no UTF-8 text: Delta has no string for it"
+            f"invalid partition value {value!r}: Delta can only store bytes that are UTF-8"
         ) from error
 
 
@@ -110,7 +112,7 @@ def _read_integer(bits: int) -> Callable[[str], int]:
 
 
 def _read_floating(text: str) -> float:
-    return float(text if WORDS.fullmatch(text) else _number(text))
+    return float(text if NOT_FINITE.fullmatch(text) else _number(text))
 
 
 def _read_decimal(text: str, digits: tuple[int, int]) -> Decimal:
@@ -125,7 +127,7 @@ def _read_decimal(text: str, digits: tuple[int, int]) -> Decimal:
 
 
 def _number(text: str) -> str:
-    """Return text that Java takes for a number, too: Python has other digits, and `_` between them."""
+    """Return text that Java also parses as a number: Python accepts more digits, and `_` between them."""
     if NUMBER.fullmatch(text) is None:
         raise ValueError(text)
     return text
@@ -151,7 +153,7 @@ def _read_moment(text: str) -> tuple[datetime, str]:
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     if not 0 < int(year) < 10_000:
         raise UnsupportedFeatureError(
-            f"the partition value {text!r} is outside of the years 1 to 9999, which this version reads"
+            f"cannot read the partition value {text!r} because it is outside the years 1 to 9999"
         )
     microsecond = int((fraction or "").ljust(6, "0"))
     moment = datetime(

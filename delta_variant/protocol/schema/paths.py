@@ -1,4 +1,4 @@
-"""Fields by their paths, and types with one part changed (PROTOCOL.md, "Field Path").
+"""Find fields by their paths, and change one part of a type (PROTOCOL.md, "Field Path").
 
 A step of a path is the name of a field, or `element`, `key` or `value` within an array or a map.
 """
@@ -30,12 +30,12 @@ MAX_SHOWN = 10
 
 
 def path_text(path: FieldPath) -> str:
-    """Return a path for messages."""
+    """Return a path as text for messages."""
     return ".".join(path)
 
 
 def parts_of(data_type: DataType) -> list[tuple[str, DataType]]:
-    """Return the steps that lead on from a type, and where to."""
+    """Return the steps to the parts of a type, each with the type of the part."""
     if isinstance(data_type, StructType):
         return [(field.name, field.type) for field in data_type.fields]
     if isinstance(data_type, ArrayType):
@@ -46,9 +46,9 @@ def parts_of(data_type: DataType) -> list[tuple[str, DataType]]:
 
 
 def resolve(schema: StructType, path: FieldPath) -> FieldPath:
-    """Return a path as the schema spells it: names match without regard to case, an exact one first.
+    """Return a path in the spelling of the schema: names match exactly, or else without regard to case.
 
-    Raises SchemaError where the path leads to nothing.
+    Raises SchemaError for a path that does not exist.
     """
     found: FieldPath = ()
     data_type: DataType = schema
@@ -74,7 +74,7 @@ def split_at_field(schema: StructType, path: FieldPath) -> tuple[FieldPath, Fiel
 
 
 def edit_type(data_type: DataType, path: FieldPath, edit: Callable[[DataType], DataType]) -> DataType:
-    """Return a type whose part at a resolved path is what `edit` makes of it."""
+    """Return a type with the part at a resolved path replaced by the result of `edit`."""
     if not path:
         return edit(data_type)
     step, rest = path[0], path[1:]
@@ -95,14 +95,17 @@ def edit_type(data_type: DataType, path: FieldPath, edit: Callable[[DataType], D
 def edit_fields(
     schema: StructType, path: FieldPath, edit: Callable[[tuple[StructField, ...]], tuple[StructField, ...]]
 ) -> StructType:
-    """Return a schema in which `edit` has changed the fields of the struct at a resolved path.
+    """Return a schema with the fields of the struct at a resolved path replaced by the result of `edit`.
 
-    Raises SchemaError where there is no struct.
+    Raises SchemaError if the type at the path is not a struct.
     """
 
     def edit_struct(data_type: DataType) -> DataType:
         if not isinstance(data_type, StructType):
-            raise SchemaError(f"the column {path_text(path)} is {describe(data_type)}, which has no fields")
+            column = path_text(path)
+            raise SchemaError(
+                f"the column {column!r} is {describe(data_type)}, which has no fields", column=column
+            )
         return StructType(edit(data_type.fields))
 
     edited = edit_type(schema, path, edit_struct)
@@ -115,8 +118,9 @@ def _spelling(data_type: DataType, step: str, parent: FieldPath) -> str:
     matching = [name for name in names if name.lower() == step.lower()]
     if not matching:
         shown = ", ".join(names[:MAX_SHOWN]) + (", …" if len(names) > MAX_SHOWN else "")
-        known = f"there are {shown}" if names else f"{path_text(parent)} is {describe(data_type)}"
-        raise SchemaError(f"there is no column {path_text((*parent, step))}: {known}")
+        known = f"expected one of {shown}" if names else f"{path_text(parent)!r} is {describe(data_type)}"
+        column = path_text((*parent, step))
+        raise SchemaError(f"there is no column {column!r}: {known}", column=column)
     return step if step in matching else matching[0]
 
 

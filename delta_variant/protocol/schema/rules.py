@@ -1,4 +1,4 @@
-"""What Delta does not allow in a schema."""
+"""Checks that a schema is valid in Delta."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
 
 
 def check_new(schema: StructType, *, mode: ColumnMappingMode = "none") -> None:
-    """Raise `SchemaError` for a schema that no new table or column may have.
+    """Raise SchemaError for a schema that a new table or column cannot have.
 
-    Names must differ by more than case and, without column mapping, have none of the characters that Parquet
-    writers reject; map keys hold no Variant (T6); every type is known; there is at least one column.
+    There must be at least one column. Names must differ by more than case and, without column mapping, cannot
+    contain the characters that Parquet writers reject. Map keys cannot contain a Variant, and no type may be
+    `void`.
     """
     if not schema.fields:
         raise SchemaError("a table needs at least one column")
@@ -38,23 +39,23 @@ def check_new(schema: StructType, *, mode: ColumnMappingMode = "none") -> None:
 
 
 def check_consistent(schema: StructType, partition_columns: Sequence[str]) -> None:
-    """Raise `SchemaError` for metadata that contradicts itself.
+    """Raise SchemaError for metadata that contradicts itself.
 
-    A Variant is a map key (T6) or a partition column (T7), a struct has one name twice, or a partition column
-    is not a column of the schema, is named twice, or has a nested type (T14). What such a table holds is
-    undefined, so it is neither read nor written.
+    A Variant cannot be a map key or a partition column. A struct cannot have one name twice. A partition
+    column must be a column of the schema with a primitive type, and be named once. The content of a table
+    that breaks these rules is undefined, so that it can be neither read nor written.
     """
     for field in schema.fields:
         if field.type == VARIANT and field.name in partition_columns:
-            raise SchemaError(f"the table is partitioned by the Variant {field.name}, which cannot be")
+            raise SchemaError(f"cannot partition by the Variant column {field.name!r}", column=field.name)
         _check_map_keys(field.type, (field.name,))
     for contradiction in contradictions(schema, partition_columns):
         raise SchemaError(contradiction)
 
 
 def contradictions(schema: StructType, partition_columns: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence for each column name that is not unique, and for each invalid partition column."""
-    yield from (f"the schema has several columns {name!r}" for name in _repeated(schema, ()))
+    """Yield a message for each column name that is not unique, and for each invalid partition column."""
+    yield from (f"the schema has several columns named {name!r}" for name in _find_repeated(schema, ()))
     types = {field.name: field.type for field in schema.fields}
     for number, name in enumerate(partition_columns):
         if name in partition_columns[:number]:
@@ -65,67 +66,76 @@ def contradictions(schema: StructType, partition_columns: Sequence[str]) -> Iter
             yield f"partitionColumns names {name!r}, whose type is {describe(types[name])}"
 
 
-def _repeated(data_type: DataType, path: tuple[str, ...]) -> Iterator[str]:
-    """Yield the paths of fields whose struct has another field of the same name before them."""
+def _find_repeated(data_type: DataType, path: tuple[str, ...]) -> Iterator[str]:
+    """Yield the paths of fields whose struct has an earlier field of the same name."""
     if isinstance(data_type, StructType):
         names: set[str] = set()
         for field in data_type.fields:
             if field.name in names:
                 yield ".".join((*path, field.name))
             names.add(field.name)
-            yield from _repeated(field.type, (*path, field.name))
+            yield from _find_repeated(field.type, (*path, field.name))
     elif isinstance(data_type, ArrayType):
-        yield from _repeated(data_type.element_type, (*path, "element"))
+        yield from _find_repeated(data_type.element_type, (*path, "element"))
     elif isinstance(data_type, MapType):
-        yield from _repeated(data_type.key_type, (*path, "key"))
-        yield from _repeated(data_type.value_type, (*path, "value"))
+        yield from _find_repeated(data_type.key_type, (*path, "key"))
+        yield from _find_repeated(data_type.value_type, (*path, "value"))
 
 
 def check_partition_columns(schema: StructType, partition_columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the partition columns as the schema spells them; `SchemaError` for one that cannot be (T7)."""
+    """Return partition columns in the spelling of the schema; raises SchemaError for an invalid one."""
     by_name = {field.name.lower(): field for field in schema.fields}
     names = []
     for name in partition_columns:
         field = by_name.get(name.lower())
         if field is None:
-            raise SchemaError(f"there is no column {name} to partition by")
+            raise SchemaError(f"cannot partition by {name!r}: there is no such column", column=name)
         if not isinstance(field.type, PrimitiveType) or field.type.name in ("variant", "void"):
-            raise SchemaError(f"cannot partition by {name}: its type is {describe(field.type)}")
+            raise SchemaError(
+                f"cannot partition by {name!r} because its type is {describe(field.type)}", column=name
+            )
         if field.name in names:
-            raise SchemaError(f"the partition column {name} is named twice")
+            raise SchemaError(f"partition_by names the column {name!r} twice", column=name)
         names.append(field.name)
     if names and len(names) == len(schema.fields):
-        raise SchemaError("a table needs a column besides its partition columns")
+        raise SchemaError("a table needs a column in addition to its partition columns")
     return tuple(names)
 
 
 def remove_void(schema: StructType) -> StructType:
     """Return the schema of data files, which have no `void` columns (PROTOCOL.md, "Void Type").
 
-    Raises SchemaError for a schema of which no data file can be written: one with `void` within an array or a
-    map, or with nothing but `void` in a struct or at the top.
+    Raises SchemaError for `void` within an array or a map, and for a struct or schema with only `void`
+    fields: no data file can be written for these.
     """
     if VOID.name not in primitives_of(schema):
         return schema
-    return _without_void(schema, ())
+    return _remove_void(schema, ())
 
 
-def _without_void(struct: StructType, path: tuple[str, ...]) -> StructType:
+def _remove_void(struct: StructType, path: tuple[str, ...]) -> StructType:
     typed = (field for field in struct.fields if field.type != VOID)
-    kept = tuple(_field_without_void(field, (*path, field.name)) for field in typed)
+    kept = tuple(_remove_void_in(field, (*path, field.name)) for field in typed)
     if not kept:
-        what = f"the column {'.'.join(path)} is" if path else "all columns are"
-        raise SchemaError(f"cannot write data files because {what} void: change the type of one first")
+        column = ".".join(path)
+        what = f"all fields of the column {column!r} are" if path else "all columns are"
+        raise SchemaError(
+            f"cannot write data files because {what} void: change the type of one first",
+            column=column or None,
+        )
     return replace(struct, fields=kept)
 
 
-def _field_without_void(field: StructField, path: tuple[str, ...]) -> StructField:
+def _remove_void_in(field: StructField, path: tuple[str, ...]) -> StructField:
     if isinstance(field.type, StructType):
-        return replace(field, type=_without_void(field.type, path))
+        return replace(field, type=_remove_void(field.type, path))
     if VOID.name in primitives_of(field.type):
+        column = ".".join(path)
         raise SchemaError(
-            f"cannot write data files because the column {'.'.join(path)} is {describe(field.type)}: change "
-            "the type void first"
+            f"cannot write data files because the column {column!r} is {describe(field.type)}: change the "
+            "type "
+            "void first",
+            column=column,
         )
     return field
 
@@ -138,7 +148,11 @@ def _check_map_keys(data_type: DataType, path: tuple[str, ...]) -> None:
         _check_map_keys(data_type.element_type, (*path, "element"))
     elif isinstance(data_type, MapType):
         if VARIANT.name in primitives_of(data_type.key_type):
-            raise SchemaError(f"the map {'.'.join(path)} has Variant keys: Variants cannot be compared")
+            column = ".".join(path)
+            raise SchemaError(
+                f"the map {column!r} has Variant keys, which cannot be compared: use another key type",
+                column=column,
+            )
         _check_map_keys(data_type.value_type, (*path, "value"))
 
 
@@ -153,7 +167,8 @@ def _check_type(data_type: DataType, path: tuple[str, ...], mode: ColumnMappingM
         _check_type(data_type.key_type, (*path, "key"), mode)
         _check_type(data_type.value_type, (*path, "value"), mode)
     elif data_type == VOID:
-        raise SchemaError(f"the column {'.'.join(path)} has nothing but nulls: cast it to a type first")
+        column = ".".join(path)
+        raise SchemaError(f"the column {column!r} has only nulls: cast it to a type first", column=column)
 
 
 def _check_names(struct: StructType, path: tuple[str, ...], mode: ColumnMappingMode) -> None:
@@ -162,15 +177,20 @@ def _check_names(struct: StructType, path: tuple[str, ...], mode: ColumnMappingM
         where = ".".join((*path, field.name))
         twin = seen.get(field.name.lower())
         if twin is not None:
-            raise SchemaError(f"the columns {twin} and {where} differ at most by case: rename one")
+            raise SchemaError(
+                f"the columns {twin!r} and {where!r} differ at most by case: rename one", column=where
+            )
         seen[field.name.lower()] = where
         if not field.name:
-            raise SchemaError("a column has no name")
+            raise SchemaError("a column has an empty name: rename it", column=where)
         if "\0" in field.name:
-            raise SchemaError(f"the column name {where!r} has a NUL character: rename the column")
+            raise SchemaError(
+                f"the column name {where!r} contains a NUL character: rename the column", column=where
+            )
         forbidden = [character for character in FORBIDDEN_CHARACTERS if character in field.name]
         if mode == "none" and forbidden:
             raise SchemaError(
-                f"the column name {where!r} has the character {forbidden[0]!r}: rename the column, "
-                "or set delta.columnMapping.mode=name when the table is created"
+                f"the column name {where!r} contains the character {forbidden[0]!r}: rename the column, "
+                "or create the table with delta.columnMapping.mode=name",
+                column=where,
             )

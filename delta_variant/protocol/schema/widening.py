@@ -1,4 +1,4 @@
-"""Types that become wider, and the record of it in the schema (PROTOCOL.md, "Type Widening")."""
+"""Type widening, and its record in the schema (PROTOCOL.md, "Type Widening")."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OTHERS = {
 
 
 def is_widening(before: DataType, after: DataType) -> bool:
-    """Say whether the protocol lets a column of one type become one of the other."""
+    """Return whether the protocol allows a column to change from one type to the other."""
     if not (isinstance(before, PrimitiveType) and isinstance(after, PrimitiveType)):
         return False
     if before.name in INTEGERS and after.name in INTEGERS:
@@ -46,7 +46,7 @@ def is_widening(before: DataType, after: DataType) -> bool:
 
 
 def widen_type(schema: StructType, path: FieldPath, after: PrimitiveType) -> StructType:
-    """Return a schema in which the type at a resolved path is `after`, with the change on record."""
+    """Return a schema with the type at a resolved path changed to `after`, and the change recorded."""
     before = type_at(schema, path)
     field_path, inner = split_at_field(schema, path)
     change = {"fromType": describe(before), "toType": after.name}
@@ -54,7 +54,7 @@ def widen_type(schema: StructType, path: FieldPath, after: PrimitiveType) -> Str
         change["fieldPath"] = path_text(inner)
 
     def record(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
-        return tuple(_recorded(field, change) if field.name == field_path[-1] else field for field in fields)
+        return tuple(_record(field, change) if field.name == field_path[-1] else field for field in fields)
 
     edited = edit_type(schema, path, lambda _: after)
     assert isinstance(edited, StructType)
@@ -62,9 +62,9 @@ def widen_type(schema: StructType, path: FieldPath, after: PrimitiveType) -> Str
 
 
 def find_widenings(table: StructType, data: StructType) -> Iterator[tuple[FieldPath, PrimitiveType]]:
-    """Yield the parts of a table that data of a schema has in a wider type of the same kind, and that type.
+    """Yield the paths in a table for which data has a wider type of the same kind, with that type.
 
-    As delta-spark does where data adds to the schema, an integer does not become a decimal or `double` so.
+    As in delta-spark, an integer does not become a decimal or `double` by schema evolution.
     """
     for path, before in _leaves(table, ()):
         after = _type_in(data, path)
@@ -94,27 +94,29 @@ def _kind(data_type: PrimitiveType) -> str:
     return "decimal" if decimal_of(data_type) else kinds.get(data_type.name, data_type.name)
 
 
-def _recorded(field: StructField, change: Mapping[str, str]) -> StructField:
+def _record(field: StructField, change: Mapping[str, str]) -> StructField:
     changes = [*field.metadata.get(TYPE_CHANGES, ()), change]
     return replace(field, metadata={**field.metadata, TYPE_CHANGES: changes})
 
 
 def check_type_changes(schema: StructType) -> None:
-    """Raise UnsupportedFeatureError for a change on record that the protocol does not have.
+    """Raise UnsupportedFeatureError for a recorded change that the protocol does not define.
 
-    Readers must not read what they cannot convert (PROTOCOL.md, "Reader Requirements for Type Widening").
+    Readers must fail if they cannot convert (PROTOCOL.md, "Reader Requirements for Type Widening").
     """
     for path, field in fields_of(schema):
         for before, after, _ in _changes(field):
             if before != after and not is_widening(before, after):
+                column = path_text(path)
                 raise UnsupportedFeatureError(
-                    f"the column {path_text(path)} was changed from {describe(before)} to "
-                    f"{describe(after)}, which this version cannot read"
+                    f"cannot read the column {column!r} because its type was changed from {describe(before)} "
+                    f"to {describe(after)}",
+                    column=column,
                 )
 
 
 def types_before(field: StructField) -> frozenset[str]:
-    """Return the names of the types that the values of a field had in earlier versions of the table."""
+    """Return the names of the types that a field had in earlier versions of the table."""
     return frozenset(before.name for before, _, path in _changes(field) if not path)
 
 
@@ -125,11 +127,11 @@ def _changes(field: StructField) -> Iterator[tuple[PrimitiveType, PrimitiveType,
             yield _type(change["fromType"]), _type(change["toType"]), change.get("fieldPath") or ""
     except (TypeError, KeyError, AttributeError) as error:
         raise SchemaError(
-            f"the column {field.name} has a {TYPE_CHANGES} that is not understood: {str(recorded)[:100]}"
+            f"invalid {TYPE_CHANGES} of the column {field.name!r}: {str(recorded)[:100]}", column=field.name
         ) from error
 
 
 def _type(name: str) -> PrimitiveType:
-    """Return a type by the name on record; Spark writes `decimal(6,2)`, the specification `decimal(6, 2)`."""
+    """Return a type by its recorded name; Spark writes `decimal(6,2)`, PROTOCOL.md has `decimal(6, 2)`."""
     decimal = decimal_of(PrimitiveType(name))
     return PrimitiveType(f"decimal({decimal[0]},{decimal[1]})" if decimal else name)
