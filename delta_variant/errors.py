@@ -326,7 +326,7 @@ class SchemaError(DeltaVariantError):
         >>> write_table("memory:///events", data)
         Traceback (most recent call last):
         ...
-        delta_variant.errors.SchemaError: the columns id and ID differ at most by case: rename one
+        delta_variant.errors.SchemaError: the columns 'id' and 'ID' differ at most by case: rename one
     """
 
 

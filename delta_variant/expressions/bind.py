@@ -1,6 +1,6 @@
-"""Bind an expression to a table: names to inputs, and every operator to operands of one type.
+"""Bind an expression to a table: resolve names to inputs, and cast the operands of each operator to one type.
 
-Coercion follows Spark's ANSI mode. What Spark would do in a way that Arrow cannot repeat exactly is refused.
+Coercion follows Spark's ANSI mode. An operation that Arrow cannot do exactly as Spark does is rejected.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import reduce
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 
@@ -37,15 +37,15 @@ MAX_SHOWN = 10
 EXTENSION_NAME = b"ARROW:extension:name"
 VARIANT_EXTENSION = b"arrow.parquet.variant"
 
-# A Like pattern whose every backslash escapes a wildcard or itself.
+# A LIKE pattern in which each backslash escapes a wildcard or a backslash.
 LIKE_PATTERN = re.compile(r"(?:[^\\]|\\[\\%_])*", re.DOTALL)
 
 COMPARABLE: frozenset[Kind] = NUMERIC | {"string", "boolean", "binary", "date", "timestamp", "timestamp_ntz"}
 
 
 @dataclass(frozen=True)
-class Table:
-    """The names that an expression may use, and the time zone of its local times."""
+class NameScope:
+    """The names that an expression can use, and the time zone of its local times."""
 
     schema: pa.Schema
     variant_columns: frozenset[str]
@@ -58,50 +58,51 @@ def bind(
     """Return `expression` over the columns of `schema`, of which `variant_columns` are Variant.
 
     Names match without regard to case, the steps of a Variant path exactly. A Variant inside a struct is
-    known by its field's extension name. Literals and casts without time zone are local times in `timezone`.
-    `ExpressionError` names the piece that does not fit, and where it can the cast that would.
+    recognized by the extension name of its field. Literals and casts without time zone are local times in
+    `timezone`. Raises ExpressionError, which quotes the invalid part and proposes a cast if one helps.
     """
-    return _bind(expression, Table(schema, frozenset(variant_columns), timezone))
+    return _bind(expression, NameScope(schema, frozenset(variant_columns), timezone))
 
 
 def bind_predicate(
     expression: Expression, schema: pa.Schema, variant_columns: Collection[str], timezone: str = UTC
 ) -> Expression:
-    """Return what `bind` returns for a `where`; `ExpressionError` unless it is boolean."""
+    """Return a bound `where`; raises ExpressionError unless it is boolean."""
     bound = bind(expression, schema, variant_columns, timezone)
-    _require(bound, {"boolean", "null"}, "where takes a condition")
+    _require(bound, {"boolean", "null"}, "where: expected a boolean expression")
     return bound
 
 
-def _bind(expression: Expression, table: Table) -> Expression:
+def _bind(expression: Expression, scope: NameScope) -> Expression:
     match expression:
         case Name():
-            return _resolve(expression, table)
+            return _resolve(expression, scope)
         case Path(operand, path):
-            variant = _require_variant(_bind(operand, table), "`:` and variant_get read")
+            variant = _require_variant(_bind(operand, scope), "`:` and variant_get")
             return replace(variant, path=variant.path + path)
         case Cast():
-            return _bind_cast(replace(expression, operand=_bind(expression.operand, table)), table.timezone)
+            return _bind_cast(replace(expression, operand=_bind(expression.operand, scope)), scope.timezone)
         case Call(function, arguments):
-            bound = [_bind(argument, table) for argument in arguments]
+            bound = [_bind(argument, scope) for argument in arguments]
             if function in FUNCTIONS_OF_TIME:
-                return FUNCTIONS_OF_TIME[function](function, bound, table.timezone)
+                return FUNCTIONS_OF_TIME[function](function, bound, scope.timezone)
             return FUNCTIONS[function](function, bound)
         case _:
             return expression
 
 
-def _resolve(name: Name, table: Table) -> Expression:
+def _resolve(name: Name, scope: NameScope) -> Expression:
     first, *rest = name.parts
-    field = _find(first, table.schema, name)
-    if field.name in table.variant_columns:
+    field = _find(first, scope.schema, name)
+    if field.name in scope.variant_columns:
         _check_variant_end(rest, name)
         return Extraction(field.name, (), None)
     bound: Expression = Column(field.name, field.type)
     for position, part in enumerate(rest, 1):
         if not pa.types.is_struct(field.type):
             raise ExpressionError(
-                f"`{describe(name)}`: `{describe(bound)}` is {type_name(field.type)} and has no fields"
+                f"`{describe(name)}`: `{describe(bound)}` is {type_name(field.type)}, which has no fields",
+                column=describe(bound),
             )
         field = _find(part, field.type, name)
         bound = Field(bound, field.name, field.type)
@@ -116,7 +117,8 @@ def _check_variant_end(rest: Sequence[str], name: Name) -> None:
     if rest:
         variant = ".".join(name.parts[: len(name.parts) - len(rest)])
         raise ExpressionError(
-            f"`{variant}` is a Variant: write its path after a colon, `{variant}:{'.'.join(rest)}`"
+            f"`{variant}` is a Variant: write its path after a colon, `{variant}:{'.'.join(rest)}`",
+            column=variant,
         )
 
 
@@ -135,8 +137,10 @@ def _find(part: str, fields: Iterable[pa.Field[Any]], name: Name) -> pa.Field[An
     if len(found) == 1:
         return found[0]
     names = ", ".join(field.name for field in fields[:MAX_SHOWN]) + (", …" if len(fields) > MAX_SHOWN else "")
-    fault = f"matches {len(found)} columns" if found else "is not there"
-    raise ExpressionError(f"`{describe(name)}`: `{part}` {fault}; the columns are {names}")
+    problem = f"matches {len(found)} columns" if found else "does not exist"
+    raise ExpressionError(
+        f"`{describe(name)}`: `{part}` {problem}; the columns are {names}", column=describe(name)
+    )
 
 
 def _bind_cast(cast: Cast, timezone: str) -> Expression:
@@ -147,9 +151,7 @@ def _bind_cast(cast: Cast, timezone: str) -> Expression:
             return operand
         return replace(operand, type=target, strict=cast.strict, timezone=timezone)
     if target is None or source is None:
-        raise ExpressionError(
-            f"`{describe(operand)}` is {type_name(source)}: only a Variant is cast to variant"
-        )
+        raise ExpressionError(f"cannot cast `{describe(operand)}` from {type_name(source)} to variant")
     return _cast(operand, target, timezone, strict=cast.strict)
 
 
@@ -158,12 +160,12 @@ def _cast(
 ) -> Expression:
     source = output_type(operand)
     if source is None:
-        _refuse_variant(operand)
+        raise _variant_error(operand)
     if source == target:
         return operand
     if not can_cast(source, target):
         raise ExpressionError(
-            f"`{describe(operand)}` is {type_name(source)} and is not cast to {type_name(target)} here"
+            f"cannot cast `{describe(operand)}` from {type_name(source)} to {type_name(target)}"
         )
     cast = Cast(operand, target, strict, timezone)
     return _fold(operand, cast) if isinstance(operand, Literal) else cast
@@ -177,29 +179,31 @@ def _fold(literal: Literal, cast: Cast) -> Literal:
     try:
         return Literal(cast_scalar(value, target, strict=cast.strict, timezone=cast.timezone))
     except pa.ArrowInvalid as error:
-        raise ExpressionError(f"{describe(literal)} is no {type_name(target)}: {error}") from error
+        raise ExpressionError(f"cannot cast {describe(literal)} to {type_name(target)}: {error}") from error
 
 
-def _require_variant(bound: Expression, who: str) -> Extraction:
+def _require_variant(bound: Expression, what: str) -> Extraction:
     if isinstance(bound, Extraction) and bound.type is None:
         return bound
-    raise ExpressionError(f"{who} a Variant, and `{describe(bound)}` is {type_name(output_type(bound))}")
+    raise ExpressionError(
+        f"{what}: expected a Variant, got `{describe(bound)}` of type {type_name(output_type(bound))}"
+    )
 
 
-def _require(bound: Expression, kinds: Collection[Kind], who: str) -> None:
+def _require(bound: Expression, kinds: Collection[Kind], expected: str) -> None:
     arrow_type = output_type(bound)
     if arrow_type is None:
-        _refuse_variant(
-            bound, proposal="boolean" if "boolean" in kinds else "double" if "decimal" in kinds else "string"
-        )
+        proposal = "boolean" if "boolean" in kinds else "double" if "decimal" in kinds else "string"
+        raise _variant_error(bound, proposal)
     if kind_of(arrow_type) not in kinds:
-        raise ExpressionError(f"{who}, and `{describe(bound)}` is {type_name(arrow_type)}")
+        raise ExpressionError(f"{expected}, got `{describe(bound)}` of type {type_name(arrow_type)}")
 
 
-def _refuse_variant(bound: Expression, proposal: str = "string") -> NoReturn:
+def _variant_error(bound: Expression, proposal: str = "string") -> ExpressionError:
     text = describe(bound)
-    raise ExpressionError(
-        f"`{text}` is a Variant, which has no order and no arithmetic: cast it, as in `{text}::{proposal}`"
+    return ExpressionError(
+        f"`{text}` is a Variant, which cannot be compared or computed with: cast it, as in "
+        f"`{text}::{proposal}`"
     )
 
 
@@ -211,7 +215,7 @@ def _proposal(others: list[pa.DataType]) -> str:
 
 def _connect(function: str, arguments: list[Expression]) -> Expression:
     for argument in arguments:
-        _require(argument, {"boolean", "null"}, f"`{function}` takes conditions")
+        _require(argument, {"boolean", "null"}, f"`{function}`: expected boolean operands")
     return Call(function, tuple(_cast(argument, pa.bool_()) for argument in arguments), pa.bool_())
 
 
@@ -225,21 +229,21 @@ def _is_null(function: str, arguments: list[Expression]) -> Expression:
 
 def _like(function: str, arguments: list[Expression]) -> Expression:
     value, pattern = arguments
-    _require(value, {"string", "null"}, "`like` takes a string")
+    _require(value, {"string", "null"}, "`like`: expected a string")
     text = pattern.value.as_py() if isinstance(pattern, Literal) else None
     if not isinstance(text, str) or not LIKE_PATTERN.fullmatch(text):
         raise ExpressionError(
-            rf"`like` takes a string literal whose \ stand before %, _ or \, not `{describe(pattern)}`"
+            rf"`like`: expected a string literal in which \ precedes %, _ or \, got `{describe(pattern)}`"
         )
     value = _cast(value, pa.string()) if _kind(value) == "null" else value
     return Call(function, (value, pattern), pa.bool_())
 
 
 def _kind(bound: Expression) -> Kind:
-    """Return the kind of a bound expression that is no Variant."""
+    """Return the kind of a bound expression; raises ExpressionError for a Variant."""
     arrow_type = output_type(bound)
     if arrow_type is None:
-        _refuse_variant(bound)
+        raise _variant_error(bound)
     return kind_of(arrow_type)
 
 
@@ -248,58 +252,58 @@ def _coalesce(function: str, arguments: list[Expression], timezone: str) -> Expr
     result = output_type(unified[0])
     if result is not None and pa.types.is_decimal256(result):
         raise ExpressionError(
-            f"`coalesce` needs {type_name(result)}, and a decimal has at most {MAX_PRECISION} digits"
+            f"`coalesce` requires {type_name(result)}, but a decimal has at most {MAX_PRECISION} digits"
         )
     return Call(function, tuple(unified), result)
 
 
 def _to_json(function: str, arguments: list[Expression], timezone: str) -> Expression:
-    variant = _require_variant(arguments[0], f"{function} reads")
+    variant = _require_variant(arguments[0], f"`{function}`")
     return replace(variant, type=pa.string(), as_json=True, timezone=timezone)
 
 
 def _is_variant_null(function: str, arguments: list[Expression], timezone: str) -> Expression:
-    """Compare JSON text: only a Variant null prints as `null`. SQL NULL is not one."""
+    """Compare JSON text: only a Variant null prints as `null`, and SQL NULL is not one."""
     text = _to_json(function, arguments, timezone)
     equals = Call("=", (text, Literal(pa.scalar("null"))), pa.bool_())
     return Call("coalesce", (equals, Literal(pa.scalar(False))), pa.bool_())
 
 
 def _negate(function: str, arguments: list[Expression]) -> Expression:
-    _require(arguments[0], NUMERIC, "unary minus takes a number")
+    _require(arguments[0], NUMERIC, "unary minus: expected a number")
     return Call(function, tuple(arguments), output_type(arguments[0]))
 
 
 def _length(function: str, arguments: list[Expression]) -> Expression:
-    _require(arguments[0], {"string"}, "`length` takes a string")
+    _require(arguments[0], {"string"}, "`length`: expected a string")
     return Call(function, tuple(arguments), pa.int32())
 
 
 def _date_part(function: str, arguments: list[Expression], timezone: str) -> Expression:
-    """Bind a part of a date or a time; that of an instant is of its local time."""
+    """Bind a part of a date or a time; the part of an instant is that of its local time."""
     moments: set[Kind] = {"timestamp", "timestamp_ntz"}
     kinds: set[Kind] = moments if function == "hour" else {*moments, "date"}
-    _require(arguments[0], kinds, f"`{function}` takes a {' or a '.join(sorted(kinds))}")
+    _require(arguments[0], kinds, f"`{function}`: expected a {' or a '.join(sorted(kinds))}")
     return Call(function, tuple(arguments), pa.int32(), timezone)
 
 
 def _calculate(function: str, arguments: list[Expression]) -> Expression:
     for argument in arguments:
-        _require(argument, NUMERIC | {"null"}, f"`{function}` takes numbers")
+        _require(argument, NUMERIC | {"null"}, f"`{function}`: expected numbers")
     kinds = {_kind(argument) for argument in arguments} - {"null"}
     if "decimal" in kinds and "floating" not in kinds:
         return _calculate_decimals(function, arguments)
     if function == "%" and "floating" in kinds:
-        raise ExpressionError("`%` takes integers here: cast its operands to bigint")
+        raise ExpressionError("`%` supports only integers: cast its operands to bigint")
     types = [pa.float64()] if function == "/" else _known_types(arguments)
-    target = reduce(_wider_number, types or [pa.int32()])
+    target = reduce(_common_number_type, types or [pa.int32()])
     return Call(function, tuple(_cast(argument, target) for argument in arguments), target)
 
 
 def _calculate_decimals(function: str, arguments: list[Expression]) -> Expression:
     if function in "/%":
         raise ExpressionError(
-            f"`{function}` of decimals is not supported: cast its operands to double or bigint"
+            f"`{function}` does not support decimals: cast its operands to double or bigint"
         )
     operands = [_exact_operand(argument) for argument in arguments]
     samples = [pa.array([], output_type(operand)) for operand in operands]
@@ -310,13 +314,13 @@ def _calculate_decimals(function: str, arguments: list[Expression]) -> Expressio
         result = pa.null()
     if not pa.types.is_decimal128(result):
         raise ExpressionError(
-            f"`{text}` needs more than {MAX_PRECISION} digits: cast its operands to fewer, or to double"
+            f"`{text}` requires more than {MAX_PRECISION} digits: cast its operands to fewer, or to double"
         )
     return Call(function, tuple(operands), result)
 
 
 def _exact_operand(operand: Expression) -> Expression:
-    """Return `operand` as a decimal: a whole literal with its own digits, a column with those of its type."""
+    """Return `operand` as a decimal: a literal with its own digits, a column with those of its type."""
     arrow_type = output_type(operand)
     if isinstance(operand, Literal) and kind_of(operand.value.type) == "integer" and operand.value.is_valid:
         return _cast(operand, pa.decimal128(len(str(abs(operand.value.as_py()))), 0))
@@ -331,14 +335,14 @@ def _known_types(arguments: Sequence[Expression]) -> list[pa.DataType]:
 
 
 def _unify(function: str, arguments: list[Expression], timezone: str) -> list[Expression]:
-    """Return `arguments` cast to the one type that Spark compares them in."""
+    """Return `arguments` cast to the type in which Spark compares them."""
     for argument in arguments:
         if output_type(argument) is None:
             known = _known_types(arguments)
-            _refuse_variant(argument, proposal=_proposal(known))
+            raise _variant_error(argument, _proposal(known))
         if _kind(argument) == "nested" and function != "coalesce":
             raise ExpressionError(
-                f"`{describe(argument)}` is {type_name(output_type(argument))}, which is not compared"
+                f"cannot compare `{describe(argument)}` of type {type_name(output_type(argument))}"
             )
     target = _common_type(function, arguments)
     return [_cast(argument, target, timezone) for argument in arguments]
@@ -353,17 +357,17 @@ def _common_type(function: str, arguments: list[Expression]) -> pa.DataType:
         return pa.bool_()
     target: pa.DataType | None = types[0]
     for arrow_type in types[1:]:
-        target = None if target is None else _wider(target, arrow_type)
+        target = None if target is None else _common_type_of(target, arrow_type)
     if target is None:
         found = " and ".join(
             f"`{describe(argument)}` ({type_name(output_type(argument))})" for argument in arguments[:3]
         )
-        raise ExpressionError(f"`{function}` of {found} needs a cast to one type")
+        raise ExpressionError(f"`{function}` requires operands of one type, got {found}: cast them")
     return target
 
 
 def _literals_fit(arguments: list[Expression], target: pa.DataType) -> bool:
-    """Whether every literal is an exact number that `target` holds too: then the columns need no cast."""
+    """Return whether `target` can hold every literal exactly, so that no column needs a cast."""
     values = [argument.value for argument in arguments if isinstance(argument, Literal)]
     return kind_of(target) in ("integer", "decimal") and all(_holds(target, value) for value in values)
 
@@ -379,13 +383,13 @@ def _holds(target: pa.DataType, value: pa.Scalar[Any]) -> bool:
         return False
 
 
-def _wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type in which Spark compares two others; None when it refuses, or when we do."""
+def _common_type_of(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """Return the type in which Spark compares two types; None if they cannot be compared, or not exactly."""
     if left == right:
         return left
     kinds = {kind_of(left), kind_of(right)}
     if kinds <= NUMERIC:
-        return _wider_number(left, right)
+        return _common_number_type(left, right)
     if kinds == {"string"}:
         return pa.large_string()
     if kinds == {"binary"}:
@@ -393,11 +397,11 @@ def _wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if kinds <= {"date", "timestamp", "timestamp_ntz"}:
         return pa.timestamp("us", "UTC") if "timestamp" in kinds else pa.timestamp("us")
     if "string" in kinds:
-        return _wider_than_text(right if kind_of(left) == "string" else left)
+        return _common_type_with_text(right if kind_of(left) == "string" else left)
     return None
 
 
-def _wider_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+def _common_number_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     if left == right:
         return left
     kinds = {kind_of(left), kind_of(right)}
@@ -411,7 +415,7 @@ def _wider_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else pa.decimal256(precision, scale)
 
 
-def _wider_than_text(other: pa.DataType) -> pa.DataType | None:
+def _common_type_with_text(other: pa.DataType) -> pa.DataType | None:
     kind = kind_of(other)
     if kind == "integer":
         return pa.int64()
@@ -435,4 +439,4 @@ FUNCTIONS_OF_TIME: dict[str, Callable[[str, list[Expression], str], Expression]]
     "to_json": _to_json,
     "is_variant_null": _is_variant_null,
 }
-"""Functions whose result depends on the time zone of local times, which they take last."""
+"""Functions whose result depends on the time zone of local times, which is their last argument."""

@@ -1,15 +1,14 @@
 """Cast ordinary Arrow values by Spark's ANSI rules.
 
-Text, dates and timestamps are cast by the kernel, as those within Variants are. Numbers are cast by Arrow;
-where Arrow prints or rounds otherwise than Spark, a rule here corrects it. A pair of types without a rule is
-an error.
+The kernel casts text, dates and timestamps, as it does within Variants. Arrow casts numbers; rules in this
+module correct results that differ from Spark's. A pair of types without a rule is an error.
 
-A cast of text differs from Spark on purpose in these cases, for a column and for a path of a Variant alike.
-The value is NULL where the cast is `try_cast`, else a `CastError`:
+Casts of text intentionally differ from Spark in these cases, for columns and for paths of Variants. The value
+is NULL for `try_cast`, and a `CastError` otherwise:
 
 - a time without a date (`01:02:03`, `T01:02:03`) to a timestamp. Spark adds the current date, so that the
   same query would return other rows tomorrow.
-- digits of other scripts (`٣`) to a decimal. Spark reads them as decimal, and not as integer or double.
+- digits of other scripts (`٣`) to a decimal. Spark accepts them for decimal, but not for integer or double.
 - a hexadecimal number (`0x1p3`) to a float or double.
 - binary that is not UTF-8 to a string. Spark keeps the bytes; an Arrow string cannot hold them.
 """
@@ -32,17 +31,17 @@ from .types import INTEGER_DIGITS, Kind, kind_of, type_name
 Scalar: TypeAlias = Any
 Rule: TypeAlias = Callable[[Array, Any], Array]
 
-# By more digits than these, Arrow divides some decimals wrongly: 2^32 - 2 is what it makes of 2^32 - 0.5.
+# Arrow rounds some decimals wrongly if it removes more digits than these: 2^32 - 0.5 becomes 2^32 - 2.
 ARROW_DIGITS = 9
 EXACT = Context(prec=76)
 MAX_SHOWN = 60
 
-# The metadata of a Variant that has no object in it.
+# The metadata of a Variant without objects.
 NO_NAMES = b"\x01\x00\x00"
 
 
 def can_cast(source: Any, target: Any) -> bool:
-    """Whether `cast_values` has a rule from `source` to `target`."""
+    """Return whether `cast_values` has a rule from `source` to `target`."""
     if source == target or pa.types.is_null(source):
         return True
     kinds = (kind_of(source), kind_of(target))
@@ -53,9 +52,10 @@ def can_cast(source: Any, target: Any) -> bool:
 
 
 def cast_values(values: Array, target: Any, *, strict: bool, timezone: str = UTC) -> Array:
-    """Return `values` as `target`; a value that does not fit is `pa.ArrowInvalid` when `strict`, else NULL.
+    """Return `values` cast to `target`.
 
-    Dates, timestamps without time zone and text without one are local times in `timezone`.
+    A value that cannot be cast raises `pa.ArrowInvalid` if `strict`, and becomes NULL otherwise. Dates, and
+    timestamps and text without time zone, are local times in `timezone`.
     """
     if values.type == target:
         return values
@@ -69,14 +69,14 @@ def cast_values(values: Array, target: Any, *, strict: bool, timezone: str = UTC
 
 
 def cast_scalar(value: Scalar, target: Any, *, strict: bool, timezone: str = UTC) -> Scalar:
-    """Return one value as `target`, as `cast_values` does."""
+    """Return one value cast to `target` by the rules of `cast_values`."""
     if value.type == target:
         return value
     return cast_values(pa.repeat(value, 1), target, strict=strict, timezone=timezone)[0]
 
 
 def _cast_by_kernel(values: Array, target: Any, *, strict: bool, timezone: str) -> Array:
-    """Cast text, dates and timestamps as the kernel casts those within Variants."""
+    """Cast text, dates and timestamps by the kernel, as within Variants."""
     if kind_of(values.type) == "string":
         values = pc.cast(values, pa.string())
     variants = _as_variants(values)
@@ -91,7 +91,7 @@ def _cast_by_kernel(values: Array, target: Any, *, strict: bool, timezone: str) 
 
 
 def _cast_or_null(values: Array, target: Any, rule: Rule) -> Array:
-    """Halve what does not cast until the values at fault stand alone: values that fit are cast in bulk."""
+    """Cast in bulk, and split arrays that fail in halves until each invalid value is alone."""
     try:
         return rule(values, target)
     except pa.ArrowInvalid:
@@ -102,19 +102,19 @@ def _cast_or_null(values: Array, target: Any, rule: Rule) -> Array:
     return pa.concat_arrays([_cast_or_null(half, target, rule) for half in halves])
 
 
-def _plain(values: Array, target: Any) -> Array:
+def _cast_plain(values: Array, target: Any) -> Array:
     return pc.cast(values, target)
 
 
-def _rounded(values: Array, target: Any) -> Array:
+def _round(values: Array, target: Any) -> Array:
     return pc.cast(values, target, safe=False)
 
 
-def _truncated(values: Array, target: Any) -> Array:
+def _truncate(values: Array, target: Any) -> Array:
     if pa.types.is_decimal(values.type) and values.type.scale > ARROW_DIGITS:
-        return pc.cast(_shortened(values.to_pylist(), 0, ROUND_DOWN), target)
+        return pc.cast(_quantize(values.to_pylist(), 0, ROUND_DOWN), target)
     if pa.types.is_decimal(values.type) and values.type.precision == values.type.scale:
-        # A digit for the zero before the point.
+        # One more digit, for the zero before the decimal point.
         values = pc.cast(values, pa.decimal256(values.type.precision + 1, values.type.scale))
     return pc.cast(pc.trunc(values), target)
 
@@ -127,27 +127,27 @@ def _integer_to_decimal(values: Array, target: Any) -> Array:
 def _decimal_to_decimal(values: Array, target: Any) -> Array:
     source = values.type
     if target.scale >= source.scale:
-        # In 128 bits what becomes too large is another number.
+        # 128 bits would overflow to another number.
         return pc.cast(pc.cast(values, pa.decimal256(76, target.scale)), target)
     if source.scale - target.scale > ARROW_DIGITS:
-        return pc.cast(_shortened(values.to_pylist(), target.scale, ROUND_HALF_UP), target)
-    # One digit more than the source has: rounding 9.99 up to 10.0 needs it.
+        return pc.cast(_quantize(values.to_pylist(), target.scale, ROUND_HALF_UP), target)
+    # One digit more than the source: 9.99 rounds up to 10.0.
     wide = pc.cast(values, pa.decimal256(min(76, source.precision + 1), source.scale))
     return pc.cast(pc.round(wide, ndigits=target.scale, round_mode="half_towards_infinity"), target)
 
 
-def _shortened(values: Sequence[Decimal | None], scale: int, rounding: str) -> Array:
-    """Return decimals with fewer digits behind the point."""
+def _quantize(values: Sequence[Decimal | None], scale: int, rounding: str) -> Array:
+    """Return decimals rounded to `scale` digits after the decimal point."""
     last = Decimal(1).scaleb(-scale)
     try:
         rounded = [None if value is None else value.quantize(last, rounding, EXACT) for value in values]
     except InvalidOperation as error:
-        raise pa.ArrowInvalid(f"a value has too many digits for a decimal with {scale} of them") from error
+        raise pa.ArrowInvalid(f"a value has too many digits for a decimal of scale {scale}") from error
     return pa.array(rounded, pa.decimal256(76, scale))
 
 
 def _decimal_to_floating(values: Array, target: Any) -> Array:
-    # Arrow multiplies by a rounded power of ten, which misses the nearest double; parsing does not.
+    # Arrow multiplies by a rounded power of ten and misses the nearest double; parsing is exact.
     return pc.cast(pc.cast(values, pa.string()), target)
 
 
@@ -158,23 +158,23 @@ def _as_variants(values: Array) -> pa.StructArray:
 
 
 RULES: dict[tuple[Kind, Kind], Rule] = {
-    ("integer", "integer"): _plain,
+    ("integer", "integer"): _cast_plain,
     ("integer", "decimal"): _integer_to_decimal,
-    ("integer", "floating"): _rounded,
-    ("integer", "string"): _plain,
-    ("integer", "boolean"): _plain,
-    ("decimal", "integer"): _truncated,
+    ("integer", "floating"): _round,
+    ("integer", "string"): _cast_plain,
+    ("integer", "boolean"): _cast_plain,
+    ("decimal", "integer"): _truncate,
     ("decimal", "decimal"): _decimal_to_decimal,
     ("decimal", "floating"): _decimal_to_floating,
-    ("decimal", "string"): _plain,
-    ("floating", "integer"): _truncated,
-    ("floating", "floating"): _rounded,
-    ("boolean", "integer"): _plain,
-    ("boolean", "string"): _plain,
-    ("binary", "string"): _plain,
-    ("binary", "binary"): _plain,
-    ("string", "string"): _plain,
-    ("string", "binary"): _plain,
+    ("decimal", "string"): _cast_plain,
+    ("floating", "integer"): _truncate,
+    ("floating", "floating"): _round,
+    ("boolean", "integer"): _cast_plain,
+    ("boolean", "string"): _cast_plain,
+    ("binary", "string"): _cast_plain,
+    ("binary", "binary"): _cast_plain,
+    ("string", "string"): _cast_plain,
+    ("string", "binary"): _cast_plain,
 }
 MOMENTS: tuple[Kind, ...] = ("date", "timestamp", "timestamp_ntz")
 FROM_TEXT: tuple[Kind, ...] = ("integer", "decimal", "floating", "boolean", *MOMENTS)

@@ -1,4 +1,4 @@
-"""Evaluate bound expressions over Arrow batches by Arrow's compute kernels, in SQL's three-valued logic."""
+"""Evaluate bound expressions over batches with Arrow's compute kernels, in SQL's three-valued logic."""
 
 from __future__ import annotations
 
@@ -22,33 +22,35 @@ from .types import kind_of
 Values: TypeAlias = Any
 
 ROW_NUMBERS = "\0row"
-"""The column of a batch that has the numbers of its rows in their file, for errors to name them."""
+"""The column of a batch with the row numbers in the file, for `error.row`."""
 
 ROW = re.compile(r"row (\d+): ")
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> Array:
-    """Return a bound `expression` for each row of `batch`, which holds its inputs under their `input_name`.
+    """Return the value of a bound `expression` for each row of `batch`.
 
-    `CastError` names the piece when a value cannot be cast, overflows or is divided by zero, as in Spark's
-    ANSI mode, but not for rows of which what stands to the left in `and` or `or` says enough.
+    `batch` has the inputs of the expression under their `input_name`. For a strict cast of a path, it may
+    have the Variant at the path (`without_cast`) instead, which is cast here.
 
-    A strict cast of a path is an input, or the Variant at the path (`without_cast`), which is cast here.
+    Raises CastError, which quotes the part of the expression, if a value cannot be cast, overflows or is
+    divided by zero, as in Spark's ANSI mode. An operand of `and` or `or` is not evaluated for rows that the
+    operands to its left decide.
     """
     try:
         values = _evaluate(expression, batch, is_guarded=False)
     except CastError:
-        # As a rule no row fails, and all of them together are faster.
+        # Usually no row fails, and evaluating all operands for all rows is faster.
         values = _evaluate(expression, batch, is_guarded=True)
-    return _repeated(values, batch.num_rows) if isinstance(values, pa.Scalar) else values
+    return _repeat(values, batch.num_rows) if isinstance(values, pa.Scalar) else values
 
 
-def _repeated(value: Values, count: int) -> Array:
+def _repeat(value: Values, count: int) -> Array:
     return pa.repeat(value, count)
 
 
 def filter_mask(where: Expression, batch: pa.RecordBatch) -> Array:
-    """Return, without nulls, whether `where` is true for each row: a row where it is NULL is not kept."""
+    """Return whether `where` is true for each row, without nulls: NULL counts as false."""
     mask = evaluate(where, batch)
     if pa.types.is_null(mask.type):
         return pa.repeat(pa.scalar(False), len(mask))
@@ -56,12 +58,12 @@ def filter_mask(where: Expression, batch: pa.RecordBatch) -> Array:
 
 
 def call_kernel(kernel: str, *arguments: Values, options: pc.FunctionOptions | None = None) -> Any:
-    """Return what Arrow's compute function named `kernel` makes of `arguments`."""
+    """Return the result of Arrow's compute function named `kernel` on `arguments`."""
     return pc.call_function(kernel, list(arguments), options)
 
 
 def without_cast(source: Input) -> Input:
-    """Return the input that is the Variant where a strict cast may fail, and every other input itself."""
+    """Return the Variant input of a strict cast, which may fail, and any other input itself."""
     is_strict = isinstance(source, Extraction) and source.strict and not source.as_json
     return (
         replace(source, type=None, timezone=UTC) if isinstance(source, Extraction) and is_strict else source
@@ -79,23 +81,25 @@ def _evaluate(expression: Expression, batch: pa.RecordBatch, *, is_guarded: bool
         case Cast(operand):
             return _cast(expression, _evaluate(operand, batch, is_guarded=is_guarded))
         case Call("and" | "or", arguments) if is_guarded and batch.num_columns:
-            return _connected(expression, arguments, batch)
+            return _evaluate_connective(expression, arguments, batch)
         case Call(function, arguments):
             values = [_evaluate(argument, batch, is_guarded=is_guarded) for argument in arguments]
             return _call(expression, function, values)
         case _:
-            raise ExpressionError(f"`{describe(expression)}` is not bound to a table yet")
+            raise ExpressionError(
+                f"cannot evaluate `{describe(expression)}` because it is not bound to a table"
+            )
 
 
-def _connected(call: Call, arguments: Sequence[Expression], batch: pa.RecordBatch) -> Array:
-    """Evaluate each operand for the rows that those before it leave open."""
+def _evaluate_connective(call: Call, arguments: Sequence[Expression], batch: pa.RecordBatch) -> Array:
+    """Evaluate each operand only for the rows that the operands before it do not decide."""
     decisive: Array = pa.repeat(pa.scalar(call.function == "or"), batch.num_rows)
     result = call_kernel("invert", decisive)
     for argument in arguments:
         is_open = pc.fill_null(call_kernel("not_equal", result, decisive), True)
         values = _evaluate(argument, batch.filter(is_open), is_guarded=True)
         if isinstance(values, pa.Scalar):
-            values = _repeated(values, is_open.true_count)
+            values = _repeat(values, is_open.true_count)
         found = pc.replace_with_mask(decisive, is_open, values.cast(pa.bool_()))
         result = _call(call, call.function, [result, found])
     return result
@@ -105,12 +109,12 @@ def _read(source: Column | Extraction, batch: pa.RecordBatch) -> Array:
     position = batch.schema.get_field_index(input_name(source))
     if position >= 0:
         values = batch.column(position)
-        # A reader may hand out a dictionary or a view of the same values.
+        # A reader may return a dictionary or a view of the same values.
         return values if source.type is None or values.type == source.type else pc.cast(values, source.type)
     position = batch.schema.get_field_index(input_name(without_cast(source)))
     if position < 0:
         raise ExpressionError(
-            f"the batch has no column {input_name(source)!r}, which `{describe(source)}` reads"
+            f"cannot evaluate `{describe(source)}` because the batch has no column {input_name(source)!r}"
         )
     try:
         assert isinstance(source, Extraction)
@@ -139,12 +143,12 @@ def _cast(cast: Cast, values: Values) -> Values:
             return cast_scalar(values, cast.type, strict=cast.strict, timezone=cast.timezone)
         return cast_values(values, cast.type, strict=cast.strict, timezone=cast.timezone)
     except pa.ArrowInvalid as error:
-        raise CastError(f"`{describe(cast)}`: {error}; try_cast gives null instead") from error
+        raise CastError(f"`{describe(cast)}`: {error}; use try_cast to get null instead") from error
 
 
 def _call(call: Call, function: str, arguments: Sequence[Values]) -> Values:
     if call.type is None:
-        raise ExpressionError(f"`{describe(call)}` is not bound to a table yet")
+        raise ExpressionError(f"cannot evaluate `{describe(call)}` because it is not bound to a table")
     if function in DATE_PARTS:
         return _date_part(call, *arguments)
     try:
@@ -160,12 +164,12 @@ def _kernel(kernel: str) -> Callable[..., Values]:
 def _date_part(call: Call, values: Values) -> Values:
     is_scalar = isinstance(values, pa.Scalar)
     part: Any = call.function
-    parts = date_part(_repeated(values, 1) if is_scalar else values, part, call.timezone)
+    parts = date_part(_repeat(values, 1) if is_scalar else values, part, call.timezone)
     return parts[0] if is_scalar else parts
 
 
 def _count(kernel: str) -> Callable[[Values], Values]:
-    """Return what a kernel makes of values as the `int` that it is in SQL."""
+    """Return a function that calls a kernel and casts its result to `int`, its type in SQL."""
     return lambda values: call_kernel(kernel, values).cast(pa.int32())
 
 
@@ -173,8 +177,8 @@ def _chain(kernel: str) -> Callable[..., Values]:
     return lambda *arguments: reduce(_kernel(kernel), arguments)
 
 
-def _ordered(kernel: str) -> Callable[[Values, Values], Values]:
-    """Compare as Spark does: NaN equals NaN and is above every other number."""
+def _comparison(kernel: str) -> Callable[[Values, Values], Values]:
+    """Return a comparison with the order of Spark: NaN equals NaN and is greater than every other number."""
 
     def compare(left: Values, right: Values) -> Values:
         if kind_of(left.type) != "floating":
@@ -201,7 +205,7 @@ def _floating_less(left: Values, right: Values) -> Values:
 
 
 def _is_ordinary(values: Values) -> bool:
-    """Whether `values` is one number that is not NaN, or NULL."""
+    """Return whether `values` is a scalar that is not NaN."""
     return isinstance(values, pa.Scalar) and values.as_py() == values.as_py()
 
 
@@ -221,13 +225,13 @@ FLOATING_COMPARISONS: dict[str, Callable[[Values, Values], Values]] = {
 
 def _null_safe_equal(left: Values, right: Values) -> Values:
     both_null = call_kernel("and", call_kernel("is_null", left), call_kernel("is_null", right))
-    return call_kernel("coalesce", _ordered("equal")(left, right), both_null)
+    return call_kernel("coalesce", _comparison("equal")(left, right), both_null)
 
 
 def _in(value: Values, *options: Values) -> Values:
-    # Arrow's set lookup tells 0.0 from -0.0.
+    # Arrow's set lookup distinguishes 0.0 from -0.0.
     if kind_of(value.type) == "floating" or not all(isinstance(option, pa.Scalar) for option in options):
-        return _chain("or_kleene")(*(_ordered("equal")(value, option) for option in options))
+        return _chain("or_kleene")(*(_comparison("equal")(value, option) for option in options))
     known: Array = pa.array([option for option in options if option.is_valid], value.type)
     found = call_kernel("is_in", value, options=pc.SetLookupOptions(known, skip_nulls=True))
     unknown = pa.scalar(None, pa.bool_())
@@ -241,8 +245,8 @@ def _like(value: Values, pattern: pa.Scalar[Any]) -> Values:
 
 
 def _remainder(left: Values, right: Values) -> Values:
-    """The remainder with the sign of the dividend, as in Java and Spark."""
-    # The least integer has no quotient by -1; by 1 the remainder is the same.
+    """Return the remainder with the sign of the dividend, as in Java and Spark."""
+    # The quotient of the lowest integer by -1 overflows. The remainder by 1 is the same.
     is_minus_one = call_kernel("equal", right, pa.scalar(-1, right.type))
     right = call_kernel("if_else", is_minus_one, pa.scalar(1, right.type), right)
     quotient = call_kernel("divide_checked", left, right)
@@ -260,7 +264,7 @@ COMPARISONS = {
 }
 FUNCTIONS: dict[str, Callable[..., Values]] = {
     **{function: _kernel(kernel) for function, kernel in ARITHMETIC.items()},
-    **{function: _ordered(kernel) for function, kernel in COMPARISONS.items()},
+    **{function: _comparison(kernel) for function, kernel in COMPARISONS.items()},
     "%": _remainder,
     "negate": _kernel("negate_checked"),
     "and": _chain("and_kleene"),

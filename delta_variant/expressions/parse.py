@@ -1,8 +1,8 @@
 """Parse SQL text to expressions.
 
-`bind` then resolves names against a table and settles every type. `inputs` lists what a reader has to
-provide: ordinary columns, and extractions from Variant columns, each under its `input_name`. `evaluate` and
-`filter_mask` work on batches that hold those inputs.
+`bind` resolves names against a table and determines every type. `inputs` lists the columns and the
+extractions from Variant columns that a reader has to provide, each under its `input_name`. `evaluate` and
+`filter_mask` work on batches with those inputs.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .tree import Expression
 
 __all__ = ["parse", "parse_columns", "parse_type"]
 
-# `sql` is imported where it is used: sqlglot takes most of the time that `import delta_variant` may take.
+# `sql` is imported on demand: importing sqlglot takes longer than the rest of `import delta_variant`.
 
 
 def parse(text: str) -> Expression:
-    """Return the expression that `text` writes in the Databricks dialect.
+    """Return the expression in `text`, which is SQL in the Databricks dialect.
 
-    `ExpressionError` quotes the piece that is not understood and says what is.
+    Raises ExpressionError, which quotes the unsupported part and lists the supported syntax.
     """
     from .sql import parse_expression
 
@@ -31,8 +31,8 @@ def parse(text: str) -> Expression:
 def parse_columns(columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, Expression]:
     """Return the expression of each output column, in order.
 
-    A mapping gives output names; an item of a sequence is named by its text, or by `as name`. None gives no
-    expression: the caller takes every column.
+    The keys of a mapping are the output names. The name of an item of a sequence is its text, or the alias
+    of `expression as name`. None means every column, and the result is empty.
     """
     from .sql import parse_named_expressions
 
@@ -40,7 +40,7 @@ def parse_columns(columns: Mapping[str, str] | Sequence[str] | None) -> dict[str
 
 
 def parse_type(text: str) -> pa.DataType | None:
-    """Return the Arrow type of a SQL type, None for `variant`; `ExpressionError` when it is no type."""
+    """Return the Arrow type of a SQL type, None for `variant`; raises ExpressionError for another text."""
     from .sql import parse_sql_type
 
     return parse_sql_type(text)

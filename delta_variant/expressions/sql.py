@@ -1,4 +1,4 @@
-"""The only door of `sqlglot`: SQL text in the Databricks dialect to expressions and types."""
+"""Parse SQL text in the Databricks dialect with `sqlglot`, which no other module imports."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ CAST_TOKENS = (TokenType.DCOLON, TokenType.QDCOLON)
 STEP_TOKENS = (TokenType.COLON, TokenType.DOT)
 NAME_TOKENS = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.L_BRACKET)
 SUPPORTED = (
-    "supported are columns, Variant paths (event:user.id), literals, casts (::, cast, try_cast), "
+    "use only columns, Variant paths (event:user.id), literals, casts (::, cast, try_cast), "
     "comparisons, between, in, like, is null, and/or/not, + - * / %, coalesce, length, year, month, day, "
     "hour, variant_get, try_variant_get, to_json and is_variant_null"
 )
 
 
 class Dialect(Databricks):
-    """Databricks SQL in which a doubled quote inside a string literal is a quote, as in Spark 4."""
+    """Databricks SQL in which a doubled quote in a string literal is an escaped quote, as in Spark 4."""
 
     class Tokenizer(Databricks.Tokenizer):
         STRING_ESCAPES = ["\\", "'", '"']
@@ -48,15 +48,15 @@ def parse_expression(text: str) -> Expression:
 def parse_named_expressions(columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, Expression]:
     if isinstance(columns, Mapping):
         for name in columns:
-            check_text("the name of a column", name)
+            check_text("a column name", name)
         return {name: parse_expression(text) for name, text in columns.items()}
     named: dict[str, Expression] = {}
-    kind = "expressions, or a dict of names to expressions"
+    kind = "SQL expressions, or a dict of names to expressions"
     for text in () if columns is None else list_of(kind, "columns", columns):
         name, expression = _parse_named(text)
         if name in named:
             raise ExpressionError(
-                f"two columns are named {name!r}: write `expression as name` for one of them"
+                f"two columns are named {name!r}: write `expression as name` for one of them", column=name
             )
         named[name] = expression
     return named
@@ -77,33 +77,33 @@ def _parse_named(text: str) -> tuple[str, Expression]:
 
 def _parse(text: str, into: Any) -> Any:
     if not isinstance(text, str):
-        raise ArgumentTypeError(f"an expression is SQL text, not {type(text).__name__}: {text!r}")
+        raise ArgumentTypeError(f"expected a SQL expression as a string, got {text!r}")
     if not is_unicode(text):
-        raise ExpressionError(f"{_shorten(text)!r} has half of a surrogate pair, which is no character")
+        raise ExpressionError(f"{_shorten(text)!r} contains an unpaired surrogate; pass valid Unicode text")
     try:
         node = sqlglot.parse_one(text, read=Dialect, into=into)
         _check_tokens(text)
     except RecursionError as error:
-        raise ExpressionError(f"{_shorten(text)!r} is nested too deep") from error
+        raise ExpressionError(f"{_shorten(text)!r} is nested too deeply: split it") from error
     except SqlglotError as error:
-        raise ExpressionError(f"{_shorten(text)!r} is not understood{_place(error)}: {SUPPORTED}") from error
+        raise ExpressionError(f"cannot parse {_shorten(text)!r}{_excerpt(error)}: {SUPPORTED}") from error
     _check_depth(node, text)
     return node
 
 
-def _place(error: SqlglotError) -> str:
-    pieces = [fault.get("highlight") for fault in getattr(error, "errors", ())]
-    return f" at {pieces[0]!r}" if pieces and pieces[0] else ""
+def _excerpt(error: SqlglotError) -> str:
+    excerpts = [details.get("highlight") for details in getattr(error, "errors", ())]
+    return f" at {excerpts[0]!r}" if excerpts and excerpts[0] else ""
 
 
 def _check_tokens(text: str) -> None:
-    """Refuse what sqlglot reads, but otherwise than Spark."""
+    """Reject text that sqlglot accepts, but parses differently from Spark."""
     tokens = Dialect().tokenize(text)
     kinds = [token.token_type for token in tokens]
-    # `event:a..b` is read as `event:a.b`, and `event:a.`, `event:a[]` and `event:` as if it ended before.
+    # sqlglot parses `event:a..b` as `event:a.b`, and drops the ends of `event:a.`, `event:a[]` and `event:`.
     if any(_is_empty_step(*pair) for pair in pairwise([*tokens, None])):
-        raise ExpressionError(f"{_shorten(text)!r} has an empty step: write [''] for an empty name")
-    # `date '2026-01-01'::string` is read as a date.
+        raise ExpressionError(f"{_shorten(text)!r} has an empty path step: write [''] for an empty name")
+    # sqlglot parses `date '2026-01-01'::string` as a date.
     for before, literal, after in zip(kinds, kinds[1:], kinds[2:], strict=False):
         if before in TYPE_TOKENS and literal is TokenType.STRING and after in CAST_TOKENS:
             raise ExpressionError(
@@ -118,7 +118,7 @@ def _is_empty_step(token: Any, following: Any) -> bool:
         return False
     if following is None:
         return True
-    # A word of SQL is a name, too.
+    # Keywords of SQL can be names.
     return following.token_type not in NAME_TOKENS and re.match(r"\w", following.text) is None
 
 
@@ -127,7 +127,7 @@ def _check_depth(root: Any, text: str) -> None:
     while stack:
         node, depth = stack.pop()
         if depth > MAX_DEPTH:
-            raise ExpressionError(f"{_shorten(text)!r} is nested too deep: at most {MAX_DEPTH} levels")
+            raise ExpressionError(f"{_shorten(text)!r} is nested deeper than {MAX_DEPTH} levels: split it")
         for child in node.iter_expressions():
             chained = isinstance(node, exp.Connector) and type(child) is type(node)
             stack.append((child, depth if chained else depth + 1))
@@ -136,16 +136,16 @@ def _check_depth(root: Any, text: str) -> None:
 def _convert(node: Any) -> Expression:
     rule = RULES.get(type(node))
     if rule is None or _unknown_parts(node):
-        _refuse(node)
+        _reject(node)
     return rule(node)
 
 
 def _unknown_parts(node: Any) -> set[str]:
-    """The parts of `node` that no rule looks at: an unknown modifier must not be dropped in silence."""
+    """Return the parts of `node` that no rule handles: an unknown modifier must not be silently ignored."""
     return {name for name, part in node.args.items() if part} - KNOWN_PARTS
 
 
-def _refuse(node: Any, reason: str = SUPPORTED) -> NoReturn:
+def _reject(node: Any, reason: str = SUPPORTED) -> NoReturn:
     raise ExpressionError(f"`{_shorten(node.sql(dialect=Dialect))}` is not supported: {reason}")
 
 
@@ -156,7 +156,7 @@ def _shorten(text: str) -> str:
 def _name(node: Any) -> Expression:
     parts = _identifiers(node)
     if any(not isinstance(part, exp.Identifier) for part in parts):
-        _refuse(node)
+        _reject(node)
     return Name(tuple(part.this for part in parts))
 
 
@@ -168,7 +168,7 @@ def _identifiers(node: Any) -> list[Any]:
 
 def _path(node: Any) -> Expression:
     if not node.args.get("variant_extract"):
-        _refuse(node)
+        _reject(node)
     steps = [_step(step) for step in node.expression.expressions if not isinstance(step, exp.JSONPathRoot)]
     return _extend(_convert(node.this), tuple(steps), node)
 
@@ -179,7 +179,7 @@ def _step(step: Any) -> str | int:
     if isinstance(step, exp.JSONPathSubscript) and isinstance(step.this, int) and 0 <= step.this <= MAX_INDEX:
         return step.this
     raise ExpressionError(
-        f"[{step.this}] is no step of a Variant path: a name is, ['name'], or [index] from 0 to {MAX_INDEX}"
+        f"invalid path step [{step.this}]: expected a name, ['name'], or [index] from 0 to {MAX_INDEX}"
     )
 
 
@@ -188,13 +188,13 @@ def _extend(operand: Expression, steps: tuple[str | int, ...], node: Any) -> Exp
         return Path(operand.operand, operand.path + steps)
     if isinstance(operand, Name):
         return Path(operand, steps)
-    _refuse(node, "a Variant path starts at a column")
+    _reject(node, "a Variant path must start at a column")
 
 
 def _bracket(node: Any) -> NoReturn:
-    _refuse(
+    _reject(
         node,
-        "brackets are steps of a Variant path, a quoted name or an index: event:items[0]['a b']",
+        "write brackets only for a step of a Variant path, a quoted name or an index: event:items[0]['a b']",
     )
 
 
@@ -205,7 +205,7 @@ def _number(node: Any) -> Expression:
 
 
 def _number_literal(text: str, node: Any) -> Expression:
-    """Type a number as Spark does: int, bigint or decimal by size; 1.0 is decimal, 1e0 double."""
+    """Return a number with the type of Spark: int, bigint or decimal by size; 1.0 is decimal, 1e0 double."""
     if "e" in text.lower():
         return Literal(pa.scalar(float(text), pa.float64()))
     value = Decimal(text)
@@ -217,7 +217,7 @@ def _number_literal(text: str, node: Any) -> Expression:
     scale = max(0, -int(exponent))
     precision = max(len(digits), scale)
     if precision > MAX_PRECISION:
-        _refuse(node, f"a decimal has at most {MAX_PRECISION} digits")
+        _reject(node, f"a decimal has at most {MAX_PRECISION} digits")
     return Literal(pa.scalar(value, pa.decimal128(precision, scale)))
 
 
@@ -230,7 +230,7 @@ def _negate(node: Any) -> Expression:
 
 def _binary(node: Any) -> Expression:
     if len(node.this) % 2:
-        _refuse(node, "a binary literal has two hexadecimal digits for each byte")
+        _reject(node, "a binary literal needs two hexadecimal digits for each byte")
     return Literal(pa.scalar(bytes.fromhex(node.this), pa.binary()))
 
 
@@ -254,7 +254,7 @@ def _between(node: Any) -> Expression:
 
 def _in(node: Any) -> Expression:
     if not node.expressions:
-        _refuse(node, "`in` takes a list of at least one value")
+        _reject(node, "`in` needs a list of at least one value")
     return Call("in", (_convert(node.this), *(_convert(option) for option in node.expressions)))
 
 
@@ -269,7 +269,7 @@ def _is(node: Any) -> Expression:
         return Call("is null", (value,))
     if isinstance(node.expression, exp.Boolean):
         return Call("<=>", (value, _convert(node.expression)))
-    _refuse(node)
+    _reject(node)
 
 
 def _coalesce(node: Any) -> Expression:
@@ -278,7 +278,7 @@ def _coalesce(node: Any) -> Expression:
 
 def _to_json(node: Any) -> Expression:
     if node.this is None:
-        _refuse(node, "to_json takes one Variant")
+        _reject(node, "to_json takes one Variant")
     return Call("to_json", (_convert(node.this),))
 
 
@@ -288,10 +288,10 @@ def _call(function: str) -> Callable[[Any], Expression]:
 
 def _date_part(function: str) -> Callable[[Any], Expression]:
     def convert(node: Any) -> Expression:
-        # sqlglot reads `year(x)` as the year of a date made of x; what x may be is for the binding to say.
-        made = node.this
-        is_plain = isinstance(made, exp.TsOrDsToDate) and not _unknown_parts(made)
-        return Call(function, (_convert(made.this if is_plain else made),))
+        # sqlglot parses `year(x)` as the year of x cast to a date. `bind` checks the type of x.
+        operand = node.this
+        is_cast = isinstance(operand, exp.TsOrDsToDate) and not _unknown_parts(operand)
+        return Call(function, (_convert(operand.this if is_cast else operand),))
 
     return convert
 
@@ -302,13 +302,15 @@ def _function(node: Any) -> Expression:
         return Call(name, (_convert(arguments[0]),))
     if name in ("variant_get", "try_variant_get") and len(arguments) in (2, 3):
         return _variant_get(node, strict=name == "variant_get")
-    _refuse(node)
+    _reject(node)
 
 
 def _variant_get(node: Any, *, strict: bool) -> Expression:
     variant, *texts = node.expressions
     if not all(isinstance(text, exp.Literal) and text.is_string for text in texts):
-        _refuse(node, "the path and the type are string literals: variant_get(event, '$.user.id', 'bigint')")
+        _reject(
+            node, "the path and the type must be string literals: variant_get(event, '$.user.id', 'bigint')"
+        )
     path = _extend(_convert(variant), parse_path(texts[0].this), node)
     return Cast(path, parse_sql_type(texts[1].this), strict) if len(texts) == 2 else path
 
@@ -323,26 +325,26 @@ def _arrow_type(node: Any) -> pa.DataType | None:
     if kind in PARAMETRIC_TYPES:
         return PARAMETRIC_TYPES[kind](node, parameters)
     known = ", ".join([*SIMPLE_TYPES, "decimal(p,s)", "array<…>", "struct<…>", "map<…>", "variant"])
-    raise ExpressionError(f"`{_shorten(node.sql(dialect=Dialect))}` is no type known here: {known}")
+    raise ExpressionError(f"unknown type `{_shorten(node.sql(dialect=Dialect))}`: expected one of {known}")
 
 
 def _decimal(node: Any, parameters: list[Any]) -> pa.DataType:
     sizes = [int(parameter.name) if parameter.name.isdecimal() else -1 for parameter in parameters]
     precision, scale = (*sizes, *(10, 0)[len(sizes) :])[:2]
     if len(sizes) > 2 or not 1 <= precision <= MAX_PRECISION or not 0 <= scale <= precision:
-        _refuse(node, f"decimal(p,s) has 1 <= p <= {MAX_PRECISION} and 0 <= s <= p")
+        _reject(node, f"decimal(p,s) requires 1 <= p <= {MAX_PRECISION} and 0 <= s <= p")
     return pa.decimal128(precision, scale)
 
 
 def _array(node: Any, parameters: list[Any]) -> pa.DataType:
     if len(parameters) != 1:
-        _refuse(node, "an array has one element type: array<bigint>")
+        _reject(node, "an array needs one element type: array<bigint>")
     return pa.list_(pa.field("element", _inner_type(parameters[0], node)))
 
 
 def _map(node: Any, parameters: list[Any]) -> pa.DataType:
     if len(parameters) != 2:
-        _refuse(node, "a map has a key and a value type: map<string,bigint>")
+        _reject(node, "a map needs a key and a value type: map<string,bigint>")
     key, value = (_inner_type(parameter, node) for parameter in parameters)
     return pa.map_(key, value)
 
@@ -351,7 +353,7 @@ def _struct(node: Any, parameters: list[Any]) -> pa.DataType:
     if not all(
         isinstance(field, exp.ColumnDef) and not field.args.get("constraints") for field in parameters
     ):
-        _refuse(node, "a field of a struct is a name and a type: struct<id:bigint,name:string>")
+        _reject(node, "a field of a struct needs a name and a type: struct<id:bigint,name:string>")
     return pa.struct(
         [pa.field(field.this.this, _inner_type(field.args["kind"], node)) for field in parameters]
     )
@@ -360,7 +362,7 @@ def _struct(node: Any, parameters: list[Any]) -> pa.DataType:
 def _inner_type(inner: Any, node: Any) -> pa.DataType:
     arrow_type = _arrow_type(inner) if isinstance(inner, exp.DataType) else None
     if arrow_type is None:
-        _refuse(node, "a Variant inside another type is not read here: extract its parts one by one")
+        _reject(node, "a Variant inside another type cannot be cast: extract its parts one by one")
     return arrow_type
 
 
@@ -381,7 +383,7 @@ TYPE_NAMES: dict[Any, str] = {
     exp.DataType.Type.BOOLEAN: "boolean",
     exp.DataType.Type.BINARY: "binary",
     exp.DataType.Type.DATE: "date",
-    # sqlglot's word for Spark's TIMESTAMP, an instant.
+    # sqlglot's name for Spark's TIMESTAMP, an instant.
     exp.DataType.Type.TIMESTAMPTZ: "timestamp",
     exp.DataType.Type.TIMESTAMPLTZ: "timestamp",
     exp.DataType.Type.TIMESTAMPNTZ: "timestamp_ntz",

@@ -1,7 +1,7 @@
-"""The expression tree, and what it needs to read.
+"""The expression tree and its inputs.
 
-`parse` gives trees that may hold `Name` and `Path`. `bind` replaces them by inputs (`Column`, `Extraction`)
-and gives every `Call` a type, after which `output_type` and `evaluate` apply.
+`parse` returns trees that may contain `Name` and `Path`. `bind` replaces these by inputs (`Column`,
+`Extraction`) and sets the type of every `Call`, so that `output_type` and `evaluate` can process the tree.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Expression: TypeAlias = "Name | Path | Literal | Column | Extraction | Field | C
 
 @dataclass(frozen=True)
 class Name:
-    """A column, or a field of a struct column, as it is written."""
+    """A column, or a field of a struct column, as written in the SQL text."""
 
     parts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Path:
-    """Steps into a Variant that is still to be resolved: `event:user.id`."""
+    """A path into a Variant that is not resolved yet: `event:user.id`."""
 
     operand: Expression
     path: tuple[str | int, ...]
@@ -80,10 +80,10 @@ class Field:
 
 @dataclass(frozen=True)
 class Cast:
-    """`operand` in another type, None for Variant; what does not fit is an error when `strict`, else NULL.
+    """`operand` cast to another type, None for Variant.
 
-    `timezone` is where the local times are of that instants are cast to and from: dates, timestamps without
-    time zone, and text.
+    A value that cannot be cast is an error if `strict`, and NULL otherwise. `timezone` is the time zone of
+    local times (dates, text and timestamps without time zone) in casts to and from instants.
     """
 
     operand: Expression
@@ -112,26 +112,27 @@ Input: TypeAlias = Column | Extraction
 
 
 def inputs(expressions: Iterable[Expression]) -> tuple[Input, ...]:
-    """Return what the bound `expressions` read, each once, in order of first use."""
+    """Return the inputs of the bound `expressions` without duplicates, in order of first use."""
     by_name: dict[str, Input] = {}
     for expression in expressions:
         for node in _walk(expression):
             if isinstance(node, Column | Extraction) and by_name.setdefault(input_name(node), node) != node:
                 raise ExpressionError(
-                    f"the column {input_name(node)!r} has the name of an extraction: rename it"
+                    f"the column {input_name(node)!r} has the name of an extraction: rename it",
+                    column=input_name(node),
                 )
     return tuple(by_name.values())
 
 
 def is_whole(source: Input) -> TypeGuard[Extraction]:
-    """Say whether an input is a top-level Variant column itself."""
+    """Return whether an input is a whole top-level Variant column."""
     return isinstance(source, Extraction) and not (
         source.path or source.type or source.as_json or source.fields
     )
 
 
 def transform(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """Return an expression with the parts for which `change` gives another, outermost first."""
+    """Return an expression with parts replaced by the result of `change` if not None, outermost first."""
     changed = change(expression)
     if changed is not None:
         return changed
@@ -155,7 +156,9 @@ def output_type(expression: Expression) -> pa.DataType | None:
         literal_type: pa.DataType = expression.value.type
         return literal_type
     if isinstance(expression, Name | Path):
-        raise ExpressionError(f"`{describe(expression)}` is not bound to a table yet")
+        raise ExpressionError(
+            f"cannot determine the type of `{describe(expression)}` because it is not bound to a table"
+        )
     return expression.type
 
 
@@ -193,7 +196,7 @@ def _walk(expression: Expression) -> Iterator[Expression]:
 
 
 def _extraction_text(source: Extraction) -> str:
-    # repr() of every part keeps two extractions apart whatever quotes and dots their names hold.
+    # repr() of every part distinguishes two extractions whose names contain quotes and dots.
     steps = "".join(f"[{step!r}]" for step in source.path)
     column = ".".join(repr(name) for name in (source.column, *source.fields))
     function = "to_json" if source.as_json else "variant_get" if source.strict else "try_variant_get"
@@ -231,7 +234,7 @@ def _literal_text(value: pa.Scalar[Any]) -> str:
     try:
         content = value.as_py()
     except (OverflowError, ValueError):
-        # Python knows the years 1 to 9999.
+        # Python has only the years 1 to 9999.
         return str(cast_scalar(value, pa.string(), strict=True).as_py())
     if content is None or isinstance(content, bool):
         return str(content).replace("None", "null").lower()

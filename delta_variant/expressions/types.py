@@ -1,4 +1,4 @@
-"""SQL types and Arrow types."""
+"""SQL types and the Arrow types of their values."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ SIMPLE_TYPES: dict[str, pa.DataType] = {
 }
 NAMES = {arrow_type: name for name, arrow_type in SIMPLE_TYPES.items()}
 
-# The decimal digits that Spark reserves for each integer type.
+# The decimal digits that Spark uses for each integer type.
 INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
 def kind_of(arrow_type: pa.DataType) -> Kind:
-    """Return the family whose members share their rules of coercion."""
+    """Return the kind of a type. Types of one kind share their rules of coercion."""
     if pa.types.is_timestamp(arrow_type):
         return "timestamp" if arrow_type.tz else "timestamp_ntz"
     for kind, belongs in KINDS.items():
@@ -84,7 +84,7 @@ KINDS: dict[Kind, Callable[[pa.DataType], bool]] = {
 
 
 def as_decimal(arrow_type: pa.DataType) -> Any:
-    """Return the decimal type that holds every value of an integer type; a decimal type is itself."""
+    """Return the decimal type that can hold every value of an integer type, or a decimal type itself."""
     if pa.types.is_decimal(arrow_type):
         return arrow_type
     return pa.decimal128(INTEGER_DIGITS[arrow_type.bit_width], 0)

@@ -1,4 +1,4 @@
-"""`variant_get` on arrays, its types written in SQL."""
+"""`variant_get` on arrays, with types written in SQL."""
 
 from __future__ import annotations
 
@@ -18,17 +18,34 @@ __all__ = ["try_variant_get", "variant_get"]
 def variant_get(
     variants: ArrowArray,
     path: str,
-    type: str | pa.DataType = "variant",  # noqa: A002 - SQL's word
+    type: str | pa.DataType = "variant",  # noqa: A002 - the name in SQL
     *,
     timezone: str = UTC,
 ) -> Any:
-    """Return what lies at a path such as `$.user.id` of each Variant, cast by Spark's rules.
+    """Return the value at a path of each Variant, cast by Spark's rules.
 
-    `type` is SQL text (`bigint`, `decimal(10,2)`, `variant`) or an Arrow type; the result is an Arrow array
-    of it. A missing path and a Variant null are null. Dates, and timestamps and text without time zone, are
-    local times in `timezone` when they are cast to or from timestamps. Raises ValueError for an unknown time
-    zone, CastError for a value that cannot be cast, which `try_variant_get` makes null, and ArgumentTypeError
-    for variants that are not an array.
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+        path: A path such as `$.user.id`, `$.items[0]` or `$['first name']`.
+        type: The type of the result: a SQL type (`bigint`, `decimal(10,2)`, `variant`) or an Arrow type.
+        timezone: The time zone of local times, for casts between timestamps and dates, text or timestamps
+            without time zone: a region of the IANA database, or an offset such as `+02:00`.
+
+    Returns:
+        An Arrow array of the type, with a row per Variant. A missing path and a Variant null are null.
+
+    Raises:
+        CastError: A value cannot be cast; `try_variant_get` returns null for it.
+        ExpressionError: The path or the type is invalid.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+        ArgumentTypeError: `variants` is not an array, or another argument has the wrong type.
+        ValueError: The time zone is unknown.
+
+    Example:
+        >>> from delta_variant import parse_json, variant_get
+        >>> events = parse_json(['{"user": {"id": 7}}', '{"user": null}'])
+        >>> variant_get(events, "$.user.id", "bigint").to_pylist()
+        [7, None]
     """
     check_timezone(timezone)
     return extract(variants, parse_path(path), _arrow_type(type), strict=True, timezone=timezone)
@@ -37,11 +54,34 @@ def variant_get(
 def try_variant_get(
     variants: ArrowArray,
     path: str,
-    type: str | pa.DataType = "variant",  # noqa: A002 - SQL's word
+    type: str | pa.DataType = "variant",  # noqa: A002 - the name in SQL
     *,
     timezone: str = UTC,
 ) -> Any:
-    """Return what lies at a path of each Variant like `variant_get`, null where it cannot be cast."""
+    """Return the value at a path of each Variant like `variant_get`, with null for a value that cannot be
+    cast.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+        path: A path such as `$.user.id`, `$.items[0]` or `$['first name']`.
+        type: The type of the result: a SQL type (`bigint`, `decimal(10,2)`, `variant`) or an Arrow type.
+        timezone: The time zone of local times, as in `variant_get`.
+
+    Returns:
+        An Arrow array of the type, with a row per Variant. A missing path, a Variant null and a value that
+        cannot be cast are null.
+
+    Raises:
+        ExpressionError: The path or the type is invalid.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+        ArgumentTypeError: `variants` is not an array, or another argument has the wrong type.
+        ValueError: The time zone is unknown.
+
+    Example:
+        >>> from delta_variant import parse_json, try_variant_get
+        >>> try_variant_get(parse_json(['{"id": 7}', '{"id": "x"}']), "$.id", "bigint").to_pylist()
+        [7, None]
+    """
     check_timezone(timezone)
     return extract(variants, parse_path(path), _arrow_type(type), strict=False, timezone=timezone)
 
@@ -50,5 +90,5 @@ def _arrow_type(type_: str | pa.DataType) -> pa.DataType | None:
     if isinstance(type_, str):
         return parse_type(type_)
     if not isinstance(type_, pa.DataType):
-        raise ArgumentTypeError(f"type: expected SQL text or an Arrow type, got {type_!r}")
+        raise ArgumentTypeError(f"type: expected a SQL type or an Arrow type, got {type_!r}")
     return type_

@@ -130,8 +130,9 @@ def check_row_tracking(configuration: Mapping[str, str]) -> None:
 def check_texts(configuration: object) -> None:
     """Raise ArgumentTypeError unless `configuration` maps property names to strings."""
     if not isinstance(configuration, Mapping):
-        raise
-        ArgumentTypeError(f"configuration: expected a dict of strings to strings, got {configuration!r}")
+        raise ArgumentTypeError(
+            f"configuration: expected a dict of strings to strings, got {configuration!r}"
+        )
     for name, text in configuration.items():
         check_text("a property name", name)
         if not isinstance(text, str):
