@@ -23,6 +23,13 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PYO3_BUILD_EXTENSION_MODULE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# Data of other projects, which tests and the fuzzer read: `make corpora` assembles it.
+DELTA_VARIANT_CORPORA ?= $(CURDIR)/../shared/corpora
+override DELTA_VARIANT_CORPORA := $(abspath $(DELTA_VARIANT_CORPORA))
+export DELTA_VARIANT_CORPORA
+
+PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --durations 20
+
 .PHONY: build check test browser faults conformance fuzz bench demo demo-spark clean
 .DEFAULT_GOAL := build
 
@@ -48,9 +55,8 @@ check: build
 
 test: build browser $(NEWEST_PYSPARK) $(AZURITE)
 	$(CARGO) test --quiet $(CRATE) --workspace
-	$(BIN)/pytest --numprocesses 2 --dist loadfile
-	PYTHONPATH=$(NEWEST_PYSPARK) $(BIN)/pytest --numprocesses 2 --dist loadfile tests/spark \
-	  --ignore tests/spark/test_deaths.py
+	$(PYTEST) -m "not nightly"
+	PYTHONPATH=$(NEWEST_PYSPARK) $(PYTEST) tests/spark --ignore tests/spark/test_deaths.py
 
 $(NEWEST_PYSPARK): | build
 	$(BIN)/pip install --quiet --target $@.part pyspark==$(NEWEST_SPARK)
@@ -73,7 +79,7 @@ browser:
 # An engine that does not start, such as Spark without Java, is reported and left out.
 conformance: build
 	$(BIN)/maturin develop --release --extras dev,conformance
-	$(BIN)/delta-variant conformance --cases protocol_fixtures --cases ../shared/corpora/parquet-testing \
+	$(BIN)/delta-variant conformance --cases protocol_fixtures --cases $(DELTA_VARIANT_CORPORA)/parquet-testing \
 	  --html .cache/conformance.html --json > .cache/conformance.json
 
 # Without Maven, Spark fetches Delta's JARs by itself at each start.

@@ -1,4 +1,4 @@
-"""What every test shares: where the corpora are, and that no property is a race against a clock."""
+"""Fixtures and settings of every test, and the tier of each test."""
 
 from __future__ import annotations
 
@@ -7,15 +7,33 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from locations import CORPORA
+from tiers import DEFAULT, DEFAULT_OF_PATHS, tier_of
 
-# A busy machine is no fault of the code.
+# A busy machine is not a fault of the code.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Select the unit tier where the command names neither markers nor paths."""
+    if not config.option.markexpr:
+        has_paths = config.args_source is pytest.Config.ArgsSource.ARGS
+        config.option.markexpr = DEFAULT_OF_PATHS if has_paths else DEFAULT
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with its tier, by which `-m` selects."""
+    for item in items:
+        item.add_marker(tier_of(item))
+
+
 @pytest.fixture(scope="session")
 def corpora() -> Path:
-    """Return the folder of the corpora; a missing one is a failure, not a skip."""
+    """Return the folder of the corpora. Fail where it is missing: only the unit tier runs without it."""
     if not CORPORA.is_dir():
-        pytest.fail(f"the corpora are missing: expected them at {CORPORA} (see CONTRIBUTING.md)")
+        pytest.fail(
+            f"expected the corpora in {CORPORA}, which is not a folder; run `make corpora DIR=…` and set "
+            "DELTA_VARIANT_CORPORA to that folder"
+        )
     return CORPORA

@@ -1,7 +1,20 @@
-"""Where the data of the tests is."""
+"""Locations of the data that the tests read."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-CORPORA = Path(__file__).resolve().parents[2] / "shared" / "corpora"
+ROOT = Path(__file__).resolve().parents[1]
+
+# `make corpora` assembles this folder from public sources; `corpora.toml` lists its content.
+CORPORA = Path(os.environ.get("DELTA_VARIANT_CORPORA") or ROOT.parent / "shared" / "corpora").absolute()
+
+
+def list_corpus(pattern: str) -> list[Path]:
+    """Return the paths in the corpora that match a pattern, sorted: the parameters of tests.
+
+    Without the corpora there are none. Each test file that uses this also has a test that counts them and
+    requests the `corpora` fixture, so that a missing corpus is a failure.
+    """
+    return sorted(CORPORA.glob(pattern))

@@ -24,6 +24,8 @@ from delta_variant.log.transaction import CommitInterrupted
 from delta_variant.storage import store
 from delta_variant.writer.invalid_json import RejectsFile
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-c", "from delta_variant.cli import main; main()"]
 INTERRUPTED = "delta-variant: interrupted: nothing was committed\n"
 SIGNALS = [(signal.SIGTERM, 143), (signal.SIGINT, 130)]

@@ -19,6 +19,8 @@ from delta_variant.cli import main
 from delta_variant.cli.terminal import escaped_json
 from delta_variant.log.checkpoints import writing as checkpoint_writing
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-c", "from delta_variant.cli import main; main()"]
 STEERING = (
     "\x1b[2J\x07\x08\x7f\x9b31m\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202d\u202e\u2066\u2067\u2069\ufeff"

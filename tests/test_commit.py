@@ -381,6 +381,7 @@ def _append_ten(folder: str, writer: int) -> None:
         transaction.add_files(snapshot, [add(name)], context=context(txn_id=name))
 
 
+@pytest.mark.slow
 def test_eight_processes_that_append_at_once_commit_each_file_once(tmp_path):
     create(
         tmp_path,

@@ -149,6 +149,7 @@ def assert_sound(table: Path) -> None:
     named = {body["path"] for each in actions for kind, body in each.items() if kind in ("add", "cdc")}
     assert {path.relative_to(table).as_posix() for path in table.rglob("*.parquet")} == named
     times = [each["commitInfo"]["inCommitTimestamp"] for each in actions if "commitInfo" in each]
+    assert times
     assert times == sorted(set(times))
     numbered = snapshot.files.select(["base_row_id", "stats"]).to_pylist()
     spans = sorted((row["base_row_id"], json.loads(row["stats"])["numRecords"]) for row in numbered)

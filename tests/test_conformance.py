@@ -34,6 +34,8 @@ from delta_variant.conformance.typed_values import compare, describe, fault_of
 from delta_variant.conformance.worker import case_from_line, case_line
 from delta_variant.errors import InvalidCaseError
 
+pytestmark = pytest.mark.slow
+
 ONE = {"metadata": "010000", "value": "0c01"}
 HOSTILE = "<script>alert('x')</script><img src=http://x onerror=\"y\">\0\x1b[2J\u202e"
 

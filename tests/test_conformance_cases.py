@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from locations import CORPORA
+from locations import list_corpus
 
 from delta_variant.conformance.case import Case
 from delta_variant.conformance.corpus import load_cases
@@ -19,8 +20,14 @@ from delta_variant.conformance.grade import judge
 from delta_variant.conformance.invoke import ask
 
 FIXTURES = Path(__file__).resolve().parents[1] / "protocol_fixtures"
-PARQUET_TESTING = CORPORA / "parquet-testing"
-CASES = load_cases([FIXTURES, *([PARQUET_TESTING] if PARQUET_TESTING.is_dir() else [])])
+CASES = load_cases([FIXTURES, *list_corpus("parquet-testing")])
+OWN_IDS = {case.id for case in load_cases([FIXTURES])}
+
+
+def parameters(cases: list[Case]) -> list[Any]:
+    """Return a parameter for each case. Those of the corpora are not in the unit tier."""
+    tiers = [() if case.id in OWN_IDS else pytest.mark.interop for case in cases]
+    return [pytest.param(case, id=case.id, marks=tier) for case, tier in zip(cases, tiers, strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +36,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Engine:
     return start("ours", tmp_path_factory.mktemp("engine"))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", parameters(CASES))
 def test_the_case_passes(ours: Engine, case: Case, tmp_path: Path):
     result = judge(case, "ours", ask(ours, case, tmp_path), is_ours=True)
     assert result.status == "pass", f"{case.about}: expected {result.expected}, got {result.got}"
@@ -51,7 +58,7 @@ unshred/shredded_name_not_in_metadata
 """
 
 
-@pytest.mark.parametrize("case", EITHER, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", parameters(EITHER))
 def test_where_either_passes_ours_reads_or_refuses_as_it_was_decided(
     ours: Engine, case: Case, tmp_path: Path
 ):

@@ -185,6 +185,7 @@ def test_the_nested_example_is_read_byte_by_byte():
 # Round trips.
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(ROWS, shredding_schemas())
 def test_unshred_draft_undoes_shred_draft_for_any_variant_and_any_schema(

@@ -8,17 +8,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from locations import CORPORA
+from locations import CORPORA, list_corpus
 
 from delta_variant import Variant, parse_json
 from delta_variant.errors import InvalidJsonError
+
+pytestmark = pytest.mark.usefixtures("corpora")
 
 SUITE = CORPORA / "json-test-suite" / "test_parsing"
 
 
 def case_names(kind: str) -> list[str]:
-    """Return the names of the files of one kind; a corpus that is absent fails where they are counted."""
-    return sorted(path.name for path in SUITE.glob(f"{kind}_*.json"))
+    """Return the names of the files of one kind."""
+    return [path.name for path in list_corpus(f"json-test-suite/test_parsing/{kind}_*.json")]
 
 
 # VariantEncoding.md requires unique names; E-O5: duplicates are refused unless the last may win.

@@ -12,6 +12,8 @@ import pytest
 
 import delta_variant as dv
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 SIZES = [1 * MIB, 12 * MIB, 16 * MIB + 1, 30 * MIB, 128 * MIB]
 

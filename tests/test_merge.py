@@ -204,6 +204,7 @@ def test_a_merge_without_a_clause_is_refused(table: str):
         dv.merge(table, SOURCE, "id = key").execute()
 
 
+@pytest.mark.slow
 def test_a_source_that_arrow_cannot_hold_as_one_batch_is_refused(table: str):
     half = pa.record_batch({"id": pa.repeat(1, 1100), "text": pa.repeat("x" * 1_000_000, 1100)})
     with pytest.raises(ValueError, match="2 GiB: merge it in parts"):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from locations import CORPORA
+from locations import CORPORA, list_corpus
 
 from delta_variant.data_file import reader
 from delta_variant.data_file.reader import Projection, open_file
@@ -16,8 +16,9 @@ from delta_variant.errors import ConflictingValueError, DeltaVariantError, Shred
 from delta_variant.protocol.schema.arrow import variant_field
 from delta_variant.storage.store import open_store
 
+pytestmark = pytest.mark.usefixtures("corpora")
+
 SHREDDED = CORPORA / "parquet-testing" / "shredded_variant"
-UNSHREDDED = CORPORA / "parquet-testing" / "variant"
 
 # Each must be refused, by a message that has the path and, where it is the data that is wrong, the row.
 REFUSED: dict[int, tuple[type[DeltaVariantError], str]] = {
@@ -40,7 +41,9 @@ INVALID: dict[int, str] = {
 
 
 def shredded_cases() -> dict[int, dict[str, Any]]:
-    entries = json.loads((SHREDDED / "cases.json").read_text(encoding="utf-8"))
+    """Return the cases that have a file by their numbers, none without the corpora."""
+    files = list_corpus("parquet-testing/shredded_variant/cases.json")
+    entries = [entry for file in files for entry in json.loads(file.read_text(encoding="utf-8"))]
     return {entry["case_number"]: entry for entry in entries if "parquet_file" in entry}
 
 

@@ -145,6 +145,7 @@ def test_a_native_error_arrives_as_its_class(fails, error: type[Exception], sent
     assert type(caught.value) is error
 
 
+@pytest.mark.slow
 def test_stubtest_finds_the_stub_and_the_kernel_alike():
     command = [sys.executable, "-m", "mypy.stubtest", "delta_variant._native"]
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)

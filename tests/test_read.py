@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from locations import CORPORA
+from locations import list_corpus
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -397,16 +397,16 @@ def test_only_files_with_the_right_field_ids_fill_columns_mapped_by_id(tmp_path:
 
 
 @contextmanager
-def spark_table(name: str, folder: Path) -> Iterator[Path]:
-    with tarfile.open(CORPORA / "delta-spark" / f"{name}.tar.gz") as archive:
+def spark_table(corpora: Path, name: str, folder: Path) -> Iterator[Path]:
+    with tarfile.open(corpora / "delta-spark" / f"{name}.tar.gz") as archive:
         archive.extractall(folder, filter="data")
     (root,) = [path for path in folder.iterdir() if (path / "_delta_log").is_dir()]
     yield root
 
 
-def test_the_checkpointed_table_of_nested_variants_is_read():
+def test_the_checkpointed_table_of_nested_variants_is_read(corpora: Path):
     """Delta's golden table; its info.txt has the query that wrote it: `{"key": id}` everywhere."""
-    rows = read(CORPORA / "delta-golden/spark-variant-checkpoint")
+    rows = read(corpora / "delta-golden/spark-variant-checkpoint")
     # 100 rows, and two appends of the rows 0 and 1.
     assert sorted(row["id"] for row in rows) == sorted([*range(100), 0, 1])
 
@@ -427,7 +427,7 @@ def test_the_checkpointed_table_of_nested_variants_is_read():
         assert list(map(text, row["struct_of_array_of_variants"]["v"])) == [None, expected]
 
 
-def test_the_shredded_table_of_databricks_is_read():
+def test_the_shredded_table_of_databricks_is_read(corpora: Path):
     columns = {
         "i": "i",
         "id": "v:id::int",
@@ -436,7 +436,7 @@ def test_the_shredded_table_of_databricks_is_read():
         "nname": "nv.v:name::int",
     }
     rows = sorted(
-        read(CORPORA / "delta-golden/variant-stats-no-checkpoint", columns), key=lambda row: row["id"]
+        read(corpora / "delta-golden/variant-stats-no-checkpoint", columns), key=lambda row: row["id"]
     )
     assert [row["id"] for row in rows] == list(range(10))
     assert [row["name"] for row in rows] == [10 - number for number in range(10)]
@@ -445,29 +445,28 @@ def test_the_shredded_table_of_databricks_is_read():
     assert [row["nname"] for row in rows] == [20 - number for number in range(10)]
 
 
-def test_files_with_percent_signs_in_their_names_are_read():
+def test_files_with_percent_signs_in_their_names_are_read(corpora: Path):
     columns = {"key": "v:key::int", "i": "s.i", "j": "s.j"}
     rows = sorted(
-        read(CORPORA / "delta-golden/variant-stats-with-struct-no-checkpoint", columns),
+        read(corpora / "delta-golden/variant-stats-with-struct-no-checkpoint", columns),
         key=lambda row: row["i"],
     )
     assert rows == [{"key": 200 + n, "i": 200 + n, "j": f"str_{200 + n}"} for n in range(10)]
 
 
 # Each table was written for one feature; the names of the tables are those of the corpus.
-SPARK_TABLES = sorted(
-    path.name.removesuffix(".tar.gz") for path in (CORPORA / "delta-spark").glob("*.tar.gz")
-)
+SPARK_TABLES = [path.name.removesuffix(".tar.gz") for path in list_corpus("delta-spark/*.tar.gz")]
 
 
+@pytest.mark.usefixtures("corpora")
 def test_the_tables_of_spark_are_all_there():
     assert len(SPARK_TABLES) == 19
 
 
 @pytest.mark.parametrize("name", SPARK_TABLES)
-def test_a_table_of_spark_has_all_rows_that_are_not_deleted(name: str, tmp_path: Path):
+def test_a_table_of_spark_has_all_rows_that_are_not_deleted(name: str, corpora: Path, tmp_path: Path):
     """The rows that Parquet's footers count less the deleted; Spark itself judges the values."""
-    with spark_table(name, tmp_path) as root:
+    with spark_table(corpora, name, tmp_path) as root:
         files = dv.load_snapshot(root).files
         paths = files.column("path").to_pylist()
         rows = sum(pq.ParquetFile(root / path).metadata.num_rows for path in paths)

@@ -246,7 +246,9 @@ def test_skipping_spares_a_reader_an_error_and_adds_none(tmp_path):
 def test_the_bulk_decoder_of_bounds_agrees_with_the_scalar_one():
     """kernel.md: pyzmq is the reference; both decode the strings of requirements 6.4 alike."""
     for text in (ITEM_100, KEY_200, "0rAf3bMW#D00%Fx0000000000"):
-        for key, value in decode_bound(text).to_python().items():
+        bounds = decode_bound(text).to_python()
+        assert bounds
+        for key, value in bounds.items():
             target = pa.string() if isinstance(value, str) else pa.int64()
             assert bounds_at(pa.array([text]), key, target).to_pylist() == [value]
 

@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from locations import CORPORA
 
 import delta_variant as dv
 from delta_variant.errors import DataFileError, InvalidStatisticsError
@@ -412,17 +411,15 @@ def test_file_stats_are_those_of_the_commit(tmp_path: Path):
     assert found.to_json() == result.files[0].stats.to_json()
 
 
-GOLDEN = CORPORA / "delta-golden"
-
-
 @pytest.mark.parametrize("name", ["variant-stats-no-checkpoint", "variant-stats-with-struct-no-checkpoint"])
-def test_file_stats_of_databricks_files_are_what_databricks_wrote(name: str):
+def test_file_stats_of_databricks_files_are_what_databricks_wrote(corpora: Path, name: str):
     """The same counts and bounds; the bytes of a bound may have their names in another order (K5)."""
-    snapshot = dv.load_snapshot(GOLDEN / name)
+    table = corpora / "delta-golden" / name
+    snapshot = dv.load_snapshot(table)
     for path, text in zip(
         *(snapshot.files.column(each).to_pylist() for each in ("path", "stats")), strict=True
     ):
-        theirs, ours = decode(text), dv.file_stats(GOLDEN / name / path)
+        theirs, ours = decode(text), dv.file_stats(table / path)
         assert ours.num_records == theirs.num_records
         assert ours.null_count == theirs.null_count
         for side in ("min_values", "max_values"):

@@ -545,6 +545,7 @@ def test_text_partitions_of_any_kind_come_back_here_and_in_deltalake(tmp_path: P
     read = DeltaTable(tmp_path / "t").to_pyarrow_table().sort_by("id")
     assert read.column("p").to_pylist() == expected
     assert result.rows == len(PARTITIONS)
+    assert len(result.files) == len(set(expected))
     assert all((tmp_path / "t" / file.path).is_file() for file in result.files)
     assert all(len(Path(file.path).parts) == 2 for file in result.files)
 

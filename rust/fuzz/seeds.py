@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import lzma
+import os
 import sys
 import tarfile
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ import delta_variant as dv
 from delta_variant.protocol import z85
 
 PROJECT = Path(__file__).resolve().parents[2]
-CORPORA = PROJECT.parent / "shared" / "corpora"
+CORPORA = Path(os.environ.get("DELTA_VARIANT_CORPORA") or PROJECT.parent / "shared" / "corpora")
 MAX_INPUT = 64 << 10
 
 DOCUMENTS = [

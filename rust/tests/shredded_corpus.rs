@@ -1,5 +1,7 @@
 //! The shredded files of parquet-testing, put together again: every case of `cases.json`.
 
+mod corpora;
+
 use std::path::PathBuf;
 
 use _native::error::Error;
@@ -14,11 +16,8 @@ use arrow_array::cast::AsArray;
 const REFUSED: [usize; 6] = [40, 42, 87, 127, 128, 137];
 const CONFLICTING: [usize; 3] = [43, 84, 125];
 
-fn corpus() -> PathBuf {
-    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared/corpora/parquet-testing/shredded_variant");
-    assert!(corpus.is_dir(), "the corpus is missing: {}", corpus.display());
-    corpus
+fn files() -> PathBuf {
+    corpora::corpus("parquet-testing/shredded_variant")
 }
 
 /// The Variants of a file's column `var`, as `metadata‖value`.
@@ -74,7 +73,7 @@ fn check(case: usize, row: usize, read: Option<&[u8]>, expected: Option<Vec<u8>>
 /// The name of a case's files; those of files that break a rule, but have expected values, say so.
 fn stem(case: usize) -> Option<String> {
     let stems = [format!("case-{case:03}"), format!("case-{case:03}-INVALID")];
-    stems.into_iter().find(|stem| corpus().join(format!("{stem}.parquet")).exists())
+    stems.into_iter().find(|stem| files().join(format!("{stem}.parquet")).exists())
 }
 
 #[test]
@@ -82,7 +81,7 @@ fn every_file_gives_the_values_that_it_stands_for() {
     // Case 3 is an empty entry (requirements R16).
     for case in (1..=138).filter(|&case| case != 3) {
         let stem = stem(case).unwrap();
-        let read = |on_conflict| read(corpus().join(format!("{stem}.parquet")), on_conflict);
+        let read = |on_conflict| read(files().join(format!("{stem}.parquet")), on_conflict);
         let is_refused = REFUSED.contains(&case) || CONFLICTING.contains(&case);
         assert_eq!(read(OnConflict::Error).is_err(), is_refused, "case {case}");
         if REFUSED.contains(&case) {
@@ -92,7 +91,7 @@ fn every_file_gives_the_values_that_it_stands_for() {
         assert!(!rows.is_empty());
         for (row, value) in rows.iter().enumerate() {
             // A null row has no file.
-            let expected = std::fs::read(corpus().join(format!("{stem}_row-{row}.variant.bin"))).ok();
+            let expected = std::fs::read(files().join(format!("{stem}_row-{row}.variant.bin"))).ok();
             check(case, row, value.as_deref(), expected);
         }
     }

@@ -1,5 +1,7 @@
 //! The examples of parquet-testing: every type of the Variant encoding, as Spark wrote it.
 
+mod corpora;
+
 use std::path::PathBuf;
 
 use _native::value::Zone;
@@ -54,15 +56,12 @@ const EXAMPLES: [(&str, &str); 29] = [
     ("short_string", r#""Less than 64 bytes (❤️ with utf8)""#),
 ];
 
-fn corpus() -> PathBuf {
-    let corpus =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpora/parquet-testing/variant");
-    assert!(corpus.is_dir(), "the corpus is missing: {}", corpus.display());
-    corpus
+fn examples() -> PathBuf {
+    corpora::corpus("parquet-testing/variant")
 }
 
 fn read(example: &str) -> (Vec<u8>, Vec<u8>) {
-    let file = |suffix: &str| std::fs::read(corpus().join(format!("{example}.{suffix}"))).unwrap();
+    let file = |suffix: &str| std::fs::read(examples().join(format!("{example}.{suffix}"))).unwrap();
     (file("metadata"), file("value"))
 }
 
@@ -80,7 +79,7 @@ fn every_example_is_valid_and_is_the_value_that_it_stands_for() {
 
 #[test]
 fn no_example_is_left_out() {
-    let files = std::fs::read_dir(corpus()).unwrap();
+    let files = std::fs::read_dir(examples()).unwrap();
     let mut names: Vec<String> = files
         .filter_map(|file| file.unwrap().file_name().to_str()?.strip_suffix(".value").map(str::to_owned))
         .collect();

@@ -49,6 +49,7 @@ def test_spark_reads_our_checkpoint_appends_and_keeps_our_statistics(
     dv.write_table(str(table), json_table(lines[200:300], 200), mode="append")
     dv.write_table(str(table), json_table(lines[300:], 300), mode="append")
     before, stats = rows_by_us(table, COLUMNS), _stats(table)
+    assert stats
     forget_commits(table, 2)
 
     assert rows_by_spark(spark, table, COLUMNS) == before

@@ -136,7 +136,9 @@ def test_we_read_variants_within_structs_arrays_and_maps(spark: SparkSession, tm
     paths = {"id": "id", "event": "to_json(s.event)", "v": f"s.{inner}.v:a::bigint"}
     assert rows_by_us(table, paths) == rows_by_spark(spark, table, paths)
 
-    for row in dv.read_table(str(table)).read_all().to_pylist():
+    rows = dv.read_table(str(table)).read_all().to_pylist()
+    assert len(rows) == 20
+    for row in rows:
         number, text = row["id"], f'{{"a":{row["id"]},"b":"{row["id"]}"}}'
         assert _text(row["s"]["event"]) == _text(row["s"][inner]["v"]) == text, number
         assert [_text(value) for value in row["l"]] == [text, None, "null"], number

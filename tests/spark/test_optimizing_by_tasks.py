@@ -118,6 +118,7 @@ def test_rows_are_put_in_order_over_the_files_of_each_partition(spark: SparkSess
         paths = [file.path for file in done.files if day is None or file.path.startswith(f"day={day}/")]
         runs = sorted(keys_of(table, path) for path in paths)
         found = [key for run in runs for key in run]
+        assert found
         assert found == sorted(found)
     explained = dv.read_table(table, where=f"{KEY} = 500", explain=True)
     assert explained.files_read <= len(done.groups)

@@ -1,0 +1,28 @@
+"""The tiers of the tests, which README.md describes, and the rules that assign each test to one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+
+# Strongest first: a test that two rules assign belongs to the first of their tiers.
+TIERS = ("nightly", "faults", "interop", "slow", "unit")
+
+# The tier of the tests in a folder, and of the tests that request a fixture, also through other fixtures.
+FOLDERS = {"faults": "faults", "foreign": "interop", "interop": "interop", "spark": "interop"}
+FIXTURES = {"corpora": "interop", "browser": "interop"}
+
+# The marker expression where the command line has none: alone, and where it names files or folders.
+DEFAULT = "unit"
+DEFAULT_OF_PATHS = "not nightly"
+
+
+def tier_of(item: pytest.Item) -> str:
+    """Return the tier of a test: that of its own marker, its fixtures or its folder, or else `unit`."""
+    assigned = {name for name in TIERS if item.get_closest_marker(name)}
+    assigned.add(FOLDERS.get(item.path.relative_to(HERE).parts[0], "unit"))
+    assigned.update(FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES)
+    return next(name for name in TIERS if name in assigned)
