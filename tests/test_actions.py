@@ -117,8 +117,9 @@ def test_bytes_that_are_not_utf8_are_named_by_file_and_line():
     ],
 )
 def test_what_a_commit_may_hold_once_is_refused_twice(text, name):
-    with pytest.raises(MalformedLogError, match=rf"7\.json, action 2: a commit may hold only one {name}"):
+    with pytest.raises(MalformedLogError, match=f"only one {name}") as caught:
         decode(text)
+    assert (caught.value.file, caught.value.line) == ("7.json", 2)
 
 
 def test_one_path_may_be_removed_and_added_and_added_with_two_deletion_vectors():
@@ -136,7 +137,7 @@ def test_one_path_may_be_removed_and_added_and_added_with_two_deletion_vectors()
 
 
 def test_two_actions_on_one_line_are_refused():
-    with pytest.raises(MalformedLogError, match="a line may hold only one action"):
+    with pytest.raises(MalformedLogError, match="expected one action per line"):
         decode('{"txn":{"appId":"a","version":1},"protocol":{"minReaderVersion":1,"minWriterVersion":2}}')
 
 
@@ -172,12 +173,12 @@ def test_decode_path_undoes_encode_path(path):
 
 @pytest.mark.parametrize("path", ["a\0b", "a%00b"])
 def test_a_path_with_a_nul_character_is_malformed(path):
-    with pytest.raises(MalformedLogError, match="has a NUL character"):
+    with pytest.raises(MalformedLogError, match="contains a NUL character"):
         decode_path(path)
 
 
 def test_a_path_that_is_not_utf8_is_refused():
-    with pytest.raises(MalformedLogError, match="%FF is not UTF-8"):
+    with pytest.raises(MalformedLogError, match="'%FF': it is not UTF-8"):
         decode_path("%FF")
 
 

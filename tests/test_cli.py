@@ -163,7 +163,7 @@ def test_wrong_usage_is_status_2(events, tmp_path, capsys, options, sentence):
         (["read", "absent"], "there is no Delta table at"),
         (["inspect", "absent"], "there is no Delta table at"),
         (["write", "absent.ndjson", "table"], "there is no file absent.ndjson"),
-        (["z85", "decode", "0r"], "holds no Variant"),
+        (["z85", "decode", "0r"], "as a Variant"),
         (["z85", "encode", "[1]"], "expected a JSON object that maps paths to values"),
         (["z85", "encode", '{"$": [1]}'], "a list cannot be a bound"),
         (["z85", "encode", '{"$": {"type": "variant", "value": 1}}'], "variant cannot be a bound"),

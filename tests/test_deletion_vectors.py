@@ -135,7 +135,7 @@ def test_a_size_beyond_the_end_of_the_file_is_refused(tmp_path, size):
     [
         (vector("x", "abc"), "storage type 'x': i, p and u are known"),
         (vector("u", "short"), "does not end with the uuid"),
-        (vector("u", "~" * 20), "is not a z85 character"),
+        (vector("u", "~" * 20), "invalid z85 character"),
         (vector("i", z85.encode(ROW_7), size_in_bytes=40), "has 36 bytes, and its descriptor says 40"),
         (vector("i", z85.encode(ROWS_7_AND_9), size_in_bytes=-1), "its descriptor says -1"),
         (vector("u", relative(), offset=-5), "impossible offset"),

@@ -140,22 +140,22 @@ EMPTY_STEPS = ("event:a..b", "event:a.", "event:", "event:a[]", "event:a[].b", "
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("event:a[*]", r"no step of a Variant path"),
-        ("event:a[-1]", r"\[-1\] is no step of a Variant path"),
-        ("event:a[1.5]", r"\[1\.5\] is no step of a Variant path"),
+        ("event:a[*]", r"invalid path step"),
+        ("event:a[-1]", r"invalid path step \[-1\]"),
+        ("event:a[1.5]", r"invalid path step \[1\.5\]"),
         ("event:a[2147483648]", r"from 0 to 2147483647"),
-        ("event:a[b]", r"brackets are steps"),
-        *((text, r"has an empty step") for text in EMPTY_STEPS),
+        ("event:a[b]", r"write brackets only for a step"),
+        *((text, r"has an empty path step") for text in EMPTY_STEPS),
         ("event:a.*", r"not understood"),
         ("event:$.a", r"not understood"),
         ("a -> 'b'", r"not supported"),
-        ("(a + 1):b", r"a Variant path starts at a column"),
-        ("a:b", r"`:` and variant_get read a Variant, and `a` is bigint"),
-        ("to_json(s)", r"to_json reads a Variant, and `s` is string"),
+        ("(a + 1):b", r"a Variant path must start at a column"),
+        ("a:b", r"expected a Variant, got `a` of type bigint"),
+        ("to_json(s)", r"`to_json`: expected a Variant, got `s` of type string"),
         ("event.user.id", r"`event` is a Variant: write its path after a colon, `event:user.id`"),
         ("st.v.a", r"`st.v` is a Variant: write its path after a colon, `st.v:a`"),
         ("variant_get(event, 'a')", r"\$"),
-        ("variant_get(event, '$.a', s)", r"are string literals"),
+        ("variant_get(event, '$.a', s)", r"must be string literals"),
         ("variant_get(event, '$.a', 'foo')", r"'foo' is not understood"),
     ],
 )
@@ -216,11 +216,11 @@ def test_a_struct_field_is_null_where_its_struct_is():
 
 
 def test_an_unknown_column_is_refused_with_the_columns_that_are_there():
-    with pytest.raises(ExpressionError, match=r"`zz` is not there; the columns are a, b, small, .*…"):
+    with pytest.raises(ExpressionError, match=r"`zz` does not exist; the columns are a, b, small, .*…"):
         bound("zz = 1")
-    with pytest.raises(ExpressionError, match=r"`zz` is not there; the columns are X.y, v"):
+    with pytest.raises(ExpressionError, match=r"`zz` does not exist; the columns are X.y, v"):
         bound("st.zz = 1")
-    with pytest.raises(ExpressionError, match=r"`a` is bigint and has no fields"):
+    with pytest.raises(ExpressionError, match=r"`a` is bigint, which has no fields"):
         bound("a.b = 1")
 
 
@@ -281,7 +281,7 @@ def test_columns_are_named_by_mapping_by_alias_or_by_their_text():
 
 
 def test_columns_refuse_a_plain_string_and_a_repeated_name():
-    with pytest.raises(ArgumentTypeError, match="expected a list of expressions"):
+    with pytest.raises(ArgumentTypeError, match="expected a list of SQL expressions"):
         parse_columns("day")
     with pytest.raises(ExpressionError, match="two columns are named 'day'"):
         parse_columns(["day", "a as day"])
@@ -385,7 +385,7 @@ def test_other_sql_is_refused_and_quoted(text, piece):
 
 @pytest.mark.parametrize("opening", ["(", "not ", "a + ", "coalesce(a, "])
 def test_deep_nesting_is_an_error_of_ours(opening):
-    with pytest.raises(ExpressionError, match="nested too deep"):
+    with pytest.raises(ExpressionError, match="nested"):
         parse(opening * 2000 + "a" + ")" * (2000 * opening.count("(")))
 
 
@@ -443,7 +443,7 @@ def test_where_keeps_the_rows_where_it_is_true():
 
 def test_where_is_a_condition():
     assert bind_predicate(parse("a > 1"), SCHEMA, ["event"]) == bound("a > 1")
-    with pytest.raises(ExpressionError, match="where takes a condition, and `a` is bigint"):
+    with pytest.raises(ExpressionError, match="where: expected a boolean expression, got `a` of type bigint"):
         bind_predicate(parse("a"), SCHEMA, ["event"])
     with pytest.raises(ExpressionError, match="`event:ok::boolean`"):
         bind_predicate(parse("event:ok"), SCHEMA, ["event"])
@@ -551,7 +551,7 @@ def test_operands_that_do_not_meet_are_refused(text):
 
 
 def test_text_that_is_no_number_breaks_a_comparison_with_a_number():
-    with pytest.raises(CastError, match="cannot cast 'x' to bigint; try_cast gives null instead"):
+    with pytest.raises(CastError, match="cannot cast 'x' to bigint; use try_cast to get null instead"):
         values("s = 1", s=["1", "x"])
 
 
@@ -592,9 +592,9 @@ def test_overflow_and_division_by_zero_are_errors_as_in_ansi_mode(text):
 
 
 def test_decimal_arithmetic_beyond_38_digits_is_refused():
-    with pytest.raises(ExpressionError, match="needs more than 38 digits"):
+    with pytest.raises(ExpressionError, match="requires more than 38 digits"):
         bound("fine * fine")
-    with pytest.raises(ExpressionError, match="`/` of decimals"):
+    with pytest.raises(ExpressionError, match="`/` does not support decimals"):
         bound("amount / 2")
 
 
@@ -748,9 +748,9 @@ def test_a_message_shows_a_timestamp_beyond_the_years_of_python():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("length(a)", "`length` takes a string, and `a` is bigint"),
-        ("year(s)", "`year` takes a date or a timestamp or a timestamp_ntz, and `s` is string"),
-        ("hour(day)", "`hour` takes a timestamp or a timestamp_ntz, and `day` is date"),
+        ("length(a)", "`length`: expected a string, got `a` of type bigint"),
+        ("year(s)", "`year`: expected a date or a timestamp or a timestamp_ntz, got `s` of type string"),
+        ("hour(day)", "`hour`: expected a timestamp or a timestamp_ntz, got `day` of type date"),
         ("year(to_date(s, 'yyyy'))", "not supported"),
         ("to_date(s)", "not supported"),
         ("weekday(day)", "not supported"),
@@ -789,7 +789,7 @@ def test_a_value_that_does_not_fit_breaks_a_cast_and_is_null_in_try_cast(name, t
     "text", ["f::string", "f::decimal(10,2)", "tags::string", "at::bigint", "a::variant", "fine::string"]
 )
 def test_a_cast_without_an_exact_rule_is_refused(text):
-    with pytest.raises(ExpressionError, match="cast to"):
+    with pytest.raises(ExpressionError, match="cannot cast"):
         bound(text)
 
 

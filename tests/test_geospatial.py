@@ -143,14 +143,14 @@ def test_a_geospatial_column_without_the_feature_is_rejected(tmp_path: Path):
 )
 def test_nothing_is_written_to_a_table_with_geospatial_columns(table: Path, write: Callable[[Path], object]):
     files = sorted(table.rglob("*"))
-    with pytest.raises(UnsupportedFeatureError, match="features that this version cannot write: geospatial"):
+    with pytest.raises(UnsupportedFeatureError, match=r"cannot write to .* geospatial"):
         write(table)
     assert sorted(table.rglob("*")) == files
 
 
 def test_no_geospatial_column_is_added(tmp_path: Path):
     dv.write_table(tmp_path / "t", pa.table({"id": [1]}))
-    with pytest.raises(ExpressionError, match=r"`GEOMETRY\(OGC:CRS84\)` is no type known here"):
+    with pytest.raises(ExpressionError, match=r"unknown type `GEOMETRY\(OGC:CRS84\)`"):
         dv.add_columns(tmp_path / "t", {"g": "geometry(OGC:CRS84)"})
     assert dv.load_snapshot(tmp_path / "t").version == 0
 

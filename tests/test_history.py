@@ -51,7 +51,7 @@ def test_the_latest_commit_comes_first_with_what_it_did(table):
 def test_a_limit_gives_so_many_of_the_latest(table):
     assert [entry.version for entry in dv.history(table, 2)] == [2, 1]
     assert dv.history(table, 0) == []
-    with pytest.raises(ValueError, match="limit: expected an integer from 0 to .*, got -1"):
+    with pytest.raises(ValueError, match=r"limit: expected an integer from 0 to .*, got -1"):
         dv.history(table, -1)
 
 

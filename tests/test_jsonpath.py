@@ -92,8 +92,9 @@ def test_parse_refuses_steps_that_are_not_one_member_name(path_key):
     "path_key", ["", "a", "$['a", "$[']", "$['a']x", "$[a]", "$['\n']", r"$['\x']", r"$['\u12']"]
 )
 def test_parse_refuses_text_that_is_no_path(path_key):
-    with pytest.raises(InvalidStatisticsError, match="is not a JSON path"):
+    with pytest.raises(InvalidStatisticsError, match="invalid path key") as caught:
         variant_paths.parse(path_key)
+    assert caught.value.path == path_key
 
 
 @given(st.text(alphabet="$[]'\"\\.u0a*?@:,( )-d8", max_size=12).map("$".__add__))
@@ -130,7 +131,7 @@ def test_parse_path_reads_the_grammar_of_spark(text, steps):
 
 @pytest.mark.parametrize("text", ["", "a", ".a", " $.a"])
 def test_parse_path_wants_the_root_first(text):
-    with pytest.raises(ExpressionError, match="must start with"):
+    with pytest.raises(ExpressionError, match=r"starts with \$"):
         variant_paths.parse_path(text)
 
 
@@ -155,5 +156,5 @@ def test_parse_path_says_where_a_path_goes_wrong(text, position):
 
 @pytest.mark.parametrize("text", ["$[2147483648]", f"$[{'9' * 5000}]"])
 def test_parse_path_refuses_an_index_that_no_array_has(text):
-    with pytest.raises(ExpressionError, match="the greatest is 2147483647"):
+    with pytest.raises(ExpressionError, match="expected an index up to 2147483647"):
         variant_paths.parse_path(text)

@@ -311,8 +311,8 @@ def test_structs_lists_and_maps_of_a_source_fit_as_those_that_are_appended(
 @pytest.mark.parametrize(
     ("of_table", "of_source", "row", "sentence"),
     [
-        (pa.struct([NOT_NULL]), pa.struct([INNER]), {"x": None}, r"c\.x has nulls, but it is NOT NULL"),
-        (pa.list_(NOT_NULL), pa.list_(INNER), [None], r"c\.element has 1 nulls, but it is NOT NULL"),
+        (pa.struct([NOT_NULL]), pa.struct([INNER]), {"x": None}, r"c\.x' is NOT NULL"),
+        (pa.list_(NOT_NULL), pa.list_(INNER), [None], r"c\.element' is NOT NULL"),
         (pa.struct([INNER, TEXT]), pa.struct([INNER]), {"x": 1}, r"the table has the field c\.y, and"),
         (pa.struct([INNER]), pa.struct([INNER, TEXT]), {"x": 1}, r"the table has no column c\.y"),
         (pa.list_(INNER), pa.list_(TEXT), ["1"], r"c\.element is long in the table and string in the data"),

@@ -336,7 +336,7 @@ def test_a_table_with_identity_columns_is_refused(table):
         configuration={},
     )
     commits.write_commit(store.open_store(table), 2, [CommitInfo({}), metadata])
-    with pytest.raises(UnsupportedFeatureError, match=r"cannot restore .* the identity of the column id"):
+    with pytest.raises(UnsupportedFeatureError, match=r"cannot restore .* the identity column 'id'"):
         dv.restore(table, 1)
 
 

@@ -79,7 +79,7 @@ def test_a_constraint_goes_to_the_properties_and_its_feature_to_the_protocol(tab
         ("event:n::int <> 2", ConstraintViolationError, r"event:n::int = 2"),
         # NULL is not true (PROTOCOL.md, "CHECK Constraints").
         ("event:x::int > 0", ConstraintViolationError, r"event:x::int = NULL"),
-        ("amount", ExpressionError, "where takes a condition"),
+        ("amount", ExpressionError, "where: expected a boolean"),
         ("nothing > 1", ExpressionError, "nothing"),
         ("abs(id) > 1", ExpressionError, "not supported"),
     ],

@@ -159,7 +159,7 @@ def _variant_of(values: pa.Array) -> pa.StructArray:
 
 @pytest.mark.parametrize("name", ["Mars/Phobos", "europe/berlin", "", "+25:00", "utc", None])
 def test_an_unknown_time_zone_is_named(table: str, name: str):
-    sentence = re.escape(f"unknown time zone {name!r}: give a region")
+    sentence = re.escape(f"unknown time zone {name!r}: pass a region")
     with pytest.raises(ValueError, match=sentence):
         dv.read_table(table, timezone=name)
     with pytest.raises(ValueError, match=sentence):

@@ -266,7 +266,7 @@ def test_only_the_changes_of_the_protocol_widen(before: str, after: str, widens:
         ("long_decimal", "double", SchemaError, "cannot go from long to double"),
         ("elements", "array<bigint>", SchemaError, "cannot go from array<short>"),
         ("s", "variant", SchemaError, "to variant"),
-        ("nothing", "bigint", SchemaError, "no column nothing"),
+        ("nothing", "bigint", SchemaError, "no column 'nothing'"),
     ],
 )
 def test_other_changes_are_refused(table: str, column: str, new_type: str, error, sentence: str):
@@ -312,10 +312,10 @@ def test_data_of_wider_types_widens_the_columns_that_it_merges_into(tmp_path: Pa
     }
     data = pa.Table.from_pylist([wide]).set_column(4, "k", pa.array([9], pa.int16()))
     data = data.set_column(3, "m", pa.array([wide["m"]], pa.decimal128(8, 4)))
-    with pytest.raises(SchemaError, match="the column i is byte in the table and long in the data"):
+    with pytest.raises(SchemaError, match="the column 'i' is byte in the table, but long in the data"):
         dv.write_table(table, data, mode="append", schema_mode="merge")
     dv.set_properties(table, WIDENING)
-    with pytest.raises(SchemaError, match="the column i is byte"):
+    with pytest.raises(SchemaError, match="the column 'i' is byte"):
         dv.write_table(table, data, mode="append")
     dv.write_table(table, data, mode="append", schema_mode="merge")
     found = dv.read_table(table).read_all().sort_by("k").to_pylist()
@@ -328,7 +328,7 @@ def test_data_of_wider_types_widens_the_columns_that_it_merges_into(tmp_path: Pa
     }
     dv.add_constraint(table, "c", "k > 0")
     other = pa.table({"k": pa.array([Decimal(2**70)], pa.decimal128(22, 0))})
-    with pytest.raises(SchemaError, match=r"the column k is long in the table and decimal\(22,0\)"):
+    with pytest.raises(SchemaError, match=r"the column 'k' is long in the table, but decimal\(22,0\)"):
         dv.write_table(table, other, mode="append", schema_mode="merge")
 
 
@@ -371,9 +371,9 @@ def test_a_change_on_record_that_the_protocol_does_not_have_is_not_read(tmp_path
         }
 
     Table(path).edit_schema(change)
-    with pytest.raises(UnsupportedFeatureError, match="i was changed from string to long"):
+    with pytest.raises(UnsupportedFeatureError, match="changed from string to long"):
         dv.read_table(path)
-    with pytest.raises(UnsupportedFeatureError, match="i was changed from string to long"):
+    with pytest.raises(UnsupportedFeatureError, match="changed from string to long"):
         dv.delete(path, "i = 1")
 
 
@@ -386,8 +386,9 @@ def test_a_record_that_is_not_understood_is_an_error_of_its_own(tmp_path: Path, 
     Table(path).edit_schema(
         lambda each: each["fields"][0]["metadata"].update({"delta.typeChanges": recorded})
     )
-    with pytest.raises(SchemaError, match=r"the column i has a delta\.typeChanges that is not understood"):
+    with pytest.raises(SchemaError, match=r"invalid delta\.typeChanges") as caught:
         dv.read_table(path)
+    assert caught.value.column == "i"
 
 
 def test_records_of_changes_outlive_other_changes_of_the_schema(table: str):

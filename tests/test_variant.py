@@ -177,7 +177,7 @@ def test_text_of_every_kind_is_parsed(text: Any):
 
 
 def test_the_first_bad_row_is_named():
-    with pytest.raises(InvalidJsonError, match=r"^row 2, column 3: "):
+    with pytest.raises(InvalidJsonError, match=r"^row 2: byte 3 of the text: "):
         parse_json(["1", None, "[1", "{"])
 
 

@@ -75,12 +75,12 @@ def test_rows_may_have_nulls_for_a_void_column(tmp_path: Path):
 @pytest.mark.parametrize(
     ("data_type", "sentence"),
     [
-        ({"type": "array", "elementType": "void", "containsNull": True}, "the column x is array<void>"),
+        ({"type": "array", "elementType": "void", "containsNull": True}, "the column 'x' is array<void>"),
         (
             {"type": "map", "keyType": "string", "valueType": "void", "valueContainsNull": True},
-            "the column x is map<string, void>",
+            "the column 'x' is map<string, void>",
         ),
-        (struct(field("y", "void")), "the column x is void"),
+        (struct(field("y", "void")), "all fields of the column 'x' are void"),
     ],
 )
 @pytest.mark.parametrize(

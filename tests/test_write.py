@@ -253,12 +253,12 @@ def test_the_version_of_a_txn_may_be_of_numpy(tmp_path: Path):
         ({"description": 5}, "description: expected a string, got 5"),
         ({"description": "\ud800"}, "unpaired surrogate"),
         ({"partition_by": [1]}, "a name in partition_by: expected a string, got 1"),
-        ({"configuration": {"x": 1}}, "x is 1: the values of properties are text, such as 'true'"),
-        ({"configuration": {"owner": None}}, "owner is None: the values of properties are text"),
-        ({"configuration": {"delta.appendOnly": True}}, "appendOnly is True: the values of properties are"),
-        ({"configuration": {5: "x"}}, "the name of a property: expected a string, got 5"),
+        ({"configuration": {"x": 1}}, "x: expected a string such as 'true', got 1"),
+        ({"configuration": {"owner": None}}, "owner: expected a string .*, got None"),
+        ({"configuration": {"delta.appendOnly": True}}, "appendOnly: expected a string .*, got True"),
+        ({"configuration": {5: "x"}}, "a property name: expected a string, got 5"),
         ({"configuration": {"x": "\ud800"}}, "unpaired surrogate"),
-        ({"configuration": 5}, "5 are no properties: give a dict"),
+        ({"configuration": 5}, "configuration: expected a dict .*, got 5"),
     ],
 )
 def test_what_is_no_text_in_metadata_is_refused_before_anything_is_written(
@@ -889,7 +889,7 @@ def test_nested_variant_bytes_that_are_malformed_are_refused(tmp_path: Path):
 def test_json_text_within_another_column_is_refused(tmp_path: Path):
     text = pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{}"]))
     data = pa.table({"s": pa.StructArray.from_arrays([text], ["v"])})
-    with pytest.raises(SchemaError, match=r"s\.v is JSON text within another column"):
+    with pytest.raises(SchemaError, match=r"nested column 's\.v' is JSON text"):
         write_table(tmp_path / "t", data)
     assert files_of(tmp_path) == set()
 

@@ -39,7 +39,7 @@ def test_not_null_lets_variant_nulls_in_and_keeps_sql_nulls_out(fixture_table: C
     def rows_with(text: str | None) -> pa.Table:
         return pa.table({"id": [9], "v": pa.array([text], pa.json_())})
 
-    with pytest.raises(SchemaError, match="column v has 1 nulls, but it is NOT NULL"):
+    with pytest.raises(SchemaError, match="column 'v' is NOT NULL, but has 1 null"):
         write_table(table, rows_with(None), mode="append")
     with pytest.raises(SchemaError, match="'v' is declared as non-nullable"):
         write_table(table, rows_with("no json"), mode="append", on_invalid="null")

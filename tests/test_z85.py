@@ -128,14 +128,14 @@ def test_decode_undoes_a_cut_last_block(data):
 @pytest.mark.parametrize("text", ["0", "0rr930", "0rr93000000"])
 def test_decode_refuses_a_last_block_of_one_character(text):
     """Z5."""
-    with pytest.raises(InvalidZ85Error, match="block of one character"):
+    with pytest.raises(InvalidZ85Error, match="has only one character"):
         z85.decode(text)
 
 
 @pytest.mark.parametrize(("text", "position"), [("0rr9 00000", 4), ('0rr9300"00', 7), ("0rr93~0", 5)])
 def test_decode_names_a_character_outside_the_alphabet(text, position):
     """Z1, Z4."""
-    with pytest.raises(InvalidZ85Error, match=f"at position {position} is not a z85 character"):
+    with pytest.raises(InvalidZ85Error, match=f"invalid z85 character .* at position {position}"):
         z85.decode(text)
 
 
