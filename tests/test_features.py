@@ -270,12 +270,12 @@ def field(name, **metadata):
             (field("a", delta__identity__start=1, delta__identity__step=1),),
             "the identity column 'a'",
         ),
-        ({}, (StructField("s", StructType((field("a", delta__identity__step=1),))),), "the column s.a"),
+        ({}, (StructField("s", StructType((field("a", delta__identity__step=1),))),), "the identity column 's.a'"),
         ({"delta.enableIcebergCompatV2": "true"}, (), "delta.enableIcebergCompatV2=true"),
         (
             {},
             (StructField("v", VARIANT, metadata={"CURRENT_DEFAULT": "parse_json('1')"}),),
-            "the default parse_json('1') of the Variant column v",
+            "the default parse_json('1') of the Variant column 'v'",
         ),
     ],
 )
