@@ -1,6 +1,6 @@
-"""Texts that come from logs and users, changed at random: each is read, or refused by one of our errors.
+"""Randomly mutated texts of logs and users: each is read, or rejected with an error of this library.
 
-`python tests/hostile_text.py SECONDS` goes on for a time; the tests try some thousands of each.
+`python tests/hostile_text.py SECONDS` runs for that time; the tests try some thousands for each reader.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ PIECES = [
 
 
 def mutate(text: str, random: Random) -> str:
-    """Return the text with a few pieces put in, cut out or said twice."""
+    """Return the text with a few pieces inserted, removed or repeated."""
     for _ in range(random.randint(1, 4)):
         start = random.randint(0, len(text))
         end = min(len(text), start + random.randint(0, 6))
@@ -118,7 +118,7 @@ def mutate(text: str, random: Random) -> str:
 
 
 def mutations(name: str, count: int | None = None) -> Iterator[str]:
-    """Yield kept and mutated texts for one reader, without end unless there is a count."""
+    """Yield original and mutated texts for one reader, endlessly without a count."""
     random = Random(name)
     seeds = READERS[name][1]
     yield from KEPT.get(name, [])
@@ -127,13 +127,13 @@ def mutations(name: str, count: int | None = None) -> Iterator[str]:
 
 
 def read(name: str, text: str) -> None:
-    """Read the text; only what breaks a promise is raised."""
+    """Read the text; raise only exceptions that the reader must not raise."""
     with contextlib.suppress(DeltaVariantError):
         READERS[name][0](text)
 
 
 def main(seconds: float) -> None:
-    """Try texts on each reader in turn until the time is over."""
+    """Pass texts to each reader in turn until the time is over."""
     for name in READERS:
         end = time.monotonic() + seconds / len(READERS)
         tried = 0

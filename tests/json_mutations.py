@@ -1,4 +1,4 @@
-"""JSON text, changed as careless or hostile writers would; the same seed gives the same text."""
+"""JSON text with the mistakes of careless or hostile writers; a seed determines the text."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _insert(choices: list[str]) -> Callable[[str, Random], str]:
 
 
 def _escape(text: str, random: Random) -> str:
-    """Put an escape, right or wrong, into a string; names are strings too."""
+    """Insert a valid or invalid escape into a string or a name."""
     places = list(STRING.finditer(text))
     if not places:
         return f'"{random.choice(ESCAPES)}"'
@@ -139,7 +139,7 @@ def _escape(text: str, random: Random) -> str:
 
 
 def _duplicate_member(text: str, random: Random) -> str:
-    """Say a member again, next to it or at the end of the text's last object."""
+    """Repeat a member next to itself or at the end of the text's last object."""
     places = list(MEMBER.finditer(text))
     if not places:
         return '{"a": 1, "b": {"a": 2}, "\\u0061": 3}'
@@ -151,7 +151,7 @@ def _duplicate_member(text: str, random: Random) -> str:
 
 
 def _space(text: str, random: Random) -> str:
-    """Put white space, or what is none, between two tokens."""
+    """Insert valid or invalid white space between two tokens."""
     places = [place.start() for place in re.finditer(r"[{}\[\]:,]", text)]
     at = random.choice(places) + random.randint(0, 1) if places else 0
     return text[:at] + random.choice(SPACES) + text[at:]
@@ -201,7 +201,7 @@ MUTATIONS: list[Callable[[str, Random], str]] = [
 
 
 def mutate(text: str, seed: int) -> bytes:
-    """Return the text with a few changes; now and then a byte is flipped, and it is no UTF-8 any more."""
+    """Return the text with a few changes; sometimes a flipped byte makes it invalid UTF-8."""
     random = Random(seed)
     for _ in range(random.choice([1, 1, 1, 2, 3])):
         text = random.choice(MUTATIONS)(text, random)

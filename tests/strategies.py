@@ -1,7 +1,7 @@
 """Hypothesis strategies for Variants, JSON and shredding schemas, with an encoder and a decoder of their own.
 
-The bytes follow VariantEncoding.md and are made here, not by the code under test: wide offsets, unsorted and
-unused names, long headers of short strings and values in any order are all legal, and all of them occur.
+The encoder follows VariantEncoding.md independently of the code under test. It also produces unusual but
+valid bytes: wide offsets, unsorted and unused names, long headers of short strings and values in any order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MICROS = (1 << 62) // 1000
 
 @dataclass(frozen=True)
 class Primitive:
-    """A primitive of the type table: its id, and its data as bytes."""
+    """A primitive of the type table of VariantEncoding.md: its id, and its data as bytes."""
 
     type_id: int
     data: bytes
@@ -32,7 +32,7 @@ class Primitive:
 
 @dataclass(frozen=True)
 class Text:
-    """A string, with the short header where that is possible and `short` says so."""
+    """A string, with the short header if `short` and if it fits."""
 
     text: str
     short: bool
@@ -48,7 +48,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Fields:
-    """An object, its values stored in the order of `fields`, whatever their names are."""
+    """An object with its values stored in the order of `fields`."""
 
     fields: tuple[tuple[str, Any], ...]
     width: int
@@ -118,7 +118,7 @@ def values() -> st.SearchStrategy[Any]:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A Variant in bytes, and what it means."""
+    """A Variant as bytes, and its value."""
 
     metadata: bytes
     value: bytes
@@ -144,7 +144,7 @@ def variant_array(rows: list[Encoded | None]) -> pa.StructArray:
 
 
 def meanings(array: pa.StructArray) -> list[Any]:
-    """Return what the rows of an array of Variants mean; None for SQL NULL."""
+    """Return the values of an array of Variants, None for SQL NULL."""
     return [None if row is None else meaning(row["metadata"], row["value"]) for row in array.to_pylist()]
 
 
@@ -173,7 +173,7 @@ def shredding_schemas() -> st.SearchStrategy[pa.DataType]:
 
 
 def json_values() -> st.SearchStrategy[Any]:
-    """Return what `json.loads` gives with `parse_float=Decimal`, of numbers that a Variant holds exactly."""
+    """Return results of `json.loads` with `parse_float=Decimal` whose numbers a Variant can hold."""
     numbers = st.one_of(
         st.integers(-(10**38) + 1, 10**38 - 1),
         st.decimals(-(10**9), 10**9, allow_nan=False, places=6),
@@ -202,7 +202,7 @@ def _width(number: int, more: int) -> int:
 
 
 def encode_metadata(names: list[str], more: int) -> bytes:
-    """Return metadata with `names` in this order; the sorted flag stays 0, which promises nothing."""
+    """Return metadata with `names` in this order and without the sorted flag."""
     texts_ = [name.encode() for name in names]
     offsets = [0]
     for text in texts_:
@@ -248,7 +248,7 @@ def _encode_fields(value: Fields, ids: dict[str, int]) -> bytes:
 
 
 def meaning(metadata: bytes, value: bytes) -> Any:
-    """Return a Variant as Python objects that are equal when the Variants are (VariantEncoding.md, E-Q1).
+    """Return a Variant as Python objects that are equal if the Variants are (VariantEncoding.md).
 
     Numbers of the exact class are Decimals; every other class carries its name, floats their bits.
     """
@@ -331,7 +331,7 @@ def _decode_primitive(type_id: int, data: bytes) -> Any:
 
 @dataclass(frozen=True)
 class Rows:
-    """An Arrow array, and its rows as Python has them."""
+    """An Arrow array, and its rows as Python values."""
 
     array: Any
     values: list[Any]
@@ -350,7 +350,7 @@ def _leaf_rows(draw: st.DrawFn, count: int) -> Rows:
 
 
 def _masked(draw: st.DrawFn, values: list[Any]) -> tuple[Any, list[Any]]:
-    """Return a mask and rows of which it hides some."""
+    """Return a mask and rows, some of which it hides."""
     hidden = draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values)))
     shown = [None if hides else value for hides, value in zip(hidden, values, strict=True)]
     return pa.array(hidden, pa.bool_()), shown

@@ -1,4 +1,4 @@
-"""Actions: commits as bytes and back, and the paths in them."""
+"""Actions: decoding and encoding of commits, and the paths in them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_falsy_values_that_are_required_are_written():
         ('{"commitInfo":{"a":' + "[" * 100_000, "recursion"),
     ],
 )
-def test_a_line_that_is_no_action_is_named_by_file_and_line(line, says):
+def test_an_invalid_line_is_reported_with_file_and_line(line, says):
     with pytest.raises(MalformedLogError, match=rf"7\.json, line 2: .*{says}"):
         decode(PROTOCOL + line + "\n")
 
@@ -116,7 +116,7 @@ def test_bytes_that_are_not_utf8_are_named_by_file_and_line():
         ('{"commitInfo":{}}\n' * 2, "commitInfo"),
     ],
 )
-def test_what_a_commit_may_hold_once_is_refused_twice(text, name):
+def test_a_duplicate_of_a_unique_action_is_rejected(text, name):
     with pytest.raises(MalformedLogError, match=f"only one {name}") as caught:
         decode(text)
     assert (caught.value.file, caught.value.line) == ("7.json", 2)
@@ -136,7 +136,7 @@ def test_one_path_may_be_removed_and_added_and_added_with_two_deletion_vectors()
     assert file_key(with_vector) == ("a", "uab@1")
 
 
-def test_two_actions_on_one_line_are_refused():
+def test_two_actions_on_one_line_are_rejected():
     with pytest.raises(MalformedLogError, match="expected one action per line"):
         decode('{"txn":{"appId":"a","version":1},"protocol":{"minReaderVersion":1,"minWriterVersion":2}}')
 
@@ -177,7 +177,7 @@ def test_a_path_with_a_nul_character_is_malformed(path):
         decode_path(path)
 
 
-def test_a_path_that_is_not_utf8_is_refused():
+def test_a_path_that_is_not_utf8_is_rejected():
     with pytest.raises(MalformedLogError, match="'%FF': it is not UTF-8"):
         decode_path("%FF")
 

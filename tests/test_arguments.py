@@ -1,4 +1,4 @@
-"""Wrong arguments are a sentence, and nothing is done."""
+"""Wrong arguments raise an error before any other work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCE = pa.table({"k": [1]})
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """Return a table that maps its columns."""
+    """Return a table with column mapping."""
     data = pa.table({"i": [1, 2], "s": ["a", "b"]})
     dv.write_table(tmp_path / "t", data, configuration={"delta.columnMapping.mode": "name"})
     return str(tmp_path / "t")
@@ -37,7 +37,7 @@ def test_a_whole_number_is_an_int_whoever_made_it(value: Any):
 
 
 @pytest.mark.parametrize("value", ["7", 7.0, None, True, -1, 2**63])
-def test_what_is_no_whole_number_is_refused(value: Any):
+def test_a_value_that_is_not_an_integer_is_rejected(value: Any):
     with pytest.raises(ValueError, match=r"limit: expected an integer from 0 to 2\*\*63 - 1"):
         to_integer("limit", value, 0)
 
@@ -64,13 +64,15 @@ NO_TABLE = "a table is a path, a URI or a deltalake.DeltaTable, and not"
         lambda table: dv.write_table(table, pa.table({"i": [1]})),
     ],
 )
-def test_what_is_no_table_is_told_what_one_is(call: Callable[[Any], object], value: Any):
+def test_a_wrong_table_argument_is_rejected_with_the_accepted_types(
+    call: Callable[[Any], object], value: Any
+):
     with pytest.raises(ValueError, match=NO_TABLE):
         call(value)
 
 
 def append(table: str, **options: Any) -> None:
-    """Append rows to a table with options that are wrong."""
+    """Append rows to a table with invalid options."""
     dv.write_table(table, pa.table({"i": [3], "s": ["c"]}), mode="append", **options)
 
 
@@ -337,7 +339,7 @@ def test_columns_left_out_of_an_insert_are_whole_names(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("call", "error", "sentence"), REFUSED)
-def test_a_wrong_argument_is_refused_and_nothing_is_committed(
+def test_a_wrong_argument_is_rejected_without_a_commit(
     table: str, call: Callable[[Any], object], error: type[Exception], sentence: str
 ):
     with pytest.raises(error, match=sentence):
@@ -345,7 +347,7 @@ def test_a_wrong_argument_is_refused_and_nothing_is_committed(
     assert dv.load_snapshot(table).version == 0
 
 
-def test_the_statistics_of_a_file_have_no_fewer_paths_than_none(table: str):
+def test_a_negative_number_of_paths_is_rejected(table: str):
     (file,) = Path(table).rglob("*.parquet")
     with pytest.raises(
         ValueError, match=r"max_variant_stats_paths: expected an integer from 0 to .*, got -1"
@@ -367,24 +369,24 @@ def test_a_source_of_json_is_a_path_or_a_binary_file(source: Any):
         ({"column": 5}, "column: expected a string, got 5"),
     ],
 )
-def test_options_of_json_are_refused_before_it_is_read(options: dict[str, Any], sentence: str):
+def test_invalid_json_options_are_rejected_before_a_read(options: dict[str, Any], sentence: str):
     with pytest.raises(ValueError, match=sentence):
         dv.read_json_lines(io.BytesIO(b"1\n"), **options)
 
 
 @pytest.mark.parametrize("spec", [{"a": "bigint"}, ["a"], "bigint", 5, {"a": []}, [pa.int64(), pa.int64()]])
-def test_what_is_no_shredding_schema_is_told_what_one_is(spec: Any):
+def test_an_invalid_shredding_spec_is_rejected_with_the_accepted_types(spec: Any):
     with pytest.raises(TypeError, match=r"expected an Arrow type such as pa\.int64"):
         dv.ShreddingSchema.of(spec)
 
 
-def test_a_storage_option_that_is_no_text_is_refused_without_its_value():
+def test_a_storage_option_that_is_not_text_is_rejected_without_its_value():
     with pytest.raises(TypeError, match=r"^storage option password is of the type bytes: give text$"):
         sort_options({"password": b"secret"})  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("retries", ["-1", "99999999999999999999"])
-def test_a_number_of_retries_that_there_cannot_be_is_refused(retries: str):
+def test_an_invalid_number_of_retries_is_rejected(retries: str):
     with pytest.raises(StoreError, match="no value that is understood"):
         sort_options({"max_retries": retries})
 
@@ -396,7 +398,7 @@ def test_the_last_column_is_not_dropped(tmp_path: Path):
         dv.drop_column(tmp_path / "t", "p")
 
 
-def test_a_constraint_is_stored_without_what_ends_a_statement(table: str):
+def test_a_constraint_is_stored_without_the_end_of_the_statement(table: str):
     dv.add_constraint(table, "positive", "i > 0; ")
     assert dv.load_snapshot(table).configuration["delta.constraints.positive"] == "i > 0"
 

@@ -1,4 +1,4 @@
-"""Real JSON through the straight line: file → table → text, every value equal to its line."""
+"""Real JSON from file to table to text: every value equals its line."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ROWS = {
     "windows_events": 170_595,
     "zeek_apt29": 5_405,
 }
-# Comparing in Python takes most of the time: of the large ones, one row in so many is compared.
+# Comparing in Python takes most of the time: of large files, only one row in N is compared.
 COMPARED_EVERY = {"cve_vulnrichment": 8, "windows_events": 20}
 
 
 @pytest.fixture(scope="module")
 def written(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Return a function that writes a corpus once for each way of shredding."""
+    """Return a function that writes a corpus once for each shredding option."""
     tables: dict[tuple[str, Any], Path] = {}
 
     def write(name: str, shredding: Any = "infer") -> Path:
@@ -82,7 +82,7 @@ def test_every_value_of_an_unshredded_table_is_its_line(
 
 
 def at(value: Any, *steps: str | int) -> Any:
-    """Return what lies at a path of JSON, or None."""
+    """Return the value at a path of JSON, or None."""
     for step in steps:
         known = isinstance(value, dict) and step in value
         if not known and not (isinstance(step, int) and isinstance(value, list) and step < len(value)):
@@ -104,7 +104,7 @@ def at(value: Any, *steps: str | int) -> Any:
         ("github_webhooks", "event:sender.login::string", lambda event: at(event, "sender", "login")),
     ],
 )
-def test_a_path_is_what_json_has_there(
+def test_a_path_has_the_value_of_json(
     name: str, expression: str, expected: Any, shredding: Any, written: Callable[..., Path], corpora: Path
 ):
     values = list(column(written(name, shredding), expression))

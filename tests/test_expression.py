@@ -1,4 +1,4 @@
-"""`delta_variant.expressions.parse`: SQL text to inputs and to values (design.md, the read flow)."""
+"""SQL expressions: parsing, binding and evaluation."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def only_input(text):
 
 
 def values(text, **columns):
-    """The values of `text` over a batch of the named columns of SCHEMA; one row when there are none."""
+    """Return the values of `text` over a batch of the named columns of SCHEMA, or over one empty row."""
     columns = columns or {"a": [None]}
     arrays = [
         content if isinstance(content, pa.Array) else pa.array(content, SCHEMA.field(name).type)
@@ -146,8 +146,8 @@ EMPTY_STEPS = ("event:a..b", "event:a.", "event:", "event:a[]", "event:a[].b", "
         ("event:a[2147483648]", r"from 0 to 2147483647"),
         ("event:a[b]", r"write brackets only for a step"),
         *((text, r"has an empty path step") for text in EMPTY_STEPS),
-        ("event:a.*", r"not understood"),
-        ("event:$.a", r"not understood"),
+        ("event:a.*", r"cannot parse"),
+        ("event:$.a", r"cannot parse"),
         ("a -> 'b'", r"not supported"),
         ("(a + 1):b", r"a Variant path must start at a column"),
         ("a:b", r"expected a Variant, got `a` of type bigint"),
@@ -156,10 +156,10 @@ EMPTY_STEPS = ("event:a..b", "event:a.", "event:", "event:a[]", "event:a[].b", "
         ("st.v.a", r"`st.v` is a Variant: write its path after a colon, `st.v:a`"),
         ("variant_get(event, 'a')", r"\$"),
         ("variant_get(event, '$.a', s)", r"must be string literals"),
-        ("variant_get(event, '$.a', 'foo')", r"'foo' is not understood"),
+        ("variant_get(event, '$.a', 'foo')", r"cannot parse 'foo'"),
     ],
 )
-def test_what_is_no_variant_path_is_refused(text, message):
+def test_an_invalid_variant_path_is_rejected(text, message):
     with pytest.raises(ExpressionError, match=message):
         bound(text)
 
@@ -215,7 +215,7 @@ def test_a_struct_field_is_null_where_its_struct_is():
     assert values("st.`X.y`", st=content) == [1, None]
 
 
-def test_an_unknown_column_is_refused_with_the_columns_that_are_there():
+def test_an_unknown_column_is_rejected_with_the_known_columns():
     with pytest.raises(ExpressionError, match=r"`zz` does not exist; the columns are a, b, small, .*…"):
         bound("zz = 1")
     with pytest.raises(ExpressionError, match=r"`zz` does not exist; the columns are X.y, v"):
@@ -260,7 +260,7 @@ def test_different_extractions_have_different_names():
     assert names == [input_name(only_input(text)) for text in texts]
 
 
-def test_a_column_named_like_an_extraction_is_refused():
+def test_a_column_named_like_an_extraction_is_rejected():
     name = input_name(only_input("event:a::int"))
     schema = pa.schema([("event", VARIANT), (name, pa.int64())])
     with pytest.raises(ExpressionError, match="rename it"):
@@ -280,7 +280,7 @@ def test_columns_are_named_by_mapping_by_alias_or_by_their_text():
     assert parse_columns(None) == {}
 
 
-def test_columns_refuse_a_plain_string_and_a_repeated_name():
+def test_columns_reject_a_string_and_a_repeated_name():
     with pytest.raises(ArgumentTypeError, match="expected a list of SQL expressions"):
         parse_columns("day")
     with pytest.raises(ExpressionError, match="two columns are named 'day'"):
@@ -343,7 +343,7 @@ def test_a_literal_has_its_exact_value_and_type(text, expected, arrow_type):
         "interval 1 day",
     ],
 )
-def test_what_is_no_literal_is_refused(text):
+def test_an_invalid_literal_is_rejected(text):
     with pytest.raises(ExpressionError):
         bound(text)
 
@@ -354,7 +354,7 @@ def test_a_cast_of_a_typed_literal_needs_parentheses():
         bound("date '2026-01-31'::string")
 
 
-# What is not SQL of ours
+# Unsupported SQL
 
 
 @pytest.mark.parametrize(
@@ -378,13 +378,13 @@ def test_a_cast_of_a_typed_literal_needs_parentheses():
         ("current_date", "CURRENT_DATE"),
     ],
 )
-def test_other_sql_is_refused_and_quoted(text, piece):
+def test_unsupported_sql_is_rejected_and_quoted(text, piece):
     with pytest.raises(ExpressionError, match=piece):
         bound(text)
 
 
 @pytest.mark.parametrize("opening", ["(", "not ", "a + ", "coalesce(a, "])
-def test_deep_nesting_is_an_error_of_ours(opening):
+def test_deep_nesting_raises_an_expression_error(opening):
     with pytest.raises(ExpressionError, match="nested"):
         parse(opening * 2000 + "a" + ")" * (2000 * opening.count("(")))
 
@@ -441,7 +441,7 @@ def test_where_keeps_the_rows_where_it_is_true():
     assert filter_mask(bound("true"), batch).to_pylist() == [True, True, True]
 
 
-def test_where_is_a_condition():
+def test_where_must_be_boolean():
     assert bind_predicate(parse("a > 1"), SCHEMA, ["event"]) == bound("a > 1")
     with pytest.raises(ExpressionError, match="where: expected a boolean expression, got `a` of type bigint"):
         bind_predicate(parse("a"), SCHEMA, ["event"])
@@ -545,12 +545,12 @@ def test_a_literal_takes_the_type_of_its_column_where_it_fits_exactly():
         "a and flag",
     ],
 )
-def test_operands_that_do_not_meet_are_refused(text):
+def test_operands_without_a_common_type_are_rejected(text):
     with pytest.raises(ExpressionError):
         bound(text)
 
 
-def test_text_that_is_no_number_breaks_a_comparison_with_a_number():
+def test_text_that_is_not_a_number_fails_a_comparison_with_a_number():
     with pytest.raises(CastError, match="cannot cast 'x' to bigint; use try_cast to get null instead"):
         values("s = 1", s=["1", "x"])
 
@@ -591,7 +591,7 @@ def test_overflow_and_division_by_zero_are_errors_as_in_ansi_mode(text):
         values(text, a=[2])
 
 
-def test_decimal_arithmetic_beyond_38_digits_is_refused():
+def test_decimal_arithmetic_beyond_38_digits_is_rejected():
     with pytest.raises(ExpressionError, match="requires more than 38 digits"):
         bound("fine * fine")
     with pytest.raises(ExpressionError, match="`/` does not support decimals"):
@@ -626,7 +626,7 @@ def test_decimal_arithmetic_beyond_38_digits_is_refused():
         # Where Arrow's own division by more than 10^9 is wrong.
         ("s::decimal(22,2)", {"s": ["9223372036854775807", "0.125"]}, [Decimal(2**63 - 1), Decimal("0.13")]),
         ("s::decimal(10,2)", {"s": ["-2E-38285", "1e-9999999"]}, [Decimal("0.00")] * 2),
-        # Java's BigDecimal has no such scales, and Spark no zero with so many digits.
+        # Java's BigDecimal does not have these scales, nor Spark a zero with as many digits.
         ("try_cast(s as decimal(10,2))", {"s": [f"1e-{'9' * 5000}", f"0e{'9' * 30}"]}, [None, None]),
         (
             "try_cast(s as decimal(10,2))",
@@ -688,7 +688,7 @@ def test_decimal_arithmetic_beyond_38_digits_is_refused():
         ("day::timestamp", {"day": [datetime.date(2026, 1, 1)]}, [datetime.datetime(2026, 1, 1, tzinfo=UTC)]),
     ],
 )
-def test_a_cast_gives_what_spark_gives(text, columns, expected):
+def test_a_cast_has_the_result_of_spark(text, columns, expected):
     assert values(text, **columns) == expected
 
 
@@ -700,7 +700,7 @@ def test_a_cast_gives_what_spark_gives(text, columns, expected):
         ("year(day)", {"day": [datetime.date(1969, 12, 31), datetime.date(1, 1, 1), None]}, [1969, 1, None]),
         ("month(local)", {"local": [datetime.datetime(2024, 2, 29, 23, 59)]}, [2]),
         ("dayofmonth(day)", {"day": [datetime.date(2024, 2, 29)]}, [29]),
-        # An instant is looked at in UTC.
+        # The part of an instant is that in UTC.
         ("day(at)", {"at": [datetime.datetime(2024, 3, 1, 0, 30, tzinfo=UTC)]}, [1]),
         ("hour(at)", {"at": [datetime.datetime(1969, 7, 20, 20, 17, 40, tzinfo=UTC)]}, [20]),
         ("year(date '2020-05-06') * 100 + month(day)", {"day": [datetime.date(2024, 2, 29)]}, [202002]),
@@ -756,7 +756,7 @@ def test_a_message_shows_a_timestamp_beyond_the_years_of_python():
         ("weekday(day)", "not supported"),
     ],
 )
-def test_other_parts_are_refused(text, sentence):
+def test_unsupported_date_parts_are_rejected(text, sentence):
     with pytest.raises(ExpressionError, match=sentence):
         bound(text)
 
@@ -788,7 +788,7 @@ def test_a_value_that_does_not_fit_breaks_a_cast_and_is_null_in_try_cast(name, t
 @pytest.mark.parametrize(
     "text", ["f::string", "f::decimal(10,2)", "tags::string", "at::bigint", "a::variant", "fine::string"]
 )
-def test_a_cast_without_an_exact_rule_is_refused(text):
+def test_a_cast_without_an_exact_rule_is_rejected(text):
     with pytest.raises(ExpressionError, match="cannot cast"):
         bound(text)
 
@@ -851,7 +851,7 @@ def test_a_sql_type_has_its_arrow_type(text, arrow_type):
         "varchar(3)",
     ],
 )
-def test_what_is_no_type_here_is_refused(text):
+def test_an_unknown_type_is_rejected(text):
     with pytest.raises(ExpressionError):
         parse_type(text)
 

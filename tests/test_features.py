@@ -1,4 +1,4 @@
-"""Table features: gates by name (T2 to T5, H1 to H5, H9, section 10 of requirements.md)."""
+"""Table features: which tables this library reads and writes (PROTOCOL.md, "Table Features")."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_supported_adds_what_legacy_versions_imply(protocol, names):
     ],
 )
 def test_shredding_is_supported_when_either_name_is_in_both_lists(protocol, answer):
-    """H1."""
+    """PROTOCOL.md, "Variant Shredding": the feature is in both lists."""
     assert features.supports_shredding(protocol) is answer
 
 
@@ -103,7 +103,7 @@ def test_shredding_is_supported_when_either_name_is_in_both_lists(protocol, answ
     ],
 )
 def test_shredding_is_enabled_when_supported_and_the_property_is_true(protocol, configuration, answer):
-    """H2, H3, H5."""
+    """PROTOCOL.md, "Variant Shredding": the property enables a supported feature."""
     assert features.enables_shredding(protocol, configuration) is answer
 
 
@@ -120,7 +120,7 @@ def test_shredding_is_enabled_when_supported_and_the_property_is_true(protocol, 
     ],
 )
 def test_tables_of_known_reader_features_can_be_read(protocol):
-    """T3 and section 10: writer features do not keep a reader out."""
+    """A reader ignores writer features that it does not know."""
     features.check_may_read(protocol, WITH_VARIANT, "events")
 
 
@@ -149,31 +149,31 @@ def test_legacy_tables_can_be_read_and_appended_to():
 
 
 @pytest.mark.parametrize("name", ["catalogManaged", "catalogOwned-preview", "someReaderFeature"])
-def test_an_unknown_reader_feature_refuses_the_read_by_name(name):
+def test_an_unknown_reader_feature_prevents_reads_and_is_named(name):
     with pytest.raises(UnsupportedFeatureError, match=f"cannot read .* {name}") as caught:
         features.check_may_read(listed("variantType", name), WITH_VARIANT, "events")
     assert caught.value.table == "events"
 
 
 @pytest.mark.parametrize("name", ["icebergCompatV3", "materializePartitionColumns", "someWriterFeature"])
-def test_an_unknown_writer_feature_refuses_the_append_by_name(name):
+def test_an_unknown_writer_feature_prevents_appends_and_is_named(name):
     with pytest.raises(UnsupportedFeatureError, match=f"cannot write .* {name}") as caught:
         features.check_may_append(listed("variantType", writer=(name,)), {}, WITH_VARIANT, "events")
     assert caught.value.table == "events"
 
 
-def test_every_refused_feature_is_named_at_once():
+def test_all_unknown_features_are_named_at_once():
     with pytest.raises(UnsupportedFeatureError, match=r"cannot write .* featureA, featureB"):
         features.check_may_append(listed(writer=("featureB", "featureA")), {}, PLAIN, "events")
 
 
 @pytest.mark.parametrize(("reader", "writer"), [(4, 7), (99, 99)])
-def test_a_newer_reader_version_refuses_the_read(reader, writer):
+def test_a_newer_reader_version_prevents_reads(reader, writer):
     with pytest.raises(UnsupportedFeatureError, match=f"reader version {reader}"):
         features.check_may_read(legacy(reader, writer), PLAIN, "events")
 
 
-def test_a_newer_writer_version_refuses_the_append_only():
+def test_a_newer_writer_version_prevents_only_appends():
     protocol = Protocol(min_reader_version=1, min_writer_version=8, writer_features=())
     features.check_may_read(protocol, PLAIN, "events")
     with pytest.raises(UnsupportedFeatureError, match="writer version 8"):
@@ -190,8 +190,8 @@ def test_a_newer_writer_version_refuses_the_append_only():
     ],
 )
 @pytest.mark.parametrize("protocol", [legacy(1, 2), listed("deletionVectors")])
-def test_a_variant_at_any_depth_without_the_feature_is_refused(data_type, protocol):
-    """T4."""
+def test_a_variant_at_any_depth_without_the_feature_is_rejected(data_type, protocol):
+    """PROTOCOL.md, "Variant Data Type"."""
     schema = StructType((StructField("c", data_type),))
     with pytest.raises(ProtocolError, match="type variant, but its protocol lacks the feature variantType"):
         features.check_may_read(protocol, schema, "events")
@@ -203,8 +203,8 @@ def test_a_timestamp_ntz_without_the_feature_is_read_but_not_appended_to():
         features.check_may_append(legacy(1, 2), {}, WITH_NTZ, "events")
 
 
-def test_a_feature_in_one_list_only_is_refused():
-    """T5."""
+def test_a_feature_in_only_one_list_is_rejected():
+    """PROTOCOL.md, "Table Features"."""
     only_writer = listed("variantType", writer=("variantShredding",))
     with pytest.raises(ProtocolError, match="variantShredding in writerFeatures but not in readerFeatures"):
         features.check_may_read(only_writer, WITH_VARIANT, "events")
@@ -239,13 +239,13 @@ def test_column_mapping_of_reader_version_2_needs_no_reader_list():
         ),
     ],
 )
-def test_versions_and_lists_that_contradict_each_other_are_refused(protocol, message):
+def test_contradictory_versions_and_lists_are_rejected(protocol, message):
     with pytest.raises(ProtocolError, match=message):
         features.check_may_read(protocol, PLAIN, "events")
 
 
-def test_the_shredding_property_without_the_feature_refuses_writes_only():
-    """H4."""
+def test_the_shredding_property_without_the_feature_prevents_only_writes():
+    """PROTOCOL.md, "Writer Requirements for Variant Shredding"."""
     features.check_may_read(listed("variantType"), WITH_VARIANT, "events")
     with pytest.raises(
         ProtocolError, match=r"sets delta\.enableVariantShredding=true, but .* variantShredding"
@@ -270,7 +270,11 @@ def field(name, **metadata):
             (field("a", delta__identity__start=1, delta__identity__step=1),),
             "the identity column 'a'",
         ),
-        ({}, (StructField("s", StructType((field("a", delta__identity__step=1),))),), "the identity column 's.a'"),
+        (
+            {},
+            (StructField("s", StructType((field("a", delta__identity__step=1),))),),
+            "the identity column 's.a'",
+        ),
         ({"delta.enableIcebergCompatV2": "true"}, (), "delta.enableIcebergCompatV2=true"),
         (
             {},
@@ -279,8 +283,8 @@ def field(name, **metadata):
         ),
     ],
 )
-def test_what_cannot_be_honoured_refuses_the_append_by_name(configuration, fields, named):
-    """Section 10 and X8: never write unchecked. Reading is not hindered."""
+def test_an_unsupported_construct_prevents_appends_and_is_named(configuration, fields, named):
+    """Writes need every check, reads do not."""
     schema = StructType((*PLAIN.fields, *fields))
     protocol = listed("variantType", "columnMapping", writer=("invariants", "icebergCompatV2"))
     features.check_may_read(protocol, schema, "events")
@@ -313,7 +317,7 @@ def test_a_new_table_without_needs_has_the_legacy_protocol():
 
 
 def test_a_new_table_with_a_shredded_variant_has_both_features_in_both_lists():
-    """T2: the features that version 2 stood for stay, as delta-spark keeps them."""
+    """The features that version 2 implies stay, as in delta-spark."""
     protocol = features.new_table_protocol(WITH_VARIANT, SHREDDED)
     assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)
     assert protocol.reader_features == ("variantType", "variantShredding")
@@ -321,7 +325,7 @@ def test_a_new_table_with_a_shredded_variant_has_both_features_in_both_lists():
 
 
 def test_the_shredding_property_alone_brings_the_type_feature_too():
-    """H9."""
+    """PROTOCOL.md, "Variant Shredding"."""
     assert features.new_table_protocol(PLAIN, SHREDDED).reader_features == ("variantType", "variantShredding")
 
 
@@ -347,7 +351,7 @@ def test_a_new_table_with_timestamp_ntz_has_its_feature():
 
 
 def test_adding_a_variant_to_a_legacy_table_materialises_its_features():
-    """T2: exactly variantType, invariants, appendOnly."""
+    """The features are exactly variantType, invariants and appendOnly."""
     protocol = features.with_needed_features(legacy(1, 2), WITH_VARIANT, {})
     assert protocol == Protocol(
         min_reader_version=3,
@@ -368,7 +372,7 @@ def test_adding_a_variant_to_a_table_with_legacy_column_mapping_keeps_it_in_both
     "names", [("variantType",), ("variantType-preview",), ("variantType", "variantType-preview")]
 )
 def test_a_protocol_that_has_the_type_under_any_name_stays_as_it_is(names):
-    """T3."""
+    """A preview counts as its feature."""
     protocol = listed(*names)
     assert features.with_needed_features(protocol, WITH_VARIANT, {}) is protocol
 
@@ -386,7 +390,7 @@ def test_a_protocol_that_has_the_type_under_any_name_stays_as_it_is(names):
     ],
 )
 def test_enabling_shredding_never_swaps_a_name_that_is_there(before, after):
-    """5.4 and H9."""
+    """PROTOCOL.md, "Variant Shredding"."""
     protocol = features.with_needed_features(listed(*before), WITH_VARIANT, SHREDDED)
     assert protocol.reader_features == after
     assert protocol.writer_features == after

@@ -1,4 +1,4 @@
-"""Tables with geometry and geography columns: their values are WKB, and nothing is written to them."""
+"""Tables with geometry and geography columns: values are read as WKB, and writes are rejected."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STATS = {
 
 
 def write_table(path: Path, feature: str | None = "geospatial") -> Path:
-    """Write a table whose one file is by DuckDB, with GEOMETRY columns of Parquet."""
+    """Write a table with one file of DuckDB, which has GEOMETRY columns of Parquet."""
     (path / "_delta_log").mkdir(parents=True)
     texts = "(1, 'POINT(1 2)', 'POINT(3 4)'), (2, NULL, 'POINT(5 6)')"
     with duckdb.connect() as connection:
@@ -141,14 +141,14 @@ def test_a_geospatial_column_without_the_feature_is_rejected(tmp_path: Path):
         lambda table: dv.repair_table(table),
     ],
 )
-def test_nothing_is_written_to_a_table_with_geospatial_columns(table: Path, write: Callable[[Path], object]):
+def test_writes_to_a_table_with_geospatial_columns_are_rejected(table: Path, write: Callable[[Path], object]):
     files = sorted(table.rglob("*"))
     with pytest.raises(UnsupportedFeatureError, match=r"cannot write to .* geospatial"):
         write(table)
     assert sorted(table.rglob("*")) == files
 
 
-def test_no_geospatial_column_is_added(tmp_path: Path):
+def test_adding_a_geospatial_column_is_rejected(tmp_path: Path):
     dv.write_table(tmp_path / "t", pa.table({"id": [1]}))
     with pytest.raises(ExpressionError, match=r"unknown type `GEOMETRY\(OGC:CRS84\)`"):
         dv.add_columns(tmp_path / "t", {"g": "geometry(OGC:CRS84)"})

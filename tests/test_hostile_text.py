@@ -1,4 +1,4 @@
-"""Texts from logs and users are read, or refused by one of our errors."""
+"""Mutated texts of logs and users are read, or rejected with an error of this library."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ MUTATIONS = 3000
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_mutated_text_is_read_or_refused_by_an_error_of_ours(name: str):
+def test_mutated_text_is_read_or_rejected_with_an_error_of_this_library(name: str):
     for text in mutations(name, MUTATIONS):
         read(name, text)

@@ -1,4 +1,4 @@
-"""All of JSONTestSuite through `parse_json`: `y_` must be accepted, `n_` refused, `i_` is ours to choose."""
+"""JSONTestSuite: `parse_json` accepts `y_` files, rejects `n_` files, and decides on `i_` files."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def case_names(kind: str) -> list[str]:
     return [path.name for path in list_corpus(f"json-test-suite/test_parsing/{kind}_*.json")]
 
 
-# VariantEncoding.md requires unique names; E-O5: duplicates are refused unless the last may win.
+# VariantEncoding.md requires unique names: duplicates are rejected unless `duplicate_keys="last"`.
 WITH_DUPLICATE_NAMES = {"y_object_duplicated_key.json", "y_object_duplicated_key_and_value.json"}
 
-# RFC 8259 leaves these to the parser: the text that `to_json` gives, or None for what is refused. What is
-# no UTF-8 is refused; numbers beyond a double become infinite, which Spark 4.2 prints as "Infinity" too.
+# RFC 8259 leaves these cases to the parser: the text that `to_json` returns, or None for rejected text. Text
+# that is not UTF-8 is rejected. Numbers outside the range of double become infinite, as in Spark 4.2.
 OPEN_CASES: dict[str, str | None] = {
     "i_number_double_huge_neg_exp.json": "[0.0]",
     "i_number_huge_exp.json": '["Infinity"]',
@@ -68,7 +68,7 @@ OPEN_CASES: dict[str, str | None] = {
 
 
 def parse(text: bytes, **options: Any) -> Variant:
-    """Return the Variant of a file's bytes, which may be no UTF-8."""
+    """Return the Variant of a file's bytes, which may not be UTF-8."""
     row = parse_json(pa.array([text], pa.binary()), **options)[0].as_py()
     return Variant(row["metadata"], row["value"])
 
@@ -89,7 +89,7 @@ def test_the_suite_is_whole():
 
 
 @pytest.mark.parametrize("name", case_names("y"))
-def test_parse_json_accepts_and_keeps_what_is_json(name: str):
+def test_parse_json_accepts_and_keeps_valid_json(name: str):
     text = (SUITE / name).read_bytes()
     options = {"duplicate_keys": "last"} if name in WITH_DUPLICATE_NAMES else {}
     expected = json.loads(text, parse_float=float)
@@ -97,19 +97,19 @@ def test_parse_json_accepts_and_keeps_what_is_json(name: str):
 
 
 @pytest.mark.parametrize("name", sorted(WITH_DUPLICATE_NAMES))
-def test_parse_json_refuses_two_fields_of_one_name_by_default(name: str):
+def test_parse_json_rejects_two_fields_of_one_name_by_default(name: str):
     with pytest.raises(InvalidJsonError, match=r'^row 0: byte \d+ of the text: .*"a"'):
         parse((SUITE / name).read_bytes())
 
 
 @pytest.mark.parametrize("name", case_names("n"))
-def test_parse_json_refuses_what_is_not_json(name: str):
+def test_parse_json_rejects_invalid_json(name: str):
     with pytest.raises(InvalidJsonError, match=r"^row 0: byte \d+ of the text: \S"):
         parse((SUITE / name).read_bytes())
 
 
 @pytest.mark.parametrize("name", case_names("i"))
-def test_parse_json_decides_what_the_standard_leaves_open(name: str):
+def test_parse_json_decides_cases_that_the_standard_leaves_open(name: str):
     text = (SUITE / name).read_bytes()
     expected = OPEN_CASES[name]
     if expected is not None:

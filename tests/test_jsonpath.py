@@ -1,4 +1,4 @@
-"""Path keys (K1 to K4 of requirements.md 6.1) and the paths of `variant_get`."""
+"""Path keys (PROTOCOL.md, "Statistics for Variant Columns") and the paths of `variant_get`."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ ESCAPES = {
 
 
 @pytest.mark.parametrize(("name", "path_key"), ESCAPES.items())
-def test_normalize_escapes_exactly_what_the_rfc_escapes(name, path_key):
-    """K2."""
+def test_normalize_escapes_exactly_the_characters_of_the_rfc(name, path_key):
+    """RFC 9535, section 2.7."""
     assert variant_paths.normalize([name]) == path_key
 
 
 @pytest.mark.parametrize(("name", "path_key"), ESCAPES.items())
 def test_parse_reads_every_escape_back(name, path_key):
-    """K3."""
+    """RFC 9535, section 2.7: normalized paths."""
     assert variant_paths.parse(path_key) == (name,)
 
 
 def test_normalize_of_no_names_is_the_root():
-    """K1: the key of a column whose values are primitive."""
+    """The key of a column whose values are primitive."""
     assert variant_paths.normalize([]) == "$"
     assert variant_paths.parse("$") == ()
 
 
 def test_normalize_joins_the_names_from_the_root():
-    """K1."""
+    """PROTOCOL.md: a path key is a normalized path."""
     assert variant_paths.normalize(["b", "c"]) == "$['b']['c']"
 
 
 @given(st.lists(st.text(), max_size=4))
 def test_parse_undoes_normalize_for_any_names(names):
-    """K3."""
+    """RFC 9535, section 2.7: normalized paths."""
     assert variant_paths.parse(variant_paths.normalize(names)) == tuple(names)
 
 
@@ -75,15 +75,15 @@ def test_parse_undoes_normalize_for_any_names(names):
     ],
 )
 def test_parse_reads_paths_that_are_not_normalized(path_key, names):
-    """K3."""
+    """RFC 9535, section 2.7: normalized paths."""
     assert variant_paths.parse(path_key) == names
 
 
 @pytest.mark.parametrize(
     "path_key", ["$[0]", "$['a'][0]", "$['a'][*]", "$..a", "$['a','b']", "$[0:2]", "$[?@.a]"]
 )
-def test_parse_refuses_steps_that_are_not_one_member_name(path_key):
-    """K4."""
+def test_parse_rejects_steps_that_are_not_one_member_name(path_key):
+    """PROTOCOL.md: a path key never has an index."""
     with pytest.raises(InvalidStatisticsError, match="member names only"):
         variant_paths.parse(path_key)
 
@@ -91,7 +91,7 @@ def test_parse_refuses_steps_that_are_not_one_member_name(path_key):
 @pytest.mark.parametrize(
     "path_key", ["", "a", "$['a", "$[']", "$['a']x", "$[a]", "$['\n']", r"$['\x']", r"$['\u12']"]
 )
-def test_parse_refuses_text_that_is_no_path(path_key):
+def test_parse_rejects_text_that_is_not_a_path(path_key):
     with pytest.raises(InvalidStatisticsError, match="invalid path key") as caught:
         variant_paths.parse(path_key)
     assert caught.value.path == path_key
@@ -130,7 +130,7 @@ def test_parse_path_reads_the_grammar_of_spark(text, steps):
 
 
 @pytest.mark.parametrize("text", ["", "a", ".a", " $.a"])
-def test_parse_path_wants_the_root_first(text):
+def test_parse_path_requires_the_root(text):
     with pytest.raises(ExpressionError, match=r"starts with \$"):
         variant_paths.parse_path(text)
 
@@ -149,12 +149,12 @@ def test_parse_path_wants_the_root_first(text):
         ("$[٣]", 1),
     ],
 )
-def test_parse_path_says_where_a_path_goes_wrong(text, position):
+def test_parse_path_reports_the_position_of_an_error(text, position):
     with pytest.raises(ExpressionError, match=f"at position {position}"):
         variant_paths.parse_path(text)
 
 
 @pytest.mark.parametrize("text", ["$[2147483648]", f"$[{'9' * 5000}]"])
-def test_parse_path_refuses_an_index_that_no_array_has(text):
+def test_parse_path_rejects_an_index_beyond_the_maximum(text):
     with pytest.raises(ExpressionError, match="expected an index up to 2147483647"):
         variant_paths.parse_path(text)

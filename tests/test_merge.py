@@ -314,8 +314,8 @@ def test_structs_lists_and_maps_of_a_source_fit_as_those_that_are_appended(
         (pa.struct([NOT_NULL]), pa.struct([INNER]), {"x": None}, r"c\.x' is NOT NULL"),
         (pa.list_(NOT_NULL), pa.list_(INNER), [None], r"c\.element' is NOT NULL"),
         (pa.struct([INNER, TEXT]), pa.struct([INNER]), {"x": 1}, r"the table has the field c\.y, and"),
-        (pa.struct([INNER]), pa.struct([INNER, TEXT]), {"x": 1}, r"the table has no column c\.y"),
-        (pa.list_(INNER), pa.list_(TEXT), ["1"], r"c\.element is long in the table and string in the data"),
+        (pa.struct([INNER]), pa.struct([INNER, TEXT]), {"x": 1}, r"the table has no column 'c\.y"),
+        (pa.list_(INNER), pa.list_(TEXT), ["1"], r"c\.element' is long in the table, but string in the data"),
     ],
     ids=["null in struct", "null in list", "field too few", "field too many", "other type"],
 )

@@ -1,4 +1,4 @@
-"""Table properties: how text is read, and which text a new table may have (H5)."""
+"""Table properties: parsing of existing text, and the text that a new table can have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from delta_variant.protocol import properties
     ("text", "value"), [("true", True), ("TRUE", True), ("false", False), ("yes", False), ("", False)]
 )
 def test_a_boolean_is_on_only_for_the_word_true(text, value):
-    """H5: any value other than `true`, whatever its case, is off."""
+    """Any value other than `true`, in any case, means false."""
     configuration = {"delta.enableVariantShredding": text}
     assert properties.get(configuration, properties.ENABLE_VARIANT_SHREDDING) is value
 
@@ -68,7 +68,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "text"), REFUSED)
-def test_get_refuses_text_that_it_cannot_read_by_name_and_value(name, text):
+def test_get_rejects_invalid_text_with_name_and_value(name, text):
     with pytest.raises(ProtocolError, match=f"invalid table property {name}='{text}'"):
         properties.get({name: text}, properties.PROPERTIES[name])
 
@@ -76,8 +76,8 @@ def test_get_refuses_text_that_it_cannot_read_by_name_and_value(name, text):
 @pytest.mark.parametrize(
     ("name", "text"), [*REFUSED, ("delta.enableVariantShredding", "bla"), ("delta.appendOnly", "1")]
 )
-def test_check_new_refuses_a_value_by_name_and_value(name, text):
-    """H5: only true and false can be set."""
+def test_check_new_rejects_an_invalid_value_with_name_and_value(name, text):
+    """Only true and false can be set."""
     with pytest.raises(ProtocolError, match=f"invalid table property {name}='{text}'"):
         properties.check_new({name: text})
 
@@ -85,7 +85,7 @@ def test_check_new_refuses_a_value_by_name_and_value(name, text):
 @pytest.mark.parametrize(
     "name", ["delta.feature.variantType", "delta.minReaderVersion", "delta.minWriterVersion"]
 )
-def test_check_new_refuses_what_belongs_to_the_protocol(name):
+def test_check_new_rejects_names_of_protocol_fields(name):
     with pytest.raises(ProtocolError, match=f"{name}='3' is not a table property"):
         properties.check_new({name: "3"})
 
@@ -109,12 +109,12 @@ def test_check_new_lets_allowed_values_and_foreign_properties_pass():
         ("delta.nope", "unknown table property 'delta.nope'"),
     ],
 )
-def test_check_new_refuses_a_name_that_nobody_knows(name, sentence):
+def test_check_new_rejects_an_unknown_name(name, sentence):
     with pytest.raises(ProtocolError, match=sentence):
         properties.check_new({name: "true"})
 
 
-def test_check_new_refuses_to_enable_and_suspend_row_tracking_at_once():
+def test_check_new_rejects_row_tracking_both_enabled_and_suspended():
     both = {"delta.enableRowTracking": "true", "delta.rowTrackingSuspended": "true"}
     with pytest.raises(ProtocolError, match="cannot both be true"):
         properties.check_new(both)

@@ -1,4 +1,4 @@
-"""The public face: its names, what importing it costs, its errors, and the stub of the kernel."""
+"""The public API: names, cost of the import, errors, and the stub of the kernel."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_all_has_the_public_names_and_no_others():
 
 
 @pytest.mark.parametrize("name", delta_variant.__all__)
-def test_every_public_name_exists_and_says_what_it_is(name: str):
+def test_every_public_name_exists_and_has_a_docstring(name: str):
     value = getattr(delta_variant, name)
     assert name == "__version__" or inspect.getdoc(value)
 
@@ -78,7 +78,7 @@ def test_the_import_loads_no_optional_dependency():
     assert [name for name in OPTIONAL if name in loaded.stdout.split()] == []
 
 
-def test_every_error_has_the_one_root_and_a_sentence():
+def test_every_error_has_the_same_base_class_and_a_docstring():
     classes = [getattr(errors, name) for name in errors.__all__]
     assert all(issubclass(each, errors.DeltaVariantError) and each.__doc__ for each in classes)
     assert all(each.__name__.endswith("Error") for each in classes)

@@ -1,5 +1,4 @@
-"""The schema of a table: JSON (T1), Arrow, merging (T10), rules (T6, T7), column mapping (T11),
-partition values, and which columns have statistics (ST10, ST13)."""
+"""The schema of a table: JSON, Arrow, merging, validity, column mapping, partition values and statistics."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ def written_schemas(corpora) -> Iterator[str]:
 
 
 def test_the_schemas_of_the_golden_tables_come_back_as_the_text_they_were(corpora):
-    """T1: keys, their order and the plain string, as delta-spark wrote them."""
+    """Keys, their order and the plain string are those that delta-spark wrote."""
     texts = list(written_schemas(corpora))
     assert any('"elementType":"variant"' in text for text in texts)
     assert [schema_to_json(parse_schema(text)) for text in texts] == texts
@@ -108,7 +107,7 @@ def schema_text(type_text: str) -> str:
     ],
 )
 def test_parse_reads_both_spellings(type_text, data_type):
-    """T1."""
+    """PROTOCOL.md, "Schema Serialization Format"."""
     assert parse_schema(schema_text(type_text)) == column(data_type)
 
 
@@ -129,13 +128,13 @@ def test_parse_reads_both_spellings(type_text, data_type):
         (schema_text('"long"').replace("{}", "3"), "field metadata that is not an object"),
     ],
 )
-def test_parse_names_what_it_cannot_read(text, message):
+def test_parse_rejects_an_invalid_schema_and_names_the_column(text, message):
     with pytest.raises(SchemaError, match=message):
         parse_schema(text)
 
 
 @pytest.mark.parametrize("depth", [200, 100_000])
-def test_parse_refuses_a_schema_too_deep_for_any_reader(depth):
+def test_parse_rejects_a_schema_that_is_nested_too_deeply(depth):
     type_text = '{"type":"array","elementType":' * depth + '"long"' + "}" * depth
     with pytest.raises(SchemaError, match=r"deeper|not valid JSON"):
         parse_schema(schema_text(type_text))
@@ -194,7 +193,7 @@ def test_from_arrow_gives_each_arrow_type_its_delta_type(arrow_type, name):
         pa.month_day_nano_interval(),
     ],
 )
-def test_from_arrow_names_a_column_that_delta_has_no_type_for(arrow_type):
+def test_from_arrow_names_a_column_of_an_unsupported_type(arrow_type):
     with pytest.raises(SchemaError, match=r"the column 's\.c' has the type"):
         from_arrow(pa.schema([pa.field("s", pa.struct([pa.field("c", arrow_type)]))]))
 
@@ -249,7 +248,7 @@ def test_from_arrow_takes_the_named_columns_for_variants(arrow_type):
     assert from_arrow(arrow) != column(VARIANT)
 
 
-def test_from_arrow_refuses_variant_columns_that_cannot_be():
+def test_from_arrow_rejects_invalid_variant_columns():
     with pytest.raises(SchemaError, match=r"expected JSON text or .*, got int64") as caught:
         from_arrow(pa.schema([pa.field("c", pa.int64())]), ["c"])
     assert caught.value.column == "c"
@@ -380,7 +379,7 @@ def test_conform_keeps_the_values_of_every_layout_of_arrow(data, depth, count):
     assert found.schema.equals(to_arrow(columns))
 
 
-def test_conform_takes_dictionaries_of_what_arrow_does_not_take_itself():
+def test_conform_accepts_dictionaries_that_arrow_cannot_take_from():
     text = pa.array(["a", None, "c"], pa.string_view())
     dictionary = pa.DictionaryArray.from_arrays(pa.array([2, None, 1, 0]), text)
     nested = pa.DictionaryArray.from_arrays(pa.array([1, 0]), pa.StructArray.from_arrays([text], ["x"])[:2])
@@ -388,7 +387,7 @@ def test_conform_takes_dictionaries_of_what_arrow_does_not_take_itself():
     assert conformed(nested, struct(x=STRING)).to_pylist() == [{"x": None}, {"x": "a"}]
 
 
-def test_conform_says_which_nesting_it_does_not_read():
+def test_conform_names_unsupported_nesting():
     dictionary = pa.DictionaryArray.from_arrays(
         pa.array([], pa.int8()), pa.array([[[1]]], pa.list_(pa.list_(pa.int8(), 1)))
     )
@@ -423,13 +422,13 @@ def test_conform_marks_a_variant_that_the_data_lacks():
         (pa.array(["x"]), "long", "int64"),
     ],
 )
-def test_conform_never_loses_a_part_of_a_value(data, data_type, target):
+def test_conform_rejects_lossy_casts(data, data_type, target):
     with pytest.raises(SchemaError, match=f"cannot cast .* to {target}") as caught:
         conform(pa.record_batch({"c": data}), column(PrimitiveType(data_type)))
     assert caught.value.column == "c"
 
 
-def test_conform_refuses_null_where_the_table_allows_none():
+def test_conform_rejects_null_in_a_not_null_column():
     table = StructType((StructField("c", LONG, False),))
     with pytest.raises(SchemaError, match="NOT NULL, but has 1 null") as caught:
         conform(pa.record_batch({"c": pa.array([1, None])}), table)
@@ -452,7 +451,7 @@ LONGS = pa.list_(pa.int64())
     [LONGS, pa.large_list(pa.int64()), pa.list_(pa.int64(), 3), pa.list_view(pa.int64())],
     ids=str,
 )
-def test_conform_refuses_null_elements_in_every_kind_of_list_but_no_null_list(arrow_type):
+def test_conform_rejects_null_elements_but_not_null_lists(arrow_type):
     elements = ArrayType(LONG, False)
     with pytest.raises(SchemaError, match="NOT NULL, but has 1 null") as caught:
         conformed(pa.array([[1, None, 3]], arrow_type), elements)
@@ -498,14 +497,14 @@ def test_data_that_fits_leaves_the_schema_as_it_is(table, data, mode):
         ),
     ],
 )
-def test_strict_refuses_a_new_column_and_says_how_to_add_it(table, data, named):
-    """T10."""
+def test_strict_rejects_a_new_column_and_names_the_option_to_add_it(table, data, named):
+    """Schemas merge as in delta-spark."""
     with pytest.raises(SchemaError, match=f'{named}.*schema_mode="merge"'):
         merge_schemas(table, data, mode="strict")
 
 
 def test_merge_adds_new_columns_at_the_end_and_nullable():
-    """T10."""
+    """Schemas merge as in delta-spark."""
     table = struct(id=LONG, s=struct(a=LONG), l=ArrayType(struct(x=LONG)))
     data = StructType(
         (
@@ -542,7 +541,7 @@ def test_merge_adds_new_columns_at_the_end_and_nullable():
     ],
 )
 def test_types_that_do_not_fit_are_named_with_their_path(table_type, data_type, message, mode):
-    """T10: a type never changes to or from Variant."""
+    """A type never changes to or from Variant."""
     with pytest.raises(SchemaError, match=message) as caught:
         merge_schemas(column(table_type), column(data_type), mode=mode)
     assert caught.value.column.startswith("c")
@@ -569,7 +568,7 @@ def test_an_absent_field_within_a_column_has_no_default():
     assert caught.value.column == "s.c"
 
 
-def test_data_with_names_that_differ_by_case_is_refused():
+def test_data_with_names_that_differ_by_case_is_rejected():
     with pytest.raises(SchemaError, match="columns 'a' and 'A', which differ at most by case"):
         merge_schemas(struct(a=LONG), struct(a=LONG, A=LONG), mode="merge")
 
@@ -577,8 +576,8 @@ def test_data_with_names_that_differ_by_case_is_refused():
 # ---- rules
 
 
-def test_check_new_lets_a_variant_stand_anywhere_but_in_a_map_key():
-    """T6."""
+def test_check_new_accepts_a_variant_anywhere_but_in_a_map_key():
+    """PROTOCOL.md, "Variant Data Type": Variants cannot be compared."""
     check_new_schema(struct(v=VARIANT, a=ArrayType(struct(v=VARIANT)), m=MapType(STRING, VARIANT)))
     for key in (VARIANT, struct(v=VARIANT)):
         with pytest.raises(SchemaError, match="has Variant keys") as caught:
@@ -602,7 +601,7 @@ def test_check_new_lets_a_variant_stand_anywhere_but_in_a_map_key():
         *((StructType((StructField(f"a{c}b", LONG),)), "contains the character") for c in " ,;{}()\n\t="),
     ],
 )
-def test_check_new_refuses_what_delta_does_not_allow(new, message):
+def test_check_new_rejects_an_invalid_schema(new, message):
     with pytest.raises(SchemaError, match=message):
         check_new_schema(new)
 
@@ -626,16 +625,16 @@ def test_partition_columns_come_back_in_the_spelling_of_the_schema():
         (["id", "ID"], "twice"),
     ],
 )
-def test_columns_that_cannot_partition_a_table_are_refused(names, message):
-    """T7."""
+def test_invalid_partition_columns_are_rejected(names, message):
+    """PROTOCOL.md, "Variant Data Type": a Variant cannot be a partition column."""
     table = struct(id=LONG, v=VARIANT, s=struct(x=LONG), a=ArrayType(LONG))
     with pytest.raises(SchemaError, match=message) as caught:
         check_partition_columns(table, names)
     assert caught.value.column == names[-1]
 
 
-def test_a_table_with_a_variant_as_map_key_or_partition_is_none():
-    """T6, T7: neither read nor written, wherever the map is."""
+def test_a_variant_as_map_key_or_partition_column_is_an_error():
+    """Such a table is neither read nor written, at any depth of the map."""
     columns = struct(v=VARIANT, m=MapType(STRING, VARIANT), p=STRING)
     check_consistent(columns, ("p",))
     with pytest.raises(SchemaError, match="cannot partition by the Variant column") as caught:
@@ -671,7 +670,7 @@ def test_a_name_twice_in_one_struct_is_an_error():
             check_consistent(columns, [])
 
 
-def test_half_of_a_surrogate_pair_in_a_schema_is_an_error():
+def test_an_unpaired_surrogate_in_a_schema_is_an_error():
     field = '{"name":"a%s","type":"long","nullable":true,"metadata":{"comment":"%s"}}'
     text = f'{{"type":"struct","fields":[{field}]}}'
     for half in (("\\ud800", ""), ("", "\\uDFFF")):
@@ -680,7 +679,7 @@ def test_half_of_a_surrogate_pair_in_a_schema_is_an_error():
     assert parse_schema(text % ("\\ud83d\\ude00", "")).fields[0].name == "a\U0001f600"
 
 
-def test_a_table_needs_a_column_besides_its_partition_columns():
+def test_a_table_needs_a_column_in_addition_to_its_partition_columns():
     with pytest.raises(SchemaError, match="in addition to its partition columns"):
         check_partition_columns(struct(id=LONG), ["id"])
 
@@ -694,7 +693,7 @@ def numbered_uuids():
 
 
 def test_assign_column_mapping_gives_every_field_an_id_and_a_name_and_nothing_inside_a_variant():
-    """T11."""
+    """PROTOCOL.md, "Column Mapping"."""
     assigned, greatest = assign_column_mapping(
         struct(id=LONG, st=struct(w=VARIANT), a=ArrayType(struct(x=LONG))), 0, new_uuid=numbered_uuids()
     )
@@ -704,7 +703,7 @@ def test_assign_column_mapping_gives_every_field_an_id_and_a_name_and_nothing_in
     assert assigned.fields[0].metadata["delta.columnMapping.physicalName"] == "col-uuid-1"
 
 
-def test_assign_column_mapping_leaves_what_has_a_name_alone():
+def test_assign_column_mapping_keeps_existing_names():
     mapped = StructField(
         "a", LONG, metadata={"delta.columnMapping.id": 9, "delta.columnMapping.physicalName": "col-x"}
     )
@@ -735,7 +734,7 @@ def test_physical_schema_renames_at_every_depth():
     assert physical_schema(assigned, "none") is assigned
 
 
-def test_a_mapped_table_with_an_unmapped_column_is_refused():
+def test_a_mapped_table_with_an_unmapped_column_is_rejected():
     with pytest.raises(SchemaError, match=r"column 'c' has no delta\.columnMapping\.physicalName"):
         physical_name(StructField("c", LONG), "id")
 
@@ -822,13 +821,13 @@ def test_null_and_the_empty_string_are_the_same_partition_value(name):
         ("variant", "1"),
     ],
 )
-def test_a_partition_value_that_is_none_of_its_type_is_refused(name, text):
+def test_an_invalid_partition_value_is_rejected(name, text):
     with pytest.raises(MalformedLogError, match="partition value"):
         partition_value_from_string(text, PrimitiveType(name))
 
 
 @pytest.mark.parametrize("text", ["+10000-01-01", "0000-12-31"])
-def test_a_year_that_python_does_not_know_is_no_partition_value_here(text):
+def test_a_partition_value_outside_the_years_of_python_is_rejected(text):
     with pytest.raises(UnsupportedFeatureError, match="years 1 to 9999"):
         partition_value_from_string(text, PrimitiveType("date"))
 
@@ -861,25 +860,25 @@ def many_columns(number: int) -> StructType:
     ("configuration", "number"), [({}, 32), ({"delta.dataSkippingNumIndexedCols": "10"}, 10)]
 )
 def test_a_variant_counts_as_one_column(configuration, number):
-    """ST10."""
+    """PROTOCOL.md, "Per-file Statistics"."""
     expected = ["id", *(f"v{n}" for n in range(number - 1))]
     assert names_of(stats_columns(many_columns(50), configuration)) == expected
 
 
 def test_minus_one_gives_all_columns_and_zero_none():
-    """ST10."""
+    """PROTOCOL.md, "Per-file Statistics"."""
     assert len(stats_columns(many_columns(50), {"delta.dataSkippingNumIndexedCols": "-1"})) == 51
     assert stats_columns(many_columns(50), {"delta.dataSkippingNumIndexedCols": "0"}) == ()
 
 
 def test_named_columns_override_the_number_whatever_their_case():
-    """ST10."""
+    """PROTOCOL.md, "Per-file Statistics"."""
     configuration = {"delta.dataSkippingStatsColumns": "V20,v40,id", "delta.dataSkippingNumIndexedCols": "1"}
     assert names_of(stats_columns(many_columns(50), configuration)) == ["id", "v20", "v40"]
 
 
 def test_a_struct_stands_for_its_leaves_and_partition_columns_have_none():
-    """ST10, ST11, ST13."""
+    """PROTOCOL.md, "Per-file Statistics"."""
     table = struct(day=LONG, s=struct(x=LONG, w=VARIANT), a=ArrayType(VARIANT), z=LONG)
     assert names_of(stats_columns(table, {}, ["Day"])) == ["s.x", "s.w", "a", "z"]
     named = {"delta.dataSkippingStatsColumns": "s,day"}

@@ -1,4 +1,4 @@
-"""Shredding undone is what there was before, for any Variant and any schema; and the rules on the way."""
+"""Unshredding undoes shredding for any Variant and schema; shredded columns follow the specification."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ ROWS = st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4)
 @settings(max_examples=150, deadline=None)
 @given(ROWS, shredding_schemas())
 def test_unshred_undoes_shred_for_any_variant_and_any_schema(rows: list[Encoded | None], schema: pa.DataType):
-    """W11: equal in the classes of E-Q1."""
+    """Numbers are equal by value, as VariantEncoding.md defines equivalence classes of types."""
     shredded = shred(variant_array(rows), ShreddingSchema.from_arrow(schema))
     assert meanings(unshred(shredded)) == [row and row.meaning for row in rows]
 
 
 @settings(max_examples=150, deadline=None)
 @given(ROWS)
-def test_an_unshredded_variant_comes_back_with_its_bytes(rows: list[Encoded | None]):
-    """R20."""
+def test_an_unshredded_variant_keeps_its_bytes(rows: list[Encoded | None]):
+    """An unshredded value keeps its bytes."""
     array = variant_array(rows)
     shredded = shred(array, ShreddingSchema.of(None))
     assert unshred(shredded).to_pylist() == array.to_pylist()
@@ -38,7 +38,7 @@ def test_an_unshredded_variant_comes_back_with_its_bytes(rows: list[Encoded | No
 
 @settings(max_examples=150, deadline=None)
 @given(ROWS, shredding_schemas())
-def test_shredding_what_is_shredded_already_changes_nothing(rows: list[Encoded | None], schema: pa.DataType):
+def test_shredding_a_shredded_column_again_changes_nothing(rows: list[Encoded | None], schema: pa.DataType):
     form = ShreddingSchema.from_arrow(schema)
     once = shred(variant_array(rows), form)
     assert (
@@ -51,7 +51,7 @@ def test_shredding_what_is_shredded_already_changes_nothing(rows: list[Encoded |
 @settings(max_examples=80, deadline=None)
 @given(ROWS, shredding_schemas())
 def test_shredded_columns_keep_the_rules_for_writers(rows: list[Encoded | None], schema: pa.DataType):
-    """W1 to W7, checked by a reader that trusts nothing."""
+    """Check shredded columns against VariantShredding.md with an independent reader."""
     shredded = shred(variant_array(rows), ShreddingSchema.from_arrow(schema)).to_pylist()
     for row in shredded:
         if row is not None:
@@ -63,16 +63,16 @@ def check(group: dict[str, Any], schema: pa.DataType, metadata: bytes, is_field:
     basic_type = None if value is None else value[0] & 3
     assert is_field or value is not None or typed is not None, "only a field of an object may be missing"
     if pa.types.is_struct(schema):
-        assert (basic_type == 2) <= (typed is not None), "W2: an object has typed_value"
-        assert typed is None or value is None or basic_type == 2, "W3"
-        assert value is None or typed is None or value != b"\x02\x00\x00", "W7: no empty leftover"
+        assert (basic_type == 2) <= (typed is not None), "an object has typed_value"
+        assert typed is None or value is None or basic_type == 2, "only objects have both"
+        assert value is None or typed is None or value != b"\x02\x00\x00", "`value` is not an empty object"
         for field in schema if typed is not None else ():
-            assert typed[field.name] is not None, "W5: the group of a field is there"
+            assert typed[field.name] is not None, "the group of a field is present"
             check(typed[field.name], field.type, metadata, is_field=True)
     else:
-        assert value is None or typed is None, "W1"
+        assert value is None or typed is None, "only objects have both"
     if pa.types.is_list(schema):
-        assert basic_type != 3, "W4: an array has typed_value"
+        assert basic_type != 3, "an array has typed_value"
         for element in typed or ():
             check(element, schema.value_type, metadata, is_field=False)
 
@@ -102,7 +102,7 @@ def check(group: dict[str, Any], schema: pa.DataType, metadata: bytes, is_field:
 def test_a_value_goes_to_typed_value_when_it_is_of_its_class_and_loses_nothing(
     text: str, leaf: pa.DataType, typed: Any
 ):
-    """P-T1 to P-T5: exact numbers without loss; never float, string or null into another type."""
+    """Exact numbers are shredded without loss; floats, strings and nulls only as their own type."""
     (row,) = shred(parse_json([text]), ShreddingSchema.of(leaf)).to_pylist()
     assert row["typed_value"] == typed
     assert (row["value"] is None) == (typed is not None)
@@ -116,14 +116,14 @@ def test_a_value_goes_to_typed_value_when_it_is_of_its_class_and_loses_nothing(
     ],
     ids=str,
 )
-def test_a_type_that_cannot_be_shredded_is_refused(spec: Any):
-    """P-S9."""
+def test_a_type_that_cannot_be_shredded_is_rejected(spec: Any):
+    """VariantShredding.md, "Shredded Variant Types"."""
     with pytest.raises(ShreddingError, match=r"\S"):
         ShreddingSchema.of(spec)
 
 
-def test_two_fields_of_one_name_are_refused():
-    """P-S10; names that differ in case are two names."""
+def test_two_fields_of_one_name_are_rejected():
+    """Names that differ in case are two names."""
     twice = pa.struct([pa.field("a", pa.int64()), pa.field("a", pa.string())])
     with pytest.raises(ShreddingError, match='"a"'):
         ShreddingSchema.from_arrow(twice)
@@ -168,7 +168,7 @@ def test_inference_keeps_to_its_limits():
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(variants(), min_size=1, max_size=6), st.booleans())
-def test_what_is_inferred_is_a_schema_that_shreds(rows: list[Encoded], spark_compatible: bool):
+def test_an_inferred_schema_can_shred(rows: list[Encoded], spark_compatible: bool):
     array = variant_array([*rows])
     schema = infer_shredding_schema(array, spark_compatible=spark_compatible)
     shredded = shred(array, schema)

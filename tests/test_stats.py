@@ -106,7 +106,7 @@ def z85_of(number: int) -> str:
     ids=str,
 )
 def test_bounds_of_ordinary_columns(values: pa.Array, lower: Any, upper: Any, tmp_path: Path):
-    """Booleans, bytes and lists have none (6.5), nor does a column with NaN (ST6)."""
+    """Booleans, bytes and lists have no bounds, and neither has a column with NaN."""
     assert of_column(tmp_path, values) == (lower, upper)
 
 
@@ -117,7 +117,7 @@ def test_decimals_are_numbers_with_all_their_digits(tmp_path: Path):
     )
 
 
-def test_infinite_bounds_are_left_out_as_json_has_no_number_for_them(tmp_path: Path):
+def test_infinite_bounds_are_omitted_because_json_cannot_store_them(tmp_path: Path):
     text = stats_text(tmp_path, pa.table({"c": [float("inf"), 1.0]}))
     found = json.loads(text)
     assert found["minValues"] == {"c": 1.0}
@@ -125,7 +125,7 @@ def test_infinite_bounds_are_left_out_as_json_has_no_number_for_them(tmp_path: P
 
 
 def test_zeros_of_both_signs_are_within_the_bounds(tmp_path: Path):
-    """ST7."""
+    """PROTOCOL.md, "Per-file Statistics"."""
     found = stats_text(tmp_path, pa.table({"c": [0.0, -0.0]}))
     assert '"minValues":{"c":-0.0},"maxValues":{"c":0.0}' in found
 
@@ -175,7 +175,7 @@ def test_long_text_is_shortened_to_bounds_that_hold(text: str, lower: str, upper
 
 
 def test_structs_are_mirrored_and_a_null_struct_is_null_in_all_of_it(tmp_path: Path):
-    """ST11, ST14."""
+    """PROTOCOL.md, "Statistics for Variant Columns"."""
     nested = pa.array([{"i": 1, "t": {"x": "a"}}, None, {"i": 3, "t": None}])
     found = stats(tmp_path, pa.table({"s": nested}))
     assert found["nullCount"] == {"s": {"i": 1, "t": {"x": 2}}}
@@ -204,14 +204,14 @@ def wide() -> pa.Table:
 def test_the_table_says_which_columns_have_statistics(
     configuration: dict[str, str], expected: list[str], tmp_path: Path
 ):
-    """ST10: a Variant counts as one column; names are found without regard to case."""
+    """A Variant counts as one column; names match without regard to case."""
     found = stats(tmp_path, wide(), configuration=configuration)
     assert list(found["nullCount"]) == list(found["minValues"]) == list(found["maxValues"]) == expected
     assert found["numRecords"] == 1
 
 
 def test_partition_columns_have_no_statistics(tmp_path: Path):
-    """ST13."""
+    """PROTOCOL.md, "Per-file Statistics"."""
     data = pa.table({"p": ["x"], "v": pa.array(['{"a":1}'], pa.json_())})
     found = stats(tmp_path, data, partition_by="p")
     assert list(found["nullCount"]) == list(found["minValues"]) == ["v"]
@@ -241,15 +241,15 @@ def test_bounds_of_a_variant_are_those_of_its_paths(tmp_path: Path):
         (['{"o":{"x":1}}', '{"o":"not an object"}'], ["$['o']['x']"]),
     ],
     ids=[
-        "missing: ST2",
-        "Variant null: ST2",
-        "two types: ST1",
-        "no bounds: 6.5",
-        "a scalar at the top: K1",
-        "arrays: K4",
-        "SQL null: ST3",
-        "only Variant null: ST3",
-        "an ancestor that is no object: ST4",
+        "a path is missing",
+        "Variant null",
+        "two types",
+        "no bounds",
+        "a scalar at the top",
+        "arrays",
+        "SQL null",
+        "only Variant null",
+        "an ancestor that is not an object",
     ],
 )
 def test_a_path_has_bounds_when_every_value_there_is_of_its_type(
@@ -263,13 +263,13 @@ def test_a_path_has_bounds_when_every_value_there_is_of_its_type(
 
 
 def test_null_count_is_of_sql_nulls_and_not_of_variant_nulls(tmp_path: Path):
-    """ST14."""
+    """PROTOCOL.md, "Statistics for Variant Columns"."""
     data = pa.table({"v": pa.array(["null", None, '{"a":null}', None], pa.json_())})
     assert stats(tmp_path, data)["nullCount"] == {"v": 2}
 
 
 def test_nan_takes_the_bounds_of_its_path(tmp_path: Path):
-    """ST6: the bytes are those of a double, by hand."""
+    """The expected bytes of a double are written out."""
     double = b"\x02\x01\x00\x00\x09\x1c"
     values = [double + struct for struct in (b"\0" * 6 + b"\xf8\x3f", b"\0" * 6 + b"\xf8\x7f")]
     variants = pa.StructArray.from_arrays(
@@ -283,7 +283,7 @@ def test_nan_takes_the_bounds_of_its_path(tmp_path: Path):
 
 
 def test_timestamps_of_variants_keep_their_microseconds(tmp_path: Path):
-    """6.5: unlike those of ordinary columns."""
+    """Unlike bounds of ordinary columns."""
     value = b"\x30" + (1_234_567).to_bytes(8, "little")
     variants = pa.StructArray.from_arrays(
         [pa.array([b"\x01\x00\x00"]), pa.array([value])], ["metadata", "value"]
@@ -306,19 +306,19 @@ def test_timestamps_of_variants_keep_their_microseconds(tmp_path: Path):
 def test_long_text_within_variants_is_shortened_by_its_own_rule(
     text: str, lower: str, upper: str, tmp_path: Path
 ):
-    """TR1, TR2: whole characters, and U+10FFFF behind the upper bound."""
+    """Bounds have whole characters, and the upper bound ends in U+10FFFF."""
     assert bounds(tmp_path, json.dumps({"s": text})) == ({"$['s']": lower}, {"$['s']": upper})
 
 
-def test_an_upper_bound_that_no_character_can_raise_is_left_out(tmp_path: Path):
-    """TR3, X3: the lower bound stays."""
+def test_an_upper_bound_that_cannot_be_truncated_is_omitted(tmp_path: Path):
+    """The lower bound stays."""
     lower, upper = bounds(tmp_path, json.dumps({"s": "\U0010ffff" * 40, "t": "a"}))
     assert lower == {"$['s']": "\U0010ffff" * 32, "$['t']": "a"}
     assert upper == {"$['t']": "a"}
 
 
 def test_names_are_escaped_in_normalized_paths(tmp_path: Path):
-    """K2."""
+    """RFC 9535, section 2.7."""
     names = {
         "it's": r"$['it\'s']",
         "back\\slash": r"$['back\\slash']",
@@ -334,7 +334,7 @@ def test_names_are_escaped_in_normalized_paths(tmp_path: Path):
 
 
 def test_the_number_of_paths_is_limited(tmp_path: Path):
-    """ST9: 32 by default, and none leaves the column out."""
+    """The default is 32 paths, and 0 omits the column."""
     text = json.dumps({f"f{number:02}": number for number in range(40)})
     assert [
         len(bounds(tmp_path, text, **options)[0])
@@ -348,7 +348,7 @@ def test_the_number_of_paths_is_limited(tmp_path: Path):
 
 
 def test_a_table_without_shredding_has_null_counts_only(tmp_path: Path):
-    """T8."""
+    """PROTOCOL.md, "Variant Data Type"."""
     data = pa.table({"v": pa.array(['{"a":1}', None], pa.json_())})
     found = stats(tmp_path, data, shredding=None)
     assert found == {"numRecords": 2, "minValues": {}, "maxValues": {}, "nullCount": {"v": 1}}
@@ -358,7 +358,7 @@ def test_a_table_without_shredding_has_null_counts_only(tmp_path: Path):
 
 
 def nested(*texts: str | None, rows: list[bool] | None = None) -> pa.Table:
-    """Return a column `s: struct<n, v: Variant, t: struct<v: Variant>>`; null where `rows` says no."""
+    """Return a column `s: struct<n, v: Variant, t: struct<v: Variant>>`, null for false in `rows`."""
     v = dv.parse_json(list(texts))
     field = pa.field("v", v.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
     inner = pa.StructArray.from_arrays([v], fields=[field])
@@ -369,7 +369,7 @@ def nested(*texts: str | None, rows: list[bool] | None = None) -> pa.Table:
 
 
 def test_statistics_mirror_the_structs_that_variants_are_in(tmp_path: Path):
-    """ST11, ST14: z85 text where the Variant is, and a null struct is null in its Variants."""
+    """Bounds are z85 text at the Variant, and a null struct counts as null in its Variants."""
     data = nested('{"a":1}', '{"a":5}', None, '{"a":"hidden"}', rows=[True, True, True, False])
     found = stats(tmp_path, data)
     one, five = z85_of(1), z85_of(5)
@@ -391,7 +391,7 @@ def test_nested_variants_are_shredded_and_come_back(tmp_path: Path):
 
 
 def test_variants_in_arrays_and_maps_have_no_bounds(tmp_path: Path):
-    """ST11: the array or the map counts its own nulls; its Variants are written unshredded."""
+    """The array or the map counts its own nulls; its Variants are written unshredded."""
     v = dv.parse_json(['{"a":1}', '{"a":2}'])
     mark = {"ARROW:extension:name": "arrow.parquet.variant"}
     lists = pa.ListArray.from_arrays(
@@ -412,8 +412,8 @@ def test_file_stats_are_those_of_the_commit(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["variant-stats-no-checkpoint", "variant-stats-with-struct-no-checkpoint"])
-def test_file_stats_of_databricks_files_are_what_databricks_wrote(corpora: Path, name: str):
-    """The same counts and bounds; the bytes of a bound may have their names in another order (K5)."""
+def test_file_stats_of_databricks_files_equal_those_of_databricks(corpora: Path, name: str):
+    """Counts and bounds are equal; the bytes of a bound may have the names in another order."""
     table = corpora / "delta-golden" / name
     snapshot = dv.load_snapshot(table)
     for path, text in zip(
@@ -427,7 +427,7 @@ def test_file_stats_of_databricks_files_are_what_databricks_wrote(corpora: Path,
 
 
 def variant_bounds(found: FileStatistics, table: TableStatistics) -> dict[Any, Any]:
-    """Return each bound of a Variant by side, column and path key, its type and scale with it."""
+    """Return each bound of a Variant by side, column and path key, with its type and scale."""
     return {
         (side, column, key): bound
         for side in ("min_values", "max_values")
@@ -477,7 +477,7 @@ def z85_texts(value: Any) -> Iterator[str]:
 
 
 def test_every_bound_of_the_corpora_is_decoded_and_encoded_to_the_byte(corpora: Path, tmp_path: Path):
-    """Z2, Z3: the Variant in each string is taken out, and put back it is the string again."""
+    """Decoding and encoding the Variant of each string returns the string."""
     count = 0
     for text in commits(corpora, tmp_path):
         adds = (json.loads(line).get("add", {}) for line in text.splitlines())
@@ -491,7 +491,7 @@ def test_every_bound_of_the_corpora_is_decoded_and_encoded_to_the_byte(corpora: 
 
 
 def readable(values: Any) -> Any:
-    """Return bounds with those of Variants decoded: z85 of this length is no other text here."""
+    """Return bounds with those of Variants decoded: no other text in these tables has the length of z85."""
     if isinstance(values, dict):
         return {name: readable(value) for name, value in values.items()}
     is_bound = isinstance(values, str) and values.startswith("0r")
@@ -531,7 +531,7 @@ def test_an_exponent_is_not_written_out_in_digits():
     assert text == '{"minValues":{"d":1E+999999999,"e":1E-999999999},"maxValues":{},"nullCount":{}}'
 
 
-def test_dates_and_times_that_no_text_can_hold_have_no_bounds(tmp_path: Path):
+def test_dates_and_times_after_the_year_9999_have_no_bounds(tmp_path: Path):
     far = pa.table(
         {"d": pa.array([0, 10**7], pa.date32()), "t": pa.array([0, 2**62], pa.timestamp("us", "UTC"))}
     )
@@ -540,7 +540,7 @@ def test_dates_and_times_that_no_text_can_hold_have_no_bounds(tmp_path: Path):
     assert found["maxValues"] == {}
 
 
-def test_statistics_are_decoded_and_others_refused():
+def test_statistics_are_decoded_and_invalid_ones_rejected():
     assert decode('{"numRecords":1,"tightBounds":false}') == FileStatistics(num_records=1, tight_bounds=False)
     assert decode('{"numRecords":1,"unknown":{}}') == FileStatistics(num_records=1)
     for text in ("", "{", "[]", "1"):

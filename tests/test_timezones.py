@@ -1,4 +1,4 @@
-"""`timezone=`: where the local times are of literals, casts and partition values without time zone."""
+"""`timezone=`: the time zone of literals, casts and partition values without one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOMENTS = ["2023-12-31 14:59:59", "2023-12-31 15:00:00", "2024-01-01 03:00:00", 
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """Return a table of four moments in a file each."""
+    """Return a table with four timestamps, each in its own file."""
     uri = str(tmp_path / "t")
     for number, moment in enumerate(MOMENTS):
         rows = {"id": [number], "ts": pa.array([at(moment)], INSTANT), "event": [json.dumps({"s": moment})]}

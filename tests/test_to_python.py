@@ -84,7 +84,7 @@ def test_the_deepest_value_allowed_is_converted():
         (primitive(19, int64(-1)), "timestamp_ntz_nanos .*999999999 has nanoseconds"),
     ],
 )
-def test_what_python_cannot_hold_is_a_cast_error_that_names_it(variant: Variant, sentence: str):
+def test_a_value_outside_the_range_of_python_is_a_cast_error(variant: Variant, sentence: str):
     with pytest.raises(CastError, match=sentence):
         variant.to_python()
 
@@ -100,6 +100,6 @@ def test_what_python_cannot_hold_is_a_cast_error_that_names_it(variant: Variant,
         (primitive(63), "primitive type 63"),
     ],
 )
-def test_bytes_that_are_no_variant_are_refused(variant: Variant, sentence: str):
+def test_malformed_bytes_are_rejected(variant: Variant, sentence: str):
     with pytest.raises(MalformedVariantError, match=sentence):
         variant.to_python()

@@ -1,4 +1,4 @@
-"""Columns that become wider: what the schema records, and that files of the old type are read right."""
+"""Type widening: the record in the schema, and reads of files of the old type."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ AFTER: dict[str, list[Any]] = {
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """Return a table with a column for each change that there is."""
+    """Return a table with a column for each supported change."""
     uri = str(tmp_path / "t")
     dv.write_table(uri, pa.table({"id": [0, 1, 2], **BEFORE}), configuration=WIDENING)
     return uri
@@ -269,8 +269,8 @@ def test_only_the_changes_of_the_protocol_widen(before: str, after: str, widens:
         ("nothing", "bigint", SchemaError, "no column 'nothing'"),
     ],
 )
-def test_other_changes_are_refused(table: str, column: str, new_type: str, error, sentence: str):
-    """T10: nothing becomes a Variant."""
+def test_other_type_changes_are_rejected(table: str, column: str, new_type: str, error, sentence: str):
+    """No type changes to Variant."""
     with pytest.raises(error, match=sentence):
         dv.change_type(table, column, new_type)
     assert dv.load_snapshot(table).version == 0
@@ -380,7 +380,7 @@ def test_a_change_on_record_that_the_protocol_does_not_have_is_not_read(tmp_path
 @pytest.mark.parametrize(
     "recorded", [7, ["x"], [{"fromType": "short"}], [{"fromType": 1, "toType": 2}], {"a": 1}]
 )
-def test_a_record_that_is_not_understood_is_an_error_of_its_own(tmp_path: Path, recorded: Any):
+def test_an_invalid_record_of_type_changes_is_an_error(tmp_path: Path, recorded: Any):
     path = tmp_path / "t"
     dv.write_table(path, pa.table({"i": [1]}))
     Table(path).edit_schema(
@@ -432,7 +432,7 @@ def literal(value: Any) -> str:
     new_type=st.sampled_from(sorted(ANY_VALUES)),
     operator=st.sampled_from(["=", "<", ">=", "<>"]),
 )
-def test_predicates_find_what_a_look_at_all_rows_finds(data: st.DataObject, new_type: str, operator: str):
+def test_predicates_find_the_same_rows_as_a_full_scan(data: st.DataObject, new_type: str, operator: str):
     arrow_type, values, margin = ANY_VALUES[new_type]
     rows = data.draw(st.lists(values | st.none(), min_size=1, max_size=5).filter(any))
     with TemporaryDirectory() as folder:
@@ -443,8 +443,8 @@ def test_predicates_find_what_a_look_at_all_rows_finds(data: st.DataObject, new_
         known = data.draw(st.sampled_from([value for value in read.to_pylist() if value is not None]))
         condition = f"x {operator} {literal(known + data.draw(st.sampled_from([0, 1, -1])) * margin)}"
         found = dv.read_table(folder, where=condition).read_all()["x"]
-        judged = dv.read_table(folder, columns={"x": "x", "fits": condition}).read_all()
-        assert found.to_pylist() == judged.filter(judged["fits"])["x"].to_pylist()
+        expected = dv.read_table(folder, columns={"x": "x", "fits": condition}).read_all()
+        assert found.to_pylist() == expected.filter(expected["fits"])["x"].to_pylist()
 
 
 # Every change of PROTOCOL.md, "Type Widening"; decimals with no more and with more digits than they need.

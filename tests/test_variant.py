@@ -1,4 +1,4 @@
-"""Variants from JSON and to it, by path, and as Python objects."""
+"""Variants: JSON parsing and printing, access by path, and Python objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from delta_variant.protocol.statistics import decode_bound
 
 
 def as_json(value: Any) -> Any:
-    """Return what a Variant means as JSON has it: no difference is made between kinds of numbers."""
+    """Return a Variant as JSON values, without a difference between kinds of numbers."""
     if isinstance(value, dict):
         return {key: as_json(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -30,7 +30,7 @@ def as_json(value: Any) -> Any:
 
 
 def dump(value: Any) -> str:
-    """Return JSON text with Decimals digit by digit, which the standard library cannot write."""
+    """Return JSON text with all digits of Decimals, which the standard library cannot write."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{json.dumps(key)}:{dump(part)}" for key, part in value.items()) + "}"
     if isinstance(value, list):
@@ -62,8 +62,8 @@ def test_to_json_of_any_variant_is_json(rows: list[Encoded | None]):
 
 @settings(max_examples=100, deadline=None)
 @given(variants(), st.data())
-def test_any_change_of_the_bytes_is_read_or_refused(row: Encoded, data: st.DataObject):
-    """E-Q4: never a crash, a hang or another exception."""
+def test_any_change_of_the_bytes_is_read_or_rejected(row: Encoded, data: st.DataObject):
+    """Malformed bytes never cause a crash, a hang or another exception."""
     both = bytearray(row.metadata + row.value)
     position = data.draw(st.integers(0, len(both) - 1))
     both[position] = data.draw(st.integers(0, 255))
@@ -74,8 +74,8 @@ def test_any_change_of_the_bytes_is_read_or_refused(row: Encoded, data: st.DataO
 
 @settings(max_examples=80, deadline=None)
 @given(variants())
-def test_every_truncation_is_refused(row: Encoded):
-    """E-Q5: a value needs all of its bytes."""
+def test_every_truncation_is_rejected(row: Encoded):
+    """A value needs all of its bytes."""
     for length in range(len(row.value)):
         with pytest.raises(MalformedVariantError, match="row 0"):
             to_json(variant_array([Encoded(row.metadata, row.value[:length], None)]))
@@ -113,7 +113,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize(("text", "value"), NUMBERS)
 def test_numbers_are_typed_as_sparks_parse_json_types_them(text: str, value: str):
-    """E-V6."""
+    """VariantEncoding.md, "Encoding types"."""
     assert Variant.from_json(text).value.hex() == value
 
 
@@ -132,13 +132,13 @@ def test_every_number_with_a_fraction_may_be_a_double():
 
 
 def test_fields_are_sorted_by_the_bytes_of_their_names():
-    """E-O3, X15: U+FFFF comes before U+10000, which UTF-16 has the other way round."""
+    """U+FFFF sorts before U+10000, unlike in UTF-16."""
     row = Variant.from_json('{"\U00010000":1,"\uffff":2,"b":3,"a":4}')
     assert list(meaning(row.metadata, row.value)) == ["a", "b", "\uffff", "\U00010000"]
 
 
 def test_a_variant_has_its_bytes_its_text_and_its_parts():
-    """The bytes of `{}` are those of requirements.md, X5."""
+    """An empty object has no field ids and one offset."""
     assert Variant.from_json("{}") == Variant(b"\x01\x00\x00", b"\x02\x00\x00")
     row = Variant.from_json('{"a":{"b":[1,2.50,"x"]}}')
     assert row.to_json() == '{"a":{"b":[1,2.5,"x"]}}'
@@ -176,7 +176,7 @@ def test_text_of_every_kind_is_parsed(text: Any):
     assert to_json(parse_json(text)).to_pylist() == ["1"]
 
 
-def test_the_first_bad_row_is_named():
+def test_the_first_invalid_row_is_an_attribute():
     with pytest.raises(InvalidJsonError, match=r"^row 2: byte 3 of the text: "):
         parse_json(["1", None, "[1", "{"])
 
@@ -207,6 +207,6 @@ def test_bounds_are_decoded_in_either_printed_form(text: str, expected: dict[str
 
 
 @pytest.mark.parametrize("text", ["", "0", "0rr93", "#####", "0rr93\u00e9", "a" * 25])
-def test_text_that_holds_no_bound_is_refused(text: str):
+def test_text_without_a_bound_is_rejected(text: str):
     with pytest.raises(InvalidStatisticsError, match=r"\S"):
         decode_bound(text)

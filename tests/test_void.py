@@ -1,4 +1,4 @@
-"""Columns of the type void: no file has them, and all of their values are null (PROTOCOL.md, "Void Type")."""
+"""Columns of type void: files do not have them, and all values are null (PROTOCOL.md, "Void Type")."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_rows_may_have_nulls_for_a_void_column(tmp_path: Path):
         lambda path: dv.update(path, {"id": "7"}, "id = 1"),
     ],
 )
-def test_no_file_is_written_where_void_is_all_that_a_type_has(
+def test_data_files_cannot_have_only_void_fields(
     tmp_path: Path, data_type: Any, sentence: str, write: Callable[[Path], object]
 ):
     path = write_table(tmp_path / "t", field("x", data_type))

@@ -1,4 +1,4 @@
-"""z85 text: requirements.md 6.2 (Z1 to Z6), with the strings of 6.3 and 6.4 as oracle."""
+"""z85 text, checked against strings of PROTOCOL.md and of Databricks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEED_MAX_VALUE = "02 02 00 01 00 08 0A 1D 76 61 72 69 61 6E 74 0C 64"
 NAME_ID_METADATA = "01 02 00 09 10 24 5b 27 6e 61 6d 65 27 5d 24 5b 27 69 64 27 5d"
 VALUE_NAME_METADATA = "01 02 00 0a 13 24 5b 27 76 61 6c 75 65 27 5d 24 5b 27 6e 61 6d 65 27 5d"
 
-# 6.4: strings that Databricks Runtime wrote, with metadata, value and padding by hand from the specification.
+# Strings that Databricks Runtime wrote, with the metadata, value and padding that the specification gives.
 WRITTEN = {
     "0rJlc5f$EczEEx[cTw04cUW9st(>6d00icd1U*?]0000000000": (
         f"{NAME_ID_METADATA} 02 02 01 00 02 00 0b 05 31 18 {'00 ' * 8} 00"
@@ -60,32 +60,32 @@ Z2_OF_THE_SEED = {
     ],
 )
 def test_decode_reads_the_cut_examples_of_the_protocol(text, printed):
-    """Z5, 6.3."""
+    """The examples of PROTOCOL.md end in a cut block."""
     assert z85.decode(text) == bytes.fromhex(printed)
 
 
 @pytest.mark.parametrize(("text", "printed"), WRITTEN.items())
-def test_decode_reads_what_databricks_wrote(text, printed):
-    """Z3, 6.4: padding is not cut here."""
+def test_decode_reads_strings_of_databricks(text, printed):
+    """Decoding keeps padding."""
     assert z85.decode(text) == bytes.fromhex(printed)
 
 
 @pytest.mark.parametrize(("text", "printed"), WRITTEN.items())
-def test_encode_writes_what_databricks_wrote(text, printed):
-    """Z2, 6.4."""
+def test_encode_writes_strings_of_databricks(text, printed):
+    """Padding completes the last block with zeros."""
     assert z85.encode(bytes.fromhex(printed)) == text
 
 
 @pytest.mark.parametrize(("text", "printed"), Z2_OF_THE_SEED.items())
 def test_encode_pads_with_zero_bytes_to_whole_blocks(text, printed):
-    """Z2, 6.3."""
+    """Padding completes the last block with zeros."""
     data = bytes.fromhex(printed)
     assert z85.encode(data) == text
     assert z85.decode(text) == data + bytes(-len(data) % 4)
 
 
 def test_every_string_in_the_golden_tables_encodes_back_to_itself(corpora: Path):
-    """6.4, over the logs themselves rather than a copy of their strings."""
+    """Check the strings in logs of Databricks."""
     texts = set()
     for log in (corpora / "delta-golden").glob("variant-stats-*/_delta_log/*.json"):
         texts.update(re.findall(r'\\"(0r[^"\\]+)\\"', log.read_text(encoding="utf-8")))
@@ -95,7 +95,7 @@ def test_every_string_in_the_golden_tables_encodes_back_to_itself(corpora: Path)
 
 @given(st.binary())
 def test_z85_text_needs_no_escapes_in_json(data):
-    """ST19."""
+    """z85 has no character that JSON escapes."""
     text = z85.encode(data)
     assert json.dumps(text) == f'"{text}"'
 
@@ -113,42 +113,42 @@ def test_decode_undoes_encode_up_to_zero_padding(data):
 @pytest.mark.skipif(sys.version_info < (3, 13), reason="base64.z85encode came with Python 3.13")
 @given(st.binary(max_size=200))
 def test_decode_reads_the_cut_form_of_the_standard_library(data):
-    """Z5, with an encoder that is not ours."""
+    """The encoder is independent of the library."""
     assert z85.decode(base64.z85encode(data).decode()) == data
 
 
 @given(st.binary(min_size=1, max_size=200))
 def test_decode_undoes_a_cut_last_block(data):
-    """Z5: the last block of n bytes is cut to n + 1 characters."""
+    """The last block of n bytes is cut to n + 1 characters."""
     cut = -len(data) % 4
     text = z85.encode(data)
     assert z85.decode(text[: len(text) - cut]) == data
 
 
 @pytest.mark.parametrize("text", ["0", "0rr930", "0rr93000000"])
-def test_decode_refuses_a_last_block_of_one_character(text):
-    """Z5."""
+def test_decode_rejects_a_last_block_of_one_character(text):
+    """A block of one character has no byte."""
     with pytest.raises(InvalidZ85Error, match="has only one character"):
         z85.decode(text)
 
 
 @pytest.mark.parametrize(("text", "position"), [("0rr9 00000", 4), ('0rr9300"00', 7), ("0rr93~0", 5)])
 def test_decode_names_a_character_outside_the_alphabet(text, position):
-    """Z1, Z4."""
+    """ZeroMQ RFC 32."""
     with pytest.raises(InvalidZ85Error, match=f"invalid z85 character .* at position {position}"):
         z85.decode(text)
 
 
 @pytest.mark.parametrize("text", ["0rr9é", "0rr93٠٠٠٠٠", "\ud800rr93"])
-def test_decode_refuses_text_that_is_not_ascii(text):
-    """Z4."""
+def test_decode_rejects_text_that_is_not_ascii(text):
+    """ZeroMQ RFC 32."""
     with pytest.raises(InvalidZ85Error, match="ASCII"):
         z85.decode(text)
 
 
 @pytest.mark.parametrize("text", ["#####", "%nSc1", "0rr93#####", "###"])
-def test_decode_refuses_a_block_that_four_bytes_cannot_hold(text):
-    """Z4: `#####` is 85**5 - 1, greater than 2**32 - 1; `%nSc1` is 2**32."""
+def test_decode_rejects_a_block_that_exceeds_four_bytes(text):
+    """`#####` is 85**5 - 1, greater than 2**32 - 1; `%nSc1` is 2**32."""
     with pytest.raises(InvalidZ85Error, match="four bytes"):
         z85.decode(text)
 
