@@ -86,6 +86,12 @@ def test_a_row_can_be_counted_from_another_start():
     assert str(error.at(row=7)) == "row 1003: too short"
 
 
+def test_a_fact_that_is_withdrawn_is_not_printed():
+    error = MalformedVariantError("too short").at(file="a.parquet", row=3)
+    error.row = None
+    assert str(error) == "a.parquet: too short"
+
+
 def test_at_returns_the_error_itself():
     error = SchemaError("no column")
     assert error.at(file="a.parquet") is error

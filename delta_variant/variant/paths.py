@@ -16,8 +16,8 @@ STEP = re.compile(
 )
 
 
-def normalize(names: Sequence[str]) -> str:
-    """Return the normalized path (RFC 9535, section 2.7) of the nested object members `names`."""
+def normalize(names: Sequence[str | int]) -> str:
+    """Return the normalized path (RFC 9535, section 2.7) of nested members: names are str, indexes int."""
     # Imported on demand: jsonpath_rfc9535 loads a regular expression engine.
     from jsonpath_rfc9535 import JSONPathNode
 
