@@ -24,7 +24,7 @@ STATISTICS = f'{{"numRecords":3,"minValues":{{"n":1,"v":"{BOUND}"}},"maxValues":
 
 def _z85(text: str) -> None:
     data = z85.decode(text)
-    # What is decoded is encoded to the same text, where its last block was not cut.
+    # Decoded bytes are encoded to the same text, unless its last block was cut.
     assert len(text) % 5 or z85.encode(data) == text
 
 
@@ -52,7 +52,7 @@ READERS: dict[str, tuple[Callable[[str], None], list[str]]] = {
     "path_key": (_path_key, ["$['a']['b.c']", "$", "$['\\u00e9']['\\'']", "$.a.b", "$['\\ud83d\\ude00']"]),
     "path": (_path, ["$.a[0].b", "$['a']", '$["it\'s"]', "$[2147483647]"]),
 }
-# What once ended in another error.
+# Texts that raised another error in the past.
 KEPT = {
     "statistics": [
         '{"a":"\ud83d"}',

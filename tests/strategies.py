@@ -343,7 +343,7 @@ LEAVES = (pa.int8(), pa.int64(), pa.string(), pa.large_string(), pa.string_view(
 @st.composite
 def _leaf_rows(draw: st.DrawFn, count: int) -> Rows:
     arrow_type = draw(st.sampled_from(LEAVES))
-    # Text of more than 12 bytes lies outside of its view.
+    # A view stores text of more than 12 bytes in a separate buffer.
     one = st.integers(-128, 127) if pa.types.is_integer(arrow_type) else st.text("ab", max_size=14)
     values = draw(st.lists(st.none() | one, min_size=count, max_size=count))
     return Rows(pa.array(values, arrow_type), values)
@@ -441,7 +441,7 @@ NESTED = {
 def arrow_rows(draw: st.DrawFn, depth: int, count: int) -> Rows:
     """Return arrays of every layout, nested up to a depth; many are slices."""
     kind = draw(st.sampled_from(["leaf", *NESTED])) if depth else "leaf"
-    # Arrow does not join slices of no rows that came through its C interface.
+    # Arrow cannot concatenate empty slices that were imported through its C interface.
     before = draw(st.integers(0, 2)) if count else 0
     if kind == "leaf":
         rows = draw(_leaf_rows(before + count))

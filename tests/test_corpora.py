@@ -14,7 +14,7 @@ import pytest
 
 import delta_variant as dv
 
-# Rows of each corpus; PROVENANCE.md of the corpora says where they come from.
+# Rows of each corpus, whose sources PROVENANCE.md of the corpora lists.
 ROWS = {
     "cloudtrail": 3_313,
     "cve_vulnrichment": 44_130,

@@ -350,7 +350,7 @@ def test_an_invalid_literal_is_rejected(text):
 
 def test_a_cast_of_a_typed_literal_needs_parentheses():
     assert values("(date '2026-01-31')::string") == ["2026-01-31"]
-    with pytest.raises(ExpressionError, match="put parentheses around the literal"):
+    with pytest.raises(ExpressionError, match="enclose the literal in parentheses"):
         bound("date '2026-01-31'::string")
 
 
@@ -623,7 +623,7 @@ def test_decimal_arithmetic_beyond_38_digits_is_rejected():
         ("s::bigint", {"s": ["\t+07\n"]}, [7]),
         ("s::double", {"s": ["1e3", "-Infinity", ".5"]}, [1000.0, float("-inf"), 0.5]),
         ("s::decimal(4,1)", {"s": ["1.25", "1e2"]}, [Decimal("1.3"), Decimal("100.0")]),
-        # Where Arrow's own division by more than 10^9 is wrong.
+        # Arrow's own division by more than 10^9 is wrong here.
         ("s::decimal(22,2)", {"s": ["9223372036854775807", "0.125"]}, [Decimal(2**63 - 1), Decimal("0.13")]),
         ("s::decimal(10,2)", {"s": ["-2E-38285", "1e-9999999"]}, [Decimal("0.00")] * 2),
         # Java's BigDecimal does not have these scales, nor Spark a zero with as many digits.

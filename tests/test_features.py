@@ -163,21 +163,24 @@ def test_an_unknown_writer_feature_prevents_appends_and_is_named(name):
 
 
 def test_all_unknown_features_are_named_at_once():
-    with pytest.raises(UnsupportedFeatureError, match=r"cannot write .* featureA, featureB"):
+    with pytest.raises(UnsupportedFeatureError, match=r"cannot write .* featureA, featureB") as caught:
         features.check_may_append(listed(writer=("featureB", "featureA")), {}, PLAIN, "events")
+    assert caught.value.table == "events"
 
 
 @pytest.mark.parametrize(("reader", "writer"), [(4, 7), (99, 99)])
 def test_a_newer_reader_version_prevents_reads(reader, writer):
-    with pytest.raises(UnsupportedFeatureError, match=f"reader version {reader}"):
+    with pytest.raises(UnsupportedFeatureError, match=f"reader version {reader}") as caught:
         features.check_may_read(legacy(reader, writer), PLAIN, "events")
+    assert caught.value.table == "events"
 
 
 def test_a_newer_writer_version_prevents_only_appends():
     protocol = Protocol(min_reader_version=1, min_writer_version=8, writer_features=())
     features.check_may_read(protocol, PLAIN, "events")
-    with pytest.raises(UnsupportedFeatureError, match="writer version 8"):
+    with pytest.raises(UnsupportedFeatureError, match="writer version 8") as caught:
         features.check_may_append(protocol, {}, PLAIN, "events")
+    assert caught.value.table == "events"
 
 
 @pytest.mark.parametrize(
@@ -193,29 +196,39 @@ def test_a_newer_writer_version_prevents_only_appends():
 def test_a_variant_at_any_depth_without_the_feature_is_rejected(data_type, protocol):
     """PROTOCOL.md, "Variant Data Type"."""
     schema = StructType((StructField("c", data_type),))
-    with pytest.raises(ProtocolError, match="type variant, but its protocol lacks the feature variantType"):
+    with pytest.raises(
+        ProtocolError, match="type variant, but its protocol lacks the feature variantType"
+    ) as caught:
         features.check_may_read(protocol, schema, "events")
+    assert caught.value.table == "events"
 
 
 def test_a_timestamp_ntz_without_the_feature_is_read_but_not_appended_to():
     features.check_may_read(legacy(1, 2), WITH_NTZ, "events")
-    with pytest.raises(ProtocolError, match="lacks the feature timestampNtz"):
+    with pytest.raises(ProtocolError, match="lacks the feature timestampNtz") as caught:
         features.check_may_append(legacy(1, 2), {}, WITH_NTZ, "events")
+    assert caught.value.table == "events"
 
 
 def test_a_feature_in_only_one_list_is_rejected():
     """PROTOCOL.md, "Table Features"."""
     only_writer = listed("variantType", writer=("variantShredding",))
-    with pytest.raises(ProtocolError, match="variantShredding in writerFeatures but not in readerFeatures"):
+    with pytest.raises(
+        ProtocolError, match="variantShredding in writerFeatures but not in readerFeatures"
+    ) as caught:
         features.check_may_read(only_writer, WITH_VARIANT, "events")
+    assert caught.value.table == "events"
     only_reader = Protocol(
         min_reader_version=3,
         min_writer_version=7,
         reader_features=("variantType", "variantShredding"),
         writer_features=("variantType",),
     )
-    with pytest.raises(ProtocolError, match="variantShredding in readerFeatures but not in writerFeatures"):
+    with pytest.raises(
+        ProtocolError, match="variantShredding in readerFeatures but not in writerFeatures"
+    ) as caught:
         features.check_may_read(only_reader, WITH_VARIANT, "events")
+    assert caught.value.table == "events"
 
 
 def test_column_mapping_of_reader_version_2_needs_no_reader_list():
@@ -240,8 +253,9 @@ def test_column_mapping_of_reader_version_2_needs_no_reader_list():
     ],
 )
 def test_contradictory_versions_and_lists_are_rejected(protocol, message):
-    with pytest.raises(ProtocolError, match=message):
+    with pytest.raises(ProtocolError, match=message) as caught:
         features.check_may_read(protocol, PLAIN, "events")
+    assert caught.value.table == "events"
 
 
 def test_the_shredding_property_without_the_feature_prevents_only_writes():
@@ -249,8 +263,9 @@ def test_the_shredding_property_without_the_feature_prevents_only_writes():
     features.check_may_read(listed("variantType"), WITH_VARIANT, "events")
     with pytest.raises(
         ProtocolError, match=r"sets delta\.enableVariantShredding=true, but .* variantShredding"
-    ):
+    ) as caught:
         features.check_may_append(listed("variantType"), SHREDDED, WITH_VARIANT, "events")
+    assert caught.value.table == "events"
     features.check_may_append(
         listed("variantType", "variantShredding-preview"), SHREDDED, WITH_VARIANT, "events"
     )
@@ -290,8 +305,9 @@ def test_an_unsupported_construct_prevents_appends_and_is_named(configuration, f
     features.check_may_read(protocol, schema, "events")
     with pytest.raises(
         UnsupportedFeatureError, match=f"cannot append to events because .*{re.escape(named)}"
-    ):
+    ) as caught:
         features.check_may_append(protocol, configuration, schema, "events")
+    assert caught.value.table == "events"
 
 
 def test_constraint_features_without_a_constraint_do_not_hinder_an_append():

@@ -98,14 +98,16 @@ def test_parse_json_accepts_and_keeps_valid_json(name: str):
 
 @pytest.mark.parametrize("name", sorted(WITH_DUPLICATE_NAMES))
 def test_parse_json_rejects_two_fields_of_one_name_by_default(name: str):
-    with pytest.raises(InvalidJsonError, match=r'^row 0: byte \d+ of the text: .*"a"'):
+    with pytest.raises(InvalidJsonError, match='two fields called "a"') as caught:
         parse((SUITE / name).read_bytes())
+    assert caught.value.row == 0
 
 
 @pytest.mark.parametrize("name", case_names("n"))
 def test_parse_json_rejects_invalid_json(name: str):
-    with pytest.raises(InvalidJsonError, match=r"^row 0: byte \d+ of the text: \S"):
+    with pytest.raises(InvalidJsonError, match=r"byte \d+ of the text: \S") as caught:
         parse((SUITE / name).read_bytes())
+    assert caught.value.row == 0
 
 
 @pytest.mark.parametrize("name", case_names("i"))
@@ -115,5 +117,5 @@ def test_parse_json_decides_cases_that_the_standard_leaves_open(name: str):
     if expected is not None:
         assert parse(text).to_json() == expected
         return
-    with pytest.raises(InvalidJsonError, match=r"^row 0: byte \d+ of the text: \S"):
+    with pytest.raises(InvalidJsonError, match=r"byte \d+ of the text: \S"):
         parse(text)

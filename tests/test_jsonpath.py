@@ -84,8 +84,9 @@ def test_parse_reads_paths_that_are_not_normalized(path_key, names):
 )
 def test_parse_rejects_steps_that_are_not_one_member_name(path_key):
     """PROTOCOL.md: a path key never has an index."""
-    with pytest.raises(InvalidStatisticsError, match="member names only"):
+    with pytest.raises(InvalidStatisticsError, match="member names only") as caught:
         variant_paths.parse(path_key)
+    assert caught.value.path == path_key
 
 
 @pytest.mark.parametrize(
@@ -131,8 +132,9 @@ def test_parse_path_reads_the_grammar_of_spark(text, steps):
 
 @pytest.mark.parametrize("text", ["", "a", ".a", " $.a"])
 def test_parse_path_requires_the_root(text):
-    with pytest.raises(ExpressionError, match=r"starts with \$"):
+    with pytest.raises(ExpressionError, match=r"starts with \$") as caught:
         variant_paths.parse_path(text)
+    assert caught.value.path == text
 
 
 @pytest.mark.parametrize(
@@ -150,8 +152,9 @@ def test_parse_path_requires_the_root(text):
     ],
 )
 def test_parse_path_reports_the_position_of_an_error(text, position):
-    with pytest.raises(ExpressionError, match=f"at position {position}"):
+    with pytest.raises(ExpressionError, match=f"at position {position}") as caught:
         variant_paths.parse_path(text)
+    assert caught.value.path == text
 
 
 @pytest.mark.parametrize("text", ["$[2147483648]", f"$[{'9' * 5000}]"])

@@ -75,7 +75,7 @@ def test_blank_values_in_pages_of_each_kind_are_read(tmp_path: Path, version: st
 
 
 def test_a_page_of_several_large_values_is_read(tmp_path: Path):
-    # pyarrow writes several large values as one page: only the format bounds it, by 2 GiB.
+    # pyarrow writes several large values as one page, which only the format limits, to 2 GiB.
     texts = pa.table({"text": pa.array([" " * (64 * MIB)] * 5)})
     pq.write_table(texts, tmp_path / "blank.parquet", compression="zstd", use_dictionary=False)
     commit_file(tmp_path, "blank.parquet")

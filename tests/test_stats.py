@@ -66,7 +66,7 @@ def of_column(tmp_path: Path, values: pa.Array) -> tuple[Any, Any]:
 def test_the_text_is_exact(tmp_path: Path):
     data = pa.table({"id": [3, None, -1], "v": pa.array(['{"a":1}', None, '{"a":5}'], pa.json_())})
     text = stats_text(tmp_path, data)
-    # The strings: metadata `01 01 00 06 $['a']`, value `02 01 00 00 09 18` and int64 1 or 5, padded.
+    # The strings have the metadata `01 01 00 06 $['a']`, value `02 01 00 00 09 18` and int64 1 or 5, padded.
     lower, upper = (z85_of(number) for number in (1, 5))
     assert text == (
         '{"numRecords":3,'
@@ -183,7 +183,7 @@ def test_structs_are_mirrored_and_a_null_struct_is_null_in_all_of_it(tmp_path: P
     assert found["maxValues"] == {"s": {"i": 3, "t": {"x": "a"}}}
 
 
-# Which columns.
+# Indexed columns.
 
 
 def wide() -> pa.Table:
@@ -354,7 +354,7 @@ def test_a_table_without_shredding_has_null_counts_only(tmp_path: Path):
     assert found == {"numRecords": 2, "minValues": {}, "maxValues": {}, "nullCount": {"v": 1}}
 
 
-# Variants within structs.
+# Variants in structs.
 
 
 def nested(*texts: str | None, rows: list[bool] | None = None) -> pa.Table:
@@ -401,7 +401,7 @@ def test_variants_in_arrays_and_maps_have_no_bounds(tmp_path: Path):
     assert (found["minValues"], found["maxValues"], found["nullCount"]) == ({}, {}, {"l": 1})
 
 
-# Files of others.
+# Files of other writers.
 
 
 def test_file_stats_are_those_of_the_commit(tmp_path: Path):
@@ -438,7 +438,7 @@ def variant_bounds(found: FileStatistics, table: TableStatistics) -> dict[Any, A
 
 
 def test_bounds_computed_from_files_of_spark_are_those_that_spark_wrote(corpora: Path, tmp_path: Path):
-    """Delta on Spark keeps as many paths as its setting says: one table has a limit of two."""
+    """Delta on Spark limits paths by a setting, which is two for one table."""
     types: dict[Any, str] = {}
     for archive in sorted(corpora.glob("delta-spark/*.tar.gz")):
         with tarfile.open(archive) as files:

@@ -30,7 +30,7 @@ def at(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(f"{text}+00:00")
 
 
-# In Tokyo, the days begin at 15:00 UTC.
+# In Tokyo, days start at 15:00 UTC.
 MOMENTS = ["2023-12-31 14:59:59", "2023-12-31 15:00:00", "2024-01-01 03:00:00", "2024-01-01 12:00:00"]
 
 
@@ -159,10 +159,10 @@ def _variant_of(values: pa.Array) -> pa.StructArray:
 
 @pytest.mark.parametrize("name", ["Mars/Phobos", "europe/berlin", "", "+25:00", "utc", None])
 def test_an_unknown_time_zone_is_named(table: str, name: str):
-    sentence = re.escape(f"unknown time zone {name!r}: pass a region")
-    with pytest.raises(ValueError, match=sentence):
+    message = re.escape(f"unknown time zone {name!r}: pass a region")
+    with pytest.raises(ValueError, match=message):
         dv.read_table(table, timezone=name)
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=message):
         dv.write_table(table, pa.table({"id": [1]}), mode="append", timezone=name)
 
 
@@ -190,7 +190,7 @@ def test_local_times_are_those_of_the_rules_of_pep_495(zone: str, moments: list[
     instants = [moment.replace(tzinfo=ZoneInfo(zone)).astimezone(dt.timezone.utc) for moment in moments]
     local = pa.array(moments, LOCAL)
     cast = cast_values(local, INSTANT, strict=True, timezone=zone)
-    # Python keeps no fractions of a second in offsets, and neither does any zone.
+    # Neither Python nor any time zone has fractions of a second in offsets.
     assert cast.to_pylist() == instants
     expected = [instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None) for instant in instants]
     assert cast_values(cast, LOCAL, strict=True, timezone=zone).to_pylist() == expected

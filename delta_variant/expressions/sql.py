@@ -107,7 +107,7 @@ def _check_tokens(text: str) -> None:
     for before, literal, after in zip(kinds, kinds[1:], kinds[2:], strict=False):
         if before in TYPE_TOKENS and literal is TokenType.STRING and after in CAST_TOKENS:
             raise ExpressionError(
-                f"{_shorten(text)!r} casts a typed literal: put parentheses around the literal"
+                f"{_shorten(text)!r} casts a typed literal: enclose the literal in parentheses"
             )
 
 

@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Extraction:
-    """An input: what lies at `path` in a Variant column.
+    """An input: the value at `path` in a Variant column.
 
     `type` is the Arrow type it is cast to, None the Variant itself (struct<metadata, value>). A missing path,
     and a Variant null cast to a type, are SQL NULL. A value that cannot be cast is an error when `strict`,

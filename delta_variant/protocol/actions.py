@@ -143,7 +143,7 @@ class CommitInfo(msgspec.Struct, frozen=True):
 
     @property
     def in_commit_timestamp(self) -> int | None:
-        """Return the in-commit timestamp in milliseconds since 1970, None if there is none."""
+        """Return the in-commit timestamp in milliseconds since 1970, None if it is absent."""
         timestamp = self.fields.get("inCommitTimestamp")
         return timestamp if type(timestamp) is int else None
 
@@ -290,7 +290,7 @@ def decode_compaction(data: bytes, name: str) -> tuple[list[Action], list[Action
 
 
 def decode_commit_info(data: bytes, name: str) -> CommitInfo | None:
-    """Return the `commitInfo` of the commit file `name`, None if there is none.
+    """Return the `commitInfo` of the commit file `name`, None if it is absent.
 
     Other actions must be JSON, but are not checked. Raises MalformedLogError with file and line for a line
     that is not JSON.

@@ -476,5 +476,6 @@ def _check_property_feature(
         return
     raise ProtocolError(
         f"{table} sets {prop.name}={configuration[prop.name]}, "
-        f"but its protocol lacks the feature {feature.name}: add the feature or unset the property"
+        f"but its protocol lacks the feature {feature.name}: add the feature or unset the property",
+        table=table,
     )

@@ -123,7 +123,7 @@ def decode(text: str) -> FileStatistics:
 
 
 def value_at(values: Nested, path: Path) -> Any:
-    """Return the value of a column in a member of the statistics, None if there is none."""
+    """Return the value of a column in a member of the statistics, None if it is absent."""
     found: Any = values
     for step in path:
         found = found.get(step) if isinstance(found, Mapping) else None

@@ -255,7 +255,11 @@ class Variant:
         return Variant._of(found) if found[0].is_valid else None
 
     def to_json(self) -> str:
-        """Return the value as JSON text, as Spark's `to_json` prints it."""
+        """Return the value as JSON text, as Spark's `to_json` prints it.
+
+        Raises:
+            MalformedVariantError: The bytes are not a Variant.
+        """
         return str(to_json(self._array())[0].as_py())
 
     def to_python(self) -> Any:
