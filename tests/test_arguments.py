@@ -16,7 +16,7 @@ import pytest
 import delta_variant as dv
 from delta_variant._checks import check_text, to_integer
 from delta_variant.errors import ArgumentTypeError, ExpressionError, SchemaError, StoreError
-from delta_variant.storage.options import sort_options
+from delta_variant.storage.options import parse_options
 
 HALF = "\ud800"
 SOURCE = pa.table({"k": [1]})
@@ -382,13 +382,13 @@ def test_an_invalid_shredding_spec_is_rejected_with_the_accepted_types(spec: Any
 
 def test_a_storage_option_that_is_not_text_is_rejected_without_its_value():
     with pytest.raises(TypeError, match=r"^storage option password is of the type bytes: give text$"):
-        sort_options({"password": b"secret"})  # type: ignore[dict-item]
+        parse_options({"password": b"secret"})  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("retries", ["-1", "99999999999999999999"])
 def test_an_invalid_number_of_retries_is_rejected(retries: str):
     with pytest.raises(StoreError, match="no value that is understood"):
-        sort_options({"max_retries": retries})
+        parse_options({"max_retries": retries})
 
 
 def test_the_last_column_is_not_dropped(tmp_path: Path):

@@ -78,7 +78,7 @@ def test_an_inline_vector_may_be_padded_as_delta_kernel_rs_pads_it(tmp_path):
     """Of the table cdf-table-with-dv of delta-kernel-rs, whose kernel deletes row 3 by it."""
     text = "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093"
     loaded = deletion_vectors.load(store.open_store(tmp_path), vector("i", text, size_in_bytes=34))
-    assert deletion_vectors.rows_besides(loaded, None) == [(3, 4)]
+    assert deletion_vectors.subtract_rows(loaded, None) == [(3, 4)]
     with pytest.raises(MalformedLogError, match="has 34 bytes, and its descriptor says 36"):
         deletion_vectors.load(store.open_store(tmp_path), vector("i", text, size_in_bytes=36))
 
@@ -207,7 +207,7 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_are_those_that_the_kernel_leaves_out(tmp_path, name, runs):
     data = bitmap_of(ROWS[name], runs=runs)
-    found = rows_of(deletion_vectors.rows_besides(data, None))
+    found = rows_of(deletion_vectors.subtract_rows(data, None))
     assert found == sorted(ROWS[name])
     pq.write_table(pa.table({"id": range(600_000)}), tmp_path / "f.parquet")
     place = store.open_store(tmp_path)
@@ -220,7 +220,7 @@ def test_rows_are_those_that_the_kernel_leaves_out(tmp_path, name, runs):
 
 def test_rows_beyond_four_thousand_million_are_known():
     rows = {5, (1 << 32) + 3, (1 << 32) + 4}
-    assert deletion_vectors.rows_besides(bitmap_of(rows, runs=False), None) == [
+    assert deletion_vectors.subtract_rows(bitmap_of(rows, runs=False), None) == [
         (5, 6),
         ((1 << 32) + 3, (1 << 32) + 5),
     ]
@@ -230,21 +230,21 @@ def test_rows_beyond_four_thousand_million_are_known():
 @settings(max_examples=50, deadline=None)
 def test_rows_that_another_vector_has_are_left_out(rows, others, runs):
     first, second = (bitmap_of(each, runs=runs) if each else None for each in (rows, others))
-    assert rows_of(deletion_vectors.rows_besides(first, second)) == sorted(rows - others)
+    assert rows_of(deletion_vectors.subtract_rows(first, second)) == sorted(rows - others)
 
 
 def test_a_damaged_vector_is_refused_wherever_it_is_cut():
     whole = bitmap_of({1, 2, 3, 70_000}, runs=True)
     for length in range(len(whole)):
         with pytest.raises(DataFileError, match="malformed deletion vector"):
-            deletion_vectors.rows_besides(whole[:length], None)
+            deletion_vectors.subtract_rows(whole[:length], None)
     for number in (0, 14):
         damaged = whole[:number] + b"\xff\xff" + whole[number + 2 :]
         with pytest.raises(DataFileError, match="malformed deletion vector"):
-            deletion_vectors.rows_besides(damaged, None)
+            deletion_vectors.subtract_rows(damaged, None)
 
 
 def test_a_count_that_the_bytes_do_not_hold_is_refused():
     forged = bytes.fromhex("d1d33964 0100000000000000 00000000 3a300000 ffffffff")
     with pytest.raises(DataFileError, match="malformed deletion vector"):
-        deletion_vectors.rows_besides(forged, None)
+        deletion_vectors.subtract_rows(forged, None)

@@ -167,6 +167,6 @@ def test_the_actions_of_files_come_back_as_the_log_has_them():
 def test_files_besides_others_differ_by_path_or_deletion_vector():
     files = snapshot.files_table([add("f"), add("f", VECTOR), add("g", size=2), add("h")])
     others = snapshot.files_table([add("f", VECTOR), add("h", size=3)])
-    assert snapshot.files_besides(files, others)["path"].to_pylist() == ["f", "g"]
-    assert snapshot.files_besides(files, snapshot.files_table([])).num_rows == 4
-    assert snapshot.files_besides(snapshot.files_table([]), files).num_rows == 0
+    assert snapshot.subtract_files(files, others)["path"].to_pylist() == ["f", "g"]
+    assert snapshot.subtract_files(files, snapshot.files_table([])).num_rows == 4
+    assert snapshot.subtract_files(snapshot.files_table([]), files).num_rows == 0

@@ -8,7 +8,7 @@ import pytest
 
 from delta_variant.errors import StoreError
 from delta_variant.storage import store
-from delta_variant.storage.options import sort_options
+from delta_variant.storage.options import parse_options
 
 S3 = {
     "AWS_ACCESS_KEY_ID": "id",
@@ -129,11 +129,11 @@ def test_a_uri_whose_path_would_be_cut_is_refused(uri):
 
 
 def test_words_of_deltalakes_own_machinery_change_nothing():
-    assert sort_options({"worker_threads": "8", "ALLOW_UNSAFE_RENAME": "true"}) == sort_options({})
+    assert parse_options({"worker_threads": "8", "ALLOW_UNSAFE_RENAME": "true"}) == parse_options({})
 
 
 def test_the_addressing_style_and_the_idle_timeout_are_words_of_the_store_and_the_client():
-    sorted_ = sort_options({"AWS_S3_ADDRESSING_STYLE": "virtual", "AWS_S3_POOL_IDLE_TIMEOUT_SECONDS": "15"})
+    sorted_ = parse_options({"AWS_S3_ADDRESSING_STYLE": "virtual", "AWS_S3_POOL_IDLE_TIMEOUT_SECONDS": "15"})
     assert sorted_.store == {"aws_virtual_hosted_style_request": "true"}
     assert sorted_.client == {"pool_idle_timeout": "15s"}
 

@@ -306,7 +306,7 @@ def test_a_listing_has_sizes_and_modification_times_in_milliseconds(tmp_path):
     for number, name in enumerate(("b", "a")):
         store.put(root, f"data/{name}", bytes(number))
         os.utime(tmp_path / "data" / name, ns=(0, 1_234_567_890_987_654_321))
-    assert store.list_stored(root, "data") == [
+    assert store.list_file_info(root, "data") == [
         StoredFile("data/a", 1, 1_234_567_890_987),
         StoredFile("data/b", 0, 1_234_567_890_987),
     ]

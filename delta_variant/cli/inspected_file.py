@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..data_file.layout import variant_columns
-from ..data_file.reader import naming, open_file
+from ..data_file.reader import open_file
 from ..data_file.statistics import file_stats
-from ..errors import InvalidStatisticsError
+from ..errors import InvalidStatisticsError, error_location
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.statistics_repair.compute import TableStatistics
@@ -48,7 +48,7 @@ def data_files(target: str, version: int | None, *, exact: bool = False) -> Iter
         yield from _compute_statistics(snapshot, files) if exact else files
         return
     folder, name = open_store(Path(target).absolute().parent), Path(target).name
-    with naming(name):
+    with error_location(file=name):
         variants = variant_columns(open_file(folder, name))
     yield InspectedFile(folder, name, file_stats(target), {(column,): column for column in variants})
 

@@ -10,20 +10,19 @@ import pyarrow as pa
 
 from .. import _native
 from .._options import OnConflict
-from ..errors import DeltaVariantError
-from ..storage import store
+from ..errors import error_location
+from ..storage import store as storage
 from ..storage.store import Store
 from ..variant.moments import UTC
 
 __all__ = [
-    "Draft",
     "Input",
+    "LegacyMode",
     "NativeFile",
     "Projection",
-    "Rows",
+    "RowRange",
     "Units",
     "filter_rows",
-    "naming",
     "open_file",
     "read",
     "units",
@@ -32,10 +31,10 @@ __all__ = [
 NativeFile: TypeAlias = _native.DataFile
 """An open Parquet file."""
 
-Rows: TypeAlias = tuple[int, int]
+RowRange: TypeAlias = tuple[int, int]
 """A range of the rows of a file, its end excluded."""
 
-Draft: TypeAlias = Literal["strict", "compat"]
+LegacyMode: TypeAlias = Literal["strict", "compat"]
 """A Variant in the layout of the older Spark draft is read by its rules, or as its algorithm reads it."""
 
 
@@ -68,10 +67,10 @@ class _Ranges:
     Size and end come by one request, which this thread waits for: the kernel has few.
     """
 
-    def __init__(self, place: Store, path: str) -> None:
-        self._store = place
+    def __init__(self, store: Store, path: str) -> None:
+        self._store = store
         self._path = path
-        self._size, self._end = store.read_end(place, path, END_BYTES)
+        self._size, self._end = storage.read_end(store, path, END_BYTES)
 
     def size(self) -> int:
         return self._size
@@ -81,14 +80,14 @@ class _Ranges:
         first = self._size - len(end)
         if min(starts, default=0) >= first and max(ends, default=0) <= first + len(end):
             return [end[start - first : stop - first] for start, stop in zip(starts, ends, strict=True)]
-        return store.get_ranges(self._store, self._path, list(zip(starts, ends, strict=True)))
+        return storage.get_ranges(self._store, self._path, list(zip(starts, ends, strict=True)))
 
 
-def open_file(place: Store, path: str) -> NativeFile:
+def open_file(store: Store, path: str) -> NativeFile:
     """Return an open data file of a table; raises DataFileError, or StoreError, which name it."""
-    local = store.local_path(place, path)
-    with naming(path):
-        return _native.DataFile(_Ranges(place, path) if local is None else local, path)
+    local = storage.local_path(store, path)
+    with error_location(file=path):
+        return _native.DataFile(_Ranges(store, path) if local is None else local, path)
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class Units:
     says nothing.
     """
 
-    rows: Sequence[Rows]
+    rows: Sequence[RowRange]
     known: Sequence[Sequence[pa.Array[Any]]]
 
 
@@ -126,7 +125,7 @@ def units(
     asked: Any = [
         (list(each.column), None if each.path is None else list(each.path), each.type) for each in inputs
     ]
-    with naming(path):
+    with error_location(file=path):
         return Units(*file.units(asked, None if row_groups is None else list(row_groups)))
 
 
@@ -135,17 +134,16 @@ def read(
     path: str,
     projections: Sequence[Projection],
     *,
-    rows: Sequence[Rows] | None = None,
+    rows: Sequence[RowRange] | None = None,
     on_conflict: OnConflict = "error",
     deleted: bytes | None = None,
-    draft: Draft | None = None,
+    legacy_mode: LegacyMode | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an open data file, in order, as batches of the projections' fields.
 
     Only the leaf columns that they need are read; of `rows`, ranges in order and apart from each other, only
-    the pages that hold some. `deleted` is a deletion vector, whose rows are left out. `draft` says that whole
-    Variants are in the layout of the older Spark draft, and how strictly they are read. Errors name file and
-    row.
+    the pages that hold some. `deleted` is a deletion vector, whose rows are skipped. `legacy_mode` states that
+    whole Variants are in the legacy layout, and how strictly they are read. Errors have file and row.
     """
     asked = [
         (
@@ -156,23 +154,8 @@ def read(
         for each in projections
     ]
     ranges = None if rows is None else list(rows)
-    with naming(path):
-        yield from file.read(asked, ranges, on_conflict, deleted, draft)  # type: ignore[arg-type]
-
-
-class naming:  # noqa: N801 - used as a context manager
-    """Add the file's name to the errors of the kernel."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        prefix = f"{self._path}: "
-        if isinstance(error, DeltaVariantError) and not str(error).startswith(prefix):
-            raise type(error)(f"{prefix}{error}") from error
+    with error_location(file=path):
+        yield from file.read(asked, ranges, on_conflict, deleted, legacy_mode)  # type: ignore[arg-type]
 
 
 def filter_rows(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:

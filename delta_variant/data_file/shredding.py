@@ -17,7 +17,7 @@ from ..variant.shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSche
 from ..variant.values import VARIANT_TYPE
 from .options import WriteOptions
 
-__all__ = ["encoding", "infer_shredding", "stored", "stored_type"]
+__all__ = ["encoding", "infer_shredding", "shred_column", "shredded_type"]
 
 
 def infer_shredding(
@@ -87,12 +87,12 @@ def _inferred(arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:
 
 
 @lru_cache(maxsize=64)
-def stored_type(schema: ShreddingSchema) -> pa.DataType:
+def shredded_type(schema: ShreddingSchema) -> pa.DataType:
     """Return the Arrow type in which a file stores Variants that are shredded by a schema."""
-    return stored(pa.array([], VARIANT_TYPE), schema, "strict").type
+    return shred_column(pa.array([], VARIANT_TYPE), schema, "strict").type
 
 
-def stored(variants: pa.Array[Any], schema: ShreddingSchema, numeric: Numeric) -> pa.StructArray:
+def shred_column(variants: pa.Array[Any], schema: ShreddingSchema, numeric: Numeric) -> pa.StructArray:
     """Return Variants as a file stores them, shredded by a schema."""
     shredded = shred(variants, schema, numeric=numeric)
     parts = [shredded.field(index) for index in range(shredded.type.num_fields)]

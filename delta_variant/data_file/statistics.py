@@ -7,11 +7,11 @@ from os import PathLike
 
 from .. import _native
 from .._checks import check_path, to_integer
+from ..errors import error_location
 from ..protocol.statistics import FileStatistics, Path, from_report
 from ..storage.store import local_location
 from .layout import variant_paths
 from .options import MAX_STATS_PATHS
-from .reader import naming
 
 __all__ = ["compute_stats", "file_stats"]
 
@@ -26,7 +26,7 @@ def file_stats(
     """
     check_path("path", path)
     name = str(local_location("a Parquet file", path))
-    with naming(name):
+    with error_location(file=name):
         file = _native.DataFile(name, name)
         return compute_stats(file, list(variant_paths(file)), max_variant_stats_paths=max_variant_stats_paths)
 

@@ -16,12 +16,12 @@ from .. import _native
 from .._system_errors import reason_of, with_remedy
 from ..errors import DataFileError, StoreError
 from ..protocol.statistics import FileStatistics, Path, from_report
-from ..storage import store
+from ..storage import store as storage
 from ..storage.store import Store, Upload
 from .options import WriteOptions
 from .shredding import encoding
 
-__all__ = ["Fault", "FileSeries", "ShreddedPath", "WrittenFile"]
+__all__ = ["FileSeries", "InvalidValue", "ShreddedPath", "WrittenFile"]
 
 ROW_GROUP_BYTES = 16 << 20
 FOLDER_ATTEMPTS = 10
@@ -55,7 +55,7 @@ class WrittenFile:
 
 
 @dataclass(frozen=True)
-class Fault:
+class InvalidValue:
     """A value that is not valid JSON: where in its batch and column, at which byte of its text, and why."""
 
     row: int
@@ -77,14 +77,14 @@ class FileSeries(Generic[Context]):
 
     def __init__(
         self,
-        place: Store,
+        store: Store,
         new_path: Callable[[], str],
         options: WriteOptions,
         indexed: Collection[Path] | None,
         variants: Collection[str],
-        report: Callable[[Context, pa.RecordBatch, list[Fault]], None],
+        report: Callable[[Context, pa.RecordBatch, list[InvalidValue]], None],
     ) -> None:
-        self._store = place
+        self._store = store
         self._new_path = new_path
         self._options = options
         self._indexed = indexed
@@ -92,7 +92,7 @@ class FileSeries(Generic[Context]):
         self._report = report
         self._held: list[tuple[pa.RecordBatch, Context]] = []
         self._held_bytes = 0
-        self._open: _OpenFile | None = None
+        self._open: _FileWriter | None = None
         self.files: list[WrittenFile] = []
         self.paths: list[str] = []
         """All paths that were begun, to be removed when the write fails."""
@@ -119,11 +119,11 @@ class FileSeries(Generic[Context]):
         path = self._new_path()
         self.paths.append(path)
         batches = [batch for batch, _ in held]
-        self._open = _OpenFile.create(self._store, path, batches, self._variants, self._options)
+        self._open = _FileWriter.create(self._store, path, batches, self._variants, self._options)
         for batch, context in held:
             self.add(batch, context)
 
-    def _write(self, file: _OpenFile, batch: pa.RecordBatch, context: Context) -> None:
+    def _write(self, file: _FileWriter, batch: pa.RecordBatch, context: Context) -> None:
         faults = file.write(batch)
         if faults:
             self._report(context, batch, faults)
@@ -143,11 +143,11 @@ class FileSeries(Generic[Context]):
         self._open = None
         for path in self.paths:
             with suppress(StoreError):
-                store.delete(self._store, path)
+                storage.delete(self._store, path)
 
 
 @dataclass(frozen=True)
-class _OpenFile:
+class _FileWriter:
     """A file in progress; `upload` is that of a remote one, which is there once it is whole."""
 
     path: str
@@ -159,15 +159,15 @@ class _OpenFile:
     @classmethod
     def create(
         cls,
-        place: Store,
+        store: Store,
         path: str,
         sample: Sequence[pa.RecordBatch],
         variants: Collection[str],
         options: WriteOptions,
-    ) -> _OpenFile:
+    ) -> _FileWriter:
         schema = sample[0].schema
-        local = store.local_path(place, path)
-        upload = Upload(place, path) if local is None else None
+        local = storage.local_path(store, path)
+        upload = Upload(store, path) if local is None else None
         encodings = [
             encoding(
                 (field.name,),
@@ -191,14 +191,14 @@ class _OpenFile:
             compression=options.compression,
             row_group_bytes=ROW_GROUP_BYTES,
         )
-        with _naming_writes(store.uri_of(place, path)):
+        with _naming_writes(storage.uri_of(store, path)):
             writer = new_writer() if local is None else _in_folder(local.parent, new_writer)
-        return cls(path, store.uri_of(place, path), writer, upload, tuple(schema.names))
+        return cls(path, storage.uri_of(store, path), writer, upload, tuple(schema.names))
 
-    def write(self, batch: pa.RecordBatch) -> list[Fault]:
+    def write(self, batch: pa.RecordBatch) -> list[InvalidValue]:
         """Write a batch and return the values that are not valid JSON."""
         with _naming_writes(self.uri):
-            return [Fault(*fault) for fault in self.writer.write(batch)]
+            return [InvalidValue(*fault) for fault in self.writer.write(batch)]
 
     def close(self, max_stats_paths: int, indexed: Collection[Path] | None) -> WrittenFile:
         with _naming_writes(self.uri):

@@ -19,7 +19,7 @@ from ..protocol.actions import DeletionVector, decode_path
 from ..storage import store
 from ..storage.store import Store
 
-__all__ = ["file_path", "load", "rows_besides"]
+__all__ = ["file_path", "load", "subtract_rows"]
 
 FILE_VERSION = 1
 SIZE_BYTES = 4
@@ -78,7 +78,7 @@ def file_path(descriptor: DeletionVector | Mapping[str, Any]) -> str | None:
             raise MalformedLogError(f"a deletion vector has storage type {other!r}: i, p and u are known")
 
 
-def rows_besides(deleted: bytes | None, others: bytes | None) -> list[tuple[int, int]]:
+def subtract_rows(deleted: bytes | None, others: bytes | None) -> list[tuple[int, int]]:
     """Return the rows that one deletion vector has and another has not, as half-open ranges in order.
 
     Both are serialized bitmaps, None for one without rows. Raises DataFileError for what is no such bitmap.

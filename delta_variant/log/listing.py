@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ..errors import MalformedLogError
-from ..storage.store import Store, list_files, list_stored, read_if_present
+from ..storage.store import Store, list_file_info, list_files, read_if_present
 
 __all__ = [
     "LAST_CHECKPOINT",
@@ -180,7 +180,7 @@ def compaction_of(name: str) -> Span | None:
 
 def commit_modification_times(store: Store) -> dict[int, int]:
     """Return the versions whose commits are there, in order, with their files' modification times."""
-    found = ((commit_version(file.path.removeprefix(f"{LOG}/")), file) for file in list_stored(store, LOG))
+    found = ((commit_version(file.path.removeprefix(f"{LOG}/")), file) for file in list_file_info(store, LOG))
     return {version: file.modification_time for version, file in found if version is not None}
 
 

@@ -11,7 +11,7 @@ from ..errors import MalformedLogError
 from ..protocol.actions import Metadata, Protocol
 from ..storage.store import Store, TableLocation, open_store
 from .snapshot import Snapshot, replay_tombstones
-from .state import from_log, protocol_and_metadata, snapshot_of
+from .state import build_from_log, protocol_and_metadata, snapshot_of
 from .timestamps import Timestamp, version_at
 
 __all__ = ["load_protocol_and_metadata", "load_snapshot", "load_with_tombstones", "refresh"]
@@ -43,12 +43,12 @@ def load_snapshot(
         version = version_at(store, timestamp)
     if version is not None:
         version = to_integer("version", version)
-    return from_log(store, version, lambda log: snapshot_of(store, log))
+    return build_from_log(store, version, lambda log: snapshot_of(store, log))
 
 
 def load_with_tombstones(store: Store, version: int | None = None) -> tuple[Snapshot, pa.Table]:
     """Return a snapshot and, as TOMBSTONES_SCHEMA, the files that the log says are gone."""
-    return from_log(
+    return build_from_log(
         store,
         version,
         lambda log: (snapshot_of(store, log), replay_tombstones(log.checkpoint, log.commits)),
@@ -57,7 +57,7 @@ def load_with_tombstones(store: Store, version: int | None = None) -> tuple[Snap
 
 def load_protocol_and_metadata(store: Store, version: int) -> tuple[Protocol, Metadata]:
     """Return what a table promised at a version, without its files; raises what `load_snapshot` raises."""
-    protocol, metadata = from_log(store, version, protocol_and_metadata)
+    protocol, metadata = build_from_log(store, version, protocol_and_metadata)
     if protocol is None or metadata is None:
         raise MalformedLogError(
             f"{store.uri}, version {version}: no commit up to here has protocol and metaData"

@@ -41,13 +41,13 @@ __all__ = [
     "Checkpoint",
     "Snapshot",
     "add_actions",
-    "are_plain",
+    "are_unencoded",
     "encoded_path",
-    "files_besides",
     "files_table",
     "remove_actions",
     "replay",
     "replay_tombstones",
+    "subtract_files",
     "tombstones_table",
 ]
 
@@ -222,7 +222,7 @@ def remove_actions(files: pa.Table, now: int, *, data_change: bool) -> Iterator[
             )
 
 
-def files_besides(files: pa.Table, others: pa.Table) -> pa.Table:
+def subtract_files(files: pa.Table, others: pa.Table) -> pa.Table:
     """Return the rows of FILES_SCHEMA whose logical files are not among others."""
     keys = pa.chunked_array([_key_texts(batch) for batch in others.to_batches()], pa.string())
     batches = [
@@ -241,7 +241,7 @@ def encoded_path(text: str) -> str | None:
     return None if encode_path(decode_path(text)) == text else text
 
 
-def are_plain(paths: pa.StringArray) -> bool:
+def are_unencoded(paths: pa.StringArray) -> bool:
     """Tell whether paths have no character that could be encoded; `False` may be wrong."""
     characters = paths.buffers()[2]
     return characters is None or not characters.to_pybytes().translate(None, _PLAIN_CHARACTERS)

@@ -17,13 +17,13 @@ from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log
 from .memory import system_memory
 from .snapshot import Checkpoint, Snapshot, replay
 
-__all__ = ["Recorded", "from_log", "protocol_and_metadata", "snapshot_of", "table_exists"]
+__all__ = ["LogSegment", "build_from_log", "protocol_and_metadata", "snapshot_of", "table_exists"]
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Recorded:
+class LogSegment:
     """What the log says of one version: a checkpoint, if one was used, and the commits behind it in order.
 
     A commit may be a log compaction. `timestamp` is the in-commit timestamp where the last of them has none.
@@ -40,12 +40,12 @@ def table_exists(store: Store) -> bool:
     return list_log(store, None).latest >= 0
 
 
-def snapshot_of(store: Store, log: Recorded) -> Snapshot:
+def snapshot_of(store: Store, log: LogSegment) -> Snapshot:
     """Return the snapshot that the log tells."""
     return replay(store, log.version, log.checkpoint, log.commits, timestamp=log.timestamp)
 
 
-def protocol_and_metadata(log: Recorded) -> tuple[Protocol | None, Metadata | None]:
+def protocol_and_metadata(log: LogSegment) -> tuple[Protocol | None, Metadata | None]:
     """Return the latest of either that the log tells."""
     protocol: Protocol | None = None
     metadata: Metadata | None = None
@@ -57,7 +57,7 @@ def protocol_and_metadata(log: Recorded) -> tuple[Protocol | None, Metadata | No
     return protocol, metadata
 
 
-def from_log(store: Store, version: int | None, build: Callable[[Recorded], Result]) -> Result:
+def build_from_log(store: Store, version: int | None, build: Callable[[LogSegment], Result]) -> Result:
     """Return what `build` makes of the log at `version`, with other files where some cannot be read.
 
     None is the latest version. Raises what `load_snapshot` raises.
@@ -76,7 +76,7 @@ def from_log(store: Store, version: int | None, build: Callable[[Recorded], Resu
 
 
 def _build(
-    store: Store, listing: Listing, version: int | None, build: Callable[[Recorded], Result]
+    store: Store, listing: Listing, version: int | None, build: Callable[[LogSegment], Result]
 ) -> Result:
     if listing.latest < 0:
         raise TableNotFoundError(f"there is no Delta table at {store.uri}: it has no {LOG}")
@@ -91,7 +91,7 @@ def _build(
             commits = list(read_spans(store, spans))
             last_is_commit = bool(spans) and spans[-1].is_commit
             timestamp = None if last_is_commit else _in_commit_timestamp(store, target, checkpoint.actions)
-            return build(Recorded(target, checkpoint, commits, timestamp))
+            return build(LogSegment(target, checkpoint, commits, timestamp))
         except MalformedLogError as error:
             unreadable = unreadable or error
     if not listing.has(0):
@@ -99,7 +99,7 @@ def _build(
     spans = listing.spans(0, target, store.uri)
     commits = list(read_spans(store, spans))
     timestamp = None if spans[-1].is_commit else _in_commit_timestamp(store, target, commits[-1])
-    return build(Recorded(target, None, commits, timestamp))
+    return build(LogSegment(target, None, commits, timestamp))
 
 
 def _in_commit_timestamp(store: Store, version: int, actions: Sequence[Action]) -> int | None:

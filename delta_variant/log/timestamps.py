@@ -25,7 +25,7 @@ from ..protocol.actions import CommitInfo
 from ..storage.store import Store
 from .commits import read_commit_info
 from .listing import LOG, commit_file_name, commit_modification_times, list_log
-from .state import from_log, protocol_and_metadata
+from .state import build_from_log, protocol_and_metadata
 
 __all__ = ["CommitTimes", "Timestamp", "from_milliseconds", "to_milliseconds", "version_at", "version_from"]
 
@@ -93,9 +93,9 @@ class CommitTimes:
         """Return the time of a commit; raises MalformedLogError where it does not say what it should."""
         if self._is_modification_time(version):
             return self.modified[version]
-        return self.told_by(read_commit_info(self.store, version), version)
+        return self.time_from(read_commit_info(self.store, version), version)
 
-    def told_by(self, info: CommitInfo | None, version: int) -> int:
+    def time_from(self, info: CommitInfo | None, version: int) -> int:
         """Return the time of a commit whose `commitInfo` is known; raises what `time_of` raises."""
         if self._is_modification_time(version):
             return self.modified[version]
@@ -164,7 +164,7 @@ def version_from(store: Store, timestamp: Timestamp) -> int:
 
 def _enablement(store: Store) -> tuple[int | None, int | None]:
     """Return the first version with an in-commit timestamp, None for none, and its time where it is told."""
-    _, metadata = from_log(store, None, protocol_and_metadata)
+    _, metadata = build_from_log(store, None, protocol_and_metadata)
     configuration = {} if metadata is None else metadata.configuration
     if not properties.get(configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS):
         return None, None

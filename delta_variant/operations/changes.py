@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from .._checks import to_integer
 from .._options import OnConflict
-from ..data_file.reader import Rows
+from ..data_file.reader import RowRange
 from ..errors import (
     ChangesNotRecordedError,
     MalformedLogError,
@@ -181,7 +181,7 @@ class _Change:
 
     file: AddFile
     kind: ChangeType | None
-    rows: Sequence[Rows] | None = None
+    rows: Sequence[RowRange] | None = None
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class _Feed:
     def read(self, version: int, actions: Sequence[Action], times: CommitTimes) -> Iterator[pa.RecordBatch]:
         """Yield the changes of one commit."""
         info = next((action for action in actions if isinstance(action, CommitInfo)), None)
-        moment = from_milliseconds(times.told_by(info, version))
+        moment = from_milliseconds(times.time_from(info, version))
         values = {
             COMMIT_VERSION: str(version),
             COMMIT_TIMESTAMP: partition_value_to_string(moment, COLUMNS[2].type),
@@ -251,9 +251,9 @@ class _Feed:
             deletion_vectors.load(self.whole.store, each.deletion_vector) for each in (after, before)
         )
         file = msgspec.structs.replace(after, deletion_vector=None)
-        if rows := deletion_vectors.rows_besides(gone, left):
+        if rows := deletion_vectors.subtract_rows(gone, left):
             yield _Change(file, "delete", rows)
-        if rows := deletion_vectors.rows_besides(left, gone):
+        if rows := deletion_vectors.subtract_rows(left, gone):
             yield _Change(file, "insert", rows)
 
     def _files(self, table: Snapshot, files: Sequence[AddFile]) -> Iterator[pa.RecordBatch]:

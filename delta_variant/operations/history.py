@@ -69,7 +69,7 @@ def history(
         return [
             HistoryEntry(
                 version,
-                from_milliseconds(times.told_by(info, version)),
+                from_milliseconds(times.time_from(info, version)),
                 {} if info is None else info.fields,
             )
             for version, info in zip(versions, infos, strict=True)

@@ -14,7 +14,7 @@ from ..errors import DataFileError, UnsupportedFeatureError
 from ..log import deletion_vectors, transaction
 from ..log.conflicts import Reads
 from ..log.load import load_snapshot
-from ..log.snapshot import Snapshot, add_actions, files_besides
+from ..log.snapshot import Snapshot, add_actions, subtract_files
 from ..log.timestamps import Timestamp
 from ..protocol import features, properties
 from ..protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
@@ -75,7 +75,7 @@ def restore(
         raise ValueError("restore needs the version, or the timestamp, that is to come back")
     present = load_snapshot(table, storage_options=storage_options)
     past = load_snapshot(present.store, version, timestamp=timestamp)
-    added, removed = files_besides(past.files, present.files), files_besides(present.files, past.files)
+    added, removed = subtract_files(past.files, present.files), subtract_files(present.files, past.files)
     protocol, metadata = _protocol(past, present), _metadata(past, present)
     _check(present, past, protocol, metadata, removed)
     _check_there(past, added)

@@ -29,7 +29,7 @@ from ..errors import (
 from ..log import deletion_vectors, transaction
 from ..log.commits import read_all_commits, read_commits
 from ..log.load import load_with_tombstones
-from ..log.snapshot import Snapshot, are_plain, tombstones_table
+from ..log.snapshot import Snapshot, are_unencoded, tombstones_table
 from ..protocol import features, properties
 from ..protocol.actions import AddFile, RemoveFile, decode_path, encode_path, is_absolute
 from ..protocol.schema.column_mapping import physical_name
@@ -147,7 +147,7 @@ def _texts(files: pa.Table) -> Iterator[str]:
     """Yield paths of data files and deletion vectors, decoded, and as the log has them."""
     for batch in files.select(["path", "encoded_path", "deletion_vector"]).to_batches():
         plain: Any = batch.column(0)
-        is_plain = are_plain(plain)
+        is_plain = are_unencoded(plain)
         for path, encoded, vector in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             yield path
             if encoded or not is_plain:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data_file.reader import Rows, Units
+from ..data_file.reader import RowRange, Units
 from ..expressions.tree import Expression
 from ..log.snapshot import Snapshot, files_table
 from ..protocol.actions import AddFile
@@ -41,7 +41,7 @@ class FilePlan:
 class RowPlan:
     """The rows of one file that may be wanted: ranges, or None for all; and what was left out of how much."""
 
-    rows: Sequence[Rows] | None
+    rows: Sequence[RowRange] | None
     row_groups: int = 0
     row_groups_read: int = 0
     pages: int = 0
@@ -102,9 +102,9 @@ def _kept(condition: Condition, leaves: Sequence[Leaf], units: Units) -> list[bo
     return mask
 
 
-def _joined(ranges: Sequence[Rows]) -> list[Rows]:
+def _joined(ranges: Sequence[RowRange]) -> list[RowRange]:
     """Return ranges in order, those that touch as one."""
-    joined: list[Rows] = []
+    joined: list[RowRange] = []
     for start, end in ranges:
         if joined and joined[-1][1] == start:
             joined[-1] = (joined[-1][0], end)

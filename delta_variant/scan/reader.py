@@ -15,8 +15,8 @@ from .._arrow import retype_array
 from .._options import OnConflict
 from ..data_file import reader
 from ..data_file.options import Shredding
-from ..data_file.reader import NativeFile, Projection, Rows, Units, open_file
-from ..data_file.shredding import stored_type
+from ..data_file.reader import NativeFile, Projection, RowRange, Units, open_file
+from ..data_file.shredding import shredded_type
 from ..errors import CastError, ProtocolError
 from ..expressions import evaluate
 from ..expressions.evaluate import ROW_NUMBERS
@@ -128,7 +128,7 @@ class OpenFile:
         return reader.units(self.native, self.file.path, inputs, row_groups)
 
     def read(
-        self, inputs: Sequence[Input], rows: Sequence[Rows] | None, on_conflict: OnConflict
+        self, inputs: Sequence[Input], rows: Sequence[RowRange] | None, on_conflict: OnConflict
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows in `rows`, or all, as batches of the inputs, each under its name."""
         for batch, _ in self._read(inputs, rows, on_conflict, ()):
@@ -157,7 +157,7 @@ class OpenFile:
     def _read(
         self,
         inputs: Sequence[Input],
-        rows: Sequence[Rows] | None,
+        rows: Sequence[RowRange] | None,
         on_conflict: OnConflict,
         beside: Sequence[Projection],
         shredded: Collection[str] = (),
@@ -186,7 +186,7 @@ class OpenFile:
     def _read_inputs(
         self,
         inputs: Sequence[Input],
-        rows: Sequence[Rows] | None,
+        rows: Sequence[RowRange] | None,
         on_conflict: OnConflict,
         beside: Sequence[Projection],
         shredded: Collection[str],
@@ -214,7 +214,7 @@ class OpenFile:
         return frozenset(
             name
             for name, path in paths.items()
-            if path in shredding and types.get(path[0]) == stored_type(shredding[path])
+            if path in shredding and types.get(path[0]) == shredded_type(shredding[path])
         )
 
     def _deleted(self) -> bytes | None:

@@ -15,7 +15,7 @@ from typing import Any
 from .._checks import check_text
 from ..errors import ArgumentTypeError, StoreError
 
-__all__ = ["ALLOW_PATHS_OUTSIDE_TABLE", "StoreOptions", "client_options", "sort_options"]
+__all__ = ["ALLOW_PATHS_OUTSIDE_TABLE", "StoreOptions", "client_options", "parse_options"]
 
 ALLOW_PATHS_OUTSIDE_TABLE = "allow_paths_outside_table"
 """The word that lets a table name files elsewhere, as shallow clones do."""
@@ -99,7 +99,7 @@ def client_options(options: StoreOptions, environment: Mapping[str, str]) -> dic
     return {**{word: value for word, value in said.items() if word in _CLIENT}, **options.client}
 
 
-def sort_options(options: Mapping[str, str]) -> StoreOptions:
+def parse_options(options: Mapping[str, str]) -> StoreOptions:
     """Return what storage options say.
 
     Raises StoreError for one that cannot be honoured, by name, and ArgumentTypeError for one that is no text.

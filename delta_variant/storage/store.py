@@ -29,7 +29,7 @@ from ..errors import ArgumentTypeError, CommitUnknownError, StoreError, VersionE
 from ..protocol.actions import is_absolute, local_path_of
 from .objects import LocalFiles, Objects, RemoteObjects, StoredFile
 from .objects import Upload as RemoteUpload
-from .options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, sort_options
+from .options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, parse_options
 
 __all__ = [
     "Store",
@@ -39,8 +39,8 @@ __all__ = [
     "delete",
     "exists",
     "get_ranges",
+    "list_file_info",
     "list_files",
-    "list_stored",
     "local_location",
     "local_path",
     "location_key",
@@ -73,7 +73,7 @@ TableLocation: TypeAlias = str | os.PathLike[str] | HasTableUri
 LONGEST_PAUSE = 2.0
 
 Result = TypeVar("Result")
-Place: TypeAlias = tuple[Objects, str]
+ObjectKey: TypeAlias = tuple[Objects, str]
 """The storage that holds a file, and its key there."""
 
 SCHEMES = (
@@ -201,7 +201,7 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     and for a path that is not a directory.
     """
     uri = table_uri(table)
-    options = sort_options(storage_options or {})
+    options = parse_options(storage_options or {})
     outside = dict(storage_options or {}) if options.allow_paths_outside_table else None
     local_root = _local_file(uri)
     if local_root is not None:
@@ -307,10 +307,10 @@ def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]
 
     A folder that does not exist has no files.
     """
-    return [file.path for file in list_stored(store, prefix, after)]
+    return [file.path for file in list_file_info(store, prefix, after)]
 
 
-def list_stored(store: Store, prefix: str, after: str | None = None) -> list[StoredFile]:
+def list_file_info(store: Store, prefix: str, after: str | None = None) -> list[StoredFile]:
     """Return what `list_files` does, each file with its size and modification time."""
     start = len(_folder(store, ""))
     greater_than = None if after is None else _folder(store, after)
@@ -328,7 +328,7 @@ def walk(store: Store) -> list[StoredFile]:
     On a local disk, neither symbolic links nor what they lead to are among them, nor names that are no UTF-8.
     """
     if store.local_root is None:
-        return list_stored(store, "")
+        return list_file_info(store, "")
     with _plain_errors(store.uri):
         return _LOCAL.walk(os.path.realpath(store.local_root))
 
@@ -371,7 +371,7 @@ class Upload:
 
     def __init__(self, store: Store, path: str) -> None:
         self._name = uri_of(store, path)
-        objects, key = _place(store, path)
+        objects, key = _locate(store, path)
         assert isinstance(objects, RemoteObjects), "files of the local disk are written by the kernel"
         self._upload = RemoteUpload(objects, key)
 
@@ -451,7 +451,7 @@ def _is_below(local: Path, real_root: str | None) -> bool:
     return real_root is not None and os.path.realpath(local).startswith(real_root.rstrip(os.sep) + os.sep)
 
 
-def _place(store: Store, path: str) -> Place:
+def _locate(store: Store, path: str) -> ObjectKey:
     """Return the object store that has a file of the table, and its key there."""
     if (local := local_path(store, path)) is not None:
         return _LOCAL if store.local_root is None else store.objects, _local_key(local)
@@ -512,7 +512,7 @@ def uri_of(store: Store, path: str) -> str:
 
 
 def _request(
-    store: Store, path: str, send: Callable[[Objects, str], Result], place: Place | None = None
+    store: Store, path: str, send: Callable[[Objects, str], Result], key: ObjectKey | None = None
 ) -> Result:
     """Return what a request gives. One whose connection breaks is sent again; an error is a plain sentence.
 
@@ -520,15 +520,15 @@ def _request(
     put without an answer, nor a request whose answer breaks off.
     """
     with _plain_errors(uri_of(store, path)):
-        place = place or _place(store, path)
+        key = key or _locate(store, path)
         for pause in store.pauses:
             try:
-                return send(*place)
+                return send(*key)
             except GenericError as error:
                 if not _BROKEN_CONNECTION.search(str(error)):
                     raise
             sleep(pause)
-        return send(*place)
+        return send(*key)
 
 
 _BROKEN_CONNECTION = re.compile(r"\A(?!.*, after \d+ retries)(?s:.*)\bkind: (?:Interrupted|Timeout),")

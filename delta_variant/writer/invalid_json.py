@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from .._system_errors import reason_of
 from ..data_file.options import OnInvalid
-from ..data_file.writer import Fault
+from ..data_file.writer import InvalidValue
 from ..errors import InvalidJsonError, StoreError
 from ..storage.store import local_location
 from .json_lines import Origin
@@ -63,7 +63,7 @@ class Faults:
         self._partition = partition
         self.count = 0
 
-    def report(self, rows: Rows, batch: pa.RecordBatch, faults: list[Fault]) -> None:
+    def report(self, rows: Rows, batch: pa.RecordBatch, faults: list[InvalidValue]) -> None:
         """Raise for the first fault, or count them all and keep the rejected rows."""
         for fault in faults:
             text = batch.column(fault.column)[fault.row].as_py()
@@ -75,7 +75,7 @@ class Faults:
                 self._keep({**place, "reason": reason, "text": text.decode(errors="backslashreplace")})
         self.count += len(faults)
 
-    def _place(self, rows: Rows, fault: Fault, text: bytes, column: str) -> tuple[str, Place, str]:
+    def _place(self, rows: Rows, fault: InvalidValue, text: bytes, column: str) -> tuple[str, Place, str]:
         """Return where a fault is, as text and as fields of a reject, and its reason."""
         position = rows.position(fault.row)
         if rows.origin is not None:

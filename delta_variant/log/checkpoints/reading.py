@@ -36,14 +36,14 @@ from ..snapshot import (
     TOMBSTONES_SCHEMA,
     Checkpoint,
     Snapshot,
-    are_plain,
+    are_unencoded,
     encoded_path,
     files_table,
     tombstones_table,
 )
 from .parsed_statistics import to_text
 
-__all__ = ["ADD_FIELDS", "DELETION_VECTOR_FIELDS", "REMOVE_FIELDS", "read_checkpoint", "statistics_twice"]
+__all__ = ["ADD_FIELDS", "DELETION_VECTOR_FIELDS", "REMOVE_FIELDS", "duplicate_statistics", "read_checkpoint"]
 
 ADD_FIELDS = {
     "path": "path",
@@ -114,7 +114,7 @@ def read_checkpoint(store: Store, files: CheckpointFiles) -> Checkpoint:
     return _join([Checkpoint(actions, manifest.files, manifest.tombstones), *parts])
 
 
-def statistics_twice(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+def duplicate_statistics(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     """Yield path, `stats`, and `stats_parsed` as text, of the files for which the newest checkpoint has both.
 
     Raises MalformedLogError for a checkpoint that cannot be read.
@@ -127,10 +127,10 @@ def statistics_twice(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     for path in (*newest, *sidecars):
         if path.endswith(".parquet"):
             with _naming(f"{store.uri}/{path}"):
-                yield from _read_statistics_twice(_open(read(store, path)))
+                yield from _read_duplicate_statistics(_open(read(store, path)))
 
 
-def _read_statistics_twice(file: pq.ParquetFile) -> Iterator[tuple[str, str, str]]:
+def _read_duplicate_statistics(file: pq.ParquetFile) -> Iterator[tuple[str, str, str]]:
     fields = ("path", "stats", STATS_PARSED)
     for adds in _raw_adds(file, fields):
         if set(fields) <= set(adds.type.names):
@@ -330,7 +330,7 @@ def _paths(texts: Any) -> tuple[Any, Any]:
     """Return paths decoded, and as the log has them where that says more."""
     if texts.null_count:
         raise MalformedLogError("a file has no path")
-    if are_plain(texts):
+    if are_unencoded(texts):
         return texts, None
     paths = texts.to_pylist()
     return (

@@ -37,7 +37,7 @@ from ...protocol.types import DataType
 from ...storage.store import Store, put
 from ..listing import LAST_CHECKPOINT, LOG, checkpoint_hint, list_log
 from ..load import load_with_tombstones
-from ..snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Snapshot, are_plain
+from ..snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Snapshot, are_unencoded
 from .parsed_statistics import from_text, statistics_type
 from .reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS
 from .variant_annotation import annotate
@@ -258,7 +258,7 @@ def _array(batch: pa.RecordBatch, field: pa.Field[Any], names: Mapping[str, str]
 
 
 def _encode_paths(paths: Any) -> Any:
-    return paths if are_plain(paths) else pa.array(map(encode_path, paths.to_pylist()), paths.type)
+    return paths if are_unencoded(paths) else pa.array(map(encode_path, paths.to_pylist()), paths.type)
 
 
 @dataclass(frozen=True)

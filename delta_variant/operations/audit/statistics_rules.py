@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from ...errors import InvalidStatisticsError, MalformedLogError
-from ...log.checkpoints.reading import statistics_twice
+from ...log.checkpoints.reading import duplicate_statistics
 from ...protocol.statistics import (
     FileStatistics,
     decode,
@@ -177,7 +177,7 @@ def _said_otherwise(subject: TableSubject) -> Iterator[Fault]:
         return
     types = dict(_ordinary_columns(subject.physical))
     try:
-        for file_path, text, parsed in statistics_twice(snapshot):
+        for file_path, text, parsed in duplicate_statistics(snapshot):
             for what in _differences(_decoded(text), _decoded(parsed), types):
                 sentence = f"stats and stats_parsed of the newest checkpoint differ in {what}"
                 yield Fault(sentence, file_path=file_path)

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from ... import _native
 from ...data_file.options import Compression, WriteOptions
-from ...data_file.reader import Draft, Projection, naming, open_file, read
-from ...data_file.writer import Fault, FileSeries, WrittenFile
-from ...errors import DataFileError, ShreddingError
+from ...data_file.reader import LegacyMode, Projection, open_file, read
+from ...data_file.writer import FileSeries, InvalidValue, WrittenFile
+from ...errors import DataFileError, ShreddingError, error_location
 from ...log.load import load_snapshot
 from ...protocol import features
 from ...storage.store import local_location, open_store
@@ -66,7 +66,7 @@ def open_draft(folder: Path, name: str) -> DraftFile:
     """
     file = open_file(open_store(folder), name)
     before = list(file.schema)
-    with naming(name):
+    with error_location(file=name):
         after = [_native.draft_column(field) for field in before]
     return DraftFile(
         folder,
@@ -87,10 +87,10 @@ def batches_of(file: DraftFile, *, compat: bool) -> tuple[pa.Schema, Iterator[pa
     return first.schema, chain([first], batches)
 
 
-def _batches(file: DraftFile, draft: Draft) -> Iterator[pa.RecordBatch]:
+def _batches(file: DraftFile, mode: LegacyMode) -> Iterator[pa.RecordBatch]:
     projections = [Projection(field, (field.name,)) for field in file.schema]
     opened = open_file(open_store(file.folder), file.name)
-    for batch in read(opened, file.name, projections, draft=draft):
+    for batch in read(opened, file.name, projections, legacy_mode=mode):
         # The kernel gives every column as nullable; whether it is the file knows.
         own = zip(batch.schema, file.schema, strict=True)
         schema = pa.schema([field.with_nullable(known.nullable) for field, known in own])
@@ -173,5 +173,5 @@ def write_file(
     return written
 
 
-def _no_faults(_context: None, _batch: pa.RecordBatch, _faults: list[Fault]) -> None:
+def _no_faults(_context: None, _batch: pa.RecordBatch, _faults: list[InvalidValue]) -> None:
     """Do nothing: only JSON text has faults."""

@@ -10,9 +10,8 @@ from typing import Literal, TypeAlias
 
 from ..._checks import check_option, check_path
 from ...data_file.options import Compression, Shredding, WriteOptions
-from ...data_file.reader import naming
 from ...data_file.writer import WrittenFile
-from ...errors import DataFileError
+from ...errors import DataFileError, error_location
 from ...storage.store import local_location
 from ...variant.shredding import ShreddingSchema
 from .files import DraftFile, FilePath, batches_of, open_draft, write_file
@@ -126,7 +125,7 @@ def _migrate(
     same: dict[tuple[str, ...], ShreddingSchema] = {(name,): schema for name, schema in file.schemas.items()}
     options = WriteOptions(shredding=same if shredding == "same" else shredding, compression=compression)
     _, batches = batches_of(file, compat=compat)
-    with naming(file.name):
+    with error_location(file=file.name):
         written = write_file(folder, file.name, batches, file.schemas, options)
     return MigratedFile(file.name, written.rows, size, written.bytes, file.columns, written)
 

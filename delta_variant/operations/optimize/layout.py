@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...data_file.layout import shredding_of
 from ...data_file.options import WriteOptions
-from ...data_file.shredding import stored
+from ...data_file.shredding import shred_column
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
@@ -234,7 +234,7 @@ def rows_by_file(
         for batch, moving in file.read_moving(inputs, tracking, copied):
             arrays = {name: evaluate(each, batch) for name, each in columns.items()}
             for name in shreddings.keys() - copied:
-                arrays[name] = stored(arrays[name], shreddings[name], options.numeric)
+                arrays[name] = shred_column(arrays[name], shreddings[name], options.numeric)
             values = [evaluate(each, batch) for each in keys]
             yield beside(pa.record_batch(list(arrays.values()), names=list(arrays)), moving), values
 
