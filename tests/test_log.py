@@ -22,7 +22,6 @@ from delta_variant.log import commits, snapshot
 from delta_variant.log.commits import read_commits
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
-from delta_variant.log.memory import system_memory
 from delta_variant.log.state import table_exists
 from delta_variant.log.timestamps import CommitTimes
 from delta_variant.protocol.actions import (
@@ -435,15 +434,10 @@ def test_files_of_commits_and_checkpoints_have_one_schema(tmp_path):
         assert load_snapshot(tmp_path, version).files.schema == snapshot.FILES_SCHEMA
 
 
-def test_arrows_pool_is_as_it_was_after_loads_that_overlap():
-    before = pa.default_memory_pool().backend_name
-    outer, inner = system_memory(), system_memory()
-    with outer:
-        inner.__enter__()
-        assert pa.default_memory_pool().backend_name != "mimalloc"
-    assert pa.default_memory_pool().backend_name != "mimalloc"
-    inner.__exit__(None, None, None)
-    assert pa.default_memory_pool().backend_name == before
-    with pytest.raises(ZeroDivisionError), system_memory():
-        _ = 1 // 0
-    assert pa.default_memory_pool().backend_name == before
+def test_a_load_does_not_replace_the_default_memory_pool(tmp_path, monkeypatch):
+    pools = []
+    monkeypatch.setattr(pa, "set_memory_pool", pools.append)
+    table_of(tmp_path)
+    write_checkpoint(tmp_path, 2)
+    load_snapshot(tmp_path)
+    assert pools == []

@@ -269,7 +269,7 @@ def replay(
         state.apply(actions)
     if state.timestamp is None:
         state.timestamp = timestamp
-    batches = [] if checkpoint is None else _without(checkpoint.files, state.touched)
+    batches = [] if checkpoint is None else _drop_files(checkpoint.files, state.touched)
     added = files_table(list(state.added.values())).to_batches()
     return _snapshot(store, version, state, pa.Table.from_batches([*batches, *added], FILES_SCHEMA))
 
@@ -285,7 +285,7 @@ def replay_tombstones(checkpoint: Checkpoint | None, commits: Iterable[Sequence[
             removed.pop(key, None)
             if isinstance(action, RemoveFile):
                 removed[key] = action
-    batches = [] if checkpoint is None else _without(checkpoint.tombstones, touched)
+    batches = [] if checkpoint is None else _drop_files(checkpoint.tombstones, touched)
     gone = tombstones_table(list(removed.values())).to_batches()
     return pa.Table.from_batches([*batches, *gone], TOMBSTONES_SCHEMA)
 
@@ -395,23 +395,37 @@ _COLUMNS: dict[str, Callable[[Sequence[Any], Any], Any]] = {
 }
 
 
-def _without(batches: Iterable[pa.RecordBatch], keys: set[FileKey]) -> list[pa.RecordBatch]:
-    """Return the rows of other files than `keys`; a batch that has none of these is not copied."""
-    # Most files have no deletion vector: their paths are enough to tell them apart.
+def _drop_files(batches: Iterable[pa.RecordBatch], keys: set[FileKey]) -> list[pa.RecordBatch]:
+    """Return the rows of files other than `keys`; a batch without such files is not copied."""
+    pool = _pool_for_copies()
+    # Most files have no deletion vector, so their paths identify them.
     paths = pa.array([path for path, unique_id in keys if unique_id is None], pa.string())
     texts = pa.array([_key_text(*key) for key in keys if key[1] is not None], pa.string())
 
-    def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
+    def drop(batch: pa.RecordBatch) -> pa.RecordBatch:
         vectors = batch["deletion_vector"]
-        gone = pc.and_(pc.is_in(_path_keys(batch), value_set=paths), pc.is_null(vectors))
+        dropped: Any = pc.and_(pc.is_in(_path_keys(batch), value_set=paths), pc.is_null(vectors))
         if len(texts) and vectors.null_count < len(vectors):
-            gone = pc.or_(gone, pc.is_in(_key_texts(batch), value_set=texts))
-        return batch.filter(pc.invert(gone)) if pc.any(gone).as_py() else batch
+            dropped = pc.or_(dropped, pc.is_in(_key_texts(batch), value_set=texts))
+        if not dropped.true_count:
+            return batch
+        remaining: pa.RecordBatch = pc.filter(batch, pc.invert(dropped), memory_pool=pool)  # type: ignore[call-overload]
+        return remaining
 
-    return [kept(batch) for batch in batches] if keys else list(batches)
+    return [drop(batch) for batch in batches] if keys else list(batches)
 
 
-# No path holds NUL, so a path and a dvId joined by it are as good as the pair.
+def _pool_for_copies() -> pa.MemoryPool:
+    """Return the memory pool for copies of many files.
+
+    mimalloc, which is Arrow's default, requests huge pages. On a machine with fragmented memory, the kernel
+    needs longer to find them than the whole log takes to load. Another pool that the process chose is used.
+    """
+    default = pa.default_memory_pool()
+    return pa.system_memory_pool() if default.backend_name == "mimalloc" else default
+
+
+# No path contains NUL, so a path and a dvId joined by it identify the pair.
 def _key_text(path: str, unique_id: str | None) -> str:
     return f"{path}\0{unique_id or ''}"
 

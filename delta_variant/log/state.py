@@ -14,7 +14,6 @@ from ..storage.store import Store
 from .checkpoints.reading import read_checkpoint
 from .commits import read_commit_info, read_spans
 from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log
-from .memory import system_memory
 from .snapshot import Checkpoint, Snapshot, replay
 
 __all__ = ["LogSegment", "build_from_log", "protocol_and_metadata", "snapshot_of", "table_exists"]
@@ -62,17 +61,16 @@ def build_from_log(store: Store, version: int | None, build: Callable[[LogSegmen
 
     None is the latest version. Raises what `load_snapshot` raises.
     """
-    with system_memory():
-        hint = checkpoint_hint(store)
-        if hint is not None and (version is None or hint <= version):
-            listing = list_log(store, hint)
-            if any(version is None or found.version <= version for found in listing.checkpoints):
-                try:
-                    return _build(store, listing, version, build)
-                except (MalformedLogError, VersionNotFoundError):
-                    # The hint hides what is older: a full listing may hold another way to this version.
-                    pass
-        return _build(store, list_log(store, None), version, build)
+    hint = checkpoint_hint(store)
+    if hint is not None and (version is None or hint <= version):
+        listing = list_log(store, hint)
+        if any(version is None or found.version <= version for found in listing.checkpoints):
+            try:
+                return _build(store, listing, version, build)
+            except (MalformedLogError, VersionNotFoundError):
+                # A full listing may contain older files that lead to this version.
+                pass
+    return _build(store, list_log(store, None), version, build)
 
 
 def _build(
