@@ -12,7 +12,15 @@ from ..errors import ArgumentTypeError
 from ..protocol.statistics import Path
 from ..variant.shredding import ShreddingSchema
 
-__all__ = ["MAX_STATS_PATHS", "Compression", "OnInvalid", "Shredding", "WriteOptions"]
+__all__ = [
+    "DEFAULT_TARGET_FILE_SIZE",
+    "MAX_STATS_PATHS",
+    "ROW_GROUP_BYTES",
+    "Compression",
+    "OnInvalid",
+    "Shredding",
+    "WriteOptions",
+]
 
 Shredding: TypeAlias = "ShreddingSchema | Literal['infer'] | None"
 """The schema of every Variant column, one for each file from its first rows, or none."""
@@ -22,7 +30,13 @@ Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
 
 MAX_STATS_PATHS = 32
 SAMPLE_BYTES = 16 << 20
-"""How much of a file's first rows its shredding schema is inferred from."""
+"""Size in bytes of the first rows of a file, from which its shredding schema is inferred."""
+
+DEFAULT_TARGET_FILE_SIZE = 128 << 20
+"""Size in bytes at which a writer starts a new data file."""
+
+ROW_GROUP_BYTES = 16 << 20
+"""Size in bytes at which a data file starts a new row group."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +45,7 @@ class WriteOptions:
 
     shredding: Shredding | Mapping[Path, ShreddingSchema] = "infer"
     spark_compatible: bool = True
-    target_file_size: int = 128 << 20
+    target_file_size: int = DEFAULT_TARGET_FILE_SIZE
     compression: Compression = "zstd"
     annotate: bool = True
     numeric: Numeric = "value"

@@ -18,12 +18,11 @@ from ..errors import DataFileError, StoreError
 from ..protocol.statistics import FileStatistics, Path, from_report
 from ..storage import store as storage
 from ..storage.store import Store, Upload
-from .options import WriteOptions
+from .options import ROW_GROUP_BYTES, WriteOptions
 from .shredding import encoding
 
 __all__ = ["FileSeries", "InvalidValue", "ShreddedPath", "WrittenFile"]
 
-ROW_GROUP_BYTES = 16 << 20
 FOLDER_ATTEMPTS = 10
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from ..errors import MalformedLogError, ProtocolError
 from ..protocol import features, properties
-from ..protocol.actions import Action, AddFile, DomainMetadata, Protocol
+from ..protocol.actions import ROW_TRACKING_DOMAIN, Action, AddFile, DomainMetadata, Protocol
 
 __all__ = [
     "NO_ROW_IDS",
@@ -17,8 +17,6 @@ __all__ = [
     "must_assign_row_ids",
     "read_high_water_mark",
 ]
-
-DOMAIN = "delta.rowTracking"
 
 NO_ROW_IDS = -1
 """The high water mark of a table that has not assigned a row id."""
@@ -58,7 +56,7 @@ def assign_row_ids(adds: Iterable[AddFile], version: int, high_water_mark: int) 
 def high_water_mark_action(high_water_mark: int) -> DomainMetadata:
     """Return the action that records the greatest row id of a table."""
     text = msgspec.json.encode(_HighWaterMark(high_water_mark)).decode()
-    return DomainMetadata(domain=DOMAIN, configuration=text, removed=False)
+    return DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=text, removed=False)
 
 
 def read_high_water_mark(actions: Iterable[Action], known: int) -> int:
@@ -67,11 +65,13 @@ def read_high_water_mark(actions: Iterable[Action], known: int) -> int:
     Raises MalformedLogError for a record without `rowIdHighWaterMark`.
     """
     for action in actions:
-        if isinstance(action, DomainMetadata) and action.domain == DOMAIN and not action.removed:
+        if isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN and not action.removed:
             try:
                 mark = msgspec.json.decode(action.configuration, type=_HighWaterMark).row_id_high_water_mark
             except msgspec.MsgspecError as error:
-                raise MalformedLogError(f"the domain {DOMAIN} has no rowIdHighWaterMark: {error}") from error
+                raise MalformedLogError(
+                    f"the domain {ROW_TRACKING_DOMAIN} has no rowIdHighWaterMark: {error}"
+                ) from error
             known = max(known, mark)
     return known
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..data_file.options import WriteOptions
+from ..data_file.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
 from ..log.load import load_snapshot
 from ..scan.scope import Scope
 from ..storage.store import TableLocation
@@ -22,7 +22,7 @@ def delete(
     where: str | None = None,
     *,
     timezone: str = UTC,
-    target_file_size: int = 128 << 20,
+    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
     storage_options: Mapping[str, str] | None = None,
 ) -> RewriteResult:
     """Delete the rows for which `where` is true, or all, as one commit.

@@ -17,15 +17,14 @@ from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot, add_actions, subtract_files
 from ..log.timestamps import Timestamp
 from ..protocol import features, properties
-from ..protocol.actions import AddFile, DomainMetadata, Metadata, Protocol
+from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, DomainMetadata, Metadata, Protocol
 from ..protocol.schema.rules import check_consistent
 from ..storage.store import TableLocation, exists
 from ..writer.target import commit_context
 
 __all__ = ["Restoration", "restore"]
 
-CLUSTERING_DOMAIN = "delta.clustering"
-NO_CLUSTERING = '{"clusteringColumns":[],"domainName":"delta.clustering"}'
+NO_CLUSTERING = f'{{"clusteringColumns":[],"domainName":"{CLUSTERING_DOMAIN}"}}'
 
 LOG_PROPERTIES = (
     properties.ENABLE_IN_COMMIT_TIMESTAMPS.name,

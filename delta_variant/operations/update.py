@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from .._arrow import Array
-from ..data_file.options import WriteOptions
+from ..data_file.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Expression
 from ..expressions.tree import inputs as expression_inputs
@@ -33,7 +33,7 @@ def update(
     where: str | None = None,
     *,
     timezone: str = UTC,
-    target_file_size: int = 128 << 20,
+    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
     storage_options: Mapping[str, str] | None = None,
 ) -> RewriteResult:
     """Change the rows for which `where` is true, or all, as one commit.

@@ -17,8 +17,10 @@ import msgspec
 from ..errors import MalformedLogError
 
 __all__ = [
+    "CLUSTERING_DOMAIN",
     "LOCAL_ROOT",
     "LOCAL_URI",
+    "ROW_TRACKING_DOMAIN",
     "Action",
     "AddCDCFile",
     "AddFile",
@@ -47,6 +49,12 @@ __all__ = [
 ]
 
 Line = TypeVar("Line")
+
+CLUSTERING_DOMAIN = "delta.clustering"
+"""The domain that names the clustering columns (PROTOCOL.md, "Clustered Table")."""
+
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
+"""The domain that records the greatest row id (PROTOCOL.md, "Row Tracking")."""
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from .._options import Numeric
-from ..data_file.options import WriteOptions
+from ..data_file.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.optimize.layout import FileGroup, group_of, rows_of
@@ -44,7 +44,7 @@ def optimize(
     sort_by: str | Sequence[str] | None = None,
     reshred: bool = False,
     numeric: Numeric = "value",
-    target_file_size: int = 128 << 20,
+    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
     dry_run: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> Optimization:

@@ -11,7 +11,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from .._checks import check_path, texts_of
-from ..data_file.options import MAX_STATS_PATHS, Compression, OnInvalid, Shredding, WriteOptions
+from ..data_file.options import (
+    DEFAULT_TARGET_FILE_SIZE,
+    MAX_STATS_PATHS,
+    Compression,
+    OnInvalid,
+    Shredding,
+    WriteOptions,
+)
 from ..operations.optimize.optimize import Optimization
 from ..operations.write.committing import NOT_COMMITTED, WriteResult, commit_files, result_without_writing
 from ..operations.write.preparation import (
@@ -54,7 +61,7 @@ def write_table(
     numeric: Literal["value", "strict"] = "value",
     floats: Literal["decimal", "double"] = "decimal",
     duplicate_keys: Literal["error", "last"] = "error",
-    target_file_size: int = 128 << 20,
+    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
     compression: Compression = "zstd",
     annotate: bool = True,
     spark_compatible: bool = True,

@@ -14,6 +14,7 @@ from ...errors import ArgumentTypeError, MalformedLogError, SchemaError, Unsuppo
 from ...expressions.parse import parse_type
 from ...log.snapshot import Snapshot
 from ...protocol import properties
+from ...protocol.actions import CLUSTERING_DOMAIN
 from ...protocol.schema.arrow import from_arrow
 from ...protocol.schema.column_mapping import physical_name
 from ...protocol.schema.paths import FieldPath, edit_fields, path_text, resolve, split_at_field, type_at
@@ -24,8 +25,6 @@ from ...writer.dependents import check_independent
 from .alteration import alterable, check_schema_may_change, commit_altered, mapping_mode
 
 __all__ = ["ColumnPath", "Columns", "add_columns", "drop_column", "path_of", "rename_column", "type_of"]
-
-CLUSTERING_DOMAIN = "delta.clustering"
 
 
 class HasArrowSchema(Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import ProtocolError, SchemaError
 from ...protocol import features, properties
-from ...protocol.actions import Protocol
+from ...protocol.actions import CLUSTERING_DOMAIN, Protocol
 from ...protocol.schema.column_mapping import physical_schema
 from ...protocol.schema.rules import contradictions
 from ...protocol.types import VARIANT, ArrayType, DataType, MapType, StructType, fields_of, primitives_of
@@ -136,7 +136,7 @@ def _contradictions(subject: TableSubject) -> Iterator[Fault]:
 
 
 def _clustering_columns(subject: TableSubject) -> Iterator[tuple[str, ...]]:
-    domain = subject.survey.domains.get("delta.clustering")
+    domain = subject.survey.domains.get(CLUSTERING_DOMAIN)
     try:
         columns = json.loads(domain.configuration)["clusteringColumns"] if domain else ()
         yield from (tuple(column) for column in columns)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..._checks import check_text, texts_of
-from ...data_file.options import WriteOptions
+from ...data_file.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
 from ...errors import ExpressionError
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
@@ -43,7 +43,7 @@ def merge(
     target_alias: str = "target",
     variant_columns: Sequence[str] = (),
     timezone: str = UTC,
-    target_file_size: int = 128 << 20,
+    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
     storage_options: Mapping[str, str] | None = None,
 ) -> Merge:
     """Return a merge of `source` into a table, to which clauses are added before `execute()`.

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..._checks import one_or_more
 from ..._options import Numeric
-from ...data_file.options import WriteOptions
+from ...data_file.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import ExpressionError
 from ...expressions.parse import parse as parse_expression
@@ -103,7 +103,7 @@ def optimize(
     reshred: bool = False,
     numeric: Numeric = "value",
     timezone: str = UTC,
-    target_file_size: int = 128 << 20,
+    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
     dry_run: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> Optimization:

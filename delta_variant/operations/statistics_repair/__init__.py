@@ -6,14 +6,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ..._checks import texts_of, to_integer
 from ...data_file.options import MAX_STATS_PATHS
 from ...errors import DeltaVariantError, InvalidStatisticsError
 from ...log import transaction
 from ...log.load import load_snapshot
-from ...log.snapshot import Snapshot
+from ...log.snapshot import Snapshot, add_actions
 from ...protocol import features
-from ...protocol.actions import AddFile, DeletionVector, encode_path
 from ...protocol.statistics import FileStatistics
 from ...protocol.statistics import decode as decode_statistics
 from ...storage.store import TableLocation
@@ -103,8 +106,7 @@ def commit_repair(snapshot: Snapshot, repair: Repair) -> Repair:
     """Commit what was computed for files of a snapshot; raises CommitConflictError where one was changed."""
     if not repair.repairable:
         return repair
-    adds = {add["path"]: add for add in _chosen(snapshot, [file.path for file in repair.repairable])}
-    return replace(repair, committed=_commit(snapshot, adds, repair))
+    return replace(repair, committed=_commit(snapshot, repair))
 
 
 def _chosen(snapshot: Snapshot, files: Collection[str] | None) -> list[dict[str, Any]]:
@@ -149,25 +151,12 @@ def _stated(text: str | None) -> tuple[FileStatistics, tuple[str, ...]]:
         return FileStatistics(), (str(error),)
 
 
-def _commit(snapshot: Snapshot, adds: Mapping[str, Mapping[str, Any]], repair: Repair) -> int:
-    recommitted = [_add_file(adds[file.path], file.stats) for file in repair.repairable]
-    context = commit_context(OPERATION, metrics={"numFiles": len(recommitted)})
-    return transaction.recommit_files(snapshot, recommitted, context=context)
-
-
-def _add_file(add: Mapping[str, Any], stats: str | None) -> AddFile:
-    """Return an AddFile with other statistics and every other field as the log has it."""
-    vector = add["deletion_vector"]
-    return AddFile(
-        path=add["encoded_path"] or encode_path(add["path"]),
-        partition_values=dict(add["partition_values"] or ()),
-        size=add["size"],
-        modification_time=add["modification_time"],
-        data_change=False,
-        stats=stats,
-        tags=None if add["tags"] is None else dict(add["tags"]),
-        deletion_vector=None if vector is None else DeletionVector(**vector),
-        base_row_id=add["base_row_id"],
-        default_row_commit_version=add["default_row_commit_version"],
-        clustering_provider=add["clustering_provider"],
-    )
+def _commit(snapshot: Snapshot, repair: Repair) -> int:
+    stats = {file.path: file.stats for file in repair.repairable}
+    files = snapshot.files.filter(pc.is_in(snapshot.files["path"], value_set=pa.array(stats, pa.string())))
+    adds = [
+        msgspec.structs.replace(add, stats=stats[str(path)])
+        for path, add in zip(files["path"].to_pylist(), add_actions(files), strict=True)
+    ]
+    context = commit_context(OPERATION, metrics={"numFiles": len(adds)})
+    return transaction.recommit_files(snapshot, adds, context=context)

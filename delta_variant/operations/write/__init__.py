@@ -10,7 +10,14 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ..._checks import check_path, texts_of
-from ...data_file.options import MAX_STATS_PATHS, Compression, OnInvalid, Shredding, WriteOptions
+from ...data_file.options import (
+    DEFAULT_TARGET_FILE_SIZE,
+    MAX_STATS_PATHS,
+    Compression,
+    OnInvalid,
+    Shredding,
+    WriteOptions,
+)
 from ...protocol.schema.arrow import from_arrow
 from ...storage.store import Store, TableLocation, open_store, removing_new_folders
 from ...variant.moments import UTC
@@ -53,7 +60,7 @@ def write_table(
     numeric: Literal["value", "strict"] = "value",
     floats: Literal["decimal", "double"] = "decimal",
     duplicate_keys: Literal["error", "last"] = "error",
-    target_file_size: int = 128 << 20,
+    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
     compression: Compression = "zstd",
     annotate: bool = True,
     spark_compatible: bool = True,

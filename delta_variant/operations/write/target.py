@@ -12,7 +12,7 @@ import msgspec
 from ...errors import UnsupportedFeatureError
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
-from ...protocol.actions import Format, Metadata
+from ...protocol.actions import CLUSTERING_DOMAIN, Format, Metadata
 from ...protocol.schema import widening
 from ...protocol.schema.json_text import to_json as schema_to_json
 from ...protocol.schema.merging import merge as merge_schemas
@@ -24,8 +24,6 @@ from ...writer.dependents import check_constrained_stay, check_independent
 from ...writer.target import Target, mapped, now
 
 __all__ = ["appended", "new_table", "overwritten"]
-
-CLUSTERING_DOMAIN = "delta.clustering"
 
 
 def new_table(
