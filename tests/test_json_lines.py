@@ -176,7 +176,7 @@ def test_a_path_that_is_not_a_file_of_json_is_named_at_once(kind: str, sentence:
 
 
 def test_a_uri_is_not_a_source():
-    sentence = r"^a JSON file has to be on a local disk, got the URI 'https://x/y\.json': copy the file"
+    sentence = r"^a JSON file must be on a local disk, got the URI 'https://x/y\.json'; copy the file"
     with pytest.raises(StoreError, match=sentence):
         read_json_lines("https://x/y.json")
 

@@ -269,7 +269,7 @@ def test_a_folder_without_a_log_is_no_table(tmp_path):
 def test_a_commit_is_never_overwritten(tmp_path):
     root = table_of(tmp_path)
     before = commit_file(tmp_path, 4).read_bytes()
-    with pytest.raises(VersionExistsError, match=r"00000000000000000004\.json exists already"):
+    with pytest.raises(VersionExistsError, match=r"00000000000000000004\.json already exists"):
         commits.write_commit(root, 4, [add("x")])
     assert commit_file(tmp_path, 4).read_bytes() == before
 

@@ -101,25 +101,25 @@ def test_a_service_account_of_gcs_is_read_from_its_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("word", "value", "reason"),
+    ("key", "value", "reason"),
     [
         ("AWS_S3_LOCKING_PROVIDER", "dynamodb", "a lock in DynamoDB"),
         ("DELTA_DYNAMO_TABLE_NAME", "t", "a lock in DynamoDB"),
-        ("AWS_PROFILE", "me", "no profile is read"),
-        ("aws_iam_role_arn", "arn:aws:iam::1:role/x", "no role is assumed"),
-        ("aws_conditional_put", "disabled", "puts conditionally"),
-        ("conditional_put", "dynamo:t", "puts conditionally"),
-        ("max_retries", "many", "no value that is understood"),
-        ("retry_timeout", "soon", "no value that is understood"),
-        ("retry_timeout", "3 fortnights", "no value that is understood"),
-        ("allow_paths_outside_table", "perhaps", "no value that is understood"),
+        ("AWS_PROFILE", "me", "profiles and assumed roles"),
+        ("aws_iam_role_arn", "arn:aws:iam::1:role/x", "profiles and assumed roles"),
+        ("aws_conditional_put", "disabled", "conditional puts"),
+        ("conditional_put", "dynamo:t", "conditional puts"),
+        ("max_retries", "many", "invalid value"),
+        ("retry_timeout", "soon", "invalid value"),
+        ("retry_timeout", "3 fortnights", "invalid value"),
+        ("allow_paths_outside_table", "perhaps", "invalid value"),
         ("bogus", "1", "bogus"),
         ("timeout", "soon", "soon"),
     ],
 )
-def test_an_option_that_cannot_be_honoured_is_refused_by_name(word, value, reason):
-    with pytest.raises(StoreError, match=f"{word}={value}.*{reason}|{reason}"):
-        store.open_store("s3://b/t", {word: value})
+def test_an_option_that_cannot_be_honoured_is_rejected_with_its_name(key, value, reason):
+    with pytest.raises(StoreError, match=f"{key}={value}.*{reason}|{reason}"):
+        store.open_store("s3://b/t", {key: value})
 
 
 @pytest.mark.parametrize("uri", ["s3://b/t?x", "s3://b/a#b"])

@@ -79,7 +79,7 @@ def test_list_files_is_sorted_and_starts_behind_after(tmp_path):
 def test_put_if_absent_refuses_a_file_that_is_there_and_leaves_it(tmp_path):
     root = store.open_store(tmp_path)
     store.put_if_absent(root, "n.json", b"first")
-    with pytest.raises(VersionExistsError, match=r"n\.json exists already"):
+    with pytest.raises(VersionExistsError, match=r"n\.json already exists"):
         store.put_if_absent(root, "n.json", b"second")
     assert store.read(root, "n.json") == b"first"
 
@@ -127,8 +127,8 @@ def test_an_unknown_scheme_is_refused_by_name():
         ("gs:/bucket/t", "a URI of the scheme 'gs' starts with gs://"),
         (PurePosixPath("s3://bucket/t"), "pathlib removes a slash"),
         ("memory:/t", "starts with memory://"),
-        ("file:t", "a file URI names an absolute path"),
-        ("file://host/t", "a file URI names an absolute path"),
+        ("file:t", "a file URI has an absolute path"),
+        ("file://host/t", "a file URI has an absolute path"),
     ],
 )
 def test_a_uri_that_no_store_opens_is_not_taken_for_a_local_path(tmp_path, monkeypatch, location, sentence):
@@ -180,7 +180,7 @@ def test_what_has_to_be_on_a_local_disk_says_so_of_a_uri(tmp_path, monkeypatch, 
         lambda: legacy.write_draft_file(location, one, {}),
         lambda: dv.write_table("t", one, on_invalid="reject", rejects=location),
     ):
-        with pytest.raises(StoreError, match="has to be on a local disk, got the URI"):
+        with pytest.raises(StoreError, match="must be on a local disk, got the URI"):
             operate()
     assert list(tmp_path.iterdir()) == []
 

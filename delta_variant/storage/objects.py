@@ -1,8 +1,8 @@
-"""The calls that a table makes to its storage, and the two kinds of storage that answer them.
+"""The storage interface of a table, and its two implementations: local files and object stores.
 
-Local files are read and written by Python itself. The object stores of `obstore` run on threads that a forked
-process does not inherit: a call in the child would never return. They therefore raise an error there, while
-local tables work in every process.
+Python reads and writes local files itself. The object stores of `obstore` run on threads that a forked
+process does not inherit, so a call in the child process would never return. They raise an error there. Local
+tables work in every process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..errors import StoreError
 __all__ = ["LocalFiles", "Objects", "RemoteObjects", "StoredFile", "Upload"]
 
 PART_BYTES = 8 << 20
-"""A remote file that is larger than this is uploaded in parts of this size."""
+"""Size in bytes of the parts of an upload; a smaller file is uploaded with one request."""
 
 PARTS_AT_ONCE = 4
 
@@ -37,7 +37,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of a listing: its key, its size in bytes, its modification time in milliseconds since 1970."""
+    """A file of a listing: its key, size in bytes and modification time in milliseconds since 1970."""
 
     path: str
     size: int
@@ -45,35 +45,35 @@ class StoredFile:
 
 
 class Objects(Protocol):
-    """Files by their keys. A call for a file that does not exist raises FileNotFoundError."""
+    """Files, addressed by key. A call for a file that does not exist raises FileNotFoundError."""
 
     def get(self, key: str) -> bytes:
-        """Return the bytes of a file."""
+        """Return the content of a file."""
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of each half-open range `(start, end)` of a file."""
 
     def get_end(self, key: str, length: int) -> tuple[int, bytes]:
-        """Return the size of a file, and its last `length` bytes, or all bytes of a shorter one."""
+        """Return the size of a file and its last `length` bytes, or all bytes of a shorter file."""
 
     def head(self, key: str) -> StoredFile:
         """Return the size and the modification time of a file."""
 
     def list_files(self, prefix: str, after: str | None) -> Iterator[StoredFile]:
-        """Yield the files below the folder `prefix` in any order, only keys greater than `after` if given."""
+        """Yield the files below the folder `prefix` in any order; if `after` is set, only greater keys."""
 
     def put(self, key: str, data: bytes) -> None:
-        """Write a file, or replace it; a reader sees all of the old or all of the new one."""
+        """Write or replace a file atomically: readers see either the old or the new content."""
 
     def create(self, key: str, data: bytes) -> None:
-        """Write a file that does not exist, or raise FileExistsError and leave the existing one."""
+        """Write a new file atomically, or raise FileExistsError and keep the existing file."""
 
     def delete(self, key: str) -> None:
         """Delete a file."""
 
 
 class LocalFiles:
-    """Files of the local disk; a key is an absolute path. A directory is not a file."""
+    """Files on the local disk, with absolute paths as keys. A directory is not a file."""
 
     def get(self, key: str) -> bytes:
         with _open_file(key) as file:
@@ -100,7 +100,7 @@ class LocalFiles:
             for entry in entries:
                 if not _is_text(entry.path):
                     continue
-                # A file may be deleted between the listing and the question.
+                # A file may be deleted between the listing and the call of stat.
                 with suppress(FileNotFoundError):
                     if entry.is_dir(follow_symlinks=False):
                         yield from self.list_files(entry.path, after)
@@ -108,9 +108,9 @@ class LocalFiles:
                         yield _stored(entry.path, entry.stat())
 
     def walk(self, root: str) -> list[StoredFile]:
-        """Return all files below a folder, by their paths relative to it.
+        """Return all files below a folder, with paths relative to it.
 
-        Symbolic links, the files that they lead to and names that are not UTF-8 are left out.
+        Symbolic links, their targets, and names that are not valid UTF-8 are omitted.
         """
         found: list[StoredFile] = []
         linked: set[str] = set()
@@ -159,7 +159,7 @@ def _open_file(key: str) -> BinaryIO:
 
 
 def _no_file(key: str) -> FileNotFoundError:
-    """Return the error for a key that is a directory: object stores do not know of directories."""
+    """Return the error for a key that is a directory, because object stores have no directories."""
     return FileNotFoundError(errno.ENOENT, "it is a directory", key)
 
 
@@ -172,7 +172,7 @@ def _read_range(file: BinaryIO, start: int, end: int) -> bytes:
 
 
 def _stage(key: str, data: bytes) -> str:
-    """Write `data` to a hidden file of the folder that `key` is in, which is made if it does not exist."""
+    """Write `data` to a hidden file in the folder of `key`; create the folder if it does not exist."""
     folder, name = os.path.split(key)
     os.makedirs(folder, exist_ok=True)
     staged = os.path.join(folder, f".{name}.{uuid4().hex}.tmp")
@@ -200,7 +200,7 @@ def _is_text(name: str) -> bool:
 
 @dataclass(frozen=True)
 class RemoteObjects:
-    """Objects of a store of `obstore`."""
+    """Objects in an object store, accessed through `obstore`."""
 
     store: ObjectStore
 
@@ -232,7 +232,7 @@ class RemoteObjects:
         with suppress(FileNotFoundError):
             for chunk in obstore.list(self.store, prefix, offset=after):
                 for entry in chunk:
-                    # Azure's emulator, for one, ignores the offset.
+                    # Some stores, such as Azure's emulator, ignore the offset.
                     if after is None or entry["path"] > after:
                         yield StoredFile(entry["path"], entry["size"], _milliseconds(entry["last_modified"]))
 
@@ -253,7 +253,7 @@ class RemoteObjects:
 
 
 class Upload:
-    """A remote file that is written piece by piece, and exists once it is closed."""
+    """A remote file that is written in pieces, and exists once it is closed."""
 
     def __init__(self, objects: RemoteObjects, key: str) -> None:
         _check_process()
@@ -262,15 +262,15 @@ class Upload:
         )
 
     def write(self, data: bytes) -> None:
-        """Add bytes. A full part is sent; the call waits while `PARTS_AT_ONCE` others are on their way."""
+        """Append bytes. Send a full part, and wait while `PARTS_AT_ONCE` others are in flight."""
         self._writer.write(data)
 
     def close(self) -> None:
-        """Finish the file."""
+        """Complete the upload."""
         self._writer.close()
 
     def abort(self) -> None:
-        """Discard what was sent: the file does not exist."""
+        """Discard the parts that were sent, so that the file does not exist."""
         self._writer.__exit__(StoreError, None, cast(TracebackType, None))
 
 
@@ -278,13 +278,13 @@ _first_process: int | None = None
 
 
 def _check_process() -> None:
-    """Raise StoreError in a process that was forked from one in which `obstore` has started its threads."""
+    """Raise StoreError in a process that was forked after `obstore` had started its threads."""
     global _first_process
     process = os.getpid()
     _first_process = _first_process or process
     if process != _first_process:
         raise StoreError(
-            "cannot reach an object store from this forked process, because its parent process has used one: "
+            "cannot access an object store from this forked process because its parent process has used one; "
             "start worker processes with multiprocessing.get_context('spawn') or 'forkserver'"
         )
 

@@ -1,7 +1,7 @@
-"""The words of `storage_options`: those of deltalake, each handed to what understands it.
+"""Parse `storage_options`: route the keys of deltalake to the store, its client or its retries.
 
-Words are of any case, and those of a client may have the prefix of their store (`AWS_ALLOW_HTTP`). One that
-nobody knows is left to the store, which refuses it by name.
+Keys are case-insensitive, and those of the HTTP client may have the prefix of a store (`AWS_ALLOW_HTTP`). An
+unknown key is passed to the store, which rejects it with an error that names it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..errors import ArgumentTypeError, StoreError
 __all__ = ["ALLOW_PATHS_OUTSIDE_TABLE", "StoreOptions", "client_options", "parse_options"]
 
 ALLOW_PATHS_OUTSIDE_TABLE = "allow_paths_outside_table"
-"""The word that lets a table name files elsewhere, as shallow clones do."""
+"""The option that allows files outside the table, as shallow clones have them."""
 
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """What storage options say: to the store, to its client, of repeated requests, and to this library."""
+    """Parsed storage options: those of the store, of its HTTP client, of its retries, and of this library."""
 
     store: Mapping[str, str] = field(default_factory=dict)
     client: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ _CLIENT = frozenset(
 )
 _PREFIX = re.compile("aws_|azure_|google_")
 
-# What steers deltalake itself: here commits are conditional in any case, and nothing else depends on it.
+# Options of deltalake itself. They have no effect here, where every commit is a conditional put.
 _WITHOUT_EFFECT = frozenset(
     {
         "allow_unsafe_rename",
@@ -76,9 +76,9 @@ _WITHOUT_EFFECT = frozenset(
     }
 )
 
-_DYNAMODB = "commits that a lock in DynamoDB orders are not written here: every writer must put conditionally"
-_NO_ROLES = "no profile is read and no role is assumed here: give the credentials, or set AWS_ROLE_ARN"
-_REFUSED = {
+_DYNAMODB = "commits with a lock in DynamoDB are not supported; let every writer use conditional puts"
+_NO_ROLES = "profiles and assumed roles are not supported; pass the credentials, or set AWS_ROLE_ARN"
+_UNSUPPORTED = {
     "aws_s3_locking_provider": _DYNAMODB,
     "delta_dynamo_table_name": _DYNAMODB,
     "aws_profile": _NO_ROLES,
@@ -88,21 +88,22 @@ _REFUSED = {
 
 
 def client_options(options: StoreOptions, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what is said to the client, by words such as AWS_ALLOW_HTTP in the environment, too.
+    """Return the options of the HTTP client, including environment variables such as AWS_ALLOW_HTTP.
 
-    A client that is told nothing asks the environment by itself, and one that is told something does not.
+    A client reads the environment by itself only if it gets no options.
     """
     if not options.client:
         return {}
-    words = ((_PREFIX.match(name.lower()), name) for name in environment)
-    said = {name.lower()[prefix.end() :]: environment[name] for prefix, name in words if prefix}
-    return {**{word: value for word, value in said.items() if word in _CLIENT}, **options.client}
+    prefixes = ((_PREFIX.match(name.lower()), name) for name in environment)
+    found = {name.lower()[prefix.end() :]: environment[name] for prefix, name in prefixes if prefix}
+    return {**{key: value for key, value in found.items() if key in _CLIENT}, **options.client}
 
 
 def parse_options(options: Mapping[str, str]) -> StoreOptions:
-    """Return what storage options say.
+    """Parse storage options.
 
-    Raises StoreError for one that cannot be honoured, by name, and ArgumentTypeError for one that is no text.
+    Raises StoreError for an unsupported option or value, and ArgumentTypeError for a key or value that is not
+    text.
     """
     store: dict[str, str] = {}
     client: dict[str, str] = {}
@@ -110,41 +111,41 @@ def parse_options(options: Mapping[str, str]) -> StoreOptions:
     backoff: dict[str, Any] = {}
     outside = False
     if not isinstance(options, Mapping):
-        raise ArgumentTypeError(f"storage_options is {options!r}: give a dict of names to texts")
+        raise ArgumentTypeError(f"storage_options: expected a dict of text to text, got {options!r}")
     for given, value in options.items():
         check_text("the name of a storage option", given)
         if not isinstance(value, str):
             # The value may be a secret.
             kind = type(value).__name__  # type: ignore[unreachable]
-            raise ArgumentTypeError(f"storage option {given} is of the type {kind}: give text")
-        word = given.lower()
-        bare = _PREFIX.sub("", word, count=1)
-        if word in _REFUSED:
-            raise StoreError(f"storage option {given}={value}: {_REFUSED[word]}")
-        if word == ALLOW_PATHS_OUTSIDE_TABLE:
-            outside = _parsed(given, value, _truth)
+            raise ArgumentTypeError(f"storage option {given}: expected text, got a value of type {kind}")
+        key = given.lower()
+        bare = _PREFIX.sub("", key, count=1)
+        if key in _UNSUPPORTED:
+            raise StoreError(f"storage option {given}={value}: {_UNSUPPORTED[key]}")
+        if key == ALLOW_PATHS_OUTSIDE_TABLE:
+            outside = _parse_value(given, value, _truth)
         elif bare in _CLIENT:
             client[bare] = value
-        elif word in _RETRY:
-            retry[word] = _parsed(given, value, _RETRY[word])
-        elif (part := word.removeprefix("backoff_config.").removeprefix("backoff.")) in _BACKOFF:
-            backoff[part] = _parsed(given, value, _BACKOFF[part])
-        elif word == "aws_s3_pool_idle_timeout_seconds":
+        elif key in _RETRY:
+            retry[key] = _parse_value(given, value, _RETRY[key])
+        elif (part := key.removeprefix("backoff_config.").removeprefix("backoff.")) in _BACKOFF:
+            backoff[part] = _parse_value(given, value, _BACKOFF[part])
+        elif key == "aws_s3_pool_idle_timeout_seconds":
             client["pool_idle_timeout"] = f"{value}s"
-        elif word == "aws_s3_addressing_style":
+        elif key == "aws_s3_addressing_style":
             store["aws_virtual_hosted_style_request"] = str(value.lower() == "virtual").lower()
         elif bare == "conditional_put" and value.lower() != "etag":
-            raise StoreError(f"storage option {given}={value}: commits need a store that puts conditionally")
-        elif word not in _WITHOUT_EFFECT:
-            store[word] = value
+            raise StoreError(f"storage option {given}={value}: commits need conditional puts; set 'etag'")
+        elif key not in _WITHOUT_EFFECT:
+            store[key] = value
     return StoreOptions(store, client, {**retry, "backoff": backoff} if backoff else retry, outside)
 
 
-def _parsed(word: str, value: str, parse: Callable[[str], Any]) -> Any:
+def _parse_value(key: str, value: str, parse: Callable[[str], Any]) -> Any:
     try:
         return parse(value)
     except (ValueError, LookupError, OverflowError) as error:
-        raise StoreError(f"storage option {word}={value} has no value that is understood") from error
+        raise StoreError(f"storage option {key}={value}: invalid value") from error
 
 
 _TRUTHS = {
@@ -180,7 +181,7 @@ def _count(text: str) -> int:
 
 
 def _duration(text: str) -> timedelta:
-    """Return a duration in the words of Rust's humantime: `1m 30s`."""
+    """Parse a duration in the format of Rust's humantime, such as `1m 30s`."""
     if not _SPANS.fullmatch(text):
         raise ValueError(text)
     return timedelta(seconds=sum(int(count) * _UNITS[unit] for count, unit in _SPAN.findall(text)))

@@ -1,8 +1,8 @@
-"""Where a table lives: a root, and plain functions on the files below it.
+"""The location of a table: its root, and functions for the files below it.
 
-Paths are relative to the root, `/` between segments, not percent-encoded; an absolute path or URI stands for
-itself. What is not below the root, be it by `..` or by a symbolic link, is refused, unless the storage option
-`allow_paths_outside_table` is true. Every failure is a StoreError in one sentence.
+Paths are relative to the root, have `/` between segments, and are not percent-encoded. A path may also be an
+absolute path or a URI. A file outside the root, whether by `..` or by a symbolic link, is rejected unless the
+storage option `allow_paths_outside_table` is true. Every failure is a StoreError of one sentence.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ __all__ = [
 
 
 class HasTableUri(Protocol):
-    """What a `deltalake.DeltaTable` has in common with whatever else knows where its table is."""
+    """An object with the URI of a table, such as a `deltalake.DeltaTable`."""
 
     @property
     def table_uri(self) -> str:
-        """Return the URI of the table's root."""
+        """The URI of the table's root."""
 
 
 TableLocation: TypeAlias = str | os.PathLike[str] | HasTableUri
@@ -74,7 +74,7 @@ LONGEST_PAUSE = 2.0
 
 Result = TypeVar("Result")
 ObjectKey: TypeAlias = tuple[Objects, str]
-"""The storage that holds a file, and its key there."""
+"""The storage of a file, and its key in that storage."""
 
 SCHEMES = (
     "file",
@@ -90,22 +90,23 @@ SCHEMES = (
     "https",
     "memory",
 )
-"""The schemes of URIs that a table may be at."""
+"""The URI schemes of table locations."""
 
-# One letter before the colon is a drive of Windows. A colon after a slash is part of a name.
+# One letter before the colon is a Windows drive. A colon after a slash is part of a name.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# Hadoop writes some URIs with one slash; without any, the colon belongs to the name of a file below the root.
+# Hadoop writes some URIs with one slash. Without a slash, the colon is part of a file name below the root.
 _ABSOLUTE_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _SAME_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
 
 @dataclass(frozen=True)
 class Store:
-    """The root of a table and the object store that holds it; `local_root` is None for a remote one.
+    """The root of a table and the object store that contains it.
 
-    `real_root` is that of a local one behind symbolic links. `outside` is None where files outside the root
-    are refused, else the storage options to reach them with.
+    `local_root` is the root of a local table, None for a remote one. `real_root` is the same path with
+    symbolic links resolved. `outside` has the storage options for files outside the root, None if these are
+    rejected.
     """
 
     uri: str
@@ -114,15 +115,12 @@ class Store:
     real_root: str | None = None
     outside: Mapping[str, str] | None = field(default=None, repr=False)
     pauses: tuple[float, ...] = ()
-    """How long to wait, in seconds, before a request whose connection broke is sent once more, and so on."""
+    """The delays in seconds before each repetition of a request whose connection broke."""
 
 
 @contextmanager
 def removing_new_folders(store: Store) -> Iterator[None]:
-    """Remove the folders that a table needs and that did not exist before, where the body fails.
-
-    Folders that hold something are left alone.
-    """
+    """If the body fails, remove the folders of the table that did not exist before and are empty."""
     root = store.local_root
     wanted = () if root is None else (root / "_delta_log", root, *root.parents)
     absent = [folder for folder in wanted if not folder.exists()]
@@ -134,7 +132,7 @@ def removing_new_folders(store: Store) -> Iterator[None]:
 
 
 def remove_empty_folders(store: Store, path: str) -> None:
-    """Remove the folders between a table's root and a file that was deleted, as far as they are empty."""
+    """Remove the empty folders between a table's root and a deleted file."""
     if store.local_root is not None and (local := local_path(store, path)) is not None:
         _remove_empty(folder for folder in local.parents if store.local_root in folder.parents)
 
@@ -147,12 +145,12 @@ def _remove_empty(folders: Iterable[Path]) -> None:
 
 
 def table_uri(table: TableLocation) -> str:
-    """Return the URI or local path of a table given as text, as a path, or as a `deltalake.DeltaTable`.
+    """Return the URI or local path of a table, which is text, a path or a `deltalake.DeltaTable`.
 
-    Raises ArgumentTypeError for what is none of these, ValueError for text with half of a surrogate pair.
+    Raises ArgumentTypeError for any other type, and ValueError for text with NUL or an unpaired surrogate.
     """
     uri: object = os.fspath(table) if isinstance(table, os.PathLike) else getattr(table, "table_uri", table)
-    message = f"a table is a path, a URI or a deltalake.DeltaTable, and not {table!r}"
+    message = f"expected a path, a URI or a deltalake.DeltaTable, got {table!r}"
     if not isinstance(uri, str):
         raise ArgumentTypeError(message)
     if not is_unicode(uri) or "\0" in uri:
@@ -161,14 +159,14 @@ def table_uri(table: TableLocation) -> str:
 
 
 def local_location(what: str, path: str | os.PathLike[str]) -> Path:
-    """Return the local path of a file or folder that has to be on a local disk.
+    """Return the local path of a file or folder that must be on a local disk.
 
     Args:
-        what: What the path is for, as the error says it.
-        path: A local path, or a URI of the scheme `file`. A name that exists is a path, whatever it looks
-            like.
+        what: The purpose of the path, as the subject of the error message.
+        path: A local path, or a URI of the scheme `file`. An existing path may look like a URI.
 
-    Raises StoreError for the URI of a file elsewhere.
+    Raises:
+        StoreError: For the URI of a remote file.
     """
     text = os.fspath(path)
     if os.path.exists(text):
@@ -176,8 +174,9 @@ def local_location(what: str, path: str | os.PathLike[str]) -> Path:
     local = _local_file(text)
     if local is None:
         raise StoreError(
-            f"{what} has to be on a local disk, got the URI {text!r}: copy the file, or write "
-            f"{f'./{text}'!r} for a local file of this name"
+            f"{what} must be on a local disk, got the URI {text!r}; copy the file, or write "
+            f"{f'./{text}'!r} for a local file of this name",
+            file=text,
         )
     return local
 
@@ -185,7 +184,7 @@ def local_location(what: str, path: str | os.PathLike[str]) -> Path:
 def location_key(table: TableLocation) -> str:
     """Return a text that is the same for all spellings of a table's location.
 
-    Relative paths, symbolic links and `file:` URIs become the real path; schemes that name one store, such as
+    Relative paths, symbolic links and `file:` URIs become the real path. Schemes of the same store, such as
     `s3` and `s3a`, become one.
     """
     uri = table_uri(table)
@@ -196,9 +195,9 @@ def location_key(table: TableLocation) -> str:
 def open_store(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Store:
     """Return the store of a table's root, which need not exist yet.
 
-    Text that begins with a scheme, such as `s3:`, is a URI; `./s3:` is a local path. A table in `memory://`
-    lasts as long as this process. Raises StoreError for a URI or a storage option that no store understands,
-    and for a path that is not a directory.
+    Text that starts with a scheme, such as `s3:`, is a URI; `./s3:` is a local path. A table in `memory://`
+    exists until the process ends. Raises StoreError for an unsupported URI or storage option, and for a path
+    that is not a directory.
     """
     uri = table_uri(table)
     options = parse_options(storage_options or {})
@@ -213,10 +212,13 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     if urlsplit(uri).scheme.lower() == "memory":
         return Store(uri, _memory(uri), None, outside=outside)
     if "?" in uri or "#" in uri:
-        raise StoreError(f"{uri} has a character that ends the path of a URI: write %3F for ? and %23 for #")
-    with _plain_errors(uri):
-        # Every store takes its own options, so their common type is only known at run time.
-        words: Any = {
+        raise StoreError(
+            f"cannot open {uri!r} because ? or # ends the path of a URI; write %3F for ? and %23 for #",
+            table=uri,
+        )
+    with _translate_errors(uri):
+        # Each store has its own options, so their common type is only known at run time.
+        arguments: Any = {
             name: cast(Any, dict(values))
             for name, values in (
                 ("config", options.store),
@@ -225,7 +227,7 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
             )
             if values
         }
-        objects = RemoteObjects(from_url(uri, **words))
+        objects = RemoteObjects(from_url(uri, **arguments))
     return Store(uri, objects, None, outside=outside, pauses=_pauses(options.retry))
 
 
@@ -235,9 +237,9 @@ def _check_folder(root: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise StoreError(f"cannot open a table at {root}: {reason_of(error)}") from error
+        raise StoreError(f"cannot open a table at {root}: {reason_of(error)}", table=str(root)) from error
     if not stat.S_ISDIR(mode):
-        raise StoreError(f"cannot open a table at {root}: expected a directory, got a file")
+        raise StoreError(f"cannot open a table at {root}: expected a directory, got a file", table=str(root))
 
 
 def _pauses(retry: Mapping[str, Any]) -> tuple[float, ...]:
@@ -253,12 +255,12 @@ def _memory(uri: str) -> RemoteObjects:
 
 
 def read(store: Store, path: str) -> bytes:
-    """Return the bytes of a file. Raises StoreError, also when there is none."""
+    """Return the content of a file. Raises StoreError, also if the file does not exist."""
     return _request(store, path, lambda objects, key: objects.get(key))
 
 
 def read_if_present(store: Store, path: str) -> bytes | None:
-    """Return the bytes of a file, or None when there is none."""
+    """Return the content of a file, or None if it does not exist."""
 
     def send(objects: Objects, key: str) -> bytes | None:
         try:
@@ -270,12 +272,12 @@ def read_if_present(store: Store, path: str) -> bytes | None:
 
 
 def get_ranges(store: Store, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Return the bytes of each half-open range `(start, end)` of a file; neighbours share a request."""
+    """Return the bytes of each half-open range `(start, end)` of a file; adjacent ranges share a request."""
     return _request(store, path, lambda objects, key: objects.get_ranges(key, ranges))
 
 
 def read_end(store: Store, path: str, length: int) -> tuple[int, bytes]:
-    """Return the size of a file, and its last `length` bytes or all."""
+    """Return the size of a file and its last `length` bytes, or all bytes of a shorter file."""
     return _request(store, path, lambda objects, key: objects.get_end(key, length))
 
 
@@ -298,12 +300,12 @@ def exists(store: Store, path: str) -> bool:
 
 
 def modification_time(store: Store, path: str) -> int:
-    """Return when a file was last written, in milliseconds since 1970."""
+    """Return the modification time of a file in milliseconds since 1970."""
     return _request(store, path, lambda objects, key: objects.head(key).modification_time)
 
 
 def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]:
-    """Return the sorted paths of all files below the folder `prefix`, or of those greater than `after`.
+    """Return the sorted paths of all files below the folder `prefix`; if `after` is set, only greater paths.
 
     A folder that does not exist has no files.
     """
@@ -311,7 +313,7 @@ def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]
 
 
 def list_file_info(store: Store, prefix: str, after: str | None = None) -> list[StoredFile]:
-    """Return what `list_files` does, each file with its size and modification time."""
+    """Return the files that `list_files` returns, with size and modification time."""
     start = len(_folder(store, ""))
     greater_than = None if after is None else _folder(store, after)
 
@@ -323,41 +325,43 @@ def list_file_info(store: Store, prefix: str, after: str | None = None) -> list[
 
 
 def walk(store: Store) -> list[StoredFile]:
-    """Return all files of a table, those of the log too.
+    """Return all files of a table, including those of its log.
 
-    On a local disk, neither symbolic links nor what they lead to are among them, nor names that are no UTF-8.
+    On a local disk, symbolic links, their targets, and names that are not valid UTF-8 are omitted.
     """
     if store.local_root is None:
         return list_file_info(store, "")
-    with _plain_errors(store.uri):
+    with _translate_errors(store.uri):
         return _LOCAL.walk(os.path.realpath(store.local_root))
 
 
 def put(store: Store, path: str, data: bytes) -> None:
-    """Write a file, in place of the one that may be there; a reader sees the old or the new one whole."""
+    """Write or replace a file atomically: readers see either the old or the new content."""
     _request(store, path, lambda objects, key: objects.put(key, data))
 
 
 def put_if_absent(store: Store, path: str, data: bytes) -> None:
-    """Write a file whole, or raise VersionExistsError and leave the one that is there.
+    """Write a new file atomically, or raise VersionExistsError and keep the existing file.
 
-    On a local disk this is a hard link to a finished file, elsewhere a conditional put: no reader ever sees a
-    part of it. What is there may be our own, of a request whose answer was lost. Raises CommitUnknownError
-    when a remote store gave no answer, however often it was asked.
+    This is a hard link to a complete file on a local disk, and a conditional put elsewhere. The existing file
+    may be our own if the answer of an earlier request was lost. Raises CommitUnknownError if a remote store
+    answered none of the requests.
     """
     name = uri_of(store, path)
     try:
         _request(store, path, lambda objects, key: objects.create(key, data))
     except StoreError as error:
         if isinstance(error.__cause__, FileExistsError):
-            raise VersionExistsError(f"{name} exists already") from error
+            raise VersionExistsError(f"{name} already exists", table=store.uri, file=name) from error
         if isinstance(error.__cause__, GenericError) and store.local_root is None:
-            raise CommitUnknownError(f"whether {name} was written is not known: {error}") from error
+            raise CommitUnknownError(
+                f"cannot determine whether {name} was written: {error.message}", table=store.uri, file=name
+            ) from error
         raise
 
 
 def delete(store: Store, path: str) -> None:
-    """Delete a file, if it exists."""
+    """Delete a file if it exists."""
 
     def send(objects: Objects, key: str) -> None:
         with suppress(FileNotFoundError):
@@ -367,37 +371,38 @@ def delete(store: Store, path: str) -> None:
 
 
 class Upload:
-    """A file of a remote store that is written piece by piece, and exists once it is closed."""
+    """A file of a remote store that is written in pieces, and exists once it is closed."""
 
     def __init__(self, store: Store, path: str) -> None:
-        self._name = uri_of(store, path)
+        self._table, self._file = store.uri, uri_of(store, path)
         objects, key = _locate(store, path)
-        assert isinstance(objects, RemoteObjects), "files of the local disk are written by the kernel"
+        assert isinstance(objects, RemoteObjects), "the kernel writes files on a local disk"
         self._upload = RemoteUpload(objects, key)
 
     def write(self, data: bytes) -> None:
-        """Add bytes. A full part is sent; the call waits while too many others are on their way."""
-        with _plain_errors(self._name):
+        """Append bytes. Send a full part, and wait while too many others are in flight."""
+        with _translate_errors(self._table, self._file):
             self._upload.write(data)
 
     def close(self) -> None:
-        """Finish the file."""
-        with _plain_errors(self._name):
+        """Complete the upload."""
+        with _translate_errors(self._table, self._file):
             self._upload.close()
 
     def abort(self) -> None:
-        """Discard what was sent: the file does not exist."""
-        with _plain_errors(self._name):
+        """Discard the parts that were sent, so that the file does not exist."""
+        with _translate_errors(self._table, self._file):
             self._upload.abort()
 
 
 def local_path(store: Store, path: str) -> Path | None:
-    """Return where on the local disk a file of the table is, or None for a file elsewhere.
+    """Return the local path of a file of the table, or None for a remote file.
 
-    Raises StoreError for a file outside the table, unless such are allowed.
+    Raises StoreError for a file outside the table, unless these are allowed.
     """
+    name = uri_of(store, path)
     if "\0" in path:
-        raise StoreError(f"there is no file {uri_of(store, path)!r}: no file name has a NUL character")
+        raise StoreError(f"invalid file name {name!r}: it contains NUL", table=store.uri, file=name)
     if (absolute := local_path_of(path)) is not None:
         local = Path(absolute)
     elif store.local_root is not None and not _ABSOLUTE_URI.match(path):
@@ -407,7 +412,7 @@ def local_path(store: Store, path: str) -> Path | None:
     if store.outside is None and not _is_below(local, store.real_root):
         raise _outside(store, path)
     if _is_special(local):
-        raise StoreError(f"{uri_of(store, path)} is no regular file")
+        raise StoreError(f"cannot access {name} because it is not a regular file", table=store.uri, file=name)
     return local
 
 
@@ -418,28 +423,31 @@ def _local_file(uri: str) -> Path | None:
 
 
 def _check_scheme(uri: str) -> None:
-    """Raise StoreError for a URI that no store can open, and say which ones can."""
+    """Raise StoreError for a URI of an unsupported scheme or form."""
     match = _SCHEME.match(uri)
     scheme = "" if match is None else match[1].lower()
     if scheme == "file":
         raise StoreError(
-            f"cannot open {uri!r} because a file URI names an absolute path, as file:///folder/table"
+            f"cannot open {uri!r} because a file URI has an absolute path, such as file:///folder/table",
+            table=uri,
         )
     if scheme not in SCHEMES:
         known = ", ".join(f"{each}://" for each in SCHEMES)
         raise StoreError(
             f"cannot open {uri!r} because the scheme {scheme!r} is not supported: pass a local path, or a "
-            f"URI that starts with one of {known}; write {f'./{uri}'!r} for a local folder of this name"
+            f"URI that starts with one of {known}; write {f'./{uri}'!r} for a local folder of this name",
+            table=uri,
         )
     if not _URI.match(uri):
         raise StoreError(
             f"cannot open {uri!r} because a URI of the scheme {scheme!r} starts with {scheme}://; "
-            "pathlib removes a slash, so pass URIs as text"
+            "pathlib removes a slash, so pass URIs as text",
+            table=uri,
         )
 
 
 def _is_special(local: Path) -> bool:
-    """Tell whether a path is that of a pipe or a device, which would be waited for without end."""
+    """Return whether a path is a pipe or a device, which may block a reader forever."""
     try:
         mode = os.stat(local).st_mode
     except OSError:
@@ -452,14 +460,14 @@ def _is_below(local: Path, real_root: str | None) -> bool:
 
 
 def _locate(store: Store, path: str) -> ObjectKey:
-    """Return the object store that has a file of the table, and its key there."""
+    """Return the storage of a file of the table, and its key in that storage."""
     if (local := local_path(store, path)) is not None:
         return _LOCAL if store.local_root is None else store.objects, _local_key(local)
     if not is_absolute(path):
         return store.objects, path
-    below = _below(store.uri, path)
-    if below is not None:
-        return store.objects, below
+    relative = _relative_path(store.uri, path)
+    if relative is not None:
+        return store.objects, relative
     if store.outside is None or not _ABSOLUTE_URI.match(path):
         raise _outside(store, path)
     _check_scheme(path)
@@ -469,7 +477,7 @@ def _locate(store: Store, path: str) -> ObjectKey:
 
 
 def _folder(store: Store, path: str) -> str:
-    """Return the key that the keys of files below a folder begin with."""
+    """Return the common prefix of the keys of files below a folder."""
     if store.local_root is None:
         return path
     return _local_key(store.local_root / path) + ("" if path else "/")
@@ -479,8 +487,8 @@ def _local_key(local: Path) -> str:
     return os.path.abspath(local)
 
 
-def _below(root: str, uri: str) -> str | None:
-    """Return the path of a file below a root, both URIs; None for one elsewhere."""
+def _relative_path(root: str, uri: str) -> str | None:
+    """Return the path of the file `uri` relative to the URI `root`, None for a file outside the root."""
     root = f"{_plain_scheme(unquote(root))}/"
     uri = _plain_scheme(uri)
     return uri[len(root) :] if uri.startswith(root) else None
@@ -493,8 +501,10 @@ def _plain_scheme(uri: str) -> str:
 
 def _outside(store: Store, path: str) -> StoreError:
     return StoreError(
-        f"{path} is outside the table {store.uri}: files elsewhere are read only with the storage option "
-        f"{ALLOW_PATHS_OUTSIDE_TABLE}=true"
+        f"cannot access {path} because it is outside the table {store.uri}; set the storage option "
+        f"{ALLOW_PATHS_OUTSIDE_TABLE}=true to allow this",
+        table=store.uri,
+        file=path,
     )
 
 
@@ -507,19 +517,19 @@ def _other_store(root: str, options: tuple[tuple[str, str], ...]) -> Store:
 
 
 def uri_of(store: Store, path: str) -> str:
-    """Return the path or URI of a file as messages name it."""
+    """Return the path or URI of a file for messages."""
     return path if _ABSOLUTE_URI.match(path) else f"{store.uri}/{path}"
 
 
 def _request(
     store: Store, path: str, send: Callable[[Objects, str], Result], key: ObjectKey | None = None
 ) -> Result:
-    """Return what a request gives. One whose connection breaks is sent again; an error is a plain sentence.
+    """Return the result of a request, and repeat it if its connection breaks.
 
-    A store's client repeats by itself what the store refused for the time being, but neither a conditional
-    put without an answer, nor a request whose answer breaks off.
+    The client of a store repeats requests that the store rejects temporarily. It repeats neither a
+    conditional put without an answer nor a request whose answer is cut off.
     """
-    with _plain_errors(uri_of(store, path)):
+    with _translate_errors(store.uri, uri_of(store, path)):
         key = key or _locate(store, path)
         for pause in store.pauses:
             try:
@@ -535,21 +545,23 @@ _BROKEN_CONNECTION = re.compile(r"\A(?!.*, after \d+ retries)(?s:.*)\bkind: (?:I
 
 
 @contextmanager
-def _plain_errors(name: str) -> Iterator[None]:
-    # obstore puts the debug form of an error behind its first line, and answers a bad path with ValueError.
+def _translate_errors(table: str, file: str | None = None) -> Iterator[None]:
+    """Raise errors of a request as StoreError with a message of one sentence."""
+    # obstore appends the debug form of an error to its first line, and raises ValueError for an invalid path.
     try:
         yield
     except FileNotFoundError as error:
-        raise StoreError(f"there is no file {name}") from error
+        raise StoreError(f"there is no file {file or table}", table=table, file=file) from error
     except (BaseError, OSError, ValueError, NotImplementedError) as error:
-        raise StoreError(f"{name}: {with_remedy(_reason(error))}") from error
+        translated = StoreError(with_remedy(_reason(error)), table=None if file is None else table)
+        raise translated.at(table=table, file=file) from error
 
 
 _ANSWER = re.compile(r"<Code>(?P<code>[^<]*)</Code>\s*<Message>(?P<message>[^<\n]*)")
 
 
 def _reason(error: Exception) -> str:
-    """Return what a store answered in its own words, or else the first line of an error."""
+    """Return the error code and message in the answer of a store, or else the first line of the error."""
     if answer := _ANSWER.search(str(error)):
         return f"{answer['code']}: {answer['message']}"
     if isinstance(error, OSError) and error.strerror:

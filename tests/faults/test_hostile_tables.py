@@ -486,7 +486,7 @@ def test_a_file_that_is_a_pipe_or_a_folder_is_refused(table: Path):
         read(table)
     file.rmdir()
     os.mkfifo(file)
-    with pytest.raises(DeltaVariantError, match="is no regular file"):
+    with pytest.raises(DeltaVariantError, match="not a regular file"):
         read(table)
     os.mkfifo(table / commit_file_name(1))
     assert dv.load_snapshot(table).version == 0

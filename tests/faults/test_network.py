@@ -96,7 +96,7 @@ def test_a_commit_without_any_answer_is_not_known_and_its_files_stay(
     before = data_files(bucket)
     proxy.faults.append(Fault("reset", "PUT", COMMIT % 1, times=99))
     options = {**proxied.options, "max_retries": "2"}
-    with pytest.raises(CommitUnknownError, match=r"whether s3://.*00001\.json was written is not known"):
+    with pytest.raises(CommitUnknownError, match=r"cannot determine whether s3://.*00001\.json was written"):
         write_table(bucket.table(), numbers(2), mode="append", storage_options=options)
     assert len(data_files(bucket)) == len(before) + 1
     assert ids(bucket) == [1]
