@@ -129,8 +129,8 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda t: dv.vacuum(t, "168"), ValueError, "retention_hours is a number from 0, and not '168'"),
     (lambda t: dv.vacuum(t, True), ValueError, "retention_hours is a number from 0, and not True"),
     (lambda t: dv.optimize(t, sort_by=5), ValueError, "sort_by: expected a list of expressions, got 5"),
-    (lambda t: dv.optimize(t, target_file_size="1"), ValueError, "target_file_size is a number of bytes"),
-    (lambda t: append(t, target_file_size=float("nan")), ValueError, "target_file_size is a number of bytes"),
+    (lambda t: dv.optimize(t, target_file_size="1"), ValueError, "target_file_size: expected a number of bytes"),
+    (lambda t: append(t, target_file_size=float("nan")), ValueError, "target_file_size: expected a number of bytes"),
     (
         lambda t: append(t, variant_columns="s"),
         ValueError,

@@ -1,1 +1,1 @@
-"""Write, read and inspect one Parquet file at a time."""
+"""Write, read and inspect the Parquet files of a table."""

@@ -1,4 +1,7 @@
-"""Find the Variant columns of a data file, and the layout in which it stores them."""
+"""Find the Variant columns of a data file and the layout that stores them.
+
+Only the schema and the footer of the file are read.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,17 @@ __all__ = ["check_layout", "numbers_are_typed", "shredding_of", "variant_columns
 
 
 def shredding_of(file: _native.DataFile) -> Mapping[Path, ShreddingSchema]:
-    """Return the shredding schema of each Variant of a file, at the top and within structs.
+    """Return the shredding schema of each Variant of a file, both top-level and within structs.
 
-    Raises ShreddingError for a Variant in the layout of the older Spark draft, or of no layout allowed.
+    Raises ShreddingError for a Variant in the legacy Spark layout, or in an invalid layout.
     """
     return {path: ShreddingSchema.of_column(_column_type(file.schema, path)) for path in variant_paths(file)}
 
 
 def numbers_are_typed(file: _native.DataFile) -> bool:
-    """Say whether shredded paths of numbers have all of their values in `typed_value`.
+    """Return whether all values of shredded numeric paths are in `typed_value`.
 
-    Then `numeric="value"` leaves each value of the file the type that it has.
+    In that case, `numeric="value"` keeps the type of each value of the file.
     """
     leaves = {tuple(leaf["path"]): leaf for leaf in file.inspect()["leaves"]}
     return all(
@@ -46,16 +49,16 @@ def _column_type(fields: Any, path: Path) -> Any:
 
 
 def variant_columns(file: _native.DataFile) -> list[str]:
-    """Return the names of the top-level columns of a file that are Variants.
+    """Return the names of the top-level Variant columns of a file.
 
-    Raises DataFileError for an annotation of another version than 1 (requirements P-S2), and ShreddingError
-    for a Variant in the layout of the older Spark draft.
+    Raises DataFileError for an annotation of a version other than 1 (docs/audit-rules.md, P-S2v), and
+    ShreddingError for a Variant in the legacy Spark layout.
     """
     return [path[0] for path in variant_paths(file) if len(path) == 1]
 
 
 def variant_paths(file: _native.DataFile) -> Iterator[Path]:
-    """Yield the paths of the Variants of a file, at the top and within structs."""
+    """Yield the paths of the Variants of a file, both top-level and within structs."""
     check_layout(file)
     annotated = dict(_annotated(file))
     for field in file.schema:
@@ -63,13 +66,13 @@ def variant_paths(file: _native.DataFile) -> Iterator[Path]:
 
 
 def check_layout(file: _native.DataFile) -> None:
-    """Raise ShreddingError for a file that has a Variant in the layout of the older Spark draft."""
+    """Raise ShreddingError for a file that has a Variant in the legacy Spark layout."""
     for field in file.schema:
         if not _native.draft_column(field)[0].equals(field):
             raise ShreddingError(
-                f"column {field.name} is shredded in the layout of the older Spark draft (object, array, "
-                "typed_value, untyped_value): `delta-variant migrate SOURCE TARGET` writes the file anew in "
-                "the present layout"
+                f"column {field.name!r} is shredded in the legacy Spark layout (object, array, typed_value, "
+                "untyped_value); convert the file with `delta-variant migrate SOURCE TARGET`",
+                column=field.name,
             )
 
 
@@ -85,8 +88,10 @@ def _variants_in(field: pa.Field[Any], parents: Path, annotated: Collection[Path
 def _annotated(file: _native.DataFile) -> Iterator[tuple[Path, int | None]]:
     for path, version in file.inspect()["variants"]:
         if version not in (None, 1):
+            column = ".".join(path)
             raise DataFileError(
-                f"column {'.'.join(path)} is VARIANT({version}), and only VARIANT(1) is known"
+                f"column {column!r} has the unsupported annotation VARIANT({version}): expected VARIANT(1)",
+                column=column,
             )
         yield tuple(path), version
 

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 Shredding: TypeAlias = "ShreddingSchema | Literal['infer'] | None"
-"""The schema of every Variant column, one for each file from its first rows, or none."""
+"""A schema for all Variant columns, one that is inferred from the first rows of each file, or None."""
 
 OnInvalid: TypeAlias = Literal["error", "reject", "null"]
 Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
@@ -41,7 +41,7 @@ ROW_GROUP_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How data files are written; `shredding` may differ by Variant column, whose names lead to it."""
+    """How data files are written; `shredding` may also map the path of each Variant column to its schema."""
 
     shredding: Shredding | Mapping[Path, ShreddingSchema] = "infer"
     spark_compatible: bool = True
@@ -56,7 +56,7 @@ class WriteOptions:
     sample_bytes: int = SAMPLE_BYTES
 
     def __post_init__(self) -> None:
-        """Raise ValueError for what is no such option."""
+        """Raise ValueError for an invalid option."""
         if isinstance(self.shredding, Mapping):
             _check_schemas(self.shredding)
         elif not isinstance(self.shredding, ShreddingSchema):
@@ -69,11 +69,11 @@ class WriteOptions:
         size = self.target_file_size
         if not is_number(size) or not size >= 1:
             error = ValueError if is_number(size) else ArgumentTypeError
-            raise error(f"target_file_size is a number of bytes from 1, and not {size!r}")
+            raise error(f"target_file_size: expected a number of bytes of at least 1, got {size!r}")
         to_integer("max_variant_stats_paths", self.max_stats_paths, 0)
 
 
 def _check_schemas(shredding: Mapping[Path, ShreddingSchema]) -> None:
     if not all(isinstance(schema, ShreddingSchema) for schema in shredding.values()):
         got = f"shredding: expected a ShreddingSchema, got {dict(shredding)!r}"
-        raise ArgumentTypeError(f"{got}: build one with ShreddingSchema.of")
+        raise ArgumentTypeError(f"{got}; build one with ShreddingSchema.of")

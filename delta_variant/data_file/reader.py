@@ -1,4 +1,8 @@
-"""Open data files, and read and filter their rows."""
+"""Open data files, and read and filter their rows.
+
+Rows are read as batches. Memory is bounded by one batch and the encoded pages of one row group, of the
+projected columns only.
+"""
 
 from __future__ import annotations
 
@@ -32,21 +36,21 @@ NativeFile: TypeAlias = _native.DataFile
 """An open Parquet file."""
 
 RowRange: TypeAlias = tuple[int, int]
-"""A range of the rows of a file, its end excluded."""
+"""A half-open range of the rows of a file."""
 
 LegacyMode: TypeAlias = Literal["strict", "compat"]
-"""A Variant in the layout of the older Spark draft is read by its rules, or as its algorithm reads it."""
+"""`"strict"` enforces the rules of the legacy Spark layout; `"compat"` reproduces its reader."""
 
 
 @dataclass(frozen=True)
 class Projection:
     """A column of a read.
 
-    `column` names a column of the file, and below it the struct fields that lead to a Variant. `what` is None
-    for the column as it is, "path" for what lies at `path` in the Variant, cast to the type of `field`,
-    "json" for its JSON text, and "position" for the numbers that rows have in the file, deleted ones counted.
-    `timezone` is where the local times are of that timestamps are cast to and from.
-    Where the file has no such column, `field` is all null.
+    `column` is the name of a column of the file, followed by the struct fields that lead to a Variant. `what`
+    is None for the column itself, "path" for the value at `path` in the Variant, cast to the type of `field`,
+    "json" for its JSON text, and "position" for the row numbers in the file, which count deleted rows.
+    `strict` states that a failed cast is an error, not null. `timezone` is the time zone of local times in
+    casts of timestamps. If the file does not have the column, `field` is all null.
     """
 
     field: pa.Field[Any]
@@ -58,13 +62,14 @@ class Projection:
 
 
 END_BYTES = 64 << 10
-"""How much of the end of a file the kernel asks for first."""
+"""Number of bytes at the end of a file that are read first; they usually contain the footer."""
 
 
 class _Ranges:
-    """A file in a store, as the kernel reads it: its size, its end, and then byte ranges.
+    """A file in a store, as the kernel reads it: its size, and byte ranges.
 
-    Size and end come by one request, which this thread waits for: the kernel has few.
+    One request returns the size and the end of the file. It is sent from the calling thread, because the
+    kernel has few threads.
     """
 
     def __init__(self, store: Store, path: str) -> None:
@@ -84,7 +89,7 @@ class _Ranges:
 
 
 def open_file(store: Store, path: str) -> NativeFile:
-    """Return an open data file of a table; raises DataFileError, or StoreError, which name it."""
+    """Open a data file of a table; raises DataFileError or StoreError with the file."""
     local = storage.local_path(store, path)
     with error_location(file=path):
         return _native.DataFile(_Ranges(store, path) if local is None else local, path)
@@ -92,10 +97,10 @@ def open_file(store: Store, path: str) -> NativeFile:
 
 @dataclass(frozen=True)
 class Input:
-    """A column whose values are asked about before they are read.
+    """A column whose statistics are requested before its values are read.
 
-    `column` leads to it as in a Projection; `path` is the path below it where it is a Variant, else None;
-    `type` is the Arrow type that its values are cast to.
+    `column` is as in a Projection. `path` is the path in a Variant, None for other columns. `type` is the
+    Arrow type that the values are cast to.
     """
 
     column: tuple[str, ...]
@@ -105,10 +110,10 @@ class Input:
 
 @dataclass(frozen=True)
 class Units:
-    """Ranges of rows of a file, and for each input what is known of it in them.
+    """Ranges of rows of a file, and the statistics of each input in them.
 
-    `known` has the arrays `(min, max, all_null, no_null)` of each input, a row for each range; a null bound
-    says nothing.
+    `known` has the arrays `(min, max, all_null, no_null)` of each input, with one row for each range. A null
+    bound is unknown.
     """
 
     rows: Sequence[RowRange]
@@ -118,15 +123,15 @@ class Units:
 def units(
     file: NativeFile, path: str, inputs: Sequence[Input], row_groups: Sequence[int] | None = None
 ) -> Units:
-    """Return what an open file knows of inputs in its row groups, or in the pages of some of them.
+    """Return the statistics of inputs in all row groups of an open file, or in the pages of `row_groups`.
 
-    Pages of several columns are cut into ranges that no page crosses. Errors name the file.
+    The pages of several columns are split into ranges that no page crosses. Errors have the file.
     """
-    asked: Any = [
+    requested: Any = [
         (list(each.column), None if each.path is None else list(each.path), each.type) for each in inputs
     ]
     with error_location(file=path):
-        return Units(*file.units(asked, None if row_groups is None else list(row_groups)))
+        return Units(*file.units(requested, None if row_groups is None else list(row_groups)))
 
 
 def read(
@@ -139,13 +144,13 @@ def read(
     deleted: bytes | None = None,
     legacy_mode: LegacyMode | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of an open data file, in order, as batches of the projections' fields.
+    """Yield the rows of an open data file, in order, as batches with the fields of the projections.
 
-    Only the leaf columns that they need are read; of `rows`, ranges in order and apart from each other, only
-    the pages that hold some. `deleted` is a deletion vector, whose rows are skipped. `legacy_mode` states that
+    Only the required leaf columns are read, and only the pages that contain some of `rows`, which are
+    ordered, disjoint ranges. `deleted` is a deletion vector; its rows are skipped. `legacy_mode` states that
     whole Variants are in the legacy layout, and how strictly they are read. Errors have file and row.
     """
-    asked = [
+    requested = [
         (
             list(each.column),
             each.what and (each.what, list(each.path), each.strict, each.timezone),
@@ -155,13 +160,13 @@ def read(
     ]
     ranges = None if rows is None else list(rows)
     with error_location(file=path):
-        yield from file.read(asked, ranges, on_conflict, deleted, legacy_mode)  # type: ignore[arg-type]
+        yield from file.read(requested, ranges, on_conflict, deleted, legacy_mode)  # type: ignore[arg-type]
 
 
 def filter_rows(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
     """Return the rows of a batch for which a mask without nulls is true.
 
-    Where most are, as in most rewrites, this is several times as fast on structs as Arrow's own filter.
+    If most rows are, as in most rewrites, this is several times faster on structs than Arrow's own filter.
     """
-    # A name ends at a NUL on its way to the kernel.
+    # The C interface of Arrow truncates a name at NUL.
     return _native.filter_rows(batch, mask).rename_columns(batch.schema.names)

@@ -1,4 +1,4 @@
-"""The shredding schemas of the columns of a file: infer them, and shred by them."""
+"""Infer the shredding schemas of the columns of a file, and shred columns by them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["encoding", "infer_shredding", "shred_column", "shredded_type"]
 def infer_shredding(
     batches: Sequence[pa.RecordBatch], variants: Collection[str], options: WriteOptions
 ) -> dict[Path, ShreddingSchema]:
-    """Return a shredding schema for each Variant of batches of one schema, at the top and within structs."""
+    """Infer a shredding schema for each Variant of batches of one schema, top-level and within structs."""
     found: dict[Path, ShreddingSchema] = {}
     for index, field in enumerate(batches[0].schema if batches else ()):
         arrays = [batch.column(index) for batch in batches]
         for path, parts in _variant_arrays((field.name,), field, arrays, is_variant=field.name in variants):
-            found[path] = ShreddingSchema(_inferred(parts, options))
+            found[path] = ShreddingSchema(_infer(parts, options))
     return found
 
 
@@ -46,7 +46,7 @@ def _variant_arrays(
 def encoding(
     path: Path, field: pa.Field[Any], arrays: Sequence[Any], options: WriteOptions, *, is_variant: bool
 ) -> Encoding:
-    """Return what a column becomes: Variants are shredded at the top and within structs."""
+    """Return how the writer encodes a column; Variants are shredded at the top level and within structs."""
     if is_variant and _is_shredded(field.type):
         return None
     if is_variant:
@@ -79,21 +79,21 @@ def _shredding_schema(path: Path, arrays: Sequence[Any], options: WriteOptions) 
         return shredding.field
     if shredding is None:
         return UNSHREDDED.field
-    return _inferred(arrays, options)
+    return _infer(arrays, options)
 
 
-def _inferred(arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:
+def _infer(arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:
     return _native.infer(list(arrays), MAX_LEAVES, MAX_DEPTH, options.spark_compatible)
 
 
 @lru_cache(maxsize=64)
 def shredded_type(schema: ShreddingSchema) -> pa.DataType:
-    """Return the Arrow type in which a file stores Variants that are shredded by a schema."""
+    """Return the Arrow type of Variants that are shredded by a schema, as a file stores them."""
     return shred_column(pa.array([], VARIANT_TYPE), schema, "strict").type
 
 
 def shred_column(variants: pa.Array[Any], schema: ShreddingSchema, numeric: Numeric) -> pa.StructArray:
-    """Return Variants as a file stores them, shredded by a schema."""
+    """Shred Variants by a schema, and return them as a file stores them."""
     shredded = shred(variants, schema, numeric=numeric)
     parts = [shredded.field(index) for index in range(shredded.type.num_fields)]
     parts[0] = parts[0].dictionary_encode()

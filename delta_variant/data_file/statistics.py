@@ -1,4 +1,7 @@
-"""Compute the statistics of a data file from its data."""
+"""Compute the statistics of a data file from its data.
+
+Memory is bounded by one batch of rows and the bounds of each column.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,26 @@ __all__ = ["compute_stats", "file_stats"]
 def file_stats(
     path: str | PathLike[str], *, max_variant_stats_paths: int = MAX_STATS_PATHS
 ) -> FileStatistics:
-    """Return the statistics of any Parquet file, computed from its data as `AddFile.stats` has them.
+    """Compute the statistics of a Parquet file from its data, in the form of `AddFile.stats`.
 
-    Variant columns are those annotated as VARIANT, and groups of `metadata` and `value`. Raises
-    DataFileError, and StoreError for the URI of a file that is not on a local disk.
+    Variant columns are those annotated as VARIANT, and groups of `metadata` and `value`.
+
+    Args:
+        path: The local path of the file.
+        max_variant_stats_paths: The maximum number of paths of each Variant column that get bounds.
+
+    Returns:
+        The number of rows, and the bounds and null counts of the columns.
+
+    Raises:
+        DataFileError: If the file cannot be read.
+        StoreError: For the URI of a file that is not on a local disk.
+
+    Example:
+        >>> import pyarrow as pa, pyarrow.parquet as pq
+        >>> pq.write_table(pa.table({"id": [1, 2]}), "ids.parquet")
+        >>> file_stats("ids.parquet").num_records
+        2
     """
     check_path("path", path)
     name = str(local_location("a Parquet file", path))
@@ -39,10 +58,11 @@ def compute_stats(
     indexed: Collection[Path] | None = None,
     shorten: bool = True,
 ) -> FileStatistics:
-    """Return the statistics of an open file, computed from all rows of its data.
+    """Compute the statistics of an open file from all of its rows.
 
-    `variants` are its Variant columns, through structs, `indexed` the leaf columns that have statistics, None
-    for all. `shorten=False` keeps long texts of ordinary columns whole. Raises DataFileError.
+    `variants` are the paths of its Variant columns, including those within structs. `indexed` are the leaf
+    columns that get statistics, None for all. `shorten=False` keeps long texts of ordinary columns complete.
+    Raises DataFileError.
     """
     limit = to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
     columns = file.bounds([list(path) for path in variants], limit)

@@ -1,4 +1,8 @@
-"""Write batches to data files, and start a new file when one reaches its target size."""
+"""Write batches to data files, and start a new file when one reaches its target size.
+
+Memory is bounded by the sample that a shredding schema is inferred from and one row group, for each open
+file.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +28,12 @@ from .shredding import encoding
 __all__ = ["FileSeries", "InvalidValue", "ShreddedPath", "WrittenFile"]
 
 FOLDER_ATTEMPTS = 10
+"""How often a folder is created that another writer removes at the same time."""
 
 
 @dataclass(frozen=True)
 class ShreddedPath:
-    """A shredded path of one file, and how many values are in `typed_value` and in the `value` beside it.
+    """A shredded path of one file, and the number of values in `typed_value` and in the adjacent `value`.
 
     In `path`, None stands for the elements of a list.
     """
@@ -41,7 +46,7 @@ class ShreddedPath:
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A data file that was written; `path` is relative to the table, and not percent-encoded.
+    """A written data file; `path` is relative to the table and not percent-encoded.
 
     `variants` has the shredded paths of each Variant column.
     """
@@ -55,7 +60,7 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class InvalidValue:
-    """A value that is not valid JSON: where in its batch and column, at which byte of its text, and why."""
+    """A value that is not valid JSON: its row and column in the batch, and the byte offset in the text."""
 
     row: int
     column: int
@@ -67,11 +72,11 @@ Context = TypeVar("Context")
 
 
 class FileSeries(Generic[Context]):
-    """Files of one partition, written one after another as they fill.
+    """Files of one partition, written one after another.
 
-    Each batch comes with a context, which is handed to `report` together with the faults found in the batch;
-    with `on_invalid="error"`, `report` must raise. A file's Variants are shredded by one schema, so its first
-    rows are held back until they are enough to infer it from.
+    Each batch has a context, which is passed to `report` together with the invalid values of the batch. With
+    `on_invalid="error"`, `report` must raise. All Variants of a column of one file are shredded by one
+    schema, so the first rows are buffered until there are enough to infer it.
     """
 
     def __init__(
@@ -89,43 +94,43 @@ class FileSeries(Generic[Context]):
         self._indexed = indexed
         self._variants = frozenset(variants)
         self._report = report
-        self._held: list[tuple[pa.RecordBatch, Context]] = []
-        self._held_bytes = 0
+        self._buffer: list[tuple[pa.RecordBatch, Context]] = []
+        self._buffered_bytes = 0
         self._open: _FileWriter | None = None
         self.files: list[WrittenFile] = []
         self.paths: list[str] = []
-        """All paths that were begun, to be removed when the write fails."""
+        """The paths of all files that were started, which are removed if the write fails."""
 
     def add(self, batch: pa.RecordBatch, context: Context) -> None:
-        """Write a batch, or hold it back."""
+        """Write a batch, or buffer it."""
         if self._open is not None:
             self._write(self._open, batch, context)
             return
-        self._held.append((batch, context))
-        self._held_bytes += batch.nbytes
-        if self._options.shredding != "infer" or self._held_bytes >= self._options.sample_bytes:
+        self._buffer.append((batch, context))
+        self._buffered_bytes += batch.nbytes
+        if self._options.shredding != "infer" or self._buffered_bytes >= self._options.sample_bytes:
             self._begin()
 
     def close(self) -> list[WrittenFile]:
-        """Finish the file in progress and return all files."""
-        if self._held:
+        """Complete the open file and return all files."""
+        if self._buffer:
             self._begin()
         self._end()
         return self.files
 
     def _begin(self) -> None:
-        held, self._held, self._held_bytes = self._held, [], 0
+        buffer, self._buffer, self._buffered_bytes = self._buffer, [], 0
         path = self._new_path()
         self.paths.append(path)
-        batches = [batch for batch, _ in held]
+        batches = [batch for batch, _ in buffer]
         self._open = _FileWriter.create(self._store, path, batches, self._variants, self._options)
-        for batch, context in held:
+        for batch, context in buffer:
             self.add(batch, context)
 
     def _write(self, file: _FileWriter, batch: pa.RecordBatch, context: Context) -> None:
-        faults = file.write(batch)
-        if faults:
-            self._report(context, batch, faults)
+        invalid = file.write(batch)
+        if invalid:
+            self._report(context, batch, invalid)
         if file.writer.bytes_written >= self._options.target_file_size:
             self._end()
 
@@ -135,7 +140,7 @@ class FileSeries(Generic[Context]):
             self.files.append(file.close(self._options.max_stats_paths, self._indexed))
 
     def discard(self) -> None:
-        """Remove every file that was begun."""
+        """Remove every file that was started."""
         if self._open is not None and self._open.upload is not None:
             with suppress(StoreError):
                 self._open.upload.abort()
@@ -147,7 +152,7 @@ class FileSeries(Generic[Context]):
 
 @dataclass(frozen=True)
 class _FileWriter:
-    """A file in progress; `upload` is that of a remote one, which is there once it is whole."""
+    """An open file; `upload` is the upload of a remote file, which exists once the upload is closed."""
 
     path: str
     uri: str
@@ -190,17 +195,17 @@ class _FileWriter:
             compression=options.compression,
             row_group_bytes=ROW_GROUP_BYTES,
         )
-        with _naming_writes(storage.uri_of(store, path)):
+        with _write_errors(storage.uri_of(store, path)):
             writer = new_writer() if local is None else _in_folder(local.parent, new_writer)
         return cls(path, storage.uri_of(store, path), writer, upload, tuple(schema.names))
 
     def write(self, batch: pa.RecordBatch) -> list[InvalidValue]:
         """Write a batch and return the values that are not valid JSON."""
-        with _naming_writes(self.uri):
-            return [InvalidValue(*fault) for fault in self.writer.write(batch)]
+        with _write_errors(self.uri):
+            return [InvalidValue(*each) for each in self.writer.write(batch)]
 
     def close(self, max_stats_paths: int, indexed: Collection[Path] | None) -> WrittenFile:
-        with _naming_writes(self.uri):
+        with _write_errors(self.uri):
             report = self.writer.close(max_stats_paths)
         if self.upload is not None:
             self.upload.close()
@@ -214,20 +219,20 @@ class _FileWriter:
 
 
 @contextmanager
-def _naming_writes(uri: str) -> Iterator[None]:
+def _write_errors(uri: str) -> Iterator[None]:
     try:
         yield
     except DataFileError as error:
-        raise DataFileError(f"cannot write {uri}: {with_remedy(str(error))}") from error
+        raise DataFileError(f"cannot write {uri}: {with_remedy(error.message)}", file=uri) from error
 
 
 def _in_folder(folder: FilePath, new_writer: Callable[[], _native.DataFileWriter]) -> _native.DataFileWriter:
-    """Return a writer of a file in a folder, which another writer that fails may remove at the same time."""
+    """Create a writer in a folder, which a failing writer may remove at the same time while it is empty."""
     for attempt in count():
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataFileError(f"cannot create {folder}: {reason_of(error)}") from error
+            raise DataFileError(f"cannot create {folder}: {reason_of(error)}", file=str(folder)) from error
         try:
             return new_writer()
         except DataFileError:
