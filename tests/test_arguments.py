@@ -79,7 +79,7 @@ def append(table: str, **options: Any) -> None:
 REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda t: dv.read_table(t, version="0"), ValueError, "version: expected an integer, got '0'"),
     (lambda t: dv.read_table(t, version=0.0), ValueError, "version: expected an integer, got 0.0"),
-    (lambda t: dv.read_table(t, timestamp=date(2026, 1, 1)), ValueError, "no datetime that knows its time"),
+    (lambda t: dv.read_table(t, timestamp=date(2026, 1, 1)), ValueError, "expected a timezone-aware"),
     (
         lambda t: dv.read_changes(t, starting_version="0"),
         ValueError,
@@ -129,8 +129,8 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda t: dv.vacuum(t, "168"), ValueError, "retention_hours is a number from 0, and not '168'"),
     (lambda t: dv.vacuum(t, True), ValueError, "retention_hours is a number from 0, and not True"),
     (lambda t: dv.optimize(t, sort_by=5), ValueError, "sort_by: expected a list of expressions, got 5"),
-    (lambda t: dv.optimize(t, target_file_size="1"), ValueError, "target_file_size: expected a number of bytes"),
-    (lambda t: append(t, target_file_size=float("nan")), ValueError, "target_file_size: expected a number of bytes"),
+    (lambda t: dv.optimize(t, target_file_size="1"), ValueError, "target_file_size: expected a number"),
+    (lambda t: append(t, target_file_size=float("nan")), ValueError, "target_file_size: expected a number"),
     (
         lambda t: append(t, variant_columns="s"),
         ValueError,
@@ -381,7 +381,7 @@ def test_an_invalid_shredding_spec_is_rejected_with_the_accepted_types(spec: Any
 
 
 def test_a_storage_option_that_is_not_text_is_rejected_without_its_value():
-    with pytest.raises(TypeError, match=r"^storage option password: expected text, got a value of type bytes$"):
+    with pytest.raises(TypeError, match=r"password: expected a string, got a value of type bytes$"):
         parse_options({"password": b"secret"})  # type: ignore[dict-item]
 
 

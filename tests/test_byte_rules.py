@@ -1,4 +1,4 @@
-"""Rules of the encoding and of shredding that are about functions of this library, and not about engines."""
+"""Rules of the encoding and of shredding for functions of this library (ids: docs/audit-rules.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def variants(*rows: tuple[bytes, bytes]) -> pa.StructArray:
     )
 
 
-def test_a_value_of_an_unknown_type_does_not_stop_its_siblings():  # E-V4
+def test_a_value_of_an_unknown_type_does_not_affect_its_siblings():  # E-V4
     row = dv.Variant(A_TO_C, WITH_UNKNOWN)
     paths = {name: row.get(f"$.{name}") for name in "abc"}
     assert {name: found and found.value.hex() for name, found in paths.items()} == {
@@ -38,13 +38,13 @@ def test_a_value_of_an_unknown_type_does_not_stop_its_siblings():  # E-V4
 
 
 @pytest.mark.parametrize("spec", [{"a": pa.int64()}, {"b": pa.int64()}, {"b": None, "c": pa.int64()}, None])
-def test_a_value_of_an_unknown_type_is_shredded_and_comes_back(spec: Any):  # E-V4
+def test_a_value_of_an_unknown_type_survives_shredding(spec: Any):  # E-V4
     rows = variants((A_TO_C, WITH_UNKNOWN))
     back = shredding.unshred(shredding.shred(rows, ShreddingSchema.of(spec)))
     assert dv.Variant(*back[0].as_py().values()).get("$.b") == dv.Variant(A_TO_C, b"\x54\xff")
 
 
-def test_a_value_of_an_unknown_type_has_no_text():  # E-V4
+def test_a_value_of_an_unknown_type_cannot_be_printed():  # E-V4
     with pytest.raises(MalformedVariantError, match="primitive type 21, which this version does not know"):
         dv.to_json(variants((A_TO_C, WITH_UNKNOWN)))
 
@@ -59,9 +59,7 @@ NUMBERS = ("0c01", "100200", "1403000000", "180400000000000000", "200132000000")
         ("value", [f"18{number:02x}{'00' * 7}" for number in (1, 2, 3, 4, 5)]),
     ],
 )
-def test_numbers_come_back_with_their_type_when_they_are_shredded_strictly(
-    numeric: Any, kept: Any, tmp_path: Path
-):  # P-T1
+def test_strictly_shredded_numbers_keep_their_type(numeric: Any, kept: Any, tmp_path: Path):
     rows = variants(*((b"\x01\x00\x00", bytes.fromhex(value)) for value in NUMBERS))
     table = pa.table([rows], schema=pa.schema([variant_field("v")]))
     schema = ShreddingSchema.of(pa.int64())
@@ -70,7 +68,7 @@ def test_numbers_come_back_with_their_type_when_they_are_shredded_strictly(
     assert [row["value"].hex() for row in back] == list(kept)
 
 
-def test_files_of_one_table_may_be_shredded_each_its_own_way(tmp_path: Path):  # R22
+def test_files_of_one_table_may_have_different_shredding_schemas(tmp_path: Path):
     table = tmp_path / "table"
     schemas = [{"a": pa.int64()}, {"a": pa.string()}, {"b": {"a": pa.int64()}}, [pa.int64()], None]
     for number, spec in enumerate(schemas):
@@ -83,14 +81,14 @@ def test_files_of_one_table_may_be_shredded_each_its_own_way(tmp_path: Path):  #
 
 
 @pytest.mark.parametrize("extra", ["_spark_x", "_metadata_key_paths", "typed_value"])
-def test_a_struct_with_further_members_is_not_written_as_a_variant(extra: str, tmp_path: Path):  # P-X4
+def test_a_struct_with_other_members_is_not_written_as_a_variant(extra: str, tmp_path: Path):
     row = {"metadata": b"\x01\x00\x00", "value": b"\x00", extra: b""}
     table = pa.table({"v": pa.array([row])})
     with pytest.raises(SchemaError, match="cannot convert the column 'v' to Variant"):
         dv.write_table(tmp_path / "table", table, variant_columns=["v"])
 
 
-def test_an_object_without_fields_has_no_typed_value():  # P-S11
+def test_an_object_without_fields_has_no_typed_value():
     schema = ShreddingSchema.of({"a": {}, "b": pa.int64()})
     shredded = shredding.shred(dv.parse_json(['{"a": {"c": 1}, "b": 2}']), schema)
     fields = shredded.type.field("typed_value").type

@@ -1,4 +1,4 @@
-"""Checkpoints, log compactions and version checksums: written, read back, and damaged."""
+"""Checkpoints, log compactions and version checksums: write them, read them back, and damage them."""
 
 from __future__ import annotations
 
@@ -96,13 +96,13 @@ def checkpoint(table, version, now=0):
 
 
 def forget(root, *versions):
-    """Delete commits, so that only a checkpoint can tell what was in them."""
+    """Delete commits, so that only a checkpoint has their actions."""
     for version in versions:
         (root / commit_file_name(version)).unlink()
 
 
 def state_of(snapshot):
-    """Return all that a snapshot says, files in the order of their paths."""
+    """Return all fields of a snapshot, with files in the order of their paths."""
     files = sorted(snapshot.files.to_pylist(), key=lambda row: (row["path"], str(row["deletion_vector"])))
     known = (snapshot.version, snapshot.protocol, snapshot.metadata, snapshot.txns, snapshot.domain_metadata)
     return *known, files
@@ -125,7 +125,7 @@ FULL = (
 
 
 class TestRoundTrip:
-    """What went into a checkpoint comes out of it."""
+    """A checkpoint preserves the state that was written to it."""
 
     def test_a_checkpoint_alone_gives_the_same_snapshot(self, tmp_path):
         table = write_versions(tmp_path, *FULL)
@@ -137,8 +137,8 @@ class TestRoundTrip:
     @pytest.mark.parametrize(
         ("as_json", "as_struct"), [("true", "false"), ("false", "true"), ("true", "true")]
     )
-    def test_every_z85_string_is_kept_to_the_byte(self, tmp_path, as_json, as_struct):
-        """ST16."""
+    def test_every_z85_string_is_preserved_byte_for_byte(self, tmp_path, as_json, as_struct):
+        """PROTOCOL.md, "Per-file Statistics"."""
         configuration = {
             "delta.checkpoint.writeStatsAsJson": as_json,
             "delta.checkpoint.writeStatsAsStruct": as_struct,
@@ -149,20 +149,20 @@ class TestRoundTrip:
         assert ("stats" in columns, "stats_parsed" in columns) == (as_json == "true", as_struct == "true")
         assert load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics()] * 2
 
-    def test_statistics_in_neither_form_are_left_out(self, tmp_path):
+    def test_statistics_in_neither_form_are_omitted(self, tmp_path):
         configuration = {"delta.checkpoint.writeStatsAsJson": "false"}
         table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a")])
         checkpoint(table, 0)
         assert load_snapshot(tmp_path).files["stats"].to_pylist() == [None]
 
-    def test_a_file_without_statistics_beside_one_with_them_stays_without(self, tmp_path):
+    def test_a_file_without_statistics_gets_none_from_other_files(self, tmp_path):
         configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
         bare = msgspec.structs.replace(add("b"), stats=None)
         table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a"), bare])
         checkpoint(table, 0)
         assert load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics(), None]
 
-    def test_a_file_with_a_count_alone_beside_one_with_bounds_keeps_it(self, tmp_path):
+    def test_a_file_with_only_a_count_keeps_it_when_others_have_bounds(self, tmp_path):
         configuration = {
             "delta.checkpoint.writeStatsAsStruct": "true",
             "delta.checkpoint.writeStatsAsJson": "false",
@@ -173,7 +173,7 @@ class TestRoundTrip:
         forget(tmp_path, 0)
         assert load_snapshot(tmp_path).files["stats"].to_pylist() == [statistics(), counted]
 
-    def test_partition_values_are_columns_too_where_statistics_are(self, tmp_path):
+    def test_partition_values_are_columns_if_statistics_are(self, tmp_path):
         configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
         adds = [add("a", partition_values={"day": "2024-02-29"}), add("b", partition_values={"day": None})]
         table = write_versions(tmp_path, [PROTOCOL, metadata(("day",), **configuration), *adds])
@@ -185,8 +185,8 @@ class TestRoundTrip:
             [("day", None)],
         ]
 
-    def test_a_z85_string_that_cannot_be_decoded_is_null_as_a_column_and_verbatim_as_text(self, tmp_path):
-        """ST17."""
+    def test_a_z85_string_that_cannot_be_decoded_is_null_as_a_column_and_unchanged_as_text(self, tmp_path):
+        """PROTOCOL.md, "Per-file Statistics"."""
         configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
         table = write_versions(tmp_path, [PROTOCOL, metadata(**configuration), add("a", statistics("~"))])
         checkpoint(table, 0)
@@ -194,7 +194,7 @@ class TestRoundTrip:
         assert row["stats_parsed"]["minValues"] == {"id": 0, "day": None, "event": None}
         assert row["stats"] == statistics("~")
 
-    def test_paths_are_spelled_as_the_log_has_them(self, tmp_path):
+    def test_paths_keep_the_encoding_of_the_log(self, tmp_path):
         table = write_versions(tmp_path, [PROTOCOL, metadata(), add("%61")], [add("b%20c")], [add("d")])
         for version in (1, 2):
             checkpoint(table, version)
@@ -203,21 +203,21 @@ class TestRoundTrip:
 
 
 class TestContents:
-    """What PROTOCOL.md asks of a checkpoint beyond the snapshot."""
+    """What PROTOCOL.md requires of a checkpoint in addition to the snapshot."""
 
     @pytest.mark.parametrize(("now", "kept"), [(12 * DAY - 1, ["a"]), (12 * DAY, [])])
     def test_a_tombstone_is_kept_until_it_expires(self, tmp_path, now, kept):
         checkpoint(write_versions(tmp_path, *FULL), 1, now=now)
         assert [row["path"] for row in checkpoint_rows(tmp_path, 1, "remove")] == kept
 
-    def test_the_retention_of_the_table_counts(self, tmp_path):
+    def test_the_retention_of_the_table_applies_to_tombstones(self, tmp_path):
         configuration = {"delta.deletedFileRetentionDuration": "interval 1 day 2 hours"}
         first = [PROTOCOL, metadata(**configuration), add("a"), add("b")]
         table = write_versions(tmp_path, first, [remove("a", when=0), remove("b", when=1)])
         checkpoint(table, 1, now=DAY + 2 * 3_600_000)
         assert [row["path"] for row in checkpoint_rows(tmp_path, 1, "remove")] == ["b"]
 
-    def test_a_tombstone_goes_from_checkpoint_to_checkpoint_until_its_file_is_back(self, tmp_path):
+    def test_a_tombstone_is_copied_to_later_checkpoints_until_its_file_is_added_again(self, tmp_path):
         table = write_versions(tmp_path, *FULL, [add("x")], [add("a")])
         checkpoint(table, 1)
         forget(tmp_path, 0, 1)
@@ -226,7 +226,7 @@ class TestContents:
         assert [row["path"] for row in checkpoint_rows(tmp_path, 2, "remove")] == ["a"]
         assert checkpoint_rows(tmp_path, 3, "remove") == []
 
-    def test_file_actions_change_no_data_and_a_removed_domain_is_no_part(self, tmp_path):
+    def test_file_actions_have_no_data_change_and_removed_domains_are_omitted(self, tmp_path):
         checkpoint(write_versions(tmp_path, *FULL), 1)
         changes = [
             row["dataChange"] for kind in ("add", "remove") for row in checkpoint_rows(tmp_path, 1, kind)
@@ -234,7 +234,7 @@ class TestContents:
         assert changes == [False, False, False]
         assert [row["domain"] for row in checkpoint_rows(tmp_path, 1, "domainMetadata")] == ["own"]
 
-    def test_last_checkpoint_names_it_with_its_size_and_checksum(self, tmp_path):
+    def test_last_checkpoint_has_version_size_and_checksum(self, tmp_path):
         checkpoint(write_versions(tmp_path, *FULL), 1)
         file = tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet"
         pointer = json.loads((tmp_path / "_delta_log" / "_last_checkpoint").read_text())
@@ -248,7 +248,7 @@ class TestContents:
         }
         assert pq.ParquetFile(file).metadata.num_rows == 7
 
-    def test_last_checkpoint_does_not_go_back_unless_it_was_wrong(self, tmp_path):
+    def test_last_checkpoint_only_goes_back_if_it_was_wrong(self, tmp_path):
         table = write_versions(tmp_path, *FULL)
         checkpoint(table, 1)
         checkpoint(table, 0)
@@ -259,7 +259,7 @@ class TestContents:
         assert json.loads(hint.read_text())["version"] == 0
 
     @pytest.mark.parametrize("policy", ["classic", "v2"])
-    def test_a_v2_checkpoint_is_written_where_the_policy_says_so(self, tmp_path, policy):
+    def test_a_v2_checkpoint_is_written_if_the_policy_requires_it(self, tmp_path, policy):
         table = write_versions(tmp_path, [PROTOCOL, metadata(**{"delta.checkpointPolicy": policy}), add("a")])
         before = state_of(load_snapshot(tmp_path))
         checkpoint(table, 0)
@@ -273,7 +273,7 @@ class TestContents:
             [{"version": 0, "tags": None}] if policy == "v2" else [None]
         )
 
-    def test_a_table_with_an_unknown_feature_is_left_alone(self, tmp_path):
+    def test_a_table_with_an_unknown_feature_gets_no_checkpoint(self, tmp_path):
         protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=("fromTheFuture",))
         table = write_versions(tmp_path, [protocol, metadata()])
         with pytest.raises(UnsupportedFeatureError, match="fromTheFuture"):
@@ -282,7 +282,7 @@ class TestContents:
 
 
 def test_only_the_bounds_of_variants_are_annotated_as_variants(tmp_path):
-    """A struct of the user's may have members by the names of a Variant's."""
+    """A user's struct may have fields with the names of the parts of a Variant."""
     pair = [
         {"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("metadata", "value")
     ]
@@ -306,7 +306,7 @@ def test_only_the_bounds_of_variants_are_annotated_as_variants(tmp_path):
 
 
 class TestDeltalake:
-    """deltalake reads ours, and we read its."""
+    """deltalake and this library read each other's checkpoints."""
 
     def test_deltalake_reads_our_checkpoint(self, tmp_path):
         protocol = Protocol(min_reader_version=1, min_writer_version=2)
@@ -323,7 +323,7 @@ class TestDeltalake:
             ("c%20d", 1, 0),
         ]
 
-    def test_we_read_the_checkpoint_of_deltalake(self, tmp_path):
+    def test_this_library_reads_the_checkpoint_of_deltalake(self, tmp_path):
         write_versions(tmp_path, *FULL[:1], [remove("a"), add("e")])
         before = state_of(load_snapshot(tmp_path))
         DeltaTable(tmp_path).create_checkpoint()
@@ -336,7 +336,7 @@ def context(operation="WRITE", txn_id=UNIQUE_ID):
 
 
 class TestAutomaticCheckpoints:
-    """One each `delta.checkpointInterval` versions, behind the commit."""
+    """A checkpoint is written after a commit every `delta.checkpointInterval` versions."""
 
     def versions(self, root, interval, until):
         table = store.open_store(root)
@@ -353,7 +353,7 @@ class TestAutomaticCheckpoints:
     def test_a_checkpoint_follows_each_interval(self, tmp_path, interval, expected):
         assert self.versions(tmp_path, interval, 11) == expected
 
-    def test_a_checkpoint_that_fails_is_logged_and_fails_no_commit(self, tmp_path, monkeypatch, caplog):
+    def test_a_failed_checkpoint_is_logged_and_the_commit_succeeds(self, tmp_path, monkeypatch, caplog):
         def fail(*arguments, **options):
             raise OSError("the disk is full")
 
@@ -365,12 +365,12 @@ class TestAutomaticCheckpoints:
             f"{tmp_path}: the checkpoint of version 2 was not written"
         ]
 
-    def test_an_interval_that_cannot_be_understood_fails_no_commit(self, tmp_path):
+    def test_a_commit_succeeds_with_an_invalid_interval(self, tmp_path):
         assert self.versions(tmp_path, "often", 2) == []
 
 
 class TestOtherFormsOfCheckpoints:
-    """Forms that we read and do not write."""
+    """Forms that are read but not written."""
 
     def test_parquet_sidecars_of_a_json_manifest_and_of_a_parquet_one_are_read(self, tmp_path):
         table = write_versions(tmp_path, *FULL)
@@ -395,7 +395,7 @@ class TestOtherFormsOfCheckpoints:
         pq.write_table(others.append_column("sidecar", [rows]), classic)
         assert state_of(load_snapshot(tmp_path)) == before
 
-    def test_statistics_in_columns_alone_may_be_shredded(self, tmp_path):
+    def test_statistics_in_columns_only_may_be_shredded(self, tmp_path):
         """PROTOCOL.md lets a Variant group be shredded; delta-spark never does."""
         table = write_versions(
             tmp_path, [PROTOCOL, metadata(**{"delta.checkpoint.writeStatsAsStruct": "true"}), add("a")]
@@ -418,7 +418,7 @@ class TestOtherFormsOfCheckpoints:
         assert load_snapshot(tmp_path).files["stats"].to_pylist() == [text]
 
     @pytest.mark.parametrize("keep", [0.2, 0.6, 0.99])
-    def test_a_truncated_checkpoint_gives_way_to_the_commits(self, tmp_path, keep):
+    def test_the_commits_are_read_instead_of_a_truncated_checkpoint(self, tmp_path, keep):
         table = write_versions(tmp_path, *FULL)
         before = state_of(load_snapshot(tmp_path))
         checkpoint(table, 1)
@@ -428,7 +428,7 @@ class TestOtherFormsOfCheckpoints:
 
     @given(st.integers(0, 20_000), st.binary(min_size=1, max_size=8))
     @settings(max_examples=60, deadline=None)
-    def test_a_damaged_checkpoint_is_read_or_refused_with_an_error_of_ours(self, tmp_path_factory, at, junk):
+    def test_a_damaged_checkpoint_is_read_or_raises_a_delta_variant_error(self, tmp_path_factory, at, junk):
         root = tmp_path_factory.mktemp("damaged")
         table = write_versions(root, *FULL)
         checkpoint(table, 1)
@@ -459,16 +459,17 @@ class TestCompactions:
         file.write_bytes(encode_commit(actions))
         return file
 
-    def test_a_compaction_stands_for_its_commits(self, tmp_path):
+    def test_a_compaction_replaces_its_commits(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)
         before = [state_of(load_snapshot(tmp_path, version)) for version in (2, 3)]
         self.compact(tmp_path, 1, 2, self.SUM_1_TO_2)
         forget(tmp_path, 1, 2)
         assert [state_of(load_snapshot(tmp_path, version)) for version in (2, 3)] == before
-        with pytest.raises(MalformedLogError, match=r"00000000000000000001\.json is missing"):
+        with pytest.raises(MalformedLogError, match="is missing") as caught:
             load_snapshot(tmp_path, 1)
+        assert caught.value.version == 1
 
-    def test_a_compaction_that_cannot_be_read_gives_way_to_its_commits(self, tmp_path):
+    def test_the_commits_are_read_instead_of_a_malformed_compaction(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)
         before = state_of(load_snapshot(tmp_path))
         self.compact(tmp_path, 1, 2, self.SUM_1_TO_2).write_text('{"add":')
@@ -477,7 +478,7 @@ class TestCompactions:
         with pytest.raises(MalformedLogError, match=r"00000000000000000002\.compacted\.json, line 1"):
             load_snapshot(tmp_path)
 
-    def test_a_compaction_beyond_the_version_asked_for_is_not_used(self, tmp_path):
+    def test_a_compaction_beyond_the_requested_version_is_not_used(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)
         before = state_of(load_snapshot(tmp_path, 2))
         self.compact(tmp_path, 1, 3, [add("wrong")])
@@ -501,7 +502,7 @@ class TestCompactions:
         PROTOCOL,
     )
 
-    def test_the_first_action_of_a_key_counts_in_a_compaction_that_is_not_reconciled(self, tmp_path):
+    def test_the_first_action_of_a_key_is_used_in_an_unreconciled_compaction(self, tmp_path):
         (tmp_path / "_delta_log").mkdir()
         self.compact(tmp_path, 0, 2, self.NEWEST_FIRST)
         (tmp_path / "_delta_log" / f"{3:020d}.json").write_bytes(encode_commit([add("e")]))
@@ -515,7 +516,7 @@ class TestCompactions:
         protocol, last = load_protocol_and_metadata(store.open_store(tmp_path), 3)
         assert (protocol.min_writer_version, last.configuration) == (2, {"round": "new"})
 
-    def test_the_commits_count_where_a_compaction_is_not_reconciled(self, tmp_path):
+    def test_the_commits_are_read_instead_of_an_unreconciled_compaction(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)
         place = store.open_store(tmp_path)
         before, gone = load_with_tombstones(place)
@@ -524,13 +525,13 @@ class TestCompactions:
         after, still_gone = load_with_tombstones(place)
         assert (state_of(after), still_gone) == (state_of(before), gone)
 
-    def test_a_damaged_commit_below_a_compaction_that_is_not_reconciled_is_not_needed(self, tmp_path):
+    def test_a_damaged_commit_of_an_unreconciled_compaction_is_not_needed(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)
         self.compact(tmp_path, 1, 2, [remove("a"), add("c"), add("a"), add("b")])
         (tmp_path / "_delta_log" / f"{2:020d}.json").write_text('{"add":')
         assert sorted(load_snapshot(tmp_path, 3).files["path"].to_pylist()) == ["c", "d"]
 
-    def test_the_in_commit_timestamp_is_that_of_the_commit(self, tmp_path):
+    def test_the_in_commit_timestamp_is_read_from_the_commit(self, tmp_path):
         features = ("inCommitTimestamp",)
         protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=features)
         on = metadata(**{"delta.enableInCommitTimestamps": "true"})
@@ -584,27 +585,28 @@ class TestChecksums:
         (root / "_delta_log" / f"{1:020d}.crc").write_text(json.dumps(fields))
         return checksum_discrepancies(load_snapshot(root))
 
-    def test_a_right_checksum_has_none_and_neither_has_a_version_without_one(self, tmp_path):
+    def test_a_correct_or_missing_checksum_has_no_discrepancies(self, tmp_path):
         assert self.discrepancies(tmp_path, self.fields()) == []
         assert checksum_discrepancies(load_snapshot(tmp_path, 0)) == []
 
     @pytest.mark.parametrize(
         ("name", "value", "sentence"),
         [
-            ("tableSizeBytes", 13, "says tableSizeBytes is 13, and the log says 14"),
-            ("numFiles", 3, "says numFiles is 3, and the log says 2"),
-            ("numMetadata", 2, "says numMetadata is 2, and the log says 1"),
-            ("setTransactions", [], "says setTransactions is [], and the log says"),
-            ("domainMetadata", [], "says domainMetadata is [], and the log says"),
-            ("allFiles", [{"path": "d"}], "says allFiles is ['d'], and the log says ['b c', 'd']"),
-            ("numDeletedRecordsOpt", 4, "says numDeletedRecordsOpt is 4, and the log says 3"),
-            ("inCommitTimestampOpt", 4, "says inCommitTimestampOpt is 4, and the log says None"),
-            ("numFiles", None, "cannot be understood: Expected `int`, got `null`"),
+            ("tableSizeBytes", 13, "has tableSizeBytes 13, expected 14"),
+            ("numFiles", 3, "has numFiles 3, expected 2"),
+            ("numMetadata", 2, "has numMetadata 2, expected 1"),
+            ("setTransactions", [], "has setTransactions [], expected"),
+            ("domainMetadata", [], "has domainMetadata [], expected"),
+            ("allFiles", [{"path": "d"}], "has allFiles ['d'], expected ['b c', 'd']"),
+            ("numDeletedRecordsOpt", 4, "has numDeletedRecordsOpt 4, expected 3"),
+            ("inCommitTimestampOpt", 4, "has inCommitTimestampOpt 4, expected None"),
+            ("numFiles", None, "Expected `int`, got `null`"),
         ],
     )
-    def test_a_wrong_checksum_is_told_and_stops_no_read(self, tmp_path, name, value, sentence):
+    def test_a_wrong_checksum_is_reported_and_the_table_can_be_read(self, tmp_path, name, value, sentence):
         (found,) = self.discrepancies(tmp_path, {**self.fields(), name: value})
-        assert found.startswith(f"_delta_log/{1:020d}.crc {sentence}")
+        assert f"_delta_log/{1:020d}.crc" in found
+        assert sentence in found
 
 
 KEYS = st.tuples(st.sampled_from("abc% ü"), st.sampled_from([None, VECTOR]))
@@ -615,7 +617,7 @@ KEYS = st.tuples(st.sampled_from("abc% ü"), st.sampled_from([None, VECTOR]))
     data=st.data(),
 )
 @settings(max_examples=60, deadline=None)
-def test_replay_with_checkpoints_at_any_versions_equals_replay_without(tmp_path_factory, commits, data):
+def test_a_replay_with_checkpoints_equals_a_replay_without(tmp_path_factory, commits, data):
     root = tmp_path_factory.mktemp("replay")
     versions = [
         [

@@ -174,7 +174,7 @@ def interrupt(*_: object, **__: object) -> None:
     [
         (
             "log.commits.write_commit",
-            "interrupted during the commit of version 1 of .*: look at its history",
+            "interrupted during the commit of version 1 of .*: check its history",
             0,
         ),
         (

@@ -1,4 +1,4 @@
-"""Commits: create and append, conflicts, in-commit timestamps, row ids; deltalake is the oracle."""
+"""Commits: create and append, conflicts, in-commit timestamps, row ids; deltalake is the reference."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def lines(root, version):
     return [json.loads(line) for line in (root / commit_file_name(version)).read_text().splitlines()]
 
 
-def test_create_and_append_write_what_the_protocol_asks_and_nothing_null(tmp_path):
+def test_create_and_append_write_the_required_fields_and_no_nulls(tmp_path):
     assert create(tmp_path, parameters={"partitionBy": [], "description": None}) == 0
     version = transaction.add_files(
         load_snapshot(tmp_path),
@@ -144,7 +144,7 @@ def test_create_and_append_write_what_the_protocol_asks_and_nothing_null(tmp_pat
     ]
 
 
-def test_deltalake_sees_our_files_rows_schema_and_version_and_its_checkpoint_keeps_our_stats(tmp_path):
+def test_deltalake_reads_files_rows_schema_and_version_and_its_checkpoint_keeps_stats(tmp_path):
     root = store.open_store(tmp_path)
     names = ["day=a b%2F/100% #ü.parquet", "day=/plain.parquet", "day=x/last.parquet"]
     adds = [
@@ -176,19 +176,19 @@ def by_path(snapshot):
     return sorted(snapshot.files.select(columns).to_pylist(), key=lambda row: row["path"])
 
 
-def test_create_refuses_a_table_that_is_there(tmp_path):
+def test_create_rejects_an_existing_table(tmp_path):
     create(tmp_path)
     with pytest.raises(TableExistsError, match="already"):
         create(tmp_path, txn_id="t-2")
     assert len(lines(tmp_path, 0)) == 3
 
 
-def test_a_create_whose_answer_was_lost_knows_its_own_commit(tmp_path):
+def test_a_create_with_a_lost_answer_recognizes_its_own_commit(tmp_path):
     create(tmp_path)
     assert create(tmp_path) == 0
 
 
-def test_an_append_goes_through_behind_another_append(tmp_path):
+def test_an_append_succeeds_after_another_append(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
     assert transaction.add_files(stale, [add("a")], context=context(txn_id="a")) == 1
@@ -196,7 +196,7 @@ def test_an_append_goes_through_behind_another_append(tmp_path):
     assert sorted(refresh_snapshot(stale).files["path"].to_pylist()) == ["a", "b"]
 
 
-def test_an_append_whose_answer_was_lost_is_not_committed_twice(tmp_path, monkeypatch):
+def test_an_append_with_a_lost_answer_is_not_committed_twice(tmp_path, monkeypatch):
     create(tmp_path)
     snapshot = load_snapshot(tmp_path)
     write = commits.write_commit
@@ -210,24 +210,26 @@ def test_an_append_whose_answer_was_lost_is_not_committed_twice(tmp_path, monkey
     assert load_snapshot(tmp_path).version == 1
 
 
-def test_an_append_refuses_a_concurrent_change_of_metadata_by_version(tmp_path):
+def test_an_append_conflicts_with_a_concurrent_change_of_metadata(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
     transaction.add_files(stale, [], new_metadata=metadata({"a": "b"}), context=context(txn_id="a"))
-    with pytest.raises(CommitConflictError, match="concurrent version 1 changed the metadata"):
+    with pytest.raises(CommitConflictError, match="changed the metadata") as caught:
         transaction.add_files(stale, [add()], context=context(txn_id="b"))
+    assert caught.value.version == 1
     assert load_snapshot(tmp_path).version == 1
 
 
-def test_an_append_refuses_a_concurrent_change_of_protocol_by_version(tmp_path):
+def test_an_append_conflicts_with_a_concurrent_change_of_protocol(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
     transaction.add_files(stale, [], new_protocol=ICT, context=context(txn_id="a"))
-    with pytest.raises(CommitConflictError, match="concurrent version 1 changed the protocol"):
+    with pytest.raises(CommitConflictError, match="changed the protocol") as caught:
         transaction.add_files(stale, [add()], context=context(txn_id="b"))
+    assert caught.value.version == 1
 
 
-def test_an_append_refuses_a_concurrent_transaction_of_its_application_only(tmp_path):
+def test_an_append_conflicts_only_with_a_transaction_of_its_application(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
     mine, other = Txn(app_id="mine", version=1), Txn(app_id="other", version=1)
@@ -245,8 +247,9 @@ def test_an_append_gives_up_after_max_attempts(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
     transaction.add_files(stale, [], context=context(txn_id="a"))
-    with pytest.raises(CommitConflictError, match=r"within 1 attempts .* the latest version is 1;"):
+    with pytest.raises(CommitConflictError, match="within 1 attempts") as caught:
         transaction.add_files(stale, [], max_attempts=1, context=context(txn_id="b"))
+    assert caught.value.version == 1
 
 
 def _a_folder(path):
@@ -263,7 +266,7 @@ def _a_pipe(path):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in folders")
 @pytest.mark.parametrize("obstruct", [_a_folder, _a_link_to_nowhere, _a_pipe])
-def test_a_version_that_can_neither_be_read_nor_won_fails_at_once(tmp_path, monkeypatch, obstruct):
+def test_a_version_that_can_be_neither_read_nor_committed_fails_immediately(tmp_path, monkeypatch, obstruct):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
     obstruct(tmp_path / commit_file_name(1))
@@ -275,7 +278,7 @@ def test_a_version_that_can_neither_be_read_nor_won_fails_at_once(tmp_path, monk
     assert len(attempts) == 1
 
 
-def test_a_first_version_that_is_a_folder_is_not_called_a_table(tmp_path):
+def test_a_first_version_that_is_a_folder_is_not_a_table(tmp_path):
     (tmp_path / commit_file_name(0)).mkdir(parents=True)
     with pytest.raises(StoreError, match=r"00000000000000000000\.json exists and cannot be read"):
         create(tmp_path)
@@ -302,12 +305,12 @@ def test_in_commit_timestamps_come_first_and_never_go_back(tmp_path):
     assert next(iter(first[1]["commitInfo"])) == "inCommitTimestamp"
 
 
-def test_no_in_commit_timestamp_where_the_feature_is_only_supported(tmp_path):
+def test_no_in_commit_timestamp_if_the_feature_is_not_enabled(tmp_path):
     create(tmp_path, ICT)
     assert "inCommitTimestamp" not in lines(tmp_path, 0)[0]["commitInfo"]
 
 
-def test_the_in_commit_timestamp_of_a_checkpoint_is_in_the_commit_beside_it(tmp_path):
+def test_the_in_commit_timestamp_of_a_checkpoint_is_read_from_its_commit(tmp_path):
     create(tmp_path, ICT, ICT_ON, clock=lambda: 5000)
     write_checkpoint(tmp_path, 0, load_snapshot(tmp_path))
     assert load_snapshot(tmp_path).timestamp == 5000
@@ -338,7 +341,7 @@ def write_checkpoint(root, version, snapshot):
     pq.write_table(table, root / "_delta_log" / f"{version:020d}.checkpoint.parquet")
 
 
-def test_row_ids_are_given_where_row_tracking_is_supported_and_move_up_on_retry(tmp_path):
+def test_row_ids_are_assigned_with_row_tracking_and_increase_on_retry(tmp_path):
     create(tmp_path, ROW_TRACKING, adds=[add("a"), add("b", '{"numRecords":5}')])
     stale = load_snapshot(tmp_path)
     assert stale.domain_metadata["delta.rowTracking"].configuration == '{"rowIdHighWaterMark":14}'
@@ -359,14 +362,14 @@ def test_row_ids_are_given_where_row_tracking_is_supported_and_move_up_on_retry(
 
 
 @pytest.mark.parametrize("stats", [None, "{}", "nonsense"])
-def test_row_tracking_refuses_an_add_without_num_records(tmp_path, stats):
+def test_row_tracking_rejects_an_add_without_num_records(tmp_path, stats):
     create(tmp_path, ROW_TRACKING)
-    with pytest.raises(ProtocolError, match=r"a\.parquet have no numRecords"):
+    with pytest.raises(ProtocolError, match="lack numRecords"):
         transaction.add_files(load_snapshot(tmp_path), [add(stats=stats)], context=context(txn_id="a"))
     assert load_snapshot(tmp_path).version == 0
 
 
-def test_a_rearrangement_says_that_no_data_changed(tmp_path):
+def test_a_rearrangement_has_no_data_change(tmp_path):
     create(tmp_path)
     transaction.add_files(load_snapshot(tmp_path), [add()], data_change=False, context=context(txn_id="a"))
     info, added = lines(tmp_path, 1)
@@ -382,7 +385,7 @@ def _append_ten(folder: str, writer: int) -> None:
 
 
 @pytest.mark.slow
-def test_eight_processes_that_append_at_once_commit_each_file_once(tmp_path):
+def test_eight_concurrent_processes_append_each_file_once(tmp_path):
     create(
         tmp_path,
         Protocol(

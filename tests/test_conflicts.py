@@ -67,13 +67,13 @@ def optimize(table: Path) -> None:
 
 
 def repair(table: Path) -> None:
-    """Commit all files once more, as a repair does."""
+    """Commit all files again, as a repair does."""
     adds = [line["add"] for line in lines(table) if "add" in line]
     commit_by_hand(table, *({"add": {**add, "dataChange": False}} for add in adds))
 
 
 FAR = 1 << 42
-"""A time that no clock shows for a hundred years."""
+"""A time in the far future."""
 
 
 def commit_by_hand(table: Path, *actions: dict[str, Any]) -> None:
@@ -103,7 +103,7 @@ def commits(table: Path) -> list[Path]:
 
 
 def lines(table: Path) -> list[dict[str, Any]]:
-    """Return all actions of the log, each under its name."""
+    """Return all actions of the log by name."""
     return [json.loads(line) for path in commits(table) for line in path.read_text("utf-8").splitlines()]
 
 
@@ -125,7 +125,7 @@ def new_table(path: Path, isolation: str) -> Path:
 def run_second(
     table: Path, operation: Operation, first: Operation, monkeypatch: pytest.MonkeyPatch
 ) -> str | None:
-    """Run an operation, another one just before its commit, and return why it did not go through."""
+    """Run an operation, with another one directly before its commit, and return why it failed."""
     write_commit = log_commits.write_commit
 
     def write_after_another(*arguments: Any) -> None:
@@ -142,7 +142,7 @@ def run_second(
 
 
 def assert_sound(table: Path) -> None:
-    """No finding, no file that is not in the log, ids of rows once, times of commits that grow."""
+    """Check findings, unknown files, the uniqueness of row ids and the order of commit times."""
     assert dv.audit_table(str(table), data=True).is_clean
     snapshot = load_snapshot(table)
     actions = lines(table)
@@ -184,7 +184,7 @@ READS_A_FILE = ("delete", "update", "merge", "overwrite")
 
 
 def expected(operation: str, first: str, isolation: str) -> str | None:
-    """Return what conflicts with an operation, None if it is committed."""
+    """Return the expected conflict of an operation, None if it is committed."""
     if first in ("schema", "protocol"):
         return "changed the metadata" if first == "schema" else "changed the protocol"
     if operation == "append":
@@ -194,7 +194,7 @@ def expected(operation: str, first: str, isolation: str) -> str | None:
     if first == "append of other rows" and operation == "overwrite all":
         return "added rows" if isolation == "Serializable" else None
     if first == "merge of a row that matches" and operation in ("merge", "overwrite all"):
-        return "added rows"  # No blind append: it read the table, too.
+        return "added rows"  # Not a blind append, because it also read the table.
     if first in ("delete in a file that is read", "optimize"):
         return "removed"
     if first in ("delete in another file", "update in another file"):
@@ -205,7 +205,7 @@ def expected(operation: str, first: str, isolation: str) -> str | None:
 @pytest.mark.parametrize("isolation", ["Serializable", "WriteSerializable"])
 @pytest.mark.parametrize("first", FIRST)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_the_second_writer_goes_through_as_alone_or_not_at_all(
+def test_the_second_writer_succeeds_as_if_alone_or_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, first: str, isolation: str
 ):
     table = new_table(tmp_path / "t", isolation)
@@ -220,7 +220,7 @@ def test_the_second_writer_goes_through_as_alone_or_not_at_all(
     elif isolation == "Serializable" or not first.startswith("append"):
         OPERATIONS[operation](alone)
     else:
-        # Only writes are serializable: as if the append had come second.
+        # Only writes are serializable, so the result is as if the append had been second.
         shutil.rmtree(alone)
         new_table(alone, isolation)
         OPERATIONS[operation](alone)
@@ -232,7 +232,7 @@ def test_the_second_writer_goes_through_as_alone_or_not_at_all(
 
 
 @pytest.mark.parametrize("application", ["ours", "another"])
-def test_two_writes_of_one_application_are_not_both_done(
+def test_only_one_of_two_writes_of_an_application_is_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, application: str
 ):
     table = new_table(tmp_path / "t", "Serializable")

@@ -1,4 +1,4 @@
-"""Deletion vectors in the log and in files of their own (PROTOCOL.md, Deletion Vectors)."""
+"""Deletion vectors in the log and in files (PROTOCOL.md, "Deletion Vectors")."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def vector(storage_type: str, text: str, **fields: int) -> DeletionVector:
 
 
 def framed(data: bytes, *, version: int = 1, checksum: int | None = None) -> bytes:
-    """Return a file of one vector, as PROTOCOL.md lays it out."""
+    """Return a file of one vector (PROTOCOL.md, "Deletion Vector File Storage Format")."""
     checksum = zlib.crc32(data) if checksum is None else checksum
     return bytes([version]) + len(data).to_bytes(4, "big") + data + checksum.to_bytes(4, "big")
 
@@ -55,7 +55,7 @@ def relative(number: int = 1) -> str:
     return z85.encode(UUID(int=number).bytes)
 
 
-def test_the_vectors_that_spark_wrote_are_loaded_from_their_files(spark_table):
+def test_vectors_of_spark_are_loaded_from_their_files(spark_table):
     table = store.open_store(spark_table)
     files = load_snapshot(table).files
     loaded = [deletion_vectors.load(table, row) for row in files["deletion_vector"].to_pylist()]
@@ -67,27 +67,27 @@ def test_a_second_vector_of_a_file_is_found_by_its_offset(spark_table):
     assert deletion_vectors.load(store.open_store(spark_table), descriptor) == ROW_7
 
 
-def test_an_inline_vector_is_cut_to_its_size(tmp_path):
+def test_an_inline_vector_is_truncated_to_its_size(tmp_path):
     table = store.open_store(tmp_path)
     assert deletion_vectors.load(table, vector("i", z85.encode(ROWS_7_AND_9))) == ROWS_7_AND_9
     padded = vector("i", z85.encode(ROW_7), size_in_bytes=34)
     assert deletion_vectors.load(table, padded) == ROW_7
 
 
-def test_an_inline_vector_may_be_padded_as_delta_kernel_rs_pads_it(tmp_path):
-    """Of the table cdf-table-with-dv of delta-kernel-rs, whose kernel deletes row 3 by it."""
+def test_an_inline_vector_may_have_the_padding_of_delta_kernel_rs(tmp_path):
+    """The vector is from the table cdf-table-with-dv of delta-kernel-rs, where it deletes row 3."""
     text = "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093"
     loaded = deletion_vectors.load(store.open_store(tmp_path), vector("i", text, size_in_bytes=34))
     assert deletion_vectors.subtract_rows(loaded, None) == [(3, 4)]
-    with pytest.raises(MalformedLogError, match="has 34 bytes, and its descriptor says 36"):
+    with pytest.raises(MalformedLogError, match="expected 36 bytes, as in its descriptor, got 34"):
         deletion_vectors.load(store.open_store(tmp_path), vector("i", text, size_in_bytes=36))
 
 
-def test_no_descriptor_is_no_vector(tmp_path):
+def test_a_file_without_a_descriptor_has_no_vector(tmp_path):
     assert deletion_vectors.load(store.open_store(tmp_path), None) is None
 
 
-def test_a_relative_file_lies_below_its_prefix(tmp_path):
+def test_a_relative_path_starts_with_its_prefix(tmp_path):
     (tmp_path / "ab").mkdir()
     (tmp_path / "ab" / FILE).write_bytes(framed(ROWS_7_AND_9))
     descriptor = vector("u", "ab" + relative(), offset=1)
@@ -105,24 +105,26 @@ def test_an_absolute_path_is_percent_decoded(tmp_path):
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (framed(ROWS_7_AND_9, version=2), "version 02, and only 1 is known"),
-        (framed(ROWS_7_AND_9, checksum=0), "does not match its checksum"),
-        (framed(ROW_7) + b"\0\0", "has 34 bytes, and its descriptor says 36"),
+        (framed(ROWS_7_AND_9, version=2), "expected format version 1, got 2"),
+        (framed(ROWS_7_AND_9, checksum=0), "its checksum differs"),
+        (framed(ROW_7) + b"\0\0", "expected 36 bytes, as in its descriptor, got 34"),
     ],
 )
-def test_a_file_that_is_not_what_it_should_be_is_refused(tmp_path, data, sentence):
+def test_an_invalid_file_is_rejected(tmp_path, data, sentence):
     (tmp_path / FILE).write_bytes(data)
-    with pytest.raises(DataFileError, match=sentence):
+    with pytest.raises(DataFileError, match=sentence) as caught:
         deletion_vectors.load(store.open_store(tmp_path), vector("u", relative(), offset=1))
+    assert caught.value.file == FILE
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(StoreError, match=FILE):
+def test_the_error_for_a_missing_file_has_its_name(tmp_path):
+    with pytest.raises(StoreError, match="there is no file") as caught:
         deletion_vectors.load(store.open_store(tmp_path), vector("u", relative(), offset=1))
+    assert caught.value.file == f"{tmp_path}/{FILE}"
 
 
 @pytest.mark.parametrize("size", [len(ROWS_7_AND_9) + 1, 2**31 - 1])
-def test_a_size_beyond_the_end_of_the_file_is_refused(tmp_path, size):
+def test_a_size_beyond_the_end_of_the_file_is_rejected(tmp_path, size):
     (tmp_path / FILE).write_bytes(framed(ROWS_7_AND_9))
     with pytest.raises((DataFileError, StoreError), match=FILE):
         deletion_vectors.load(
@@ -133,22 +135,22 @@ def test_a_size_beyond_the_end_of_the_file_is_refused(tmp_path, size):
 @pytest.mark.parametrize(
     ("descriptor", "sentence"),
     [
-        (vector("x", "abc"), "storage type 'x': i, p and u are known"),
-        (vector("u", "short"), "does not end with the uuid"),
+        (vector("x", "abc"), "expected storage type i, p or u, got 'x'"),
+        (vector("u", "short"), "it does not end with a UUID"),
         (vector("u", "~" * 20), "invalid z85 character"),
-        (vector("i", z85.encode(ROW_7), size_in_bytes=40), "has 36 bytes, and its descriptor says 40"),
-        (vector("i", z85.encode(ROWS_7_AND_9), size_in_bytes=-1), "its descriptor says -1"),
-        (vector("u", relative(), offset=-5), "impossible offset"),
-        (vector("u", relative(), offset=1, size_in_bytes=-1), "impossible offset or size"),
+        (vector("i", z85.encode(ROW_7), size_in_bytes=40), "expected 40 bytes, as in its descriptor, got 36"),
+        (vector("i", z85.encode(ROWS_7_AND_9), size_in_bytes=-1), "expected -1 bytes"),
+        (vector("u", relative(), offset=-5), "offset -5"),
+        (vector("u", relative(), offset=1, size_in_bytes=-1), "size -1"),
     ],
 )
-def test_a_descriptor_that_cannot_be_understood_is_refused(tmp_path, descriptor, sentence):
+def test_an_invalid_descriptor_is_rejected(tmp_path, descriptor, sentence):
     with pytest.raises(MalformedLogError, match=sentence):
         deletion_vectors.load(store.open_store(tmp_path), descriptor)
 
 
 def bitmap_of(rows: Collection[int], *, runs: bool) -> bytes:
-    """Return rows as a `RoaringBitmapArray`, by the Roaring format specification."""
+    """Encode rows as a `RoaringBitmapArray` (Roaring format specification)."""
     highs = sorted({row >> 32 for row in rows})
     parts = [b"\xd1\xd3\x39\x64", len(highs).to_bytes(8, "little")]
     for high in highs:
@@ -205,7 +207,7 @@ ROWS = {
 
 @pytest.mark.parametrize("runs", [False, True])
 @pytest.mark.parametrize("name", ROWS)
-def test_rows_are_those_that_the_kernel_leaves_out(tmp_path, name, runs):
+def test_the_rows_are_those_that_the_kernel_skips(tmp_path, name, runs):
     data = bitmap_of(ROWS[name], runs=runs)
     found = rows_of(deletion_vectors.subtract_rows(data, None))
     assert found == sorted(ROWS[name])
@@ -218,7 +220,7 @@ def test_rows_are_those_that_the_kernel_leaves_out(tmp_path, name, runs):
     assert left == set(range(600_000)) - ROWS[name]
 
 
-def test_rows_beyond_four_thousand_million_are_known():
+def test_row_numbers_may_exceed_32_bits():
     rows = {5, (1 << 32) + 3, (1 << 32) + 4}
     assert deletion_vectors.subtract_rows(bitmap_of(rows, runs=False), None) == [
         (5, 6),
@@ -228,12 +230,12 @@ def test_rows_beyond_four_thousand_million_are_known():
 
 @given(st.sets(st.integers(0, 1 << 18)), st.sets(st.integers(0, 1 << 18)), st.booleans())
 @settings(max_examples=50, deadline=None)
-def test_rows_that_another_vector_has_are_left_out(rows, others, runs):
+def test_the_rows_of_another_vector_are_subtracted(rows, others, runs):
     first, second = (bitmap_of(each, runs=runs) if each else None for each in (rows, others))
     assert rows_of(deletion_vectors.subtract_rows(first, second)) == sorted(rows - others)
 
 
-def test_a_damaged_vector_is_refused_wherever_it_is_cut():
+def test_a_truncated_or_damaged_vector_is_rejected():
     whole = bitmap_of({1, 2, 3, 70_000}, runs=True)
     for length in range(len(whole)):
         with pytest.raises(DataFileError, match="malformed deletion vector"):
@@ -244,7 +246,7 @@ def test_a_damaged_vector_is_refused_wherever_it_is_cut():
             deletion_vectors.subtract_rows(damaged, None)
 
 
-def test_a_count_that_the_bytes_do_not_hold_is_refused():
+def test_a_count_beyond_the_data_is_rejected():
     forged = bytes.fromhex("d1d33964 0100000000000000 00000000 3a300000 ffffffff")
     with pytest.raises(DataFileError, match="malformed deletion vector"):
         deletion_vectors.subtract_rows(forged, None)

@@ -1,4 +1,4 @@
-"""`stats_parsed` of checkpoints, into the text of statistics and out of it."""
+"""Conversion between `stats_parsed` of checkpoints and the text of statistics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def texts(parsed: pa.StructArray) -> list[str | None]:
 
 
 def parsed(**bounds: pa.Array) -> pa.StructArray:
-    """Return a checkpoint's `stats_parsed` of one file, with the same lower and upper bounds."""
+    """Return the `stats_parsed` of one file, with equal lower and upper bounds."""
     side = pa.StructArray.from_arrays(list(bounds.values()), list(bounds))
     nulls = pa.StructArray.from_arrays([pa.array([0])], ["v"])
     return pa.StructArray.from_arrays(
@@ -33,7 +33,7 @@ def parsed(**bounds: pa.Array) -> pa.StructArray:
 
 
 def test_parsed_statistics_of_a_checkpoint_become_the_text_of_the_protocol():
-    """ST16: the Variants of `stats_parsed` become z85 of their bytes, in either order of its columns."""
+    """The Variants become z85 of their bytes, whatever the order of their columns."""
     for names in (["value", "metadata"], ["metadata", "value"]):
         variant = pa.array(
             [{"metadata": METADATA, "value": VALUE}], pa.struct([(n, pa.binary()) for n in names])
@@ -62,15 +62,13 @@ def test_a_file_without_parsed_statistics_has_no_text():
     assert [text is None for text in texts(rows)] == [False, True]
 
 
-def test_a_parsed_bound_that_is_no_variant_is_left_out():
-    """ST17."""
+def test_an_invalid_variant_bound_is_omitted():
     for row in ({"metadata": b"", "value": b"\0"}, {"metadata": None, "value": b"\0"}):
         (text,) = texts(parsed(id=pa.array([1]), v=pa.array([row], BYTES)))
         assert text == '{"numRecords":3,"minValues":{"id":1},"maxValues":{"id":1},"nullCount":{"v":0}}'
 
 
-def test_a_parsed_bound_that_is_no_variant_takes_none_of_another_file_along():
-    """ST17."""
+def test_an_invalid_variant_bound_does_not_affect_other_files():
     bounds = [{"metadata": METADATA, "value": VALUE}, {"metadata": b"", "value": b"\0"}, None]
     rows = pa.concat_arrays(
         [parsed(id=pa.array([n]), v=pa.array([bound], BYTES)) for n, bound in enumerate(bounds)]
@@ -79,7 +77,7 @@ def test_a_parsed_bound_that_is_no_variant_takes_none_of_another_file_along():
     assert sides == [{"id": 0, "v": GOLDEN_Z85}, {"id": 1}, {"id": 2}]
 
 
-def test_bounds_of_years_that_no_text_can_hold_are_left_out():
+def test_bounds_of_years_without_a_text_form_are_omitted():
     in_70417 = 25_000_000 * 86_400_000_000
     far = parsed(
         day=pa.array([10**7], pa.date32()),
@@ -130,7 +128,7 @@ entries = st.fixed_dictionaries(
 
 @given(st.lists(st.none() | entries, max_size=4))
 @settings(deadline=None)
-def test_statistics_go_through_columns_unchanged(files):
+def test_a_round_trip_through_columns_keeps_statistics(files):
     written = [None if entry is None else json.dumps(entry) for entry in files]
     read = texts(from_text(pa.array(written, pa.string()), STATISTICS))
     assert [None if text is None else json.loads(text) for text in read] == files
@@ -151,6 +149,6 @@ def test_statistics_go_through_columns_unchanged(files):
         "[" * 100_000,
     ],
 )
-def test_statistics_that_no_column_can_hold_are_left_out(text):
+def test_statistics_that_do_not_fit_a_column_are_omitted(text):
     (entry,) = texts(from_text(pa.array([text]), STATISTICS))
     assert entry in (None, "{}", '{"minValues":{}}')

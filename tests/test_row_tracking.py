@@ -311,7 +311,7 @@ def test_rows_that_nobody_has_counted_get_no_ids(tmp_path: Path):
     table = untracked(tmp_path / "t")
     commit = table / commit_file_name(1)
     commit.write_text(commit.read_text("utf-8").replace("numRecords", "records"), "utf-8")
-    with pytest.raises(ProtocolError, match="have no numRecords"):
+    with pytest.raises(ProtocolError, match="lack numRecords"):
         dv.set_properties(str(table), TRACKED)
     dv.repair_table(str(table), dry_run=False)
     dv.set_properties(str(table), TRACKED)

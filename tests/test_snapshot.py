@@ -1,4 +1,4 @@
-"""Reconciliation: which actions win, and what a snapshot shows."""
+"""Action reconciliation, and the content of a snapshot."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ def keys(state):
 
 @pytest.mark.parametrize("from_checkpoint", [False, True])
 class TestLogicalFiles:
-    """Every rule holds for files of commits and of checkpoints alike."""
+    """Each rule applies to files of commits and of checkpoints."""
 
     def state(self, from_checkpoint, first, *others):
         if from_checkpoint:
             return replay(*others, checkpoint=checkpoint(*first))
         return replay(list(first), *others)
 
-    def test_a_removed_file_is_gone(self, from_checkpoint):
+    def test_a_removed_file_is_not_in_the_snapshot(self, from_checkpoint):
         assert keys(self.state(from_checkpoint, [add("a"), add("b")], [remove("a")])) == [("b", False)]
 
-    def test_a_file_added_again_after_its_removal_is_there(self, from_checkpoint):
+    def test_a_file_added_again_after_its_removal_is_in_the_snapshot(self, from_checkpoint):
         assert keys(self.state(from_checkpoint, [add("a")], [remove("a")], [add("a")])) == [("a", False)]
 
     def test_the_latest_add_of_a_file_wins(self, from_checkpoint):
@@ -92,7 +92,7 @@ class TestLogicalFiles:
         assert keys(self.state(from_checkpoint, [add("a%20b")], [remove("a b")])) == []
 
     @pytest.mark.parametrize("vector", [None, VECTOR])
-    def test_a_local_file_is_one_whatever_its_spelling(self, from_checkpoint, vector):
+    def test_spellings_of_a_local_path_are_one_file(self, from_checkpoint, vector):
         """delta-spark qualifies `/a` before it compares paths: its golden tables canonicalized-paths-*."""
         spellings = ["/a%20b", "file:/a%20b", "file:///a%20b", "FILE://localhost/a%20b"]
         for added in spellings:
@@ -103,7 +103,7 @@ class TestLogicalFiles:
         assert keys(state) == [("file:///a", vector is not None)]
 
 
-def test_the_last_txn_and_domain_win_and_a_removed_domain_is_gone():
+def test_the_last_txn_and_domain_win_and_a_removed_domain_is_omitted():
     state = replay(
         [Txn(app_id="a", version=1), DomainMetadata(domain="d", configuration="1", removed=False)],
         [Txn(app_id="a", version=2), DomainMetadata(domain="e", configuration="2", removed=False)],
@@ -115,11 +115,11 @@ def test_the_last_txn_and_domain_win_and_a_removed_domain_is_gone():
 
 @pytest.mark.parametrize(("actions", "lacking"), [([PROTOCOL], "metaData"), ([METADATA], "protocol")])
 def test_a_log_without_protocol_or_metadata_is_malformed(actions, lacking):
-    with pytest.raises(MalformedLogError, match=f"has a {lacking} action"):
+    with pytest.raises(MalformedLogError, match=f"lacks {lacking} up to version 0"):
         snapshot.replay(store.open_store("/nowhere"), 0, None, [actions])
 
 
-def test_files_are_columnar_with_decoded_paths_and_null_for_what_is_absent():
+def test_files_are_columnar_with_decoded_paths_and_null_for_absent_fields():
     table = snapshot.files_table([add("test%25file", VECTOR)])
     assert table.schema == snapshot.FILES_SCHEMA
     row = table.to_pylist()[0]
@@ -130,11 +130,11 @@ def test_files_are_columnar_with_decoded_paths_and_null_for_what_is_absent():
     assert row["deletion_vector"]["max_row_index"] is None
 
 
-def test_no_files_are_an_empty_table():
+def test_a_snapshot_without_files_has_an_empty_table():
     assert snapshot.files_table([]) == pa.Table.from_pylist([], snapshot.FILES_SCHEMA)
 
 
-def test_a_snapshot_prints_what_a_user_wants_to_know():
+def test_the_repr_of_a_snapshot_describes_the_table():
     assert repr(replay([add("a", size=1200), add("b")])).splitlines() == [
         "Snapshot of /nowhere",
         "  version     0",
@@ -146,7 +146,7 @@ def test_a_snapshot_prints_what_a_user_wants_to_know():
     ]
 
 
-def test_the_actions_of_files_come_back_as_the_log_has_them():
+def test_the_actions_of_files_equal_those_of_the_log():
     full = AddFile(
         path="a%20b/%C3%BC.parquet",
         partition_values={"p": "x", "q": None},
@@ -164,7 +164,7 @@ def test_the_actions_of_files_come_back_as_the_log_has_them():
     assert list(snapshot.add_actions(snapshot.files_table(actions))) == actions
 
 
-def test_files_besides_others_differ_by_path_or_deletion_vector():
+def test_subtract_files_compares_path_and_deletion_vector():
     files = snapshot.files_table([add("f"), add("f", VECTOR), add("g", size=2), add("h")])
     others = snapshot.files_table([add("f", VECTOR), add("h", size=3)])
     assert snapshot.subtract_files(files, others)["path"].to_pylist() == ["f", "g"]

@@ -1,4 +1,4 @@
-"""The words of storage_options: deltalake's, for S3, Azure and GCS, without a network."""
+"""The keys of storage_options, those of deltalake, for S3, Azure and GCS, without a network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ S3 = {
 }
 
 
-def test_the_words_of_s3_go_to_the_store_the_client_and_the_retries():
+def test_the_options_of_s3_go_to_the_store_the_client_and_the_retries():
     objects = store.open_store("s3://bucket/a/table", S3).objects.store
     assert repr(objects) == 'S3Store(bucket="bucket", prefix="a/table")'
     assert objects.config == {
@@ -91,7 +91,7 @@ def test_the_words_of_s3_go_to_the_store_the_client_and_the_retries():
         ),
     ],
 )
-def test_uris_of_every_store_are_understood_as_deltalake_understands_them(uri, options, expected):
+def test_uris_of_every_store_are_parsed_as_by_deltalake(uri, options, expected):
     assert repr(store.open_store(uri, options).objects.store) == expected
 
 
@@ -117,28 +117,28 @@ def test_a_service_account_of_gcs_is_read_from_its_file(tmp_path):
         ("timeout", "soon", "soon"),
     ],
 )
-def test_an_option_that_cannot_be_honoured_is_rejected_with_its_name(key, value, reason):
+def test_the_error_for_an_unsupported_option_has_its_name(key, value, reason):
     with pytest.raises(StoreError, match=f"{key}={value}.*{reason}|{reason}"):
         store.open_store("s3://b/t", {key: value})
 
 
 @pytest.mark.parametrize("uri", ["s3://b/t?x", "s3://b/a#b"])
-def test_a_uri_whose_path_would_be_cut_is_refused(uri):
+def test_a_uri_with_a_query_or_fragment_is_rejected(uri):
     with pytest.raises(StoreError, match="ends the path of a URI"):
         store.open_store(uri)
 
 
-def test_words_of_deltalakes_own_machinery_change_nothing():
+def test_options_of_deltalake_itself_have_no_effect():
     assert parse_options({"worker_threads": "8", "ALLOW_UNSAFE_RENAME": "true"}) == parse_options({})
 
 
-def test_the_addressing_style_and_the_idle_timeout_are_words_of_the_store_and_the_client():
+def test_addressing_style_and_idle_timeout_go_to_the_store_and_the_client():
     sorted_ = parse_options({"AWS_S3_ADDRESSING_STYLE": "virtual", "AWS_S3_POOL_IDLE_TIMEOUT_SECONDS": "15"})
     assert sorted_.store == {"aws_virtual_hosted_style_request": "true"}
     assert sorted_.client == {"pool_idle_timeout": "15s"}
 
 
-def test_a_table_in_memory_is_there_while_the_process_is():
+def test_a_table_in_memory_exists_until_the_process_ends():
     store.put(store.open_store("memory:///a/t"), "x", b"1")
     assert store.read(store.open_store("memory:///a/t/"), "x") == b"1"
     assert store.read_if_present(store.open_store("memory:///b/t"), "x") is None

@@ -1,4 +1,4 @@
-"""The store: local files through the same door as object stores."""
+"""The store: the same interface for local files and object stores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FakeDeltaTable:
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_a_file_of_any_name_is_written_listed_sized_read_and_deleted(tmp_path, name):
+def test_a_file_of_any_name_is_written_listed_read_and_deleted(tmp_path, name):
     root = store.open_store(tmp_path / "tab le%25#ü")
     store.put(root, f"data/{name}", b"0123456789")
     assert store.list_files(root, "data") == [f"data/{name}"]
@@ -39,7 +39,7 @@ def test_a_file_of_any_name_is_written_listed_sized_read_and_deleted(tmp_path, n
     assert store.read_if_present(root, f"data/{name}") is None
 
 
-def test_a_table_is_text_a_path_a_file_uri_or_anything_with_a_table_uri(tmp_path):
+def test_a_table_is_text_a_path_a_file_uri_or_an_object_with_a_table_uri(tmp_path):
     folder = tmp_path / "a b%"
     for table in (str(folder), folder, folder.as_uri(), FakeDeltaTable(folder.as_uri()), f"{folder}/"):
         assert store.open_store(table).uri == str(folder)
@@ -50,7 +50,7 @@ def test_a_relative_path_is_below_the_working_folder(tmp_path, monkeypatch):
     assert store.open_store("t").local_root == tmp_path / "t"
 
 
-def test_a_table_cannot_be_a_file_or_lie_below_one(tmp_path):
+def test_a_table_cannot_be_a_file_or_below_a_file(tmp_path):
     file = tmp_path / "events.json"
     file.write_bytes(b"{}")
     with pytest.raises(
@@ -67,7 +67,7 @@ def test_opening_a_store_creates_nothing(tmp_path):
     assert not (tmp_path / "t").exists()
 
 
-def test_list_files_is_sorted_and_starts_behind_after(tmp_path):
+def test_list_files_is_sorted_and_starts_after_a_path(tmp_path):
     root = store.open_store(tmp_path)
     for name in ("c", "a", "b"):
         store.put(root, f"log/{name}", b"")
@@ -76,7 +76,7 @@ def test_list_files_is_sorted_and_starts_behind_after(tmp_path):
     assert store.list_files(root, "log", after="log/a") == ["log/b", "log/c"]
 
 
-def test_put_if_absent_refuses_a_file_that_is_there_and_leaves_it(tmp_path):
+def test_put_if_absent_rejects_and_keeps_an_existing_file(tmp_path):
     root = store.open_store(tmp_path)
     store.put_if_absent(root, "n.json", b"first")
     with pytest.raises(VersionExistsError, match=r"n\.json already exists"):
@@ -91,24 +91,24 @@ def test_put_replaces_a_file(tmp_path):
     assert store.read(root, "x") == b"second"
 
 
-def test_an_absent_file_is_named(tmp_path):
+def test_the_error_for_a_missing_file_has_its_name(tmp_path):
     root = store.open_store(tmp_path)
     with pytest.raises(StoreError, match=r"there is no file .*/nope\.json"):
         store.read(root, "nope.json")
     store.delete(root, "nope.json")
 
 
-def test_a_path_that_no_store_can_hold_is_a_store_error(tmp_path):
+def test_a_path_that_no_store_supports_is_a_store_error(tmp_path):
     with pytest.raises(StoreError, match="a//b"):
         store.read(store.open_store("memory:///"), "a//b")
 
 
-def test_an_unknown_storage_option_is_refused_by_name():
+def test_the_error_for_an_unknown_storage_option_has_its_name():
     with pytest.raises(StoreError, match="bogus_option"):
         store.open_store("s3://bucket/table", {"bogus_option": "1"})
 
 
-def test_an_unknown_scheme_is_refused_by_name():
+def test_the_error_for_an_unknown_scheme_has_the_uri():
     with pytest.raises(StoreError, match="dbfs://table"):
         store.open_store("dbfs://table")
 
@@ -131,7 +131,7 @@ def test_an_unknown_scheme_is_refused_by_name():
         ("file://host/t", "a file URI has an absolute path"),
     ],
 )
-def test_a_uri_that_no_store_opens_is_not_taken_for_a_local_path(tmp_path, monkeypatch, location, sentence):
+def test_an_unsupported_uri_is_not_a_local_path(tmp_path, monkeypatch, location, sentence):
     monkeypatch.chdir(tmp_path)
     data = pa.table({"id": [1]})
     for operate in (
@@ -167,7 +167,7 @@ def test_a_local_path_may_have_colons(tmp_path, monkeypatch, location, folder):
 
 
 @pytest.mark.parametrize("location", ["s3://bucket/x.json", "s3:/bucket/x.json", "dbfs:/x.json"])
-def test_what_has_to_be_on_a_local_disk_says_so_of_a_uri(tmp_path, monkeypatch, location):
+def test_the_error_for_a_remote_uri_requires_a_local_path(tmp_path, monkeypatch, location):
     monkeypatch.chdir(tmp_path)
     one = pa.table({"id": [1]})
     for operate in (
@@ -185,7 +185,7 @@ def test_what_has_to_be_on_a_local_disk_says_so_of_a_uri(tmp_path, monkeypatch, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_local_file_whose_name_looks_like_a_uri_is_read_where_it_is_there(tmp_path, monkeypatch):
+def test_an_existing_local_file_whose_name_looks_like_a_uri_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "events:2024.json").write_text("1\n")
     assert [batch.num_rows for batch, _ in dv.read_json_lines("events:2024.json").batches()] == [1]
@@ -219,7 +219,7 @@ def test_a_remote_store_has_no_local_path_and_reads_nothing_outside_itself():
         store.read(root, "s3://other/a.parquet")
 
 
-def test_an_absolute_path_below_the_root_stands_for_itself(tmp_path):
+def test_an_absolute_path_below_the_root_is_allowed(tmp_path):
     folder = tmp_path / "t"
     root = store.open_store(folder)
     store.put(root, "a%20b", b"x")
@@ -229,7 +229,7 @@ def test_an_absolute_path_below_the_root_stands_for_itself(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["../elsewhere", "a/../../elsewhere", "{0}/elsewhere", "file:{0}/elsewhere"])
-def test_a_path_out_of_the_root_is_refused_unless_allowed(tmp_path, path):
+def test_a_path_outside_the_root_is_rejected_unless_allowed(tmp_path, path):
     (tmp_path / "elsewhere").write_bytes(b"x")
     path = path.format(tmp_path)
     root = store.open_store(tmp_path / "t")
@@ -242,7 +242,7 @@ def test_a_path_out_of_the_root_is_refused_unless_allowed(tmp_path, path):
     assert store.read(allowed, path) == b"x"
 
 
-def test_a_file_of_another_store_is_reached_where_that_is_allowed(tmp_path):
+def test_a_file_of_another_store_can_be_read_if_allowed(tmp_path):
     options = {"allow_paths_outside_table": "true"}
     store.put(store.open_store("memory://other"), "a b", b"x")
     root = store.open_store(tmp_path, options)
@@ -265,7 +265,7 @@ def _race(folder: str, mark: int, barrier, wins) -> None:
         wins.put((version, mark))
 
 
-def test_of_writers_that_race_for_a_name_one_wins_and_its_bytes_are_whole(tmp_path):
+def test_one_of_several_concurrent_writers_creates_the_complete_file(tmp_path):
     context = multiprocessing.get_context("spawn")
     barrier, wins = context.Barrier(3), context.Queue()
     racers = [context.Process(target=_race, args=(str(tmp_path), mark, barrier, wins)) for mark in range(3)]
@@ -290,7 +290,7 @@ def _watch(path: str, size: int, torn) -> None:
             return
 
 
-def test_a_reader_never_sees_a_part_of_a_file_that_is_put_if_absent(tmp_path):
+def test_put_if_absent_is_atomic_for_readers(tmp_path):
     context = multiprocessing.get_context("spawn")
     torn = context.Queue()
     size = 20_000_000
@@ -320,7 +320,7 @@ def test_a_file_exists_or_not(tmp_path):
     assert not store.exists(root, "data")
 
 
-def test_a_walk_gives_files_of_any_name_with_their_sizes_and_follows_no_link(tmp_path):
+def test_a_walk_returns_files_of_any_name_and_does_not_follow_links(tmp_path):
     root = tmp_path / "table"
     (root / "a" / "b").mkdir(parents=True)
     (tmp_path / "outside").mkdir()

@@ -1,6 +1,6 @@
-"""Version checksum files held against the state they describe (PROTOCOL.md, "Version Checksum File").
+"""Compare version checksum files with the state that they describe (PROTOCOL.md, "Version Checksum File").
 
-They are optional and no reader needs them, so a wrong one is a finding and never stands in the way of a read.
+They are optional and no reader needs them, so a wrong one is reported and never prevents a read.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class _Checksum(msgspec.Struct, rename="camel"):
 
 
 def checksum_discrepancies(snapshot: Snapshot) -> list[str]:
-    """Return a sentence for each field of the version's checksum file that the log contradicts.
+    """Return a sentence for each field of the version's checksum file that differs from the log.
 
-    There are none where there is no such file. Raises StoreError for one that cannot be fetched.
+    The list is empty if the file does not exist. Raises StoreError if it cannot be fetched.
     """
     path = f"{LOG}/{snapshot.version:020d}.crc"
     data = read_if_present(snapshot.store, path)
@@ -60,16 +60,16 @@ def checksum_discrepancies(snapshot: Snapshot) -> list[str]:
         checksum = msgspec.json.decode(data, type=_Checksum)
         facts = list(_facts(checksum, snapshot))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MalformedLogError) as error:
-        return [f"{path} cannot be understood: {error}"]
+        return [f"cannot read {path}: {error}"]
     return [
-        f"{path} says {name} is {_short(recorded)}, and the log says {_short(computed)}"
+        f"{path} has {name} {_short(recorded)}, expected {_short(computed)} from the log"
         for name, recorded, computed in facts
         if recorded is not None and recorded != computed
     ]
 
 
 def _facts(checksum: _Checksum, snapshot: Snapshot) -> Iterator[tuple[str, Any, Any]]:
-    """Yield name, recorded and computed value of each field; what the file leaves out is recorded as None."""
+    """Yield name, recorded and computed value of each field; recorded is None for an absent field."""
     yield "tableSizeBytes", checksum.table_size_bytes, snapshot.num_bytes
     yield "numFiles", checksum.num_files, snapshot.num_files
     yield "numMetadata", checksum.num_metadata, 1

@@ -1,13 +1,18 @@
-"""Commits read and written, and log compactions read in their place (PROTOCOL.md, "Log Compaction Files")."""
+"""Read and write commits, and read log compactions instead of them (PROTOCOL.md, "Log Compaction Files").
+
+Up to 16 files are fetched concurrently. The content of fetched files and the actions of one of them are in
+memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..errors import MalformedLogError, StoreError, VersionNotFoundError
+from ..errors import DeltaVariantError, MalformedLogError, StoreError, VersionNotFoundError
 from ..protocol.actions import (
     Action,
     CommitInfo,
@@ -34,12 +39,13 @@ __all__ = [
 CommitActions: TypeAlias = tuple[int, list[Action]]
 
 _AT_ONCE = 16
+"""The number of files that are fetched concurrently."""
 
 
 def read_commits(store: Store, after_version: int) -> list[CommitActions]:
-    """Return the commits behind a version, in order, each with its version.
+    """Return the commits after `after_version`, oldest first, each with its version.
 
-    Raises MalformedLogError for one that is missing between two others or cannot be understood.
+    Raises MalformedLogError for a gap between two commits, and for a malformed commit.
     """
     listing = replace(list_log(store, after_version + 1), compactions=())
     spans = listing.spans(after_version + 1, max(listing.commits, default=after_version), store.uri)
@@ -47,10 +53,10 @@ def read_commits(store: Store, after_version: int) -> list[CommitActions]:
 
 
 def read_next_commits(store: Store, after_version: int) -> list[CommitActions]:
-    """Return the commits behind a version as far as they follow one another, each with its version.
+    """Return the consecutive commits after `after_version`, oldest first, each with its version.
 
-    The log is not listed, so that who is a few versions behind asks for few files. Raises MalformedLogError
-    for a commit that cannot be understood.
+    Does not list the log, so a writer that lags by a few versions sends few requests. Raises
+    MalformedLogError for a malformed commit.
     """
     found: list[CommitActions] = []
     while more := _read_present(store, after_version + 1 + len(found), min(len(found) + 1, _AT_ONCE)):
@@ -66,26 +72,31 @@ def _read_present(store: Store, first: int, count: int) -> list[CommitActions]:
     for version, (path, content) in enumerate(zip(paths, contents, strict=True), start=first):
         if content is None:
             break
-        found.append((version, decode_commit(content, f"{store.uri}/{path}")))
+        with _error_version(version):
+            found.append((version, decode_commit(content, f"{store.uri}/{path}")))
     return found
 
 
 def read_all_commits(store: Store) -> Iterator[list[Action]]:
-    """Yield the actions of every commit that is still in the log, in order."""
+    """Yield the actions of every commit that is still in the log, oldest first."""
     spans = [Span(version, version) for version in sorted(list_log(store, None).commits)]
     for first in range(0, len(spans), _AT_ONCE):
         yield from read_spans(store, spans[first : first + _AT_ONCE])
 
 
 def read_versions(store: Store, first: int, last: int) -> Iterator[CommitActions]:
-    """Yield the commits from `first` to `last`, each with its version.
+    """Yield the commits from `first` to `last` inclusive, each with its version.
 
-    Raises VersionNotFoundError for one that is not in the log.
+    Raises VersionNotFoundError for a commit that is not in the log.
     """
     commits = list_log(store, first).commits
     missing = next((version for version in range(first, last + 1) if version not in commits), None)
     if missing is not None:
-        raise VersionNotFoundError(f"{store.uri}: the log has no commit of version {missing}, or no longer")
+        raise VersionNotFoundError(
+            f"the log of {store.uri} has no commit of version {missing}; it may have been cleaned up",
+            table=store.uri,
+            version=missing,
+        )
     for start in range(first, last + 1, _AT_ONCE):
         versions = range(start, min(start + _AT_ONCE, last + 1))
         actions = read_spans(store, [Span(version, version) for version in versions])
@@ -93,24 +104,27 @@ def read_versions(store: Store, first: int, last: int) -> Iterator[CommitActions
 
 
 def read_commit_info(store: Store, version: int) -> CommitInfo | None:
-    """Return what a commit says of itself, None where it says nothing or is no longer there."""
+    """Return the `commitInfo` of a commit, None if the commit lacks it or does not exist."""
     path = commit_file_name(version)
     data = read_if_present(store, path)
-    return None if data is None else decode_commit_info(data, f"{store.uri}/{path}")
+    with _error_version(version):
+        return None if data is None else decode_commit_info(data, f"{store.uri}/{path}")
 
 
 def read_spans(store: Store, spans: Sequence[Span]) -> Iterator[list[Action]]:
     """Yield the actions of each file, oldest first.
 
-    The commits stand in for a compaction that cannot be read, and for one that holds several actions of one
-    key. Where these commits are not readable, the first action of each key counts.
+    The commits are read instead of a compaction that cannot be read or has several actions with one
+    reconciliation key. If they cannot be read either, the first action of each key in the compaction is used.
     """
     if not spans:
         return
     with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(spans))) as threads:
-        for span, content in zip(spans, threads.map(lambda span: _content(store, span), spans), strict=True):
+        for span, content in zip(spans, threads.map(lambda span: _fetch(store, span), spans), strict=True):
             if span.is_commit:
-                yield decode_commit(_raised_if_error(content), f"{store.uri}/{span.path}")
+                with _error_version(span.first):
+                    actions = decode_commit(_raise_if_error(content), f"{store.uri}/{span.path}")
+                yield actions
             else:
                 yield from _read_compaction(store, span, content)
 
@@ -121,38 +135,51 @@ def commit_file_time(store: Store, version: int) -> int:
 
 
 def write_commit(store: Store, version: int, actions: Iterable[Action]) -> None:
-    """Commit a version, whole or not at all.
+    """Commit a version atomically.
 
-    Raises VersionExistsError when another writer has committed it, and MalformedLogError for a version that
-    no reader would find because it exceeds 64 bits.
+    Raises VersionExistsError if another writer has committed it, and MalformedLogError for a version that no
+    reader would find because it exceeds 64 bits.
     """
     if version > LAST_VERSION:
         raise MalformedLogError(
             f"cannot commit to {store.uri} because its latest version, {LAST_VERSION}, is the greatest "
-            "that a table can have"
+            "that a table can have",
+            table=store.uri,
+            version=LAST_VERSION,
         )
-    put_if_absent(store, commit_file_name(version), encode_commit(actions))
+    with _error_version(version):
+        put_if_absent(store, commit_file_name(version), encode_commit(actions))
+
+
+@contextmanager
+def _error_version(version: int) -> Iterator[None]:
+    """Set the version of errors; their messages do not repeat it, because the file name contains it."""
+    try:
+        yield
+    except DeltaVariantError as error:
+        error.version = version
+        raise
 
 
 def _read_compaction(store: Store, compaction: Span, content: bytes | StoreError) -> list[list[Action]]:
     try:
-        data = _raised_if_error(content)
-        kept, duplicates = decode_compaction(data, f"{store.uri}/{compaction.path}")
+        data = _raise_if_error(content)
+        actions, duplicates = decode_compaction(data, f"{store.uri}/{compaction.path}")
     except (MalformedLogError, StoreError) as error:
-        return _read_in_place_of(store, compaction, error)
+        return _read_commits_instead(store, compaction, error)
     if not duplicates:
-        return [kept]
+        return [actions]
     try:
         return _read_commits_of(store, compaction)
     except (MalformedLogError, StoreError):
-        return [kept]
+        return [actions]
 
 
-def _read_in_place_of(store: Store, compaction: Span, error: Exception) -> list[list[Action]]:
+def _read_commits_instead(store: Store, compaction: Span, error: Exception) -> list[list[Action]]:
     try:
         return _read_commits_of(store, compaction)
     except StoreError:
-        # The commits may be cleaned up: what is wrong then is the compaction.
+        # The commits may have been cleaned up. The error of the compaction is the cause then.
         raise error from None
 
 
@@ -160,13 +187,13 @@ def _read_commits_of(store: Store, compaction: Span) -> list[list[Action]]:
     return [actions for commit in compaction.commits for actions in read_spans(store, [commit])]
 
 
-def _raised_if_error(content: bytes | StoreError) -> bytes:
+def _raise_if_error(content: bytes | StoreError) -> bytes:
     if isinstance(content, StoreError):
         raise content
     return content
 
 
-def _content(store: Store, span: Span) -> bytes | StoreError:
+def _fetch(store: Store, span: Span) -> bytes | StoreError:
     try:
         return read(store, span.path)
     except StoreError as error:

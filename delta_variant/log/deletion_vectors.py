@@ -1,4 +1,4 @@
-"""Deletion vectors: the rows of a data file that are deleted (PROTOCOL.md, Deletion Vectors)."""
+"""Read deletion vectors, the deleted rows of a data file (PROTOCOL.md, "Deletion Vectors")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .._arrow import Array
 from ..errors import DataFileError, InvalidZ85Error, MalformedLogError
 from ..protocol import z85
 from ..protocol.actions import DeletionVector, decode_path
-from ..storage import store
+from ..storage import store as storage
 from ..storage.store import Store
 
 __all__ = ["file_path", "load", "subtract_rows"]
@@ -28,7 +28,7 @@ UUID_CHARACTERS = 20
 
 MAGIC = 1_681_511_377
 
-# The words and limits of the Roaring format.
+# The constants of the Roaring format.
 PLAIN_COOKIE = 12_346
 RUN_COOKIE = 12_347
 OFFSETS_FROM = 4
@@ -36,29 +36,29 @@ ARRAY_CARDINALITY = 4096
 CONTAINER_BITS = 1 << 16
 CONTAINERS = 1 << 16
 
-# Java reads these with their sign.
+# Java reads keys as signed integers.
 HIGHS = 1 << 31
 
 
-def load(table: Store, descriptor: DeletionVector | Mapping[str, Any] | None) -> bytes | None:
-    """Return the serialized bitmap of the deleted rows, whose form is for the kernel to check.
+def load(store: Store, descriptor: DeletionVector | Mapping[str, Any] | None) -> bytes | None:
+    """Return the serialized bitmap of the deleted rows, which the kernel validates; None if there is none.
 
-    `descriptor` is that of an AddFile, or its row of `Snapshot.files["deletion_vector"]`; None stands for
-    no deletion vector, in and out. Raises MalformedLogError for a descriptor that cannot be understood,
-    StoreError for a file that cannot be read, DataFileError for one whose bytes are not what they should be.
+    `descriptor` is that of an AddFile, or its row of `Snapshot.files["deletion_vector"]`. Raises
+    MalformedLogError for an invalid descriptor, StoreError for a file that cannot be read, and DataFileError
+    for a file with invalid content.
     """
     if descriptor is None:
         return None
     if isinstance(descriptor, Mapping):
         descriptor = DeletionVector(**descriptor)
     path = file_path(descriptor)
-    return _inline(descriptor) if path is None else _stored(table, path, descriptor)
+    return _decode_inline(descriptor) if path is None else _read_file(store, path, descriptor)
 
 
 def file_path(descriptor: DeletionVector | Mapping[str, Any]) -> str | None:
-    """Return the path of the file that has a deletion vector, None for one in the log itself.
+    """Return the path of the file of a deletion vector, None for one that is stored inline in the log.
 
-    Raises MalformedLogError for a descriptor that cannot be understood.
+    Raises MalformedLogError for an invalid descriptor.
     """
     if isinstance(descriptor, Mapping):
         descriptor = DeletionVector(**descriptor)
@@ -71,23 +71,25 @@ def file_path(descriptor: DeletionVector | Mapping[str, Any]) -> str | None:
         case "u":
             prefix, uuid = path[:-UUID_CHARACTERS], _decode(path[-UUID_CHARACTERS:])
             if len(uuid) != len(UUID(int=0).bytes):
-                raise MalformedLogError(f"{path!r} does not end with the uuid of a deletion vector")
+                raise MalformedLogError(f"invalid deletion vector path {path!r}: it does not end with a UUID")
             name = f"deletion_vector_{UUID(bytes=uuid)}.bin"
             return f"{prefix}/{name}" if prefix else name
         case other:
-            raise MalformedLogError(f"a deletion vector has storage type {other!r}: i, p and u are known")
+            raise MalformedLogError(
+                f"invalid deletion vector: expected storage type i, p or u, got {other!r}"
+            )
 
 
 def subtract_rows(deleted: bytes | None, others: bytes | None) -> list[tuple[int, int]]:
-    """Return the rows that one deletion vector has and another has not, as half-open ranges in order.
+    """Return the rows in `deleted` but not in `others`, as ordered half-open ranges.
 
-    Both are serialized bitmaps, None for one without rows. Raises DataFileError for what is no such bitmap.
+    Both are serialized bitmaps, None for an empty one. Raises DataFileError for an invalid bitmap.
     """
     try:
-        rows, known = _rows(deleted), _rows(others)
+        rows, excluded = _rows(deleted), _rows(others)
     except (struct.error, ValueError, pa.ArrowException) as error:
         raise DataFileError(f"malformed deletion vector: {error}") from error
-    return _ranges(rows.filter(pc.invert(pc.is_in(rows, value_set=known))))
+    return _ranges(rows.filter(pc.invert(pc.is_in(rows, value_set=excluded))))
 
 
 def _ranges(rows: Array) -> list[tuple[int, int]]:
@@ -103,24 +105,24 @@ def _ranges(rows: Array) -> list[tuple[int, int]]:
 
 
 def _rows(data: bytes | None) -> Array:
-    """Return the numbers in a `RoaringBitmapArray`, in order (PROTOCOL.md, "Deletion Vector Format")."""
+    """Return the values of a `RoaringBitmapArray` in order (PROTOCOL.md, "Deletion Vector Format")."""
     if data is None:
         return pa.array([], pa.int64())
     magic, count = struct.unpack_from("<IQ", data)
     if magic != MAGIC:
-        raise ValueError("it does not begin with its magic number")
+        raise ValueError(f"expected the magic number {MAGIC}, got {magic}")
     parts, position = [pa.array([], pa.int64())], struct.calcsize("<IQ")
     for _ in range(count):
         (high,) = struct.unpack_from("<I", data, position)
         if high >= HIGHS:
-            raise ValueError(f"it has the key {high}")
+            raise ValueError(f"invalid key {high}")
         found, position = _bitmap(data, position + struct.calcsize("<I"), high << 32)
         parts += found
     return pa.concat_arrays(parts)
 
 
 def _bitmap(data: bytes, position: int, base: int) -> tuple[list[Array], int]:
-    """Return the numbers in a Roaring bitmap of 32 bits, container by container, and where it ends."""
+    """Return the values of a 32-bit Roaring bitmap, one array for each container, and its end."""
     (cookie,) = struct.unpack_from("<I", data, position)
     position += 4
     if cookie & 0xFFFF == RUN_COOKIE:
@@ -130,10 +132,10 @@ def _bitmap(data: bytes, position: int, base: int) -> tuple[list[Array], int]:
     elif cookie == PLAIN_COOKIE:
         (count,) = struct.unpack_from("<I", data, position)
         if count > CONTAINERS:
-            raise ValueError(f"it has {count} containers")
+            raise ValueError(f"invalid number of containers: {count}")
         flags, position = bytes((count + 7) // 8), position + 4
     else:
-        raise ValueError(f"its cookie is {cookie}")
+        raise ValueError(f"invalid cookie {cookie}")
     header = struct.unpack_from(f"<{2 * count}H", data, position)
     has_offsets = cookie == PLAIN_COOKIE or count >= OFFSETS_FROM
     position += 4 * count * (2 if has_offsets else 1)
@@ -147,7 +149,7 @@ def _bitmap(data: bytes, position: int, base: int) -> tuple[list[Array], int]:
 
 
 def _container(data: bytes, position: int, cardinality: int, *, is_run: bool) -> tuple[Array, int]:
-    """Return the low 16 bits of the numbers in a container, and where it ends."""
+    """Return the low 16 bits of the values of a container, and its end."""
     if is_run:
         (count,) = struct.unpack_from("<H", data, position)
         pairs = struct.unpack_from(f"<{2 * count}H", data, position + 2)
@@ -156,7 +158,7 @@ def _container(data: bytes, position: int, cardinality: int, *, is_run: bool) ->
     is_array = cardinality <= ARRAY_CARDINALITY
     end = position + (2 * cardinality if is_array else CONTAINER_BITS // 8)
     if end > len(data):
-        raise ValueError("it ends within a container")
+        raise ValueError("a container is truncated")
     buffer = pa.py_buffer(data[position:end])
     array: Any = pa.Array
     if is_array:
@@ -164,11 +166,11 @@ def _container(data: bytes, position: int, cardinality: int, *, is_run: bool) ->
     return pc.indices_nonzero(array.from_buffers(pa.bool_(), CONTAINER_BITS, [None, buffer])), end
 
 
-def _inline(descriptor: DeletionVector) -> bytes:
+def _decode_inline(descriptor: DeletionVector) -> bytes:
     data, size = _decode(descriptor.path_or_inline_dv, z85.decode_padded), descriptor.size_in_bytes
     if not 0 <= len(data) - size < z85.BLOCK_BYTES:
         raise MalformedLogError(
-            f"an inline deletion vector has {len(data)} bytes, and its descriptor says {size}"
+            f"invalid inline deletion vector: expected {size} bytes, as in its descriptor, got {len(data)}"
         )
     return data[:size]
 
@@ -177,25 +179,35 @@ def _decode(text: str, decode: Callable[[str], bytes] = z85.decode) -> bytes:
     try:
         return decode(text)
     except InvalidZ85Error as error:
-        raise MalformedLogError(f"deletion vector {text!r}: {error}") from error
+        raise MalformedLogError(f"invalid deletion vector {text!r}: {error.message}") from error
 
 
-def _stored(table: Store, path: str, descriptor: DeletionVector) -> bytes:
-    # Without an offset the vector is the first of its file, behind the version.
+def _read_file(store: Store, path: str, descriptor: DeletionVector) -> bytes:
+    # Without an offset, the vector is the first of its file, directly after the format version.
     start = 1 if descriptor.offset is None else descriptor.offset
     if start < 1 or descriptor.size_in_bytes < 0:
-        raise MalformedLogError(f"the deletion vector in {path} has an impossible offset or size")
+        raise MalformedLogError(
+            f"invalid deletion vector in {path}: offset {start}, size {descriptor.size_in_bytes}",
+            file=path,
+        )
     end = start + SIZE_BYTES + descriptor.size_in_bytes + CHECKSUM_BYTES
-    version, framed = store.get_ranges(table, path, [(0, 1), (start, end)])
+    version, framed = storage.get_ranges(store, path, [(0, 1), (start, end)])
     if version != bytes([FILE_VERSION]):
-        raise DataFileError(f"{path} has deletion vectors of version {version.hex()}, and only 1 is known")
+        raise DataFileError(
+            f"cannot read deletion vectors in {path}: expected format version {FILE_VERSION}, got "
+            f"{int.from_bytes(version, 'big')}",
+            file=path,
+        )
     size = int.from_bytes(framed[:SIZE_BYTES], "big")
     data, checksum = framed[SIZE_BYTES:-CHECKSUM_BYTES], framed[-CHECKSUM_BYTES:]
     if size != descriptor.size_in_bytes or len(data) != size:
         raise DataFileError(
-            f"the deletion vector at byte {start} of {path} has {size} bytes, and its descriptor says "
-            f"{descriptor.size_in_bytes}"
+            f"invalid deletion vector at byte {start} of {path}: expected {descriptor.size_in_bytes} bytes, "
+            f"as in its descriptor, got {size}",
+            file=path,
         )
     if zlib.crc32(data) != int.from_bytes(checksum, "big"):
-        raise DataFileError(f"the deletion vector at byte {start} of {path} does not match its checksum")
+        raise DataFileError(
+            f"invalid deletion vector at byte {start} of {path}: its checksum differs", file=path
+        )
     return data

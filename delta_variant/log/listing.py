@@ -1,4 +1,4 @@
-"""What `_delta_log` holds, by the names of its files (PROTOCOL.md, "File Types")."""
+"""List `_delta_log` and parse the names of its files (PROTOCOL.md, "File Types")."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ _VERSIONED = re.compile(
 
 
 def commit_file_name(version: int) -> str:
-    """Return the path of a version's commit below the table's root."""
+    """Return the path of a version's commit, relative to the table's root."""
     return f"{LOG}/{version:020d}.json"
 
 
 def commit_version(name: str) -> int | None:
-    """Return the version of a commit by its file name, None for another file."""
+    """Return the version in the name of a commit file, None for another file."""
     found = _COMMIT.fullmatch(name)
     return None if found is None else _version(found[1])
 
 
 @dataclass(frozen=True)
 class CheckpointName:
-    """What the name of a checkpoint file says; `part` and `parts` are None for a checkpoint of one file."""
+    """The parts of a checkpoint file's name; `part` and `parts` are None for a checkpoint of one file."""
 
     version: int
     part: int | None
@@ -67,7 +67,7 @@ class CheckpointName:
 
 
 def checkpoint_name(name: str) -> CheckpointName | None:
-    """Return what the name of a checkpoint file says, None for another file."""
+    """Parse the name of a checkpoint file; return None for another file."""
     found = _CHECKPOINT.fullmatch(name)
     if found is None or (version := _version(found["version"])) is None:
         return None
@@ -77,7 +77,7 @@ def checkpoint_name(name: str) -> CheckpointName | None:
 
 
 def impossible_version(name: str) -> int | None:
-    """Return the number that keeps a file from being a log file because it exceeds `LAST_VERSION`."""
+    """Return the version in a file name that exceeds `LAST_VERSION`, None if there is none."""
     found = _VERSIONED.fullmatch(name)
     numbers = [int(text) for text in found.groups() if text is not None] if found else []
     return next((number for number in numbers if number > LAST_VERSION), None)
@@ -98,32 +98,32 @@ class CheckpointFiles:
 
 @dataclass(frozen=True)
 class Span:
-    """The versions from `first` to `last` whose actions are in one file: a commit, or a log compaction."""
+    """The versions from `first` to `last` inclusive, in one file: a commit or a log compaction."""
 
     first: int
     last: int
 
     @property
     def is_commit(self) -> bool:
-        """Tell whether the file is the commit of one version."""
+        """Return whether the file is the commit of one version."""
         return self.first == self.last
 
     @property
     def path(self) -> str:
-        """Return the path of the file below the table's root."""
+        """Return the path of the file, relative to the table's root."""
         if self.is_commit:
             return commit_file_name(self.first)
         return f"{LOG}/{self.first:020d}.{self.last:020d}.compacted.json"
 
     @property
     def commits(self) -> Iterator[Span]:
-        """Yield the commits of these versions, which say the same as the compaction."""
+        """Yield the commits of these versions, which have the same actions as the compaction."""
         return (Span(version, version) for version in range(self.first, self.last + 1))
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What a listing shows: versions of commits, log compactions, and complete checkpoints, newest first."""
+    """The content of a log: versions of commits, log compactions, and complete checkpoints, newest first."""
 
     commits: frozenset[int]
     compactions: tuple[Span, ...]
@@ -131,17 +131,17 @@ class Listing:
 
     @property
     def latest(self) -> int:
-        """Return the highest version that the log knows, or -1."""
+        """Return the latest version in the log, or -1."""
         return max(max(self.commits, default=-1), max((c.version for c in self.checkpoints), default=-1))
 
     def has(self, version: int) -> bool:
-        """Tell whether a file begins with the actions of `version`."""
+        """Return whether a commit or a compaction starts at `version`."""
         return version in self.commits or any(span.first == version for span in self.compactions)
 
     def spans(self, first: int, last: int, uri: str) -> list[Span]:
-        """Return the files that tell the versions from `first` to `last`, compactions where there are.
+        """Return the files of the versions from `first` to `last`, with compactions where they exist.
 
-        Raises MalformedLogError for a version that no file tells.
+        Raises MalformedLogError for a missing version.
         """
         longest: dict[int, int] = {}
         for span in self.compactions:
@@ -151,8 +151,11 @@ class Listing:
         while first <= last:
             if first not in longest and first not in self.commits:
                 raise MalformedLogError(
-                    f"{uri}: {commit_file_name(first)} is missing, and later versions are there; restore it, "
-                    f"or load a version before {first}"
+                    f"{commit_file_name(first)} of {uri} is missing although later versions exist; "
+                    f"restore it, or load a version before {first}",
+                    table=uri,
+                    file=f"{uri}/{commit_file_name(first)}",
+                    version=first,
                 )
             spans.append(Span(first, longest.get(first, first)))
             first = spans[-1].last + 1
@@ -160,8 +163,8 @@ class Listing:
 
 
 def list_log(store: Store, start: int | None) -> Listing:
-    """Return what the log holds, or only what it holds from the version `start` on."""
-    # "." sorts before every digit and letter, so this is just before the first file of version `start`.
+    """List the log; if `start` is set, only from this version on."""
+    # "." sorts before every digit and letter, so this is directly before the first file of version `start`.
     after = None if start is None else f"{LOG}/{start:020d}"
     names = [path.removeprefix(f"{LOG}/") for path in list_files(store, LOG, after)]
     commits = frozenset(version for name in names if (version := commit_version(name)) is not None)
@@ -171,7 +174,7 @@ def list_log(store: Store, start: int | None) -> Listing:
 
 
 def compaction_of(name: str) -> Span | None:
-    """Return the versions that a log compaction of this file name covers, None for another file."""
+    """Return the versions in the name of a log compaction, None for another file."""
     found = _COMPACTION.fullmatch(name)
     if found is None or not int(found[1]) < int(found[2]) <= LAST_VERSION:
         return None
@@ -179,7 +182,7 @@ def compaction_of(name: str) -> Span | None:
 
 
 def commit_modification_times(store: Store) -> dict[int, int]:
-    """Return the versions whose commits are there, in order, with their files' modification times."""
+    """Return the versions of the commits in the log, in order, with the modification times of their files."""
     found = ((commit_version(file.path.removeprefix(f"{LOG}/")), file) for file in list_file_info(store, LOG))
     return {version: file.modification_time for version, file in found if version is not None}
 
@@ -203,7 +206,7 @@ class _LastCheckpoint(msgspec.Struct):
 
 
 def checkpoint_hint(store: Store) -> int | None:
-    """Return the version that `_last_checkpoint` names, None without one that can be understood."""
+    """Return the version in `_last_checkpoint`, None if the file is missing or malformed."""
     data = read_if_present(store, LAST_CHECKPOINT)
     try:
         version = msgspec.json.decode(data or b"", type=_LastCheckpoint).version

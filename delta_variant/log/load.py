@@ -1,4 +1,4 @@
-"""Snapshots: a table as it is, or as it was at a version or a time."""
+"""Load snapshots: the state of a table at the latest version, at a version, or at a timestamp."""
 
 from __future__ import annotations
 
@@ -24,22 +24,40 @@ def load_snapshot(
     timestamp: Timestamp | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Return the state of a table at `version`, or as it was at `timestamp`, by default the latest.
+    """Load the state of a table, by default of its latest version.
 
-    A timestamp is a datetime that knows its time zone, or ISO 8601 text, of UTC where it names no other; it
-    stands for the latest version that was committed then or before. A version's time is its in-commit
-    timestamp where the table keeps them, otherwise the modification time of its commit's file.
+    A stale or corrupt `_last_checkpoint` is ignored. So is a checkpoint or a log compaction that cannot be
+    read, if other files have the same actions.
 
-    Raises TableNotFoundError, VersionNotFoundError, and MalformedLogError for a log that lacks a version or
-    holds one that cannot be understood. A stale or corrupt `_last_checkpoint` does no harm, nor does a
-    checkpoint or a log compaction that cannot be read while other files can stand in for it. Of a time,
-    TimestampBeforeFirstError and, as Delta on Spark has it, TimestampAfterLatestError are raised; ValueError
-    for what is no time or no version, or for both.
+    Args:
+        table: A path, a URI, a `deltalake.DeltaTable` or an open store.
+        version: The version to load.
+        timestamp: A timezone-aware datetime or ISO 8601 text, in UTC if the text has no offset. The latest
+            version committed at or before this time is loaded. The time of a version is its in-commit
+            timestamp if the table has them, else the modification time of its commit file.
+        storage_options: The options of the store, with the keys of deltalake.
+
+    Returns:
+        The protocol, metadata, schema and files of that version.
+
+    Raises:
+        TableNotFoundError: If there is no table.
+        VersionNotFoundError: If the version does not exist, or can no longer be loaded.
+        TimestampBeforeFirstError: If the timestamp is earlier than the first version in the log.
+        TimestampAfterLatestError: If the timestamp is later than the latest version, as in Delta on Spark.
+        MalformedLogError: If the log lacks a version or is malformed.
+        ValueError: If the version or timestamp is invalid, or both are given.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> _ = dv.write_table("events", pa.table({"id": [1, 2]}))
+        >>> dv.load_snapshot("events").version
+        0
     """
     store = table if isinstance(table, Store) else open_store(table, storage_options)
     if timestamp is not None:
         if version is not None:
-            raise ValueError("a table is loaded by version or by timestamp, and not by both")
+            raise ValueError("expected a version or a timestamp, got both")
         version = version_at(store, timestamp)
     if version is not None:
         version = to_integer("version", version)
@@ -47,7 +65,7 @@ def load_snapshot(
 
 
 def load_with_tombstones(store: Store, version: int | None = None) -> tuple[Snapshot, pa.Table]:
-    """Return a snapshot and, as TOMBSTONES_SCHEMA, the files that the log says are gone."""
+    """Return a snapshot and the tombstones of the log, as a table of TOMBSTONES_SCHEMA."""
     return build_from_log(
         store,
         version,
@@ -56,11 +74,13 @@ def load_with_tombstones(store: Store, version: int | None = None) -> tuple[Snap
 
 
 def load_protocol_and_metadata(store: Store, version: int) -> tuple[Protocol, Metadata]:
-    """Return what a table promised at a version, without its files; raises what `load_snapshot` raises."""
+    """Return the protocol and metadata of a version; raises what `load_snapshot` raises."""
     protocol, metadata = build_from_log(store, version, protocol_and_metadata)
     if protocol is None or metadata is None:
         raise MalformedLogError(
-            f"{store.uri}, version {version}: no commit up to here has protocol and metaData"
+            f"the log of {store.uri} lacks protocol or metaData up to version {version}",
+            table=store.uri,
+            version=version,
         )
     return protocol, metadata
 

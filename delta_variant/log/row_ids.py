@@ -1,4 +1,4 @@
-"""Row ids of new files (PROTOCOL.md, "Row Tracking")."""
+"""Assign row ids to new files (PROTOCOL.md, "Row Tracking")."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from ..errors import MalformedLogError, ProtocolError
 from ..protocol import features, properties
-from ..protocol.actions import ROW_TRACKING_DOMAIN, Action, AddFile, DomainMetadata, Protocol
+from ..protocol.actions import ROW_TRACKING_DOMAIN, Action, AddFile, DomainMetadata, Protocol, decode_path
 
 __all__ = [
     "NO_ROW_IDS",
@@ -40,7 +40,7 @@ def must_assign_row_ids(protocol: Protocol, configuration: Mapping[str, str]) ->
 def assign_row_ids(adds: Iterable[AddFile], version: int, high_water_mark: int) -> tuple[list[AddFile], int]:
     """Return the files of a version, each with row ids, and the new high water mark.
 
-    A file that has row ids keeps them. Raises ProtocolError for another file without `numRecords`.
+    A file that has row ids keeps them. Raises ProtocolError for any other file without `numRecords`.
     """
     assigned: list[AddFile] = []
     for add in adds:
@@ -70,7 +70,7 @@ def read_high_water_mark(actions: Iterable[Action], known: int) -> int:
                 mark = msgspec.json.decode(action.configuration, type=_HighWaterMark).row_id_high_water_mark
             except msgspec.MsgspecError as error:
                 raise MalformedLogError(
-                    f"the domain {ROW_TRACKING_DOMAIN} has no rowIdHighWaterMark: {error}"
+                    f"cannot read rowIdHighWaterMark in the domain {ROW_TRACKING_DOMAIN}: {error}"
                 ) from error
             known = max(known, mark)
     return known
@@ -81,5 +81,6 @@ def _num_records(add: AddFile) -> int:
         return msgspec.json.decode(add.stats or "", type=_NumRecords).num_records
     except msgspec.MsgspecError as error:
         raise ProtocolError(
-            f"the statistics of {add.path} have no numRecords: a table that supports rowTracking needs them"
+            f"the statistics of {add.path} lack numRecords, which a table with rowTracking needs",
+            file=decode_path(add.path),
         ) from error

@@ -1,4 +1,8 @@
-"""The state of a table at one version, made of its log's actions (PROTOCOL.md, "Action Reconciliation")."""
+"""Build the state of a table at one version from its log (PROTOCOL.md, "Action Reconciliation").
+
+The files of a snapshot are one Arrow table. A replay streams the batches of the checkpoint, and only copies
+those of which later commits remove files.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +89,8 @@ FILES_SCHEMA = pa.schema(
 )
 """The columns of `Snapshot.files`: the fields of an AddFile, `path` decoded and `stats` verbatim.
 
-`encoded_path` is the path as the log has it, null where it is what `encode_path` gives. An action on the file
-has to repeat it: Spark compares the texts, and writers differ in what they encode.
+`encoded_path` is the path in the log, null if `encode_path` returns the same. An action on the file must
+repeat it, because Spark compares the texts, and writers encode different characters.
 """
 
 _TOMBSTONE_FIELDS: list[tuple[str, pa.DataType]] = [
@@ -101,15 +105,15 @@ _TOMBSTONE_FIELDS: list[tuple[str, pa.DataType]] = [
     ("default_row_commit_version", pa.int64()),
 ]
 TOMBSTONES_SCHEMA = pa.schema(_TOMBSTONE_FIELDS)
-"""The fields of a RemoveFile that a checkpoint keeps, `path` decoded, and as the log has it."""
+"""The fields of a RemoveFile in a checkpoint, with `path` both decoded and as in the log."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A state that a checkpoint recorded: the actions that are not files, and batches of files.
+    """The content of a checkpoint: the actions that are not files, and batches of files.
 
-    `files` are of FILES_SCHEMA, `tombstones` of TOMBSTONES_SCHEMA. Both may be read while they are iterated
-    over, once.
+    `files` have FILES_SCHEMA, `tombstones` have TOMBSTONES_SCHEMA. Both may be streams that can be iterated
+    over only once.
     """
 
     actions: Sequence[Action]
@@ -122,8 +126,8 @@ class Snapshot:
     """The state of a table at one version.
 
     `files` has one row for each logical file (FILES_SCHEMA). `timestamp` is the in-commit timestamp of the
-    version in milliseconds since 1970, or None where the table does not keep them. `timezone` is that of
-    local times: in SQL text over the table, and in partition values of timestamps that have no time zone.
+    version in milliseconds since 1970, None if the table does not have them. `timezone` is the time zone of
+    local times in SQL text, and of partition values of timestamps without a time zone.
     """
 
     uri: str
@@ -139,7 +143,7 @@ class Snapshot:
     timezone: str = UTC
 
     def in_timezone(self, timezone: str) -> Snapshot:
-        """Return the snapshot with local times in `timezone`; raises ValueError for an unknown one."""
+        """Return the snapshot with local times in `timezone`; raises ValueError for an unknown time zone."""
         check_timezone(timezone)
         return replace(self, timezone=timezone)
 
@@ -155,12 +159,12 @@ class Snapshot:
 
     @property
     def num_files(self) -> int:
-        """Return how many logical files the table has."""
+        """Return the number of logical files."""
         return self.files.num_rows
 
     @property
     def num_bytes(self) -> int:
-        """Return the size of all data files together."""
+        """Return the total size of all data files in bytes."""
         return int(pc.sum(self.files["size"]).as_py() or 0)
 
     def __repr__(self) -> str:
@@ -182,12 +186,12 @@ class Snapshot:
 
 
 def files_table(adds: Sequence[AddFile]) -> pa.Table:
-    """Return AddFiles as a table of FILES_SCHEMA, their paths decoded."""
+    """Return AddFiles as a table of FILES_SCHEMA, with decoded paths."""
     return _table(adds, FILES_SCHEMA)
 
 
 def add_actions(files: pa.Table) -> Iterator[AddFile]:
-    """Yield the AddFiles that rows of FILES_SCHEMA stand for, their paths as the log has them."""
+    """Yield the AddFiles of rows of FILES_SCHEMA, with paths as in the log."""
     for batch in files.to_batches():
         for row in batch.to_pylist(maps_as_pydicts="lossy"):
             path, encoded, vector = row.pop("path"), row.pop("encoded_path"), row.pop("deletion_vector")
@@ -201,7 +205,7 @@ def add_actions(files: pa.Table) -> Iterator[AddFile]:
 
 
 def remove_actions(files: pa.Table, now: int, *, data_change: bool) -> Iterator[RemoveFile]:
-    """Yield the tombstones of rows of FILES_SCHEMA, with the fields that readers of changes or row ids need.
+    """Yield the RemoveFiles of rows of FILES_SCHEMA, with the fields that readers of changes or row ids need.
 
     `now` is the time of the removal in milliseconds since 1970.
     """
@@ -223,7 +227,7 @@ def remove_actions(files: pa.Table, now: int, *, data_change: bool) -> Iterator[
 
 
 def subtract_files(files: pa.Table, others: pa.Table) -> pa.Table:
-    """Return the rows of FILES_SCHEMA whose logical files are not among others."""
+    """Return the rows of `files` whose logical files are not in `others`; both have FILES_SCHEMA."""
     keys = pa.chunked_array([_key_texts(batch) for batch in others.to_batches()], pa.string())
     batches = [
         batch.filter(pc.invert(pc.is_in(_key_texts(batch), value_set=keys))) for batch in files.to_batches()
@@ -232,17 +236,17 @@ def subtract_files(files: pa.Table, others: pa.Table) -> pa.Table:
 
 
 def tombstones_table(removes: Sequence[RemoveFile]) -> pa.Table:
-    """Return RemoveFiles as a table of TOMBSTONES_SCHEMA, their paths decoded."""
+    """Return RemoveFiles as a table of TOMBSTONES_SCHEMA, with decoded paths."""
     return _table(removes, TOMBSTONES_SCHEMA)
 
 
 def encoded_path(text: str) -> str | None:
-    """Return a path as the log has it, None where it is what `encode_path` gives."""
+    """Return a path of the log, None if `encode_path` returns the same for the decoded path."""
     return None if encode_path(decode_path(text)) == text else text
 
 
 def are_unencoded(paths: pa.StringArray) -> bool:
-    """Tell whether paths have no character that could be encoded; `False` may be wrong."""
+    """Return whether paths contain no encoded characters; False may also mean that this is unknown."""
     characters = paths.buffers()[2]
     return characters is None or not characters.to_pybytes().translate(None, _PLAIN_CHARACTERS)
 
@@ -255,12 +259,12 @@ def replay(
     *,
     timestamp: int | None = None,
 ) -> Snapshot:
-    """Return the snapshot at `version`, of a checkpoint and the commits behind it in order.
+    """Return the snapshot at `version` from a checkpoint and the commits after it, oldest first.
 
-    The latest action on a logical file `(path, dvId)`, a `txn` application or a domain wins; tombstones
-    remove. `timestamp` is the in-commit timestamp of the version, where the last of `commits` does not say.
-    Raises MalformedLogError when there is no protocol or no metaData, and what `schema.parse` raises for the
-    schema text.
+    The latest action on a logical file `(path, dvId)`, a `txn` application or a domain applies; tombstones
+    remove files. `timestamp` is the in-commit timestamp of the version if the last of `commits` does not have
+    it. Raises MalformedLogError if there is no protocol or no metaData, and what `parse_schema` raises for
+    the schema.
     """
     state = _State()
     if checkpoint is not None:
@@ -275,7 +279,7 @@ def replay(
 
 
 def replay_tombstones(checkpoint: Checkpoint | None, commits: Iterable[Sequence[Action]]) -> pa.Table:
-    """Return the files that are gone by a checkpoint and the commits behind it, as TOMBSTONES_SCHEMA."""
+    """Return the tombstones of a checkpoint and the commits after it, as a table of TOMBSTONES_SCHEMA."""
     removed: dict[FileKey, RemoveFile] = {}
     touched: set[FileKey] = set()
     for action in chain.from_iterable(commits):
@@ -286,12 +290,12 @@ def replay_tombstones(checkpoint: Checkpoint | None, commits: Iterable[Sequence[
             if isinstance(action, RemoveFile):
                 removed[key] = action
     batches = [] if checkpoint is None else _drop_files(checkpoint.tombstones, touched)
-    gone = tombstones_table(list(removed.values())).to_batches()
-    return pa.Table.from_batches([*batches, *gone], TOMBSTONES_SCHEMA)
+    later = tombstones_table(list(removed.values())).to_batches()
+    return pa.Table.from_batches([*batches, *later], TOMBSTONES_SCHEMA)
 
 
 class _State:
-    """What is known while a log is replayed, action by action."""
+    """The state during the replay of a log."""
 
     def __init__(self) -> None:
         self.protocol: Protocol | None = None
@@ -303,7 +307,7 @@ class _State:
         self.touched: set[FileKey] = set()
 
     def apply(self, actions: Iterable[Action]) -> None:
-        """Take over the actions of one commit."""
+        """Apply the actions of one commit."""
         self.timestamp = None
         for action in actions:
             if isinstance(action, AddFile):
@@ -337,7 +341,9 @@ def _snapshot(store: Store, version: int, state: _State, files: pa.Table) -> Sna
     if state.protocol is None or state.metadata is None:
         lacking = "protocol" if state.protocol is None else "metaData"
         raise MalformedLogError(
-            f"{store.uri}, version {version}: no commit up to here has a {lacking} action"
+            f"the log of {store.uri} lacks {lacking} up to version {version}",
+            table=store.uri,
+            version=version,
         )
     return Snapshot(
         uri=store.uri,
@@ -409,7 +415,8 @@ def _drop_files(batches: Iterable[pa.RecordBatch], keys: set[FileKey]) -> list[p
             dropped = pc.or_(dropped, pc.is_in(_key_texts(batch), value_set=texts))
         if not dropped.true_count:
             return batch
-        remaining: pa.RecordBatch = pc.filter(batch, pc.invert(dropped), memory_pool=pool)  # type: ignore[call-overload]
+        kept: Any = pc.invert(dropped)
+        remaining: pa.RecordBatch = pc.filter(batch, kept, memory_pool=pool)  # type: ignore[call-overload]
         return remaining
 
     return [drop(batch) for batch in batches] if keys else list(batches)

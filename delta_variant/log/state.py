@@ -1,4 +1,7 @@
-"""The state at a version out of the log, by whichever of its files are there and can be read."""
+"""Build the state at a version from the log, with any of its files that exist and can be read.
+
+The files of a checkpoint are streamed as batches. The actions of the commits after it are in memory.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LogSegment:
-    """What the log says of one version: a checkpoint, if one was used, and the commits behind it in order.
+    """The log of one version: a checkpoint, if one was used, and the commits after it, oldest first.
 
-    A commit may be a log compaction. `timestamp` is the in-commit timestamp where the last of them has none.
+    A log compaction counts as a commit. `timestamp` is the in-commit timestamp if the last of `commits` does
+    not have it.
     """
 
     version: int
@@ -35,17 +39,17 @@ class LogSegment:
 
 
 def table_exists(store: Store) -> bool:
-    """Tell whether the root has a log with at least one version in it."""
+    """Return whether the root has a log with at least one version."""
     return list_log(store, None).latest >= 0
 
 
 def snapshot_of(store: Store, log: LogSegment) -> Snapshot:
-    """Return the snapshot that the log tells."""
+    """Return the snapshot of a log segment."""
     return replay(store, log.version, log.checkpoint, log.commits, timestamp=log.timestamp)
 
 
 def protocol_and_metadata(log: LogSegment) -> tuple[Protocol | None, Metadata | None]:
-    """Return the latest of either that the log tells."""
+    """Return the latest protocol and metadata of a log segment."""
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     for action in chain(log.checkpoint.actions if log.checkpoint else (), chain.from_iterable(log.commits)):
@@ -57,9 +61,9 @@ def protocol_and_metadata(log: LogSegment) -> tuple[Protocol | None, Metadata | 
 
 
 def build_from_log(store: Store, version: int | None, build: Callable[[LogSegment], Result]) -> Result:
-    """Return what `build` makes of the log at `version`, with other files where some cannot be read.
+    """Return the result of `build` for the log at `version`, None for the latest.
 
-    None is the latest version. Raises what `load_snapshot` raises.
+    If some files cannot be read, `build` is called again with others. Raises what `load_snapshot` raises.
     """
     hint = checkpoint_hint(store)
     if hint is not None and (version is None or hint <= version):
@@ -77,10 +81,14 @@ def _build(
     store: Store, listing: Listing, version: int | None, build: Callable[[LogSegment], Result]
 ) -> Result:
     if listing.latest < 0:
-        raise TableNotFoundError(f"there is no Delta table at {store.uri}: it has no {LOG}")
+        raise TableNotFoundError(f"there is no Delta table at {store.uri}: it has no {LOG}", table=store.uri)
     target = listing.latest if version is None else version
     if not 0 <= target <= listing.latest:
-        raise VersionNotFoundError(f"{store.uri} has no version {target}: its latest is {listing.latest}")
+        raise VersionNotFoundError(
+            f"{store.uri} has no version {target}: its latest is {listing.latest}",
+            table=store.uri,
+            version=target,
+        )
     unreadable: MalformedLogError | None = None
     for files in (found for found in listing.checkpoints if found.version <= target):
         spans = listing.spans(files.version + 1, target, store.uri)
@@ -93,7 +101,7 @@ def _build(
         except MalformedLogError as error:
             unreadable = unreadable or error
     if not listing.has(0):
-        raise unreadable or _no_way_back(store, listing, target)
+        raise unreadable or _unreachable(store, listing, target)
     spans = listing.spans(0, target, store.uri)
     commits = list(read_spans(store, spans))
     timestamp = None if spans[-1].is_commit else _in_commit_timestamp(store, target, commits[-1])
@@ -101,7 +109,7 @@ def _build(
 
 
 def _in_commit_timestamp(store: Store, version: int, actions: Sequence[Action]) -> int | None:
-    """Return the timestamp in the commit itself: checkpoints and compactions have no `commitInfo`."""
+    """Return the timestamp in the commit, because checkpoints and compactions lack `commitInfo`."""
     metadata = next((action for action in actions if isinstance(action, Metadata)), None)
     if metadata is not None and not properties.get(
         metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS
@@ -111,12 +119,17 @@ def _in_commit_timestamp(store: Store, version: int, actions: Sequence[Action]) 
     return None if info is None else info.in_commit_timestamp
 
 
-def _no_way_back(store: Store, listing: Listing, target: int) -> Exception:
+def _unreachable(store: Store, listing: Listing, target: int) -> Exception:
     reachable = [found.version for found in listing.checkpoints]
     if reachable:
         return VersionNotFoundError(
-            f"{store.uri}: the log no longer reaches back to version {target}, only to {min(reachable)}"
+            f"cannot load version {target} of {store.uri} because its log starts at version {min(reachable)}",
+            table=store.uri,
+            version=target,
         )
     return MalformedLogError(
-        f"{store.uri}: {commit_file_name(0)} is missing and there is no checkpoint to stand in for it"
+        f"{commit_file_name(0)} of {store.uri} is missing and there is no checkpoint instead of it",
+        table=store.uri,
+        file=f"{store.uri}/{commit_file_name(0)}",
+        version=0,
     )

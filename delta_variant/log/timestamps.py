@@ -1,7 +1,8 @@
-"""When versions were committed, and which was the table's at a time (PROTOCOL.md, "In-Commit Timestamps").
+"""Map timestamps to versions, and versions to their commit times (PROTOCOL.md, "In-Commit Timestamps").
 
-A commit's time is its in-commit timestamp where the table keeps them, otherwise the modification time of its
-file; where that is not later than the one before, it counts as a millisecond later, as in Delta on Spark.
+The time of a commit is its in-commit timestamp if the table has them, else the modification time of its file.
+A modification time that is not later than the previous one is set to one millisecond after it, as in Delta on
+Spark.
 """
 
 from __future__ import annotations
@@ -30,31 +31,35 @@ from .state import build_from_log, protocol_and_metadata
 __all__ = ["CommitTimes", "Timestamp", "from_milliseconds", "to_milliseconds", "version_at", "version_from"]
 
 Timestamp: TypeAlias = datetime | str
-"""A time: a datetime that knows its time zone, or ISO 8601 text, of UTC where it names no other."""
+"""A timezone-aware datetime, or ISO 8601 text, in UTC if the text has no offset."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _LAST_MILLISECOND = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def to_milliseconds(timestamp: Timestamp) -> int:
-    """Return a time in milliseconds since 1970, parts of one left out.
+    """Return a timestamp in milliseconds since 1970, rounded down.
 
-    Raises ValueError for text that is no time, and for a datetime without a time zone; ArgumentTypeError for
-    other types.
+    Raises ValueError for invalid text and for a datetime without a time zone, and ArgumentTypeError for other
+    types.
     """
     if isinstance(timestamp, datetime):
         if timestamp.tzinfo is None:
-            raise ValueError(f"{timestamp} has no time zone: give it one, as by .astimezone()")
+            raise ValueError(
+                f"invalid timestamp {str(timestamp)!r}: it has no time zone; add one with .astimezone()"
+            )
         return (timestamp - _EPOCH) // timedelta(milliseconds=1)
     if not isinstance(timestamp, str):
         raise ArgumentTypeError(
-            f"the time {timestamp!r} is no datetime that knows its time zone, and no ISO 8601 text"
+            f"invalid timestamp {timestamp!r}: expected a timezone-aware datetime or an ISO 8601 string"
         )
     try:
-        # Before Python 3.11, fromisoformat does not know the Z.
+        # Before Python 3.11, fromisoformat does not accept Z.
         parsed = datetime.fromisoformat(f"{timestamp[:-1]}+00:00" if timestamp[-1:] in "zZ" else timestamp)
     except ValueError:
-        raise ValueError(f"{timestamp!r} is no time as 2026-11-21T09:30:00+00:00") from None
+        raise ValueError(
+            f"invalid timestamp {timestamp!r}: expected ISO 8601, such as 2026-11-21T09:30:00+00:00"
+        ) from None
     return to_milliseconds(parsed if parsed.tzinfo else parsed.replace(tzinfo=timezone.utc))
 
 
@@ -65,11 +70,11 @@ def from_milliseconds(milliseconds: int) -> datetime:
 
 @dataclass(frozen=True)
 class CommitTimes:
-    """The times of the commits that are in the log, in milliseconds since 1970.
+    """The times of the commits in the log, in milliseconds since 1970.
 
-    `modified` has the versions in order, and times of those that have no in-commit timestamp. Others say
-    theirs themselves, from the version `in_commit_from` on; `enabled_at` is the time of that one, None where
-    it is not told.
+    `modified` maps the versions, in order, to adjusted modification times. From the version `in_commit_from`
+    on, commits have in-commit timestamps instead; `enabled_at` is the timestamp of that version, None if it
+    is not recorded.
     """
 
     store: Store
@@ -90,25 +95,26 @@ class CommitTimes:
         return cls(store, times, in_commit_from, enabled_at)
 
     def time_of(self, version: int) -> int:
-        """Return the time of a commit; raises MalformedLogError where it does not say what it should."""
+        """Return the time of a commit; raises MalformedLogError if its in-commit timestamp is missing."""
         if self._is_modification_time(version):
             return self.modified[version]
         return self.time_from(read_commit_info(self.store, version), version)
 
     def time_from(self, info: CommitInfo | None, version: int) -> int:
-        """Return the time of a commit whose `commitInfo` is known; raises what `time_of` raises."""
+        """Return the time of a commit from its `commitInfo`; raises what `time_of` raises."""
         if self._is_modification_time(version):
             return self.modified[version]
         time = None if info is None else info.in_commit_timestamp
         if time is None or not 0 <= time <= _LAST_MILLISECOND:
             raise MalformedLogError(
-                f"{self.store.uri}/{commit_file_name(version)} has no inCommitTimestamp that is a time, "
-                "and the table's properties promise one"
-            )
+                f"the table requires an inCommitTimestamp: expected milliseconds since 1970, got {time}",
+                table=self.store.uri,
+                version=version,
+            ).at(file=f"{self.store.uri}/{commit_file_name(version)}")
         return time
 
     def versions_of(self, time: int) -> list[int]:
-        """Return the versions in order among which the one of a time is."""
+        """Return the versions, in order, that may be the version at a time."""
         start = self.in_commit_from
         if start is None:
             return list(self.modified)
@@ -120,50 +126,57 @@ class CommitTimes:
 
 
 def version_at(store: Store, timestamp: Timestamp) -> int:
-    """Return the latest version that was committed at a time or before.
+    """Return the latest version that was committed at or before a timestamp.
 
-    Raises TimestampBeforeFirstError where there is none that the log still tells, and, as Delta on Spark
-    does, TimestampAfterLatestError for a time behind the latest commit; ValueError for what is no time, and
-    what `load_snapshot` raises.
+    Raises TimestampBeforeFirstError if the log starts later, and TimestampAfterLatestError for a timestamp
+    later than the latest commit, as Delta on Spark does, because a future commit could still precede it.
+    Raises ValueError for an invalid timestamp, and what `load_snapshot` raises.
     """
     time = to_milliseconds(timestamp)
     times, listing = CommitTimes.of(store), list_log(store, None)
     reached = 0 if listing.has(0) else min((found.version for found in listing.checkpoints), default=0)
     known = [version for version in times.modified if version >= reached]
     if not known:
-        raise VersionNotFoundError(f"{store.uri}: {LOG} has no commit, so no version has a time")
+        raise VersionNotFoundError(
+            f"cannot load {store.uri} by timestamp because {LOG} has no commits", table=store.uri
+        )
     candidates = [version for version in times.versions_of(time) if version >= reached]
     count = bisect_right(candidates, time, key=times.time_of)
     if not count:
         first = from_milliseconds(times.time_of(known[0])).isoformat()
         raise TimestampBeforeFirstError(
-            f"{store.uri} has no version of {timestamp}: "
-            f"the first that its log tells, {known[0]}, is of {first}"
+            f"{store.uri} has no version at {timestamp}: its log starts with version {known[0]} of {first}",
+            table=store.uri,
+            version=known[0],
         )
     version = candidates[count - 1]
     if version == known[-1] and (latest := times.time_of(version)) < time:
         raise TimestampAfterLatestError(
-            f"{store.uri} has no version of {timestamp}: the latest, {version}, is of "
-            f"{from_milliseconds(latest).isoformat()}; leave the time out to get it"
+            f"{store.uri} has no version at {timestamp}: the latest version, {version}, is of "
+            f"{from_milliseconds(latest).isoformat()}; omit the timestamp to load it",
+            table=store.uri,
+            version=version,
         )
     return version
 
 
 def version_from(store: Store, timestamp: Timestamp) -> int:
-    """Return the first version that was committed at a time or later.
+    """Return the first version that was committed at or after a timestamp.
 
-    Raises TimestampAfterLatestError where there is none, and what `version_at` raises.
+    Raises TimestampAfterLatestError if there is none, and what `version_at` raises.
     """
     times, time = CommitTimes.of(store), to_milliseconds(timestamp)
     versions = list(times.modified)
-    place = bisect_left(versions, time, key=times.time_of)
-    if place == len(versions):
-        raise TimestampAfterLatestError(f"{store.uri} has no version of {timestamp} or later")
-    return versions[place]
+    index = bisect_left(versions, time, key=times.time_of)
+    if index == len(versions):
+        raise TimestampAfterLatestError(
+            f"{store.uri} has no version at or after {timestamp}", table=store.uri
+        )
+    return versions[index]
 
 
 def _enablement(store: Store) -> tuple[int | None, int | None]:
-    """Return the first version with an in-commit timestamp, None for none, and its time where it is told."""
+    """Return the first version with an in-commit timestamp, and its time; None if unknown or absent."""
     _, metadata = build_from_log(store, None, protocol_and_metadata)
     configuration = {} if metadata is None else metadata.configuration
     if not properties.get(configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS):
@@ -172,7 +185,8 @@ def _enablement(store: Store) -> tuple[int | None, int | None]:
     time = properties.get(configuration, properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP)
     if (version is None) != (time is None):
         raise ProtocolError(
-            f"{store.uri} has one of {properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION.name} and "
-            f"{properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP.name}, and not the other"
+            f"{store.uri} has only one of {properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION.name} and "
+            f"{properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP.name}",
+            table=store.uri,
         )
     return version or 0, time

@@ -83,10 +83,12 @@ def create_table(
         if concurrent := _commits_after_lost_race(store, -1):
             if any(_is_own(actions, context.txn_id) for _, actions in concurrent):
                 return 0
-            raise TableExistsError(f"there is a Delta table at {store.uri} already")
+            raise TableExistsError(f"there is already a Delta table at {store.uri}", table=store.uri)
         sleep(_pause(context.txn_id, attempt))
     raise CommitConflictError(
-        f"cannot create a table at {store.uri} because other writers are creating it at the same time; retry"
+        f"cannot create a table at {store.uri} because other writers are creating it at the same time; retry",
+        table=store.uri,
+        version=0,
     )
 
 
@@ -232,7 +234,9 @@ def _commit_with_retries(
         return version
     raise CommitConflictError(
         f"cannot commit to {snapshot.uri} within {max_attempts} attempts because other writers committed "
-        f"first each time; the latest version is {base.version}; retry"
+        f"first each time; the latest version is {base.version}; retry",
+        table=snapshot.uri,
+        version=base.version,
     )
 
 
@@ -258,7 +262,7 @@ def _try_commit(store: Store, version: int, actions: Iterable[Action]) -> bool:
     except KeyboardInterrupt as interrupt:
         raise CommitInterrupted(
             f"interrupted during the commit of version {version} of {store.uri}: "
-            "look at its history to see whether it happened"
+            "check its history to see whether it happened"
         ) from interrupt
     except CommitUnknownError:
         if not _commits_after(store, version - 1):
@@ -276,8 +280,10 @@ def _commits_after(store: Store, version: int) -> list[CommitActions]:
         return read_next_commits(store, version)
     except StoreError as error:
         raise CommitUnknownError(
-            f"cannot tell whether version {version + 1} is this commit: {error}"
-        ) from error
+            f"cannot determine whether version {version + 1} is this commit: {error.message}",
+            table=store.uri,
+            version=version + 1,
+        ).at(file=error.file) from error
 
 
 def _commits_after_lost_race(store: Store, version: int) -> list[CommitActions]:
@@ -295,12 +301,15 @@ def _commits_after_lost_race(store: Store, version: int) -> list[CommitActions]:
         return []
     name = f"{store.uri}/{commit_file_name(version + 1)}"
     raise StoreError(
-        f"cannot commit version {version + 1} because {name} exists and cannot be read as a file: remove it"
+        f"cannot commit version {version + 1} because {name} exists and cannot be read as a file; remove it",
+        table=store.uri,
+        file=name,
+        version=version + 1,
     )
 
 
 def _is_own(actions: Iterable[Action], txn_id: str) -> bool:
-    # A store that repeats a put whose answer was lost reports its own file as one that exists already.
+    # A store that repeats a put whose answer was lost reports its own file as an existing one.
     return any(isinstance(action, CommitInfo) and action.fields.get("txnId") == txn_id for action in actions)
 
 
@@ -310,7 +319,9 @@ def _rebase(base: Base, concurrent: Sequence[CommitActions], uri: str, find_conf
         if (conflict := find_conflict(actions)) is not None:
             raise CommitConflictError(
                 f"cannot commit to {uri} because concurrent version {version} {conflict}; "
-                "load the table again and retry"
+                "load the table again and retry",
+                table=uri,
+                version=version,
             )
         timestamps = (action.in_commit_timestamp for action in actions if isinstance(action, CommitInfo))
         high_water_mark = read_high_water_mark(actions, base.high_water_mark)
@@ -327,5 +338,5 @@ def _write_checkpoint_when_due(store: Store, version: int, pending: PendingCommi
         raise CommitInterrupted(
             f"interrupted after the commit of version {version} of {store.uri}, during its checkpoint"
         ) from interrupt
-    except Exception:  # The version is committed: an error would say that it is not.
+    except Exception:  # The version is committed, and an error would imply that it is not.
         _LOGGER.warning("%s: the checkpoint of version %d was not written", store.uri, version, exc_info=True)

@@ -103,7 +103,7 @@ def parse_options(options: Mapping[str, str]) -> StoreOptions:
     """Parse storage options.
 
     Raises StoreError for an unsupported option or value, and ArgumentTypeError for a key or value that is not
-    text.
+    a string.
     """
     store: dict[str, str] = {}
     client: dict[str, str] = {}
@@ -111,13 +111,13 @@ def parse_options(options: Mapping[str, str]) -> StoreOptions:
     backoff: dict[str, Any] = {}
     outside = False
     if not isinstance(options, Mapping):
-        raise ArgumentTypeError(f"storage_options: expected a dict of text to text, got {options!r}")
+        raise ArgumentTypeError(f"storage_options: expected a dict of strings to strings, got {options!r}")
     for given, value in options.items():
         check_text("the name of a storage option", given)
         if not isinstance(value, str):
             # The value may be a secret.
             kind = type(value).__name__  # type: ignore[unreachable]
-            raise ArgumentTypeError(f"storage option {given}: expected text, got a value of type {kind}")
+            raise ArgumentTypeError(f"storage option {given}: expected a string, got a value of type {kind}")
         key = given.lower()
         bare = _PREFIX.sub("", key, count=1)
         if key in _UNSUPPORTED:

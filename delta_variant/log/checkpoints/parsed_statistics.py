@@ -1,8 +1,8 @@
-"""`stats_parsed` of checkpoints: statistics as columns, out of their JSON text and into it.
+"""Convert the statistics of checkpoints between JSON text, `stats`, and columns, `stats_parsed`.
 
-The bounds of a Variant column are z85 in the text and a Variant group in the columns, which keeps their
-bytes: text that went through columns has the same z85 (requirements ST16). What cannot be understood is null
-(ST17).
+The bounds of a Variant column are z85 in the text and a Variant group in the columns. The group keeps the
+bytes, so a round trip returns the same z85 (PROTOCOL.md, "Per-file Statistics"). Malformed statistics become
+null.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FOUR_DIGITS = (-719_528, 2_932_897)
 
 
 def statistics_type(columns: Iterable[tuple[PathOfNames, DataType]]) -> pa.StructType:
-    """Return the type of `stats_parsed` for leaf columns, each with the physical names that lead to it."""
+    """Return the type of `stats_parsed` for leaf columns, each with the path of its physical names."""
     counts: dict[str, Any] = {}
     bounds: dict[str, Any] = {}
     for path, data_type in columns:
@@ -66,12 +66,12 @@ def _has_bounds(data_type: DataType) -> bool:
 
 
 def from_text(texts: pa.Array[Any], statistics: pa.StructType) -> Any:
-    """Return the statistics in JSON texts as columns of `statistics`; text that is no JSON object is null."""
+    """Convert statistics in JSON text to columns of `statistics`; invalid text becomes null."""
     return _column([_decode(text) for text in texts.to_pylist()], statistics)
 
 
 def to_text(parsed: pa.StructArray) -> Any:
-    """Return the JSON texts of statistics in columns, null members left out; a null row stays null."""
+    """Convert statistics in columns to JSON text without null members; a null row stays null."""
     return _text(parsed)
 
 
@@ -111,7 +111,7 @@ def _column(values: Sequence[Any], arrow_type: pa.DataType) -> Any:
 
 def _variants(values: Sequence[Any], arrow_type: Any) -> pa.StructArray:
     bounds = [_read_variant(value) for value in values]
-    # The parts are required: beneath a null there is an empty one, as Parquet takes no null there.
+    # The parts are required. In a null Variant they are empty, because Parquet allows no null there.
     parts = [
         pa.array([b"" if bound is None else getattr(bound, field.name) for bound in bounds], field.type)
         for field in arrow_type
@@ -121,7 +121,7 @@ def _variants(values: Sequence[Any], arrow_type: Any) -> pa.StructArray:
 
 
 def _is_variant(arrow_type: pa.DataType) -> bool:
-    # Bytes have no bounds in Delta: two columns of bytes by these names are a Variant.
+    # Binary columns have no bounds in Delta, so two binary columns with these names are a Variant.
     return types.is_struct(arrow_type) and {"metadata", "value"} <= {
         field.name for field in arrow_type if types.is_binary(field.type) or types.is_large_binary(field.type)
     }
@@ -133,7 +133,7 @@ def _read_integer(value: Any, arrow_type: pa.DataType) -> int | None:
 
 
 def _read_float(value: Any, arrow_type: pa.DataType) -> float | None:
-    # Of a number that is too great, Decimal makes an infinity, int an error.
+    # For a number that is too great, float(Decimal) is infinite and float(int) raises an error.
     is_number = isinstance(value, (int, Decimal)) and not isinstance(value, bool)
     return float(Decimal(value)) if is_number else None
 
@@ -196,10 +196,10 @@ def _text(array: Any) -> Any:
 
 def _write_object(array: pa.StructArray) -> Any:
     members = [
-        pc.fill_null(_joined(f"{msgspec.json.encode(name).decode()}:", _text(part), ","), "")
+        pc.fill_null(_join(f"{msgspec.json.encode(name).decode()}:", _text(part), ","), "")
         for name, part in zip(array.type.names, array.flatten(), strict=True)
     ]
-    whole = _joined("{", pc.ascii_rtrim(_joined(*members), ",") if members else "", "}")
+    whole = _join("{", pc.ascii_rtrim(_join(*members), ",") if members else "", "}")
     return pc.if_else(array.is_valid(), whole, pa.scalar(None, pa.string()))
 
 
@@ -210,25 +210,25 @@ def _write_plain(array: pa.Array[Any]) -> Any:
 def _write_float(array: pa.Array[Any]) -> Any:
     text = array.cast(pa.string())
     whole = pc.match_substring_regex(text, "^-?[0-9]+$")
-    text = pc.if_else(whole, _joined(text, ".0"), text)
+    text = pc.if_else(whole, _join(text, ".0"), text)
     return pc.if_else(pc.is_finite(array), text, pa.scalar(None, pa.string()))
 
 
 def _write_date(array: pa.Array[Any]) -> Any:
-    return _joined('"', _with_four_digit_years(array).cast(pa.string()), '"')
+    return _join('"', _with_four_digit_years(array).cast(pa.string()), '"')
 
 
 def _write_timestamp(array: Any) -> Any:
-    """Return timestamps to the millisecond below, as the protocol wants them."""
+    """Write timestamps rounded down to milliseconds, as the protocol requires."""
     millis = pc.floor_temporal(array.cast(pa.timestamp(array.type.unit)), unit="millisecond")
     text = pc.strftime(_with_four_digit_years(millis.cast(pa.timestamp("ms"))), "%Y-%m-%dT%H:%M:%S")
-    return _joined('"', text, "Z" if array.type.tz else "", '"')
+    return _join('"', text, "Z" if array.type.tz else "", '"')
 
 
 def _with_four_digit_years(array: Any) -> Any:
-    """Return dates and timestamps of the years 0 to 9999, and null for others, which have no text in Delta.
+    """Return dates and timestamps of the years 0 to 9999, and null for others, which have no text form.
 
-    Arrow writes a timestamp of the year 70417 as one of 4881.
+    Arrow writes a timestamp of the year 70417 as one of the year 4881.
     """
     first, end = (pa.scalar(days, pa.int32()).cast(pa.date32()).cast(array.type) for days in _FOUR_DIGITS)
     has_text = pc.and_(pc.greater_equal(array, first), pc.less(array, end))
@@ -237,7 +237,7 @@ def _with_four_digit_years(array: Any) -> Any:
 
 def _write_string(array: pa.Array[Any]) -> Any:
     strings = array.cast(pa.string())
-    text = _joined('"', strings, '"')
+    text = _join('"', strings, '"')
     escaped: Any = pc.match_substring_regex(strings, '[\\x00-\\x1f"\\\\]')
     if not pc.any(escaped).as_py():
         return text
@@ -258,10 +258,10 @@ def _write_variant(array: Any) -> Any:
         pc.struct_field(variants, "metadata"), pc.struct_field(variants, "value"), b""
     ).dictionary_encode()
     texts = pa.array([encode_bound(each) for each in data.dictionary.to_pylist()], pa.string())
-    return _joined('"', texts.take(data.indices), '"')
+    return _join('"', texts.take(data.indices), '"')
 
 
-def _joined(*parts: Any) -> Any:
+def _join(*parts: Any) -> Any:
     return pc.binary_join_element_wise(*parts, "")
 
 

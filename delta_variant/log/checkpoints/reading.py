@@ -1,6 +1,7 @@
-"""Checkpoints of every kind: classic, multi-part, and V2 in JSON or Parquet (PROTOCOL.md, "Checkpoints").
+"""Read checkpoints: classic, multi-part, and V2 in JSON or Parquet (PROTOCOL.md, "Checkpoints").
 
-Files are read batch by batch, so that what a caller drops of them is never all in memory.
+The encoded files are in memory. Their rows are decoded in batches of 50,000, so that rows that a caller drops
+are never all in memory.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ...protocol.actions import (
     decode_path,
 )
 from ...storage.store import Store, read
-from ..listing import LOG, CheckpointFiles, list_log
+from ..listing import LOG, CheckpointFiles, checkpoint_name, list_log
 from ..snapshot import (
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
@@ -86,7 +87,7 @@ _TABLE_ACTIONS: dict[str, type[Protocol | Metadata | Txn | DomainMetadata | Side
 }
 _BATCH_ROWS = 50_000
 
-# What pyarrow and msgspec raise for files that are damaged, beside what we raise ourselves.
+# Our own errors, and those that pyarrow and msgspec raise for damaged files.
 _UNREADABLE = (
     DeltaVariantError,
     pa.ArrowException,
@@ -99,23 +100,25 @@ _UNREADABLE = (
 
 
 def read_checkpoint(store: Store, files: CheckpointFiles) -> Checkpoint:
-    """Return what a checkpoint recorded; its batches of files are read as they are asked for.
+    """Return the content of a checkpoint; the batches of its files are read lazily.
 
-    Raises MalformedLogError, now or then, for a file of it that is absent or cannot be understood.
+    Raises MalformedLogError, possibly during the iteration, for a file that is missing or malformed.
     """
     manifest = _join(_read_files(store, files.paths))
     sidecars = [action for action in manifest.actions if isinstance(action, Sidecar)]
     actions = [action for action in manifest.actions if not isinstance(action, Sidecar)]
     if {Protocol, Metadata} - {type(action) for action in actions}:
-        raise MalformedLogError(f"{store.uri}/{files.paths[0]} lacks protocol or metaData")
-    with _naming(f"{store.uri}/{files.paths[0]}"):
+        raise MalformedLogError("the checkpoint lacks protocol or metaData", version=files.version).at(
+            file=f"{store.uri}/{files.paths[0]}"
+        )
+    with _checkpoint_errors(f"{store.uri}/{files.paths[0]}"):
         paths = _paths_of(sidecars)
     parts = _read_files(store, paths)
     return _join([Checkpoint(actions, manifest.files, manifest.tombstones), *parts])
 
 
 def duplicate_statistics(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
-    """Yield path, `stats`, and `stats_parsed` as text, of the files for which the newest checkpoint has both.
+    """Yield path, `stats` and `stats_parsed` as text of the files for which the newest checkpoint has both.
 
     Raises MalformedLogError for a checkpoint that cannot be read.
     """
@@ -126,7 +129,7 @@ def duplicate_statistics(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     sidecars = _paths_of(action for action in actions if isinstance(action, Sidecar))
     for path in (*newest, *sidecars):
         if path.endswith(".parquet"):
-            with _naming(f"{store.uri}/{path}"):
+            with _checkpoint_errors(f"{store.uri}/{path}"):
                 yield from _read_duplicate_statistics(_open(read(store, path)))
 
 
@@ -159,17 +162,22 @@ def _read_files(store: Store, paths: Iterable[str]) -> list[Checkpoint]:
 
 def _read_file(store: Store, path: str) -> Checkpoint:
     name = f"{store.uri}/{path}"
-    with _naming(name):
+    with _checkpoint_errors(name):
         data = read(store, path)
         return _decode_json(data, name) if path.endswith(".json") else _decode_parquet(data, name)
 
 
 @contextmanager
-def _naming(name: str) -> Iterator[None]:
+def _checkpoint_errors(name: str) -> Iterator[None]:
+    """Raise errors about the file `name` of a checkpoint as MalformedLogError."""
     try:
         yield
     except _UNREADABLE as error:
-        raise MalformedLogError(f"the checkpoint {name} cannot be read: {error}") from error
+        reason, line = (error.message, error.line) if isinstance(error, DeltaVariantError) else (error, None)
+        found = checkpoint_name(name.rpartition("/")[2])
+        version = None if found is None else found.version
+        malformed = MalformedLogError(f"cannot read the checkpoint: {reason}", version=version)
+        raise malformed.at(file=name, line=line) from error
 
 
 def _decode_json(data: bytes, name: str) -> Checkpoint:
@@ -209,7 +217,7 @@ def _without_nulls(value: Any) -> Any:
 
 def _read_adds(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
     fields = [*ADD_FIELDS, *([STATS_PARSED] if _lacks_text(file) else [])]
-    with _naming(name):
+    with _checkpoint_errors(name):
         for adds in _raw_adds(file, fields):
             columns = _columns(adds, ADD_FIELDS)
             if STATS_PARSED in adds.type.names:
@@ -224,7 +232,7 @@ def _raw_adds(file: pq.ParquetFile, fields: Iterable[str]) -> Iterator[Any]:
 
 
 def _read_removes(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
-    with _naming(name):
+    with _checkpoint_errors(name):
         for removes in _read_column(file, "remove", [f"remove.{field}" for field in REMOVE_FIELDS]):
             yield _batch(_columns(removes, REMOVE_FIELDS), len(removes), TOMBSTONES_SCHEMA)
 
@@ -241,7 +249,7 @@ def _read_column(file: pq.ParquetFile, name: str, columns: list[str]) -> Iterato
 
 
 def _are_null(file: pq.ParquetFile, name: str) -> Iterator[bool]:
-    """Yield for each row group whether its statistics say that all leaves of a column are null."""
+    """Yield for each row group whether all leaves of a column are null by its statistics."""
     leaves = _leaves(file, name)
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
@@ -259,7 +267,7 @@ def _int96_leaves(file: pq.ParquetFile) -> Iterator[str]:
 
 
 def _in_utc(array: Any, path: str, instants: frozenset[str]) -> Any:
-    """Return columns with their zone where they were INT96: Spark writes instants so, Arrow reads none."""
+    """Return columns with the zone UTC where they were INT96, which Arrow reads without a zone."""
     if path in instants:
         return array.cast(pa.timestamp("us", "UTC"))
     if not instants or not pa.types.is_struct(array.type):
@@ -272,7 +280,7 @@ def _in_utc(array: Any, path: str, instants: frozenset[str]) -> Any:
 
 
 def _lacks_text(file: pq.ParquetFile) -> bool:
-    """Tell whether some file may have statistics in `stats_parsed` alone."""
+    """Return whether some file may have statistics in `stats_parsed` only."""
     if not _leaves(file, f"add.{STATS_PARSED}"):
         return False
     without_text = _null_count(file, "add.stats")
@@ -280,7 +288,7 @@ def _lacks_text(file: pq.ParquetFile) -> bool:
 
 
 def _null_count(file: pq.ParquetFile, leaf_path: str) -> int | None:
-    """Return how many rows have no value, None where statistics do not say or there is no such leaf."""
+    """Return the null count of a leaf, None if statistics lack it or there is no such leaf."""
     groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
     counts = [_nulls(group.column(leaf)) for leaf in _leaves(file, leaf_path) for group in groups]
     known = [count for count in counts if count is not None]
@@ -292,7 +300,7 @@ def _nulls(chunk: pq.ColumnChunkMetaData) -> int | None:
 
 
 def _with_parsed(text: Any, parsed: Any) -> Any:
-    """Return the statistics as text: as they are written where they are, else made of `stats_parsed`."""
+    """Return the statistics as text, converted from `stats_parsed` where the text is missing."""
     if text is None:
         return to_text(parsed)
     lacking = pc.and_(text.is_null(), parsed.is_valid())
@@ -317,7 +325,7 @@ def _batch(columns: dict[str, Any], length: int, schema: pa.Schema) -> pa.Record
         )
     arrays = [_cast(columns.get(field.name), field, length) for field in schema]
     batch = pa.record_batch(arrays, schema=schema)
-    # Text that is not UTF-8 would only be noticed where it is used.
+    # Invalid UTF-8 would only be noticed where the text is used.
     batch.validate(full=True)
     return batch
 
@@ -327,9 +335,9 @@ def _cast(array: pa.Array[Any] | None, field: pa.Field[Any], length: int) -> pa.
 
 
 def _paths(texts: Any) -> tuple[Any, Any]:
-    """Return paths decoded, and as the log has them where that says more."""
+    """Return the decoded paths, and the paths in the log where these are encoded differently."""
     if texts.null_count:
-        raise MalformedLogError("a file has no path")
+        raise MalformedLogError("a file action lacks its path")
     if are_unencoded(texts):
         return texts, None
     paths = texts.to_pylist()

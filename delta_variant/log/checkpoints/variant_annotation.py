@@ -1,7 +1,7 @@
-"""The VARIANT annotation of groups in a Parquet file, which pyarrow cannot write and Spark looks for.
+"""Add the VARIANT annotation to groups in a Parquet file, which pyarrow cannot write and Spark requires.
 
-The footer is a struct in Thrift's compact protocol, whose list of schema elements names every group before
-its members (parquet.thrift, `FileMetaData` and `SchemaElement`).
+The footer is a struct in Thrift's compact protocol. Its list of schema elements has every group before its
+members (parquet.thrift, `FileMetaData` and `SchemaElement`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ FOOTER_END_BYTES = 8
 STOP, I8, DOUBLE, BINARY, LIST, SET, STRUCT = 0, 3, 7, 8, 9, 10, 12
 BOOLEANS, VARINTS = (1, 2), (4, 5, 6)
 
-# Numbers of fields in parquet.thrift.
+# Field ids in parquet.thrift.
 SCHEMA = 2
 TYPE, REPETITION, NAME, NUM_CHILDREN, LOGICAL_TYPE = 1, 3, 4, 5, 10
 BYTE_ARRAY, REQUIRED = 6, 0
-# The union LogicalType with its member 16, a VariantType whose specification_version is 1.
+# The union LogicalType with member 16, a VariantType with specification_version 1.
 VARIANT_1 = bytes([STRUCT, 16 << 1, 1 << 4 | I8, 1, STOP, STOP])
 
 
 def annotate(file: bytes) -> bytes:
-    """Return a file of pyarrow's with its groups of bytes `metadata` and `value` marked VARIANT(1)."""
+    """Annotate the groups of binary columns `metadata` and `value` of a file of pyarrow with VARIANT(1)."""
     size = int.from_bytes(file[-8:-4], "little")
     start = len(file) - FOOTER_END_BYTES - size
     footer = file[start : start + size]
@@ -39,7 +39,7 @@ def annotate(file: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class _Element:
-    """A schema element: its name and its numbers by field, where its fields stop, and the last of them."""
+    """A schema element: its name, integers by field id, the position of its end, and the last field id."""
 
     name: bytes
     numbers: Mapping[int, int]
@@ -48,7 +48,7 @@ class _Element:
 
     @property
     def is_required_bytes(self) -> bool:
-        """Tell whether it is a leaf of bytes that are no text, never null."""
+        """Return whether it is a required binary leaf without an annotation."""
         plain = {TYPE: BYTE_ARRAY, REPETITION: REQUIRED}
         return self.numbers == plain and self.last_field == NAME
 
@@ -74,7 +74,7 @@ def _elements(footer: bytes) -> Iterator[_Element]:
 
 @dataclass
 class _Reader:
-    """A place in bytes of the compact protocol."""
+    """A cursor in bytes of the compact protocol."""
 
     data: bytes
     at: int = 0
@@ -87,7 +87,7 @@ class _Reader:
             if last == NAME:
                 name = self.binary()
             elif kind in VARINTS:
-                # Numbers are zigzag, and none of those that count is negative.
+                # Integers are zigzag-encoded, and the relevant ones are not negative.
                 numbers[last] = self.varint() >> 1
             else:
                 self.skip(kind)
@@ -112,12 +112,12 @@ class _Reader:
         return self.data[self.at - size : self.at]
 
     def field(self, last: int) -> tuple[int, int] | None:
-        """Return number and type of the next field of a struct, None at its stop."""
+        """Return id and type of the next field of a struct, None at its end."""
         header = self.byte()
         if header == STOP:
             return None
         delta, kind = header >> 4, header & 0x0F
-        # A number is zigzag, and that of a field is never negative.
+        # A field id is zigzag-encoded and never negative.
         return (last + delta if delta else self.varint() >> 1), kind
 
     def list_header(self) -> tuple[int, int]:

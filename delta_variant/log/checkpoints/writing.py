@@ -1,7 +1,8 @@
-"""Checkpoints written: classic, or V2 in one Parquet file where the table asks for it.
+"""Write checkpoints: classic, or V2 in one Parquet file if the table's policy requires it.
 
-Statistics are kept as `stats` text verbatim, as `stats_parsed`, as both or not at all, as the properties of
-the table say (PROTOCOL.md, "Checkpoints").
+Statistics are written as the unchanged `stats` text, as `stats_parsed`, as both or not at all, as the table
+properties require (PROTOCOL.md, "Checkpoints"). The encoded file is in memory; rows are encoded in batches of
+50,000.
 """
 
 from __future__ import annotations
@@ -89,23 +90,25 @@ _BATCH_ROWS = 50_000
 
 
 def write_checkpoint(store: Store, version: int, *, now: int, unique_id: str) -> None:
-    """Write the checkpoint of a committed version, then point `_last_checkpoint` at it.
+    """Write the checkpoint of a committed version, then point `_last_checkpoint` to it.
 
-    `now`, in milliseconds since 1970, says which tombstones have expired; `unique_id` is a UUID that names a
-    V2 checkpoint. Raises what `load_snapshot` raises, StoreError, and UnsupportedFeatureError for a table
-    with features that are not known here, whose actions would be lost.
+    Tombstones that have expired at `now`, in milliseconds since 1970, are omitted. `unique_id` is a UUID for
+    the name of a V2 checkpoint. Raises what `load_snapshot` raises, StoreError, and UnsupportedFeatureError
+    for a table with unknown features, because their actions would be lost.
     """
     state, tombstones = load_with_tombstones(store, version)
     unknown = sorted(features.supported_features(state.protocol) - features.FEATURES.keys())
     if unknown:
         raise UnsupportedFeatureError(
-            f"{store.uri} uses table features that this version does not know: {', '.join(unknown)}; "
-            "let the engine that knows them write the checkpoint"
+            f"cannot write a checkpoint of {store.uri} because it uses unknown table features: "
+            f"{', '.join(unknown)}; write it with an engine that supports them",
+            table=store.uri,
+            version=version,
         )
     contents = _Contents(state, _unexpired(tombstones, state.configuration, now))
     data = contents.encode()
     put(store, contents.path(unique_id), data)
-    if not _is_behind(store, version):
+    if not _has_later_checkpoint(store, version):
         put(store, LAST_CHECKPOINT, _pointer(contents, len(data)))
 
 
@@ -114,8 +117,8 @@ def _unexpired(tombstones: pa.Table, configuration: Mapping[str, str], now: int)
     return tombstones.filter(pc.greater(tombstones["deletion_timestamp"], pa.scalar(now - retention)))
 
 
-def _is_behind(store: Store, version: int) -> bool:
-    """Tell whether `_last_checkpoint` names a later checkpoint that is really there."""
+def _has_later_checkpoint(store: Store, version: int) -> bool:
+    """Return whether `_last_checkpoint` refers to a later checkpoint that exists."""
     hint = checkpoint_hint(store)
     return hint is not None and hint > version and bool(list_log(store, hint).checkpoints)
 
@@ -127,21 +130,21 @@ def _pointer(contents: _Contents, size_in_bytes: int) -> bytes:
         "sizeInBytes": size_in_bytes,
         "numOfAddFiles": contents.state.num_files,
     }
-    # Of names and whole numbers, the canonical form is what it looks like (PROTOCOL.md, "JSON checksum").
+    # Names and integers need no escapes in the canonical form (PROTOCOL.md, "JSON checksum").
     canonical = ",".join(f'"{name}"={value}' for name, value in sorted(fields.items()))
     return msgspec.json.encode({**fields, "checksum": hashlib.md5(canonical.encode()).hexdigest()})
 
 
 @dataclass(frozen=True)
 class _Contents:
-    """What a checkpoint holds: a state, and the tombstones that VACUUM still needs."""
+    """The content of a checkpoint: a state, and the tombstones that VACUUM still needs."""
 
     state: Snapshot
     tombstones: pa.Table
 
     @property
     def is_v2(self) -> bool:
-        """Tell whether the table asks for a V2 checkpoint; a classic one is always allowed."""
+        """Return whether the table's policy requires a V2 checkpoint; a classic one is always allowed."""
         policy = properties.get(self.state.configuration, properties.CHECKPOINT_POLICY)
         return policy == "v2" and features.supports(self.state.protocol, "v2Checkpoint")
 
@@ -154,11 +157,11 @@ class _Contents:
 
     @property
     def num_actions(self) -> int:
-        """Return how many actions the checkpoint holds."""
+        """Return the number of actions in the checkpoint."""
         return len(self.table_actions) + self.state.num_files + self.tombstones.num_rows
 
     def path(self, unique_id: str) -> str:
-        """Return the path of the checkpoint below the table's root."""
+        """Return the path of the checkpoint, relative to the table's root."""
         unique = f".{UUID(unique_id)}" if self.is_v2 else ""
         return f"{LOG}/{self.state.version:020d}.checkpoint{unique}.parquet"
 
@@ -193,7 +196,7 @@ def _actions(actions: Sequence[Action], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _with_pairs(value: Any, arrow_type: pa.DataType) -> Any:
-    """Return a value with its maps as lists of pairs."""
+    """Return a value with maps converted to lists of pairs."""
     if value is None:
         return None
     if pa.types.is_map(arrow_type):
@@ -209,7 +212,7 @@ def _rows(values: pa.StructArray, kind: pa.Field[Any], schema: pa.Schema) -> pa.
 
 
 def _nulls(length: int, field: pa.Field[Any]) -> Any:
-    """Return nulls, but for the required parts of a Variant: beneath a null, Parquet takes no null there."""
+    """Return nulls; the required parts of a null Variant are empty, because Parquet allows no null there."""
     if not field.nullable:
         return pa.repeat(pa.scalar(b"", field.type), length)
     if not pa.types.is_struct(field.type):
@@ -227,15 +230,15 @@ _VECTOR = pa.struct(
 )
 
 
-def _logged(names: Mapping[str, str], schema: pa.Schema) -> list[pa.Field[Any]]:
+def _log_fields(names: Mapping[str, str], schema: pa.Schema) -> list[pa.Field[Any]]:
     """Return the fields of file actions under their names in the log."""
     types = {"deletionVector": _VECTOR}
     return [pa.field(name, types.get(name, schema.field(ours).type)) for name, ours in names.items()]
 
 
 _DATA_CHANGE = pa.field("dataChange", pa.bool_())
-_ADD_LAYOUT = [*_logged(ADD_FIELDS, FILES_SCHEMA), _DATA_CHANGE]
-_REMOVE_LAYOUT = [*_logged(REMOVE_FIELDS, TOMBSTONES_SCHEMA), _DATA_CHANGE]
+_ADD_LAYOUT = [*_log_fields(ADD_FIELDS, FILES_SCHEMA), _DATA_CHANGE]
+_REMOVE_LAYOUT = [*_log_fields(REMOVE_FIELDS, TOMBSTONES_SCHEMA), _DATA_CHANGE]
 
 
 def _removes(batch: pa.RecordBatch) -> pa.StructArray:
@@ -263,7 +266,7 @@ def _encode_paths(paths: Any) -> Any:
 
 @dataclass(frozen=True)
 class _AddLayout:
-    """The fields of `add`, by what the table's properties ask for."""
+    """The fields of `add` that the table properties require."""
 
     fields: Sequence[pa.Field[Any]]
     partitions: Mapping[str, DataType]
@@ -288,7 +291,7 @@ class _AddLayout:
         return cls([*fields, pa.field("stats_parsed", statistics_type(named))], partitions)
 
     def adds(self, batch: pa.RecordBatch) -> pa.StructArray:
-        """Return the files of a batch as they stand in a checkpoint."""
+        """Return the files of a batch as `add` actions of a checkpoint."""
         return pa.StructArray.from_arrays(
             [self._array(batch, field) for field in self.fields], fields=list(self.fields)
         )
