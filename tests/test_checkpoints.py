@@ -119,7 +119,7 @@ FULL = (
         remove("a", when=5 * DAY),
         add("d", deletion_vector=VECTOR, base_row_id=4, default_row_commit_version=1),
         DomainMetadata(domain="own", configuration="{}", removed=False),
-        DomainMetadata(domain="gone", configuration="{}", removed=True),
+        DomainMetadata(domain="removed", configuration="{}", removed=True),
     ],
 )
 
@@ -518,12 +518,12 @@ class TestCompactions:
 
     def test_the_commits_are_read_instead_of_an_unreconciled_compaction(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)
-        place = store.open_store(tmp_path)
-        before, gone = load_with_tombstones(place)
+        root = store.open_store(tmp_path)
+        before, tombstones = load_with_tombstones(root)
         # Neither the first nor the last action of each key is right.
         self.compact(tmp_path, 1, 2, [add("a"), remove("a"), add("c"), remove("c"), *self.SUM_1_TO_2[3:]])
-        after, still_gone = load_with_tombstones(place)
-        assert (state_of(after), still_gone) == (state_of(before), gone)
+        after, tombstones_after = load_with_tombstones(root)
+        assert (state_of(after), tombstones_after) == (state_of(before), tombstones)
 
     def test_a_damaged_commit_of_an_unreconciled_compaction_is_not_needed(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)

@@ -834,9 +834,7 @@ def test_the_command_ends_with_2_and_a_sentence(
 @pytest.mark.parametrize("command", ["inspect", "stats"])
 def test_inspect_and_stats_name_the_command(old: Path, command: str, capsys: pytest.CaptureFixture[str]):
     assert run(command, old) == 2
-    assert (
-        "old.parquet: column 'v' is shredded in the legacy Spark layout" in capsys.readouterr().err
-    )
+    assert "old.parquet: column 'v' is shredded in the legacy Spark layout" in capsys.readouterr().err
 
 
 def test_the_room_says_what_it_offers():

@@ -329,7 +329,7 @@ def test_a_walk_returns_files_of_any_name_and_does_not_follow_links(tmp_path):
         os.utime(path, ns=(0, 5_999_999))
     (root / "link").symlink_to("linked")
     (root / "folder").symlink_to(tmp_path / "outside")
-    (root / "nowhere").symlink_to("gone")
+    (root / "nowhere").symlink_to("missing")
     (root / os.fsdecode(b"\xff")).write_bytes(b"")
     expected = [StoredFile("a/b/part#1", 3, 5), StoredFile("x\ny", 3, 5)]
     found = store.walk(store.open_store(root))

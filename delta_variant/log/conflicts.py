@@ -29,7 +29,7 @@ from ..protocol.actions import (
 __all__ = ["FindConflict", "Reads", "append_conflicts", "recommit_conflicts", "replacement_conflicts"]
 
 FindConflict: TypeAlias = Callable[[Sequence[Action]], "str | None"]
-"""Returns what the actions of a concurrent commit did that conflicts, None if they do not conflict."""
+"""Returns the conflict with the actions of a concurrent commit, None if they do not conflict."""
 
 
 @dataclass(frozen=True)

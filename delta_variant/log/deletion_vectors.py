@@ -41,7 +41,7 @@ HIGHS = 1 << 31
 
 
 def load(store: Store, descriptor: DeletionVector | Mapping[str, Any] | None) -> bytes | None:
-    """Return the serialized bitmap of the deleted rows, which the kernel validates; None if there is none.
+    """Return the serialized bitmap of the deleted rows, which the kernel validates, or None.
 
     `descriptor` is that of an AddFile, or its row of `Snapshot.files["deletion_vector"]`. Raises
     MalformedLogError for an invalid descriptor, StoreError for a file that cannot be read, and DataFileError

@@ -77,7 +77,7 @@ def checkpoint_name(name: str) -> CheckpointName | None:
 
 
 def impossible_version(name: str) -> int | None:
-    """Return the version in a file name that exceeds `LAST_VERSION`, None if there is none."""
+    """Return the version in a file name that exceeds `LAST_VERSION`, or None."""
     found = _VERSIONED.fullmatch(name)
     numbers = [int(text) for text in found.groups() if text is not None] if found else []
     return next((number for number in numbers if number > LAST_VERSION), None)

@@ -163,7 +163,7 @@ def version_at(store: Store, timestamp: Timestamp) -> int:
 def version_from(store: Store, timestamp: Timestamp) -> int:
     """Return the first version that was committed at or after a timestamp.
 
-    Raises TimestampAfterLatestError if there is none, and what `version_at` raises.
+    Raises TimestampAfterLatestError if there is no such version, and what `version_at` raises.
     """
     times, time = CommitTimes.of(store), to_milliseconds(timestamp)
     versions = list(times.modified)

@@ -289,7 +289,7 @@ def _commits_after(store: Store, version: int) -> list[CommitActions]:
 def _commits_after_lost_race(store: Store, version: int) -> list[CommitActions]:
     """Return the commits after a version, oldest first.
 
-    There are none if an object store answers that another put of the next version is in progress: the next
+    The list is empty if an object store answers that another put of the next version is in progress. The next
     attempt decides. Raises StoreError if a local file of the next version exists and can never be read, such
     as a directory: each attempt to commit would fail in the same way.
     """
