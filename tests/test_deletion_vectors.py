@@ -212,10 +212,10 @@ def test_the_rows_are_those_that_the_kernel_skips(tmp_path, name, runs):
     found = rows_of(deletion_vectors.subtract_rows(data, None))
     assert found == sorted(ROWS[name])
     pq.write_table(pa.table({"id": range(600_000)}), tmp_path / "f.parquet")
-    place = store.open_store(tmp_path)
+    root = store.open_store(tmp_path)
     projections = [Projection(pa.field("id", pa.int64()), ("id",))]
     left: set[int] = set()
-    for batch in reader.read(open_file(place, "f.parquet"), "f", projections, deleted=data):
+    for batch in reader.read(open_file(root, "f.parquet"), "f", projections, deleted=data):
         left.update(batch.column(0).to_pylist())
     assert left == set(range(600_000)) - ROWS[name]
 
