@@ -184,7 +184,7 @@ def test_a_range_is_given_by_times_too(table):
     assert found(starting_timestamp="1970-01-01T00:00:00Z") == [0, 1, 2, 3, 4]
     assert found(ending_timestamp="1970-01-01T00:00:29.999Z") == [0, 1, 2, 3]
     assert found(ending_timestamp="2026-01-01") == [0, 1, 2, 3, 4]
-    with pytest.raises(TimestampAfterLatestError, match="or later"):
+    with pytest.raises(TimestampAfterLatestError, match="at or after"):
         found(starting_timestamp="1970-01-01T00:00:31Z")
 
 

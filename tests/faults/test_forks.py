@@ -108,7 +108,7 @@ def read_remote(table: str) -> str:
 def test_an_object_store_raises_an_error_in_a_forked_process():
     dv.write_table("memory://forks/t", ROWS, variant_columns=["event"])
     message = in_a_fork(read_remote, "memory://forks/t")
-    assert "cannot reach an object store from this forked process" in message
+    assert "cannot access an object store from this forked process" in message
     assert "multiprocessing.get_context('spawn') or 'forkserver'" in message
 
 

@@ -181,8 +181,9 @@ def test_a_file_that_is_missing_is_named(bucket: Bucket):
     snapshot = dv.load_snapshot(bucket.table(), storage_options=bucket.options)
     (path,) = snapshot.files["path"].to_pylist()
     store.delete(snapshot.store, path)
-    with pytest.raises(dv.DeltaVariantError, match=f"{path}.*there is no file s3://"):
+    with pytest.raises(dv.DeltaVariantError, match="there is no file s3://") as caught:
         rows(bucket.table(), bucket)
+    assert str(caught.value.file).endswith(path)
 
 
 def uploads(bucket: Bucket) -> int:
