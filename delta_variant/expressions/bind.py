@@ -129,6 +129,13 @@ def _field_names(expression: Expression) -> list[str]:
     return [expression.name]
 
 
+def _column_of(expression: Expression) -> str | None:
+    """Return the column that an expression reads as a whole or at a path, None for any other expression."""
+    if isinstance(expression, Extraction):
+        return ".".join((expression.column, *expression.fields))
+    return ".".join(_field_names(expression)) if isinstance(expression, Column | Field) else None
+
+
 def _find(part: str, fields: Iterable[pa.Field[Any]], name: Name) -> pa.Field[Any]:
     fields = list(fields)
     found = [field for field in fields if field.name.lower() == part.lower()]
@@ -151,7 +158,10 @@ def _bind_cast(cast: Cast, timezone: str) -> Expression:
             return operand
         return replace(operand, type=target, strict=cast.strict, timezone=timezone)
     if target is None or source is None:
-        raise ExpressionError(f"cannot cast `{describe(operand)}` from {type_name(source)} to variant")
+        raise ExpressionError(
+            f"cannot cast `{describe(operand)}` from {type_name(source)} to variant",
+            column=_column_of(operand),
+        )
     return _cast(operand, target, timezone, strict=cast.strict)
 
 
@@ -165,7 +175,8 @@ def _cast(
         return operand
     if not can_cast(source, target):
         raise ExpressionError(
-            f"cannot cast `{describe(operand)}` from {type_name(source)} to {type_name(target)}"
+            f"cannot cast `{describe(operand)}` from {type_name(source)} to {type_name(target)}",
+            column=_column_of(operand),
         )
     cast = Cast(operand, target, strict, timezone)
     return _fold(operand, cast) if isinstance(operand, Literal) else cast
@@ -186,7 +197,8 @@ def _require_variant(bound: Expression, what: str) -> Extraction:
     if isinstance(bound, Extraction) and bound.type is None:
         return bound
     raise ExpressionError(
-        f"{what}: expected a Variant, got `{describe(bound)}` of type {type_name(output_type(bound))}"
+        f"{what}: expected a Variant, got `{describe(bound)}` of type {type_name(output_type(bound))}",
+        column=_column_of(bound),
     )
 
 
@@ -196,14 +208,17 @@ def _require(bound: Expression, kinds: Collection[Kind], expected: str) -> None:
         proposal = "boolean" if "boolean" in kinds else "double" if "decimal" in kinds else "string"
         raise _variant_error(bound, proposal)
     if kind_of(arrow_type) not in kinds:
-        raise ExpressionError(f"{expected}, got `{describe(bound)}` of type {type_name(arrow_type)}")
+        raise ExpressionError(
+            f"{expected}, got `{describe(bound)}` of type {type_name(arrow_type)}", column=_column_of(bound)
+        )
 
 
 def _variant_error(bound: Expression, proposal: str = "string") -> ExpressionError:
     text = describe(bound)
     return ExpressionError(
         f"`{text}` is a Variant, which cannot be compared or computed with: cast it, as in "
-        f"`{text}::{proposal}`"
+        f"`{text}::{proposal}`",
+        column=_column_of(bound),
     )
 
 
@@ -342,7 +357,8 @@ def _unify(function: str, arguments: list[Expression], timezone: str) -> list[Ex
             raise _variant_error(argument, _proposal(known))
         if _kind(argument) == "nested" and function != "coalesce":
             raise ExpressionError(
-                f"cannot compare `{describe(argument)}` of type {type_name(output_type(argument))}"
+                f"cannot compare `{describe(argument)}` of type {type_name(output_type(argument))}",
+                column=_column_of(argument),
             )
     target = _common_type(function, arguments)
     return [_cast(argument, target, timezone) for argument in arguments]

@@ -124,7 +124,9 @@ def from_arrow(schema: pa.Schema, variant_columns: Collection[str] = ()) -> Stru
     unknown = set(variant_columns) - set(schema.names)
     if unknown:
         names = ", ".join(map(repr, sorted(unknown)))
-        raise SchemaError(f"variant_columns names columns that the data does not have: {names}")
+        raise SchemaError(
+            f"variant_columns names columns that the data does not have: {names}", column=min(unknown)
+        )
     return StructType(tuple(_from_field(field, (), variant_columns) for field in schema))
 
 
