@@ -217,8 +217,7 @@ def check_may_read(protocol: Protocol, schema: StructType, table: str) -> None:
     """
     if protocol.min_reader_version > READER_FEATURES_VERSION:
         raise UnsupportedFeatureError(
-            f"{table} requires reader version {protocol.min_reader_version}, but this version supports up "
-            "to 3",
+            f"{table} requires reader version {protocol.min_reader_version}; this version supports up to 3",
             table=table,
         )
     unknown = [name for name in sorted(_reader_features(protocol)) if not _can_read(name)]
@@ -260,8 +259,7 @@ def check_may_commit(
     check_may_read(protocol, schema, table)
     if protocol.min_writer_version > WRITER_FEATURES_VERSION:
         raise UnsupportedFeatureError(
-            f"{table} requires writer version {protocol.min_writer_version}, but this version supports up "
-            "to 7",
+            f"{table} requires writer version {protocol.min_writer_version}; this version supports up to 7",
             table=table,
         )
     unknown = [name for name in sorted(_writer_features(protocol)) if not _can_append(name)]
@@ -462,8 +460,8 @@ def _check_type_feature(feature: TableFeature, protocol: Protocol, schema: Struc
     needing = sorted(primitive_kinds_of(schema).intersection(feature.needed_by))
     if needing and not supports(protocol, feature.name):
         raise ProtocolError(
-            f"{table} has columns of type {', '.join(needing)}, but its protocol lacks the feature "
-            f"{feature.name}",
+            f"{table} has columns of type {', '.join(needing)}, "
+            f"but its protocol lacks the feature {feature.name}",
             table=table,
         )
 

@@ -195,9 +195,8 @@ def _check_variant(field: pa.Field[Any], path: tuple[str, ...], is_named: bool) 
         return
     name = ".".join(path)
     raise SchemaError(
-        f"cannot convert the column {name!r} to Variant: expected JSON text or struct<metadata: binary, "
-        "value: "
-        f"binary>, got {field.type}",
+        f"cannot convert the column {name!r} to Variant: expected JSON text or "
+        f"struct<metadata: binary, value: binary>, got {field.type}",
         column=name,
     )
 

@@ -133,8 +133,7 @@ def _remove_void_in(field: StructField, path: tuple[str, ...]) -> StructField:
         column = ".".join(path)
         raise SchemaError(
             f"cannot write data files because the column {column!r} is {describe(field.type)}: change the "
-            "type "
-            "void first",
+            "type void first",
             column=column,
         )
     return field
