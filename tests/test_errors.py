@@ -131,6 +131,7 @@ def test_a_copy_does_not_share_its_location(transfer):
     assert (str(error), str(copied)) == ("a.parquet: the message", "a.parquet, row 3: the message")
 
 
+@pytest.mark.slow
 def test_every_error_keeps_its_attributes_when_another_process_raises_it():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         futures = [pool.submit(raise_error, kind) for kind in CLASSES]
