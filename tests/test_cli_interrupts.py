@@ -165,6 +165,30 @@ def test_writers_that_fail_and_writers_that_succeed_share_folders(tmp_path: Path
     assert dv.load_snapshot(tmp_path / "t").version == 80
 
 
+def test_a_folder_that_is_removed_while_it_is_created_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    mkdir, outcomes = Path.mkdir, iter([FileExistsError(17, "File exists")])
+
+    def fail_once(self: Path, *arguments: object, **options: object) -> None:
+        for error in outcomes:
+            raise error
+        mkdir(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "mkdir", fail_once)
+    dv.write_table(tmp_path / "t", pa.table({"n": [1]}))
+    assert dv.read_table(tmp_path / "t").read_all().num_rows == 1
+
+
+def test_a_file_where_a_folder_is_expected_is_an_error(tmp_path: Path):
+    table = tmp_path / "t"
+    dv.write_table(table, pa.table({"day": ["b"], "n": [1]}), partition_by="day")
+    (table / "day=a").touch()
+    with pytest.raises(dv.DeltaVariantError, match="File exists"):
+        dv.write_table(table, pa.table({"day": ["a"], "n": [1]}), mode="append")
+    assert dv.load_snapshot(table).version == 0
+
+
 def interrupt(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 

@@ -232,6 +232,9 @@ def _in_folder(folder: FilePath, new_writer: Callable[[], _native.DataFileWriter
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
+            # mkdir also reports a folder that exists, and is removed before mkdir checks that it is one.
+            if isinstance(error, FileExistsError) and attempt < FOLDER_ATTEMPTS:
+                continue
             raise DataFileError(f"cannot create {folder}: {reason_of(error)}", file=str(folder)) from error
         try:
             return new_writer()
