@@ -28,7 +28,15 @@ from delta_variant.expressions.bind import bind_predicate
 from delta_variant.expressions.parse import parse as parse_expression
 from delta_variant.operations.read.explanation import Explanation
 from delta_variant.protocol.statistics import bounds_at, decode_bound
-from delta_variant.scan.predicate import AllOf, AnyOf, Comparison, Leaf, NullTest, PartitionTest, condition_of
+from delta_variant.scan.predicate import (
+    AllOf,
+    AnyOf,
+    Comparison,
+    Leaf,
+    NullTest,
+    PartitionTest,
+    pruning_predicate_of,
+)
 
 # What Databricks wrote (requirements 6.4): item_100 and 100 for $['name'] and $['value'], 200 for $['key'].
 ITEM_100 = "0rJld6c{^fC42ifwHy+etpjq%zdL820S&x52(>OPwb(Pf00000a.=4fzc]1KfAq7M"
@@ -67,7 +75,7 @@ def edit_stats(table: Path, change: Any) -> None:
 
 def condition(where: str) -> Any:
     bound = bind_predicate(parse_expression(where), SCHEMA.append(pa.field("e", pa.null())), ["e"])
-    return condition_of(bound, ["day"])
+    return pruning_predicate_of(bound, ["day"])
 
 
 BIGINT_A = Leaf(("e",), ("a",), pa.int64())

@@ -40,7 +40,7 @@ from ..protocol.schema.json_text import parse as parse_schema
 from ..protocol.schema.partition_values import partition_value_to_string
 from ..protocol.types import PrimitiveType, StructField, StructType
 from ..scan.plan import plan_files
-from ..scan.reader import Table, files_of
+from ..scan.reader import TableReader, files_of
 from ..storage.store import Store, TableLocation, open_store
 from ..variant.moments import UTC
 from .read.query import Query
@@ -260,11 +260,15 @@ class _Feed:
         if files:
             table = replace(table, files=files_table(files))
             plan = plan_files(table, self.query.predicate)
-            yield from read_files(table, self.query, files_of(plan.files), plan.condition, self.on_conflict)
+            yield from read_files(
+                table, self.query, files_of(plan.files), plan.pruning_predicate, self.on_conflict
+            )
 
     def _rows(self, change: _Change) -> Iterator[pa.RecordBatch]:
         (file,) = files_of(files_table([change.file]))
-        for batch in Table.of(self.whole).open(file).read(self.query.inputs, change.rows, self.on_conflict):
+        for batch in (
+            TableReader.of(self.whole).open(file).read(self.query.inputs, change.rows, self.on_conflict)
+        ):
             result = self.query.result(batch)
             if result.num_rows:
                 yield result

@@ -13,7 +13,7 @@ from ..expressions.tree import Column, Input, input_name
 from ..protocol.types import VARIANT, StructType
 from ..variant import values as variant_values
 
-__all__ = ["inputs_of", "parsed", "with_variants"]
+__all__ = ["inputs_of", "parse_json_columns", "parse_valid_json_columns"]
 
 ROWS = "\0rows"
 
@@ -30,7 +30,7 @@ def inputs_of(batch: pa.RecordBatch, inputs: Sequence[Input]) -> pa.RecordBatch:
     return pa.record_batch([rows, *arrays], names=[ROWS, *names])
 
 
-def parsed(batch: pa.RecordBatch, columns: StructType) -> pa.RecordBatch:
+def parse_json_columns(batch: pa.RecordBatch, columns: StructType) -> pa.RecordBatch:
     """Return a batch of columns, its JSON text as Variants; raises InvalidJsonError."""
     for index, field in enumerate(columns.fields):
         if field.type == VARIANT and not pa.types.is_struct(batch.column(index).type):
@@ -38,7 +38,7 @@ def parsed(batch: pa.RecordBatch, columns: StructType) -> pa.RecordBatch:
     return batch
 
 
-def with_variants(
+def parse_valid_json_columns(
     batch: pa.RecordBatch, columns: StructType, names: Collection[str], options: WriteOptions
 ) -> tuple[pa.RecordBatch, set[int]]:
     """Return a batch with Variants for JSON text in some columns, and the rows of text that is not valid."""

@@ -15,26 +15,26 @@ from ..expressions.tree import Expression
 from ..log.snapshot import Snapshot, files_table
 from ..protocol.actions import AddFile
 from . import prune
-from .predicate import Condition, Leaf, condition_of
+from .predicate import Leaf, PruningPredicate, pruning_predicate_of
 from .predicate import leaves as predicate_leaves
 from .prune import Bounds
-from .reader import OpenFile
+from .reader import FileReader
 from .statistics import file_bounds, partition_test
 
-__all__ = ["FilePlan", "RowPlan", "may_hold", "plan_files", "plan_rows"]
+__all__ = ["FilePlan", "RowPlan", "may_contain_matches", "plan_files", "plan_rows"]
 
 
 @dataclass(frozen=True)
 class FilePlan:
     """The files that may hold a wanted row, rows of `Snapshot.files`, and what the others were skipped by."""
 
-    condition: Condition
+    pruning_predicate: PruningPredicate
     files: pa.Table
     by_partition_values: int
     by_statistics: int
     by_variant_bounds: int
     bounded: dict[Leaf, int]
-    """For each leaf of the condition, how many of all files have a bound of it."""
+    """For each leaf of the pruning predicate, how many of all files have a bound of it."""
 
 
 @dataclass(frozen=True)
@@ -51,25 +51,28 @@ class RowPlan:
 def plan_files(snapshot: Snapshot, predicate: Expression | None) -> FilePlan:
     """Return the files that are to be read for a bound predicate."""
     files = snapshot.files
-    condition = None
+    pruning_predicate = None
     if predicate is not None:
-        condition = condition_of(predicate, snapshot.partition_columns)
-    if condition is None:
+        pruning_predicate = pruning_predicate_of(predicate, snapshot.partition_columns)
+    if pruning_predicate is None:
         return FilePlan(None, files, 0, 0, 0, {})
-    bounds = file_bounds(snapshot, predicate_leaves(condition))
+    bounds = file_bounds(snapshot, predicate_leaves(pruning_predicate))
     ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
     partition = partition_test(snapshot)
-    stages = [prune.kept(condition, files.num_rows, known, partition) for known in ({}, ordinary, bounds)]
-    left = [files.num_rows, *(_count(kept) for kept in stages)]
+    stages = [
+        prune.select_units(pruning_predicate, files.num_rows, known, partition)
+        for known in ({}, ordinary, bounds)
+    ]
+    left = [files.num_rows, *(_count(selected) for selected in stages)]
     by_partition_values, by_statistics, by_bounds = (before - after for before, after in pairwise(left))
     known_files = {
         leaf: _count(pc.or_(known.min.is_valid(), known.max.is_valid())) for leaf, known in bounds.items()
     }
-    kept = files.filter(stages[-1])
-    return FilePlan(condition, kept, by_partition_values, by_statistics, by_bounds, known_files)
+    selected = files.filter(stages[-1])
+    return FilePlan(pruning_predicate, selected, by_partition_values, by_statistics, by_bounds, known_files)
 
 
-def may_hold(snapshot: Snapshot, predicate: Expression | None, adds: Sequence[AddFile]) -> bool:
+def may_contain_matches(snapshot: Snapshot, predicate: Expression | None, adds: Sequence[AddFile]) -> bool:
     """Say whether files that others add to the table may hold a row that fulfils the predicate."""
     added = replace(snapshot, files=files_table(adds))
     return plan_files(added, predicate).files.num_rows > 0
@@ -79,26 +82,28 @@ def _count(mask: Any) -> int:
     return int(pc.sum(mask).as_py() or 0)
 
 
-def plan_rows(file: OpenFile, condition: Condition) -> RowPlan:
-    """Return the rows of a file that are to be read, by its row groups, and by the pages of those kept."""
+def plan_rows(file: FileReader, pruning_predicate: PruningPredicate) -> RowPlan:
+    """Return the rows of a file that are to be read, pruned by row groups and then by pages."""
     # Files have no values of a column without a type.
-    typed = (leaf for leaf in predicate_leaves(condition) if not pa.types.is_null(leaf.type))
+    typed = (leaf for leaf in predicate_leaves(pruning_predicate) if not pa.types.is_null(leaf.type))
     leaves = sorted(typed, key=str)
     if not leaves:
         return RowPlan(None)
     groups = file.units(leaves)
-    kept_groups = [index for index, kept in enumerate(_kept(condition, leaves, groups)) if kept]
-    pages = file.units(leaves, kept_groups) if kept_groups else Units((), [])
-    kept_pages = _kept(condition, leaves, pages) if kept_groups else []
-    rows = [rows for rows, kept in zip(pages.rows, kept_pages, strict=True) if kept]
-    counts = len(groups.rows), len(kept_groups), len(pages.rows), len(rows)
-    is_whole = len(kept_groups) == len(groups.rows) and len(rows) == len(pages.rows)
+    selected_groups = [
+        index for index, selected in enumerate(_select(pruning_predicate, leaves, groups)) if selected
+    ]
+    pages = file.units(leaves, selected_groups) if selected_groups else Units((), [])
+    selected_pages = _select(pruning_predicate, leaves, pages) if selected_groups else []
+    rows = [rows for rows, selected in zip(pages.rows, selected_pages, strict=True) if selected]
+    counts = len(groups.rows), len(selected_groups), len(pages.rows), len(rows)
+    is_whole = len(selected_groups) == len(groups.rows) and len(rows) == len(pages.rows)
     return RowPlan(None if is_whole else _joined(rows), *counts)
 
 
-def _kept(condition: Condition, leaves: Sequence[Leaf], units: Units) -> list[bool]:
+def _select(pruning_predicate: PruningPredicate, leaves: Sequence[Leaf], units: Units) -> list[bool]:
     bounds = {leaf: Bounds(*known) for leaf, known in zip(leaves, units.known, strict=True)}
-    mask: list[bool] = prune.kept(condition, len(units.rows), bounds).to_pylist()
+    mask: list[bool] = prune.select_units(pruning_predicate, len(units.rows), bounds).to_pylist()
     return mask
 
 

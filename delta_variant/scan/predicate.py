@@ -18,16 +18,16 @@ __all__ = [
     "AllOf",
     "AnyOf",
     "Comparison",
-    "Condition",
     "Leaf",
     "NullTest",
     "PartitionTest",
-    "condition_of",
+    "PruningPredicate",
     "leaves",
+    "pruning_predicate_of",
 ]
 
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "prefix"]
-Condition: TypeAlias = "AllOf | AnyOf | Comparison | NullTest | PartitionTest | None"
+PruningPredicate: TypeAlias = "AllOf | AnyOf | Comparison | NullTest | PartitionTest | None"
 """None is what statistics cannot tell: any row may fulfil it."""
 
 FLIPPED: dict[str, Operator] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -93,28 +93,28 @@ class PartitionTest:
 class AllOf:
     """Every one of the conditions."""
 
-    conditions: tuple[Condition, ...]
+    parts: tuple[PruningPredicate, ...]
 
 
 @dataclass(frozen=True)
 class AnyOf:
     """At least one of the conditions."""
 
-    conditions: tuple[Condition, ...]
+    parts: tuple[PruningPredicate, ...]
 
 
-def condition_of(predicate: Expression, partition_columns: Collection[str]) -> Condition:
+def pruning_predicate_of(predicate: Expression, partition_columns: Collection[str]) -> PruningPredicate:
     """Return a condition that every row fulfils for which the bound `predicate` is true."""
-    return _Reduction(frozenset(partition_columns)).of(predicate)
+    return _Reducer(frozenset(partition_columns)).of(predicate)
 
 
-def leaves(condition: Condition) -> set[Leaf]:
+def leaves(predicate: PruningPredicate) -> set[Leaf]:
     """Return the leaves whose statistics the condition asks for."""
-    return set(_leaves(condition))
+    return set(_leaves(predicate))
 
 
-def _leaves(condition: Condition) -> Iterator[Leaf]:
-    match condition:
+def _leaves(predicate: PruningPredicate) -> Iterator[Leaf]:
+    match predicate:
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
                 yield from _leaves(part)
@@ -123,12 +123,12 @@ def _leaves(condition: Condition) -> Iterator[Leaf]:
 
 
 @dataclass(frozen=True)
-class _Reduction:
+class _Reducer:
     """How a predicate over a table with these partition columns is reduced."""
 
     partition_columns: frozenset[str]
 
-    def of(self, predicate: Expression, *, negated: bool = False) -> Condition:
+    def of(self, predicate: Expression, *, negated: bool = False) -> PruningPredicate:
         if self._is_of_partition(predicate):
             wanted = Call("not", (predicate,), pa.bool_()) if negated else predicate
             return PartitionTest(wanted)
@@ -149,7 +149,7 @@ class _Reduction:
             case function:
                 return _comparison(function, predicate.arguments, negated)
 
-    def _member(self, predicate: Call, negated: bool) -> Condition:
+    def _member(self, predicate: Call, negated: bool) -> PruningPredicate:
         value, *options = predicate.arguments
         function = "<>" if negated else "="
         tests = tuple(_comparison(function, (value, option), False) for option in options)
@@ -162,7 +162,7 @@ class _Reduction:
         )
 
 
-def _comparison(function: str, arguments: tuple[Expression, ...], negated: bool) -> Condition:
+def _comparison(function: str, arguments: tuple[Expression, ...], negated: bool) -> PruningPredicate:
     left, right = arguments[0], arguments[-1]
     if function == "<=>":
         # Null-safe: a literal null asks for nulls. Its negation is also true where only one side is null.
@@ -184,13 +184,13 @@ def _is_nan(value: pa.Scalar[Any]) -> bool:
     return kind_of(value.type) == "floating" and value.as_py() != value.as_py()
 
 
-def _null_test(operand: Expression, *, is_null: bool) -> Condition:
+def _null_test(operand: Expression, *, is_null: bool) -> PruningPredicate:
     leaf = _leaf(operand)
     # A path may be null where there is a value, which cannot be cast.
     return None if leaf is None or (leaf.path is not None and is_null) else NullTest(leaf, is_null)
 
 
-def _like(value: Expression, pattern: Expression) -> Condition:
+def _like(value: Expression, pattern: Expression) -> PruningPredicate:
     leaf, casts = _ordered(value)
     text = pattern.value.as_py() if isinstance(pattern, tree.Literal) else None
     if leaf is None or not isinstance(text, str):

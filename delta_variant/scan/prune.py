@@ -14,9 +14,9 @@ from .._arrow import Array
 from ..expressions.cast import cast_values
 from ..expressions.tree import Expression
 from ..expressions.types import kind_of
-from .predicate import AllOf, AnyOf, Comparison, Condition, Leaf, NullTest, PartitionTest
+from .predicate import AllOf, AnyOf, Comparison, Leaf, NullTest, PartitionTest, PruningPredicate
 
-__all__ = ["Bounds", "kept"]
+__all__ = ["Bounds", "select_units"]
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Bounds:
     no_null: Array
 
 
-def kept(
-    condition: Condition,
+def select_units(
+    predicate: PruningPredicate,
     count: int,
     bounds: Mapping[Leaf, Bounds],
     partition: Callable[[Expression], Array] | None = None,
@@ -45,7 +45,7 @@ def kept(
     """
     everything = pa.repeat(pa.scalar(True), count)
 
-    def keep(part: Condition) -> Array:
+    def keep(part: PruningPredicate) -> Array:
         match part:
             case AllOf(parts):
                 return reduce(pc.and_, map(keep, parts), everything)
@@ -58,7 +58,7 @@ def kept(
                 return _compared(part, known) if isinstance(part, Comparison) else _null_tested(part, known)
         return everything
 
-    return keep(condition)
+    return keep(predicate)
 
 
 def _null_tested(test: NullTest, bounds: Bounds) -> Array:

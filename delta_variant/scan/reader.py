@@ -35,7 +35,7 @@ from ..variant.values import VARIANT_TYPE
 from .predicate import Leaf
 from .row_tracking import RowTracking
 
-__all__ = ["DataFile", "OpenFile", "Table", "files_of"]
+__all__ = ["FileEntry", "FileReader", "TableReader", "files_of"]
 
 ABSENT = "\0"
 """A name that no column of a Parquet file has: its rows are null."""
@@ -48,7 +48,7 @@ NUMBERS = Projection(pa.field("number", pa.int64()), (), "position")
 
 
 @dataclass(frozen=True)
-class DataFile:
+class FileEntry:
     """What a read needs of one AddFile."""
 
     path: str
@@ -58,17 +58,17 @@ class DataFile:
     default_row_commit_version: int | None = None
 
 
-def files_of(files: pa.Table) -> Iterator[DataFile]:
+def files_of(files: pa.Table) -> Iterator[FileEntry]:
     """Yield what a read needs of each of the files, rows of `Snapshot.files`."""
-    columns = files.select([field.name for field in dataclasses.fields(DataFile)])
+    columns = files.select([field.name for field in dataclasses.fields(FileEntry)])
     for batch in columns.to_batches():
         rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
         for path, values, *others in rows:
-            yield DataFile(path, dict(values or ()), *others)
+            yield FileEntry(path, dict(values or ()), *others)
 
 
 @dataclass(frozen=True)
-class Table:
+class TableReader:
     """How the columns of a table are found in its files."""
 
     snapshot: Snapshot
@@ -76,7 +76,7 @@ class Table:
     fields: Mapping[str, StructField]
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Table:
+    def of(cls, snapshot: Snapshot) -> TableReader:
         mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
         return cls(snapshot, mode, {field.name: field for field in snapshot.schema.fields})
 
@@ -91,12 +91,12 @@ class Table:
         conformed = conform(pa.record_batch([array], names=[stored.name]), nullable).column(0)
         return conformed if conformed.type == each.type else retype_array(conformed, each.type)
 
-    def open_all(self, files: Iterable[DataFile]) -> Iterator[OpenFile]:
+    def open_all(self, files: Iterable[FileEntry]) -> Iterator[FileReader]:
         """Yield data files open, in their order; of a remote store, some are opened ahead of the reader."""
         if self.snapshot.store.local_root is not None:
             yield from map(self.open, files)
             return
-        ahead: deque[Future[OpenFile]] = deque()
+        ahead: deque[Future[FileReader]] = deque()
         with ThreadPoolExecutor(FILES_AHEAD) as threads:
             for file in files:
                 ahead.append(threads.submit(self.open, file))
@@ -105,19 +105,19 @@ class Table:
             while ahead:
                 yield ahead.popleft().result()
 
-    def open(self, file: DataFile) -> OpenFile:
+    def open(self, file: FileEntry) -> FileReader:
         """Open a data file; raises DataFileError."""
         opened = open_file(self.snapshot.store, file.path)
         names = _names_by_id(opened.schema) if self.mode == "id" else None
-        return OpenFile(self, file, opened, names)
+        return FileReader(self, file, opened, names)
 
 
 @dataclass(frozen=True)
-class OpenFile:
+class FileReader:
     """One data file of a table, its footer read."""
 
-    table: Table
-    file: DataFile
+    table: TableReader
+    file: FileEntry
     native: NativeFile
     names_by_id: Mapping[int | None, str] | None
     """The names of its columns by field id, where the table maps columns by id."""
@@ -134,7 +134,7 @@ class OpenFile:
         for batch, _ in self._read(inputs, rows, on_conflict, ()):
             yield batch
 
-    def read_moving(
+    def read_with_row_ids(
         self, inputs: Sequence[Input], tracking: RowTracking | None, shredded: Collection[str] = ()
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
         """Yield all rows as batches of the inputs, and what they keep in other files where rows are tracked.

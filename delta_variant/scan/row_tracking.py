@@ -16,7 +16,7 @@ from ..protocol.properties import TableProperty
 from ..protocol.schema.column_mapping import physical_name
 from ..protocol.types import PrimitiveType, StructField
 
-__all__ = ["RowTracking", "beside", "updated"]
+__all__ = ["RowTracking", "append_row_ids", "clear_commit_versions"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class RowTracking:
         return pa.record_batch(arrays, names=[self.row_id, self.commit_version])
 
 
-def beside(rows: pa.RecordBatch, moving: pa.RecordBatch | None) -> pa.RecordBatch:
+def append_row_ids(rows: pa.RecordBatch, moving: pa.RecordBatch | None) -> pa.RecordBatch:
     """Return rows with what they keep beside them."""
     if moving is None:
         return rows
@@ -67,7 +67,7 @@ def beside(rows: pa.RecordBatch, moving: pa.RecordBatch | None) -> pa.RecordBatc
     return pa.record_batch([*rows.columns, *moving.columns], names=names)
 
 
-def updated(moving: pa.RecordBatch, which: Array) -> pa.RecordBatch:
+def clear_commit_versions(moving: pa.RecordBatch, which: Array) -> pa.RecordBatch:
     """Return what rows keep, those marked only their ids: their version is that of the commit."""
     row_ids, versions = moving.columns
     none: Array = pa.scalar(None, pa.int64())

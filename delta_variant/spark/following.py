@@ -15,7 +15,7 @@ from ..log.snapshot import Snapshot
 from ..protocol import features
 from ..protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFile, decode_path
 from ..protocol.schema.json_text import parse as parse_schema
-from ..scan.reader import DataFile, files_of
+from ..scan.reader import FileEntry, files_of
 from ..storage.store import Store
 
 __all__ = ["Follower", "Position", "Step"]
@@ -43,7 +43,7 @@ class Position:
 class Step:
     """A file, None for the end of a version, and the position behind it."""
 
-    file: DataFile | None
+    file: FileEntry | None
     size: int
     after: Position
 
@@ -104,6 +104,6 @@ class Follower:
             )
 
 
-def _data_file(add: AddFile) -> DataFile:
+def _data_file(add: AddFile) -> FileEntry:
     vector = None if add.deletion_vector is None else msgspec.structs.asdict(add.deletion_vector)
-    return DataFile(decode_path(add.path), add.partition_values, vector)
+    return FileEntry(decode_path(add.path), add.partition_values, vector)

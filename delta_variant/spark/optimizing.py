@@ -17,7 +17,7 @@ from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.optimize.layout import FileGroup, group_of, rows_of
 from ..operations.optimize.optimize import Optimization, Preparation, commit_groups, prepare, write_rows
-from ..scan.reader import DataFile, files_of
+from ..scan.reader import FileEntry, files_of
 from ..storage.store import TableLocation
 from ..writer.partitioned import PartitionFile
 from .attempts import Job
@@ -32,7 +32,7 @@ __all__ = ["optimize"]
 Run: TypeAlias = "tuple[WriteOptions, Iterator[pa.RecordBatch]]"
 """Rows of one group, and how they are written."""
 
-READ_COLUMNS = ["size", *(field.name for field in fields(DataFile))]
+READ_COLUMNS = ["size", *(field.name for field in fields(FileEntry))]
 """What tasks are told of files."""
 
 

@@ -19,7 +19,7 @@ from ..log.snapshot import Snapshot
 from ..operations.optimize.layout import FileGroup, rows_of
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.types import StructField, StructType
-from ..scan.reader import DataFile
+from ..scan.reader import FileEntry
 from ..scan.row_tracking import RowTracking
 from .columns import for_spark, quoted, to_spark
 from .reading import file_groups, sized_files
@@ -94,7 +94,7 @@ class KeyedRows:
         for number, files in messages_in(batches):
             yield from for_spark(self._rows(number, files), self.schema)
 
-    def _rows(self, number: int, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
+    def _rows(self, number: int, files: Sequence[FileEntry]) -> Iterator[pa.RecordBatch]:
         for batch, values in rows_of(self.table.opened(), files, self.keys):
             group: Any = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
             names = [*batch.schema.names, *self.names]

@@ -18,8 +18,8 @@ from ..operations.read.query import Query
 from ..operations.read.rows import read_files, readable
 from ..protocol.schema.arrow import from_arrow
 from ..scan.plan import plan_files
-from ..scan.predicate import condition_of
-from ..scan.reader import DataFile, files_of
+from ..scan.predicate import pruning_predicate_of
+from ..scan.reader import FileEntry, files_of
 from ..storage.store import TableLocation, open_store
 from .columns import for_spark, to_spark
 from .running import check_classic, dealt_out, session_timezone
@@ -77,7 +77,7 @@ def read_table(
     return _read_by_tasks(spark, task, files)
 
 
-def sized_files(files: pa.Table) -> list[tuple[DataFile, int]]:
+def sized_files(files: pa.Table) -> list[tuple[FileEntry, int]]:
     """Return rows of `Snapshot.files` with their sizes."""
     sizes = (size or 0 for size in files["size"].to_pylist())
     return list(zip(files_of(files), sizes, strict=True))
@@ -118,15 +118,15 @@ class FileReader:
         for group in messages_in(batches):
             yield from self.read(group)
 
-    def read(self, files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
+    def read(self, files: Iterable[FileEntry]) -> Iterator[pa.RecordBatch]:
         """Yield the wanted rows of some files, as Spark takes them."""
         store = open_store(self.snapshot.uri, self.storage_options)
         snapshot = replace(self.snapshot, store=store)
         query = Query.of(snapshot, self.columns, self.where)
-        condition = None
+        pruning_predicate = None
         if query.predicate is not None:
-            condition = condition_of(query.predicate, snapshot.partition_columns)
-        rows = read_files(snapshot, query, files, condition, self.on_conflict)
+            pruning_predicate = pruning_predicate_of(query.predicate, snapshot.partition_columns)
+        rows = read_files(snapshot, query, files, pruning_predicate, self.on_conflict)
         yield from for_spark(rows, _spark_schema(query))
 
 

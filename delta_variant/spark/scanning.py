@@ -18,7 +18,7 @@ from ..protocol import features, properties
 from ..protocol.actions import is_absolute
 from ..protocol.schema.partition_values import partition_value_from_string
 from ..protocol.types import VOID, StructField, StructType, primitives_of
-from ..scan.reader import DataFile, files_of
+from ..scan.reader import FileEntry, files_of
 from .columns import quoted, to_spark
 
 __all__ = ["evaluates_alike", "obstacle_to_scan", "scan", "select"]
@@ -82,15 +82,15 @@ def select(df: DataFrame, columns: Mapping[str, str] | Sequence[str] | None, whe
     return df.select([sql.expr(text).alias(name) for text, name in zip(texts, names, strict=True)])
 
 
-def _by_partition(files: pa.Table) -> dict[tuple[tuple[str, str | None], ...], list[DataFile]]:
-    groups: dict[tuple[tuple[str, str | None], ...], list[DataFile]] = {}
+def _by_partition(files: pa.Table) -> dict[tuple[tuple[str, str | None], ...], list[FileEntry]]:
+    groups: dict[tuple[tuple[str, str | None], ...], list[FileEntry]] = {}
     for file in files_of(files):
         groups.setdefault(tuple(file.partition_values.items()), []).append(file)
     return groups
 
 
 def _scan_partition(
-    spark: SparkSession, snapshot: Snapshot, values: Mapping[str, str | None], files: Sequence[DataFile]
+    spark: SparkSession, snapshot: Snapshot, values: Mapping[str, str | None], files: Sequence[FileEntry]
 ) -> DataFrame:
     stored = tuple(field for field in snapshot.schema.fields if field.name not in snapshot.partition_columns)
     root = f"{LOCAL}{snapshot.uri}" if snapshot.store.local_root else snapshot.uri

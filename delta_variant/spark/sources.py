@@ -21,7 +21,7 @@ from ..errors import SchemaError
 from ..operations.read.query import Query
 from ..operations.read.rows import readable
 from ..scan.plan import plan_files
-from ..scan.reader import DataFile
+from ..scan.reader import FileEntry
 from ..storage.store import open_store
 from .columns import quoted
 from .following import Follower, Position
@@ -64,7 +64,7 @@ def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = N
 class FileGroup(InputPartition):
     """The files of one task."""
 
-    files: tuple[DataFile, ...]
+    files: tuple[FileEntry, ...]
 
 
 class BatchSource(DataSourceReader):
@@ -135,7 +135,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the files between two positions, in groups."""
-        files: list[tuple[DataFile, int]] = []
+        files: list[tuple[FileEntry, int]] = []
         first, last = Position.of(start), Position.of(end)
         if first != last:
             for step in self._follower.steps(first):

@@ -21,7 +21,7 @@ from ..log.snapshot import Snapshot
 from ..protocol import features, properties
 from ..protocol.actions import AddCDCFile, encode_path
 from ..protocol.types import PrimitiveType, StructField
-from ..scan.reader import DataFile, Table
+from ..scan.reader import FileEntry, TableReader
 from ..scan.scope import Scope
 from .invalid_json import Faults
 from .partitioned import PartitionedWriter, PartitionFile
@@ -71,10 +71,10 @@ def _new_name(number: int) -> str:
 
 
 def write_whole_files(
-    snapshot: Snapshot, target: Target, files: Iterable[DataFile], change: ChangeType
+    snapshot: Snapshot, target: Target, files: Iterable[FileEntry], change: ChangeType
 ) -> list[PartitionFile]:
     """Return change data files for all rows of data files; `snapshot` says what these are like."""
-    table, columns = Table.of(snapshot), Scope.of(snapshot.schema).whole_columns()
+    table, columns = TableReader.of(snapshot), Scope.of(snapshot.schema).whole_columns()
     writer = ChangeWriter(snapshot, target)
     try:
         for file in files:

@@ -26,7 +26,7 @@ from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.paths import path_text
 from ..protocol.types import VARIANT, StructField, StructType, fields_of
-from ..scan.in_memory import inputs_of, with_variants
+from ..scan.in_memory import inputs_of, parse_valid_json_columns
 from ..scan.scope import Scope
 from ..variant import values as variant_values
 from ..variant.moments import UTC
@@ -270,7 +270,7 @@ def _readable(
     """Return the inputs of expressions out of a batch, and the rows of text in it that is not JSON."""
     inputs = expression_inputs(expressions)
     read = {each.column for each in inputs if isinstance(each, Extraction)}
-    parsed, invalid = with_variants(batch, columns, read, options)
+    parsed, invalid = parse_valid_json_columns(batch, columns, read, options)
     return inputs_of(parsed, inputs), invalid
 
 

@@ -27,8 +27,8 @@ from ..expressions.tree import inputs as expression_inputs
 from ..log.snapshot import Snapshot
 from ..protocol.statistics import counts_of, texts_at
 from ..scan.plan import FilePlan, plan_files, plan_rows
-from ..scan.reader import DataFile, OpenFile, Table, files_of
-from ..scan.row_tracking import RowTracking, beside, updated
+from ..scan.reader import FileEntry, FileReader, TableReader, files_of
+from ..scan.row_tracking import RowTracking, append_row_ids, clear_commit_versions
 from ..scan.scope import Scope
 from ..scan.statistics import partition_matches
 from .change_data import ChangeWriter, keeps_changes, write_whole_files
@@ -69,7 +69,7 @@ class Changed:
         """Return the rows with what those of the batch keep in other files."""
         if moving is None:
             return self.rows
-        return beside(self.rows, updated(moving, self.updated).filter(self.kept))
+        return append_row_ids(self.rows, clear_commit_versions(moving, self.updated).filter(self.kept))
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def with_inserted(
     if not rewritten.changes:
         return whole
     written = replace(snapshot, metadata=target.metadata, schema=target.columns)
-    files = [DataFile(file.written.path, file.partition_values) for file in inserted]
+    files = [FileEntry(file.written.path, file.partition_values) for file in inserted]
     try:
         changes = write_whole_files(written, target, files, "insert")
     except BaseException:
@@ -181,12 +181,12 @@ def rewrite_rows(
     """Write the files of a plan anew that have rows which change; when one fails, none is left behind."""
     removed: list[bool] = []
     begun: list[Future[_NewFiles]] = []
-    whole: list[DataFile] = []
+    whole: list[FileEntry] = []
     changes: list[PartitionFile] = []
     changed = changed_whole = 0
     try:
         with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
-            for opened in Table.of(snapshot).open_all(files_of(plan.files)):
+            for opened in TableReader.of(snapshot).open_all(files_of(plan.files)):
                 count, rows = _count_changes(opened, plan, change)
                 removed.append(count > 0)
                 changed += count
@@ -227,9 +227,9 @@ def _discard(snapshot: Snapshot, begun: Sequence[Future[_NewFiles]]) -> None:
             discard(snapshot.store, [file.written.path for file in (*new.files, *new.changes)])
 
 
-def _count_changes(file: OpenFile, plan: FilePlan, change: RowChange) -> tuple[int, int | None]:
+def _count_changes(file: FileReader, plan: FilePlan, change: RowChange) -> tuple[int, int | None]:
     """Return how many rows of a file change, and how many it has where all of them were looked at."""
-    rows = plan_rows(file, plan.condition).rows
+    rows = plan_rows(file, plan.pruning_predicate).rows
     changed = seen = 0
     if rows != []:
         for batch in file.read(change.tested, rows, "error"):
@@ -238,7 +238,7 @@ def _count_changes(file: OpenFile, plan: FilePlan, change: RowChange) -> tuple[i
     return changed, seen if rows is None else None
 
 
-def _rewrite(file: OpenFile, change: RowChange, target: Target, options: WriteOptions) -> _NewFiles:
+def _rewrite(file: FileReader, change: RowChange, target: Target, options: WriteOptions) -> _NewFiles:
     snapshot = file.table.snapshot
     tracking = RowTracking.of(snapshot)
     writer = ChangeWriter(snapshot, target) if keeps_changes(target) else None
@@ -252,7 +252,7 @@ def _rewrite(file: OpenFile, change: RowChange, target: Target, options: WriteOp
 
     def changed() -> Iterator[tuple[pa.RecordBatch, None]]:
         nonlocal rows
-        for batch, moving in file.read_moving(change.inputs, tracking, shredded):
+        for batch, moving in file.read_with_row_ids(change.inputs, tracking, shredded):
             rows += batch.num_rows
             after = _applied(change, batch, file.file.path)
             if writer is not None:
@@ -298,7 +298,7 @@ def count_rows(snapshot: Snapshot, files: pa.Table) -> int:
     return sum(_live_rows(snapshot, *each) for each in zip(files_of(files), counts, strict=True))
 
 
-def _live_rows(snapshot: Snapshot, file: DataFile, count: int | None) -> int:
+def _live_rows(snapshot: Snapshot, file: FileEntry, count: int | None) -> int:
     if count is None:
         count = open_file(snapshot.store, file.path).num_rows
     vector = file.deletion_vector

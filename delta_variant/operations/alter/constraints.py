@@ -9,7 +9,7 @@ from ...errors import SchemaError
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...protocol.schema.widening import check_type_changes
-from ...scan.reader import DataFile, Table, files_of
+from ...scan.reader import FileEntry, TableReader, files_of
 from ...scan.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
@@ -86,11 +86,11 @@ def _key_of(snapshot: Snapshot, name: str) -> str | None:
 
 
 def _check_rows(snapshot: Snapshot, condition: Condition) -> None:
-    table = Table.of(snapshot)
+    table = TableReader.of(snapshot)
     for file in files_of(snapshot.files):
         _check_file(table, file, condition)
 
 
-def _check_file(table: Table, file: DataFile, condition: Condition) -> None:
+def _check_file(table: TableReader, file: FileEntry, condition: Condition) -> None:
     for batch in table.open(file).read(expression_inputs([condition.expression]), None, "error"):
         condition.check(batch, lambda row: f"a row of {file.path}", ())

@@ -16,7 +16,7 @@ from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import from_arrow, to_arrow
 from ...protocol.schema.conforming import conform
 from ...protocol.types import StructType
-from ...scan.in_memory import parsed
+from ...scan.in_memory import parse_json_columns
 from ...scan.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
@@ -78,7 +78,7 @@ def _in_memory(source: Any, variant_columns: Sequence[str]) -> tuple[pa.RecordBa
     if len(whole) > 1:
         raise ValueError("a column of the source has more than 2 GiB: merge it in parts")
     batch = whole[0] if whole else pa.RecordBatch.from_pylist([], schema=table.schema)
-    return parsed(batch, columns), columns
+    return parse_json_columns(batch, columns), columns
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...protocol.schema.column_mapping import physical_name, physical_schema
 from ...protocol.types import VARIANT, fields_of
-from ...scan.reader import DataFile, OpenFile, Table, files_of
-from ...scan.row_tracking import RowTracking, beside
+from ...scan.reader import FileEntry, FileReader, TableReader, files_of
+from ...scan.row_tracking import RowTracking, append_row_ids
 from ...scan.scope import Scope
 from ...storage.store import open_store
 from ...variant.shredding import ShreddingSchema
@@ -161,7 +161,7 @@ def _looked_at(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], i
     """Return the different schemas by which files are shredded, and how many rows there are."""
     schemas: list[Shreddings] = []
     rows = 0
-    for file in Table.of(snapshot).open_all(files_of(files)):
+    for file in TableReader.of(snapshot).open_all(files_of(files)):
         found = shredding_of(file.native)
         if found not in schemas:
             schemas.append(found)
@@ -175,7 +175,7 @@ def _shreds(schemas: Shreddings) -> bool:
 
 def _sample(snapshot: Snapshot, files: pa.Table) -> list[pa.RecordBatch]:
     """Return first rows of all files."""
-    opened = Table.of(snapshot).open_all(files_of(files))
+    opened = TableReader.of(snapshot).open_all(files_of(files))
     return [batch for file in opened for batch in _first_rows(file, files.num_rows)]
 
 
@@ -204,7 +204,7 @@ def _leaf_types(path: tuple[str | None, ...], form: Any) -> Iterator[tuple[tuple
 
 def rows_of(
     snapshot: Snapshot,
-    files: Iterable[DataFile],
+    files: Iterable[FileEntry],
     keys: Sequence[Expression] = (),
     options: WriteOptions | None = None,
 ) -> Rows:
@@ -218,7 +218,7 @@ def rows_of(
 
 def rows_by_file(
     snapshot: Snapshot,
-    files: Iterable[DataFile],
+    files: Iterable[FileEntry],
     keys: Sequence[Expression] = (),
     options: WriteOptions | None = None,
 ) -> Iterator[Rows]:
@@ -229,16 +229,16 @@ def rows_by_file(
     options = options or WriteOptions(shredding=None)
     shreddings = _shreddings(snapshot, options)
 
-    def rows(file: OpenFile) -> Rows:
+    def rows(file: FileReader) -> Rows:
         copied = file.shredded(shreddings, options.shredding)
-        for batch, moving in file.read_moving(inputs, tracking, copied):
+        for batch, moving in file.read_with_row_ids(inputs, tracking, copied):
             arrays = {name: evaluate(each, batch) for name, each in columns.items()}
             for name in shreddings.keys() - copied:
                 arrays[name] = shred_column(arrays[name], shreddings[name], options.numeric)
             values = [evaluate(each, batch) for each in keys]
-            yield beside(pa.record_batch(list(arrays.values()), names=list(arrays)), moving), values
+            yield append_row_ids(pa.record_batch(list(arrays.values()), names=list(arrays)), moving), values
 
-    return map(rows, Table.of(snapshot).open_all(files))
+    return map(rows, TableReader.of(snapshot).open_all(files))
 
 
 def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, ShreddingSchema]:
@@ -258,7 +258,7 @@ def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, Shreddin
     }
 
 
-def _first_rows(file: OpenFile, files: int) -> Iterator[pa.RecordBatch]:
+def _first_rows(file: FileReader, files: int) -> Iterator[pa.RecordBatch]:
     """Yield the share that one of several files has in a sample."""
     columns = Scope.of(file.table.snapshot.schema).whole_columns()
     rows, size = max(1, SAMPLE_ROWS // files), SAMPLE_BYTES // files

@@ -16,7 +16,7 @@ from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
-from ...scan.reader import Table, files_of
+from ...scan.reader import TableReader, files_of
 from .layout import FileGroup, rows_of
 
 __all__ = ["sorted_runs"]
@@ -66,7 +66,7 @@ def _buckets(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression], c
 
 
 def _keys_of(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]) -> Iterator[pa.RecordBatch]:
-    table, inputs = Table.of(snapshot), expression_inputs(keys)
+    table, inputs = TableReader.of(snapshot), expression_inputs(keys)
     for file in table.open_all(files_of(group.files)):
         for batch in file.read(inputs, None, "error"):
             values = [evaluate(key, batch) for key in keys]

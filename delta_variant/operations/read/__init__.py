@@ -86,7 +86,7 @@ def read_table(
     query = Query.of(snapshot, columns, where)
     plan = plan_files(snapshot, query.predicate)
     reports: list[FileReport] = []
-    batches = read_files(snapshot, query, files_of(plan.files), plan.condition, on_conflict, reports)
+    batches = read_files(snapshot, query, files_of(plan.files), plan.pruning_predicate, on_conflict, reports)
     if not explain:
         return pa.RecordBatchReader.from_batches(query.schema, batches)
     rows = sum(batch.num_rows for batch in batches)

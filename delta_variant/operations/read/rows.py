@@ -16,8 +16,8 @@ from ...protocol import features
 from ...protocol.schema.rules import check_consistent
 from ...protocol.schema.widening import check_type_changes
 from ...scan.plan import plan_rows
-from ...scan.predicate import Condition
-from ...scan.reader import DataFile, OpenFile, Table
+from ...scan.predicate import PruningPredicate
+from ...scan.reader import FileEntry, FileReader, TableReader
 from ...storage.store import TableLocation
 from .explanation import FileReport
 from .query import Query
@@ -52,8 +52,8 @@ def check_readable(snapshot: Snapshot) -> None:
 def read_files(
     snapshot: Snapshot,
     query: Query,
-    files: Iterable[DataFile],
-    condition: Condition,
+    files: Iterable[FileEntry],
+    predicate: PruningPredicate,
     on_conflict: OnConflict = "error",
     reports: list[FileReport] | None = None,
 ) -> Iterator[pa.RecordBatch]:
@@ -61,9 +61,9 @@ def read_files(
 
     What reading them took is added to `reports`, file by file.
     """
-    table = Table.of(snapshot)
+    table = TableReader.of(snapshot)
     for file in table.open_all(files):
-        rows = plan_rows(file, condition)
+        rows = plan_rows(file, predicate)
         decoded = 0
         if rows.rows != []:
             for batch in file.read(query.inputs, rows.rows, on_conflict):
@@ -77,7 +77,7 @@ def read_files(
 
 
 @contextmanager
-def _naming(file: OpenFile) -> Iterator[None]:
+def _naming(file: FileReader) -> Iterator[None]:
     try:
         yield
     except CastError as error:

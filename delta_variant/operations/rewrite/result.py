@@ -12,7 +12,7 @@ from ...expressions.tree import Expression
 from ...log import transaction
 from ...log.conflicts import Reads
 from ...log.snapshot import Snapshot
-from ...scan.plan import may_hold
+from ...scan.plan import may_contain_matches
 from ...writer.change_data import cdc_file
 from ...writer.copy_on_write import Rewritten, with_inserted
 from ...writer.partitioned import PartitionFile, add_file, discard
@@ -76,7 +76,7 @@ def commit_rewritten(
             [add_file(file, target, now()) for file in rewritten.files],
             changes=[cdc_file(file) for file in rewritten.changes],
             context=context,
-            reads=Reads(rewritten.plan.files, lambda adds: may_hold(snapshot, asked, adds)),
+            reads=Reads(rewritten.plan.files, lambda adds: may_contain_matches(snapshot, asked, adds)),
             data_change=data_change,
         )
     except (CommitConflictError, StoreError):

@@ -27,8 +27,8 @@ from ...log import transaction as log_transaction
 from ...log.conflicts import Reads
 from ...log.provenance import CommitContext
 from ...log.snapshot import Snapshot, files_table
-from ...scan.plan import may_hold
-from ...scan.reader import Table, files_of
+from ...scan.plan import may_contain_matches
+from ...scan.reader import TableReader, files_of
 from ...scan.scope import Scope
 from ...writer.change_data import cdc_file
 from ...writer.copy_on_write import Rewritten, delete_rows, with_inserted
@@ -161,7 +161,7 @@ def _written_rows(write: Preparation, files: Sequence[PartitionFile]) -> Batches
     )
     columns = Scope.of(target.columns).whole_columns()
     inputs = expression_inputs(columns.values())
-    for opened in Table.of(table).open_all(files_of(table.files)):
+    for opened in TableReader.of(table).open_all(files_of(table.files)):
         for batch in opened.read(inputs, None, "error"):
             arrays = [evaluate(column, batch) for column in columns.values()]
             yield pa.record_batch(arrays, names=list(columns)), None
@@ -235,7 +235,7 @@ def _overwrite(
             [add_file(file, write.target, now()) for file in rewritten.files],
             changes=[cdc_file(file) for file in rewritten.changes],
             context=_context(write, "Overwrite", rewritten.files, **metrics),
-            reads=Reads(rewritten.plan.files, lambda adds: may_hold(snapshot, predicate, adds)),
+            reads=Reads(rewritten.plan.files, lambda adds: may_contain_matches(snapshot, predicate, adds)),
             new_metadata=write.target.new_metadata,
             new_protocol=write.target.new_protocol,
         )

@@ -12,7 +12,7 @@ from ...expressions.tree import describe as describe_expression
 from ...expressions.tree import inputs as expression_inputs
 from ...protocol.schema.conforming import conform
 from ...protocol.types import StructType
-from ...scan.in_memory import inputs_of, with_variants
+from ...scan.in_memory import inputs_of, parse_valid_json_columns
 from ...writer.partitioned import Batches
 
 __all__ = ["only_matching"]
@@ -41,7 +41,7 @@ def _checked(batches: Batches, columns: StructType, predicate: Expression, optio
 def _first_outside(
     batch: pa.RecordBatch, columns: StructType, predicate: Expression, options: WriteOptions
 ) -> int | None:
-    parsed, invalid = with_variants(batch, columns, batch.schema.names, options)
+    parsed, invalid = parse_valid_json_columns(batch, columns, batch.schema.names, options)
     matching = filter_mask(predicate, inputs_of(parsed, expression_inputs([predicate])))
     # What is not valid JSON is an error of its own, or left out.
     excused = set() if options.on_invalid == "null" else invalid
