@@ -76,7 +76,7 @@ class History:
         """Return the version that the next commit has."""
         return len(self.states)
 
-    def new_rows(self, numbers: list[int]) -> State:
+    def apply_row_rules(self, numbers: list[int]) -> State:
         return {n: Row("ab"[n % 2], {"n": n}, self.version) for n in numbers}
 
     def new_numbers(self, count: int) -> list[int]:
@@ -121,7 +121,7 @@ class Append(Step):
     count: int
 
     def run(self, history: History) -> tuple[State, list[Change]]:
-        new = history.new_rows(history.new_numbers(self.count))
+        new = history.apply_row_rules(history.new_numbers(self.count))
         write(history.table, new)
         after = {**history.rows, **new}
         return after, changes_between(history.rows, after, set())
@@ -215,7 +215,7 @@ class Overwrite(Step):
         (number,) = history.new_numbers(1)
         number += (self.rest - number) % self.modulus
         history.next_number = number + 1
-        new = history.new_rows([number])
+        new = history.apply_row_rules([number])
         write(history.table, new, mode="overwrite", predicate=f"id % {self.modulus} = {self.rest}")
         after = {n: row for n, row in history.rows.items() if n % self.modulus != self.rest} | new
         return after, changes_between(history.rows, after, set())
@@ -397,7 +397,7 @@ def test_rows_ids_versions_and_changes_are_right_after_any_operations(
     with TemporaryDirectory() as folder:
         table = Path(folder) / "t"
         history = History(table, [], FIRST[-1] + 1)
-        first = history.new_rows(sorted((*FIRST, GONE)))
+        first = history.apply_row_rules(sorted((*FIRST, GONE)))
         configuration = {**FEATURES, "delta.columnMapping.mode": mode}
         if partition_by:
             first = {n: replace(row, day="a") for n, row in first.items()}

@@ -45,7 +45,7 @@ from ..storage.store import Store, TableLocation, open_store
 from ..variant.moments import UTC
 from .read.query import Query
 from .read.rows import check_readable, read_files
-from .read.schema_changes import obstacle_to_reading
+from .read.schema_changes import describe_incompatibility
 
 __all__ = ["read_changes"]
 
@@ -162,7 +162,7 @@ def _check_columns(end: Snapshot, metadata: Metadata, version: int) -> None:
         before, after = metadata.configuration, end.configuration
         modes = [properties.get(each, properties.COLUMN_MAPPING_MODE) for each in (before, after)]
         columns = parse_schema(metadata.schema_string)
-        obstacle = obstacle_to_reading(columns, end.schema, modes[0], modes[1])
+        obstacle = describe_incompatibility(columns, end.schema, modes[0], modes[1])
     if obstacle is None and metadata.partition_columns != end.partition_columns:
         obstacle = "the table was partitioned by other columns"
     if obstacle is not None:

@@ -10,9 +10,9 @@ from ..scan.scope import Scope
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
 from ..writer.copy_on_write import delete_rows
-from ..writer.target import Target
+from ..writer.table_state import TableState
 from .rewrite.permission import check_may_rewrite
-from .rewrite.result import RewriteResult, commit_rewritten
+from .rewrite.result import RewriteResult, commit_rewrite
 
 __all__ = ["delete"]
 
@@ -39,11 +39,11 @@ def delete(
     predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(where)
     check_may_rewrite(snapshot, removes_rows=True)
     options = WriteOptions(target_file_size=target_file_size)
-    rewritten = delete_rows(snapshot, predicate, Target.of(snapshot), options)
-    version = commit_rewritten(
+    rewritten = delete_rows(snapshot, predicate, TableState.of(snapshot), options)
+    version = commit_rewrite(
         snapshot,
         rewritten,
-        asked=predicate,
+        predicate=predicate,
         operation="DELETE",
         parameters={"predicate": [] if where is None else [where]},
         metrics={"numDeletedRows": rewritten.changed, "numCopiedRows": rewritten.copied},

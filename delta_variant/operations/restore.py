@@ -20,7 +20,7 @@ from ..protocol import features, properties
 from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, DomainMetadata, Metadata, Protocol
 from ..protocol.schema.rules import check_consistent
 from ..storage.store import TableLocation, exists
-from ..writer.target import commit_context
+from ..writer.table_state import commit_context
 
 __all__ = ["Restoration", "restore"]
 

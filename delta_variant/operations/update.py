@@ -18,11 +18,11 @@ from ..scan.plan import plan_files
 from ..scan.scope import Scope
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
-from ..writer.copy_on_write import Changed, RowChange, rewrite_rows
-from ..writer.target import Target
-from .rewrite.assignment import Assignment, assign, assignments_of, check_updated, merged_rows
+from ..writer.copy_on_write import ChangedBatch, RowChange, rewrite_rows
+from ..writer.table_state import TableState
+from .rewrite.assignment import Assignment, assign, assignments_of, check_constraints, replace_rows
 from .rewrite.permission import check_may_rewrite
-from .rewrite.result import RewriteResult, commit_rewritten
+from .rewrite.result import RewriteResult, commit_rewrite
 
 __all__ = ["update"]
 
@@ -61,11 +61,11 @@ def update(
     options = WriteOptions(target_file_size=target_file_size)
     change = _change(snapshot, predicate, assignments)
     plan = plan_files(snapshot, predicate)
-    rewritten = rewrite_rows(snapshot, plan, change, Target.of(snapshot), options)
-    version = commit_rewritten(
+    rewritten = rewrite_rows(snapshot, plan, change, TableState.of(snapshot), options)
+    version = commit_rewrite(
         snapshot,
         rewritten,
-        asked=predicate,
+        predicate=predicate,
         operation="UPDATE",
         parameters={} if where is None else {"predicate": [where]},
         metrics={"numUpdatedRows": rewritten.changed, "numCopiedRows": rewritten.copied},
@@ -85,25 +85,25 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
     tested = [] if predicate is None else [predicate]
     values = [each.value for each in assignments if each.value is not None]
     read = expression_inputs(values)
-    rules, assigned = Target.of(snapshot).row_rules(), {each.column for each in assignments}
+    rules, assigned = TableState.of(snapshot).row_rules(), {each.column for each in assignments}
 
     def changes(batch: pa.RecordBatch) -> Array:
         if predicate is None:
             return pa.repeat(pa.scalar(True), batch.num_rows)
         return filter_mask(predicate, batch)
 
-    def apply(batch: pa.RecordBatch) -> Changed:
+    def apply(batch: pa.RecordBatch) -> ChangedBatch:
         mask = changes(batch)
         before = {name: evaluate(column, batch) for name, column in columns.items()}
         whole = {name: column.filter(mask) for name, column in before.items()}
         # Of other rows nothing is cast: a value there that does not fit is no error.
         matching = inputs_of(pa.record_batch(list(whole.values()), names=list(whole)), read)
         changed = rules.regenerate(assign(whole, assignments, matching), assigned)
-        check_updated(rules, changed)
+        check_constraints(rules, changed)
         untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
-        arrays = merged_rows(before, mask, {**changed, **untouched}, scope.variants)
+        arrays = replace_rows(before, mask, {**changed, **untouched}, scope.variants)
         kept: Array = pa.repeat(pa.scalar(True), batch.num_rows)
-        return Changed(pa.record_batch(list(arrays), names=list(columns)), kept, mask)
+        return ChangedBatch(pa.record_batch(list(arrays), names=list(columns)), kept, mask)
 
     inputs = expression_inputs([*columns.values(), *tested])
     copied = scope.variants_unread_by([*tested, *values]) - assigned - rules.columns_read

@@ -35,7 +35,7 @@ from ..protocol.actions import AddFile, RemoveFile, decode_path, encode_path, is
 from ..protocol.schema.column_mapping import physical_name
 from ..storage.objects import StoredFile
 from ..storage.store import Store, TableLocation, delete, open_store, walk
-from ..writer.target import commit_context, now
+from ..writer.table_state import commit_context, now
 
 __all__ = ["Vacuum", "vacuum"]
 

@@ -159,25 +159,25 @@ class FileReader:
         inputs: Sequence[Input],
         rows: Sequence[RowRange] | None,
         on_conflict: OnConflict,
-        beside: Sequence[Projection],
+        extra: Sequence[Projection],
         shredded: Collection[str] = (),
     ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
-        """Yield batches of the inputs, and the columns of the projections beside them.
+        """Yield batches of the inputs, and the columns of the projections extra them.
 
         Where a strict cast of a path fails, Variants take the place of such casts from there on: which rows
         are cast is for the expressions to say.
         """
         seen = 0
         try:
-            for batch, others in self._read_inputs(inputs, rows, on_conflict, beside, shredded):
+            for batch, others in self._read_inputs(inputs, rows, on_conflict, extra, shredded):
                 yield batch, others
                 seen += batch.num_rows
         except CastError:
             without_cast = list(dict.fromkeys(map(evaluate.without_cast, inputs)))
             if without_cast == list(inputs):
                 raise
-            beside = [*beside, NUMBERS]
-            for batch, others in self._read_inputs(without_cast, rows, on_conflict, beside, shredded):
+            extra = [*extra, NUMBERS]
+            for batch, others in self._read_inputs(without_cast, rows, on_conflict, extra, shredded):
                 if seen < batch.num_rows:
                     numbered = batch.append_column(ROW_NUMBERS, others.pop()).slice(seen)
                     yield numbered, [each.slice(seen) for each in others]
@@ -188,7 +188,7 @@ class FileReader:
         inputs: Sequence[Input],
         rows: Sequence[RowRange] | None,
         on_conflict: OnConflict,
-        beside: Sequence[Projection],
+        extra: Sequence[Projection],
         shredded: Collection[str],
     ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
         path, deleted = self.file.path, self._deleted()
@@ -197,7 +197,7 @@ class FileReader:
             self._as_stored(each) if is_whole(each) and each.column in shredded else self._projection(each)
             for each in stored
         ]
-        projections = [*read, *beside]
+        projections = [*read, *extra]
         options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted}
         for batch in reader.read(self.native, path, projections, **options):
             found = self._with_constants(batch, stored, inputs) if inputs else batch

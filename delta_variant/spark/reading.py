@@ -15,7 +15,7 @@ from .._options import OnConflict
 from ..errors import UnsupportedFeatureError
 from ..log.snapshot import Snapshot
 from ..operations.read.query import Query
-from ..operations.read.rows import read_files, readable
+from ..operations.read.rows import load_readable, read_files
 from ..protocol.schema.arrow import from_arrow
 from ..scan.plan import plan_files
 from ..scan.predicate import pruning_predicate_of
@@ -62,7 +62,7 @@ def read_table(
     """
     check_classic()
     check_option("reader", reader, ("auto", "scan", "kernel"))
-    snapshot = readable(table, version, storage_options).in_timezone(session_timezone(spark))
+    snapshot = load_readable(table, version, storage_options).in_timezone(session_timezone(spark))
     query = Query.of(snapshot, columns, where)
     files = plan_files(snapshot, query.predicate).files
     obstacle = obstacle_to_scan(spark, snapshot, files, own_credentials=bool(storage_options))

@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from ..operations.write.preparation import Preparation
+from ..operations.write.preparation import PreparedWrite
 from ..protocol.types import VARIANT, StructField, StructType, primitives_of
-from ..writer.partitioned import with_one_shredding
+from ..writer.partitioned import infer_shared_shredding
 from .columns import quoted
 from .running import map_by_task
 
@@ -23,19 +23,19 @@ PARTITION_ROWS = 4096
 PARTITION_BYTES = 1 << 20
 
 
-def with_sampled_shredding(write: Preparation, df: DataFrame) -> Preparation:
+def with_sampled_shredding(write: PreparedWrite, df: DataFrame) -> PreparedWrite:
     """Return a write that shreds all files alike, where it is to infer how.
 
     Where the partitions that are looked at have no rows, each file is left to infer its own schema.
     """
-    names = [field.name for field in write.target.data_columns.fields if _has_variant(field)]
+    names = [field.name for field in write.state.data_columns.fields if _has_variant(field)]
     present = [name for name in df.columns if name.lower() in {each.lower() for each in names}]
     if write.options.shredding != "infer" or not present:
         return write
     sample = _sample(df.select([sql.col(quoted(name)) for name in present]))
     if not sample:
         return write
-    return replace(write, options=with_one_shredding(write.options, sample, write.target))
+    return replace(write, options=infer_shared_shredding(write.options, sample, write.state))
 
 
 def _has_variant(field: StructField) -> bool:

@@ -21,18 +21,18 @@ from ..log.snapshot import Snapshot
 from ..operations.write.committing import result_without_writing
 from ..operations.write.preparation import (
     Overwrite,
-    Preparation,
-    Request,
+    PreparedWrite,
     TableOptions,
     Transaction,
+    WriteRequest,
     application_transaction,
-    existing,
+    load_existing,
     prepare,
 )
 from ..protocol.actions import Metadata, Protocol
 from ..storage import store
 from ..storage.store import open_store
-from ..writer.target import Target
+from ..writer.table_state import TableState
 from .attempts import Job, remove_lost
 from .batches import QUERY_ID
 from .columns import from_spark
@@ -50,7 +50,7 @@ class Sink:
     `overwrite` says which rows it replaces, if any.
     """
 
-    request: Request
+    request: WriteRequest
     task: FileTask
     before: tuple[Protocol, Metadata] | None
     overwrite: Overwrite | None
@@ -66,7 +66,7 @@ class Sink:
     ) -> Sink:
         """Return the write that options ask for; raises what `write_table` does before it writes."""
         place = open_store(options["path"], options["storage_options"])
-        snapshot = existing(place, "append")
+        snapshot = load_existing(place, "append")
         columns = from_spark(spark_schema, options.get("variant_columns", ()))
         names = TableOptions.__dataclass_fields__
         chosen = {name: value for name, value in options.items() if name in names}
@@ -77,7 +77,7 @@ class Sink:
         task = FileTask(
             place.uri,
             options["storage_options"],
-            write.target,
+            write.state,
             write.options,
             Job.of(None if transaction is None else transaction.application),
             options.get("rejects"),
@@ -102,7 +102,7 @@ class Sink:
         Raises AmbiguousWriteError, CommitConflictError.
         """
         place = open_store(self.task.uri, self.task.storage_options)
-        snapshot = existing(place, "append")
+        snapshot = load_existing(place, "append")
         try:
             result = result_without_writing(snapshot, "append", transaction)
         except AmbiguousWriteError:
@@ -114,13 +114,13 @@ class Sink:
         if self.before is None:
             # Where another writer created the table since, the commit finds that out and adapts the files.
             snapshot = None
-        snapshot = None if snapshot is None else snapshot.in_timezone(self.task.target.timezone)
-        target = self._target(snapshot)
-        write = Preparation(
+        snapshot = None if snapshot is None else snapshot.in_timezone(self.task.state.timezone)
+        state = self._state(snapshot)
+        write = PreparedWrite(
             self.request,
             place,
             snapshot,
-            target,
+            state,
             self.task.options,
             transaction,
             self.overwrite,
@@ -132,13 +132,13 @@ class Sink:
         """Remove what the tasks of this write left."""
         remove_lost(self.task.folders(), self.task.job, (), of_all_runs=False)
 
-    def _target(self, snapshot: Snapshot | None) -> Target:
+    def _state(self, snapshot: Snapshot | None) -> TableState:
         """Return the table after the write, on top of what was committed since it began."""
-        target = self.task.target
+        state = self.task.state
         if snapshot is None or self.before == (snapshot.protocol, snapshot.metadata):
-            return target
-        if (target.protocol, target.metadata) == (snapshot.protocol, snapshot.metadata):
-            return replace(target, new_protocol=None, new_metadata=None)
+            return state
+        if (state.protocol, state.metadata) == (snapshot.protocol, snapshot.metadata):
+            return replace(state, new_protocol=None, new_metadata=None)
         self.abort()
         raise CommitConflictError(
             f"{snapshot.uri}: version {snapshot.version} has another protocol, schema or properties than the "

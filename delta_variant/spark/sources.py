@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from ..errors import SchemaError
 from ..operations.read.query import Query
-from ..operations.read.rows import readable
+from ..operations.read.rows import load_readable
 from ..scan.plan import plan_files
 from ..scan.reader import FileEntry
 from ..storage.store import open_store
@@ -42,7 +42,7 @@ def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = N
 
     Raises SchemaError for a schema that has what the table has not.
     """
-    snapshot = readable(options["path"], options.get("version"), options["storage_options"])
+    snapshot = load_readable(options["path"], options.get("version"), options["storage_options"])
     snapshot = snapshot.in_timezone(options["timezone"])
     reader = FileReader(
         without_files(snapshot),
@@ -76,7 +76,7 @@ class BatchSource(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the files that may hold a wanted row, in groups."""
         reader = self._reader
-        snapshot = readable(reader.snapshot.uri, reader.snapshot.version, reader.storage_options)
+        snapshot = load_readable(reader.snapshot.uri, reader.snapshot.version, reader.storage_options)
         snapshot = snapshot.in_timezone(reader.snapshot.timezone)
         query = Query.of(snapshot, reader.columns, reader.where)
         files = plan_files(snapshot, query.predicate).files

@@ -14,12 +14,12 @@ from pyspark import TaskContext
 from ..data_file.options import WriteOptions
 from ..expressions.tree import Expression
 from ..log.snapshot import FILES_SCHEMA, Snapshot
-from ..operations.write.overwriting import only_matching
+from ..operations.write.overwriting import check_overwrite_predicate
 from ..storage import store
 from ..storage.store import Store, open_store
-from ..writer.invalid_json import Faults
-from ..writer.partitioned import PartitionFile, new_rows, write_files
-from ..writer.target import Target
+from ..writer.invalid_json import InvalidValueHandler
+from ..writer.partitioned import PartitionFile, apply_row_rules, write_files
+from ..writer.table_state import TableState
 from .attempts import Attempt, Job
 
 __all__ = [
@@ -103,7 +103,7 @@ class FileTask:
 
     uri: str
     storage_options: Mapping[str, str] | None
-    target: Target
+    state: TableState
     options: WriteOptions
     job: Job
     rejects: str | None = None
@@ -121,18 +121,18 @@ class FileTask:
         place, *others = self.folders()
         attempt = attempt_of(place, self.job)
         with _Rejects(others[0] if others else None, attempt) as rejects:
-            faults = Faults(self.options.on_invalid, rejects.keep, attempt.partition)
-            rows = new_rows(((batch, None) for batch in batches), self.target, self.options)
+            invalid_values = InvalidValueHandler(self.options.on_invalid, rejects.keep, attempt.partition)
+            rows = apply_row_rules(((batch, None) for batch in batches), self.state, self.options)
             files = write_files(
                 place,
-                only_matching(rows, self.target.columns, self.predicate, self.options),
-                self.target,
+                check_overwrite_predicate(rows, self.state.columns, self.predicate, self.options),
+                self.state,
                 self.options,
-                faults,
+                invalid_values,
                 name=attempt.file_name,
                 max_open_partitions=self.max_open_partitions,
             )
-        return Written(attempt.identity, tuple(files), faults.count)
+        return Written(attempt.identity, tuple(files), invalid_values.count)
 
     def folders(self) -> list[Store]:
         """Return the places that are written to: the table, and the folder of rejects where there is one."""

@@ -23,12 +23,12 @@ from ..operations.optimize.optimize import Optimization
 from ..operations.write.committing import NOT_COMMITTED, WriteResult, commit_files, result_without_writing
 from ..operations.write.preparation import (
     Mode,
-    Preparation,
+    PreparedWrite,
     SchemaMode,
     TableOptions,
     Transaction,
     application_transaction,
-    existing,
+    load_existing,
     prepare,
 )
 from ..storage.store import Store, TableLocation, open_store, removing_new_folders
@@ -122,7 +122,7 @@ def write_table(
         # A location that cannot be opened is an error here, not in the tasks.
         open_store(rejected, storage_options)
     job = Job.of(None if transaction is None else transaction.application)
-    snapshot = existing(place, mode)
+    snapshot = load_existing(place, mode)
     if result := result_without_writing(snapshot, mode, transaction):
         forget(place, job)
         return result
@@ -133,14 +133,14 @@ def write_table(
     if one_shredding:
         with own_errors():
             write = with_sampled_shredding(write, df)
-    task = FileTask(place.uri, storage_options, write.target, write.options, job, rejected, write.predicate)
+    task = FileTask(place.uri, storage_options, write.state, write.options, job, rejected, write.predicate)
     with removing_new_folders(place):
         return commit_written(write, _run(task, df), job, task.folders())
 
 
 def _run(task: FileTask, df: DataFrame) -> list[Written]:
     """Return what the tasks wrote, each of the table's partitions after another where Spark knows them."""
-    partitions = task.target.metadata.partition_columns
+    partitions = task.state.metadata.partition_columns
     known = {name.lower() for name in df.columns}
     if any(name.lower() not in known for name in partitions):
         task = replace(task, max_open_partitions=MAX_OPEN_PARTITIONS)
@@ -162,7 +162,7 @@ def written_by(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]) ->
 
 
 def commit_written(
-    write: Preparation, written: Sequence[Written], job: Job, folders: Sequence[Store]
+    write: PreparedWrite, written: Sequence[Written], job: Job, folders: Sequence[Store]
 ) -> WriteResult:
     """Commit what the winning attempts of a job wrote, and remove what others left in `folders`."""
     invalid = sum(each.invalid for each in written)

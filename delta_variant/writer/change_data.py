@@ -23,11 +23,11 @@ from ..protocol.actions import AddCDCFile, encode_path
 from ..protocol.types import PrimitiveType, StructField
 from ..scan.reader import FileEntry, TableReader
 from ..scan.scope import Scope
-from .invalid_json import Faults
+from .invalid_json import InvalidValueHandler
 from .partitioned import PartitionedWriter, PartitionFile
-from .target import Target
+from .table_state import TableState
 
-__all__ = ["ChangeWriter", "cdc_file", "keeps_changes", "write_whole_files"]
+__all__ = ["ChangeWriter", "cdc_file", "has_change_data_feed", "write_whole_files"]
 
 ChangeType: TypeAlias = Literal["insert", "update_preimage", "update_postimage", "delete"]
 
@@ -35,20 +35,20 @@ CHANGE_TYPE = StructField("_change_type", PrimitiveType("string"))
 FOLDER = "_change_data/"
 
 
-def keeps_changes(target: Target) -> bool:
+def has_change_data_feed(state: TableState) -> bool:
     """Say whether the table has a change data feed."""
-    enabled = properties.get(target.metadata.configuration, properties.ENABLE_CHANGE_DATA_FEED)
-    return enabled and features.supports(target.protocol, "changeDataFeed")
+    enabled = properties.get(state.metadata.configuration, properties.ENABLE_CHANGE_DATA_FEED)
+    return enabled and features.supports(state.protocol, "changeDataFeed")
 
 
 class ChangeWriter:
     """Writes rows with the kind of their change to change data files."""
 
-    def __init__(self, snapshot: Snapshot, target: Target) -> None:
-        target = replace(target, beside=(CHANGE_TYPE,))
+    def __init__(self, snapshot: Snapshot, state: TableState) -> None:
+        state = replace(state, extra_columns=(CHANGE_TYPE,))
         options = WriteOptions(shredding=None, max_stats_paths=0)
         self._writer = PartitionedWriter(
-            snapshot.store, target, options, Faults("error"), _new_name, folder=FOLDER
+            snapshot.store, state, options, InvalidValueHandler("error"), _new_name, folder=FOLDER
         )
 
     def add(self, rows: pa.RecordBatch, change: ChangeType) -> None:
@@ -71,11 +71,11 @@ def _new_name(number: int) -> str:
 
 
 def write_whole_files(
-    snapshot: Snapshot, target: Target, files: Iterable[FileEntry], change: ChangeType
+    snapshot: Snapshot, state: TableState, files: Iterable[FileEntry], change: ChangeType
 ) -> list[PartitionFile]:
     """Return change data files for all rows of data files; `snapshot` says what these are like."""
     table, columns = TableReader.of(snapshot), Scope.of(snapshot.schema).whole_columns()
-    writer = ChangeWriter(snapshot, target)
+    writer = ChangeWriter(snapshot, state)
     try:
         for file in files:
             for batch in table.open(file).read(expression_inputs(columns.values()), None, "error"):

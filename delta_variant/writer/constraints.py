@@ -1,6 +1,6 @@
 """What a table demands of new rows: constraints, generated columns and defaults.
 
-A condition has to be true: false and NULL violate it (PROTOCOL.md, "CHECK Constraints", "Column Invariants",
+A constraint has to be true: false and NULL violate it (PROTOCOL.md, "CHECK Constraints", "Column Invariants",
 "Generated Columns", "Default Columns").
 """
 
@@ -31,7 +31,7 @@ from ..scan.scope import Scope
 from ..variant import values as variant_values
 from ..variant.moments import UTC
 
-__all__ = ["Condition", "Filling", "RowRules"]
+__all__ = ["ComputedColumn", "RowConstraint", "RowRules"]
 
 CONSTRAINT = "delta.constraints."
 INVARIANTS = "delta.invariants"
@@ -43,7 +43,7 @@ MAX_SHOWN = 100
 
 
 @dataclass(frozen=True)
-class Condition:
+class RowConstraint:
     """What has to be true of each row; `column` is the generated column that it is about, if any."""
 
     name: str
@@ -72,20 +72,20 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Filling:
+class ComputedColumn:
     """What a column is where rows come without it."""
 
-    column: str
-    value: Expression
+    name: str
+    expression: Expression
 
 
 @dataclass(frozen=True)
 class RowRules:
-    """The conditions of a table, and what its columns are where rows come without them."""
+    """The constraints of a table, and what its columns are where rows come without them."""
 
     columns: StructType
-    conditions: tuple[Condition, ...]
-    generated: tuple[Filling, ...]
+    constraints: tuple[RowConstraint, ...]
+    generated: tuple[ComputedColumn, ...]
     timezone: str
 
     @classmethod
@@ -96,57 +96,57 @@ class RowRules:
         """
         scope = Scope.of(columns, timezone)
         generated = tuple(_generated(columns, scope))
-        conditions = [*_constraints(configuration, scope), *_invariants(columns, scope)]
-        for filling in generated:
-            field = next(each for each in columns.fields if each.name == filling.column)
-            conditions.append(_generation_condition(field, scope))
-        return cls(columns, tuple(conditions), generated, timezone)
+        constraints = [*_check_constraints(configuration, scope), *_invariants(columns, scope)]
+        for column in generated:
+            field = next(each for each in columns.fields if each.name == column.name)
+            constraints.append(_generation_constraint(field, scope))
+        return cls(columns, tuple(constraints), generated, timezone)
 
     @property
     def columns_read(self) -> frozenset[str]:
-        """Return the columns that conditions and generated columns read, be it a part of them."""
-        read = [each.expression for each in self.conditions]
-        read += [each.value for each in self.generated]
+        """Return the columns that constraints and generated columns read, be it a part of them."""
+        read = [each.expression for each in self.constraints]
+        read += [each.expression for each in self.generated]
         return frozenset(map(_column_of, expression_inputs(read)))
 
-    def fillings(self, given: Collection[str]) -> list[Filling]:
+    def computed_columns(self, given: Collection[str]) -> list[ComputedColumn]:
         """Return what the columns are that are not among those given, defaults first.
 
         Raises UnsupportedFeatureError for a default that is no constant here.
         """
         names = {name.lower() for name in given}
         missing = [field for field in self.columns.fields if field.name.lower() not in names]
-        defaults = [filling for field in missing if (filling := _default(field, self.timezone)) is not None]
+        defaults = [column for field in missing if (column := _default(field, self.timezone)) is not None]
         absent = {field.name for field in missing}
-        return [*defaults, *(each for each in self.generated if each.column in absent)]
+        return [*defaults, *(each for each in self.generated if each.name in absent)]
 
     def complete(self, batch: pa.RecordBatch, options: WriteOptions) -> pa.RecordBatch:
         """Return rows in the table's columns, those that the batch does not have filled in.
 
         Raises what `schema.conform` does, and CastError.
         """
-        fillings = self.fillings(batch.schema.names)
-        if not fillings:
+        computed = self.computed_columns(batch.schema.names)
+        if not computed:
             return conform(batch, self.columns)
-        filled = {filling.column for filling in fillings}
+        filled = {column.name for column in computed}
         rest = StructType(tuple(field for field in self.columns.fields if field.name not in filled))
         completed = conform(batch, rest)
-        for filling in fillings:
-            readable = _readable(completed, self.columns, [filling.value], options)[0]
-            values = _evaluated(filling.value, readable, f"the value of the column {filling.column}")
-            completed = completed.append_column(filling.column, values)
+        for column in computed:
+            readable = _readable(completed, self.columns, [column.expression], options)[0]
+            values = _evaluated(column.expression, readable, f"the value of the column {column.name}")
+            completed = completed.append_column(column.name, values)
         return conform(completed, self.columns)
 
     def regenerate(self, columns: Mapping[str, Array], assigned: Collection[str]) -> dict[str, Array]:
         """Return columns with those generated anew that read an assigned one and are not assigned."""
         regenerated = dict(columns)
-        for filling in self.generated:
-            read = set(map(_column_of, _inputs(filling)))
-            if filling.column not in assigned and not read.isdisjoint(assigned):
+        for column in self.generated:
+            read = set(map(_column_of, _inputs(column)))
+            if column.name not in assigned and not read.isdisjoint(assigned):
                 batch = pa.record_batch(list(columns.values()), names=list(columns))
-                readable = inputs_of(batch, _inputs(filling))
-                what = f"the value of the column {filling.column}"
-                regenerated[filling.column] = _evaluated(filling.value, readable, what)
+                readable = inputs_of(batch, _inputs(column))
+                what = f"the value of the column {column.name}"
+                regenerated[column.name] = _evaluated(column.expression, readable, what)
         return regenerated
 
     def check(
@@ -156,28 +156,28 @@ class RowRules:
         options: WriteOptions,
         filled: Collection[str] = (),
     ) -> None:
-        """Raise ConstraintViolationError for a row of which a condition is not true.
+        """Raise ConstraintViolationError for a row of which a constraint is not true.
 
         The batch is in the table's columns, of which `filled` were filled in; `where` says in words which row
         it is. Text that is not JSON is judged as the NULL that it becomes, and else left to whoever reads it.
         """
-        conditions = [each for each in self.conditions if each.column is None or each.column not in filled]
-        if not conditions or not batch.num_rows:
+        constraints = [each for each in self.constraints if each.column is None or each.column not in filled]
+        if not constraints or not batch.num_rows:
             return
         try:
-            expressions = [each.expression for each in conditions]
+            expressions = [each.expression for each in constraints]
             readable, invalid = _readable(batch, self.columns, expressions, options)
         except CastError as error:
-            raise CastError(f"{', '.join(each.name for each in conditions)}: {error}") from error
+            raise CastError(f"{', '.join(each.name for each in constraints)}: {error}") from error
         excused = set() if options.on_invalid == "null" else invalid
-        for condition in conditions:
-            condition.check(readable, where, excused)
+        for constraint in constraints:
+            constraint.check(readable, where, excused)
 
 
-def _constraints(configuration: Mapping[str, str], scope: Scope) -> Iterator[Condition]:
+def _check_constraints(configuration: Mapping[str, str], scope: Scope) -> Iterator[RowConstraint]:
     for name, text in configuration.items():
         if name.lower().startswith(CONSTRAINT):
-            yield _condition(f"the CHECK constraint {name[len(CONSTRAINT) :]}", text, scope)
+            yield _constraint(f"the CHECK constraint {name[len(CONSTRAINT) :]}", text, scope)
 
 
 class _Persisted(msgspec.Struct):
@@ -188,7 +188,7 @@ class _Invariant(msgspec.Struct):
     expression: _Persisted
 
 
-def _invariants(columns: StructType, scope: Scope) -> Iterator[Condition]:
+def _invariants(columns: StructType, scope: Scope) -> Iterator[RowConstraint]:
     for path, field in fields_of(columns):
         if INVARIANTS not in field.metadata:
             continue
@@ -197,10 +197,10 @@ def _invariants(columns: StructType, scope: Scope) -> Iterator[Condition]:
             found = msgspec.json.decode(text, type=_Invariant).expression.expression
         except msgspec.MsgspecError as error:
             raise UnsupportedFeatureError(f"{name} is not understood: {text}") from error
-        yield _condition(name, found, scope)
+        yield _constraint(name, found, scope)
 
 
-def _generated(columns: StructType, scope: Scope) -> Iterator[Filling]:
+def _generated(columns: StructType, scope: Scope) -> Iterator[ComputedColumn]:
     for path, field in fields_of(columns):
         text = field.metadata.get(GENERATION_EXPRESSION)
         if text is None:
@@ -208,7 +208,7 @@ def _generated(columns: StructType, scope: Scope) -> Iterator[Filling]:
         with _evaluable(f"the generation expression of the column {path_text(path)}", str(text)):
             if len(path) > 1:
                 raise ExpressionError("it is of a field within a column")
-            yield Filling(field.name, scope.bind(_generation(field)))
+            yield ComputedColumn(field.name, scope.bind(_generation(field)))
 
 
 def _generation(field: StructField) -> Expression:
@@ -216,22 +216,22 @@ def _generation(field: StructField) -> Expression:
     return Cast(parsed, to_arrow_type(field.type), strict=True)
 
 
-def _generation_condition(field: StructField, scope: Scope) -> Condition:
+def _generation_constraint(field: StructField, scope: Scope) -> RowConstraint:
     text = str(field.metadata[GENERATION_EXPRESSION])
     name = f"the generation expression of the column {field.name}"
     with _evaluable(name, text):
         same = scope.bind(Call("<=>", (Name((field.name,)), _generation(field))))
-    return Condition(name, text, same, field.name)
+    return RowConstraint(name, text, same, field.name)
 
 
-def _condition(name: str, text: str, scope: Scope) -> Condition:
+def _constraint(name: str, text: str, scope: Scope) -> RowConstraint:
     with _evaluable(name, text):
-        condition = scope.predicate(text)
-        assert condition is not None
-    return Condition(name, text, condition)
+        constraint = scope.predicate(text)
+        assert constraint is not None
+    return RowConstraint(name, text, constraint)
 
 
-def _default(field: StructField, timezone: str) -> Filling | None:
+def _default(field: StructField, timezone: str) -> ComputedColumn | None:
     """Return the default of a column, None where that is NULL."""
     text = str(field.metadata.get(DEFAULT, "NULL")).strip()
     if text.upper() == "NULL" or field.type == VARIANT:
@@ -239,7 +239,7 @@ def _default(field: StructField, timezone: str) -> Filling | None:
     with _evaluable(f"the default of the column {field.name}", text, "give the column"):
         nothing = Scope.of(StructType(()), timezone)
         value = nothing.bind(Cast(parse_expression(text), to_arrow_type(field.type), strict=True))
-    return Filling(field.name, value)
+    return ComputedColumn(field.name, value)
 
 
 class _evaluable:  # noqa: N801 - used as a context manager
@@ -260,8 +260,8 @@ def _column_of(source: Input) -> str:
     return source.column if isinstance(source, Extraction) else source.name
 
 
-def _inputs(filling: Filling) -> Sequence[Input]:
-    return expression_inputs([filling.value])
+def _inputs(column: ComputedColumn) -> Sequence[Input]:
+    return expression_inputs([column.expression])
 
 
 def _readable(

@@ -31,20 +31,20 @@ from ..scan.reader import FileEntry, FileReader, TableReader, files_of
 from ..scan.row_tracking import RowTracking, append_row_ids, clear_commit_versions
 from ..scan.scope import Scope
 from ..scan.statistics import partition_matches
-from .change_data import ChangeWriter, keeps_changes, write_whole_files
-from .invalid_json import Faults
+from .change_data import ChangeWriter, has_change_data_feed, write_whole_files
+from .invalid_json import InvalidValueHandler
 from .partitioned import PartitionFile, discard, write_files
-from .target import Target, allowed, tracked
+from .table_state import TableState, restrict_to_table, with_row_tracking_columns
 
 __all__ = [
-    "Changed",
-    "Rewritten",
+    "ChangedBatch",
+    "RewrittenFiles",
     "RowChange",
+    "add_inserted_files",
     "count_rows",
     "delete_rows",
-    "is_of_partitions",
+    "is_partition_predicate",
     "rewrite_rows",
-    "with_inserted",
 ]
 
 ROW_NUMBER = re.compile(r"^row \d+: ")
@@ -54,22 +54,24 @@ FILES_AT_ONCE = 2
 
 
 @dataclass(frozen=True)
-class Changed:
-    """A batch after a change: its rows with the table's columns, those included that are as they were.
+class ChangedBatch:
+    """A batch after a change: all remaining rows, changed or not, in the columns of the table.
 
-    `kept` marks the rows of the batch that these are, in their order, and `updated` those of them that are no
-    longer as they were.
+    Attributes:
+        rows: The remaining rows, in the order of the batch.
+        remaining: For each row of the batch, whether it remains.
+        updated: For each row of the batch, whether it remains with other values.
     """
 
     rows: pa.RecordBatch
-    kept: Array
+    remaining: Array
     updated: Array
 
-    def with_kept(self, moving: pa.RecordBatch | None) -> pa.RecordBatch:
+    def with_row_ids(self, moving: pa.RecordBatch | None) -> pa.RecordBatch:
         """Return the rows with what those of the batch keep in other files."""
         if moving is None:
             return self.rows
-        return append_row_ids(self.rows, clear_commit_versions(moving, self.updated).filter(self.kept))
+        return append_row_ids(self.rows, clear_commit_versions(moving, self.updated).filter(self.remaining))
 
 
 @dataclass(frozen=True)
@@ -84,13 +86,13 @@ class RowChange:
     tested: Sequence[Input]
     changes: Callable[[pa.RecordBatch], Array]
     inputs: Sequence[Input]
-    apply: Callable[[pa.RecordBatch], Changed]
+    apply: Callable[[pa.RecordBatch], ChangedBatch]
     copied: frozenset[str]
     removes: bool = False
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class RewrittenFiles:
     """What a rewrite came to: the files that are gone, rows of `Snapshot.files`, and those in their place.
 
     `changed` and `copied` count rows of the files that are gone. `plan` is what was relied on. `changes` are
@@ -110,17 +112,17 @@ class Rewritten:
         return [file.written.path for file in (*self.files, *self.changes)]
 
 
-def with_inserted(
-    snapshot: Snapshot, target: Target, rewritten: Rewritten, inserted: Sequence[PartitionFile]
-) -> Rewritten:
+def add_inserted_files(
+    snapshot: Snapshot, state: TableState, rewritten: RewrittenFiles, inserted: Sequence[PartitionFile]
+) -> RewrittenFiles:
     """Return a rewrite with files of new rows; when that fails, no file of both is left behind."""
     whole = replace(rewritten, files=(*rewritten.files, *inserted))
     if not rewritten.changes:
         return whole
-    written = replace(snapshot, metadata=target.metadata, schema=target.columns)
+    written = replace(snapshot, metadata=state.metadata, schema=state.columns)
     files = [FileEntry(file.written.path, file.partition_values) for file in inserted]
     try:
-        changes = write_whole_files(written, target, files, "insert")
+        changes = write_whole_files(written, state, files, "insert")
     except BaseException:
         discard(snapshot.store, whole.paths)
         raise
@@ -130,25 +132,25 @@ def with_inserted(
 def delete_rows(
     snapshot: Snapshot,
     predicate: Expression | None,
-    target: Target,
+    state: TableState,
     options: WriteOptions,
-) -> Rewritten:
+) -> RewrittenFiles:
     """Take away the rows for which a bound predicate is true; None stands for all.
 
     A predicate over partition columns alone takes whole files, and reads none.
     """
     plan = plan_files(snapshot, predicate)
-    if is_of_partitions(snapshot, predicate):
+    if is_partition_predicate(snapshot, predicate):
         removed = snapshot.files
         if predicate is not None:
             matching: Array = partition_matches(snapshot, predicate)
             removed = removed.filter(matching)
-        return Rewritten(plan, removed, (), count_rows(snapshot, removed), 0)
+        return RewrittenFiles(plan, removed, (), count_rows(snapshot, removed), 0)
     assert predicate is not None
-    return rewrite_rows(snapshot, plan, _removal(snapshot, predicate), target, options)
+    return rewrite_rows(snapshot, plan, _removal(snapshot, predicate), state, options)
 
 
-def is_of_partitions(snapshot: Snapshot, predicate: Expression | None) -> bool:
+def is_partition_predicate(snapshot: Snapshot, predicate: Expression | None) -> bool:
     """Say whether a predicate is true of all rows of a file or of none."""
     read = [] if predicate is None else expression_inputs([predicate])
     return all(isinstance(each, Column) and each.name in snapshot.partition_columns for each in read)
@@ -161,10 +163,10 @@ def _removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
     def changes(batch: pa.RecordBatch) -> Array:
         return filter_mask(predicate, batch)
 
-    def apply(batch: pa.RecordBatch) -> Changed:
+    def apply(batch: pa.RecordBatch) -> ChangedBatch:
         staying: Array = pc.invert(changes(batch))
         none: Array = pa.repeat(pa.scalar(False), batch.num_rows)
-        return Changed(_rows(columns, filter_rows(batch, staying)), staying, none)
+        return ChangedBatch(_rows(columns, filter_rows(batch, staying)), staying, none)
 
     inputs = expression_inputs([*columns.values(), predicate])
     copied = scope.variants_unread_by([predicate])
@@ -175,9 +177,9 @@ def rewrite_rows(
     snapshot: Snapshot,
     plan: FilePlan,
     change: RowChange,
-    target: Target,
+    state: TableState,
     options: WriteOptions,
-) -> Rewritten:
+) -> RewrittenFiles:
     """Write the files of a plan anew that have rows which change; when one fails, none is left behind."""
     removed: list[bool] = []
     begun: list[Future[_NewFiles]] = []
@@ -196,18 +198,18 @@ def rewrite_rows(
                 elif count:
                     if len(begun) >= FILES_AT_ONCE:
                         begun[-FILES_AT_ONCE].result()
-                    begun.append(threads.submit(_rewrite, opened, change, target, options))
+                    begun.append(threads.submit(_rewrite, opened, change, state, options))
         done = [each.result() for each in begun]
         changes += [file for each in done for file in each.changes]
         if changes:
-            changes += write_whole_files(snapshot, target, whole, "delete")
+            changes += write_whole_files(snapshot, state, whole, "delete")
     except BaseException:
         _discard(snapshot, begun)
         raise
     gone = plan.files.filter(pa.array(removed, pa.bool_()))
     files = tuple(file for each in done for file in each.files)
     copied = sum(each.rows_read for each in done) - (changed - changed_whole)
-    return Rewritten(plan, gone, files, changed, copied, tuple(changes))
+    return RewrittenFiles(plan, gone, files, changed, copied, tuple(changes))
 
 
 @dataclass(frozen=True)
@@ -238,14 +240,14 @@ def _count_changes(file: FileReader, plan: FilePlan, change: RowChange) -> tuple
     return changed, seen if rows is None else None
 
 
-def _rewrite(file: FileReader, change: RowChange, target: Target, options: WriteOptions) -> _NewFiles:
+def _rewrite(file: FileReader, change: RowChange, state: TableState, options: WriteOptions) -> _NewFiles:
     snapshot = file.table.snapshot
     tracking = RowTracking.of(snapshot)
-    writer = ChangeWriter(snapshot, target) if keeps_changes(target) else None
+    writer = ChangeWriter(snapshot, state) if has_change_data_feed(state) else None
     rows = 0
     numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
     same = replace(options, shredding=shredding_of(file.native), numeric=numeric)
-    limited = allowed(same, target, snapshot.uri)
+    limited = restrict_to_table(same, state, snapshot.uri)
     # Change data files are not shredded as the file is.
     copied = change.copied if writer is None else frozenset()
     shredded = file.shredded(copied, limited.shredding)
@@ -257,11 +259,17 @@ def _rewrite(file: FileReader, change: RowChange, target: Target, options: Write
             after = _applied(change, batch, file.file.path)
             if writer is not None:
                 _add_changes(writer, snapshot, batch, after)
-            yield after.with_kept(moving), None
+            yield after.with_row_ids(moving), None
 
     files: list[PartitionFile] = []
     try:
-        files = write_files(snapshot.store, changed(), tracked(target, tracking), limited, Faults("error"))
+        files = write_files(
+            snapshot.store,
+            changed(),
+            with_row_tracking_columns(state, tracking),
+            limited,
+            InvalidValueHandler("error"),
+        )
         return _NewFiles(files, [] if writer is None else writer.close(), rows)
     except BaseException:
         discard(snapshot.store, [each.written.path for each in files])
@@ -270,7 +278,7 @@ def _rewrite(file: FileReader, change: RowChange, target: Target, options: Write
         raise
 
 
-def _applied(change: RowChange, batch: pa.RecordBatch, path: str) -> Changed:
+def _applied(change: RowChange, batch: pa.RecordBatch, path: str) -> ChangedBatch:
     try:
         return change.apply(batch)
     except (CastError, VariantPathError) as error:
@@ -278,12 +286,14 @@ def _applied(change: RowChange, batch: pa.RecordBatch, path: str) -> Changed:
         raise type(error)(f"{path}: {ROW_NUMBER.sub('', str(error))}") from error
 
 
-def _add_changes(writer: ChangeWriter, snapshot: Snapshot, batch: pa.RecordBatch, after: Changed) -> None:
+def _add_changes(
+    writer: ChangeWriter, snapshot: Snapshot, batch: pa.RecordBatch, after: ChangedBatch
+) -> None:
     columns = Scope.of(snapshot.schema, snapshot.timezone).whole_columns()
-    gone: Array = pc.invert(after.kept)
+    gone: Array = pc.invert(after.remaining)
     writer.add(_rows(columns, batch.filter(gone)), "delete")
     writer.add(_rows(columns, batch.filter(after.updated)), "update_preimage")
-    writer.add(after.rows.filter(after.updated.filter(after.kept)), "update_postimage")
+    writer.add(after.rows.filter(after.updated.filter(after.remaining)), "update_postimage")
 
 
 def _rows(columns: Mapping[str, Expression], batch: pa.RecordBatch) -> pa.RecordBatch:

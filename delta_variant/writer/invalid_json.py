@@ -18,11 +18,11 @@ from ..errors import InvalidJsonError, StoreError
 from ..storage.store import local_location
 from .json_lines import Origin
 
-__all__ = ["Faults", "Place", "RejectsFile", "Rows"]
+__all__ = ["BatchOrigin", "InvalidValueHandler", "RejectRecord", "RejectsFile"]
 
 
 @dataclass(frozen=True)
-class Rows:
+class BatchOrigin:
     """Where the rows of a batch come from: a batch of the source, which starts at row `first`."""
 
     origin: Origin | None
@@ -41,11 +41,11 @@ class Rows:
         return f"{self.origin.name}, line {line}"
 
 
-Place: TypeAlias = "dict[str, Any]"
+RejectRecord: TypeAlias = "dict[str, Any]"
 """Where a value is, the reason why it is not JSON, and its text."""
 
 
-class Faults:
+class InvalidValueHandler:
     """What is done with values that are not valid JSON, and how many there were.
 
     `keep` takes the rejected ones. `partition` is the number of a part of the data whose rows are counted by
@@ -55,7 +55,7 @@ class Faults:
     def __init__(
         self,
         on_invalid: OnInvalid,
-        keep: Callable[[Place], None] | None = None,
+        keep: Callable[[RejectRecord], None] | None = None,
         partition: int | None = None,
     ) -> None:
         self._on_invalid = on_invalid
@@ -63,7 +63,7 @@ class Faults:
         self._partition = partition
         self.count = 0
 
-    def report(self, rows: Rows, batch: pa.RecordBatch, faults: list[InvalidValue]) -> None:
+    def report(self, rows: BatchOrigin, batch: pa.RecordBatch, faults: list[InvalidValue]) -> None:
         """Raise for the first fault, or count them all and keep the rejected rows."""
         for fault in faults:
             text = batch.column(fault.column)[fault.row].as_py()
@@ -75,7 +75,9 @@ class Faults:
                 self._keep({**place, "reason": reason, "text": text.decode(errors="backslashreplace")})
         self.count += len(faults)
 
-    def _place(self, rows: Rows, fault: InvalidValue, text: bytes, column: str) -> tuple[str, Place, str]:
+    def _place(
+        self, rows: BatchOrigin, fault: InvalidValue, text: bytes, column: str
+    ) -> tuple[str, RejectRecord, str]:
         """Return where a fault is, as text and as fields of a reject, and its reason."""
         position = rows.position(fault.row)
         if rows.origin is not None:
@@ -114,7 +116,7 @@ class RejectsFile:
             with self._naming():
                 file.close()
 
-    def keep(self, reject: Place) -> None:
+    def keep(self, reject: RejectRecord) -> None:
         """Append one value."""
         with self._naming():
             if self._file is None:

@@ -37,19 +37,19 @@ from ..protocol.types import (
 )
 from ..storage.store import Store, delete, remove_empty_folders
 from ..variant import values as variant_values
-from .invalid_json import Faults, Rows
+from .invalid_json import BatchOrigin, InvalidValueHandler
 from .json_lines import Origin
-from .target import Target
+from .table_state import TableState
 
 __all__ = [
     "Batches",
     "PartitionFile",
     "PartitionedWriter",
     "add_file",
+    "apply_row_rules",
     "discard",
+    "infer_shared_shredding",
     "new_name",
-    "new_rows",
-    "with_one_shredding",
     "write_files",
 ]
 
@@ -77,22 +77,22 @@ def new_name(number: int) -> str:
 
 
 def write_files(
-    place: Store,
+    store: Store,
     batches: Batches,
-    target: Target,
+    state: TableState,
     options: WriteOptions,
-    faults: Faults,
+    invalid_values: InvalidValueHandler,
     *,
     name: Callable[[int], str] = new_name,
     max_open_partitions: int = MAX_OPEN_PARTITIONS,
 ) -> list[PartitionFile]:
-    """Return the files that hold the batches; when one fails, none is left behind.
+    """Write batches to data files and return the files; after an error, remove all of them.
 
-    What the table demands of new rows is for `new_rows` to see to: rows may as well come from other files.
-    `name` gives the name of each file by its number. Where the rows of a partition follow one another, one
+    Does not apply row rules, because rows may come from other files of the table: see `apply_row_rules`.
+    `name` returns the name of the file of a given number. If the rows of each partition are contiguous, one
     open partition is enough.
     """
-    writer = PartitionedWriter(place, target, options, faults, name, max_open_partitions)
+    writer = PartitionedWriter(store, state, options, invalid_values, name, max_open_partitions)
     try:
         first = 0
         for batch, origin in batches:
@@ -104,34 +104,34 @@ def write_files(
         raise
 
 
-def new_rows(batches: Batches, target: Target, options: WriteOptions) -> Batches:
+def apply_row_rules(batches: Batches, state: TableState, options: WriteOptions) -> Batches:
     """Yield batches with the columns that they do not have, where the table says what these are.
 
     Raises ConstraintViolationError for a row that the table's constraints are not true of,
     UnsupportedFeatureError for what cannot be evaluated.
     """
-    rules = target.row_rules()
+    rules = state.row_rules()
     first = 0
     for batch, origin in batches:
-        filled = {filling.column for filling in rules.fillings(batch.schema.names)}
-        if filled or rules.conditions:
+        filled = {column.name for column in rules.computed_columns(batch.schema.names)}
+        if filled or rules.constraints:
             batch = rules.complete(batch, options)
-            rules.check(batch, Rows(origin, first, None).where, options, filled)
+            rules.check(batch, BatchOrigin(origin, first, None).where, options, filled)
         first += batch.num_rows
         yield batch, origin
 
 
-def with_one_shredding(
-    options: WriteOptions, sample: Iterable[pa.RecordBatch], target: Target
+def infer_shared_shredding(
+    options: WriteOptions, sample: Iterable[pa.RecordBatch], state: TableState
 ) -> WriteOptions:
     """Return options that shred all files by one schema, inferred from rows of all of them.
 
     Only columns with Variants are looked at, and the sample need not have others.
     """
-    fields = (field for field in target.data_columns.fields if _has_variant(field))
+    fields = (field for field in state.data_columns.fields if _has_variant(field))
     variants = StructType(tuple(replace(field, nullable=True) for field in fields))
     names = {field.name.lower() for field in variants.fields}
-    columns = _FileColumns.of(replace(target, columns=variants, beside=()))
+    columns = _FileColumns.of(replace(state, columns=variants, extra_columns=()))
     batches = [columns.of_files(conform(_selected(batch, names), variants)) for batch in sample]
     return replace(options, shredding=infer_shredding(batches, columns.variants, options))
 
@@ -144,25 +144,25 @@ def _selected(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
 class _FileColumns:
     """The columns that are in the files of a table, as the files name them."""
 
-    target: Target
+    state: TableState
     named: tuple[StructField, ...]
     physical: StructType
     variants: tuple[str, ...]
 
     @classmethod
-    def of(cls, target: Target) -> _FileColumns:
-        columns = target.data_columns
-        mapped = physical_schema(columns, target.mapping_mode)
-        physical = StructType((*mapped.fields, *target.beside))
+    def of(cls, state: TableState) -> _FileColumns:
+        columns = state.data_columns
+        physical = physical_schema(columns, state.mapping_mode)
+        physical = StructType((*physical.fields, *state.extra_columns))
         variants = tuple(each.name for each in physical.fields if each.type == VARIANT)
-        return cls(target, (*columns.fields, *target.beside), physical, variants)
+        return cls(state, (*columns.fields, *state.extra_columns), physical, variants)
 
     def of_files(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of the table under physical names and with field ids."""
         batch = batch.select([field.name for field in self.named])
-        if VOID.name in primitives_of(self.target.columns):
+        if VOID.name in primitives_of(self.state.columns):
             batch = conform(batch, StructType(self.named))
-        fields = to_arrow(self.physical, field_ids=self.target.mapping_mode != "none")
+        fields = to_arrow(self.physical, field_ids=self.state.mapping_mode != "none")
         wanted = [
             field.with_type(column.type) if field.name in self.variants else field
             for field, column in zip(fields, batch.columns, strict=True)
@@ -175,38 +175,38 @@ class PartitionedWriter:
 
     def __init__(
         self,
-        place: Store,
-        target: Target,
+        store: Store,
+        state: TableState,
         options: WriteOptions,
-        faults: Faults,
+        invalid_values: InvalidValueHandler,
         name: Callable[[int], str],
         max_open: int = MAX_OPEN_PARTITIONS,
         folder: str = "",
     ) -> None:
-        self._store = place
+        self._store = store
         self._folder = folder
-        self._target = target
-        self._faults = faults
+        self._state = state
+        self._invalid_values = invalid_values
         self._name = name
         self._max_open = max_open
-        self._partitions = target.metadata.partition_columns
+        self._partitions = state.metadata.partition_columns
         self._options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
-        self._mode = target.mapping_mode
-        self._columns = _FileColumns.of(target)
-        self._nested = [field for field in target.columns.fields if _has_nested_variant(field)]
-        chains = stats_columns(target.columns, target.metadata.configuration, self._partitions)
+        self._mode = state.mapping_mode
+        self._columns = _FileColumns.of(state)
+        self._nested = [field for field in state.columns.fields if _has_nested_variant(field)]
+        chains = stats_columns(state.columns, state.metadata.configuration, self._partitions)
         self._indexed = {tuple(physical_name(field, self._mode) for field in chain) for chain in chains}
-        self._open: dict[tuple[str | None, ...], FileSeries[Rows]] = {}
+        self._open: dict[tuple[str | None, ...], FileSeries[BatchOrigin]] = {}
         self._files: list[PartitionFile] = []
         self._paths: list[str] = []
 
     def add(self, batch: pa.RecordBatch, origin: Origin | None = None, first: int = 0) -> None:
         """Write a batch, whose first row is the one of that number in its source."""
-        conformed = conform(batch, self._target.row_columns)
+        conformed = conform(batch, self._state.row_columns)
         _check_nested_variants(conformed, self._nested)
         for values, positions in self._split(conformed):
             part = conformed if positions is None else conformed.take(positions)
-            self._series(values).add(self._columns.of_files(part), Rows(origin, first, positions))
+            self._series(values).add(self._columns.of_files(part), BatchOrigin(origin, first, positions))
 
     def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pa.Array[Any] | None]]:
         """Yield the partition values in a batch, and the positions of their rows; None for all."""
@@ -226,7 +226,7 @@ class PartitionedWriter:
 
     def _encoded(self, batch: pa.RecordBatch, name: str) -> tuple[Any, list[str | None]]:
         column: Any = batch.column(name).dictionary_encode(null_encoding="encode")
-        field = next(field for field in self._target.columns.fields if field.name == name)
+        field = next(field for field in self._state.columns.fields if field.name == name)
         try:
             values = column.dictionary.to_pylist()
         except (OverflowError, ValueError) as error:
@@ -236,7 +236,7 @@ class PartitionedWriter:
         texts = [partition_value_to_string(value, field.type) for value in values]
         return column.indices.cast(pa.int64()), texts
 
-    def _series(self, values: tuple[str | None, ...]) -> FileSeries[Rows]:
+    def _series(self, values: tuple[str | None, ...]) -> FileSeries[BatchOrigin]:
         if values not in self._open:
             if len(self._open) == self._max_open:
                 self._finish(next(iter(self._open)))
@@ -246,7 +246,7 @@ class PartitionedWriter:
                 self._options,
                 self._indexed,
                 self._columns.variants,
-                self._faults.report,
+                self._invalid_values.report,
             )
         return self._open[values]
 
@@ -264,7 +264,7 @@ class PartitionedWriter:
         names = [
             physical_name(field, self._mode)
             for name in self._partitions
-            for field in self._target.columns.fields
+            for field in self._state.columns.fields
             if field.name == name
         ]
         partition_values = dict(zip(names, values, strict=True))
@@ -316,9 +316,9 @@ def _nested_variants(array: Any, data_type: DataType, path: str) -> Iterator[tup
         yield from _nested_variants(array.items, data_type.value_type, f"{path}.value")
 
 
-def add_file(file: PartitionFile, target: Target, now: int) -> AddFile:
+def add_file(file: PartitionFile, state: TableState, now: int) -> AddFile:
     """Return the action that adds a file to the table."""
-    tight_bounds = True if features.supports(target.protocol, "deletionVectors") else None
+    tight_bounds = True if features.supports(state.protocol, "deletionVectors") else None
     return AddFile(
         path=encode_path(file.written.path),
         partition_values=dict(file.partition_values),
@@ -329,9 +329,9 @@ def add_file(file: PartitionFile, target: Target, now: int) -> AddFile:
     )
 
 
-def discard(place: Store, paths: Iterable[str]) -> None:
+def discard(store: Store, paths: Iterable[str]) -> None:
     """Remove files, and the folders that are empty after that, as far as that is possible."""
     for path in paths:
         with suppress(StoreError):
-            delete(place, path)
-            remove_empty_folders(place, path)
+            delete(store, path)
+            remove_empty_folders(store, path)

@@ -17,7 +17,7 @@ from ...protocol.properties import ColumnMappingMode
 from ...protocol.schema.json_text import to_json as schema_to_json
 from ...protocol.types import StructType
 from ...storage.store import TableLocation
-from ...writer.target import commit_context, mapped
+from ...writer.table_state import assign_column_ids, commit_context
 
 __all__ = ["alterable", "check_schema_may_change", "commit_altered", "mapping_mode"]
 
@@ -62,8 +62,10 @@ def commit_altered(
     that the commit holds for the files of the snapshot alone. Where nothing changes, nothing is committed.
     Raises CommitConflictError when another commit changed metadata or protocol.
     """
-    settings = dict(snapshot.configuration if configuration is None else configuration)
-    columns = mapped(snapshot.schema if columns is None else columns, settings)
+    columns, settings = assign_column_ids(
+        snapshot.schema if columns is None else columns,
+        snapshot.configuration if configuration is None else configuration,
+    )
     protocol = features.with_features(snapshot.protocol, table_features)
     protocol = features.with_needed_features(protocol, columns, settings)
     features.check_may_commit(protocol, settings, columns, snapshot.uri)

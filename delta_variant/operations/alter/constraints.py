@@ -13,7 +13,7 @@ from ...scan.reader import FileEntry, TableReader, files_of
 from ...scan.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
-from ...writer.constraints import Condition
+from ...writer.constraints import RowConstraint
 from .alteration import alterable, commit_altered
 
 __all__ = ["add_constraint", "drop_constraint"]
@@ -52,7 +52,7 @@ def add_constraint(
         raise SchemaError(f"{snapshot.uri} has a constraint {name} already: drop that first")
     predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(check)
     assert predicate is not None
-    _check_rows(snapshot, Condition(f"the CHECK constraint {name}", check, predicate))
+    _check_rows(snapshot, RowConstraint(f"the CHECK constraint {name}", check, predicate))
     return commit_altered(
         snapshot,
         configuration={**snapshot.configuration, f"{CONSTRAINT}{name.lower()}": check},
@@ -85,12 +85,12 @@ def _key_of(snapshot: Snapshot, name: str) -> str | None:
     return next((key for key in snapshot.configuration if key.lower() == wanted), None)
 
 
-def _check_rows(snapshot: Snapshot, condition: Condition) -> None:
+def _check_rows(snapshot: Snapshot, constraint: RowConstraint) -> None:
     table = TableReader.of(snapshot)
     for file in files_of(snapshot.files):
-        _check_file(table, file, condition)
+        _check_file(table, file, constraint)
 
 
-def _check_file(table: TableReader, file: FileEntry, condition: Condition) -> None:
-    for batch in table.open(file).read(expression_inputs([condition.expression]), None, "error"):
-        condition.check(batch, lambda row: f"a row of {file.path}", ())
+def _check_file(table: TableReader, file: FileEntry, constraint: RowConstraint) -> None:
+    for batch in table.open(file).read(expression_inputs([constraint.expression]), None, "error"):
+        constraint.check(batch, lambda row: f"a row of {file.path}", ())

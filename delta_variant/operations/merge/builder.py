@@ -24,7 +24,7 @@ from ...writer.arrow_input import batches_of
 from ..rewrite.assignment import assignments_of
 from ..rewrite.result import RewriteResult
 from ..rewrite.sides import Side, Sides, side_inputs
-from .clauses import Action, Clause, When
+from .clauses import Clause, ClauseAction, When
 from .execute import execute
 from .joining import Join
 
@@ -148,7 +148,7 @@ class Merge:
     def _with(
         self,
         when: When,
-        action: Action,
+        action: ClauseAction,
         predicate: str | None,
         updates: Mapping[str, str | None] = NO_UPDATES,
     ) -> Merge:

@@ -16,9 +16,9 @@ from ...expressions.tree import Expression
 from ..rewrite.assignment import Assignment
 from .joining import Join, Pairs
 
-__all__ = ["Action", "Clause", "Decision", "When", "are", "decide", "first_fulfilled"]
+__all__ = ["Clause", "ClauseAction", "Decision", "When", "decide", "equal_to", "first_matching_clause"]
 
-Action: TypeAlias = Literal["update", "delete", "insert"]
+ClauseAction: TypeAlias = Literal["update", "delete", "insert"]
 When: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 
 
@@ -27,7 +27,7 @@ class Clause:
     """What is done to the rows of one kind for which a condition is true, None for all of the kind."""
 
     when: When
-    action: Action
+    action: ClauseAction
     predicate: Expression | None
     assignments: tuple[Assignment, ...] = ()
     text: str | None = None
@@ -65,7 +65,7 @@ class Decision:
 
     def concerned(self, number: int) -> Array:
         """Return for which rows the clause of this number counts."""
-        return are(self.clause, number)
+        return equal_to(self.clause, number)
 
 
 def decide(join: Join, clauses: Sequence[Clause], batch: pa.RecordBatch, pairs: Pairs) -> Decision:
@@ -75,7 +75,7 @@ def decide(join: Join, clauses: Sequence[Clause], batch: pa.RecordBatch, pairs: 
     to delete it.
     """
     rows: Any = pa.array(range(batch.num_rows), pa.int64())
-    chosen = first_fulfilled(join, clauses, "matched", batch, pairs)
+    chosen = first_matching_clause(join, clauses, "matched", batch, pairs)
     acting = chosen.is_valid()
     targets = pairs.target.filter(acting)
     matched = [each for each in clauses if each.when == "matched"]
@@ -88,11 +88,11 @@ def decide(join: Join, clauses: Sequence[Clause], batch: pa.RecordBatch, pairs: 
     clause, source = chosen.filter(acting).take(place), pairs.source.filter(acting).take(place)
     alone = rows.filter(pc.invert(pc.is_in(rows, value_set=pairs.target)))
     unmatched = Pairs(alone, pa.nulls(len(alone), pa.int64()))
-    left = first_fulfilled(join, clauses, "not matched by source", batch, unmatched)
+    left = first_matching_clause(join, clauses, "not matched by source", batch, unmatched)
     return Decision(pc.coalesce(clause, left.take(pc.index_in(rows, value_set=alone))), source)
 
 
-def are(numbers: Array, number: int) -> Array:
+def equal_to(numbers: Array, number: int) -> Array:
     """Return, without nulls, which numbers are this one."""
     equal: Array = pc.equal(numbers, pa.scalar(number, pa.int64()))
     return pc.fill_null(equal, False)
@@ -102,7 +102,7 @@ def _only_deletes(clauses: Sequence[Clause]) -> bool:
     return len(clauses) == 1 and clauses[0].action == "delete" and clauses[0].predicate is None
 
 
-def first_fulfilled(
+def first_matching_clause(
     join: Join, clauses: Sequence[Clause], when: When, batch: pa.RecordBatch, pairs: Pairs
 ) -> Array:
     """Return for each pair the number of the first clause of a kind whose condition is true, or null."""

@@ -21,15 +21,15 @@ from ...scan.in_memory import inputs_of
 from ...scan.plan import plan_files
 from ...scan.scope import Scope
 from ...writer.constraints import RowRules
-from ...writer.copy_on_write import Changed, RowChange, rewrite_rows
-from ...writer.invalid_json import Faults
-from ...writer.partitioned import PartitionFile, discard, new_rows, write_files
-from ...writer.target import Target, allowed
-from ..rewrite.assignment import assign, check_updated, merged_rows
+from ...writer.copy_on_write import ChangedBatch, RowChange, rewrite_rows
+from ...writer.invalid_json import InvalidValueHandler
+from ...writer.partitioned import PartitionFile, apply_row_rules, discard, write_files
+from ...writer.table_state import TableState, restrict_to_table
+from ..rewrite.assignment import assign, check_constraints, replace_rows
 from ..rewrite.permission import check_may_rewrite
-from ..rewrite.result import RewriteResult, commit_rewritten
+from ..rewrite.result import RewriteResult, commit_rewrite
 from ..rewrite.sides import own, side_inputs
-from .clauses import Clause, are, decide, first_fulfilled
+from .clauses import Clause, decide, equal_to, first_matching_clause
 from .joining import Join, Pairs
 
 __all__ = ["execute"]
@@ -44,24 +44,24 @@ def execute(
     changes_rows = any(clause.when != "not matched" for clause in clauses)
     check_may_rewrite(snapshot, removes_rows=changes_rows)
     looks_at_all = any(clause.when == "not matched by source" for clause in clauses)
-    asked = None if looks_at_all else join.target_predicate()
-    target = Target.of(snapshot)
-    rows = _Rows(snapshot, join, clauses, target.row_rules())
-    rewritten = rewrite_rows(snapshot, plan_files(snapshot, asked), rows.change(), target, options)
+    predicate = None if looks_at_all else join.target_predicate()
+    target = TableState.of(snapshot)
+    rows = _MergeState(snapshot, join, clauses, target.row_rules())
+    rewritten = rewrite_rows(snapshot, plan_files(snapshot, predicate), rows.change(), target, options)
     inserted: list[PartitionFile] = []
     try:
-        limited = allowed(options, target, snapshot.uri)
-        batches = new_rows(((batch, None) for batch in rows.inserted()), target, limited)
-        inserted = write_files(snapshot.store, batches, target, limited, Faults("error"))
+        limited = restrict_to_table(options, target, snapshot.uri)
+        batches = apply_row_rules(((batch, None) for batch in rows.inserted()), target, limited)
+        inserted = write_files(snapshot.store, batches, target, limited, InvalidValueHandler("error"))
     except BaseException:
         discard(snapshot.store, rewritten.paths)
         raise
     rows_inserted = sum(file.written.rows for file in inserted)
     updated, deleted = rows.counts["update"], rows.counts["delete"]
-    version = commit_rewritten(
+    version = commit_rewrite(
         snapshot,
         rewritten,
-        asked=asked,
+        predicate=predicate,
         inserted=inserted,
         operation="MERGE",
         parameters={"predicate": on, **_said(clauses)},
@@ -97,7 +97,7 @@ def _said(clauses: Sequence[Clause]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _MergeState:
     """The rows that a merge changes, and what was met while they were counted."""
 
     snapshot: Snapshot
@@ -129,7 +129,7 @@ class _Rows:
             self.counts[clause.action] += decision.concerned(number).true_count
         return decision.changes
 
-    def _apply(self, batch: pa.RecordBatch) -> Changed:
+    def _apply(self, batch: pa.RecordBatch) -> ChangedBatch:
         scope = Scope.of(self.snapshot.schema, self.snapshot.timezone)
         decision = decide(self.join, self.clauses, batch, self.join.pairs(batch))
         columns = {name: evaluate(each, batch) for name, each in scope.whole_columns().items()}
@@ -150,12 +150,12 @@ class _Rows:
                 )
                 values = self.join.joined(some, pairs, clause.values)
                 changed = self.rules.regenerate(assign(whole, clause.assignments, values), clause.columns)
-                check_updated(self.rules, changed)
+                check_constraints(self.rules, changed)
                 same = {name: columns[name] for name in columns if changed[name] is whole[name]}
-                merged = merged_rows(columns, concerned, {**changed, **same}, scope.variants)
+                merged = replace_rows(columns, concerned, {**changed, **same}, scope.variants)
                 columns = dict(zip(columns, merged, strict=True))
         rows = pa.record_batch(list(columns.values()), names=list(columns))
-        return Changed(filter_rows(rows, stays), stays, updated)
+        return ChangedBatch(filter_rows(rows, stays), stays, updated)
 
     def inserted(self) -> list[pa.RecordBatch]:
         """Return the rows of the source that matched none, as rows of the table."""
@@ -166,9 +166,9 @@ class _Rows:
         numbers: Any = pa.array(range(self.join.source.num_rows), pa.int64())
         new = numbers.filter(pc.invert(pc.is_in(numbers, value_set=known)))
         pairs = Pairs(pa.nulls(len(new), pa.int64()), new)
-        chosen = first_fulfilled(self.join, self.clauses, "not matched", NO_ROWS, pairs)
+        chosen = first_matching_clause(self.join, self.clauses, "not matched", NO_ROWS, pairs)
         return [
-            self._rows_of(clause, new.filter(are(chosen, number)))
+            self._rows_of(clause, new.filter(equal_to(chosen, number)))
             for number, clause in enumerate(self.clauses)
             if clause.when == "not matched"
         ]
@@ -179,6 +179,6 @@ class _Rows:
         pairs = Pairs(pa.nulls(len(source), pa.int64()), source)
         values = self.join.joined(NO_ROWS, pairs, clause.values)
         columns = assign(nulls, clause.assignments, values)
-        filled = {filling.column for filling in self.rules.fillings(clause.columns)}
+        filled = {column.name for column in self.rules.computed_columns(clause.columns)}
         given = {name: column for name, column in columns.items() if name not in filled}
         return pa.record_batch(list(given.values()), names=list(given))

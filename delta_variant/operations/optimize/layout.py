@@ -24,9 +24,9 @@ from ...scan.row_tracking import RowTracking, append_row_ids
 from ...scan.scope import Scope
 from ...storage.store import open_store
 from ...variant.shredding import ShreddingSchema
-from ...writer.invalid_json import Faults
-from ...writer.partitioned import with_one_shredding, write_files
-from ...writer.target import Target
+from ...writer.invalid_json import InvalidValueHandler
+from ...writer.partitioned import infer_shared_shredding, write_files
+from ...writer.table_state import TableState
 
 __all__ = ["Bin", "FileGroup", "LeafPath", "Rows", "bins_of", "group_of", "rows_by_file", "rows_of"]
 
@@ -138,8 +138,8 @@ def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGrou
     else:
         sample = _sample(snapshot, chosen.files)
         if options.shredding == "infer" and sample:
-            options = with_one_shredding(options, sample, Target.of(snapshot))
-        bytes_after = _estimate(sample, Target.of(snapshot), options, rows)
+            options = infer_shared_shredding(options, sample, TableState.of(snapshot))
+        bytes_after = _estimate(sample, TableState.of(snapshot), options, rows)
     before = {leaf for each in schemas for leaf in _leaves(snapshot, each)}
     after = set(_leaves(snapshot, options.shredding if isinstance(options.shredding, Mapping) else {}))
     if not chosen.is_due and before == after:
@@ -187,7 +187,7 @@ def _leaves(snapshot: Snapshot, schemas: Shreddings) -> Iterator[LeafPath]:
 
 
 def _logical_names(snapshot: Snapshot) -> dict[tuple[str, ...], str]:
-    physical = fields_of(physical_schema(snapshot.schema, Target.of(snapshot).mapping_mode))
+    physical = fields_of(physical_schema(snapshot.schema, TableState.of(snapshot).mapping_mode))
     logical = fields_of(snapshot.schema)
     return {path: ".".join(name) for (path, _), (name, _) in zip(physical, logical, strict=True)}
 
@@ -245,7 +245,7 @@ def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, Shreddin
     """Return the schema of each Variant column that is shredded."""
     if not isinstance(options.shredding, Mapping):
         return {}
-    mode = Target.of(snapshot).mapping_mode
+    mode = TableState.of(snapshot).mapping_mode
     found = {
         field.name: options.shredding.get((physical_name(field, mode),))
         for field in snapshot.schema.fields
@@ -273,7 +273,7 @@ def _first_rows(file: FileReader, files: int) -> Iterator[pa.RecordBatch]:
             return
 
 
-def _estimate(sample: Sequence[pa.RecordBatch], target: Target, options: WriteOptions, rows: int) -> int:
+def _estimate(sample: Sequence[pa.RecordBatch], target: TableState, options: WriteOptions, rows: int) -> int:
     """Return about how many bytes rows take, of which some are written to see it."""
     seen = sum(batch.num_rows for batch in sample)
     if not seen:
@@ -281,5 +281,5 @@ def _estimate(sample: Sequence[pa.RecordBatch], target: Target, options: WriteOp
     with TemporaryDirectory() as folder:
         batches = ((batch, None) for batch in sample)
         whole = replace(options, target_file_size=1 << 62)
-        written = write_files(open_store(folder), batches, target, whole, Faults("error"))
+        written = write_files(open_store(folder), batches, target, whole, InvalidValueHandler("error"))
     return sum(file.written.bytes for file in written) * rows // seen

@@ -28,12 +28,12 @@ from ...scan.scope import Scope
 from ...scan.statistics import partition_matches
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
-from ...writer.copy_on_write import Rewritten, is_of_partitions
-from ...writer.invalid_json import Faults
+from ...writer.copy_on_write import RewrittenFiles, is_partition_predicate
+from ...writer.invalid_json import InvalidValueHandler
 from ...writer.partitioned import PartitionFile, discard, new_name, write_files
-from ...writer.target import Target, allowed, tracked
+from ...writer.table_state import TableState, restrict_to_table, with_row_tracking_columns
 from ..rewrite.permission import check_may_rewrite
-from ..rewrite.result import commit_rewritten
+from ..rewrite.result import commit_rewrite
 from .layout import Bin, FileGroup, LeafPath, Rows, bins_of, group_of, rows_by_file
 from .sorting import sorted_runs
 
@@ -171,7 +171,7 @@ def prepare(
     return Preparation(
         snapshot,
         tuple(bins),
-        allowed(options, Target.of(snapshot), snapshot.uri),
+        restrict_to_table(options, TableState.of(snapshot), snapshot.uri),
         keys,
         texts,
         where,
@@ -189,8 +189,8 @@ def write_rows(
     When one fails, none is left behind. `name` gives the name of each file by its number.
     """
     rows = ((batch, None) for batch in batches)
-    target = tracked(Target.of(snapshot), RowTracking.of(snapshot))
-    return write_files(snapshot.store, rows, target, options, Faults("error"), name=name)
+    target = with_row_tracking_columns(TableState.of(snapshot), RowTracking.of(snapshot))
+    return write_files(snapshot.store, rows, target, options, InvalidValueHandler("error"), name=name)
 
 
 def commit_groups(
@@ -199,10 +199,10 @@ def commit_groups(
     """Commit new files in the place of groups; raises CommitConflictError, and removes them then."""
     removed = pa.concat_tables(group.files for group in groups)
     rows = sum(group.rows for group in groups)
-    version = commit_rewritten(
+    version = commit_rewrite(
         work.snapshot,
-        Rewritten(FilePlan(None, removed, 0, 0, 0, {}), removed, tuple(files), 0, rows),
-        asked=None,
+        RewrittenFiles(FilePlan(None, removed, 0, 0, 0, {}), removed, tuple(files), 0, rows),
+        predicate=None,
         data_change=False,
         operation="OPTIMIZE",
         parameters={"predicate": [] if work.where is None else [work.where], "sortBy": list(work.sort_by)},
@@ -225,7 +225,7 @@ def _sort_keys(scope: Scope, texts: Sequence[str]) -> tuple[Expression, ...]:
 def _chosen(snapshot: Snapshot, predicate: Expression | None, where: str | None) -> pa.Table:
     if predicate is None:
         return snapshot.files
-    if not is_of_partitions(snapshot, predicate):
+    if not is_partition_predicate(snapshot, predicate):
         raise ExpressionError(
             f"`{where}` is over more than partition columns: optimize takes whole partitions"
         )

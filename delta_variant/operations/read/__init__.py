@@ -17,7 +17,7 @@ from ...variant.moments import UTC
 from .explanation import Explanation, FileReport
 from .explanation import explain as _explain
 from .query import Query
-from .rows import read_files, readable
+from .rows import load_readable, read_files
 
 __all__ = ["read_table"]
 
@@ -82,7 +82,7 @@ def read_table(
     stream is read, DataFileError, MalformedVariantError, ConflictingValueError (unless `on_conflict="typed"`)
     and CastError, which name file and row.
     """
-    snapshot = readable(table, version, storage_options, timestamp).in_timezone(timezone)
+    snapshot = load_readable(table, version, storage_options, timestamp).in_timezone(timezone)
     query = Query.of(snapshot, columns, where)
     plan = plan_files(snapshot, query.predicate)
     reports: list[FileReport] = []

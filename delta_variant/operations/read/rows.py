@@ -22,10 +22,10 @@ from ...storage.store import TableLocation
 from .explanation import FileReport
 from .query import Query
 
-__all__ = ["check_readable", "read_files", "readable"]
+__all__ = ["check_readable", "load_readable", "read_files"]
 
 
-def readable(
+def load_readable(
     table: TableLocation | Snapshot,
     version: int | None,
     storage_options: Mapping[str, str] | None,

@@ -6,14 +6,14 @@ from ...protocol.properties import ColumnMappingMode
 from ...protocol.schema.column_mapping import physical_name
 from ...protocol.types import ArrayType, DataType, MapType, StructField, StructType, describe
 
-__all__ = ["obstacle_to_reading"]
+__all__ = ["describe_incompatibility"]
 
 TYPE_CHANGES = "delta.typeChanges"
 
 Modes = tuple[ColumnMappingMode, ColumnMappingMode]
 
 
-def obstacle_to_reading(
+def describe_incompatibility(
     before: StructType,
     after: StructType,
     mode_before: ColumnMappingMode,

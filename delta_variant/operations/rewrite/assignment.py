@@ -29,7 +29,7 @@ from ...variant.values import VARIANT_TYPE
 from ...writer.constraints import RowRules
 from .sides import joined_name
 
-__all__ = ["Assignment", "assign", "assignments_of", "check_updated", "merged_rows"]
+__all__ = ["Assignment", "assign", "assignments_of", "check_constraints", "replace_rows"]
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _conformed(value: Array, field: pa.Field[Any]) -> Array:
     return conform(pa.record_batch([value], names=[field.name]), columns).column(0)
 
 
-def check_updated(rules: RowRules, columns: Mapping[str, Array]) -> None:
+def check_constraints(rules: RowRules, columns: Mapping[str, Array]) -> None:
     """Raise ConstraintViolationError for a row after assignments that the table's constraints forbid."""
     rows = pa.record_batch(list(columns.values()), names=list(columns))
     rules.check(rows, lambda row: "a row that is updated", WriteOptions())
@@ -167,7 +167,7 @@ def _as_table(variants: Array) -> Array:
     return pa.StructArray.from_arrays(parts, fields=list(VARIANT_TYPE), mask=variants.is_null())
 
 
-def merged_rows(
+def replace_rows(
     before: Mapping[str, Array], mask: Array, changed: Mapping[str, Array], variants: Collection[str]
 ) -> Iterator[Array]:
     """Yield each column with the rows of `changed` in the places that `mask` marks.

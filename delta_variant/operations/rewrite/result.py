@@ -14,11 +14,11 @@ from ...log.conflicts import Reads
 from ...log.snapshot import Snapshot
 from ...scan.plan import may_contain_matches
 from ...writer.change_data import cdc_file
-from ...writer.copy_on_write import Rewritten, with_inserted
+from ...writer.copy_on_write import RewrittenFiles, add_inserted_files
 from ...writer.partitioned import PartitionFile, add_file, discard
-from ...writer.target import Target, commit_context, now
+from ...writer.table_state import TableState, commit_context, now
 
-__all__ = ["RewriteResult", "commit_rewritten"]
+__all__ = ["RewriteResult", "commit_rewrite"]
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class RewriteResult:
     files: tuple[WrittenFile, ...] = ()
 
 
-def commit_rewritten(
+def commit_rewrite(
     snapshot: Snapshot,
-    rewritten: Rewritten,
+    rewritten: RewrittenFiles,
     *,
-    asked: Expression | None,
+    predicate: Expression | None,
     inserted: Sequence[PartitionFile] = (),
     data_change: bool = True,
     operation: str,
@@ -51,13 +51,13 @@ def commit_rewritten(
 ) -> int | None:
     """Commit a rewrite and return the version, None where there is nothing to commit.
 
-    `asked` is the condition that rows had to fulfil to be looked at, None for all. If a concurrent
+    `predicate` is the condition that rows had to fulfil to be looked at, None for all. If a concurrent
     commit conflicts, the new files are removed and CommitConflictError is raised.
     """
     if not rewritten.files and not inserted and not rewritten.removed.num_rows:
         return None
-    target = Target.of(snapshot)
-    rewritten = with_inserted(snapshot, target, rewritten, inserted)
+    target = TableState.of(snapshot)
+    rewritten = add_inserted_files(snapshot, target, rewritten, inserted)
     context = commit_context(
         operation,
         parameters,
@@ -76,7 +76,7 @@ def commit_rewritten(
             [add_file(file, target, now()) for file in rewritten.files],
             changes=[cdc_file(file) for file in rewritten.changes],
             context=context,
-            reads=Reads(rewritten.plan.files, lambda adds: may_contain_matches(snapshot, asked, adds)),
+            reads=Reads(rewritten.plan.files, lambda adds: may_contain_matches(snapshot, predicate, adds)),
             data_change=data_change,
         )
     except (CommitConflictError, StoreError):

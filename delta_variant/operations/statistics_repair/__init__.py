@@ -20,7 +20,7 @@ from ...protocol import features
 from ...protocol.statistics import FileStatistics
 from ...protocol.statistics import decode as decode_statistics
 from ...storage.store import TableLocation
-from ...writer.target import commit_context
+from ...writer.table_state import commit_context
 from .compare import reasons_to_repair
 from .compute import TableStatistics
 

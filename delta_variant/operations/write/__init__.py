@@ -22,19 +22,19 @@ from ...protocol.schema.arrow import from_arrow
 from ...storage.store import Store, TableLocation, open_store, removing_new_folders
 from ...variant.moments import UTC
 from ...writer.arrow_input import batches_of
-from ...writer.invalid_json import Faults, RejectsFile
+from ...writer.invalid_json import InvalidValueHandler, RejectsFile
 from ...writer.json_lines import JsonLines
-from ...writer.partitioned import Batches, PartitionFile, discard, new_rows, write_files
+from ...writer.partitioned import Batches, PartitionFile, apply_row_rules, discard, write_files
 from .committing import WriteResult, commit_files, result_without_writing
-from .overwriting import only_matching
+from .overwriting import check_overwrite_predicate
 from .preparation import (
     Mode,
-    Preparation,
+    PreparedWrite,
     SchemaMode,
     TableOptions,
     Transaction,
     application_transaction,
-    existing,
+    load_existing,
     prepare,
 )
 
@@ -126,37 +126,37 @@ def write_table(
         raise ValueError("rejects= names the file of on_invalid='reject': give both or none")
     if rejects is not None:
         check_path("rejects", rejects)
-    place, transaction = open_store(table, storage_options), application_transaction(txn)
-    snapshot = existing(place, mode)
+    store, transaction = open_store(table, storage_options), application_transaction(txn)
+    snapshot = load_existing(store, mode)
     if result := result_without_writing(snapshot, mode, transaction):
         return result
     source = _Source.of(data)
     columns = from_arrow(source.schema, _names_of_variants(source.schema, variant_columns))
-    write = prepare(place, snapshot, columns, options, table_options, transaction)
-    with removing_new_folders(place):
+    write = prepare(store, snapshot, columns, options, table_options, transaction)
+    with removing_new_folders(store):
         files, invalid = _write(write, source, rejects)
         return commit_files(write, files, invalid)
 
 
 def _write(
-    write: Preparation, source: _Source, rejects: str | PathLike[str] | None
+    write: PreparedWrite, source: _Source, rejects: str | PathLike[str] | None
 ) -> tuple[list[PartitionFile], int]:
     """Return the files of a write, and how many values of it were not valid JSON."""
     with RejectsFile(rejects) as file:
-        faults = Faults(write.options.on_invalid, file.keep)
-        rows = new_rows(source.batches, write.target, write.options)
-        batches = only_matching(rows, write.target.columns, write.predicate, write.options)
-        files = write_files(write.place, batches, write.target, write.options, faults)
-        _close(file, write.place, files)
-    return files, faults.count
+        invalid_values = InvalidValueHandler(write.options.on_invalid, file.keep)
+        rows = apply_row_rules(source.batches, write.state, write.options)
+        batches = check_overwrite_predicate(rows, write.state.columns, write.predicate, write.options)
+        files = write_files(write.store, batches, write.state, write.options, invalid_values)
+        _close(file, write.store, files)
+    return files, invalid_values.count
 
 
-def _close(rejects: RejectsFile, place: Store, files: Sequence[PartitionFile]) -> None:
+def _close(rejects: RejectsFile, store: Store, files: Sequence[PartitionFile]) -> None:
     """Close the file of rejects, or remove the data files: rows that nobody can look up would be lost."""
     try:
         rejects.close()
     except BaseException:
-        discard(place, [file.written.path for file in files])
+        discard(store, [file.written.path for file in files])
         raise
 
 

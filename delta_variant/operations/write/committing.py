@@ -31,12 +31,12 @@ from ...scan.plan import may_contain_matches
 from ...scan.reader import TableReader, files_of
 from ...scan.scope import Scope
 from ...writer.change_data import cdc_file
-from ...writer.copy_on_write import Rewritten, delete_rows, with_inserted
-from ...writer.invalid_json import Faults
-from ...writer.partitioned import Batches, PartitionFile, add_file, discard, new_rows, write_files
-from ...writer.target import commit_context, now
-from .overwriting import only_matching
-from .preparation import Mode, Overwrite, Preparation, Transaction, existing, is_repeated, prepare
+from ...writer.copy_on_write import RewrittenFiles, add_inserted_files, delete_rows
+from ...writer.invalid_json import InvalidValueHandler
+from ...writer.partitioned import Batches, PartitionFile, add_file, apply_row_rules, discard, write_files
+from ...writer.table_state import commit_context, now
+from .overwriting import check_overwrite_predicate
+from .preparation import Mode, Overwrite, PreparedWrite, Transaction, is_repeated, load_existing, prepare
 
 __all__ = ["NOT_COMMITTED", "WriteResult", "commit_files", "result_without_writing"]
 
@@ -99,7 +99,7 @@ def result_without_writing(
     return WriteResult(None, repeated=True)
 
 
-def commit_files(write: Preparation, files: Sequence[PartitionFile], invalid: int = 0) -> WriteResult:
+def commit_files(write: PreparedWrite, files: Sequence[PartitionFile], invalid: int = 0) -> WriteResult:
     """Commit the files of a write, or remove them where others were first.
 
     Where another writer has created the table since, the write does what its mode says for an existing table:
@@ -123,43 +123,43 @@ def commit_files(write: Preparation, files: Sequence[PartitionFile], invalid: in
         raise
 
 
-def _commit_to_created(write: Preparation, files: Sequence[PartitionFile], invalid: int) -> WriteResult:
+def _commit_to_created(write: PreparedWrite, files: Sequence[PartitionFile], invalid: int) -> WriteResult:
     """Commit the rows of a new table's files to the table that another writer created first.
 
     That table may have other columns, physical names, constraints and shredding, so the files cannot be its
     files.
     """
-    request, place = write.request, write.place
+    request, store = write.request, write.store
     try:
-        snapshot = existing(place, request.table.mode)
+        snapshot = load_existing(store, request.table.mode)
         done = result_without_writing(snapshot, request.table.mode, write.transaction)
         if done is not None:
             return done
-        again = prepare(place, snapshot, request.columns, request.options, request.table, write.transaction)
-        rows = new_rows(_written_rows(write, files), again.target, again.options)
-        batches = only_matching(rows, again.target.columns, again.predicate, again.options)
-        rewritten = write_files(place, batches, again.target, again.options, Faults("error"))
+        again = prepare(store, snapshot, request.columns, request.options, request.table, write.transaction)
+        rows = apply_row_rules(_written_rows(write, files), again.state, again.options)
+        batches = check_overwrite_predicate(rows, again.state.columns, again.predicate, again.options)
+        rewritten = write_files(store, batches, again.state, again.options, InvalidValueHandler("error"))
     finally:
         _discard(write, files)
     return commit_files(again, rewritten, invalid)
 
 
-def _written_rows(write: Preparation, files: Sequence[PartitionFile]) -> Batches:
+def _written_rows(write: PreparedWrite, files: Sequence[PartitionFile]) -> Batches:
     """Yield the rows that files hold, with the columns of the data."""
-    target = write.target
+    state = write.state
     table = Snapshot(
-        uri=write.place.uri,
-        store=write.place,
+        uri=write.store.uri,
+        store=write.store,
         version=0,
-        protocol=target.protocol,
-        metadata=target.metadata,
-        schema=target.columns,
-        files=files_table([add_file(file, target, now()) for file in files]),
+        protocol=state.protocol,
+        metadata=state.metadata,
+        schema=state.columns,
+        files=files_table([add_file(file, state, now()) for file in files]),
         txns={},
         domain_metadata={},
-        timezone=target.timezone,
+        timezone=state.timezone,
     )
-    columns = Scope.of(target.columns).whole_columns()
+    columns = Scope.of(state.columns).whole_columns()
     inputs = expression_inputs(columns.values())
     for opened in TableReader.of(table).open_all(files_of(table.files)):
         for batch in opened.read(inputs, None, "error"):
@@ -167,32 +167,34 @@ def _written_rows(write: Preparation, files: Sequence[PartitionFile]) -> Batches
             yield pa.record_batch(arrays, names=list(columns)), None
 
 
-def _discard(write: Preparation, files: Sequence[PartitionFile]) -> None:
-    discard(write.place, [file.written.path for file in files])
+def _discard(write: PreparedWrite, files: Sequence[PartitionFile]) -> None:
+    discard(write.store, [file.written.path for file in files])
 
 
-def _commit(write: Preparation, files: Sequence[PartitionFile]) -> int | None:
-    target, snapshot = write.target, write.snapshot
-    if snapshot is not None and not files and target.new_metadata is None:
+def _commit(write: PreparedWrite, files: Sequence[PartitionFile]) -> int | None:
+    state, snapshot = write.state, write.snapshot
+    if snapshot is not None and not files and state.new_metadata is None:
         return None
-    adds = [add_file(file, target, now()) for file in files]
+    adds = [add_file(file, state, now()) for file in files]
     if snapshot is None:
         context = _context(write, "ErrorIfExists", files)
         return log_transaction.create_table(
-            write.place, target.protocol, target.metadata, adds, context=context
+            write.store, state.protocol, state.metadata, adds, context=context
         )
     return log_transaction.add_files(
         snapshot,
         adds,
         context=_context(write, "Append", files),
-        new_metadata=target.new_metadata,
-        new_protocol=target.new_protocol,
+        new_metadata=state.new_metadata,
+        new_protocol=state.new_protocol,
     )
 
 
-def _context(write: Preparation, mode: str, files: Sequence[PartitionFile], **metrics: int) -> CommitContext:
+def _context(
+    write: PreparedWrite, mode: str, files: Sequence[PartitionFile], **metrics: int
+) -> CommitContext:
     """Return the context of the commit: a write of `files`, with further metrics."""
-    partitions = msgspec.json.encode(write.target.metadata.partition_columns).decode()
+    partitions = msgspec.json.encode(write.state.metadata.partition_columns).decode()
     parameters = {"mode": mode, "partitionBy": partitions}
     if write.overwrite is not None and write.overwrite.text is not None:
         parameters["predicate"] = write.overwrite.text
@@ -212,16 +214,16 @@ def _context(write: Preparation, mode: str, files: Sequence[PartitionFile], **me
 
 
 def _overwrite(
-    write: Preparation, snapshot: Snapshot, overwrite: Overwrite, files: Sequence[PartitionFile]
-) -> tuple[int, Rewritten]:
+    write: PreparedWrite, snapshot: Snapshot, overwrite: Overwrite, files: Sequence[PartitionFile]
+) -> tuple[int, RewrittenFiles]:
     """Commit that `files` take the place of rows, and return the version and what is gone."""
     predicate = overwrite.predicate
     try:
-        rewritten = delete_rows(snapshot, predicate, write.target, write.options)
+        rewritten = delete_rows(snapshot, predicate, write.state, write.options)
     except BaseException:
         _discard(write, files)
         raise
-    rewritten = with_inserted(snapshot, write.target, rewritten, files)
+    rewritten = add_inserted_files(snapshot, write.state, rewritten, files)
     metrics = {
         "numRemovedFiles": rewritten.removed.num_rows,
         "numAddedChangeFiles": len(rewritten.changes),
@@ -232,14 +234,14 @@ def _overwrite(
         version = log_transaction.replace_files(
             snapshot,
             rewritten.removed,
-            [add_file(file, write.target, now()) for file in rewritten.files],
+            [add_file(file, write.state, now()) for file in rewritten.files],
             changes=[cdc_file(file) for file in rewritten.changes],
             context=_context(write, "Overwrite", rewritten.files, **metrics),
             reads=Reads(rewritten.plan.files, lambda adds: may_contain_matches(snapshot, predicate, adds)),
-            new_metadata=write.target.new_metadata,
-            new_protocol=write.target.new_protocol,
+            new_metadata=write.state.new_metadata,
+            new_protocol=write.state.new_protocol,
         )
     except (CommitConflictError, StoreError):
-        discard(write.place, rewritten.paths)
+        discard(write.store, rewritten.paths)
         raise
     return version, rewritten

@@ -15,10 +15,10 @@ from ...protocol.types import StructType
 from ...scan.in_memory import inputs_of, parse_valid_json_columns
 from ...writer.partitioned import Batches
 
-__all__ = ["only_matching"]
+__all__ = ["check_overwrite_predicate"]
 
 
-def only_matching(
+def check_overwrite_predicate(
     batches: Batches, columns: StructType, predicate: Expression | None, options: WriteOptions
 ) -> Batches:
     """Return batches that raise PredicateViolationError for a row of which the predicate is not true."""

@@ -20,21 +20,21 @@ from ...protocol.types import StructType
 from ...scan.scope import Scope
 from ...storage.store import Store
 from ...variant.moments import UTC, check_timezone
-from ...writer.target import Target, allowed, now
-from .target import appended, new_table, overwritten
+from ...writer.table_state import TableState, now, restrict_to_table
+from .table_state import append_state, create_state, overwrite_state
 
 __all__ = [
     "Mode",
     "Overwrite",
-    "Preparation",
-    "Request",
+    "PreparedWrite",
     "SchemaMode",
     "TableOptions",
     "Transaction",
+    "WriteRequest",
     "application_transaction",
     "application_txn",
-    "existing",
     "is_repeated",
+    "load_existing",
     "prepare",
 ]
 
@@ -115,7 +115,7 @@ class Overwrite:
 
 
 @dataclass(frozen=True)
-class Request:
+class WriteRequest:
     """What a write asks for, whether or not the table exists: the columns of the data, and options."""
 
     columns: StructType
@@ -124,33 +124,33 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Preparation:
+class PreparedWrite:
     """A write whose files may be written: its table, as it is and as it will be, and what the files are like.
 
     `snapshot` is None for a table that is created, `overwrite` where no rows are replaced. `predicate` has to
     be true of all rows that are written.
     """
 
-    request: Request
-    place: Store
+    request: WriteRequest
+    store: Store
     snapshot: Snapshot | None
-    target: Target
+    state: TableState
     options: WriteOptions
     transaction: Transaction | None
     overwrite: Overwrite | None = None
     predicate: Expression | None = None
 
 
-def existing(place: Store, mode: Mode) -> Snapshot | None:
+def load_existing(store: Store, mode: Mode) -> Snapshot | None:
     """Return the table as it is, None where there is none; raises TableExistsError as `mode` asks."""
     check_option("mode", mode, get_args(Mode))
     try:
-        snapshot = load_snapshot(place)
+        snapshot = load_snapshot(store)
     except TableNotFoundError:
         return None
     if mode == "error":
         raise TableExistsError(
-            f"there is a Delta table at {place.uri} already: write with mode='append' or mode='overwrite'"
+            f"there is a Delta table at {store.uri} already: write with mode='append' or mode='overwrite'"
         )
     return snapshot
 
@@ -204,45 +204,47 @@ def _has(snapshot: Snapshot, app_id: str, version: int) -> bool:
 
 
 def prepare(
-    place: Store,
+    store: Store,
     snapshot: Snapshot | None,
     columns: StructType,
     options: WriteOptions,
     table: TableOptions,
     transaction: Transaction | None = None,
-) -> Preparation:
+) -> PreparedWrite:
     """Return a write of data that has `columns`.
 
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for what the table demands and this
     version cannot honour, ShreddingNotEnabledError, ExpressionError for a predicate that is not understood.
     """
     if snapshot is None:
-        target = new_table(
+        state = create_state(
             columns,
             table.partition_columns,
             table.configuration,
             table.name,
             table.description,
             options.shredding is not None,
-            place.uri,
+            store.uri,
         )
     elif table.schema_mode == "overwrite":
-        target = overwritten(snapshot, columns, table.partition_columns, table.configuration)
+        state = overwrite_state(snapshot, columns, table.partition_columns, table.configuration)
     else:
-        target = appended(snapshot, columns, table.partition_columns, table.configuration, table.schema_mode)
-    target = replace(target, timezone=table.timezone)
+        state = append_state(
+            snapshot, columns, table.partition_columns, table.configuration, table.schema_mode
+        )
+    state = replace(state, timezone=table.timezone)
     snapshot = None if snapshot is None else snapshot.in_timezone(table.timezone)
     # What new rows demand and cannot be evaluated here is refused before a file is written.
-    target.row_rules().fillings([field.name for field in columns.fields])
-    return Preparation(
-        Request(columns, options, table),
-        place,
+    state.row_rules().computed_columns([field.name for field in columns.fields])
+    return PreparedWrite(
+        WriteRequest(columns, options, table),
+        store,
         snapshot,
-        target,
-        allowed(options, target, place.uri),
+        state,
+        restrict_to_table(options, state, store.uri),
         transaction,
         _overwrite(snapshot, table.predicate) if snapshot is not None and table.overwrite else None,
-        Scope.of(target.columns, table.timezone).predicate(table.predicate),
+        Scope.of(state.columns, table.timezone).predicate(table.predicate),
     )
 
 

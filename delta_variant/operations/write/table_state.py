@@ -21,12 +21,12 @@ from ...protocol.schema.rules import check_new as check_new_schema
 from ...protocol.schema.widening import find_widenings
 from ...protocol.types import VARIANT, DataType, StructField, StructType
 from ...writer.dependents import check_constrained_stay, check_independent
-from ...writer.target import Target, mapped, now
+from ...writer.table_state import TableState, assign_column_ids, now
 
-__all__ = ["appended", "new_table", "overwritten"]
+__all__ = ["append_state", "create_state", "overwrite_state"]
 
 
-def new_table(
+def create_state(
     columns: StructType,
     partition_by: tuple[str, ...] | None,
     configuration: Mapping[str, str] | None,
@@ -34,7 +34,7 @@ def new_table(
     description: str | None,
     enable_shredding: bool,
     where: str,
-) -> Target:
+) -> TableState:
     """Return the table that a write creates.
 
     Raises SchemaError and ProtocolError for what no table may be, UnsupportedFeatureError for what this
@@ -53,7 +53,7 @@ def new_table(
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
     check_new_schema(columns, mode=mode)
     partitions = check_partition_columns(columns, partition_by or ())
-    columns = mapped(columns, settings)
+    columns, settings = assign_column_ids(columns, settings)
     metadata = Metadata(
         id=str(uuid4()),
         name=name,
@@ -66,7 +66,7 @@ def new_table(
     )
     protocol = features.new_table_protocol(columns, settings)
     features.check_may_append(protocol, settings, columns, where)
-    return Target(protocol, metadata, columns, protocol, metadata)
+    return TableState(protocol, metadata, columns, protocol, metadata)
 
 
 def _is_shredded(data_type: DataType) -> bool:
@@ -81,13 +81,13 @@ def _nullable(field: StructField) -> StructField:
     return replace(field, nullable=True)
 
 
-def appended(
+def append_state(
     snapshot: Snapshot,
     columns: StructType,
     partition_by: tuple[str, ...] | None,
     configuration: Mapping[str, str] | None,
     schema_mode: Literal["merge"] | None,
-) -> Target:
+) -> TableState:
     """Return an existing table with the columns that data adds to it.
 
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version
@@ -105,15 +105,17 @@ def appended(
     before = _widened(snapshot, columns) if schema_mode == "merge" else snapshot.schema
     merged = merge_schemas(before, columns, mode=schema_mode or "strict")
     if merged == snapshot.schema:
-        return Target(snapshot.protocol, snapshot.metadata, merged, None, None)
+        return TableState(snapshot.protocol, snapshot.metadata, merged, None, None)
     check_new_schema(merged, mode=properties.get(settings, properties.COLUMN_MAPPING_MODE))
-    merged = mapped(merged, settings)
+    merged, settings = assign_column_ids(merged, settings)
     protocol = features.with_needed_features(snapshot.protocol, merged, settings)
     features.check_may_append(protocol, settings, merged, snapshot.uri)
     metadata = msgspec.structs.replace(
         snapshot.metadata, schema_string=schema_to_json(merged), configuration=settings
     )
-    return Target(protocol, metadata, merged, protocol if protocol != snapshot.protocol else None, metadata)
+    return TableState(
+        protocol, metadata, merged, protocol if protocol != snapshot.protocol else None, metadata
+    )
 
 
 def _widened(snapshot: Snapshot, columns: StructType) -> StructType:
@@ -129,12 +131,12 @@ def _widened(snapshot: Snapshot, columns: StructType) -> StructType:
     return widened
 
 
-def overwritten(
+def overwrite_state(
     snapshot: Snapshot,
     columns: StructType,
     partition_by: tuple[str, ...] | None,
     configuration: Mapping[str, str] | None,
-) -> Target:
+) -> TableState:
     """Return an existing table with the columns of the data in place of its own; id and properties stay.
 
     A column of the same name and type keeps its field. Raises SchemaError for columns that no table may have,
@@ -152,7 +154,7 @@ def overwritten(
     )
     _check_clustering(snapshot)
     check_constrained_stay(snapshot, columns)
-    columns = mapped(columns, settings)
+    columns, settings = assign_column_ids(columns, settings)
     protocol = features.with_needed_features(snapshot.protocol, columns, settings)
     features.check_may_append(protocol, settings, columns, snapshot.uri)
     metadata = msgspec.structs.replace(
@@ -162,8 +164,10 @@ def overwritten(
         configuration=settings,
     )
     if metadata == snapshot.metadata:
-        return Target.of(snapshot)
-    return Target(protocol, metadata, columns, protocol if protocol != snapshot.protocol else None, metadata)
+        return TableState.of(snapshot)
+    return TableState(
+        protocol, metadata, columns, protocol if protocol != snapshot.protocol else None, metadata
+    )
 
 
 def _as_before(field: StructField, columns: StructType) -> StructField:

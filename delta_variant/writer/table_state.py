@@ -24,11 +24,19 @@ from ..variant.moments import UTC
 from ..variant.shredding import ShreddingSchema
 from .constraints import RowRules
 
-__all__ = ["Target", "allowed", "commit_context", "engine_info", "mapped", "now", "tracked"]
+__all__ = [
+    "TableState",
+    "assign_column_ids",
+    "commit_context",
+    "engine_info",
+    "now",
+    "restrict_to_table",
+    "with_row_tracking_columns",
+]
 
 
 @dataclass(frozen=True)
-class Target:
+class TableState:
     """The table as it is after the write; the new actions are None where nothing changes."""
 
     protocol: Protocol
@@ -36,13 +44,13 @@ class Target:
     columns: StructType
     new_protocol: Protocol | None = None
     new_metadata: Metadata | None = None
-    beside: tuple[StructField, ...] = ()
+    extra_columns: tuple[StructField, ...] = ()
     """Columns that files have beside those of the table, under the names given."""
     timezone: str = UTC
     """Where the local times are of the SQL text that new rows are checked by."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Target:
+    def of(cls, snapshot: Snapshot) -> TableState:
         """Return the table as it is."""
         return cls(snapshot.protocol, snapshot.metadata, snapshot.schema, timezone=snapshot.timezone)
 
@@ -58,7 +66,7 @@ class Target:
     @property
     def row_columns(self) -> StructType:
         """Return the columns that rows have on their way into files."""
-        return StructType((*self.columns.fields, *self.beside))
+        return StructType((*self.columns.fields, *self.extra_columns))
 
     @property
     def data_columns(self) -> StructType:
@@ -71,24 +79,30 @@ class Target:
         return remove_void(StructType(fields))
 
 
-def mapped(columns: StructType, settings: dict[str, str]) -> StructType:
-    """Return the columns with ids and physical names where the table maps them; the settings keep count."""
+def assign_column_ids(
+    columns: StructType, configuration: Mapping[str, str]
+) -> tuple[StructType, dict[str, str]]:
+    """Return columns with ids and physical names if the table maps columns, and the configuration to commit.
+
+    The configuration records the greatest id (`delta.columnMapping.maxColumnId`).
+    """
+    settings = dict(configuration)
     if properties.get(settings, properties.COLUMN_MAPPING_MODE) == "none":
-        return columns
+        return columns, settings
     greatest = properties.get(settings, properties.COLUMN_MAPPING_MAX_COLUMN_ID) or 0
     columns, greatest = assign_column_mapping(columns, greatest, new_uuid=lambda: str(uuid4()))
     settings[properties.COLUMN_MAPPING_MAX_COLUMN_ID.name] = str(greatest)
-    return columns
+    return columns, settings
 
 
-def allowed(options: WriteOptions, target: Target, where: str) -> WriteOptions:
+def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> WriteOptions:
     """Return the options with no more shredding and statistics than the table allows (T8, H3).
 
     Raises ShreddingNotEnabledError where one shredding schema is asked for.
     """
-    if not features.supports_shredding(target.protocol):
+    if not features.supports_shredding(state.protocol):
         options = replace(options, max_stats_paths=0)
-    if features.enables_shredding(target.protocol, target.metadata.configuration):
+    if features.enables_shredding(state.protocol, state.metadata.configuration):
         return options
     if isinstance(options.shredding, ShreddingSchema):
         raise ShreddingNotEnabledError(
@@ -98,9 +112,9 @@ def allowed(options: WriteOptions, target: Target, where: str) -> WriteOptions:
     return replace(options, shredding=None)
 
 
-def tracked(target: Target, tracking: RowTracking | None) -> Target:
+def with_row_tracking_columns(state: TableState, tracking: RowTracking | None) -> TableState:
     """Return the table as its files are that rows with ids move to."""
-    return target if tracking is None else replace(target, beside=tracking.columns)
+    return state if tracking is None else replace(state, extra_columns=tracking.columns)
 
 
 def now() -> int:
