@@ -44,10 +44,14 @@ class Literal:
 
 @dataclass(frozen=True)
 class Column:
-    """An input: an ordinary top-level column of the table, in the spelling and type of its schema."""
+    """An input: an ordinary top-level column of the table, in the spelling and type of its schema.
+
+    `table` names the table of the column in an expression over several tables, else it is None.
+    """
 
     name: str
     type: pa.DataType
+    table: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ class Extraction:
     `type` is the Arrow type it is cast to, None the Variant itself (struct<metadata, value>). A missing path,
     and a Variant null cast to a type, are SQL NULL. A value that cannot be cast is an error when `strict`,
     else NULL. `as_json` asks for JSON text as `to_json` writes it; a Variant null is then the text `null`.
-    `fields` lead from a struct column to the Variant in it. `timezone` is that of a `Cast`.
+    `fields` lead from a struct column to the Variant in it. `timezone` is that of a `Cast`, `table` that of a
+    `Column`.
     """
 
     column: str
@@ -67,6 +72,7 @@ class Extraction:
     as_json: bool = False
     fields: tuple[str, ...] = ()
     timezone: str = UTC
+    table: str | None = None
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,10 @@ def transform(expression: Expression, change: Callable[[Expression], Expression 
 
 def input_name(source: Input) -> str:
     """Return the name under which a batch carries `source`: a column's own, or the extraction as SQL text."""
-    return source.name if isinstance(source, Column) else _extraction_text(source)
+    if isinstance(source, Extraction):
+        return _extraction_text(source)
+    # A column name cannot contain NUL.
+    return source.name if source.table is None else f"{source.table}\0{source.name}"
 
 
 def output_type(expression: Expression) -> pa.DataType | None:
@@ -171,8 +180,8 @@ def describe(expression: Expression) -> str:
             return f"{describe(operand)}:{_path_text(path)}"
         case Literal(value):
             return _literal_text(value)
-        case Column(name, _):
-            return _readable_name(name)
+        case Column(name, _, table):
+            return name if table is None else f"{table}.{name}"
         case Extraction():
             return _readable_extraction(expression)
         case Field(operand, name, _):
@@ -198,14 +207,14 @@ def _walk(expression: Expression) -> Iterator[Expression]:
 def _extraction_text(source: Extraction) -> str:
     # repr() of every part distinguishes two extractions whose names contain quotes and dots.
     steps = "".join(f"[{step!r}]" for step in source.path)
-    column = ".".join(repr(name) for name in (source.column, *source.fields))
+    column = ".".join(map(repr, _column_parts(source)))
     function = "to_json" if source.as_json else "variant_get" if source.strict else "try_variant_get"
     timezone = "" if source.timezone == UTC else f", {source.timezone}"
     return f"{function}({column}, ${steps}, {type_name(source.type)}{timezone})"
 
 
 def _readable_extraction(source: Extraction) -> str:
-    column = ".".join((_readable_name(source.column), *source.fields))
+    column = ".".join(_column_parts(source))
     text = f"{column}:{_path_text(source.path)}" if source.path else column
     if source.as_json:
         return f"to_json({text})"
@@ -218,9 +227,9 @@ def _readable_extraction(source: Extraction) -> str:
     )
 
 
-def _readable_name(column: str) -> str:
-    # Where tables are joined, a NUL is between the side and its column.
-    return column.replace("\0", ".")
+def _column_parts(source: Extraction) -> tuple[str, ...]:
+    parts = (source.column, *source.fields)
+    return parts if source.table is None else (source.table, *parts)
 
 
 def _path_text(path: tuple[str | int, ...]) -> str:

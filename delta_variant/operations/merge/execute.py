@@ -28,7 +28,7 @@ from ...writer.table_state import TableState, restrict_to_table
 from ..rewrite.assignment import assign, check_constraints, replace_rows
 from ..rewrite.permission import check_may_rewrite
 from ..rewrite.result import RewriteResult, commit_rewrite
-from ..rewrite.sides import own, side_inputs
+from ..rewrite.sides import side_inputs, unqualify
 from .clauses import Clause, decide, equal_to, first_matching_clause
 from .joining import Join, Pairs
 
@@ -112,7 +112,7 @@ class _MergeState:
         conditions = [*self.join.conditions, *(each.predicate for each in self.clauses if each.predicate)]
         everything = [*conditions, *(each for clause in self.clauses for each in clause.expressions)]
         tested, read = (
-            [own(each, "target") for each in side_inputs(expressions, "target")]
+            [unqualify(each) for each in side_inputs(expressions, "target")]
             for expressions in (conditions, everything)
         )
         scope = Scope.of(self.snapshot.schema, self.snapshot.timezone)
@@ -146,7 +146,7 @@ class _MergeState:
                 whole = {name: column.filter(concerned) for name, column in columns.items()}
                 some = inputs_of(
                     pa.record_batch(list(whole.values()), names=list(whole)),
-                    [own(each, "target") for each in side_inputs(clause.values, "target")],
+                    [unqualify(each) for each in side_inputs(clause.values, "target")],
                 )
                 values = self.join.joined(some, pairs, clause.values)
                 changed = self.rules.regenerate(assign(whole, clause.assignments, values), clause.columns)

@@ -16,7 +16,7 @@ from ...expressions.tree import Call, Column, Expression, Input, Literal, input_
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.types import kind_of
 from ...scan.in_memory import inputs_of
-from ..rewrite.sides import Side, conjuncts, own, side_inputs
+from ..rewrite.sides import Side, conjuncts, side_inputs, unqualify
 
 __all__ = ["Join", "Pairs"]
 
@@ -66,9 +66,9 @@ class Join:
 
     def target_predicate(self) -> Expression | None:
         """Return a condition over the table that every row fulfils which may match, None where all may."""
-        parts = [own(each, "target") for each in self.rest if not side_inputs([each], "source")]
+        parts = [unqualify(each) for each in self.rest if not side_inputs([each], "source")]
         for (target, _), values in zip(self.keys, self._source_keys, strict=True):
-            bound = _range(own(target, "target"), values)
+            bound = _range(unqualify(target), values)
             parts += [] if bound is None else [bound]
         if not parts:
             return None
@@ -89,7 +89,7 @@ class Join:
 
     def _pairs(self, batch: pa.RecordBatch, start: int, length: int) -> Pairs:
         piece = batch.slice(start, length)
-        left = [_normal(evaluate(own(target, "target"), piece)) for target, _ in self.keys]
+        left = [_normal(evaluate(unqualify(target), piece)) for target, _ in self.keys]
         found = _join(left, self._source_keys, piece.num_rows, self.source.num_rows)
         if self.rest:
             joined = self.joined(piece, found, self.rest)
@@ -104,7 +104,7 @@ class Join:
         """Return what expressions over both tables read, a row for each pair."""
         columns: dict[str, Array] = {"\0": pa.nulls(len(pairs.target))}
         for each in side_inputs(expressions, "target"):
-            name = input_name(own(each, "target"))
+            name = input_name(unqualify(each))
             columns[input_name(each)] = batch.column(name).take(pairs.target)
         read = side_inputs(expressions, "source")
         found = self._source_inputs(read, pairs.source)
@@ -113,7 +113,7 @@ class Join:
 
     def _source_inputs(self, inputs: Sequence[Input], rows: Array) -> pa.RecordBatch:
         """Return what is read of some rows of the source: a value of others that does not fit is no error."""
-        wanted = [own(each, "source") for each in inputs]
+        wanted = [unqualify(each) for each in inputs]
         names = sorted({each.name if isinstance(each, Column) else each.column for each in wanted})
         # A column that nobody reads gives the batch its length.
         picked: dict[str, Array] = {"\0": pa.nulls(len(rows))}
@@ -122,7 +122,7 @@ class Join:
 
     @cached_property
     def _source_keys(self) -> list[Array]:
-        keys = [own(source, "source") for _, source in self.keys]
+        keys = [unqualify(source) for _, source in self.keys]
         batch = inputs_of(self.source, expression_inputs(keys))
         return [_normal(evaluate(each, batch)) for each in keys]
 

@@ -27,7 +27,6 @@ from ...scan.scope import Scope
 from ...variant import values as variant_values
 from ...variant.values import VARIANT_TYPE
 from ...writer.constraints import RowRules
-from .sides import joined_name
 
 __all__ = ["Assignment", "assign", "assignments_of", "check_constraints", "replace_rows"]
 
@@ -106,7 +105,7 @@ def _check_no_json_text(column: str, text: str, value: Expression) -> None:
     """Raise SchemaError for a column of text of a source: it would become Variants that are strings."""
     if not (isinstance(value, Column) and isinstance(parse_expression(text), Name)):
         return
-    if value.name.startswith(joined_name("source", "")) and kind_of(value.type) == "string":
+    if value.table == "source" and kind_of(value.type) == "string":
         raise SchemaError(
             f"the column {column} is variant in the table and string in the source: name JSON text in "
             f"variant_columns, or write `cast({text} as string)` for Variants that are strings"

@@ -16,7 +16,7 @@ from ...expressions.tree import inputs as expression_inputs
 from ...expressions.tree import transform as transform_expression
 from ...scan.scope import Scope
 
-__all__ = ["Side", "Sides", "conjuncts", "joined_name", "own", "side_inputs"]
+__all__ = ["Side", "Sides", "conjuncts", "side_inputs", "unqualify"]
 
 Side: TypeAlias = Literal["target", "source"]
 
@@ -68,9 +68,9 @@ class Sides:
     def _input(self, part: Expression) -> Expression | None:
         match part:
             case Field(Column(alias, _), name, arrow_type):
-                return Column(joined_name(self._side(alias), name), arrow_type)
+                return Column(name, arrow_type, self._side(alias))
             case Extraction(column=alias, fields=(name, *rest)):
-                return replace(part, column=joined_name(self._side(alias), name), fields=tuple(rest))
+                return replace(part, column=name, fields=tuple(rest), table=self._side(alias))
             case Column(alias, _):
                 raise ExpressionError(f"`{alias}` is a table: name a column of it")
         return None
@@ -79,31 +79,16 @@ class Sides:
         return "target" if alias == self.target_alias else "source"
 
 
-def joined_name(side: Side, column: str) -> str:
-    """Return the name that a column of one side has where both are joined."""
-    return f"{side}\0{column}"
-
-
-def _name(each: Input) -> str:
-    return each.name if isinstance(each, Column) else each.column
-
-
 def side_inputs(expressions: Iterable[Expression], side: Side) -> tuple[Input, ...]:
-    """Return what expressions over both tables read of one, under joined names."""
-    prefix = joined_name(side, "")
-    return tuple(each for each in expression_inputs(expressions) if _name(each).startswith(prefix))
+    """Return the inputs that expressions over both tables read from one of them."""
+    return tuple(each for each in expression_inputs(expressions) if each.table == side)
 
 
-def own(part: Expression, side: Side) -> Any:
-    """Return an expression over one side alone as one over that table."""
-    prefix = joined_name(side, "")
+def unqualify(part: Expression) -> Any:
+    """Return an expression that reads one table as an expression over that table alone."""
 
     def change(inner: Expression) -> Expression | None:
-        if isinstance(inner, Column):
-            return replace(inner, name=inner.name.removeprefix(prefix))
-        if isinstance(inner, Extraction):
-            return replace(inner, column=inner.column.removeprefix(prefix))
-        return None
+        return replace(inner, table=None) if isinstance(inner, Column | Extraction) else None
 
     return transform_expression(part, change)
 
