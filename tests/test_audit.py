@@ -181,7 +181,7 @@ def test_a_choice_of_files_is_looked_at_alone(tmp_path):
     first = table.actions()[-1]["add"]["path"]
     audit = dv.audit_table(table.path, files=[first])
     assert [file.path for file in audit.files] == [first]
-    with pytest.raises(ValueError, match="has no data file nothing"):
+    with pytest.raises(ValueError, match="has no data file 'nothing'"):
         dv.audit_table(table.path, files=["nothing"])
 
 

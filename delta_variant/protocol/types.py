@@ -19,6 +19,7 @@ __all__ = [
     "decimal_of",
     "describe",
     "fields_of",
+    "has_variant",
     "is_geospatial",
     "primitive_kinds_of",
     "primitives_of",
@@ -106,6 +107,11 @@ def primitives_of(data_type: DataType) -> frozenset[str]:
     if isinstance(data_type, PrimitiveType):
         return frozenset({data_type.name})
     return frozenset().union(*(primitives_of(child) for _, child, _ in _children(data_type)))
+
+
+def has_variant(data_type: DataType) -> bool:
+    """Return whether a type is Variant or has one at any depth."""
+    return VARIANT.name in primitives_of(data_type)
 
 
 def primitive_kinds_of(data_type: DataType) -> frozenset[str]:

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from .._checks import check_option
 from .._options import OnConflict
+from .._packing import pack_by_size
 from ..errors import UnsupportedFeatureError
 from ..log.snapshot import Snapshot
 from ..operations.read.query import Query
@@ -86,16 +87,8 @@ def sized_files(files: pa.Table) -> list[tuple[FileEntry, int]]:
 def file_groups(files: Sequence[tuple[File, int]], tasks: int) -> list[tuple[File, ...]]:
     """Return files in groups of like size, as many as there are tasks at once or more."""
     limit = min(GROUP_BYTES, sum(size for _, size in files) // max(tasks, 1) + 1)
-    groups: list[tuple[File, ...]] = []
-    group: list[File] = []
-    filled = 0
-    for file, size in files:
-        if group and filled + size > limit:
-            groups.append(tuple(group))
-            group, filled = [], 0
-        group.append(file)
-        filled += size
-    return [*groups, tuple(group)] if group else groups
+    groups = pack_by_size(files, lambda each: each[1], limit)
+    return [tuple(file for file, _ in group) for group in groups]
 
 
 @dataclass(frozen=True)

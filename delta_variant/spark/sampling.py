@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from ..operations.write.preparation import PreparedWrite
-from ..protocol.types import VARIANT, StructField, StructType, primitives_of
+from ..protocol.types import has_variant
 from ..writer.partitioned import infer_shared_shredding
 from .columns import quoted
 from .running import map_by_task
@@ -28,7 +28,7 @@ def with_sampled_shredding(write: PreparedWrite, df: DataFrame) -> PreparedWrite
 
     Where the partitions that are looked at have no rows, each file is left to infer its own schema.
     """
-    names = [field.name for field in write.state.data_columns.fields if _has_variant(field)]
+    names = [field.name for field in write.state.data_columns.fields if has_variant(field.type)]
     present = [name for name in df.columns if name.lower() in {each.lower() for each in names}]
     if write.options.shredding != "infer" or not present:
         return write
@@ -36,10 +36,6 @@ def with_sampled_shredding(write: PreparedWrite, df: DataFrame) -> PreparedWrite
     if not sample:
         return write
     return replace(write, options=infer_shared_shredding(write.options, sample, write.state))
-
-
-def _has_variant(field: StructField) -> bool:
-    return VARIANT.name in primitives_of(StructType((field,)))
 
 
 def _sample(df: DataFrame) -> list[pa.RecordBatch]:

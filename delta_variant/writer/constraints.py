@@ -31,7 +31,7 @@ from ..scan.scope import Scope
 from ..variant import values as variant_values
 from ..variant.moments import UTC
 
-__all__ = ["ComputedColumn", "RowConstraint", "RowRules"]
+__all__ = ["ComputedColumn", "RowConstraint", "RowRules", "check_constraints"]
 
 CONSTRAINT = "delta.constraints."
 INVARIANTS = "delta.invariants"
@@ -174,10 +174,16 @@ class RowRules:
             constraint.check(readable, where, excused)
 
 
+def check_constraints(configuration: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the SQL text of each CHECK constraint."""
+    for key, text in configuration.items():
+        if key.lower().startswith(CONSTRAINT):
+            yield key[len(CONSTRAINT) :], text
+
+
 def _check_constraints(configuration: Mapping[str, str], scope: Scope) -> Iterator[RowConstraint]:
-    for name, text in configuration.items():
-        if name.lower().startswith(CONSTRAINT):
-            yield _constraint(f"the CHECK constraint {name[len(CONSTRAINT) :]}", text, scope)
+    for name, text in check_constraints(configuration):
+        yield _constraint(f"the CHECK constraint {name}", text, scope)
 
 
 class _Persisted(msgspec.Struct):

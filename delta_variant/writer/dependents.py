@@ -12,7 +12,7 @@ from ..expressions.tree import transform as transform_expression
 from ..log.snapshot import Snapshot
 from ..protocol.schema.paths import FieldPath, path_text
 from ..protocol.types import StructType, fields_of
-from .constraints import CONSTRAINT, GENERATION_EXPRESSION, INVARIANTS
+from .constraints import GENERATION_EXPRESSION, INVARIANTS, check_constraints
 
 __all__ = ["check_constrained_stay", "check_independent"]
 
@@ -34,23 +34,20 @@ def check_constrained_stay(snapshot: Snapshot, columns: StructType) -> None:
     """Raise SchemaError where the columns that a table is to have lack one that a CHECK constraint reads."""
     names = {field.name.lower() for field in columns.fields}
     gone = [field.name for field in snapshot.schema.fields if field.name.lower() not in names]
-    for constraint, text in _constraints(snapshot):
+    for constraint, text in check_constraints(snapshot.configuration):
         for name in gone:
             if _reads(text, (name,)):
                 raise SchemaError(
-                    f"{constraint} of {snapshot.uri} reads the column {name}, which the data does not have: "
-                    "drop the constraint first"
+                    f"the CHECK constraint {constraint} of {snapshot.uri} reads the column {name!r}, which "
+                    "the data does not have: drop the constraint first",
+                    table=snapshot.uri,
+                    column=name,
                 )
 
 
-def _constraints(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    for name, text in snapshot.configuration.items():
-        if name.lower().startswith(CONSTRAINT):
-            yield f"the CHECK constraint {name[len(CONSTRAINT) :]}", text
-
-
 def _expressions(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    yield from _constraints(snapshot)
+    for name, text in check_constraints(snapshot.configuration):
+        yield f"the CHECK constraint {name}", text
     for path, field in fields_of(snapshot.schema):
         for key, what in ((GENERATION_EXPRESSION, "the generated column"), (INVARIANTS, "the invariant of")):
             if key in field.metadata:

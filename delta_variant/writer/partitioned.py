@@ -33,6 +33,7 @@ from ..protocol.types import (
     MapType,
     StructField,
     StructType,
+    has_variant,
     primitives_of,
 )
 from ..storage.store import Store, delete, remove_empty_folders
@@ -128,7 +129,7 @@ def infer_shared_shredding(
 
     Only columns with Variants are looked at, and the sample need not have others.
     """
-    fields = (field for field in state.data_columns.fields if _has_variant(field))
+    fields = (field for field in state.data_columns.fields if has_variant(field.type))
     variants = StructType(tuple(replace(field, nullable=True) for field in fields))
     names = {field.name.lower() for field in variants.fields}
     columns = _FileColumns.of(replace(state, columns=variants, extra_columns=()))
@@ -287,11 +288,7 @@ class PartitionedWriter:
 
 
 def _has_nested_variant(field: StructField) -> bool:
-    return field.type != VARIANT and _has_variant(field)
-
-
-def _has_variant(field: StructField) -> bool:
-    return VARIANT.name in primitives_of(StructType((field,)))
+    return field.type != VARIANT and has_variant(field.type)
 
 
 def _check_nested_variants(batch: pa.RecordBatch, fields: Iterable[StructField]) -> None:

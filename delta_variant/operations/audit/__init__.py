@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._checks import texts_of
 from ...log.snapshot import Snapshot
-from ...storage.store import Store, TableLocation, open_store
+from ...scan.selection import select_files
+from ...storage.store import TableLocation, open_store
 from .bound_rules import BOUND_RULES
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
 from .findings import Finding, Severity, held_against
@@ -86,7 +86,7 @@ def audit_table(
     place = open_store(table, storage_options)
     log = survey(place, version)
     subject = TableSubject(log)
-    chosen = _chosen(log.files, files, place)
+    chosen = select_files(log.files, files, place.uri)
     findings = [
         *held_against(LOG_RULES, log),
         *held_against(TABLE_RULES + CHECKPOINT_STATISTICS_RULES, subject),
@@ -111,18 +111,6 @@ def _audit_files(
 ) -> list[tuple[AuditedFile, list[Finding]]]:
     with ThreadPoolExecutor(THREADS) as threads:
         return list(threads.map(lambda add: _audit_file(FileSubject(subject, add, data)), files))
-
-
-def _chosen(
-    adds: Collection[Mapping[str, Any]], files: Collection[str] | None, place: Store
-) -> list[Mapping[str, Any]]:
-    if files is None:
-        return list(adds)
-    chosen = texts_of("paths", "files", files)
-    unknown = sorted(set(chosen) - {add["path"] for add in adds})
-    if unknown:
-        raise ValueError(f"{place.uri} has no data file {unknown[0]}")
-    return [add for add in adds if add["path"] in chosen]
 
 
 def _audit_file(subject: FileSubject) -> tuple[AuditedFile, list[Finding]]:

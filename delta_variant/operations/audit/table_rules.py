@@ -11,7 +11,7 @@ from ...protocol import features, properties
 from ...protocol.actions import CLUSTERING_DOMAIN, Protocol
 from ...protocol.schema.column_mapping import physical_schema
 from ...protocol.schema.rules import contradictions
-from ...protocol.types import VARIANT, ArrayType, DataType, MapType, StructType, fields_of, primitives_of
+from ...protocol.types import VARIANT, ArrayType, DataType, MapType, StructType, fields_of, has_variant
 from . import compaction_rules, log_survey
 from .findings import Fault, Rule
 from .log_survey import LogSurvey
@@ -24,7 +24,7 @@ LEAKED_KEY = "__VARIANT_METADATA_KEY"
 
 def _needs_variant_type(subject: TableSubject) -> Iterator[Fault]:
     protocol = subject.protocol
-    if protocol is None or VARIANT.name not in primitives_of(subject.columns):
+    if protocol is None or not has_variant(subject.columns):
         return
     if not features.supports(protocol, "variantType"):
         names = ", ".join(column.name for column in subject.variants)
@@ -110,7 +110,7 @@ def _variant_keys(data_type: DataType, path: tuple[str, ...]) -> Iterator[tuple[
     elif isinstance(data_type, ArrayType):
         yield from _variant_keys(data_type.element_type, (*path, "element"))
     elif isinstance(data_type, MapType):
-        if VARIANT.name in primitives_of(data_type.key_type):
+        if has_variant(data_type.key_type):
             yield path
         yield from _variant_keys(data_type.value_type, (*path, "value"))
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from ..._packing import pack_by_size
 from ...data_file.layout import shredding_of
 from ...data_file.options import WriteOptions
 from ...data_file.shredding import shred_column
@@ -100,7 +101,7 @@ def bins_of(files: pa.Table, target_file_size: int, *, everything: bool, reshred
     rows.sort(key=lambda row: (str(row["partition"]), row["path"]))
     bins = []
     for _, members in groupby(rows, key=lambda row: row["partition"]):
-        for some in [list(members)] if everything else _together(list(members), target_file_size):
+        for some in [list(members)] if everything else _pack(list(members), target_file_size):
             is_due = everything or len(some) > 1 or some[0]["deletion_vector"] is not None
             if is_due or reshred:
                 bins.append(Bin(files.take([row["number"] for row in some]), is_due, reshred))
@@ -111,21 +112,12 @@ def _key(row: Row) -> tuple[tuple[str, str | None], ...]:
     return tuple(sorted(dict(row["partition_values"] or ()).items(), key=str))
 
 
-def _together(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
-    """Yield files that fit into one together, in their order; one that is large enough stays alone."""
-    gathered: list[Row] = []
-    size = 0
-    for row in rows:
-        if row["size"] >= target * 3 // 4:
-            yield [row]
-            continue
-        if size + row["size"] > target and gathered:
-            yield gathered
-            gathered, size = [], 0
-        gathered.append(row)
-        size += row["size"]
-    if gathered:
-        yield gathered
+def _pack(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
+    """Yield files that fit into one file together; a file that is large enough stays alone."""
+    large = [row for row in rows if row["size"] >= target * 3 // 4]
+    small = [row for row in rows if row["size"] < target * 3 // 4]
+    yield from ([row] for row in large)
+    yield from pack_by_size(small, lambda row: int(row["size"]), target)
 
 
 def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._arrow import Array
+from ..._packing import pack_by_size
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
@@ -86,23 +87,14 @@ def _in_order(path: Path, keys: int) -> Iterator[pa.RecordBatch]:
         table = pa.ipc.open_file(source).read_all()
     names = _key_names(keys)
     order = pc.sort_indices(table.select(names), sort_keys=[(name, "ascending") for name in names])
-    batches = [_joined(batches) for batches in _together(table.drop_columns(names).to_batches())]
+    batches = [
+        _joined(batches)
+        for batches in pack_by_size(
+            table.drop_columns(names).to_batches(), lambda batch: batch.nbytes, BATCH_BYTES
+        )
+    ]
     for first in range(0, len(order), BATCH_ROWS):
         yield from _taken(batches, order.slice(first, BATCH_ROWS))
-
-
-def _together(batches: Sequence[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Yield batches that follow one another, as many as may be one batch."""
-    found: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        if found and size + batch.nbytes > BATCH_BYTES:
-            yield found
-            found, size = [], 0
-        found.append(batch)
-        size += batch.nbytes
-    if found:
-        yield found
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

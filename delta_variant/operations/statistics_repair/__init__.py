@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._checks import texts_of, to_integer
+from ..._checks import to_integer
 from ...data_file.options import MAX_STATS_PATHS
 from ...errors import DeltaVariantError, InvalidStatisticsError
 from ...log import transaction
@@ -19,6 +19,7 @@ from ...log.snapshot import Snapshot, add_actions
 from ...protocol import features
 from ...protocol.statistics import FileStatistics
 from ...protocol.statistics import decode as decode_statistics
+from ...scan.selection import select_files
 from ...storage.store import TableLocation
 from ...writer.table_state import commit_context
 from .compare import reasons_to_repair
@@ -82,7 +83,7 @@ def repair_table(
     to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
     snapshot = load_snapshot(table, storage_options=storage_options)
     check_may_repair(snapshot)
-    chosen = _chosen(snapshot, files)
+    chosen = select_files(snapshot.files.to_pylist(), files, snapshot.uri)
     found = judge_files(snapshot, chosen, max_variant_stats_paths)
     result = Repair(snapshot.uri, snapshot.version, len(chosen), found, None)
     return result if dry_run else commit_repair(snapshot, result)
@@ -107,17 +108,6 @@ def commit_repair(snapshot: Snapshot, repair: Repair) -> Repair:
     if not repair.repairable:
         return repair
     return replace(repair, committed=_commit(snapshot, repair))
-
-
-def _chosen(snapshot: Snapshot, files: Collection[str] | None) -> list[dict[str, Any]]:
-    adds: list[dict[str, Any]] = snapshot.files.to_pylist()
-    if files is None:
-        return adds
-    chosen = texts_of("paths", "files", files)
-    unknown = sorted(set(chosen) - {add["path"] for add in adds})
-    if unknown:
-        raise ValueError(f"{snapshot.uri} has no data file {unknown[0]}")
-    return [add for add in adds if add["path"] in chosen]
 
 
 def _judge(statistics: TableStatistics, add: Mapping[str, Any]) -> FileRepair | None:

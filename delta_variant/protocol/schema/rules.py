@@ -17,6 +17,7 @@ from ..types import (
     StructField,
     StructType,
     describe,
+    has_variant,
     primitives_of,
 )
 
@@ -146,7 +147,7 @@ def _check_map_keys(data_type: DataType, path: tuple[str, ...]) -> None:
     elif isinstance(data_type, ArrayType):
         _check_map_keys(data_type.element_type, (*path, "element"))
     elif isinstance(data_type, MapType):
-        if VARIANT.name in primitives_of(data_type.key_type):
+        if has_variant(data_type.key_type):
             column = ".".join(path)
             raise SchemaError(
                 f"the map {column!r} has Variant keys, which cannot be compared: use another key type",
