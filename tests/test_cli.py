@@ -119,7 +119,7 @@ def test_an_invalid_line_is_one_message_and_status_2_and_commits_nothing(tmp_pat
     dirty.write_bytes(b'{"a": 1}\n{"a": }\n')
     status, out, err = run_main(capsys, "write", str(dirty), str(tmp_path / "table"))
     assert (status, out) == (2, "")
-    assert re.fullmatch(rf"delta-variant: {re.escape(str(dirty))}, line 2, column 7: [^\n]+\n", err)
+    assert re.fullmatch(rf"delta-variant: {re.escape(str(dirty))}, line 2: column 7: [^\n]+\n", err)
     assert not list(tmp_path.glob("table/_delta_log/*.json"))
 
 
@@ -162,7 +162,7 @@ def test_wrong_usage_is_status_2(events, tmp_path, capsys, options, sentence):
     [
         (["read", "absent"], "there is no Delta table at"),
         (["inspect", "absent"], "there is no Delta table at"),
-        (["write", "absent.ndjson", "table"], "there is no file absent.ndjson"),
+        (["write", "absent.ndjson", "table"], "file not found: absent.ndjson"),
         (["z85", "decode", "0r"], "as a Variant"),
         (["z85", "encode", "[1]"], "expected a JSON object that maps paths to values"),
         (["z85", "encode", '{"$": [1]}'], "a list cannot be a bound"),

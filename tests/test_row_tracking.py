@@ -204,8 +204,8 @@ def edit_metadata(table: Path, change: Callable[[dict[str, str]], object]) -> No
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda configuration: configuration.pop(ID_COLUMN), f"has no {ID_COLUMN}"),
-        (lambda configuration: configuration.update({VERSION_COLUMN: "day"}), "has a column day"),
+        (lambda configuration: configuration.pop(ID_COLUMN), f"does not set {ID_COLUMN}"),
+        (lambda configuration: configuration.update({VERSION_COLUMN: "day"}), "has a column 'day'"),
     ],
 )
 def test_a_table_that_names_no_columns_for_ids_is_left_as_it_is(table: Path, change: Any, sentence: str):

@@ -1,4 +1,4 @@
-"""What expressions read, out of rows in memory."""
+"""Evaluate the inputs of expressions over rows in memory."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ ROWS = "\0rows"
 
 
 def inputs_of(batch: pa.RecordBatch, inputs: Sequence[Input]) -> pa.RecordBatch:
-    """Return the inputs of expressions over a batch of whole columns, whose Variants are no JSON text.
+    """Return the inputs of expressions as a batch, read from a batch of whole columns.
 
-    Raises CastError for a value that cannot be cast.
+    Variant columns must hold Variants, not JSON text. Raises CastError for a value that cannot be cast.
     """
     arrays = [_input(batch, each) for each in inputs]
-    # A column that nobody reads gives the batch its length.
+    # An extra column gives the batch its length if there are no inputs.
     rows: Any = pa.nulls(batch.num_rows)
     names = [input_name(each) for each in inputs]
     return pa.record_batch([rows, *arrays], names=[ROWS, *names])
 
 
 def parse_json_columns(batch: pa.RecordBatch, columns: StructType) -> pa.RecordBatch:
-    """Return a batch of columns, its JSON text as Variants; raises InvalidJsonError."""
+    """Return a batch with Variants instead of JSON text; raises InvalidJsonError."""
     for index, field in enumerate(columns.fields):
         if field.type == VARIANT and not pa.types.is_struct(batch.column(index).type):
             batch = batch.set_column(index, field.name, variant_values.parse_json(batch.column(index)))
@@ -41,7 +41,7 @@ def parse_json_columns(batch: pa.RecordBatch, columns: StructType) -> pa.RecordB
 def parse_valid_json_columns(
     batch: pa.RecordBatch, columns: StructType, names: Collection[str], options: WriteOptions
 ) -> tuple[pa.RecordBatch, set[int]]:
-    """Return a batch with Variants for JSON text in some columns, and the rows of text that is not valid."""
+    """Return a batch with Variants instead of JSON text in some columns, and the rows with invalid JSON."""
     invalid: set[int] = set()
     variants_of_table = {field.name for field in columns.fields if field.type == VARIANT}
     for index, name in enumerate(batch.schema.names):

@@ -1,4 +1,4 @@
-"""What a read may leave out: files by what the log says of them, rows by what the files say of themselves."""
+"""Scan planning: prune files by log statistics, then row groups and pages by file statistics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["FilePlan", "RowPlan", "may_contain_matches", "plan_files", "plan_row
 
 @dataclass(frozen=True)
 class FilePlan:
-    """The files that may hold a wanted row, rows of `Snapshot.files`, and what the others were skipped by."""
+    """The files that may contain matching rows, as rows of `Snapshot.files`, and what pruned the others."""
 
     pruning_predicate: PruningPredicate
     files: pa.Table
@@ -34,12 +34,12 @@ class FilePlan:
     by_statistics: int
     by_variant_bounds: int
     bounded: dict[Leaf, int]
-    """For each leaf of the pruning predicate, how many of all files have a bound of it."""
+    """For each leaf of the pruning predicate, how many of all files have a bound for it."""
 
 
 @dataclass(frozen=True)
 class RowPlan:
-    """The rows of one file that may be wanted: ranges, or None for all; and what was left out of how much."""
+    """The ranges of rows of one file that may match, or None for all rows, and how much was pruned."""
 
     rows: Sequence[RowRange] | None
     row_groups: int = 0
@@ -49,7 +49,7 @@ class RowPlan:
 
 
 def plan_files(snapshot: Snapshot, predicate: Expression | None) -> FilePlan:
-    """Return the files that are to be read for a bound predicate."""
+    """Return the files to read for a bound predicate."""
     files = snapshot.files
     pruning_predicate = None
     if predicate is not None:
@@ -73,7 +73,7 @@ def plan_files(snapshot: Snapshot, predicate: Expression | None) -> FilePlan:
 
 
 def may_contain_matches(snapshot: Snapshot, predicate: Expression | None, adds: Sequence[AddFile]) -> bool:
-    """Say whether files that others add to the table may hold a row that fulfils the predicate."""
+    """Return whether files that concurrent commits add may contain a row that matches the predicate."""
     added = replace(snapshot, files=files_table(adds))
     return plan_files(added, predicate).files.num_rows > 0
 
@@ -83,8 +83,8 @@ def _count(mask: Any) -> int:
 
 
 def plan_rows(file: FileReader, pruning_predicate: PruningPredicate) -> RowPlan:
-    """Return the rows of a file that are to be read, pruned by row groups and then by pages."""
-    # Files have no values of a column without a type.
+    """Return the rows of a file to read, pruned by row groups and then by pages."""
+    # Files do not store columns of type void.
     typed = (leaf for leaf in predicate_leaves(pruning_predicate) if not pa.types.is_null(leaf.type))
     leaves = sorted(typed, key=str)
     if not leaves:
@@ -108,7 +108,7 @@ def _select(pruning_predicate: PruningPredicate, leaves: Sequence[Leaf], units: 
 
 
 def _joined(ranges: Sequence[RowRange]) -> list[RowRange]:
-    """Return ranges in order, those that touch as one."""
+    """Return ranges in order, with adjacent ranges merged."""
     joined: list[RowRange] = []
     for start, end in ranges:
         if joined and joined[-1][1] == start:

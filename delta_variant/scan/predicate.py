@@ -1,4 +1,4 @@
-"""A predicate as far as statistics can tell: tests of columns and of paths in Variants."""
+"""Reduce a predicate to the part that statistics can decide: tests of columns and of Variant paths."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "prefix"]
 PruningPredicate: TypeAlias = "AllOf | AnyOf | Comparison | NullTest | PartitionTest | None"
-"""None is what statistics cannot tell: any row may fulfil it."""
+"""None stands for a predicate that statistics cannot decide: any row may match."""
 
 FLIPPED: dict[str, Operator] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 NEGATED: dict[str, Operator] = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -36,9 +36,9 @@ NEGATED: dict[str, Operator] = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">":
 EXACT = frozenset({"integer", "decimal"})
 ORDERED = EXACT | {"floating", "string", "date", "timestamp", "timestamp_ntz"}
 # Casts from timestamp to timestamp_ntz or date, and from timestamp_ntz to timestamp, are missing: they do not
-# keep the order where a clock is set back. The cast from date to timestamp keeps it in every zone, since a
-# clock is set by no more than the day that lies between two midnights.
-ORDER_KEPT = {
+# preserve the order when a clock is set back. The cast from date to timestamp preserves it in every time
+# zone, because a clock is never set back by more than one day.
+ORDER_PRESERVING = {
     ("string", "string"),
     ("floating", "floating"),
     ("date", "timestamp"),
@@ -49,9 +49,12 @@ WILDCARDS = "%_\\"
 
 @dataclass(frozen=True)
 class Leaf:
-    """A column, or a field of structs, by its names; and where they lead to a Variant, the path in it.
+    """A column or a field of structs, and for a Variant the path in it.
 
-    `type` is the Arrow type that its values have in the predicate.
+    Attributes:
+        names: The column name, followed by the names of struct fields.
+        path: The path in the Variant, None for any other column.
+        type: The Arrow type that the values have in the predicate.
     """
 
     names: tuple[str, ...]
@@ -61,10 +64,9 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`leaf operator value` for a value that is not null; `prefix` asks for texts that begin so.
+    """`leaf operator value` for a non-null value; the operator `prefix` matches strings that start with it.
 
-    `casts` are the types that the leaf is cast to on the way, all of which keep its order; `timezone` is that
-    of the casts.
+    `casts` are the order-preserving casts that are applied to the leaf first, `timezone` is their time zone.
     """
 
     leaf: Leaf
@@ -76,7 +78,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class NullTest:
-    """Whether a leaf is SQL NULL, or is not."""
+    """`leaf is null`, or `leaf is not null`."""
 
     leaf: Leaf
     is_null: bool
@@ -84,32 +86,32 @@ class NullTest:
 
 @dataclass(frozen=True)
 class PartitionTest:
-    """An expression over partition columns alone, which is evaluated as it is."""
+    """An expression over partition columns only, which is evaluated on the partition values."""
 
     expression: Expression
 
 
 @dataclass(frozen=True)
 class AllOf:
-    """Every one of the conditions."""
+    """A conjunction."""
 
     parts: tuple[PruningPredicate, ...]
 
 
 @dataclass(frozen=True)
 class AnyOf:
-    """At least one of the conditions."""
+    """A disjunction."""
 
     parts: tuple[PruningPredicate, ...]
 
 
 def pruning_predicate_of(predicate: Expression, partition_columns: Collection[str]) -> PruningPredicate:
-    """Return a condition that every row fulfils for which the bound `predicate` is true."""
+    """Return a predicate over statistics that is true for each row for which bound `predicate` is true."""
     return _Reducer(frozenset(partition_columns)).of(predicate)
 
 
 def leaves(predicate: PruningPredicate) -> set[Leaf]:
-    """Return the leaves whose statistics the condition asks for."""
+    """Return the leaves whose statistics the predicate needs."""
     return set(_leaves(predicate))
 
 
@@ -124,7 +126,7 @@ def _leaves(predicate: PruningPredicate) -> Iterator[Leaf]:
 
 @dataclass(frozen=True)
 class _Reducer:
-    """How a predicate over a table with these partition columns is reduced."""
+    """Reduces predicates over a table with these partition columns."""
 
     partition_columns: frozenset[str]
 
@@ -165,7 +167,7 @@ class _Reducer:
 def _comparison(function: str, arguments: tuple[Expression, ...], negated: bool) -> PruningPredicate:
     left, right = arguments[0], arguments[-1]
     if function == "<=>":
-        # Null-safe: a literal null asks for nulls. Its negation is also true where only one side is null.
+        # Null-safe equality with a null literal matches nulls. Its negation also matches if one side is null.
         function = "=" if not negated else ""
     if function not in FLIPPED:
         return None
@@ -186,7 +188,7 @@ def _is_nan(value: pa.Scalar[Any]) -> bool:
 
 def _null_test(operand: Expression, *, is_null: bool) -> PruningPredicate:
     leaf = _leaf(operand)
-    # A path may be null where there is a value, which cannot be cast.
+    # A path is also null if its value cannot be cast.
     return None if leaf is None or (leaf.path is not None and is_null) else NullTest(leaf, is_null)
 
 
@@ -200,7 +202,7 @@ def _like(value: Expression, pattern: Expression) -> PruningPredicate:
 
 
 def _ordered(operand: Expression) -> tuple[Leaf | None, tuple[pa.DataType, ...]]:
-    """Return the leaf that an expression reads, and its casts, where all of them keep the order of values."""
+    """Return the leaf that an expression reads and its casts if all of them preserve the order of values."""
     if not isinstance(operand, Cast):
         return _leaf(operand), ()
     leaf, casts = _ordered(operand.operand)
@@ -212,7 +214,7 @@ def _ordered(operand: Expression) -> tuple[Leaf | None, tuple[pa.DataType, ...]]
 
 def _keeps_order(source: pa.DataType, target: pa.DataType) -> bool:
     kinds = kind_of(source), kind_of(target)
-    return kinds in ORDER_KEPT or (kinds[0] in EXACT and kinds[1] in EXACT | {"floating"})
+    return kinds in ORDER_PRESERVING or (kinds[0] in EXACT and kinds[1] in EXACT | {"floating"})
 
 
 def _leaf(operand: Expression) -> Leaf | None:
@@ -224,6 +226,6 @@ def _leaf(operand: Expression) -> Leaf | None:
             return outer and Leaf((*outer.names, name), None, arrow_type)
         case Extraction(column, path, arrow_type, _, False, fields, _) if arrow_type is not None:
             names = [step for step in path if isinstance(step, str)]
-            # The elements of arrays have no statistics (requirements K4).
+            # Array elements do not have statistics (PROTOCOL.md, "Variant Statistics").
             return Leaf((column, *fields), tuple(names), arrow_type) if len(names) == len(path) else None
     return None

@@ -1,4 +1,4 @@
-"""Which of many units (files, row groups, pieces of them) may hold a row that fulfils a condition."""
+"""Select the units (files, row groups, pages) that may contain a row that matches a predicate."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["Bounds", "select_units"]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is known of a leaf, a row for each unit; null in `min` and `max` is nothing.
+    """The bounds of a leaf, one row for each unit; a null in `min` or `max` is an unknown bound.
 
-    `all_null` and `no_null` are true where it is known that every value is SQL NULL, or none is.
+    `all_null` is true if every value is known to be SQL NULL, `no_null` if every value is known not to be.
     """
 
     min: Array
@@ -38,10 +38,10 @@ def select_units(
     bounds: Mapping[Leaf, Bounds],
     partition: Callable[[Expression], Array] | None = None,
 ) -> Array:
-    """Return, without nulls, which of `count` units are kept.
+    """Return a mask, without nulls, of the units among `count` that may contain a matching row.
 
-    A leaf that has no bounds keeps all; so does an expression over partition columns where `partition`, which
-    says in which units it may be true, is absent.
+    `partition` returns the units for which an expression over partition columns may be true. A leaf without
+    bounds selects all units, as does a partition expression if `partition` is None.
     """
     everything = pa.repeat(pa.scalar(True), count)
 
@@ -83,7 +83,7 @@ def _equal(least: Array, greatest: Array, value: Any) -> Array:
 
 def _not_equal(least: Array, greatest: Array, value: Any) -> Array:
     if kind_of(value.type) == "floating":
-        # NaN, which bounds leave out, differs from every number.
+        # Bounds exclude NaN, which differs from every number.
         return pa.nulls(len(least), pa.bool_())
     return pc.or_kleene(pc.not_equal(least, value), pc.not_equal(greatest, value))
 
@@ -94,7 +94,7 @@ def _below(kernel: Callable[[Array, Any], Array]) -> Callable[[Array, Array, Any
 
 def _above(kernel: Callable[[Array, Any], Array]) -> Callable[[Array, Array, Any], Array]:
     def compare(least: Array, greatest: Array, value: Any) -> Array:
-        # NaN, which bounds leave out, is above every number (requirements D5).
+        # Bounds exclude NaN, which Spark orders above every number.
         return (
             pa.nulls(len(greatest), pa.bool_())
             if kind_of(value.type) == "floating"

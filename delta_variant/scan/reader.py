@@ -1,4 +1,4 @@
-"""How the columns of a table are found in its data files, and how their rows become rows of the table."""
+"""Read data files as rows of the table: resolve columns, conform types and add partition values."""
 
 from __future__ import annotations
 
@@ -38,18 +38,19 @@ from .row_tracking import RowTracking
 __all__ = ["FileEntry", "FileReader", "TableReader", "files_of"]
 
 ABSENT = "\0"
-"""A name that no column of a Parquet file has: its rows are null."""
+"""A name that no column of a Parquet file has: reading it gives nulls."""
 
 
 FILES_AHEAD = 8
+"""How many files of a remote store are opened concurrently."""
 
 NUMBERS = Projection(pa.field("number", pa.int64()), (), "position")
-"""The number of each row in its file, by which an error names it."""
+"""The position of each row in its file, for errors."""
 
 
 @dataclass(frozen=True)
 class FileEntry:
-    """What a read needs of one AddFile."""
+    """The fields of an AddFile that a read needs."""
 
     path: str
     partition_values: Mapping[str, str | None]
@@ -59,7 +60,7 @@ class FileEntry:
 
 
 def files_of(files: pa.Table) -> Iterator[FileEntry]:
-    """Yield what a read needs of each of the files, rows of `Snapshot.files`."""
+    """Yield an entry for each of the files, rows of `Snapshot.files`."""
     columns = files.select([field.name for field in dataclasses.fields(FileEntry)])
     for batch in columns.to_batches():
         rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
@@ -69,7 +70,7 @@ def files_of(files: pa.Table) -> Iterator[FileEntry]:
 
 @dataclass(frozen=True)
 class TableReader:
-    """How the columns of a table are found in its files."""
+    """Opens the files of a table and maps its columns to their columns."""
 
     snapshot: Snapshot
     mode: ColumnMappingMode
@@ -81,7 +82,7 @@ class TableReader:
         return cls(snapshot, mode, {field.name: field for field in snapshot.schema.fields})
 
     def column(self, each: Input, array: Any) -> Any:
-        """Return a column as the table has it: cast, nested names logical, absent nested fields null."""
+        """Return a column in its table type: cast, with logical nested names and nulls for absent fields."""
         if isinstance(each, Extraction):
             return array
         field = self.fields[each.name]
@@ -92,7 +93,7 @@ class TableReader:
         return conformed if conformed.type == each.type else retype_array(conformed, each.type)
 
     def open_all(self, files: Iterable[FileEntry]) -> Iterator[FileReader]:
-        """Yield data files open, in their order; of a remote store, some are opened ahead of the reader."""
+        """Yield open data files in order; files of a remote store are opened ahead of the consumer."""
         if self.snapshot.store.local_root is not None:
             yield from map(self.open, files)
             return
@@ -114,33 +115,33 @@ class TableReader:
 
 @dataclass(frozen=True)
 class FileReader:
-    """One data file of a table, its footer read."""
+    """An open data file of a table."""
 
     table: TableReader
     file: FileEntry
     native: NativeFile
     names_by_id: Mapping[int | None, str] | None
-    """The names of its columns by field id, where the table maps columns by id."""
+    """The names of the columns of the file by field id if the table maps columns by id."""
 
     def units(self, leaves: Sequence[Leaf], row_groups: Sequence[int] | None = None) -> Units:
-        """Return what is known of leaves in the row groups, or in the pages of some."""
+        """Return the bounds of leaves in all row groups, or in the pages of the given row groups."""
         inputs = [reader.Input(self._stored_path(leaf.names), leaf.path, leaf.type) for leaf in leaves]
         return reader.units(self.native, self.file.path, inputs, row_groups)
 
     def read(
         self, inputs: Sequence[Input], rows: Sequence[RowRange] | None, on_conflict: OnConflict
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in `rows`, or all, as batches of the inputs, each under its name."""
+        """Yield the rows in `rows`, or all rows, as batches with a column for each input."""
         for batch, _ in self._read(inputs, rows, on_conflict, ()):
             yield batch
 
     def read_with_row_ids(
         self, inputs: Sequence[Input], tracking: RowTracking | None, shredded: Collection[str] = ()
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
-        """Yield all rows as batches of the inputs, and what they keep in other files where rows are tracked.
+        """Yield all rows as batches of the inputs, and their row ids and commit versions if rows are tracked.
 
-        Whole Variants of the columns in `shredded` are as the file stores them. Raises ProtocolError for a
-        file that gives its rows no ids.
+        Variant columns in `shredded` are returned as the file stores them. Raises ProtocolError for a file
+        without a base row id.
         """
         if tracking is None:
             yield from ((batch, None) for batch, _ in self._read(inputs, None, "error", (), shredded))
@@ -148,9 +149,9 @@ class FileReader:
         base, version = self.file.base_row_id, self.file.default_row_commit_version
         if base is None or version is None:
             raise ProtocolError(
-                f"{self.file.path} has no baseRowId or no defaultRowCommitVersion, but the table sets "
+                "the add action has no baseRowId or no defaultRowCommitVersion, but the table sets "
                 f"{properties.ENABLE_ROW_TRACKING.name}=true"
-            )
+            ).at(file=self.file.path)
         for batch, read in self._read(inputs, None, "error", tracking.projections, shredded):
             yield batch, tracking.rows(base, version, read)
 
@@ -162,10 +163,10 @@ class FileReader:
         extra: Sequence[Projection],
         shredded: Collection[str] = (),
     ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
-        """Yield batches of the inputs, and the columns of the projections extra them.
+        """Yield batches of the inputs, and the columns of the extra projections.
 
-        Where a strict cast of a path fails, Variants take the place of such casts from there on: which rows
-        are cast is for the expressions to say.
+        After a strict cast of a path fails, read such paths as Variants from there on, because the
+        expressions decide which rows are cast.
         """
         seen = 0
         try:
@@ -206,7 +207,7 @@ class FileReader:
     def shredded(
         self, names: Collection[str], shredding: Shredding | Mapping[tuple[str, ...], ShreddingSchema]
     ) -> frozenset[str]:
-        """Return those of the Variant columns that the file stores as one shredded so would be."""
+        """Return those of the Variant columns that the file stores with exactly this shredding."""
         if not isinstance(shredding, Mapping):
             return frozenset()
         types = {field.name: field.type for field in self.native.schema}
@@ -223,7 +224,7 @@ class FileReader:
     def _with_constants(
         self, batch: pa.RecordBatch, stored: Sequence[Input], inputs: Sequence[Input]
     ) -> pa.RecordBatch:
-        """Return the inputs that were read as the table has them, and the partition values among them."""
+        """Return the inputs in their table types, with the partition values among them."""
         arrays = {
             input_name(each): self.table.column(each, array)
             for each, array in zip(stored, batch.columns, strict=False)
@@ -258,12 +259,12 @@ class FileReader:
         return Projection(pa.field("path", target), column, "path", each.path, each.strict, zone)
 
     def _as_stored(self, whole: Extraction) -> Projection:
-        """Return a Variant column as the columns that it is shredded into."""
+        """Return a projection of a Variant column in its shredded layout."""
         path = self._stored_path((whole.column,))
         return Projection(self.native.schema.field(path[0]).remove_metadata(), path)
 
     def _stored_path(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names in the file of a column, and of the fields of structs below it."""
+        """Return the physical names of a column and of the struct fields below it."""
         field = self.table.fields[names[0]]
         path = [self._stored_name(field)]
         for name in names[1:]:
@@ -273,7 +274,7 @@ class FileReader:
         return tuple(path)
 
     def _stored_name(self, field: StructField) -> str:
-        """Return the name of a column in the file: by field id where columns are mapped by id."""
+        """Return the name of a column in the file, found by field id if columns are mapped by id."""
         identity = field_id(field)
         if self.names_by_id is None or identity is None:
             return physical_name(field, self.table.mode)

@@ -1,4 +1,4 @@
-"""Row tracking: the ids that rows keep when they move to other files (PROTOCOL.md, "Row Tracking")."""
+"""Row tracking: preserve row ids when rows move to other files (PROTOCOL.md, "Row Tracking")."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ["RowTracking", "append_row_ids", "clear_commit_versions"]
 
 @dataclass(frozen=True)
 class RowTracking:
-    """The columns of data files that keep the ids of rows, and the versions that wrote them last."""
+    """The names of the materialized row id and row commit version columns."""
 
     row_id: str
     commit_version: str
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> RowTracking | None:
-        """Return the columns of a table, None where rows have no ids to keep.
+        """Return the names for a table, None if row tracking is disabled.
 
-        Raises ProtocolError where the table does not name them, or has columns of its own of these names.
+        Raises ProtocolError if the table does not define the names or has columns with these names.
         """
         if not properties.get(snapshot.configuration, properties.ENABLE_ROW_TRACKING):
             return None
@@ -41,18 +41,18 @@ class RowTracking:
 
     @property
     def columns(self) -> tuple[StructField, ...]:
-        """Return the columns that files with moved rows have."""
+        """Return the columns that files with moved rows contain."""
         return tuple(StructField(name, PrimitiveType("long")) for name in (self.row_id, self.commit_version))
 
     @property
     def projections(self) -> list[Projection]:
-        """Return what is read of a file for `rows`."""
+        """Return the columns of a file that `rows` needs."""
         position = Projection(pa.field("position", pa.int64()), (), "position")
         stored = (self.row_id, self.commit_version)
         return [position, *(Projection(pa.field(name, pa.int64()), (name,)) for name in stored)]
 
     def rows(self, base_row_id: int, default_version: int, read: list[Array]) -> pa.RecordBatch:
-        """Return the ids and versions of rows, as columns of files, of what was read of their file."""
+        """Return the row ids and commit versions of rows of a file, given the columns of `projections`."""
         positions, row_ids, versions = (array.cast(pa.int64()) for array in read)
         fresh: Array = pc.add(positions, base_row_id)
         arrays = [pc.coalesce(row_ids, fresh), pc.fill_null(versions, default_version)]
@@ -60,7 +60,7 @@ class RowTracking:
 
 
 def append_row_ids(rows: pa.RecordBatch, moving: pa.RecordBatch | None) -> pa.RecordBatch:
-    """Return rows with what they keep beside them."""
+    """Return rows with their row ids and commit versions as further columns."""
     if moving is None:
         return rows
     names = [*rows.schema.names, *moving.schema.names]
@@ -68,7 +68,7 @@ def append_row_ids(rows: pa.RecordBatch, moving: pa.RecordBatch | None) -> pa.Re
 
 
 def clear_commit_versions(moving: pa.RecordBatch, which: Array) -> pa.RecordBatch:
-    """Return what rows keep, those marked only their ids: their version is that of the commit."""
+    """Return row ids and commit versions, without the version of updated rows: the commit assigns it."""
     row_ids, versions = moving.columns
     none: Array = pa.scalar(None, pa.int64())
     return pa.record_batch([row_ids, pc.if_else(which, none, versions)], names=moving.schema.names)
@@ -77,8 +77,14 @@ def clear_commit_versions(moving: pa.RecordBatch, which: Array) -> pa.RecordBatc
 def _name(snapshot: Snapshot, prop: TableProperty[str | None]) -> str:
     name = properties.get(snapshot.configuration, prop)
     if not name:
-        raise ProtocolError(f"{snapshot.uri} tracks rows, but has no {prop.name}")
+        raise ProtocolError(
+            f"{snapshot.uri} enables row tracking, but does not set {prop.name}", table=snapshot.uri
+        )
     mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
     if any(physical_name(field, mode) == name for field in snapshot.schema.fields):
-        raise ProtocolError(f"{snapshot.uri} has a column {name}, which its {prop.name} names, too")
+        raise ProtocolError(
+            f"{snapshot.uri} has a column {name!r}, but {prop.name} reserves this name",
+            table=snapshot.uri,
+            column=name,
+        )
     return name

@@ -1,4 +1,4 @@
-"""The names that SQL text may use for the columns of a table."""
+"""Bind SQL text to the columns of a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Scope"]
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns of a schema, which of them are Variants, and the time zone of local times."""
+    """The columns that SQL text can use, which of them are Variants, and the time zone of local times."""
 
     schema: pa.Schema
     variants: tuple[str, ...]
@@ -29,26 +29,26 @@ class Scope:
 
     @classmethod
     def of(cls, columns: StructType, timezone: str = UTC) -> Scope:
-        """Return the scope of all columns."""
+        """Return a scope with all columns."""
         variants = tuple(field.name for field in columns.fields if field.type == VARIANT)
         return cls(to_arrow(columns), variants, timezone)
 
     def whole_columns(self) -> Mapping[str, Expression]:
-        """Return each column as it is, by its name."""
+        """Return an expression for each column, by name."""
         return {name: self.bind(Name((name,))) for name in self.schema.names}
 
     def variants_unread_by(self, expressions: Iterable[Expression]) -> frozenset[str]:
-        """Return the Variant columns that no expression reads whole."""
+        """Return the Variant columns that no expression reads as a whole."""
         return frozenset(self.variants) - {
             each.column for each in expression_inputs(expressions) if is_whole(each)
         }
 
     def bind(self, parsed: Expression) -> Expression:
-        """Return an expression over the columns; raises ExpressionError."""
+        """Return an expression bound to the columns; raises ExpressionError."""
         return bind_expression(parsed, self.schema, self.variants, self.timezone)
 
     def predicate(self, text: str | None) -> Expression | None:
-        """Return the condition that SQL text writes; raises ExpressionError."""
+        """Return SQL text as a predicate bound to the columns; raises ExpressionError."""
         if text is None:
             return None
         return bind_predicate(parse_expression(text), self.schema, self.variants, self.timezone)

@@ -1,4 +1,4 @@
-"""What the log says of the files of a table: partition values, and statistics of columns and paths."""
+"""Read partition values and statistics of columns and Variant paths from the log."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ __all__ = ["file_bounds", "partition_matches", "partition_test"]
 TextReader: TypeAlias = Callable[[Array, pa.DataType], Array]
 
 FILES_AT_ONCE = 100_000
-"""Of how many files single values are held as text."""
+"""How many files' statistics are parsed at a time, to bound memory."""
 
 SIDES = ("minValues", "maxValues", "nullCount")
 
-UNREAD = "\0"
+PLACEHOLDER = "\0"
 
 MILLISECOND = 999
-"""By how many microseconds a timestamp may be above the greatest in statistics, which are in milliseconds."""
+"""How many microseconds a timestamp may exceed the maximum in statistics, which has milliseconds."""
 
 NUMBERS = ("integer", "decimal", "floating")
 LAST_LONG = (1 << 63) - 1
 SATURATED = {1: Decimal(LAST_LONG), -1: Decimal(-LAST_LONG - 1)}
-"""The upper and the lower bounds that delta-rs writes for integral decimals that do not fit into 64 bits."""
+"""The upper and lower bounds that delta-rs writes for integral decimals that do not fit into 64 bits."""
 EXACT_UNITS = 10**14
 ALL_DIGITS = Context(prec=76)
 
 
 def file_bounds(snapshot: Snapshot, leaves: Collection[Leaf]) -> dict[Leaf, Bounds]:
-    """Return what the statistics of all files say of each leaf, a row for each file.
+    """Return the bounds of each leaf, one row for each file.
 
-    A leaf of which they cannot tell is left out. Bounds of Variants count only in tables whose protocol has
-    them (requirements T8).
+    Leaves without statistics are omitted. Variant bounds are used only if the protocol of the table supports
+    the feature variantShredding, which defines them (PROTOCOL.md, "Variant Statistics").
     """
     mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
     has_variant_bounds = features.supports_shredding(snapshot.protocol)
@@ -93,7 +93,7 @@ def _physical_names(
 
 
 def _was_float(names: tuple[str, ...], struct: DataType) -> bool:
-    """Say whether some files may have a column's values as `float`, and bounds in the digits of that."""
+    """Return whether files may store a column as `float`, with bounds in the decimal digits of a `float`."""
     field = None
     for name in names:
         field = _field(struct, name)
@@ -110,31 +110,31 @@ def _field(struct: DataType, name: str) -> StructField | None:
 
 @dataclass(frozen=True)
 class _Statistics:
-    """Single values out of the statistics of files, as text, by where they stand in the JSON."""
+    """Single values of the statistics of files, as text, by their path in the JSON."""
 
     texts: Mapping[tuple[str, ...], Array]
 
     @classmethod
     def of(cls, texts: Array, known: Mapping[Leaf, tuple[str, ...]]) -> _Statistics:
-        places: dict[tuple[str, ...], JsonKind] = {("numRecords",): "number"}
+        paths: dict[tuple[str, ...], JsonKind] = {("numRecords",): "number"}
         for leaf, names in known.items():
             kind = _json_kind(leaf)
-            places |= {("minValues", *names): kind, ("maxValues", *names): kind}
-            places |= {("nullCount", *names): "number"}
-        return cls(dict(zip(places, texts_at(texts, list(places.items())), strict=True)))
+            paths |= {("minValues", *names): kind, ("maxValues", *names): kind}
+            paths |= {("nullCount", *names): "number"}
+        return cls(dict(zip(paths, texts_at(texts, list(paths.items())), strict=True)))
 
     def bounds(self, known: Mapping[Leaf, tuple[str, ...]], floats: Collection[Leaf]) -> dict[Leaf, Bounds]:
         rows = counts_of(self.texts[("numRecords",)])
         return {leaf: self._bounds_of(leaf, names, rows, leaf in floats) for leaf, names in known.items()}
 
     def _at(self, side: str, names: tuple[str, ...]) -> Array:
-        place = (side, *names)
-        return self.texts[place]
+        path = (side, *names)
+        return self.texts[path]
 
     def _bounds_of(self, leaf: Leaf, names: tuple[str, ...], rows: Array, was_float: bool) -> Bounds:
         least, greatest, counts = (self._at(side, names) for side in SIDES)
         nulls = counts_of(counts)
-        # Counts of rows that a deletion vector took are counts of rows still: all is all, and none is none.
+        # numRecords and nullCount include deleted rows, so all_null and no_null still hold for the rest.
         all_null, no_null = _are_equal(nulls, rows), _are_equal(nulls, 0)
         if leaf.path is not None:
             key = normalize(leaf.path)
@@ -143,7 +143,7 @@ class _Statistics:
         read = READERS.get(kind_of(leaf.type), _unknown)
         lower, upper = read(least, leaf.type), read(greatest, leaf.type)
         if was_float:
-            # As a float, 0.1 is a little more than 0.1 as a double.
+            # 0.1 as a float is slightly greater than 0.1 as a double.
             lower = pc.min_element_wise(lower, read(least, pa.float32()).cast(leaf.type))
             upper = pc.max_element_wise(upper, read(greatest, pa.float32()).cast(leaf.type))
         return Bounds(_lowered(lower), _raised(upper), all_null, no_null)
@@ -159,7 +159,7 @@ def _are_equal(counts: Array, others: Any) -> Array:
 
 
 def _number(texts: Array, arrow_type: pa.DataType) -> Array:
-    # JSON's exponents, too: decimals are wide enough for every bound that the type holds.
+    # Accepts exponents as JSON does. Decimals are wide enough for every bound of the type.
     values = cast_values(texts, arrow_type, strict=False)
     if kind_of(arrow_type) != "floating":
         return values
@@ -188,24 +188,24 @@ def _raised(greatest: Array) -> Array:
         return _widened(greatest, 1)
     if not pa.types.is_timestamp(greatest.type):
         return greatest
-    # The sum must not wrap around, and no timestamp is above the last one.
+    # Clamp first, so that the sum does not overflow.
     latest = pa.scalar(LAST_LONG - MILLISECOND, greatest.type)
     lowered = pc.if_else(pc.greater(greatest, latest), latest, greatest)
     return pc.add(lowered, pa.scalar(MILLISECOND, pa.duration("us")))
 
 
 def _widened(bounds: Array, sign: int) -> Array:
-    """Return bounds of decimals, moved outwards by as much as a writer may have rounded them.
+    """Return decimal bounds, widened by the rounding error that a writer may have introduced.
 
     delta-rs computes a bound in doubles (the unscaled value divided by a power of ten), takes the next
-    double toward zero for some values, and prints the shortest digits, or an integer of 64 bits where the
-    scale is 0. Spark's bounds are exact, but nothing in the text tells the two apart reliably: a checkpoint
-    that has `stats_parsed` alone pads rounded digits to the scale.
+    double toward zero for some values, and prints the shortest digits, or a 64-bit integer if the scale
+    is 0. Spark's bounds are exact, but the text does not reliably distinguish the two writers: a checkpoint
+    that only has `stats_parsed` pads rounded digits to the scale.
 
     These steps round at most eight times by half a unit in the last place of a double, 2^-53 of the value:
     together by less than 2e-15. A bound of fewer than 15 digits at the column's scale is therefore off by
-    less than half a unit of the scale, and rounding it to the scale has given the exact value. Any other
-    bound moves by 2e-15 of itself, which costs a reader next to nothing.
+    less than half a unit of the scale, and rounding it to the scale recovers the exact value. Any other
+    bound is widened by 2e-15 of its value, which prunes almost as much.
     """
     precision, scale = bounds.type.precision, bounds.type.scale
     exact = pa.scalar(Decimal(EXACT_UNITS).scaleb(-scale), pa.decimal128(38, scale))
@@ -236,17 +236,17 @@ READERS: dict[str, TextReader] = {
 
 
 def partition_test(snapshot: Snapshot) -> Callable[[Expression], Array]:
-    """Return the function that says in which files an expression over partition columns may be true.
+    """Return a function from an expression over partition columns to a mask of the files to select.
 
-    Where it cannot be evaluated, every file is kept, and reading says why.
+    An expression that cannot be evaluated selects all files, so that the read reports the error.
     """
     return _Partitions(snapshot).test
 
 
 def partition_matches(snapshot: Snapshot, expression: Expression) -> Array:
-    """Return, without nulls, in which files an expression over partition columns is true.
+    """Return a mask, without nulls, of the files for which an expression over partition columns is true.
 
-    Raises CastError, MalformedLogError and UnsupportedFeatureError where it cannot be evaluated.
+    Raises CastError, MalformedLogError and UnsupportedFeatureError if it cannot be evaluated.
     """
     return _Partitions(snapshot).matches(expression)
 
@@ -264,13 +264,13 @@ class _Partitions:
     def matches(self, expression: Expression) -> Array:
         names = [each.name for each in inputs([expression])]  # type: ignore[union-attr]
         arrays = [self._values(name) for name in names]
-        # A column that nobody reads gives the batch its length.
+        # An extra column gives the batch its length if there are no inputs.
         paths = self.snapshot.files["path"].combine_chunks()
-        batch = pa.record_batch([paths, *arrays], names=[UNREAD, *names])
+        batch = pa.record_batch([paths, *arrays], names=[PLACEHOLDER, *names])
         return filter_mask(expression, batch)
 
     def _values(self, name: str) -> Array:
-        """Return the values of a partition column, one for each file."""
+        """Return the value of a partition column for each file."""
         field = _field(self.snapshot.schema, name)
         assert field is not None
         mode = properties.get(self.snapshot.configuration, properties.COLUMN_MAPPING_MODE)

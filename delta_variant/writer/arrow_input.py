@@ -1,4 +1,4 @@
-"""Arrow data that is given to become rows of a table."""
+"""Read Arrow data that a caller passes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ..errors import ArgumentTypeError
 
 __all__ = ["batches_of"]
 
-PROPOSAL = (
-    "give an object with __arrow_c_stream__ or __arrow_c_array__ that has columns, such as a table of "
-    "pyarrow or Polars, or what read_json_lines gives"
+EXPECTED = (
+    "expected an object with __arrow_c_stream__ or __arrow_c_array__ that has columns, such as a pyarrow or "
+    "Polars table, or the result of read_json_lines"
 )
-# Arrow's words for rows that are null as a whole.
+# Part of Arrow's message for struct rows that are null.
 NULL_ROWS = "null count"
 
 
 def batches_of(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the schema of Arrow data and its batches.
+    """Return the schema and the batches of Arrow data.
 
-    Raises ArgumentTypeError, which calls the data `what`, for anything else.
+    Raises ArgumentTypeError for other data; `what` names the data in messages.
     """
     try:
         if hasattr(data, "__arrow_c_stream__"):
@@ -31,12 +31,12 @@ def batches_of(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch
         batch = pa.record_batch(data)
     except (TypeError, ValueError) as error:
         reason = f" ({error})" if isinstance(error, pa.ArrowInvalid) else ""
-        raise ArgumentTypeError(f"{what} is {_described(data)}{reason}: {PROPOSAL}") from error
+        raise ArgumentTypeError(f"{what}: {EXPECTED}, got {_describe(data)}{reason}") from error
     return batch.schema, iter([batch])
 
 
-def _described(data: Any) -> str:
-    return "None" if data is None else f"of the type {type(data).__module__}.{type(data).__qualname__}"
+def _describe(data: Any) -> str:
+    return "None" if data is None else f"{type(data).__module__}.{type(data).__qualname__}"
 
 
 def _read(reader: pa.RecordBatchReader, what: str) -> Iterator[pa.RecordBatch]:
@@ -45,4 +45,4 @@ def _read(reader: pa.RecordBatchReader, what: str) -> Iterator[pa.RecordBatch]:
     except pa.ArrowInvalid as error:
         if NULL_ROWS not in str(error):
             raise
-        raise ValueError(f"{what} has rows that are null as a whole ({error}): leave them out") from error
+        raise ValueError(f"{what} has rows that are null instead of a struct ({error}): drop them") from error

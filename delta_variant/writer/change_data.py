@@ -1,8 +1,8 @@
 """Change data files: the rows that a commit inserts, deletes and updates (PROTOCOL.md, "Change Data Files").
 
-Readers take changes from these files alone where a commit has any, and else those of the files that it adds
-and removes. So a commit that takes and brings whole files has none, and any other has all of its changes in
-them. Variants in them are not shredded: whoever reads changes reads whole rows.
+If a commit has change data files, readers take its changes from these files only, else from the files that it
+adds and removes. So a commit that only adds and removes whole files has none, and any other commit has all of
+its changes in them. Variants in them are not shredded, because readers of changes read whole rows.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ FOLDER = "_change_data/"
 
 
 def has_change_data_feed(state: TableState) -> bool:
-    """Say whether the table has a change data feed."""
+    """Return whether the table records a change data feed."""
     enabled = properties.get(state.metadata.configuration, properties.ENABLE_CHANGE_DATA_FEED)
     return enabled and features.supports(state.protocol, "changeDataFeed")
 
 
 class ChangeWriter:
-    """Writes rows with the kind of their change to change data files."""
+    """Writes rows and their change type to change data files."""
 
     def __init__(self, snapshot: Snapshot, state: TableState) -> None:
         state = replace(state, extra_columns=(CHANGE_TYPE,))
@@ -52,7 +52,7 @@ class ChangeWriter:
         )
 
     def add(self, rows: pa.RecordBatch, change: ChangeType) -> None:
-        """Write rows, in the columns of the table."""
+        """Write rows that have the columns of the table."""
         if rows.num_rows:
             kind: Any = pa.repeat(pa.scalar(change), rows.num_rows)
             self._writer.add(rows.append_column(CHANGE_TYPE.name, kind))
@@ -62,7 +62,7 @@ class ChangeWriter:
         return self._writer.close()
 
     def discard(self) -> None:
-        """Remove every file that was begun."""
+        """Remove all files written so far."""
         self._writer.discard()
 
 
@@ -73,7 +73,7 @@ def _new_name(number: int) -> str:
 def write_whole_files(
     snapshot: Snapshot, state: TableState, files: Iterable[FileEntry], change: ChangeType
 ) -> list[PartitionFile]:
-    """Return change data files for all rows of data files; `snapshot` says what these are like."""
+    """Write all rows of data files of a snapshot to change data files and return these."""
     table, columns = TableReader.of(snapshot), Scope.of(snapshot.schema).whole_columns()
     writer = ChangeWriter(snapshot, state)
     try:
@@ -88,7 +88,7 @@ def write_whole_files(
 
 
 def cdc_file(file: PartitionFile) -> AddCDCFile:
-    """Return the action of a change data file."""
+    """Return the action that adds a change data file."""
     return AddCDCFile(
         path=encode_path(file.written.path),
         partition_values=dict(file.partition_values),

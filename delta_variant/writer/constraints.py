@@ -1,13 +1,15 @@
-"""What a table demands of new rows: constraints, generated columns and defaults.
+"""Apply the rules of a table to new rows: constraints, generated columns and defaults.
 
-A constraint has to be true: false and NULL violate it (PROTOCOL.md, "CHECK Constraints", "Column Invariants",
+A constraint must be true. False and NULL violate it (PROTOCOL.md, "CHECK Constraints", "Column Invariants",
 "Generated Columns", "Default Columns").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -33,47 +35,67 @@ from ..variant.moments import UTC
 
 __all__ = ["ComputedColumn", "RowConstraint", "RowRules", "check_constraints"]
 
+RowLocator: TypeAlias = Callable[[int], Mapping[str, Any]]
+"""Returns the location of a row of a batch, as arguments of `DeltaVariantError.at`."""
+
 CONSTRAINT = "delta.constraints."
 INVARIANTS = "delta.invariants"
 GENERATION_EXPRESSION = "delta.generationExpression"
 DEFAULT = "CURRENT_DEFAULT"
 
 MAX_SHOWN = 100
-"""How many characters of a value are shown."""
+"""How many characters of a value a message shows."""
 
 
 @dataclass(frozen=True)
 class RowConstraint:
-    """What has to be true of each row; `column` is the generated column that it is about, if any."""
+    """An expression that must be true for every row.
+
+    Attributes:
+        name: A description for messages, such as `the CHECK constraint positive`.
+        text: The SQL text.
+        expression: The bound expression.
+        column: The generated column, or the column with the invariant.
+        is_generated: Whether the constraint compares a generated column with its expression.
+    """
 
     name: str
     text: str
     expression: Expression
     column: str | None = None
+    is_generated: bool = False
 
-    def check(self, readable: pa.RecordBatch, where: Callable[[int], str], excused: Collection[int]) -> None:
-        """Raise ConstraintViolationError for a row that is not excused, and for which this is not true.
+    def check(
+        self,
+        readable: pa.RecordBatch,
+        locate: RowLocator,
+        subject: str = "the row",
+        excused: Collection[int] = (),
+    ) -> None:
+        """Raise ConstraintViolationError for the first violating row that is not excused.
 
-        `readable` has the inputs of the expression; `where` says in words which row it is.
+        `readable` has the inputs of the expression. `locate` returns the location of a row of the batch,
+        `subject` is the subject of the message.
         """
         try:
-            fulfilled: Array = filter_mask(self.expression, readable)
+            is_satisfied: Array = filter_mask(self.expression, readable)
         except CastError as error:
-            raise CastError(f"{self.name}: {error}") from error
-        if fulfilled.false_count:
-            violating: Array = pc.invert(fulfilled)
-            outside = pc.indices_nonzero(violating)
-            row = next((row for row in outside.to_pylist() if row not in excused), None)
-            if row is not None:
-                values = ", ".join(
-                    _shown(readable, each, row) for each in expression_inputs([self.expression])
-                )
-                raise ConstraintViolationError(f"{where(row)} violates {self.name}, {self.text}: {values}")
+            raise _evaluation_error(self.name, error) from error
+        if not is_satisfied.false_count:
+            return
+        is_violated: Array = pc.invert(is_satisfied)
+        violating = pc.indices_nonzero(is_violated).to_pylist()
+        row = next((row for row in violating if row not in excused), None)
+        if row is not None:
+            inputs = expression_inputs([self.expression])
+            values = ", ".join(_describe_value(readable, each, row) for each in inputs)
+            message = f"{subject} violates {self.name}, {self.text}: {values}"
+            raise ConstraintViolationError(message, column=self.column).at(**locate(row))
 
 
 @dataclass(frozen=True)
 class ComputedColumn:
-    """What a column is where rows come without it."""
+    """The default or generated value of a column that incoming rows lack."""
 
     name: str
     expression: Expression
@@ -81,7 +103,7 @@ class ComputedColumn:
 
 @dataclass(frozen=True)
 class RowRules:
-    """The constraints of a table, and what its columns are where rows come without them."""
+    """The constraints of a table, and its generated columns and defaults."""
 
     columns: StructType
     constraints: tuple[RowConstraint, ...]
@@ -90,9 +112,9 @@ class RowRules:
 
     @classmethod
     def of(cls, columns: StructType, configuration: Mapping[str, str], timezone: str = UTC) -> RowRules:
-        """Return the rules of a table; UnsupportedFeatureError names what cannot be evaluated here.
+        """Return the rules of a table; `timezone` is the time zone of local times in their SQL text.
 
-        Local times in their SQL text are those of `timezone`.
+        Raises UnsupportedFeatureError for an expression that this version cannot evaluate.
         """
         scope = Scope.of(columns, timezone)
         generated = tuple(_generated(columns, scope))
@@ -104,15 +126,15 @@ class RowRules:
 
     @property
     def columns_read(self) -> frozenset[str]:
-        """Return the columns that constraints and generated columns read, be it a part of them."""
+        """Return the columns that constraints and generated columns read, as a whole or in part."""
         read = [each.expression for each in self.constraints]
         read += [each.expression for each in self.generated]
         return frozenset(map(_column_of, expression_inputs(read)))
 
     def computed_columns(self, given: Collection[str]) -> list[ComputedColumn]:
-        """Return what the columns are that are not among those given, defaults first.
+        """Return the values of the columns that are not in `given`, defaults first.
 
-        Raises UnsupportedFeatureError for a default that is no constant here.
+        Raises UnsupportedFeatureError for a default that is not a supported constant expression.
         """
         names = {name.lower() for name in given}
         missing = [field for field in self.columns.fields if field.name.lower() not in names]
@@ -121,9 +143,9 @@ class RowRules:
         return [*defaults, *(each for each in self.generated if each.name in absent)]
 
     def complete(self, batch: pa.RecordBatch, options: WriteOptions) -> pa.RecordBatch:
-        """Return rows in the table's columns, those that the batch does not have filled in.
+        """Return rows with all columns of the table, adding defaults and generated values.
 
-        Raises what `schema.conform` does, and CastError.
+        Raises SchemaError for rows that do not fit the columns, and CastError.
         """
         computed = self.computed_columns(batch.schema.names)
         if not computed:
@@ -133,45 +155,48 @@ class RowRules:
         completed = conform(batch, rest)
         for column in computed:
             readable = _readable(completed, self.columns, [column.expression], options)[0]
-            values = _evaluated(column.expression, readable, f"the value of the column {column.name}")
-            completed = completed.append_column(column.name, values)
+            completed = completed.append_column(column.name, _evaluate(column, readable))
         return conform(completed, self.columns)
 
     def regenerate(self, columns: Mapping[str, Array], assigned: Collection[str]) -> dict[str, Array]:
-        """Return columns with those generated anew that read an assigned one and are not assigned."""
+        """Return columns after recomputing generated columns that read an assigned column."""
         regenerated = dict(columns)
         for column in self.generated:
             read = set(map(_column_of, _inputs(column)))
             if column.name not in assigned and not read.isdisjoint(assigned):
                 batch = pa.record_batch(list(columns.values()), names=list(columns))
                 readable = inputs_of(batch, _inputs(column))
-                what = f"the value of the column {column.name}"
-                regenerated[column.name] = _evaluated(column.expression, readable, what)
+                regenerated[column.name] = _evaluate(column, readable)
         return regenerated
 
     def check(
         self,
         batch: pa.RecordBatch,
-        where: Callable[[int], str],
         options: WriteOptions,
-        filled: Collection[str] = (),
+        *,
+        locate: RowLocator,
+        subject: str = "the row",
+        computed: Collection[str] = (),
     ) -> None:
-        """Raise ConstraintViolationError for a row of which a constraint is not true.
+        """Raise ConstraintViolationError for a row that violates a constraint.
 
-        The batch is in the table's columns, of which `filled` were filled in; `where` says in words which row
-        it is. Text that is not JSON is judged as the NULL that it becomes, and else left to whoever reads it.
+        The batch has the columns of the table, of which this object computed those in `computed`. Invalid
+        JSON counts as NULL if `options` replaces it by NULL. Otherwise constraints skip its rows, because the
+        writer raises an error for them or rejects them. See `RowConstraint.check` for `locate` and `subject`.
         """
-        constraints = [each for each in self.constraints if each.column is None or each.column not in filled]
+        constraints = [
+            each for each in self.constraints if not (each.is_generated and each.column in computed)
+        ]
         if not constraints or not batch.num_rows:
             return
         try:
             expressions = [each.expression for each in constraints]
             readable, invalid = _readable(batch, self.columns, expressions, options)
         except CastError as error:
-            raise CastError(f"{', '.join(each.name for each in constraints)}: {error}") from error
+            raise _evaluation_error(", ".join(each.name for each in constraints), error) from error
         excused = set() if options.on_invalid == "null" else invalid
         for constraint in constraints:
-            constraint.check(readable, where, excused)
+            constraint.check(readable, locate, subject, excused)
 
 
 def check_constraints(configuration: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -198,12 +223,14 @@ def _invariants(columns: StructType, scope: Scope) -> Iterator[RowConstraint]:
     for path, field in fields_of(columns):
         if INVARIANTS not in field.metadata:
             continue
-        name, text = f"the invariant of the column {path_text(path)}", str(field.metadata[INVARIANTS])
+        column, text = path_text(path), str(field.metadata[INVARIANTS])
+        name = f"the invariant of the column {column}"
         try:
             found = msgspec.json.decode(text, type=_Invariant).expression.expression
         except msgspec.MsgspecError as error:
-            raise UnsupportedFeatureError(f"{name} is not understood: {text}") from error
-        yield _constraint(name, found, scope)
+            message = f"cannot parse {name}: expected a JSON object with expression.expression, got {text}"
+            raise UnsupportedFeatureError(message, column=column) from error
+        yield _constraint(name, found, scope, column)
 
 
 def _generated(columns: StructType, scope: Scope) -> Iterator[ComputedColumn]:
@@ -211,9 +238,10 @@ def _generated(columns: StructType, scope: Scope) -> Iterator[ComputedColumn]:
         text = field.metadata.get(GENERATION_EXPRESSION)
         if text is None:
             continue
-        with _evaluable(f"the generation expression of the column {path_text(path)}", str(text)):
+        column = path_text(path)
+        with _reject_unsupported(f"the generation expression of the column {column}", str(text), column):
             if len(path) > 1:
-                raise ExpressionError("it is of a field within a column")
+                raise ExpressionError("only top-level columns can be generated")
             yield ComputedColumn(field.name, scope.bind(_generation(field)))
 
 
@@ -225,41 +253,46 @@ def _generation(field: StructField) -> Expression:
 def _generation_constraint(field: StructField, scope: Scope) -> RowConstraint:
     text = str(field.metadata[GENERATION_EXPRESSION])
     name = f"the generation expression of the column {field.name}"
-    with _evaluable(name, text):
-        same = scope.bind(Call("<=>", (Name((field.name,)), _generation(field))))
-    return RowConstraint(name, text, same, field.name)
+    with _reject_unsupported(name, text, field.name):
+        is_equal = scope.bind(Call("<=>", (Name((field.name,)), _generation(field))))
+    return RowConstraint(name, text, is_equal, field.name, is_generated=True)
 
 
-def _constraint(name: str, text: str, scope: Scope) -> RowConstraint:
-    with _evaluable(name, text):
-        constraint = scope.predicate(text)
-        assert constraint is not None
-    return RowConstraint(name, text, constraint)
+def _constraint(name: str, text: str, scope: Scope, column: str | None = None) -> RowConstraint:
+    with _reject_unsupported(name, text, column):
+        predicate = scope.predicate(text)
+        assert predicate is not None
+    return RowConstraint(name, text, predicate, column)
 
 
 def _default(field: StructField, timezone: str) -> ComputedColumn | None:
-    """Return the default of a column, None where that is NULL."""
+    """Return the default of a column, None if it is NULL."""
     text = str(field.metadata.get(DEFAULT, "NULL")).strip()
     if text.upper() == "NULL" or field.type == VARIANT:
         return None
-    with _evaluable(f"the default of the column {field.name}", text, "give the column"):
-        nothing = Scope.of(StructType(()), timezone)
-        value = nothing.bind(Cast(parse_expression(text), to_arrow_type(field.type), strict=True))
+    remedy = "add the column to the data"
+    with _reject_unsupported(f"the default of the column {field.name}", text, field.name, remedy):
+        no_columns = Scope.of(StructType(()), timezone)
+        value = no_columns.bind(Cast(parse_expression(text), to_arrow_type(field.type), strict=True))
     return ComputedColumn(field.name, value)
 
 
-class _evaluable:  # noqa: N801 - used as a context manager
-    """Turn what is no expression here into the error that says what this version cannot honour."""
+@contextmanager
+def _reject_unsupported(
+    name: str, text: str, column: str | None, remedy: str = "write with an engine that supports it"
+) -> Iterator[None]:
+    """Raise UnsupportedFeatureError for an expression that this version cannot parse or bind."""
+    try:
+        yield
+    except ExpressionError as error:
+        message = f"this version cannot evaluate {name}, {text}: {error.message}; {remedy}"
+        raise UnsupportedFeatureError(message, column=column) from error
 
-    def __init__(self, name: str, text: str, proposal: str = "write with an engine that can") -> None:
-        self._said = f"{name}, {text}, cannot be evaluated by this version ({proposal})"
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, ExpressionError):
-            raise UnsupportedFeatureError(f"{self._said}: {error}") from error
+def _evaluation_error(what: str, error: CastError) -> CastError:
+    """Return a CastError that names the expression that was evaluated."""
+    message = f"cannot evaluate {what}: {error.message}"
+    return CastError(message).at(file=error.file, row=error.row, column=error.column, path=error.path)
 
 
 def _column_of(source: Input) -> str:
@@ -273,24 +306,24 @@ def _inputs(column: ComputedColumn) -> Sequence[Input]:
 def _readable(
     batch: pa.RecordBatch, columns: StructType, expressions: Iterable[Expression], options: WriteOptions
 ) -> tuple[pa.RecordBatch, set[int]]:
-    """Return the inputs of expressions out of a batch, and the rows of text in it that is not JSON."""
+    """Return the inputs of expressions over a batch, and the rows with invalid JSON."""
     inputs = expression_inputs(expressions)
     read = {each.column for each in inputs if isinstance(each, Extraction)}
     parsed, invalid = parse_valid_json_columns(batch, columns, read, options)
     return inputs_of(parsed, inputs), invalid
 
 
-def _evaluated(value: Expression, readable: pa.RecordBatch, what: str) -> Array:
+def _evaluate(column: ComputedColumn, readable: pa.RecordBatch) -> Array:
     try:
-        return evaluate(value, readable)
+        return evaluate(column.expression, readable)
     except CastError as error:
-        raise CastError(f"{what}: {error}") from error
+        raise _evaluation_error(f"the value of the column {column.name}", error) from error
 
 
-def _shown(readable: pa.RecordBatch, source: Input, row: int) -> str:
+def _describe_value(readable: pa.RecordBatch, source: Input, row: int) -> str:
     one: Array = readable.column(input_name(source)).slice(row, 1)
     if pa.types.is_temporal(one.type):
-        # Python knows the years 1 to 9999.
+        # Python's datetime has the years 1 to 9999 only.
         one = cast_values(one, pa.string(), strict=True)
     value = variant_values.to_json(one)[0].as_py() if source.type is None else one[0].as_py()
     is_text = source.type is not None and pa.types.is_string(source.type)

@@ -1,15 +1,15 @@
-"""Copy-on-write: a file some of whose rows change is written anew, and no other file is touched.
+"""Copy-on-write: rewrite the files that contain changed rows, and no other files.
 
-What stays is shredded as it was: Variant columns that are only handed on are not even put together. In the
-others numbers are shredded only by their own type where the file has some that are of another, so that a
-Variant that is not changed reads as the same bytes.
+A rewritten file keeps the shredding of the original. Variant columns that the change does not read are copied
+in shredded form. In other columns numbers are shredded only by their own type if the file has numbers of
+another type, so that an unchanged Variant keeps its bytes.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -47,10 +47,9 @@ __all__ = [
     "rewrite_rows",
 ]
 
-ROW_NUMBER = re.compile(r"^row \d+: ")
 
 FILES_AT_ONCE = 2
-"""How many files are written anew at a time: more than one thread is busy with each."""
+"""How many files are rewritten concurrently; each uses more than one thread."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class ChangedBatch:
     updated: Array
 
     def with_row_ids(self, moving: pa.RecordBatch | None) -> pa.RecordBatch:
-        """Return the rows with what those of the batch keep in other files."""
+        """Return the rows with their row ids and commit versions if rows are tracked."""
         if moving is None:
             return self.rows
         return append_row_ids(self.rows, clear_commit_versions(moving, self.updated).filter(self.remaining))
@@ -78,9 +77,13 @@ class ChangedBatch:
 class RowChange:
     """A change of some rows of a table.
 
-    `tested` is what `changes` reads to say which rows of a batch change; `inputs` is what `apply` reads, the
-    table's columns among it. `copied` names Variant columns that it only hands on, and may get as the file
-    stores them. `removes` says that rows which change are gone.
+    Attributes:
+        tested: The inputs of `changes`.
+        changes: Returns a mask of the rows of a batch that change.
+        inputs: The inputs of `apply`, all columns of the table included.
+        apply: Applies the change to a batch.
+        copied: The Variant columns that `apply` only passes through, and accepts in shredded form.
+        removes: Whether the change removes the rows.
     """
 
     tested: Sequence[Input]
@@ -93,10 +96,15 @@ class RowChange:
 
 @dataclass(frozen=True)
 class RewrittenFiles:
-    """What a rewrite came to: the files that are gone, rows of `Snapshot.files`, and those in their place.
+    """The result of a rewrite.
 
-    `changed` and `copied` count rows of the files that are gone. `plan` is what was relied on. `changes` are
-    change data files, which hold all changes or are none.
+    Attributes:
+        plan: The files that the rewrite depends on.
+        removed: The files that are replaced, as rows of `Snapshot.files`.
+        files: The files that replace them.
+        changed: The number of changed rows in the removed files.
+        copied: The number of other rows in the removed files.
+        changes: The change data files, which have all changes if there are any.
     """
 
     plan: FilePlan
@@ -108,14 +116,14 @@ class RewrittenFiles:
 
     @property
     def paths(self) -> list[str]:
-        """Return the paths of all files that were written."""
+        """Return the paths of all files written."""
         return [file.written.path for file in (*self.files, *self.changes)]
 
 
 def add_inserted_files(
     snapshot: Snapshot, state: TableState, rewritten: RewrittenFiles, inserted: Sequence[PartitionFile]
 ) -> RewrittenFiles:
-    """Return a rewrite with files of new rows; when that fails, no file of both is left behind."""
+    """Return a rewrite with further files of new rows; after an error, remove all new files."""
     whole = replace(rewritten, files=(*rewritten.files, *inserted))
     if not rewritten.changes:
         return whole
@@ -135,9 +143,9 @@ def delete_rows(
     state: TableState,
     options: WriteOptions,
 ) -> RewrittenFiles:
-    """Take away the rows for which a bound predicate is true; None stands for all.
+    """Delete the rows for which a bound predicate is true; None deletes all rows.
 
-    A predicate over partition columns alone takes whole files, and reads none.
+    A predicate over partition columns only removes whole files without reading them.
     """
     plan = plan_files(snapshot, predicate)
     if is_partition_predicate(snapshot, predicate):
@@ -151,7 +159,7 @@ def delete_rows(
 
 
 def is_partition_predicate(snapshot: Snapshot, predicate: Expression | None) -> bool:
-    """Say whether a predicate is true of all rows of a file or of none."""
+    """Return whether a predicate reads partition columns only, so that it has one value for each file."""
     read = [] if predicate is None else expression_inputs([predicate])
     return all(isinstance(each, Column) and each.name in snapshot.partition_columns for each in read)
 
@@ -164,9 +172,9 @@ def _removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
         return filter_mask(predicate, batch)
 
     def apply(batch: pa.RecordBatch) -> ChangedBatch:
-        staying: Array = pc.invert(changes(batch))
-        none: Array = pa.repeat(pa.scalar(False), batch.num_rows)
-        return ChangedBatch(_rows(columns, filter_rows(batch, staying)), staying, none)
+        remaining: Array = pc.invert(changes(batch))
+        updated: Array = pa.repeat(pa.scalar(False), batch.num_rows)
+        return ChangedBatch(_rows(columns, filter_rows(batch, remaining)), remaining, updated)
 
     inputs = expression_inputs([*columns.values(), predicate])
     copied = scope.variants_unread_by([predicate])
@@ -180,7 +188,7 @@ def rewrite_rows(
     state: TableState,
     options: WriteOptions,
 ) -> RewrittenFiles:
-    """Write the files of a plan anew that have rows which change; when one fails, none is left behind."""
+    """Rewrite the files of a plan that contain changed rows; after an error, remove all new files."""
     removed: list[bool] = []
     begun: list[Future[_NewFiles]] = []
     whole: list[FileEntry] = []
@@ -206,15 +214,15 @@ def rewrite_rows(
     except BaseException:
         _discard(snapshot, begun)
         raise
-    gone = plan.files.filter(pa.array(removed, pa.bool_()))
+    replaced = plan.files.filter(pa.array(removed, pa.bool_()))
     files = tuple(file for each in done for file in each.files)
     copied = sum(each.rows_read for each in done) - (changed - changed_whole)
-    return RewrittenFiles(plan, gone, files, changed, copied, tuple(changes))
+    return RewrittenFiles(plan, replaced, files, changed, copied, tuple(changes))
 
 
 @dataclass(frozen=True)
 class _NewFiles:
-    """What takes the place of one file, its change data files, and how many rows that one has."""
+    """The files that replace one file, its change data files, and its number of rows."""
 
     files: list[PartitionFile]
     changes: list[PartitionFile]
@@ -222,7 +230,7 @@ class _NewFiles:
 
 
 def _discard(snapshot: Snapshot, begun: Sequence[Future[_NewFiles]]) -> None:
-    """Remove the files of rewrites that came to an end; one that failed left none behind."""
+    """Remove the files of completed rewrites; a failed rewrite has removed its own."""
     for each in begun:
         if each.exception() is None:
             new = each.result()
@@ -230,7 +238,7 @@ def _discard(snapshot: Snapshot, begun: Sequence[Future[_NewFiles]]) -> None:
 
 
 def _count_changes(file: FileReader, plan: FilePlan, change: RowChange) -> tuple[int, int | None]:
-    """Return how many rows of a file change, and how many it has where all of them were looked at."""
+    """Return the number of changed rows of a file, and its number of rows if the plan reads all of them."""
     rows = plan_rows(file, plan.pruning_predicate).rows
     changed = seen = 0
     if rows != []:
@@ -248,7 +256,7 @@ def _rewrite(file: FileReader, change: RowChange, state: TableState, options: Wr
     numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
     same = replace(options, shredding=shredding_of(file.native), numeric=numeric)
     limited = restrict_to_table(same, state, snapshot.uri)
-    # Change data files are not shredded as the file is.
+    # Change data files do not have the shredding of the file.
     copied = change.copied if writer is None else frozenset()
     shredded = file.shredded(copied, limited.shredding)
 
@@ -256,7 +264,8 @@ def _rewrite(file: FileReader, change: RowChange, state: TableState, options: Wr
         nonlocal rows
         for batch, moving in file.read_with_row_ids(change.inputs, tracking, shredded):
             rows += batch.num_rows
-            after = _applied(change, batch, file.file.path)
+            with _error_without_row(file.file.path):
+                after = change.apply(batch)
             if writer is not None:
                 _add_changes(writer, snapshot, batch, after)
             yield after.with_row_ids(moving), None
@@ -278,20 +287,23 @@ def _rewrite(file: FileReader, change: RowChange, state: TableState, options: Wr
         raise
 
 
-def _applied(change: RowChange, batch: pa.RecordBatch, path: str) -> ChangedBatch:
+@contextmanager
+def _error_without_row(path: str) -> Iterator[None]:
+    """Add the file to errors, and remove the row, which counts the changed rows of a batch only."""
     try:
-        return change.apply(batch)
+        yield
     except (CastError, VariantPathError) as error:
-        # The number is that of a row among those that change, which nobody can count.
-        raise type(error)(f"{path}: {ROW_NUMBER.sub('', str(error))}") from error
+        error.row = None
+        error.at(file=path)
+        raise
 
 
 def _add_changes(
     writer: ChangeWriter, snapshot: Snapshot, batch: pa.RecordBatch, after: ChangedBatch
 ) -> None:
     columns = Scope.of(snapshot.schema, snapshot.timezone).whole_columns()
-    gone: Array = pc.invert(after.remaining)
-    writer.add(_rows(columns, batch.filter(gone)), "delete")
+    deleted: Array = pc.invert(after.remaining)
+    writer.add(_rows(columns, batch.filter(deleted)), "delete")
     writer.add(_rows(columns, batch.filter(after.updated)), "update_preimage")
     writer.add(after.rows.filter(after.updated.filter(after.remaining)), "update_postimage")
 
@@ -302,7 +314,7 @@ def _rows(columns: Mapping[str, Expression], batch: pa.RecordBatch) -> pa.Record
 
 
 def count_rows(snapshot: Snapshot, files: pa.Table) -> int:
-    """Return how many rows files have: by their statistics, or where these do not say by their footers."""
+    """Return the number of live rows of files, from their statistics or else from their footers."""
     (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
     counts = counts_of(numbers).to_pylist()
     return sum(_live_rows(snapshot, *each) for each in zip(files_of(files), counts, strict=True))

@@ -1,4 +1,4 @@
-"""Constraints and generated columns that read a column, which then has to stay as it is."""
+"""Reject changes of a column that constraints or generated columns read."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ __all__ = ["check_constrained_stay", "check_independent"]
 
 
 def check_independent(snapshot: Snapshot, path: FieldPath) -> None:
-    """Raise SchemaError for a column that a constraint or a generated column reads, or a part of it.
+    """Raise SchemaError if a constraint or a generated column reads the column at `path` or a part of it.
 
-    As delta-spark does, whose constraints name columns by the text that was once written.
+    Delta on Spark does the same, because constraints store the SQL text with the column names in it.
     """
     readers = [what for what, text in _expressions(snapshot) if _reads(text, path)]
     if readers:
         raise SchemaError(
-            f"the column {path_text(path)} cannot be changed: {', '.join(readers)} of {snapshot.uri} "
-            f"{'reads' if len(readers) == 1 else 'read'} it"
+            f"cannot change the column {path_text(path)!r} because {', '.join(readers)} of {snapshot.uri} "
+            f"{'reads' if len(readers) == 1 else 'read'} it",
+            table=snapshot.uri,
+            column=path_text(path),
         )
 
 
 def check_constrained_stay(snapshot: Snapshot, columns: StructType) -> None:
-    """Raise SchemaError where the columns that a table is to have lack one that a CHECK constraint reads."""
+    """Raise SchemaError if the new columns of a table lack a column that a CHECK constraint reads."""
     names = {field.name.lower() for field in columns.fields}
-    gone = [field.name for field in snapshot.schema.fields if field.name.lower() not in names]
+    removed = [field.name for field in snapshot.schema.fields if field.name.lower() not in names]
     for constraint, text in check_constraints(snapshot.configuration):
-        for name in gone:
+        for name in removed:
             if _reads(text, (name,)):
                 raise SchemaError(
                     f"the CHECK constraint {constraint} of {snapshot.uri} reads the column {name!r}, which "
@@ -58,7 +60,7 @@ def _reads(text: str, path: FieldPath) -> bool:
     try:
         names = _names(parse_expression(text))
     except ExpressionError:
-        # What is not understood reads every column whose name is a word of it.
+        # If the expression cannot be parsed, assume that it reads every column whose name occurs in it.
         return re.search(rf"(?<!\w){re.escape(path[0])}(?!\w)", text, re.IGNORECASE) is not None
     return any(_overlap(name, path) for name in names)
 

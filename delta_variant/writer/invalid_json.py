@@ -1,4 +1,4 @@
-"""Values that are not valid JSON: where they are, and what becomes of them."""
+"""Handle values that are not valid JSON: locate them, then raise, reject or replace by NULL."""
 
 from __future__ import annotations
 
@@ -23,33 +23,40 @@ __all__ = ["BatchOrigin", "InvalidValueHandler", "RejectRecord", "RejectsFile"]
 
 @dataclass(frozen=True)
 class BatchOrigin:
-    """Where the rows of a batch come from: a batch of the source, which starts at row `first`."""
+    """The origin of the rows of a batch.
+
+    Attributes:
+        origin: Where the source batch is in a file of JSON, None for Arrow data.
+        first: The number of the first row of the source batch in the data.
+        positions: The positions of the rows in the source batch, None for all its rows in order.
+    """
 
     origin: Origin | None
     first: int
     positions: pa.Array[Any] | None
 
     def position(self, row: int) -> int:
+        """Return the position of a row in the source batch."""
         return row if self.positions is None else int(self.positions[row].as_py())
 
-    def where(self, row: int) -> str:
-        """Return where a row comes from, in words."""
+    def locate(self, row: int) -> dict[str, Any]:
+        """Return the row of the data, or the file and line, as arguments of `DeltaVariantError.at`."""
         position = self.position(row)
         if self.origin is None:
-            return f"row {self.first + position} of what is written"
+            return {"row": self.first + position}
         line, _, _ = self.origin.locate(position, b"", 0, "")
-        return f"{self.origin.name}, line {line}"
+        return {"file": self.origin.name, "line": line}
 
 
 RejectRecord: TypeAlias = "dict[str, Any]"
-"""Where a value is, the reason why it is not JSON, and its text."""
+"""A line of the rejects file: the location of a value, the reason why it is not valid JSON, and its text."""
 
 
 class InvalidValueHandler:
-    """What is done with values that are not valid JSON, and how many there were.
+    """Raises an error for values that are not valid JSON, or counts and rejects them.
 
-    `keep` takes the rejected ones. `partition` is the number of a part of the data whose rows are counted by
-    themselves.
+    `keep` receives the rejected values. `partition` is the number of a part of the data with its own row
+    numbers, for messages and rejects.
     """
 
     def __init__(
@@ -63,40 +70,45 @@ class InvalidValueHandler:
         self._partition = partition
         self.count = 0
 
-    def report(self, rows: BatchOrigin, batch: pa.RecordBatch, faults: list[InvalidValue]) -> None:
-        """Raise for the first fault, or count them all and keep the rejected rows."""
-        for fault in faults:
-            text = batch.column(fault.column)[fault.row].as_py()
+    def report(self, rows: BatchOrigin, batch: pa.RecordBatch, values: list[InvalidValue]) -> None:
+        """Raise InvalidJsonError for the first value, or count all and keep the rejected ones."""
+        for value in values:
+            text = batch.column(value.column)[value.row].as_py()
             text = text.encode() if isinstance(text, str) else text
-            where, place, reason = self._place(rows, fault, text, batch.schema.names[fault.column])
+            column = batch.schema.names[value.column]
+            if rows.origin is None:
+                error, record = self._locate_in_rows(rows, value, column)
+            else:
+                error, record = self._locate_in_file(rows, rows.origin, value, text)
             if self._on_invalid == "error":
-                raise InvalidJsonError(f"{where}: {reason}")
+                raise error
             if self._on_invalid == "reject" and self._keep is not None:
-                self._keep({**place, "reason": reason, "text": text.decode(errors="backslashreplace")})
-        self.count += len(faults)
+                self._keep({**record, "text": text.decode(errors="backslashreplace")})
+        self.count += len(values)
 
-    def _place(
-        self, rows: BatchOrigin, fault: InvalidValue, text: bytes, column: str
-    ) -> tuple[str, RejectRecord, str]:
-        """Return where a fault is, as text and as fields of a reject, and its reason."""
-        position = rows.position(fault.row)
-        if rows.origin is not None:
-            line, place, reason = rows.origin.locate(position, text, fault.offset, fault.message)
-            where = f"{rows.origin.name}, line {line}, column {place}"
-            return where, {"file": rows.origin.name, "line": line, "column": place}, reason
-        row = {"row": rows.first + position}
-        if self._partition is not None:
-            row = {"partition": self._partition, **row}
-        where = ", ".join(f"{name} {number}" for name, number in row.items())
-        where = f"{where}, column {column!r}, byte {fault.offset + 1} of the text"
-        return where, {**row, "byte": fault.offset + 1}, fault.message
+    def _locate_in_file(
+        self, rows: BatchOrigin, origin: Origin, value: InvalidValue, text: bytes
+    ) -> tuple[InvalidJsonError, RejectRecord]:
+        position = rows.position(value.row)
+        line, column, reason = origin.locate(position, text, value.offset, value.message)
+        error = InvalidJsonError(f"column {column}: {reason}").at(file=origin.name, line=line)
+        return error, {"file": origin.name, "line": line, "column": column, "reason": reason}
+
+    def _locate_in_rows(
+        self, rows: BatchOrigin, value: InvalidValue, column: str
+    ) -> tuple[InvalidJsonError, RejectRecord]:
+        row, byte, reason = rows.first + rows.position(value.row), value.offset + 1, value.message
+        partition = {} if self._partition is None else {"partition": self._partition}
+        part = "" if self._partition is None else f"partition {self._partition}, "
+        error = InvalidJsonError(f"{part}byte {byte} of the text: {reason}").at(row=row, column=column)
+        return error, {**partition, "row": row, "byte": byte, "reason": reason}
 
 
 class RejectsFile:
-    """The file that rejected values are appended to as JSON lines; it is opened for the first of them.
+    """The file to which rejected values are appended as JSON lines; the first value opens it.
 
-    Raises StoreError for the URI of a file that is not on a local disk. Each method raises StoreError, which
-    names the file, where it cannot be written.
+    The constructor raises StoreError for the URI of a file that is not on a local disk. The methods raise
+    StoreError if the file cannot be written.
     """
 
     def __init__(self, path: str | PathLike[str] | None) -> None:
@@ -110,22 +122,23 @@ class RejectsFile:
         self.close()
 
     def close(self) -> None:
-        """Write what is still held in memory, and close the file."""
+        """Flush and close the file."""
         if self._file is not None:
             file, self._file = self._file, None
-            with self._naming():
+            with self._convert_errors():
                 file.close()
 
     def keep(self, reject: RejectRecord) -> None:
         """Append one value."""
-        with self._naming():
+        with self._convert_errors():
             if self._file is None:
                 self._file = open(self._path, "ab")  # type: ignore[arg-type]  # noqa: SIM115 - closed by close
             self._file.write(msgspec.json.encode(reject) + b"\n")
 
     @contextmanager
-    def _naming(self) -> Iterator[None]:
+    def _convert_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise StoreError(f"cannot write rejects to {self._path}: {reason_of(error)}") from error
+            message = f"cannot write rejects to {self._path}: {reason_of(error)}"
+            raise StoreError(message, file=str(self._path)) from error

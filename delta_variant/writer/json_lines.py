@@ -1,4 +1,4 @@
-"""JSON files as Arrow batches of their values' text."""
+"""Read the values of JSON files as Arrow batches of JSON text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,13 @@ import pyarrow as pa
 from .. import _native
 from .._checks import check_option, check_text, to_integer
 from .._system_errors import reason_of
-from ..errors import ArgumentTypeError, InvalidJsonError, SourceError, SourceNotFoundError
+from ..errors import (
+    ArgumentTypeError,
+    InvalidJsonError,
+    SourceError,
+    SourceNotFoundError,
+    error_location,
+)
 from ..storage.store import local_location
 
 __all__ = ["JsonLines", "Origin", "read_json_lines"]
@@ -32,34 +38,37 @@ __all__ = ["JsonLines", "Origin", "read_json_lines"]
 Source: TypeAlias = "str | PathLike[str] | BinaryIO"
 Format: TypeAlias = Literal["auto", "lines", "array"]
 Progress: TypeAlias = Callable[[int, int], None]
-"""Told the bytes of input taken so far, compressed where it is, and the values found."""
+"""Called with the bytes of input read so far (before decompression) and the values found so far."""
 
 PIECE_BYTES = 4 << 20
+"""How much input is split at a time."""
+
 COMPRESSED_BYTES = 256 << 10
+"""How much of a compressed file is read at a time."""
+
 MAX_VALUE_BYTES = 128 << 20
 STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the values of a batch stand in their file."""
+    """The positions of the values of a batch in their file."""
 
     name: str
     positions: _native.Positions
     max_value_bytes: int
 
     def locate(self, row: int, text: bytes, offset: int, message: str) -> tuple[int, int, str]:
-        """Return line, column and reason of a fault `offset` bytes into the text of the value `row`."""
+        """Return line, column and reason of an error `offset` bytes into the text of the value `row`."""
         if row in self.positions.oversized:
             message = f"the value has more than {self.max_value_bytes:,} bytes"
-        place = self.positions.locate(row, text[:offset])
-        line, column = place or (0, 0)
+        line, column = self.positions.locate(row, text[:offset]) or (0, 0)
         return line, column, message
 
 
 @dataclass(frozen=True)
 class JsonLines:
-    """The values of JSON files: an Arrow stream of one column of JSON text (extension `arrow.json`)."""
+    """The values of JSON files as an Arrow stream with one column of JSON text (type `arrow.json`)."""
 
     sources: tuple[Source, ...]
     column: str
@@ -74,20 +83,20 @@ class JsonLines:
 
     @property
     def size(self) -> int | None:
-        """Return the bytes of all files on disk; None when one of the sources is not a file."""
+        """Return the size of all files in bytes, None if a source is not a file on disk."""
         if not all(_is_path(source) for source in self.sources):
             return None
         return sum(Path(source).stat().st_size for source in self.sources if _is_path(source))
 
     def batches(self) -> Iterator[tuple[pa.RecordBatch, Origin]]:
-        """Yield the text of the values, as binary that is not checked to be UTF-8, and where it stands.
+        """Yield batches of the text of values, as binary that may not be valid UTF-8, and their origins.
 
-        Raises InvalidJsonError where the commas and brackets around the elements of an array are wrong.
+        Raises InvalidJsonError for missing commas or brackets around the elements of an array.
         """
         taken = rows = 0
         for source in self.sources:
             with _Opened(source) as opened:
-                splitter = _native.LineSplitter(_format(self.format, opened.name), self.max_value_bytes)
+                splitter = _native.LineSplitter(_format_of(self.format, opened.name), self.max_value_bytes)
                 for text, positions in _split(splitter, opened):
                     rows += len(text)
                     if self.progress is not None:
@@ -98,7 +107,7 @@ class JsonLines:
                 taken += opened.taken()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Return the stream; text that is not UTF-8 raises InvalidJsonError."""
+        """Return the stream, which raises InvalidJsonError for text that is not valid UTF-8."""
         reader: Any = pa.RecordBatchReader.from_batches(self.schema, self._text_batches())
         return reader.__arrow_c_stream__(requested_schema)
 
@@ -107,7 +116,7 @@ class JsonLines:
             try:
                 text = batch.column(0).cast(pa.string())
             except pa.ArrowInvalid as error:
-                raise InvalidJsonError(f"{origin.name}: {error}") from error
+                raise InvalidJsonError(str(error)).at(file=origin.name) from error
             yield pa.record_batch([pa.ExtensionArray.from_storage(pa.json_(), text)], schema=self.schema)
 
 
@@ -115,19 +124,44 @@ def read_json_lines(
     source: Source | Sequence[Source],
     *,
     column: str = "value",
-    format: Format = "auto",  # noqa: A002 - the word that a caller expects
+    format: Format = "auto",  # noqa: A002 - the name that callers expect
     max_value_bytes: int = MAX_VALUE_BYTES,
     progress: Progress | None = None,
 ) -> JsonLines:
-    """Return the values of JSON files as an Arrow stream of one column, `column`, of JSON text.
+    """Return the values of JSON files as an Arrow stream with one column of JSON text.
 
-    A source is a path, a glob, `-` for standard input, or an open binary file; `.gz`, `.zst`, `.xz` and
-    `.bz2` are decompressed. A file holds one value a line, or one array whose elements are the values. Byte
-    order marks, CRLF and blank lines are passed over. Nothing is read before the stream is; what is not JSON
-    is found by the reader of the stream, such as `write_table`, which then names file, line and column.
-    Raises SourceNotFoundError, a FileNotFoundError, for a file that does not exist, SourceError for a
-    directory or another source that cannot be read, StoreError for a URI of a file that is not on a local
-    disk, ValueError and ArgumentTypeError for invalid arguments.
+    The files are read when the stream is consumed. Byte order marks, CRLF line ends and blank lines are
+    skipped. Values are not validated here: `write_table` raises InvalidJsonError with file, line and column.
+
+    Args:
+        source: A path, a glob, `"-"` for standard input, an open binary file, or a sequence of these. Files
+            named `.gz`, `.zst`, `.xz` and `.bz2` are decompressed.
+        column: The name of the column, `"value"` by default.
+        format: `"lines"` for one value on each line, `"array"` for one array whose elements are the values.
+            `"auto"`, the default, detects the format from the start of each file; `.ndjson` and `.jsonl`
+            files always have lines.
+        max_value_bytes: The maximum length of a value in bytes, 128 MiB by default. Longer values count as
+            invalid JSON.
+        progress: Called after each piece of input with the bytes read so far (before decompression) and the
+            number of values found so far. None, the default, reports nothing.
+
+    Returns:
+        An object with `__arrow_c_stream__`, for `write_table` or another Arrow consumer.
+
+    Raises:
+        SourceNotFoundError: A file does not exist. It is also a `FileNotFoundError`.
+        SourceError: A source is a directory or cannot be read.
+        StoreError: A source is a URI of a file that is not on a local disk.
+        ArgumentTypeError: An argument has the wrong type.
+        ValueError: An argument has an invalid value.
+
+    Example:
+        >>> import io
+        >>> import pyarrow as pa
+        >>> from delta_variant import read_json_lines
+        >>> lines = read_json_lines(io.BytesIO(b'{"a": 1}\\n[2, 3]\\n'), column="event")
+        >>> pa.table(lines).num_rows
+        2
     """
     check_option("format", format, get_args(Format))
     check_text("column", column)
@@ -150,8 +184,8 @@ def _expand(source: Source) -> Iterator[Source]:
     if not _is_path(source):
         if source != STANDARD_INPUT and (isinstance(source, TextIOBase) or not hasattr(source, "read")):
             raise ArgumentTypeError(
-                f"a source is {source!r}: give a path, a glob, - for standard input, or a file that is open "
-                "in binary mode; bytes that are at hand are one by io.BytesIO"
+                'source: expected a path, a glob, "-" for standard input or an open binary file, got '
+                f"{source!r}; wrap bytes in io.BytesIO"
             )
         yield source
         return
@@ -161,55 +195,49 @@ def _expand(source: Source) -> Iterator[Source]:
         return
     found = sorted(filter(os.path.isfile, glob(path, recursive=True))) if has_magic(path) else []
     if not found:
-        raise _absent(path)
+        raise _not_found(path)
     yield from found
 
 
-def _absent(path: str) -> SourceError:
-    """Return why no file can be read at a path, and what to pass instead."""
+def _not_found(path: str) -> SourceError:
+    """Return the error for a path or glob without a readable file."""
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
-        what = "no file matches" if has_magic(path) else "there is no file"
-        return SourceNotFoundError(f"{what} {path}")
+        what = "no file matches" if has_magic(path) else "file not found:"
+        return SourceNotFoundError(f"{what} {path}", file=path)
     except (OSError, ValueError) as error:
-        return SourceError(f"cannot read {path}: {reason_of(error)}")
+        return SourceError(f"cannot read {path}: {reason_of(error)}", file=path)
     if stat.S_ISDIR(mode):
         example = os.path.join(path, "*.json")
-        return SourceError(f"cannot read {path}: it is a directory; pass files, or a glob such as {example}")
+        message = f"cannot read {path} because it is a directory: pass files, or a glob such as {example}"
+        return SourceError(message, file=path)
     return SourceError(
-        f"cannot read {path}: it is not a regular file; redirect it to standard input, and pass -"
+        f"cannot read {path} because it is not a regular file: redirect it to standard input and pass -",
+        file=path,
     )
 
 
 def _split(splitter: _native.LineSplitter, opened: _Opened) -> Iterator[tuple[Any, _native.Positions]]:
     for piece in opened.pieces():
-        with _naming(opened.name):
+        with error_location(file=opened.name):
             found = splitter.feed(piece)
         yield found
-    with _naming(opened.name):
+    with error_location(file=opened.name):
         found = splitter.finish()
     yield found
 
 
-@contextmanager
-def _naming(name: str) -> Iterator[None]:
-    try:
-        yield
-    except InvalidJsonError as error:
-        raise InvalidJsonError(f"{name}, {error}") from error
-
-
-def _format(asked: Format, name: str) -> Format:
-    """Return how a file is laid out, where its name tells: lines may be arrays in `.ndjson` and `.jsonl`."""
+def _format_of(requested: Format, name: str) -> Format:
+    """Return the format of a file: `.ndjson` and `.jsonl` files have lines, even if a line is an array."""
     stem = Path(name).name.lower()
     for suffix in DECOMPRESSORS:
         stem = stem.removesuffix(suffix)
-    return "lines" if asked == "auto" and stem.endswith((".ndjson", ".jsonl")) else asked
+    return "lines" if requested == "auto" and stem.endswith((".ndjson", ".jsonl")) else requested
 
 
 class _Borrowed:
-    """A file as pyarrow reads it, whose closing is left to its owner."""
+    """A file that pyarrow reads but must not close."""
 
     closed = False
 
@@ -220,22 +248,22 @@ class _Borrowed:
         """Do nothing."""
 
 
-def _plain(stream: Any) -> Iterator[bytes]:
+def _read_plain(stream: Any) -> Iterator[bytes]:
     while piece := stream.read(PIECE_BYTES):
         yield bytes(piece)
 
 
-def _gunzipped(file: Any) -> Iterator[bytes]:
-    return _plain(gzip.GzipFile(fileobj=file))
+def _read_gzip(file: Any) -> Iterator[bytes]:
+    return _read_plain(gzip.GzipFile(fileobj=file))
 
 
-def _unzstd(file: Any) -> Iterator[bytes]:
+def _read_zstd(file: Any) -> Iterator[bytes]:
     source: Any = _Borrowed(file)
-    return _plain(pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd"))
+    return _read_plain(pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd"))
 
 
-def _streams(file: Any, new_decompressor: Callable[[], Any]) -> Iterator[bytes]:
-    """Yield the content of all streams of a file; Python's own readers pass over what is broken."""
+def _read_streams(file: Any, new_decompressor: Callable[[], Any]) -> Iterator[bytes]:
+    """Yield the content of all streams of a file; Python's own readers silently skip damaged streams."""
     data = file.read(COMPRESSED_BYTES)
     while data:
         decompressor = new_decompressor()
@@ -243,39 +271,39 @@ def _streams(file: Any, new_decompressor: Callable[[], Any]) -> Iterator[bytes]:
             if decompressor.needs_input and not data:
                 data = file.read(COMPRESSED_BYTES)
                 if not data:
-                    raise EOFError("the file ends before its compressed data does")
+                    raise EOFError("the compressed data is truncated")
             yield decompressor.decompress(data, PIECE_BYTES)
             data = b""
         data = decompressor.unused_data.lstrip(b"\0") or file.read(COMPRESSED_BYTES).lstrip(b"\0")
 
 
 DECOMPRESSORS: dict[str, Callable[[Any], Iterator[bytes]]] = {
-    ".gz": _gunzipped,
-    ".zst": _unzstd,
-    ".xz": partial(_streams, new_decompressor=lzma.LZMADecompressor),
-    ".bz2": partial(_streams, new_decompressor=bz2.BZ2Decompressor),
+    ".gz": _read_gzip,
+    ".zst": _read_zstd,
+    ".xz": partial(_read_streams, new_decompressor=lzma.LZMADecompressor),
+    ".bz2": partial(_read_streams, new_decompressor=bz2.BZ2Decompressor),
 }
 
 
 @contextmanager
-def _readable(name: str) -> Iterator[None]:
+def _convert_errors(name: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise SourceNotFoundError(f"there is no file {name}") from error
+        raise SourceNotFoundError(f"file not found: {name}", file=name) from error
     except OSError as error:
-        raise SourceError(f"cannot read {name}: {reason_of(error)}") from error
+        raise SourceError(f"cannot read {name}: {reason_of(error)}", file=name) from error
 
 
 class _Opened:
-    """One source while it is read: its name, its bytes decompressed, and how many of them were taken."""
+    """A source that is being read: its name, its decompressed bytes, and how many bytes were read."""
 
     def __init__(self, source: Source) -> None:
         self._owned = _is_path(source)
         self._file: Any = source
         if _is_path(source):
             self.name = fspath(source)
-            with _readable(self.name):
+            with _convert_errors(self.name):
                 self._file = open(self.name, "rb")  # noqa: SIM115 - closed by __exit__
         elif source == STANDARD_INPUT:
             self.name, self._file = "standard input", sys.stdin.buffer
@@ -291,20 +319,21 @@ class _Opened:
             self._file.close()
 
     def taken(self) -> int:
-        """Return how many bytes of the file were taken, before decompression where that can be told."""
+        """Return how many bytes were read, before decompression if the source is a path."""
         if not self._owned:
             return self._taken
         return int(self._file.tell())
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the bytes, decompressed; damaged compression is InvalidJsonError."""
+        """Yield the decompressed bytes; raises InvalidJsonError for damaged compression."""
         name = self.name.lower()
-        read = next((read for suffix, read in DECOMPRESSORS.items() if name.endswith(suffix)), _plain)
+        read = next((read for suffix, read in DECOMPRESSORS.items() if name.endswith(suffix)), _read_plain)
         try:
             for piece in read(self._file):
                 self._taken += len(piece)
                 yield piece
         except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise SourceError(f"cannot read {self.name}: {reason_of(error)}") from error
-            raise InvalidJsonError(f"{self.name} cannot be decompressed: {error}") from error
+                message = f"cannot read {self.name}: {reason_of(error)}"
+                raise SourceError(message, file=self.name) from error
+            raise InvalidJsonError(f"cannot decompress {self.name}: {error}", file=self.name) from error

@@ -1,4 +1,4 @@
-"""Batches into the files of their partitions."""
+"""Split batches by partition and write the data files of each partition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .._arrow import retype_batch
 from ..data_file.options import WriteOptions
 from ..data_file.shredding import infer_shredding
 from ..data_file.writer import FileSeries, WrittenFile
-from ..errors import MalformedVariantError, SchemaError, StoreError
+from ..errors import SchemaError, StoreError, error_location
 from ..protocol import features
 from ..protocol.actions import AddFile, encode_path
 from ..protocol.schema.arrow import to_arrow
@@ -55,25 +55,25 @@ __all__ = [
 ]
 
 Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | None]]
-"""Batches of a source, each with its origin where it comes from a file of JSON."""
+"""Batches of a source, each with its origin if it comes from a file of JSON."""
 
 MAX_OPEN_PARTITIONS = 64
 PARTITION_SAMPLE_BYTES = 1 << 20
-"""How much is held back of each partition to infer its shredding schema from: many may be open."""
+"""How many bytes of each partition are buffered to infer its shredding schema; many may be open."""
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
 class PartitionFile:
-    """A data file and the values of its partition, by physical column names."""
+    """A data file and its partition values by physical column name."""
 
     written: WrittenFile
     partition_values: Mapping[str, str | None]
 
 
 def new_name(number: int) -> str:
-    """Return a name that no other file has, for a write's file of that number."""
+    """Return a unique name for the file of a write with the given number."""
     return f"part-{number:05}-{uuid4()}-c000"
 
 
@@ -106,18 +106,19 @@ def write_files(
 
 
 def apply_row_rules(batches: Batches, state: TableState, options: WriteOptions) -> Batches:
-    """Yield batches with the columns that they do not have, where the table says what these are.
+    """Add defaults and generated columns to batches, and check the constraints of the table.
 
-    Raises ConstraintViolationError for a row that the table's constraints are not true of,
-    UnsupportedFeatureError for what cannot be evaluated.
+    Raises ConstraintViolationError for a violating row, UnsupportedFeatureError for an expression that this
+    version cannot evaluate.
     """
     rules = state.row_rules()
     first = 0
     for batch, origin in batches:
-        filled = {column.name for column in rules.computed_columns(batch.schema.names)}
-        if filled or rules.constraints:
+        computed = {column.name for column in rules.computed_columns(batch.schema.names)}
+        if computed or rules.constraints:
             batch = rules.complete(batch, options)
-            rules.check(batch, BatchOrigin(origin, first, None).where, options, filled)
+            locate = BatchOrigin(origin, first, None).locate
+            rules.check(batch, options, locate=locate, computed=computed)
         first += batch.num_rows
         yield batch, origin
 
@@ -125,9 +126,9 @@ def apply_row_rules(batches: Batches, state: TableState, options: WriteOptions) 
 def infer_shared_shredding(
     options: WriteOptions, sample: Iterable[pa.RecordBatch], state: TableState
 ) -> WriteOptions:
-    """Return options that shred all files by one schema, inferred from rows of all of them.
+    """Return options that shred all files by one schema, inferred from a sample of their rows.
 
-    Only columns with Variants are looked at, and the sample need not have others.
+    The sample only needs the columns with Variants.
     """
     fields = (field for field in state.data_columns.fields if has_variant(field.type))
     variants = StructType(tuple(replace(field, nullable=True) for field in fields))
@@ -143,7 +144,7 @@ def _selected(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class _FileColumns:
-    """The columns that are in the files of a table, as the files name them."""
+    """The columns that data files store, with their physical names."""
 
     state: TableState
     named: tuple[StructField, ...]
@@ -159,7 +160,7 @@ class _FileColumns:
         return cls(state, (*columns.fields, *state.extra_columns), physical, variants)
 
     def of_files(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch of the table under physical names and with field ids."""
+        """Return a batch of the table with physical names and field ids."""
         batch = batch.select([field.name for field in self.named])
         if VOID.name in primitives_of(self.state.columns):
             batch = conform(batch, StructType(self.named))
@@ -172,7 +173,7 @@ class _FileColumns:
 
 
 class PartitionedWriter:
-    """Splits batches by partition and hands each to the files of its partition, below `folder`."""
+    """Splits batches by partition and writes them to files of their partition, below `folder`."""
 
     def __init__(
         self,
@@ -202,7 +203,7 @@ class PartitionedWriter:
         self._paths: list[str] = []
 
     def add(self, batch: pa.RecordBatch, origin: Origin | None = None, first: int = 0) -> None:
-        """Write a batch, whose first row is the one of that number in its source."""
+        """Write a batch; `first` is the number of its first row in the source."""
         conformed = conform(batch, self._state.row_columns)
         _check_nested_variants(conformed, self._nested)
         for values, positions in self._split(conformed):
@@ -210,7 +211,7 @@ class PartitionedWriter:
             self._series(values).add(self._columns.of_files(part), BatchOrigin(origin, first, positions))
 
     def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pa.Array[Any] | None]]:
-        """Yield the partition values in a batch, and the positions of their rows; None for all."""
+        """Yield each combination of partition values and the positions of its rows, None for all rows."""
         if not self._partitions:
             yield (), None
             return
@@ -232,7 +233,7 @@ class PartitionedWriter:
             values = column.dictionary.to_pylist()
         except (OverflowError, ValueError) as error:
             raise SchemaError(
-                f"the partition column {name} has a moment outside of the years 1 to 9999: {error}"
+                f"the partition column {name!r} has a value outside the years 1 to 9999: {error}", column=name
             ) from error
         texts = [partition_value_to_string(value, field.type) for value in values]
         return column.indices.cast(pa.int64()), texts
@@ -280,7 +281,7 @@ class PartitionedWriter:
         return self._files
 
     def discard(self) -> None:
-        """Remove every file that was begun."""
+        """Remove all files written so far."""
         for series in self._open.values():
             series.discard()
         self._open.clear()
@@ -292,13 +293,11 @@ def _has_nested_variant(field: StructField) -> bool:
 
 
 def _check_nested_variants(batch: pa.RecordBatch, fields: Iterable[StructField]) -> None:
-    """Raise MalformedVariantError for what is no Variant; the kernel itself checks those at the top."""
+    """Raise MalformedVariantError for an invalid nested Variant; the kernel checks top-level Variants."""
     for field in fields:
         for path, variants in _nested_variants(batch.column(field.name), field.type, field.name):
-            try:
+            with error_location(column=path):
                 variant_values.check(variants)
-            except MalformedVariantError as error:
-                raise MalformedVariantError(f"{path}, {error}") from error
 
 
 def _nested_variants(array: Any, data_type: DataType, path: str) -> Iterator[tuple[str, Any]]:
@@ -314,7 +313,7 @@ def _nested_variants(array: Any, data_type: DataType, path: str) -> Iterator[tup
 
 
 def add_file(file: PartitionFile, state: TableState, now: int) -> AddFile:
-    """Return the action that adds a file to the table."""
+    """Return the action that adds a data file to the table."""
     tight_bounds = True if features.supports(state.protocol, "deletionVectors") else None
     return AddFile(
         path=encode_path(file.written.path),
@@ -327,7 +326,7 @@ def add_file(file: PartitionFile, state: TableState, now: int) -> AddFile:
 
 
 def discard(store: Store, paths: Iterable[str]) -> None:
-    """Remove files, and the folders that are empty after that, as far as that is possible."""
+    """Remove files and the folders that become empty, ignoring errors of the store."""
     for path in paths:
         with suppress(StoreError):
             delete(store, path)

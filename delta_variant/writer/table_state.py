@@ -1,4 +1,4 @@
-"""The table that a commit leaves behind."""
+"""The state of a table after a write, and the context of its commit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TableState:
-    """The table as it is after the write; the new actions are None where nothing changes."""
+    """The table after a write; `new_protocol` and `new_metadata` are None if they do not change."""
 
     protocol: Protocol
     metadata: Metadata
@@ -45,34 +45,34 @@ class TableState:
     new_protocol: Protocol | None = None
     new_metadata: Metadata | None = None
     extra_columns: tuple[StructField, ...] = ()
-    """Columns that files have beside those of the table, under the names given."""
+    """Columns that files have in addition to those of the table, with these names."""
     timezone: str = UTC
-    """Where the local times are of the SQL text that new rows are checked by."""
+    """The time zone of local times in the SQL text of constraints and generated columns."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> TableState:
-        """Return the table as it is."""
+        """Return the current state of a table."""
         return cls(snapshot.protocol, snapshot.metadata, snapshot.schema, timezone=snapshot.timezone)
 
     @property
     def mapping_mode(self) -> ColumnMappingMode:
-        """Return how columns are found in the files."""
+        """Return the column mapping mode."""
         return properties.get(self.metadata.configuration, properties.COLUMN_MAPPING_MODE)
 
     def row_rules(self) -> RowRules:
-        """Return what new rows have to fulfil; UnsupportedFeatureError names what cannot be evaluated."""
+        """Return the rules for new rows; raises UnsupportedFeatureError for unsupported expressions."""
         return RowRules.of(self.row_columns, self.metadata.configuration, self.timezone)
 
     @property
     def row_columns(self) -> StructType:
-        """Return the columns that rows have on their way into files."""
+        """Return the columns of rows to write."""
         return StructType((*self.columns.fields, *self.extra_columns))
 
     @property
     def data_columns(self) -> StructType:
-        """Return the columns that are in the files: all but the partition columns and those of type void.
+        """Return the columns that files store: all except partition columns and columns of type void.
 
-        Raises SchemaError where no file can be written.
+        Raises SchemaError if there are none.
         """
         partitions = set(self.metadata.partition_columns)
         fields = tuple(field for field in self.columns.fields if field.name not in partitions)
@@ -96,9 +96,11 @@ def assign_column_ids(
 
 
 def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> WriteOptions:
-    """Return the options with no more shredding and statistics than the table allows (T8, H3).
+    """Return options without the shredding and Variant statistics that the table does not allow.
 
-    Raises ShreddingNotEnabledError where one shredding schema is asked for.
+    Files are shredded only if the table enables variantShredding, and have Variant bounds only if it supports
+    the feature (PROTOCOL.md, "Writer Requirements for Variant Shredding", "Variant Statistics"). `where` is
+    the table's URI. Raises ShreddingNotEnabledError if the options have an explicit shredding schema.
     """
     if not features.supports_shredding(state.protocol):
         options = replace(options, max_stats_paths=0)
@@ -107,18 +109,19 @@ def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> W
     if isinstance(options.shredding, ShreddingSchema):
         raise ShreddingNotEnabledError(
             f"{where} does not enable variantShredding: set {properties.ENABLE_VARIANT_SHREDDING.name}=true "
-            "or write with shredding=None"
+            "or pass shredding=None",
+            table=where,
         )
     return replace(options, shredding=None)
 
 
 def with_row_tracking_columns(state: TableState, tracking: RowTracking | None) -> TableState:
-    """Return the table as its files are that rows with ids move to."""
+    """Return a state whose files also store the row ids and commit versions of moved rows."""
     return state if tracking is None else replace(state, extra_columns=tracking.columns)
 
 
 def now() -> int:
-    """Return the time in milliseconds since 1970."""
+    """Return the current time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
@@ -148,8 +151,8 @@ def commit_context(
 
 @cache
 def engine_info() -> str:
-    """Return what `commitInfo` says of who wrote."""
-    # Only what writes needs it, and its import takes a while.
+    """Return the `engineInfo` of commits, such as `delta-variant/0.1.0`."""
+    # Imported here because only writes need it and the import is slow.
     from importlib.metadata import version
 
     return f"delta-variant/{version('delta-variant')}"

@@ -259,7 +259,7 @@ def test_columns_are_generated_and_constraints_are_held_by_the_tasks(spark: Spar
 
 def test_a_line_that_is_no_json_is_an_error_and_nothing_is_left(spark: SparkSession, tmp_path: Path):
     df = lines(spark, '{"a":1}', '{"a":2', '{"a":3}')
-    with pytest.raises(InvalidJsonError, match=r"partition \d, row 0, column 'event', byte 7 of the text: "):
+    with pytest.raises(InvalidJsonError, match=r"row 0, column 'event': partition \d, byte 7 of the text: "):
         dvs.write_table(df, tmp_path / "t", variant_columns=["event"])
     assert data_files(tmp_path / "t") == set()
     assert not (tmp_path / "t" / "_delta_log").exists()

@@ -93,4 +93,4 @@ def _check_rows(snapshot: Snapshot, constraint: RowConstraint) -> None:
 
 def _check_file(table: TableReader, file: FileEntry, constraint: RowConstraint) -> None:
     for batch in table.open(file).read(expression_inputs([constraint.expression]), None, "error"):
-        constraint.check(batch, lambda row: f"a row of {file.path}", ())
+        constraint.check(batch, lambda row: {"file": file.path}, "an existing row")

@@ -144,9 +144,9 @@ def _conformed(value: Array, field: pa.Field[Any]) -> Array:
 
 
 def check_constraints(rules: RowRules, columns: Mapping[str, Array]) -> None:
-    """Raise ConstraintViolationError for a row after assignments that the table's constraints forbid."""
+    """Raise ConstraintViolationError for an updated row that violates a constraint of the table."""
     rows = pa.record_batch(list(columns.values()), names=list(columns))
-    rules.check(rows, lambda row: "a row that is updated", WriteOptions())
+    rules.check(rows, WriteOptions(), locate=lambda row: {}, subject="an updated row")
 
 
 def _variants(each: Assignment, before: Array, value: Array) -> Array:
