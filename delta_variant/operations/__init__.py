@@ -1,1 +1,1 @@
-"""The operations on a table, one module or package for each."""
+"""The operations on tables, one module or package for each."""

@@ -1,4 +1,4 @@
-"""Reading the changes of a table, row by row and commit by commit (PROTOCOL.md, "Add CDC File")."""
+"""Read the change data feed of a table (PROTOCOL.md, "Add CDC File")."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version
 
 
 def _column(name: str, type_name: str) -> StructField:
-    # Column mapping leaves these as they are.
+    # Column mapping does not rename these columns.
     return StructField(name, PrimitiveType(type_name), True, {PHYSICAL_NAME: name})
 
 
@@ -82,16 +82,50 @@ def read_changes(
 ) -> pa.RecordBatchReader:
     """Return the rows that commits inserted, deleted and updated, as a stream of Arrow batches.
 
-    The range begins with the first version, or the first of a time or later, and ends with the latest, or the
-    latest of a time or before; both ends are in it. To the table's columns, as they are at its end, come
-    `_change_type` (string: `insert`, `delete`, `update_preimage` or `update_postimage`), `_commit_version`
-    (int64) and `_commit_timestamp` (timestamp in UTC); `columns`, `where` and `timezone` are those of
-    `read_table`, and may name them. Versions come in order, rows within one in none.
+    The rows have the columns of the table at the end of the range, followed by `_change_type` (string:
+    `insert`, `delete`, `update_preimage` or `update_postimage`), `_commit_version` (int64) and
+    `_commit_timestamp` (timestamp in UTC). They are ordered by version. The order within a version is
+    undefined.
 
-    Raises ChangesNotRecordedError where the table had no change data feed (`delta.enableChangeDataFeed`) at a
-    version of the range, SchemaError where its columns changed so that earlier rows cannot be read as later
-    ones, VersionNotFoundError for versions and times that the log does not have, ValueError for a version and
-    a time of the same end, or an end before the start; and what `read_table` does.
+    Args:
+        table: The path or URI of the table.
+        starting_version: The first version of the range, inclusive. None, the default, starts at version 0
+            unless `starting_timestamp` is given.
+        ending_version: The last version of the range, inclusive. None, the default, ends at the latest
+            version unless `ending_timestamp` is given.
+        starting_timestamp: A timezone-aware datetime or an ISO 8601 string: starts at the first version
+            committed at that time or later. Excludes `starting_version`. None by default.
+        ending_timestamp: The same for the end: ends at the last version committed at that time or earlier.
+            Excludes `ending_version`. None by default.
+        columns: The columns to return, as in `read_table`, including the three columns above. None, the
+            default, returns all columns.
+        where: An SQL predicate, as in `read_table`, that may read the three columns above. None, the default,
+            returns all changes.
+        timezone: The time zone of local times in SQL text, as in `read_table`. `"UTC"` by default.
+        on_conflict: What to do if `value` and `typed_value` of a shredded Variant contradict each other, as
+            in `read_table`. `"error"` by default.
+        storage_options: Options of the object store, with the keys of deltalake. None by default.
+
+    Returns:
+        A `pyarrow.RecordBatchReader`.
+
+    Raises:
+        ChangesNotRecordedError: `delta.enableChangeDataFeed` was not set at a version of the range.
+        SchemaError: The columns changed within the range so that earlier rows do not fit the later schema.
+        VersionNotFoundError: The log does not have a version or a timestamp of the range.
+        ValueError: The range is empty, or has a version and a timestamp for the same end.
+        DeltaVariantError: The table cannot be read; see `read_table`.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> from delta_variant import delete, read_changes, write_table
+        >>> table = tempfile.mkdtemp()
+        >>> feed = {"delta.enableChangeDataFeed": "true"}
+        >>> result = write_table(table, pa.table({"id": [1, 2]}), configuration=feed)
+        >>> result = delete(table, "id = 2")
+        >>> read_changes(table, starting_version=1, columns=["id", "_change_type"]).read_all().to_pylist()
+        [{'id': 2, '_change_type': 'delete'}]
     """
     store = open_store(table, storage_options)
     first = _start(store, starting_version, starting_timestamp)
@@ -110,7 +144,7 @@ def _start(store: Store, version: int | None, timestamp: Timestamp | None) -> in
     if timestamp is None:
         return 0 if version is None else to_integer("starting_version", version, 0)
     if version is not None:
-        raise ValueError("changes start at a version or at a timestamp, and not at both")
+        raise ValueError("pass starting_version or starting_timestamp, not both")
     return version_from(store, timestamp)
 
 
@@ -118,7 +152,7 @@ def _end(store: Store, version: int | None, timestamp: Timestamp | None) -> int 
     if timestamp is None:
         return version
     if version is not None:
-        raise ValueError("changes end at a version or at a timestamp, and not at both")
+        raise ValueError("pass ending_version or ending_timestamp, not both")
     try:
         return version_at(store, timestamp)
     except TimestampAfterLatestError:
@@ -129,12 +163,13 @@ def _check_order(end: Snapshot, first: int, *, is_latest: bool) -> None:
     if first <= end.version:
         return
     if is_latest:
-        raise VersionNotFoundError(f"{end.uri} has no version {first}: its latest is {end.version}")
-    raise ValueError(f"the changes of {end.uri} would end at version {end.version}, before {first}")
+        message = f"{end.uri} does not have version {first}: the latest version is {end.version}"
+        raise VersionNotFoundError(message, table=end.uri, version=first)
+    raise ValueError(f"the range of changes ends at version {end.version}, before it starts at {first}")
 
 
 def _check_recorded(end: Snapshot, first: int, commits: Sequence[CommitActions]) -> None:
-    """Raise unless changes were recorded all the time, of rows that can be read as those of the end."""
+    """Raise unless all versions recorded changes, and their rows fit the schema at the end."""
     protocol, metadata = load_protocol_and_metadata(end.store, first)
     if first and {Metadata, RemoveFile} <= {type(action) for action in commits[0][1]}:
         # The rows that this commit removes are of the columns before.
@@ -149,34 +184,41 @@ def _check_recorded(end: Snapshot, first: int, commits: Sequence[CommitActions])
             metadata.configuration, properties.ENABLE_CHANGE_DATA_FEED
         ):
             raise ChangesNotRecordedError(
-                f"{end.uri} recorded no changes at version {version}: "
-                f"{properties.ENABLE_CHANGE_DATA_FEED.name} was not set; read those of other versions"
+                f"{end.uri} does not have a change data feed at version {version} because "
+                f"{properties.ENABLE_CHANGE_DATA_FEED.name} was not set: read other versions",
+                table=end.uri,
+                version=version,
             )
         _check_columns(end, metadata, version)
 
 
 def _check_columns(end: Snapshot, metadata: Metadata, version: int) -> None:
     if metadata.schema_string == end.metadata.schema_string:
-        obstacle = None
+        reason = None
     else:
         before, after = metadata.configuration, end.configuration
         modes = [properties.get(each, properties.COLUMN_MAPPING_MODE) for each in (before, after)]
         columns = parse_schema(metadata.schema_string)
-        obstacle = describe_incompatibility(columns, end.schema, modes[0], modes[1])
-    if obstacle is None and metadata.partition_columns != end.partition_columns:
-        obstacle = "the table was partitioned by other columns"
-    if obstacle is not None:
+        reason = describe_incompatibility(columns, end.schema, modes[0], modes[1])
+    if reason is None and metadata.partition_columns != end.partition_columns:
+        reason = "the partition columns changed"
+    if reason is not None:
         raise SchemaError(
-            f"the changes of {end.uri} at version {version} cannot be read as rows of version "
-            f"{end.version}: {obstacle}; end before the columns change, or start behind"
+            f"cannot read the changes of {end.uri} at version {version} with the schema of version "
+            f"{end.version} because {reason}: end the range before that change or start it after",
+            table=end.uri,
+            version=version,
         )
 
 
 @dataclass(frozen=True)
 class _Change:
-    """A file whose rows are changes: of one kind, or, where that is None, of those that it says itself.
+    """A file whose rows are changes.
 
-    `rows` are those that changed, None for all that its deletion vector leaves.
+    Attributes:
+        file: The data file or change data file.
+        kind: The type of all changes, None if the file has a column with it.
+        rows: The rows that changed, None for all rows that are not deleted.
     """
 
     file: AddFile
@@ -186,14 +228,14 @@ class _Change:
 
 @dataclass(frozen=True)
 class _Feed:
-    """A table whose rows are changes, and what is asked of them.
+    """A table whose rows are changes, and the query over them.
 
-    What is the same for all rows of a file is a partition value of it: in `whole`, that is all that is told
-    of a change, and in `told` all but its kind, which is a column of the file.
+    Metadata of changes that is constant for a file is read as partition values: the change type, version and
+    timestamp of data files (`data_files`), version and timestamp of change data files (`cdc_files`).
     """
 
-    whole: Snapshot
-    told: Snapshot
+    data_files: Snapshot
+    cdc_files: Snapshot
     query: Query
     on_conflict: OnConflict
 
@@ -206,10 +248,15 @@ class _Feed:
         on_conflict: OnConflict,
     ) -> _Feed:
         if taken := [field.name for field in end.schema.fields if field.name.lower() in _NAMES]:
-            raise SchemaError(f"{end.uri} has a column {taken[0]}, which is a name of the change data feed")
+            raise SchemaError(
+                f"cannot read changes of {end.uri} because the change data feed reserves the name of its "
+                f"column {taken[0]!r}: rename the column",
+                table=end.uri,
+                column=taken[0],
+            )
         wide = replace(end, schema=StructType((*end.schema.fields, *COLUMNS)))
-        whole, told = _partitioned(wide, _NAMES), _partitioned(wide, _NAMES[1:])
-        return cls(whole, told, Query.of(whole, columns, where), on_conflict)
+        data_files, cdc_files = _partition_by(wide, _NAMES), _partition_by(wide, _NAMES[1:])
+        return cls(data_files, cdc_files, Query.of(data_files, columns, where), on_conflict)
 
     def read(self, version: int, actions: Sequence[Action], times: CommitTimes) -> Iterator[pa.RecordBatch]:
         """Yield the changes of one commit."""
@@ -220,24 +267,25 @@ class _Feed:
             COMMIT_TIMESTAMP: partition_value_to_string(moment, COLUMNS[2].type),
         }
         changes = [_with_values(change, values) for change in self._changes(version, actions)]
-        yield from self._files(self.told, [each.file for each in changes if each.kind is None])
-        yield from self._files(self.whole, [each.file for each in changes if each.kind and each.rows is None])
+        yield from self._files(self.cdc_files, [each.file for each in changes if each.kind is None])
+        yield from self._files(
+            self.data_files, [each.file for each in changes if each.kind and each.rows is None]
+        )
         for each in changes:
             if each.rows is not None:
                 yield from self._rows(each)
 
     def _changes(self, version: int, actions: Sequence[Action]) -> Iterator[_Change]:
-        if told := [action for action in actions if isinstance(action, AddCDCFile)]:
-            yield from (_Change(_file(each, each.partition_values), None) for each in told)
+        if cdc_files := [action for action in actions if isinstance(action, AddCDCFile)]:
+            yield from (_Change(_file(each, each.partition_values), None) for each in cdc_files)
             return
         added = {file_key(a)[0]: a for a in actions if isinstance(a, AddFile) and a.data_change}
         removed = {file_key(a)[0]: a for a in actions if isinstance(a, RemoveFile) and a.data_change}
         for path, remove in removed.items():
-            if remove.partition_values is None and self.whole.metadata.partition_columns != _NAMES:
+            if remove.partition_values is None and self.data_files.metadata.partition_columns != _NAMES:
                 raise MalformedLogError(
-                    f"{self.whole.uri}, version {version}: the removal of {path} does not say its partition "
-                    "values, so its rows are not known"
-                )
+                    f"the remove action of {path} has no partitionValues, so its rows are unknown", file=path
+                ).at(table=self.data_files.uri, version=version)
             before = _file(remove, remove.partition_values or {})
             if path in added:
                 yield from self._between(before, added[path])
@@ -246,14 +294,14 @@ class _Feed:
         yield from (_Change(add, "insert") for path, add in added.items() if path not in removed)
 
     def _between(self, before: AddFile, after: AddFile) -> Iterator[_Change]:
-        """Yield what became of the rows of a file that stays, by its deletion vectors."""
-        gone, left = (
-            deletion_vectors.load(self.whole.store, each.deletion_vector) for each in (after, before)
+        """Yield the changes between two deletion vectors of a file."""
+        deleted_after, deleted_before = (
+            deletion_vectors.load(self.data_files.store, each.deletion_vector) for each in (after, before)
         )
         file = msgspec.structs.replace(after, deletion_vector=None)
-        if rows := deletion_vectors.subtract_rows(gone, left):
+        if rows := deletion_vectors.subtract_rows(deleted_after, deleted_before):
             yield _Change(file, "delete", rows)
-        if rows := deletion_vectors.subtract_rows(left, gone):
+        if rows := deletion_vectors.subtract_rows(deleted_before, deleted_after):
             yield _Change(file, "insert", rows)
 
     def _files(self, table: Snapshot, files: Sequence[AddFile]) -> Iterator[pa.RecordBatch]:
@@ -267,14 +315,14 @@ class _Feed:
     def _rows(self, change: _Change) -> Iterator[pa.RecordBatch]:
         (file,) = files_of(files_table([change.file]))
         for batch in (
-            TableReader.of(self.whole).open(file).read(self.query.inputs, change.rows, self.on_conflict)
+            TableReader.of(self.data_files).open(file).read(self.query.inputs, change.rows, self.on_conflict)
         ):
             result = self.query.result(batch)
             if result.num_rows:
                 yield result
 
 
-def _partitioned(table: Snapshot, names: Sequence[str]) -> Snapshot:
+def _partition_by(table: Snapshot, names: Sequence[str]) -> Snapshot:
     partitions = (*table.partition_columns, *names)
     return replace(table, metadata=msgspec.structs.replace(table.metadata, partition_columns=partitions))
 

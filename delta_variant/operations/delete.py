@@ -1,4 +1,4 @@
-"""Deleting rows."""
+"""Delete rows."""
 
 from __future__ import annotations
 
@@ -25,15 +25,37 @@ def delete(
     target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
     storage_options: Mapping[str, str] | None = None,
 ) -> RewriteResult:
-    """Delete the rows for which `where` is true, or all, as one commit.
+    """Delete the rows for which `where` is true, as one commit.
 
-    `where` is SQL text over columns and Variant paths, with local times in `timezone`, as in `read_table`; a
-    row for which it is NULL stays. Files that hold no such row stay as they are, and files that hold only
-    such rows are not read whole. Where `where` is over partition columns alone, no file is read at all.
+    Files without such rows are not rewritten. Files with only such rows are removed without reading all
+    their columns. A predicate over partition columns only removes whole files without reading them. After an
+    error the table is unchanged.
 
-    Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError for a table whose rows may
-    not be deleted, CommitConflictError when another commit changed what this one read; then, as after any
-    error, the table is as it was.
+    Args:
+        table: The path or URI of the table.
+        where: An SQL predicate over columns and Variant paths, as in `read_table`. Rows for which it is NULL
+            remain. None, the default, deletes all rows.
+        timezone: The time zone of local times in `where`, as in `read_table`. `"UTC"` by default.
+        target_file_size: The approximate size of new files in bytes, 128 MiB by default.
+        storage_options: Options of the object store, with the keys of deltalake. None by default.
+
+    Returns:
+        A `RewriteResult` with `rows_deleted`, `rows_copied` and the new version, None if no row matches.
+
+    Raises:
+        ExpressionError: `where` cannot be parsed or bound to the table.
+        CastError: A value cannot be cast.
+        UnsupportedFeatureError: This version cannot delete rows of the table, or the table is append-only.
+        CommitConflictError: A concurrent commit changed rows that this one read.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> from delta_variant import delete, write_table
+        >>> table = tempfile.mkdtemp()
+        >>> result = write_table(table, pa.table({"id": [1, 2, 3]}))
+        >>> delete(table, "id > 1").rows_deleted
+        2
     """
     snapshot = load_snapshot(table, storage_options=storage_options).in_timezone(timezone)
     predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(where)

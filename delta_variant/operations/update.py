@@ -1,4 +1,4 @@
-"""Updating rows: columns, and paths within Variants."""
+"""Update rows: set columns and paths in Variants."""
 
 from __future__ import annotations
 
@@ -36,27 +36,55 @@ def update(
     target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
     storage_options: Mapping[str, str] | None = None,
 ) -> RewriteResult:
-    """Change the rows for which `where` is true, or all, as one commit.
+    """Update the rows for which `where` is true, as one commit.
 
-    `updates` maps columns, and paths of Variant columns (`event:user.email`), to SQL text that is evaluated
-    over the row as it was, with local times in `timezone` as in `read_table`. A value is cast to the type of
-    its column. In a Variant, a scalar or a Variant is set at the path, NULL as Variant null; objects that are
-    missing or null on the way are made, and a path whose text is None is removed. What is not set keeps its
-    bytes, but generated columns follow the columns that they read. Files that hold no such row stay as they
-    are.
+    Columns and paths that are not in `updates` keep their bytes. Generated columns that read an updated
+    column are recomputed. Files without updated rows are not rewritten. After an error the table is
+    unchanged.
 
-    Raises ExpressionError for SQL that is not understood, VariantPathError where a path leads through what is
-    no object, CastError and SchemaError for values that do not fit, ConstraintViolationError for a row that a
-    constraint is not true of, UnsupportedFeatureError for a table whose rows may not be changed,
-    CommitConflictError when another commit changed what this one read; then, as after any error, the table is
-    as it was.
+    Args:
+        table: The path or URI of the table.
+        updates: A mapping from columns and paths of Variant columns (`event:user.email`) to SQL expressions,
+            which are evaluated over the row before the update. A column gets the value cast to its type. A
+            path gets a scalar or a Variant, and NULL as Variant null; missing or null objects on the path are
+            created. None removes a path.
+        where: An SQL predicate over columns and Variant paths, as in `read_table`. None, the default, updates
+            all rows.
+        timezone: The time zone of local times in SQL text, as in `read_table`. `"UTC"` by default.
+        target_file_size: The approximate size of new files in bytes, 128 MiB by default.
+        storage_options: Options of the object store, with the keys of deltalake. None by default.
+
+    Returns:
+        A `RewriteResult` with `rows_updated`, `rows_copied` and the new version, None if no row matches.
+
+    Raises:
+        ExpressionError: An SQL expression cannot be parsed or bound to the table.
+        VariantPathError: A path leads through a value that is not an object, or past the end of an array.
+        CastError: A value cannot be cast to the type of its column.
+        SchemaError: A struct, list or map does not fit its column.
+        ConstraintViolationError: An updated row violates a constraint.
+        UnsupportedFeatureError: This version cannot update rows of the table, or the table is append-only.
+        CommitConflictError: A concurrent commit changed rows that this one read.
+        ValueError: `updates` is empty.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> from delta_variant import read_table, update, write_table
+        >>> table = tempfile.mkdtemp()
+        >>> rows = pa.table({"id": [1, 2], "event": ['{"n": 1}', '{"n": 2}']})
+        >>> result = write_table(table, rows, variant_columns=["event"])
+        >>> update(table, {"event:n": "event:n::bigint + 10"}, "id = 2").rows_updated
+        1
+        >>> read_table(table, columns=["event:n::bigint as n"], where="id = 2").read_all().to_pylist()
+        [{'n': 12}]
     """
     snapshot = load_snapshot(table, storage_options=storage_options).in_timezone(timezone)
     scope = Scope.of(snapshot.schema, snapshot.timezone)
     predicate = scope.predicate(where)
     assignments = assignments_of(updates, scope, scope.bind)
     if not assignments:
-        raise ValueError("updates is empty: name a column or a path, and what it becomes")
+        raise ValueError("updates is empty: pass a mapping from a column or path to an SQL expression")
     check_may_rewrite(snapshot, removes_rows=True)
     options = WriteOptions(target_file_size=target_file_size)
     change = _change(snapshot, predicate, assignments)
@@ -96,14 +124,14 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
         mask = changes(batch)
         before = {name: evaluate(column, batch) for name, column in columns.items()}
         whole = {name: column.filter(mask) for name, column in before.items()}
-        # Of other rows nothing is cast: a value there that does not fit is no error.
+        # Evaluate matching rows only, because a cast that fails on another row is not an error.
         matching = inputs_of(pa.record_batch(list(whole.values()), names=list(whole)), read)
         changed = rules.regenerate(assign(whole, assignments, matching), assigned)
         check_constraints(rules, changed)
         untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
         arrays = replace_rows(before, mask, {**changed, **untouched}, scope.variants)
-        kept: Array = pa.repeat(pa.scalar(True), batch.num_rows)
-        return ChangedBatch(pa.record_batch(list(arrays), names=list(columns)), kept, mask)
+        remaining: Array = pa.repeat(pa.scalar(True), batch.num_rows)
+        return ChangedBatch(pa.record_batch(list(arrays), names=list(columns)), remaining, mask)
 
     inputs = expression_inputs([*columns.values(), *tested])
     copied = scope.variants_unread_by([*tested, *values]) - assigned - rules.columns_read

@@ -1,4 +1,4 @@
-"""Merging a source into a table: rows that match are updated or deleted, others inserted."""
+"""Merge a source into a table: update or delete matching rows, and insert others."""
 
 from __future__ import annotations
 
@@ -46,16 +46,45 @@ def merge(
     target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
     storage_options: Mapping[str, str] | None = None,
 ) -> Merge:
-    """Return a merge of `source` into a table, to which clauses are added before `execute()`.
+    """Return a merge of `source` into a table, to which you add clauses before you call `execute()`.
 
-    `source` is any object with `__arrow_c_stream__` or `__arrow_c_array__`; its rows and keys are held in
-    memory, the table is read batch by batch. `variant_columns` names columns of JSON text that become
-    Variants. `on` is SQL text over both, such as `target.event:user.id::bigint = source.id`; equalities in it
-    decide which files are looked at. A column that only one side has needs no alias. Local times in all SQL
-    text of the merge are those of `timezone`, as in `read_table`.
+    The rows and keys of the source are held in memory. The table is read batch by batch. A column that only
+    one of the two has does not need an alias in SQL text.
 
-    Raises ExpressionError for SQL that is not understood, SchemaError and InvalidJsonError for the source,
-    ArgumentTypeError for arguments of other types.
+    Args:
+        table: The path or URI of the table, the target of the merge.
+        source: An object with `__arrow_c_stream__` or `__arrow_c_array__`.
+        on: An SQL predicate over both, such as `target.event:user.id::bigint = source.id`. Equalities in it
+            decide which files are read.
+        source_alias: The name of the source in SQL text, `"source"` by default.
+        target_alias: The name of the table in SQL text, `"target"` by default.
+        variant_columns: The names of source columns with JSON text that become Variants. Empty by default.
+        timezone: The time zone of local times in all SQL text of the merge, as in `read_table`. `"UTC"` by
+            default.
+        target_file_size: The approximate size of new files in bytes, 128 MiB by default.
+        storage_options: Options of the object store, with the keys of deltalake. None by default.
+
+    Returns:
+        A `Merge` without clauses.
+
+    Raises:
+        ExpressionError: `on` cannot be parsed or bound.
+        SchemaError: The source has a type that Delta does not have.
+        InvalidJsonError: A column in `variant_columns` has invalid JSON.
+        ArgumentTypeError: An argument has the wrong type.
+        ValueError: A column of the source is larger than 2 GiB.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> from delta_variant import merge, write_table
+        >>> table = tempfile.mkdtemp()
+        >>> result = write_table(table, pa.table({"id": [1, 2], "n": [10, 20]}))
+        >>> source = pa.table({"id": [2, 3], "n": [21, 30]})
+        >>> changes = merge(table, source, "target.id = source.id").when_matched_update_all()
+        >>> result = changes.when_not_matched_insert_all().execute()
+        >>> result.rows_updated, result.rows_inserted
+        (1, 1)
     """
     for option, alias in (("source_alias", source_alias), ("target_alias", target_alias)):
         check_text(option, alias)
@@ -71,24 +100,24 @@ def merge(
 def _in_memory(source: Any, variant_columns: Sequence[str]) -> tuple[pa.RecordBatch, StructType]:
     arrow_schema, batches = batches_of(source, "the source")
     columns = from_arrow(arrow_schema, texts_of("names", "variant_columns", variant_columns))
-    # What is conformed has no dictionaries and views, not all of which Arrow joins.
+    # Conforming removes dictionaries and views, which Arrow cannot all join.
     conformed = [conform(batch, columns) for batch in batches]
     table = pa.Table.from_batches(conformed) if conformed else to_arrow(columns).empty_table()
     whole = table.combine_chunks().to_batches()
     if len(whole) > 1:
-        raise ValueError("a column of the source has more than 2 GiB: merge it in parts")
+        raise ValueError("a column of the source is larger than 2 GiB: merge the source in parts")
     batch = whole[0] if whole else pa.RecordBatch.from_pylist([], schema=table.schema)
     return parse_json_columns(batch, columns), columns
 
 
 @dataclass(frozen=True)
 class Merge:
-    """A merge and its clauses: of those of a kind, the first whose condition is true counts for a row.
+    """A merge and its clauses; the first clause of a kind whose predicate is true applies to a row.
 
-    Each method returns a merge with one clause more. Conditions and values are SQL text; those of matched
-    rows over both tables, of rows that do not match over the one that has the row. Keys of `updates` are
-    columns of the table, or paths of its Variants as in `update`. A column of text becomes a whole Variant
-    only where it is cast to string: else it may be JSON text that `variant_columns` does not name.
+    Each `when_` method returns a new merge with another clause. Predicates and values are SQL text. Clauses
+    for matched rows read both tables, other clauses only the table that has the row. Keys of `updates` are
+    columns of the table or paths in its Variants, as in `update`. A string column can only become a whole
+    Variant through `cast(… as string)`, because it may be JSON text that `variant_columns` lacks.
     """
 
     _snapshot: Snapshot
@@ -99,50 +128,136 @@ class Merge:
     _clauses: tuple[Clause, ...] = ()
 
     def when_matched_update(self, updates: Mapping[str, str | None], predicate: str | None = None) -> Merge:
-        """Update rows that match."""
+        """Update matched rows.
+
+        Args:
+            updates: A mapping from columns and paths of the table to SQL expressions over both tables; None
+                removes a path.
+            predicate: An SQL predicate over both tables. None, the default, applies to all matched rows.
+
+        Returns:
+            The merge with this clause.
+
+        Raises:
+            ExpressionError: An SQL expression cannot be parsed or bound.
+        """
         return self._with("matched", "update", predicate, updates)
 
     def when_matched_update_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
     ) -> Merge:
-        """Set all columns of rows that match to those of the source."""
+        """Set all columns of matched rows to those of the source.
+
+        Args:
+            predicate: An SQL predicate over both tables. None, the default, applies to all matched rows.
+            except_cols: The names of columns to leave unchanged. None by default.
+
+        Returns:
+            The merge with this clause.
+
+        Raises:
+            ExpressionError: The predicate cannot be parsed or bound, or the source lacks a column.
+        """
         return self._with("matched", "update", predicate, self._all_columns(except_cols))
 
     def when_matched_delete(self, predicate: str | None = None) -> Merge:
-        """Delete rows that match."""
+        """Delete matched rows.
+
+        Args:
+            predicate: An SQL predicate over both tables. None, the default, applies to all matched rows.
+
+        Returns:
+            The merge with this clause.
+
+        Raises:
+            ExpressionError: The predicate cannot be parsed or bound.
+        """
         return self._with("matched", "delete", predicate)
 
     def when_not_matched_insert(
         self, updates: Mapping[str, str | None], predicate: str | None = None
     ) -> Merge:
-        """Insert rows of the source that match none; columns that are not named are NULL."""
+        """Insert source rows that do not match a row of the table.
+
+        Args:
+            updates: A mapping from columns and paths of the table to SQL expressions over the source. Other
+                columns get their default or generated value, or NULL.
+            predicate: An SQL predicate over the source. None, the default, applies to all such rows.
+
+        Returns:
+            The merge with this clause.
+
+        Raises:
+            ExpressionError: An SQL expression cannot be parsed or bound.
+        """
         return self._with("not matched", "insert", predicate, updates)
 
     def when_not_matched_insert_all(
         self, predicate: str | None = None, except_cols: Sequence[str] | None = None
     ) -> Merge:
-        """Insert rows of the source that match none, with all columns."""
+        """Insert source rows that do not match a row of the table, with all columns.
+
+        Args:
+            predicate: An SQL predicate over the source. None, the default, applies to all such rows.
+            except_cols: The names of columns to omit. None by default.
+
+        Returns:
+            The merge with this clause.
+
+        Raises:
+            ExpressionError: The predicate cannot be parsed or bound, or the source lacks a column.
+        """
         return self._with("not matched", "insert", predicate, self._all_columns(except_cols))
 
     def when_not_matched_by_source_update(
         self, updates: Mapping[str, str | None], predicate: str | None = None
     ) -> Merge:
-        """Update rows of the table that no row of the source matches."""
+        """Update rows of the table that do not match a source row.
+
+        Args:
+            updates: A mapping from columns and paths of the table to SQL expressions over the table; None
+                removes a path.
+            predicate: An SQL predicate over the table. None, the default, applies to all such rows.
+
+        Returns:
+            The merge with this clause.
+
+        Raises:
+            ExpressionError: An SQL expression cannot be parsed or bound.
+        """
         return self._with("not matched by source", "update", predicate, updates)
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Merge:
-        """Delete rows of the table that no row of the source matches."""
+        """Delete rows of the table that do not match a source row.
+
+        Args:
+            predicate: An SQL predicate over the table. None, the default, applies to all such rows.
+
+        Returns:
+            The merge with this clause.
+
+        Raises:
+            ExpressionError: The predicate cannot be parsed or bound.
+        """
         return self._with("not matched by source", "delete", predicate)
 
     def execute(self) -> RewriteResult:
-        """Do it as one commit.
+        """Execute the merge as one commit; after an error the table is unchanged.
 
-        Raises MergeAmbiguityError where several rows of the source would change one of the table, what
-        `update` raises besides, and CommitConflictError when another commit changed what this one read;
-        then, as after any error, the table is as it was.
+        Returns:
+            A `RewriteResult` with the number of inserted, updated, deleted and copied rows and the new
+            version, None if no row changes.
+
+        Raises:
+            MergeAmbiguityError: Several source rows would change the same row of the table.
+            CommitConflictError: A concurrent commit changed rows that this merge read.
+            ValueError: The merge has no clauses.
+            DeltaVariantError: A value, a constraint or the table rejects the change; see `update`.
         """
         if not self._clauses:
-            raise ValueError("the merge has no clause: call when_matched_update or another before execute")
+            raise ValueError(
+                "the merge has no clauses: call when_matched_update or another method before execute"
+            )
         return execute(self._snapshot, self._join, self._clauses, self._on, self._options)
 
     def _with(
@@ -152,15 +267,15 @@ class Merge:
         predicate: str | None,
         updates: Mapping[str, str | None] = NO_UPDATES,
     ) -> Merge:
-        condition = None if predicate is None else self._sides.predicate(predicate)
+        bound = None if predicate is None else self._sides.predicate(predicate)
         assignments = assignments_of(updates, self._sides.target, self._sides.bind)
-        clause = Clause(when, action, condition, assignments, predicate)
+        clause = Clause(when, action, bound, assignments, predicate)
         _check_sides(clause)
         return replace(self, _clauses=(*self._clauses, clause))
 
     def _all_columns(self, except_cols: Sequence[str] | None) -> dict[str, str | None]:
-        left_out = () if except_cols is None else texts_of("names", "except_cols", except_cols)
-        names = [name for name in self._sides.target.schema.names if name not in left_out]
+        excluded = () if except_cols is None else texts_of("names", "except_cols", except_cols)
+        names = [name for name in self._sides.target.schema.names if name not in excluded]
         return {_quoted(name): f"{_quoted(self._sides.source_alias)}.{_quoted(name)}" for name in names}
 
 
@@ -172,4 +287,7 @@ def _check_sides(clause: Clause) -> None:
     readable = READABLE.get(clause.when)
     other: Side = "source" if readable == "target" else "target"
     if readable is not None and side_inputs(clause.expressions, other):
-        raise ExpressionError(f"a clause for rows that are {clause.when} reads the {readable} alone")
+        raise ExpressionError(
+            f"a clause for rows that are {clause.when} can only read columns of the {readable}, got columns "
+            f"of the {other}"
+        )

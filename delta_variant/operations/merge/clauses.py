@@ -1,4 +1,4 @@
-"""The clauses of a merge, and which of them counts for a row."""
+"""The clauses of a merge, and the choice of the clause that applies to a row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ When: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 
 @dataclass(frozen=True)
 class Clause:
-    """What is done to the rows of one kind for which a condition is true, None for all of the kind."""
+    """An action on the rows of one kind for which the predicate is true, None for all rows of the kind."""
 
     when: When
     action: ClauseAction
@@ -34,25 +34,25 @@ class Clause:
 
     @property
     def expressions(self) -> list[Expression]:
-        """Return the condition and the values."""
+        """Return the predicate and the assigned values."""
         return self.values if self.predicate is None else [self.predicate, *self.values]
 
     @property
     def values(self) -> list[Expression]:
-        """Return what it assigns."""
+        """Return the assigned values."""
         return [each.value for each in self.assignments if each.value is not None]
 
     @property
     def columns(self) -> frozenset[str]:
-        """Return the columns that it assigns, or paths within which it does."""
+        """Return the columns that the clause assigns as a whole or in part."""
         return frozenset(each.column for each in self.assignments)
 
 
 @dataclass(frozen=True)
 class Decision:
-    """For each row of a batch of the table, the clause that counts, by its number, and the row of the source.
+    """For each row of a batch of the table, the number of the clause that applies and the source row.
 
-    Both are null for a row that stays.
+    Both are null for an unchanged row.
     """
 
     clause: Array
@@ -60,19 +60,18 @@ class Decision:
 
     @property
     def changes(self) -> Array:
-        """Return which rows do not stay as they are."""
+        """Return a mask of the changed rows."""
         return self.clause.is_valid()
 
-    def concerned(self, number: int) -> Array:
-        """Return for which rows the clause of this number counts."""
+    def rows_of(self, number: int) -> Array:
+        """Return a mask of the rows to which the clause with this number applies."""
         return equal_to(self.clause, number)
 
 
 def decide(join: Join, clauses: Sequence[Clause], batch: pa.RecordBatch, pairs: Pairs) -> Decision:
-    """Return what becomes of each row of a batch.
+    """Return the decision for each row of a batch.
 
-    Raises MergeAmbiguityError for a row that several rows of the source would change, unless all they do is
-    to delete it.
+    Raises MergeAmbiguityError for a row that several source rows would change, unless all of them delete it.
     """
     rows: Any = pa.array(range(batch.num_rows), pa.int64())
     chosen = first_matching_clause(join, clauses, "matched", batch, pairs)
@@ -81,11 +80,11 @@ def decide(join: Join, clauses: Sequence[Clause], batch: pa.RecordBatch, pairs: 
     matched = [each for each in clauses if each.when == "matched"]
     if len(pc.unique(targets)) < len(targets) and not _only_deletes(matched):
         raise MergeAmbiguityError(
-            "several rows of the source match one row of the table, and would change it: make the condition "
-            "narrower, or the source unique by its keys"
+            "several source rows match the same row of the table and would change it: make the predicate of "
+            "the merge narrower, or the keys of the source unique"
         )
-    place = pc.index_in(rows, value_set=targets)
-    clause, source = chosen.filter(acting).take(place), pairs.source.filter(acting).take(place)
+    positions = pc.index_in(rows, value_set=targets)
+    clause, source = (each.filter(acting).take(positions) for each in (chosen, pairs.source))
     alone = rows.filter(pc.invert(pc.is_in(rows, value_set=pairs.target)))
     unmatched = Pairs(alone, pa.nulls(len(alone), pa.int64()))
     left = first_matching_clause(join, clauses, "not matched by source", batch, unmatched)
@@ -93,7 +92,7 @@ def decide(join: Join, clauses: Sequence[Clause], batch: pa.RecordBatch, pairs: 
 
 
 def equal_to(numbers: Array, number: int) -> Array:
-    """Return, without nulls, which numbers are this one."""
+    """Return a mask, without nulls, of the numbers that are equal to `number`."""
     equal: Array = pc.equal(numbers, pa.scalar(number, pa.int64()))
     return pc.fill_null(equal, False)
 
@@ -105,15 +104,15 @@ def _only_deletes(clauses: Sequence[Clause]) -> bool:
 def first_matching_clause(
     join: Join, clauses: Sequence[Clause], when: When, batch: pa.RecordBatch, pairs: Pairs
 ) -> Array:
-    """Return for each pair the number of the first clause of a kind whose condition is true, or null."""
+    """Return for each pair the number of the first clause of a kind whose predicate is true, or null."""
     chosen: Array = pa.nulls(len(pairs.target), pa.int64())
     for number, clause in enumerate(clauses):
         if clause.when != when:
             continue
-        fulfilled: Array = pa.repeat(pa.scalar(True), len(chosen))
+        is_true: Array = pa.repeat(pa.scalar(True), len(chosen))
         if clause.predicate is not None:
             joined = join.joined(batch, pairs, [clause.predicate])
-            fulfilled = filter_mask(clause.predicate, joined)
-        candidate = pc.if_else(fulfilled, pa.scalar(number, pa.int64()), pa.scalar(None, pa.int64()))
+            is_true = filter_mask(clause.predicate, joined)
+        candidate = pc.if_else(is_true, pa.scalar(number, pa.int64()), pa.scalar(None, pa.int64()))
         chosen = pc.coalesce(chosen, candidate)
     return chosen

@@ -1,4 +1,4 @@
-"""A merge as one commit: which rows change, the files they are in, and the rows that are new."""
+"""Execute a merge as one commit: rewrite files with changed rows, and write inserted rows."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ NO_ROWS = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
 def execute(
     snapshot: Snapshot, join: Join, clauses: Sequence[Clause], on: str, options: WriteOptions
 ) -> RewriteResult:
-    """Commit a merge, and return what it did."""
+    """Commit a merge and return its result."""
     changes_rows = any(clause.when != "not matched" for clause in clauses)
     check_may_rewrite(snapshot, removes_rows=changes_rows)
-    looks_at_all = any(clause.when == "not matched by source" for clause in clauses)
-    predicate = None if looks_at_all else join.target_predicate()
+    reads_all_rows = any(clause.when == "not matched by source" for clause in clauses)
+    predicate = None if reads_all_rows else join.target_predicate()
     target = TableState.of(snapshot)
     rows = _MergeState(snapshot, join, clauses, target.row_rules())
     rewritten = rewrite_rows(snapshot, plan_files(snapshot, predicate), rows.change(), target, options)
@@ -64,7 +64,7 @@ def execute(
         predicate=predicate,
         inserted=inserted,
         operation="MERGE",
-        parameters={"predicate": on, **_said(clauses)},
+        parameters={"predicate": on, **_predicate_parameters(clauses)},
         metrics={
             "numSourceRows": join.source.num_rows,
             "numTargetRowsInserted": rows_inserted,
@@ -78,7 +78,8 @@ def execute(
     return RewriteResult(version, deleted, updated, rows_inserted, rewritten.copied, removed, files)
 
 
-def _said(clauses: Sequence[Clause]) -> dict[str, str]:
+def _predicate_parameters(clauses: Sequence[Clause]) -> dict[str, str]:
+    """Return the parameters of `commitInfo` for the clauses, as Delta on Spark writes them."""
     names = {
         "matched": "matchedPredicates",
         "not matched": "notMatchedPredicates",
@@ -98,7 +99,7 @@ def _said(clauses: Sequence[Clause]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _MergeState:
-    """The rows that a merge changes, and what was met while they were counted."""
+    """The rows that a merge changes, with counts that accumulate while files are read."""
 
     snapshot: Snapshot
     join: Join
@@ -106,9 +107,10 @@ class _MergeState:
     rules: RowRules
     counts: Counter[str] = field(default_factory=Counter)
     matched: list[Array] = field(default_factory=list)
-    """Rows of the source that matched some of the table."""
+    """The source rows that matched a row of the table, for each batch."""
 
     def change(self) -> RowChange:
+        """Return the change of existing rows."""
         conditions = [*self.join.conditions, *(each.predicate for each in self.clauses if each.predicate)]
         everything = [*conditions, *(each for clause in self.clauses for each in clause.expressions)]
         tested, read = (
@@ -126,24 +128,24 @@ class _MergeState:
         self.matched.append(pc.unique(pairs.source))
         decision = decide(self.join, self.clauses, batch, pairs)
         for number, clause in enumerate(self.clauses):
-            self.counts[clause.action] += decision.concerned(number).true_count
+            self.counts[clause.action] += decision.rows_of(number).true_count
         return decision.changes
 
     def _apply(self, batch: pa.RecordBatch) -> ChangedBatch:
         scope = Scope.of(self.snapshot.schema, self.snapshot.timezone)
         decision = decide(self.join, self.clauses, batch, self.join.pairs(batch))
         columns = {name: evaluate(each, batch) for name, each in scope.whole_columns().items()}
-        stays: Array = pa.repeat(pa.scalar(True), batch.num_rows)
+        remaining: Array = pa.repeat(pa.scalar(True), batch.num_rows)
         updated: Array = pa.repeat(pa.scalar(False), batch.num_rows)
         for number, clause in enumerate(self.clauses):
-            concerned = decision.concerned(number)
+            selected = decision.rows_of(number)
             if clause.action == "delete":
-                stays = pc.and_not(stays, concerned)
-            elif clause.action == "update" and concerned.true_count:
-                updated = pc.or_(updated, concerned)
-                source = decision.source.filter(concerned)
+                remaining = pc.and_not(remaining, selected)
+            elif clause.action == "update" and selected.true_count:
+                updated = pc.or_(updated, selected)
+                source = decision.source.filter(selected)
                 pairs = Pairs(pa.array(range(len(source)), pa.int64()), source)
-                whole = {name: column.filter(concerned) for name, column in columns.items()}
+                whole = {name: column.filter(selected) for name, column in columns.items()}
                 some = inputs_of(
                     pa.record_batch(list(whole.values()), names=list(whole)),
                     [unqualify(each) for each in side_inputs(clause.values, "target")],
@@ -152,13 +154,13 @@ class _MergeState:
                 changed = self.rules.regenerate(assign(whole, clause.assignments, values), clause.columns)
                 check_constraints(self.rules, changed)
                 same = {name: columns[name] for name in columns if changed[name] is whole[name]}
-                merged = replace_rows(columns, concerned, {**changed, **same}, scope.variants)
+                merged = replace_rows(columns, selected, {**changed, **same}, scope.variants)
                 columns = dict(zip(columns, merged, strict=True))
         rows = pa.record_batch(list(columns.values()), names=list(columns))
-        return ChangedBatch(filter_rows(rows, stays), stays, updated)
+        return ChangedBatch(filter_rows(rows, remaining), remaining, updated)
 
     def inserted(self) -> list[pa.RecordBatch]:
-        """Return the rows of the source that matched none, as rows of the table."""
+        """Return the source rows without a match, as rows of the table."""
         if all(clause.when != "not matched" for clause in self.clauses):
             return []
         empty: Any = pa.array([], pa.int64())

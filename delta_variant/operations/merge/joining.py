@@ -1,4 +1,4 @@
-"""The rows of a source in memory that match those of a table, batch by batch."""
+"""Join batches of the table with the source, which is in memory."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["Join", "Pairs"]
 
 MAX_LISTED_KEYS = 200
 MAX_CROSS_ROWS = 1 << 20
-"""How many pairs are looked at at a time where no equality says which may match."""
+"""How many pairs of rows are compared at a time if the predicate has no equality."""
 
 RANGED = frozenset({"integer", "decimal", "string", "date", "timestamp", "timestamp_ntz"})
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Rows of a batch of the table, and the rows of the source that match them."""
+    """The positions of matching rows: in a batch of the table, and in the source."""
 
     target: Array
     source: Array
@@ -37,10 +37,12 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Join:
-    """The condition of a merge, and its source, all of whose rows and keys are in memory.
+    """The predicate of a merge and its source.
 
-    `keys` are expressions over the table and over the source that have to be equal, `rest` is what has to be
-    true besides.
+    Attributes:
+        source: All rows of the source.
+        keys: Pairs of expressions over the table and over the source that must be equal.
+        rest: The other operands of the predicate.
     """
 
     source: pa.RecordBatch
@@ -49,7 +51,7 @@ class Join:
 
     @classmethod
     def of(cls, source: pa.RecordBatch, on: Expression) -> Join:
-        """Return the join of a bound condition over both tables."""
+        """Return the join for a bound predicate over both tables."""
         keys, rest = [], []
         for each in conjuncts(on):
             pair = _key_pair(each)
@@ -61,11 +63,11 @@ class Join:
 
     @property
     def conditions(self) -> list[Expression]:
-        """Return all expressions that decide which rows match."""
+        """Return all expressions of the predicate."""
         return [*(each for pair in self.keys for each in pair), *self.rest]
 
     def target_predicate(self) -> Expression | None:
-        """Return a condition over the table that every row fulfils which may match, None where all may."""
+        """Return a predicate over the table that is true for all rows that may match, None if all may."""
         parts = [unqualify(each) for each in self.rest if not side_inputs([each], "source")]
         for (target, _), values in zip(self.keys, self._source_keys, strict=True):
             bound = _range(unqualify(target), values)
@@ -75,7 +77,7 @@ class Join:
         return parts[0] if len(parts) == 1 else Call("and", tuple(parts), pa.bool_())
 
     def pairs(self, batch: pa.RecordBatch) -> Pairs:
-        """Return the pairs of rows that match; `batch` has the table's inputs under their own names."""
+        """Return the pairs of matching rows for a batch with inputs of the table."""
         parts = [self._pairs(batch, start, length) for start, length in self._pieces(batch.num_rows)]
         empty: Any = pa.array([], pa.int64())
         return Pairs(
@@ -93,15 +95,15 @@ class Join:
         found = _join(left, self._source_keys, piece.num_rows, self.source.num_rows)
         if self.rest:
             joined = self.joined(piece, found, self.rest)
-            condition = self.rest[0] if len(self.rest) == 1 else Call("and", tuple(self.rest), pa.bool_())
-            mask = filter_mask(condition, joined)
+            predicate = self.rest[0] if len(self.rest) == 1 else Call("and", tuple(self.rest), pa.bool_())
+            mask = filter_mask(predicate, joined)
             found = Pairs(found.target.filter(mask), found.source.filter(mask))
         return Pairs(pc.add(found.target, start), found.source)
 
     def joined(
         self, batch: pa.RecordBatch, pairs: Pairs, expressions: Sequence[Expression]
     ) -> pa.RecordBatch:
-        """Return what expressions over both tables read, a row for each pair."""
+        """Return the inputs of expressions over both tables, one row for each pair."""
         columns: dict[str, Array] = {"\0": pa.nulls(len(pairs.target))}
         for each in side_inputs(expressions, "target"):
             name = input_name(unqualify(each))
@@ -112,10 +114,10 @@ class Join:
         return pa.record_batch(list(columns.values()), names=list(columns))
 
     def _source_inputs(self, inputs: Sequence[Input], rows: Array) -> pa.RecordBatch:
-        """Return what is read of some rows of the source: a value of others that does not fit is no error."""
+        """Return inputs for some source rows; a failing cast in another row is not an error."""
         wanted = [unqualify(each) for each in inputs]
         names = sorted({each.name if isinstance(each, Column) else each.column for each in wanted})
-        # A column that nobody reads gives the batch its length.
+        # An extra column gives the batch its length if there are no inputs.
         picked: dict[str, Array] = {"\0": pa.nulls(len(rows))}
         picked |= {name: self.source.column(name).take(rows) for name in names}
         return inputs_of(pa.record_batch(list(picked.values()), names=list(picked)), wanted)
@@ -143,7 +145,7 @@ def _is_of(part: Expression, side: Side) -> bool:
 
 
 def _normal(keys: Array) -> Array:
-    """Return keys of which equal ones have the same bytes: 0.0 and -0.0, and all NaN, are equal in Spark."""
+    """Return keys with equal bytes for equal values: in Spark 0.0 equals -0.0, and NaN equals NaN."""
     if kind_of(keys.type) != "floating":
         return keys
     zeros = pc.add(keys, pa.scalar(0.0, keys.type))
@@ -153,7 +155,7 @@ def _normal(keys: Array) -> Array:
 def _join(left: Sequence[Array], right: Sequence[Array], left_rows: int, right_rows: int) -> Pairs:
     names = [f"key{index}" for index in range(len(left))]
     if not names:
-        # Without an equality, each row meets each.
+        # Without an equality, all pairs of rows are candidates.
         names, left = ["key0"], [pa.repeat(pa.scalar(0), left_rows)]
         right = [pa.repeat(pa.scalar(0), right_rows)]
     targets = pa.table([*left, pa.array(range(left_rows), pa.int64())], names=[*names, "target"])
@@ -163,7 +165,7 @@ def _join(left: Sequence[Array], right: Sequence[Array], left_rows: int, right_r
 
 
 def _range(target: Expression, keys: Array) -> Expression | None:
-    """Return a condition that every value fulfils which is among the keys, None where none is known."""
+    """Return a predicate that is true for all values among the keys, None if the type has no order."""
     known = keys.drop_null()
     if not len(known):
         return Literal(pa.scalar(False))

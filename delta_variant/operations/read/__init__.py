@@ -1,4 +1,4 @@
-"""Reading a table: columns and paths by SQL text; what provably holds no wanted row is not read."""
+"""Read a table: select columns and Variant paths by SQL text, and skip files and pages by statistics."""
 
 from __future__ import annotations
 
@@ -64,23 +64,55 @@ def read_table(
     storage_options: Mapping[str, str] | None = None,
     explain: bool = False,
 ) -> pa.RecordBatchReader | Explanation:
-    """Return the rows of a table as a stream of Arrow batches, or those that it had earlier.
+    """Return the rows of a table, or of an earlier version of it, as a stream of Arrow batches.
 
-    `version` or `timestamp` give the table as it was then; see `load_snapshot`. `columns` are expressions in
-    SQL text, by output name or as a sequence, over ordinary columns and Variant paths
-    (`event:user.id::bigint`); None is every column, and a Variant column comes as `struct<metadata, value>`
-    marked `arrow.parquet.variant`. `where` keeps the rows for which it is true. Casts are Spark's: a value
-    that cannot be cast is an error, which `try_cast` and `try_variant_get` make null; of rows that `where`
-    leaves out, and of which `and` or `or` know enough, nothing is cast. Dates, and timestamps and text
-    without time zone, are local times in `timezone` when they are cast to or from timestamps: a region such
-    as `Europe/Berlin` or an offset such as `+02:00`. Files, row groups and pages that provably hold no such
-    row are skipped, and so are the errors that they hold. With `explain` the rows are read and counted, and
-    what was read and skipped is returned instead of them.
+    Files, row groups and pages that statistics prove to have no matching row are skipped, including any
+    errors in them. Casts follow Spark: a value that cannot be cast is an error, or NULL with `try_cast` and
+    `try_variant_get`. Values of rows that `where` excludes are not cast.
 
-    Raises ValueError for an unknown time zone, ExpressionError for SQL that is not understood,
-    UnsupportedFeatureError, ProtocolError and SchemaError for tables that this version cannot read; while the
-    stream is read, DataFileError, MalformedVariantError, ConflictingValueError (unless `on_conflict="typed"`)
-    and CastError, which name file and row.
+    Args:
+        table: The path or URI of the table, or a snapshot of it.
+        columns: SQL expressions over columns and Variant paths (`event:user.id::bigint`): a mapping from
+            output names to expressions, or a sequence of expressions. None, the default, selects all columns;
+            Variant columns have the type `struct<metadata, value>` and the extension name
+            `arrow.parquet.variant`.
+        where: An SQL predicate. Only rows for which it is true are returned. None, the default, selects all.
+        version: The version to read. None, the default, reads the latest version.
+        timestamp: A timezone-aware datetime or an ISO 8601 string; reads the latest version committed at that
+            time or earlier. Excludes `version`. None by default.
+        timezone: The time zone of local times, such as `"Europe/Berlin"` or `"+02:00"`, for casts between
+            timestamps and dates, timestamps without time zone, and text. `"UTC"` by default.
+        on_conflict: What to do if `value` and `typed_value` of a shredded Variant contradict each other:
+            `"error"`, the default, raises ConflictingValueError, `"typed"` reads `typed_value`.
+        storage_options: Options of the object store, with the keys of deltalake. None by default.
+        explain: Whether to return a report of what was read and skipped instead of the rows, which are read
+            and counted. False by default.
+
+    Returns:
+        A `pyarrow.RecordBatchReader`, or an `Explanation` if `explain` is true.
+
+    Raises:
+        TableNotFoundError: There is no table at this location.
+        VersionNotFoundError: The log does not have the version or the timestamp.
+        ExpressionError: An SQL expression cannot be parsed or bound to the table.
+        UnsupportedFeatureError: This version cannot read the table.
+        ProtocolError: Protocol, metadata and schema of the table contradict each other.
+        SchemaError: This version cannot read the schema of the table.
+        ValueError: The time zone is unknown, or both `version` and `timestamp` are given.
+        DataFileError: While the stream is consumed: a file cannot be read.
+        MalformedVariantError: While the stream is consumed: a Variant is invalid.
+        ConflictingValueError: While the stream is consumed: see `on_conflict`.
+        CastError: While the stream is consumed: a value cannot be cast.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> from delta_variant import read_table, write_table
+        >>> table = tempfile.mkdtemp()
+        >>> rows = pa.table({"id": [1, 2], "event": ['{"user": "ann"}', '{"user": "bob"}']})
+        >>> result = write_table(table, rows, variant_columns=["event"])
+        >>> read_table(table, columns={"user": "event:user::string"}, where="id = 2").read_all().to_pylist()
+        [{'user': 'bob'}]
     """
     snapshot = load_readable(table, version, storage_options, timestamp).in_timezone(timezone)
     query = Query.of(snapshot, columns, where)

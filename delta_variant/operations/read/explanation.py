@@ -1,4 +1,4 @@
-"""What a read read, and what it left out and why."""
+"""Report of a read: what was scanned, what was skipped, and by which statistics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Explanation", "FileReport", "explain"]
 
 @dataclass(frozen=True)
 class FileReport:
-    """What reading one file took: its plan, bytes read of it, and rows decoded."""
+    """The cost of reading one file: its plan, the bytes read and the rows decoded."""
 
     plan: RowPlan
     bytes_read: int
@@ -24,11 +24,25 @@ class FileReport:
 
 @dataclass(frozen=True)
 class Explanation:
-    """How much of a table a read read, and what the rest was skipped by.
+    """How much of a table was read, and which statistics skipped the rest.
 
-    `files_by_…` count files that were skipped. Row groups and pages are those of the files read, and of the
-    row groups kept; a page stands for rows that no page of the predicate's columns cuts. `bounded_files` has
-    for each column or path of the predicate how many files have a bound of it: the others cannot be skipped.
+    Attributes:
+        files: The number of files in the table.
+        files_by_partition_values: The number of files skipped by partition values.
+        files_by_statistics: The number of further files skipped by column statistics.
+        files_by_variant_bounds: The number of further files skipped by Variant bounds.
+        files_read: The number of files read.
+        row_groups: The number of row groups in the files read.
+        row_groups_read: The number of row groups read.
+        pages: The number of pages in the row groups read; a page is a range of rows that is not split in any
+            column of the predicate.
+        pages_read: The number of pages read.
+        bytes: The size of the table's files in bytes.
+        bytes_read: The number of bytes read.
+        rows_decoded: The number of rows decoded.
+        rows: The number of matching rows.
+        bounded_files: For each column or path of the predicate, the number of files with a bound for it. The
+            other files cannot be skipped.
     """
 
     files: int
@@ -72,7 +86,7 @@ SKIPPED_BY = {
 
 
 def explain(plan: FilePlan, files: int, size: int, reports: Iterable[FileReport], rows: int) -> Explanation:
-    """Return what a read of a table of so many files and bytes came to."""
+    """Return the report of a read of a table with `files` files and `size` bytes."""
     reports = list(reports)
     counts = [field.name for field in fields(RowPlan)[1:]]
     totals = {name: sum(getattr(report.plan, name) for report in reports) for name in counts}

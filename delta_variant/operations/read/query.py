@@ -1,4 +1,4 @@
-"""What a read asks for: bound expressions over the rows of a table, and the inputs they need."""
+"""The query of a read: bound expressions over the rows of a table and their inputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Query", "rows_without_columns"]
 
 @dataclass(frozen=True)
 class Query:
-    """Expressions bound to a table: one for each output, the predicate, and the inputs that they need."""
+    """Expressions bound to a table: the outputs by name, the predicate, and their inputs."""
 
     outputs: Mapping[str, Expression]
     predicate: Expression | None
@@ -33,6 +33,7 @@ class Query:
     def of(
         cls, snapshot: Snapshot, columns: Mapping[str, str] | Sequence[str] | None, where: str | None
     ) -> Query:
+        """Return the query for the arguments of `read_table`; raises ExpressionError."""
         scope = Scope.of(snapshot.schema, snapshot.timezone)
         if columns is None:
             outputs = scope.whole_columns()
@@ -49,7 +50,7 @@ class Query:
         return pa.schema([_output_field(name, each) for name, each in self.outputs.items()])
 
     def result(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch of the inputs for which the predicate is true, as the outputs."""
+        """Return the outputs for the rows of a batch of inputs that match the predicate."""
         if self.predicate is not None:
             batch = _filtered(batch, filter_mask(self.predicate, batch))
         if not self.outputs:
@@ -73,7 +74,7 @@ def _filtered(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
 
 
 def rows_without_columns(count: int) -> pa.RecordBatch:
-    """Return a batch of so many rows that have no column."""
+    """Return a batch with `count` rows and no columns."""
     rows: Any = pa.StructArray.from_buffers(pa.struct([]), count, [None])
     return pa.RecordBatch.from_struct_array(rows)
 

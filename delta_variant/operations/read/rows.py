@@ -1,14 +1,13 @@
-"""The rows of a table's files, of a table that can be read."""
+"""Load a table for reading, and read rows from its files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 
 import pyarrow as pa
 
 from ..._options import OnConflict
-from ...errors import CastError
+from ...errors import error_location
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
 from ...log.timestamps import Timestamp
@@ -17,7 +16,7 @@ from ...protocol.schema.rules import check_consistent
 from ...protocol.schema.widening import check_type_changes
 from ...scan.plan import plan_rows
 from ...scan.predicate import PruningPredicate
-from ...scan.reader import FileEntry, FileReader, TableReader
+from ...scan.reader import FileEntry, TableReader
 from ...storage.store import TableLocation
 from .explanation import FileReport
 from .query import Query
@@ -31,10 +30,12 @@ def load_readable(
     storage_options: Mapping[str, str] | None,
     timestamp: Timestamp | None = None,
 ) -> Snapshot:
-    """Return a table as it was; raises what `read_table` does for one that this version cannot read."""
+    """Return a version of a table; raises the errors of `read_table` if this version cannot read it."""
     if isinstance(table, Snapshot):
         if version is not None or timestamp is not None:
-            raise ValueError("a Snapshot is of one version: give the table's path to read another")
+            raise ValueError(
+                "cannot read another version because a Snapshot has one version: pass the path of the table"
+            )
         snapshot = table
     else:
         snapshot = load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options)
@@ -43,7 +44,7 @@ def load_readable(
 
 
 def check_readable(snapshot: Snapshot) -> None:
-    """Raise UnsupportedFeatureError, ProtocolError or SchemaError for what this version cannot read."""
+    """Raise UnsupportedFeatureError, ProtocolError or SchemaError if this version cannot read a table."""
     features.check_may_read(snapshot.protocol, snapshot.schema, snapshot.uri)
     check_consistent(snapshot.schema, snapshot.partition_columns)
     check_type_changes(snapshot.schema)
@@ -57,9 +58,9 @@ def read_files(
     on_conflict: OnConflict = "error",
     reports: list[FileReport] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the wanted rows of some files of a snapshot, whose own list of files is not looked at.
+    """Yield the matching rows of `files`, ignoring the files of the snapshot itself.
 
-    What reading them took is added to `reports`, file by file.
+    Appends a report for each file to `reports`.
     """
     table = TableReader.of(snapshot)
     for file in table.open_all(files):
@@ -68,17 +69,9 @@ def read_files(
         if rows.rows != []:
             for batch in file.read(query.inputs, rows.rows, on_conflict):
                 decoded += batch.num_rows
-                with _naming(file):
+                with error_location(file=file.file.path):
                     result = query.result(batch)
                 if result.num_rows:
                     yield result
         if reports is not None:
             reports.append(FileReport(rows, file.native.bytes_read, decoded))
-
-
-@contextmanager
-def _naming(file: FileReader) -> Iterator[None]:
-    try:
-        yield
-    except CastError as error:
-        raise CastError(f"{file.file.path}: {error}") from error

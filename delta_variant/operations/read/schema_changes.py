@@ -1,4 +1,4 @@
-"""Whether rows written under one schema can be read under a later one."""
+"""Check whether rows written with one schema can be read with a later schema."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def describe_incompatibility(
     mode_before: ColumnMappingMode,
     mode_after: ColumnMappingMode,
 ) -> str | None:
-    """Return why rows of one schema are no rows of a later one, None where each is.
+    """Return why rows with schema `before` cannot be read with schema `after`, None if they can.
 
-    Columns may have been added that are null in earlier rows, and types widened. A column that was dropped,
-    or renamed, or is another one of the same name, is an obstacle.
+    Columns may have been added that are null in earlier rows, and types may have been widened. Columns may
+    not have been dropped, renamed or replaced by another column of the same name.
     """
     return _in_struct(before, after, (mode_before, mode_after), ())
 
@@ -35,13 +35,13 @@ def _in_struct(before: StructType, after: StructType, modes: Modes, path: tuple[
         if (found := later.pop(field.name, None)) is None:
             return f"the column {name} was dropped or renamed"
         if physical_name(field, modes[0]) != physical_name(found, modes[1]):
-            return f"the column {name} is another one now"
+            return f"the column {name} was replaced by another column of the same name"
         if field.nullable and not found.nullable:
-            return f"the column {name} could be null"
-        if (obstacle := _in_type(field.type, found.type, found, modes, steps)) is not None:
-            return obstacle
+            return f"the column {name} was nullable"
+        if (reason := _in_type(field.type, found.type, found, modes, steps)) is not None:
+            return reason
     required = next((field.name for field in later.values() if not field.nullable), None)
-    return None if required is None else f"the column {'.'.join((*path, required))} was not there"
+    return None if required is None else f"the required column {'.'.join((*path, required))} did not exist"
 
 
 def _in_type(
@@ -57,4 +57,4 @@ def _in_type(
         )
     if before == after or TYPE_CHANGES in field.metadata:
         return None
-    return f"the column {'.'.join(path)} was of the type {describe(before)}, and is {describe(after)}"
+    return f"the column {'.'.join(path)} changed its type from {describe(before)} to {describe(after)}"

@@ -1,1 +1,1 @@
-"""Code that delete, update, merge and optimize share."""
+"""Shared code of delete, update, merge and optimize."""

@@ -1,4 +1,4 @@
-"""Assignments: a column, or a path of a Variant, and what it becomes."""
+"""Assignments of expressions to columns and paths of Variants."""
 
 from __future__ import annotations
 
@@ -33,9 +33,13 @@ __all__ = ["Assignment", "assign", "assignments_of", "check_constraints", "repla
 
 @dataclass(frozen=True)
 class Assignment:
-    """What becomes of a column, or of a path of a Variant column; `value` is None for a path to be removed.
+    """An assignment to a column, or to a path of a Variant column.
 
-    `field` is an ordinary column as Arrow has it, None for a Variant.
+    Attributes:
+        column: The name of the column.
+        path: The path in a Variant, empty for the whole column.
+        field: The Arrow field of an ordinary column, None for a Variant column.
+        value: The bound expression, None to remove the path.
     """
 
     column: str
@@ -47,16 +51,16 @@ class Assignment:
 def assignments_of(
     updates: Mapping[str, str | None], scope: Scope, bind: Callable[[Expression], Expression]
 ) -> tuple[Assignment, ...]:
-    """Return the assignments that SQL texts write, their values bound by `bind`.
+    """Return the assignments of SQL text to columns and paths, with values bound by `bind`.
 
-    Raises ExpressionError for what is not understood or not supported, and for two of one place, SchemaError
-    for structs, lists and maps that do not fit their column, and for JSON text of a source.
+    Raises ExpressionError for an invalid expression and for two assignments that overlap, SchemaError for
+    structs, lists and maps that do not fit their column, and for a source column of JSON text.
     """
-    check_mapping("columns or paths, and what they become", "updates", updates)
+    check_mapping("columns or paths to SQL expressions", "updates", updates)
     assignments = tuple(_assignment(name, text, scope, bind) for name, text in updates.items())
     for one, other in combinations(assignments, 2):
         if one.column == other.column and all(a == b for a, b in zip(one.path, other.path, strict=False)):
-            raise ExpressionError(f"two assignments are of one place in the column {one.column!r}")
+            raise ExpressionError(f"two assignments to column {one.column!r} overlap", column=one.column)
     return assignments
 
 
@@ -66,21 +70,25 @@ def _assignment(
     target = scope.bind(parse_expression(name))
     if isinstance(target, Column):
         if text is None:
-            raise ExpressionError(f"`{name}` is a column, and cannot be removed: set it to 'null'")
+            raise _cannot_remove(name)
         field = scope.schema.field(target.name)
         return Assignment(target.name, (), field, _column(text, field, bind))
     if not isinstance(target, Extraction) or target.type is not None or target.fields or target.as_json:
-        raise ExpressionError(f"`{name}` cannot be set: name a column, or a path of a Variant column")
+        raise ExpressionError(f"cannot set {name!r}: expected a column or a path of a Variant column")
     if text is None and not target.path:
-        raise ExpressionError(f"`{name}` is a column, and cannot be removed: set it to 'null'")
+        raise _cannot_remove(name)
     value = None if text is None else _part(text, bind)
     if value is not None and not target.path:
         _check_no_json_text(target.column, str(text), value)
     return Assignment(target.column, target.path, None, value)
 
 
+def _cannot_remove(name: str) -> ExpressionError:
+    return ExpressionError(f"cannot remove {name!r} because it is a column: set it to 'null'", column=name)
+
+
 def _column(text: str, field: pa.Field[Any], bind: Callable[[Expression], Expression]) -> Expression:
-    """Return what becomes a column: cast to its type, or of parts that fit as those of data to append do."""
+    """Return the value of a column: cast to its type, or a nested value whose fields fit the column."""
     parsed = parse_expression(text)
     value = bind(parsed)
     given = output_type(value)
@@ -97,34 +105,35 @@ def _check_fits(table: StructType, given: StructType) -> None:
     lacking = [path_text(path) for path, _ in fields_of(table) if path_text(path).lower() not in names]
     if lacking:
         raise SchemaError(
-            f"the table has the field {lacking[0]}, and what is assigned does not: give it, too"
+            f"the assigned value lacks the field {lacking[0]!r} of the table: add it", column=lacking[0]
         )
 
 
 def _check_no_json_text(column: str, text: str, value: Expression) -> None:
-    """Raise SchemaError for a column of text of a source: it would become Variants that are strings."""
+    """Raise SchemaError for a source column of strings, because JSON text would become Variant strings."""
     if not (isinstance(value, Column) and isinstance(parse_expression(text), Name)):
         return
     if value.table == "source" and kind_of(value.type) == "string":
         raise SchemaError(
-            f"the column {column} is variant in the table and string in the source: name JSON text in "
-            f"variant_columns, or write `cast({text} as string)` for Variants that are strings"
+            f"the column {column!r} is variant in the table and string in the source: add it to "
+            f"variant_columns if it has JSON text, or use `cast({text} as string)` for Variant strings",
+            column=column,
         )
 
 
 def _part(text: str, bind: Callable[[Expression], Expression]) -> Expression:
-    """Return what becomes a Variant or a part of one."""
+    """Return the value of a Variant or of a path in one."""
     value = bind(parse_expression(text))
     arrow_type = output_type(value)
     if arrow_type is not None and kind_of(arrow_type) == "nested":
-        raise ExpressionError(f"`{text}` is {arrow_type}, which is not made a Variant here")
+        raise ExpressionError(f"cannot convert {text!r} to a Variant because it has the type {arrow_type}")
     return value
 
 
 def assign(
     columns: Mapping[str, Array], assignments: Sequence[Assignment], batch: pa.RecordBatch
 ) -> dict[str, Array]:
-    """Return columns after assignments, whose values are all of the rows as `batch` has them."""
+    """Return columns after assignments, whose values are evaluated over `batch`."""
     assigned = dict(columns)
     for each in assignments:
         value = None if each.value is None else evaluate(each.value, batch)
@@ -136,7 +145,7 @@ def assign(
 
 
 def _conformed(value: Array, field: pa.Field[Any]) -> Array:
-    """Return what becomes an ordinary column in its type, which structs, lists and maps may not have yet."""
+    """Return the value of an ordinary column in its type, which nested values may not have yet."""
     if value.type == field.type:
         return value
     columns = from_arrow(pa.schema([field]))
@@ -161,7 +170,7 @@ def _variants(each: Assignment, before: Array, value: Array) -> Array:
 
 
 def _as_table(variants: Array) -> Array:
-    """Return Variants in the one Arrow type that columns of a table have."""
+    """Return Variants in the Arrow type of Variant columns."""
     parts = [pc.fill_null(variants.field(name), b"") for name in ("metadata", "value")]
     return pa.StructArray.from_arrays(parts, fields=list(VARIANT_TYPE), mask=variants.is_null())
 
@@ -169,19 +178,19 @@ def _as_table(variants: Array) -> Array:
 def replace_rows(
     before: Mapping[str, Array], mask: Array, changed: Mapping[str, Array], variants: Collection[str]
 ) -> Iterator[Array]:
-    """Yield each column with the rows of `changed` in the places that `mask` marks.
+    """Yield each column of `before`, with the rows that `mask` selects replaced by the rows of `changed`.
 
-    `variants` names the columns that are Variants.
+    `variants` has the names of the Variant columns.
     """
     if mask.false_count == 0:
         yield from (changed[name] for name in before)
         return
-    # Rows that change take the places behind all others.
-    behind = pc.add(pc.cumulative_sum(mask.cast(pa.int64())), len(mask) - 1)
-    places = pc.if_else(mask, behind, pa.array(range(len(mask)), pa.int64()))
+    # The changed rows follow all rows of `before` in the concatenated columns.
+    changed_positions = pc.add(pc.cumulative_sum(mask.cast(pa.int64())), len(mask) - 1)
+    positions = pc.if_else(mask, changed_positions, pa.array(range(len(mask)), pa.int64()))
     for name, column in before.items():
         if changed[name] is column:
             yield column
             continue
         both = [column, changed[name]]
-        yield pa.concat_arrays(map(_as_table, both) if name in variants else both).take(places)
+        yield pa.concat_arrays(map(_as_table, both) if name in variants else both).take(positions)

@@ -1,4 +1,4 @@
-"""What a table allows to be done to its rows."""
+"""Check whether rows of a table may be rewritten."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["check_may_rewrite"]
 
 
 def check_may_rewrite(snapshot: Snapshot, *, removes_rows: bool) -> None:
-    """Raise unless rows of the table may be rewritten; see `features.check_may_rewrite`.
+    """Raise if this version may not rewrite rows of the table; see `features.check_may_rewrite`.
 
-    Raises UnsupportedFeatureError and ProtocolError, and SchemaError for a Variant where none can be.
+    Raises UnsupportedFeatureError and ProtocolError, and SchemaError for a Variant where Delta allows none.
     """
     features.check_may_rewrite(
         snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri, removes_rows=removes_rows

@@ -1,4 +1,4 @@
-"""What a rewrite did, and its commit."""
+"""Commit a rewrite and report its result."""
 
 from __future__ import annotations
 
@@ -23,10 +23,16 @@ __all__ = ["RewriteResult", "commit_rewrite"]
 
 @dataclass(frozen=True)
 class RewriteResult:
-    """What an operation did to the rows of a table.
+    """The result of an operation on the rows of a table.
 
-    `version` is None when no row was concerned and nothing was committed. `rows_copied` stay as they were, in
-    new files; `files` are these and those with new rows.
+    Attributes:
+        version: The committed version, None if no row changed and nothing was committed.
+        rows_deleted: The number of deleted rows.
+        rows_updated: The number of updated rows.
+        rows_inserted: The number of inserted rows.
+        rows_copied: The number of unchanged rows copied to new files.
+        files_removed: The number of files removed from the table.
+        files: The new files.
     """
 
     version: int | None
@@ -49,10 +55,10 @@ def commit_rewrite(
     parameters: Mapping[str, Any],
     metrics: Mapping[str, int],
 ) -> int | None:
-    """Commit a rewrite and return the version, None where there is nothing to commit.
+    """Commit a rewrite and return the version, None if there is nothing to commit.
 
-    `predicate` is the condition that rows had to fulfil to be looked at, None for all. If a concurrent
-    commit conflicts, the new files are removed and CommitConflictError is raised.
+    `predicate` selects the rows that the rewrite read, None for all rows. If a concurrent commit conflicts,
+    remove the new files and raise CommitConflictError.
     """
     if not rewritten.files and not inserted and not rewritten.removed.num_rows:
         return None

@@ -1,4 +1,4 @@
-"""Expressions over two tables, and what they read of each."""
+"""Expressions over the target and the source of a merge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Side: TypeAlias = Literal["target", "source"]
 
 @dataclass(frozen=True)
 class Sides:
-    """The tables of a merge by their aliases: columns are `alias.column`, or alone where one table has it."""
+    """The tables of a merge and their aliases; `alias.` is optional if one table only has the column."""
 
     target_alias: str
     target: Scope
@@ -31,7 +31,7 @@ class Sides:
     source: Scope
 
     def bind(self, parsed: Expression) -> Expression:
-        """Return an expression whose inputs are those of both tables, under names that tell them apart."""
+        """Return an expression over both tables, whose inputs have their table as an attribute."""
         table = pa.schema(
             [
                 pa.field(self.target_alias, pa.struct(list(self.target.schema))),
@@ -44,10 +44,12 @@ class Sides:
         return transform_expression(bound, self._input)
 
     def predicate(self, text: str) -> Expression:
-        """Return the condition that SQL text writes over both tables."""
+        """Return SQL text as a predicate over both tables; raises ExpressionError."""
         bound = self.bind(parse_expression(text))
-        if output_type(bound) not in (pa.bool_(), pa.null()):
-            raise ExpressionError(f"`{text}` is no condition")
+        bound_type = output_type(bound)
+        if bound_type not in (pa.bool_(), pa.null()):
+            found = "variant" if bound_type is None else bound_type
+            raise ExpressionError(f"expected a boolean expression, got {text!r} of type {found}")
         return bound
 
     def _qualified(self, part: Expression) -> Expression | None:
@@ -62,7 +64,11 @@ class Sides:
             if first in (name.lower() for name in scope.schema.names)
         ]
         if len(owners) == 2:
-            raise ExpressionError(f"`{part.parts[0]}` is in both tables: write {owners[0]}.{part.parts[0]}")
+            column = part.parts[0]
+            message = (
+                f"the column {column!r} is ambiguous because both tables have it: use {owners[0]}.{column}"
+            )
+            raise ExpressionError(message, column=column)
         return Name((*(owners or [self.target_alias]), *part.parts))
 
     def _input(self, part: Expression) -> Expression | None:
@@ -72,7 +78,7 @@ class Sides:
             case Extraction(column=alias, fields=(name, *rest)):
                 return replace(part, column=name, fields=tuple(rest), table=self._side(alias))
             case Column(alias, _):
-                raise ExpressionError(f"`{alias}` is a table: name a column of it")
+                raise ExpressionError(f"expected a column, got the table {alias!r}: use {alias}.<column>")
         return None
 
     def _side(self, alias: str) -> Side:
@@ -94,7 +100,7 @@ def unqualify(part: Expression) -> Any:
 
 
 def conjuncts(condition: Expression) -> Iterator[Expression]:
-    """Yield the conditions all of which have to be true."""
+    """Yield the operands of a conjunction."""
     if isinstance(condition, Call) and condition.function == "and":
         for argument in condition.arguments:
             yield from conjuncts(argument)

@@ -1,4 +1,4 @@
-"""Writing a table: create, append and overwrite, one commit each."""
+"""Write a table: create, append or overwrite as one commit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .preparation import (
 __all__ = ["write_table"]
 
 BATCH_BYTES = 64 << 20
-"""How much of a batch is written at a time: files end between, and text has offsets of 32 bits in a table."""
+"""How much of a batch is written at a time: files end between parts, and text has 32-bit offsets."""
 
 
 def write_table(
@@ -73,39 +73,85 @@ def write_table(
 ) -> WriteResult:
     """Write `data` to a Delta table as one commit.
 
-    `data` is any object with `__arrow_c_stream__` or `__arrow_c_array__`, or what `read_json_lines` gives.
-    Columns that become Variant: JSON text of the extension type `arrow.json`, Variants marked
-    `arrow.parquet.variant`, `struct<metadata, value>` where the table has a Variant, and any column in
-    `variant_columns`.
+    These columns become Variant columns: JSON text of the extension type `arrow.json`, Variants of the
+    extension type `arrow.parquet.variant`, `struct<metadata, value>` if the table has a Variant column of
+    that name, and the columns in `variant_columns`. Columns that the data lacks get their default or
+    generated value, or NULL.
 
-    `mode` says what happens when the table exists: `error` raises TableExistsError, `append` adds rows,
-    `overwrite` replaces all rows, or with `predicate` those for which this SQL is true, which then has to be
-    true of the data, too; `ignore` does nothing. A predicate over partition columns reads no file. The same
-    holds for a table that another writer creates while the data is written.
-    `predicate`, and the constraints and generated columns of the table, have their local times in `timezone`,
-    as in `read_table`.
-    `schema_mode="merge"` adds columns that the table does not have, and widens those of which the data has a
-    wider type where the table sets `delta.enableTypeWidening`; `schema_mode="overwrite"` gives a table
-    that is overwritten whole the columns of the data, and with `partition_by` other partitions. New tables
-    with a Variant column enable `delta.enableVariantShredding`, unless `shredding` is None or `configuration`
-    says otherwise; `shredding="infer"` finds a shredding schema for each file where the table allows
-    shredding.
-    `numeric="strict"` shreds only the numbers of Variants that have the column's own type, so that all come
-    back with the type that they had; numbers in JSON text have none to keep.
+    Args:
+        table: The path or URI of the table.
+        data: An object with `__arrow_c_stream__` or `__arrow_c_array__`, such as a pyarrow or Polars table,
+            or the result of `read_json_lines`.
+        mode: What to do if the table exists, even if another writer creates it during the write: `"error"`,
+            the default, raises TableExistsError, `"append"` adds rows, `"overwrite"` replaces all rows or
+            those that match `predicate`, `"ignore"` does nothing.
+        partition_by: The partition columns of a new table. None, the default, creates a table without
+            partitions. For an existing table they must be its own, except with `schema_mode="overwrite"`.
+        schema_mode: None, the default, requires data that fits the table. `"merge"` adds columns that the
+            table lacks, and widens types if the table sets `delta.enableTypeWidening`. `"overwrite"` gives a
+            table that is completely overwritten the columns of the data.
+        predicate: An SQL predicate that selects the rows that `mode="overwrite"` replaces. It must also be
+            true for all rows of the data. A predicate over partition columns only does not read files. None,
+            the default, replaces all rows.
+        timezone: The time zone of local times in `predicate`, constraints and generated columns, as in
+            `read_table`. `"UTC"` by default.
+        shredding: How to shred Variants: `"infer"`, the default, infers a schema for each file if the table
+            allows shredding, a `ShreddingSchema` applies to all files, None does not shred.
+        variant_columns: The names of columns that become Variants. Empty by default.
+        on_invalid: What to do with invalid JSON: `"error"`, the default, raises InvalidJsonError, `"reject"`
+            omits the row and appends it to `rejects`, `"null"` stores SQL NULL.
+        rejects: The path of the file to which `on_invalid="reject"` appends rejected values as JSON lines,
+            with location and reason. None by default.
+        numeric: `"value"`, the default, shreds exact numbers by value, so that an integer may be read back as
+            an equal decimal. `"strict"` only shreds numbers that have the type of the shredded column, so
+            that all Variants keep their types.
+        floats: How JSON numbers with a fraction or exponent are stored: `"decimal"`, the default, as decimals
+            where they fit, `"double"` always as doubles.
+        duplicate_keys: What to do with duplicate keys of a JSON object: `"error"`, the default, treats them
+            as invalid JSON, `"last"` keeps the last value.
+        target_file_size: The approximate size of new files in bytes, 128 MiB by default.
+        compression: The compression of new files: `"zstd"`, the default, `"snappy"`, `"gzip"`, `"lz4"` or
+            `"none"`.
+        annotate: Whether Variant columns get the Parquet logical type VARIANT. True by default.
+        spark_compatible: Whether to infer only shredding schemas with types that Spark reads. True by
+            default.
+        max_variant_stats_paths: The maximum number of Variant paths with bounds in the statistics of a file,
+            32 by default.
+        configuration: Table properties of a new table. New tables with a Variant column set
+            `delta.enableVariantShredding` to true unless this mapping sets it or `shredding` is None. None by
+            default.
+        name: The name of a new table. None, the default, omits it.
+        description: The description of a new table. None, the default, omits it.
+        txn: An application id and a version that increases with each write, which make the write idempotent:
+            it is skipped with a warning if the table already has that version or a later one. None by
+            default.
+        storage_options: Options of the object store, with the keys of deltalake. None by default.
 
-    Text that is not JSON raises InvalidJsonError with file, line and column, and nothing is committed;
-    `on_invalid="reject"` leaves the row out and appends it with the reason to the file `rejects`, and
-    `on_invalid="null"` stores SQL NULL. `target_file_size` is in bytes.
+    Returns:
+        A `WriteResult` with the committed version, the number of rows and the new files.
 
-    `txn` is the id of an application and a version that grows with its writes: a write is skipped if the
-    table already has its version or a later one, so that a write can be repeated. A skip is logged, and
-    `repeated` of the result is True.
+    Raises:
+        TableExistsError: The table exists and `mode` is `"error"`.
+        InvalidJsonError: A value is not valid JSON; the error has its file and line, or its row and column.
+        SchemaError: The data does not fit the table, or its schema is not valid in Delta.
+        ConstraintViolationError: A row violates a constraint of the table.
+        PredicateViolationError: A row does not match `predicate`.
+        UnsupportedFeatureError: This version cannot write the table.
+        ShreddingNotEnabledError: `shredding` is a schema, but the table does not enable shredding.
+        AmbiguousWriteError: Another run may have committed `txn`.
+        CommitConflictError: A concurrent commit conflicts with this one.
+        ArgumentTypeError: An argument has the wrong type.
+        ValueError: An argument has an invalid value.
 
-    Columns that the data does not have are NULL, or what the table's default or generation expression says.
-
-    Raises SchemaError for data that does not fit, UnsupportedFeatureError for what the table demands and this
-    version cannot honour, ConstraintViolationError for a row that a constraint of the table is not true of,
-    ShreddingNotEnabledError, PredicateViolationError, and CommitConflictError.
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> from delta_variant import write_table
+        >>> table = tempfile.mkdtemp()
+        >>> rows = pa.table({"event": ['{"user": "ann"}', '{"user": "bob"}']})
+        >>> result = write_table(table, rows, variant_columns=["event"])
+        >>> result.version, result.rows
+        (0, 2)
     """
     options = WriteOptions(
         shredding=shredding,
@@ -123,7 +169,7 @@ def write_table(
         partition_by, schema_mode, configuration, name, description, mode, predicate, timezone
     )
     if (on_invalid == "reject") != (rejects is not None):
-        raise ValueError("rejects= names the file of on_invalid='reject': give both or none")
+        raise ValueError("rejects requires on_invalid='reject': pass both, or neither")
     if rejects is not None:
         check_path("rejects", rejects)
     store, transaction = open_store(table, storage_options), application_transaction(txn)
@@ -141,7 +187,7 @@ def write_table(
 def _write(
     write: PreparedWrite, source: _Source, rejects: str | PathLike[str] | None
 ) -> tuple[list[PartitionFile], int]:
-    """Return the files of a write, and how many values of it were not valid JSON."""
+    """Return the files of a write and the number of values with invalid JSON."""
     with RejectsFile(rejects) as file:
         invalid_values = InvalidValueHandler(write.options.on_invalid, file.keep)
         rows = apply_row_rules(source.batches, write.state, write.options)
@@ -152,7 +198,7 @@ def _write(
 
 
 def _close(rejects: RejectsFile, store: Store, files: Sequence[PartitionFile]) -> None:
-    """Close the file of rejects, or remove the data files: rows that nobody can look up would be lost."""
+    """Close the rejects file; after an error remove the data files, so that rejects are not lost."""
     try:
         rejects.close()
     except BaseException:
@@ -162,7 +208,7 @@ def _close(rejects: RejectsFile, store: Store, files: Sequence[PartitionFile]) -
 
 @dataclass(frozen=True)
 class _Source:
-    """Arrow batches to write, each with its origin where it comes from a file of JSON."""
+    """Arrow batches to write, each with its origin if it comes from a file of JSON."""
 
     schema: pa.Schema
     batches: Batches
@@ -185,5 +231,5 @@ def _names_of_variants(arrow_schema: pa.Schema, variant_columns: Sequence[str]) 
     names = texts_of("names", "variant_columns", variant_columns)
     missing = [name for name in names if name not in arrow_schema.names]
     if missing:
-        raise ValueError(f"variant_columns names {missing[0]!r}, and the data has no such column")
+        raise ValueError(f"variant_columns: the data does not have a column {missing[0]!r}")
     return names

@@ -1,4 +1,4 @@
-"""The last step of a write: its files become one version of the table."""
+"""Commit the files of a write as one version of the table."""
 
 from __future__ import annotations
 
@@ -54,17 +54,21 @@ NOT_COMMITTED = (
     UnsupportedFeatureError,
     ValueError,
 )
-"""What `commit_files` raises where no commit happened. After other errors it may have happened."""
+"""The errors of `commit_files` that prove that nothing was committed. After others it is unknown."""
 
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What a write did.
+    """The result of a write.
 
-    `version` is None when nothing was committed, and `repeated` is True where the reason is that the table
-    already has the `txn` of the write. `invalid` counts the values of JSON text that were left out
-    or became SQL NULL. `files` hold the new rows. An overwrite took `rows_deleted` away, and wrote
-    `rows_copied` of the table's own anew, which stay.
+    Attributes:
+        version: The committed version, None if nothing was committed.
+        rows: The number of rows written.
+        invalid: The number of values with invalid JSON that were rejected or became SQL NULL.
+        files: The files with the new rows.
+        rows_deleted: The number of rows that an overwrite deleted.
+        rows_copied: The number of remaining rows that an overwrite copied to new files.
+        repeated: Whether nothing was committed because the table already has the `txn` of the write.
     """
 
     version: int | None
@@ -79,9 +83,9 @@ class WriteResult:
 def result_without_writing(
     snapshot: Snapshot | None, mode: Mode, transaction: Transaction | None
 ) -> WriteResult | None:
-    """Return the result of a write that must not change the table, or None where it has to be done.
+    """Return the result of a write that must not change the table, None if the write must proceed.
 
-    A write that the table already has by its transaction is logged. Raises AmbiguousWriteError.
+    Logs a warning if the table already has the transaction of the write. Raises AmbiguousWriteError.
     """
     if snapshot is None:
         return None
@@ -91,7 +95,7 @@ def result_without_writing(
         return None
     txn = transaction.application
     _LOGGER.warning(
-        "%s: skipped a write, because the table already has version %d of the application %r, or a later one",
+        "%s: skipped a write because the table already has version %d of the application %r or a later one",
         snapshot.uri,
         txn.version,
         txn.app_id,
@@ -100,11 +104,11 @@ def result_without_writing(
 
 
 def commit_files(write: PreparedWrite, files: Sequence[PartitionFile], invalid: int = 0) -> WriteResult:
-    """Commit the files of a write, or remove them where others were first.
+    """Commit the files of a write; if they cannot be committed, remove them.
 
-    Where another writer has created the table since, the write does what its mode says for an existing table:
-    the rows are written again as that table requires, or TableExistsError is raised. Raises
-    CommitConflictError, and what `prepare` raises for the table of the other writer.
+    If a concurrent writer created the table, the mode of the write applies to that table: the rows are
+    written again for it, or TableExistsError is raised. Raises CommitConflictError, and the errors of
+    `prepare` for the table of the other writer.
     """
     written = tuple(file.written for file in files)
     rows = sum(file.rows for file in written)
@@ -124,10 +128,10 @@ def commit_files(write: PreparedWrite, files: Sequence[PartitionFile], invalid: 
 
 
 def _commit_to_created(write: PreparedWrite, files: Sequence[PartitionFile], invalid: int) -> WriteResult:
-    """Commit the rows of a new table's files to the table that another writer created first.
+    """Commit the rows of a new table to the table that another writer created first.
 
-    That table may have other columns, physical names, constraints and shredding, so the files cannot be its
-    files.
+    The rows are written again, because that table may have other columns, physical names, constraints and
+    shredding.
     """
     request, store = write.request, write.store
     try:
@@ -145,7 +149,7 @@ def _commit_to_created(write: PreparedWrite, files: Sequence[PartitionFile], inv
 
 
 def _written_rows(write: PreparedWrite, files: Sequence[PartitionFile]) -> Batches:
-    """Yield the rows that files hold, with the columns of the data."""
+    """Yield the rows of written files, with the columns of the data."""
     state = write.state
     table = Snapshot(
         uri=write.store.uri,
@@ -193,7 +197,7 @@ def _commit(write: PreparedWrite, files: Sequence[PartitionFile]) -> int | None:
 def _context(
     write: PreparedWrite, mode: str, files: Sequence[PartitionFile], **metrics: int
 ) -> CommitContext:
-    """Return the context of the commit: a write of `files`, with further metrics."""
+    """Return the context of a commit that writes `files`, with further metrics."""
     partitions = msgspec.json.encode(write.state.metadata.partition_columns).decode()
     parameters = {"mode": mode, "partitionBy": partitions}
     if write.overwrite is not None and write.overwrite.text is not None:
@@ -216,7 +220,7 @@ def _context(
 def _overwrite(
     write: PreparedWrite, snapshot: Snapshot, overwrite: Overwrite, files: Sequence[PartitionFile]
 ) -> tuple[int, RewrittenFiles]:
-    """Commit that `files` take the place of rows, and return the version and what is gone."""
+    """Commit the replacement of rows by `files`, and return the version and the rewrite."""
     predicate = overwrite.predicate
     try:
         rewritten = delete_rows(snapshot, predicate, write.state, write.options)

@@ -1,4 +1,4 @@
-"""The rows that may take the place of others: those for which the predicate of the overwrite is true."""
+"""Check that the new rows of an overwrite satisfy its predicate."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ...expressions.tree import inputs as expression_inputs
 from ...protocol.schema.conforming import conform
 from ...protocol.types import StructType
 from ...scan.in_memory import inputs_of, parse_valid_json_columns
+from ...writer.invalid_json import BatchOrigin
 from ...writer.partitioned import Batches
 
 __all__ = ["check_overwrite_predicate"]
@@ -21,7 +22,7 @@ __all__ = ["check_overwrite_predicate"]
 def check_overwrite_predicate(
     batches: Batches, columns: StructType, predicate: Expression | None, options: WriteOptions
 ) -> Batches:
-    """Return batches that raise PredicateViolationError for a row of which the predicate is not true."""
+    """Return the batches; iterating raises PredicateViolationError for a row that does not match."""
     return batches if predicate is None else _checked(batches, columns, predicate, options)
 
 
@@ -30,10 +31,11 @@ def _checked(batches: Batches, columns: StructType, predicate: Expression, optio
     for batch, origin in batches:
         outside = _first_outside(conform(batch, columns), columns, predicate, options)
         if outside is not None:
-            raise PredicateViolationError(
-                f"row {first + outside} of the data does not fulfil {describe_expression(predicate)}: "
-                "leave it out, or overwrite by a predicate that it fulfils"
+            error = PredicateViolationError(
+                f"the row does not match the predicate of the overwrite, {describe_expression(predicate)}: "
+                "remove the row, or pass a predicate that matches it"
             )
+            raise error.at(**BatchOrigin(origin, first, None).locate(outside))
         first += batch.num_rows
         yield batch, origin
 
@@ -43,6 +45,6 @@ def _first_outside(
 ) -> int | None:
     parsed, invalid = parse_valid_json_columns(batch, columns, batch.schema.names, options)
     matching = filter_mask(predicate, inputs_of(parsed, expression_inputs([predicate])))
-    # What is not valid JSON is an error of its own, or left out.
+    # The writer rejects rows with invalid JSON or raises an error for them.
     excused = set() if options.on_invalid == "null" else invalid
     return next((row for row, fits in enumerate(matching) if not fits.as_py() and row not in excused), None)

@@ -1,4 +1,4 @@
-"""The first step of a write: what there is already, and what the write is to make of it."""
+"""Prepare a write: load the table, validate options, and compute the state after the write."""
 
 from __future__ import annotations
 
@@ -44,11 +44,14 @@ SchemaMode: TypeAlias = Literal["merge", "overwrite"] | None
 
 @dataclass(frozen=True)
 class Transaction:
-    """What identifies a write: the `txn` of an application, and who counts the versions of that application.
+    """The identity of a write, which makes it idempotent.
 
-    `origin` is a second `txn`, whose id names the run of the application: the versions of another run say
-    nothing about this one. `unnamed` is the id under which the run commits writes that have no id of their
-    own, unless such a write precedes this one.
+    Attributes:
+        application: The `txn` action of the application.
+        origin: A second `txn` whose id also names the run of the application, because each run counts its
+            versions from 0.
+        unnamed: The id under which the run commits writes without an application id, None if such a write
+            precedes this one.
     """
 
     application: Txn
@@ -57,7 +60,7 @@ class Transaction:
 
     @classmethod
     def of_run(cls, app_id: str, version: int, run: str, unnamed: str | None) -> Transaction:
-        """Return the transaction of a run that counts the versions of an application."""
+        """Return the transaction of a write by a run that counts versions by itself."""
         application = application_txn(app_id, version)
         origin = msgspec.structs.replace(application, app_id=f"{app_id}#origin={run}")
         return cls(application, origin, unnamed)
@@ -65,11 +68,7 @@ class Transaction:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """What a write asks of the table in addition to its columns.
-
-    `mode="overwrite"` replaces the rows that are there: all, or those for which `predicate` is true.
-    Local times in SQL text, also in that of constraints and generated columns, are those of `timezone`.
-    """
+    """The options of a write that concern the table; see `write_table`."""
 
     partition_by: str | Sequence[str] | None = None
     schema_mode: SchemaMode = None
@@ -81,7 +80,7 @@ class TableOptions:
     timezone: str = UTC
 
     def __post_init__(self) -> None:
-        """Raise ValueError for what is no such option, and for options that contradict each other."""
+        """Raise ValueError for invalid options and for options that contradict each other."""
         check_timezone(self.timezone)
         check_option("schema_mode", self.schema_mode, ("merge", "overwrite", None))
         properties.check_texts({} if self.configuration is None else self.configuration)
@@ -91,24 +90,25 @@ class TableOptions:
         for column in self.partition_columns or ():
             check_text("a name in partition_by", column)
         if self.predicate is not None and not self.overwrite:
-            raise ValueError("predicate= says which rows mode='overwrite' replaces: give both")
+            raise ValueError("predicate requires mode='overwrite': pass both, or neither")
         if self.schema_mode == "overwrite" and (self.predicate is not None or not self.overwrite):
-            raise ValueError("schema_mode='overwrite' is for a table that mode='overwrite' replaces whole")
+            raise ValueError("schema_mode='overwrite' requires mode='overwrite' without a predicate")
 
     @property
     def overwrite(self) -> bool:
-        """Tell whether rows are replaced."""
+        """Return whether the write replaces rows."""
         return self.mode == "overwrite"
 
     @property
     def partition_columns(self) -> tuple[str, ...] | None:
+        """Return the requested partition columns, None to use those of the table."""
         names = self.partition_by
         return None if names is None else one_or_more("names", "partition_by", names)
 
 
 @dataclass(frozen=True)
 class Overwrite:
-    """The rows that a write replaces: those for which a predicate over the table as it is is true, or all."""
+    """The rows that a write replaces: those for which a predicate is true, None for all."""
 
     text: str | None
     predicate: Expression | None
@@ -116,7 +116,7 @@ class Overwrite:
 
 @dataclass(frozen=True)
 class WriteRequest:
-    """What a write asks for, whether or not the table exists: the columns of the data, and options."""
+    """The columns of the data and the options, which do not depend on the table."""
 
     columns: StructType
     options: WriteOptions
@@ -125,10 +125,17 @@ class WriteRequest:
 
 @dataclass(frozen=True)
 class PreparedWrite:
-    """A write whose files may be written: its table, as it is and as it will be, and what the files are like.
+    """A validated write, whose files can be written.
 
-    `snapshot` is None for a table that is created, `overwrite` where no rows are replaced. `predicate` has to
-    be true of all rows that are written.
+    Attributes:
+        request: The columns of the data and the options.
+        store: The store of the table.
+        snapshot: The table before the write, None for a new table.
+        state: The table after the write.
+        options: The options for data files, restricted to what the table allows.
+        transaction: The identity of the write.
+        overwrite: The rows to replace, None for an append.
+        predicate: A predicate that must be true for all written rows.
     """
 
     request: WriteRequest
@@ -142,7 +149,7 @@ class PreparedWrite:
 
 
 def load_existing(store: Store, mode: Mode) -> Snapshot | None:
-    """Return the table as it is, None where there is none; raises TableExistsError as `mode` asks."""
+    """Return the existing table, None if there is none; raises TableExistsError for mode `error`."""
     check_option("mode", mode, get_args(Mode))
     try:
         snapshot = load_snapshot(store)
@@ -150,16 +157,17 @@ def load_existing(store: Store, mode: Mode) -> Snapshot | None:
         return None
     if mode == "error":
         raise TableExistsError(
-            f"there is a Delta table at {store.uri} already: write with mode='append' or mode='overwrite'"
+            f"a Delta table already exists at {store.uri}: pass mode='append' or mode='overwrite'",
+            table=store.uri,
         )
     return snapshot
 
 
 def application_transaction(txn: tuple[str, int] | Transaction | None) -> Transaction | None:
-    """Return the transaction of an argument `txn`; raises ValueError for an invalid one."""
+    """Return the transaction for the argument `txn`; raises ValueError if it is invalid."""
     if txn is None or isinstance(txn, Transaction):
         return txn
-    message = f"txn is {txn!r}: give the id of an application and a version, ('loader', 7)"
+    message = f"txn: expected an application id and a version, such as ('loader', 7), got {txn!r}"
     if not isinstance(txn, tuple | list):
         raise ArgumentTypeError(message)
     if len(txn) != 2:
@@ -168,32 +176,34 @@ def application_transaction(txn: tuple[str, int] | Transaction | None) -> Transa
 
 
 def application_txn(app_id: str, version: int) -> Txn:
-    """Return a `txn` action; raises ValueError for an id or a version that no log can hold."""
+    """Return a `txn` action; raises ValueError for an invalid id or version."""
     check_text("the application's id in txn", app_id)
     return Txn(app_id=app_id, version=to_integer("the version in txn", version, 0), last_updated=now())
 
 
 def is_repeated(snapshot: Snapshot, transaction: Transaction) -> bool:
-    """Return whether the table already has the version of the transaction, or a later one.
+    """Return whether the table already has the version of the transaction or a later one.
 
-    Raises AmbiguousWriteError where that version may be of another write.
+    Raises AmbiguousWriteError if another write may have committed that version.
     """
     application, origin = transaction.application, transaction.origin
     app_id, version = application.app_id, application.version
     if _has(snapshot, app_id, version):
         if origin is not None and not _has(snapshot, origin.app_id, version):
             raise AmbiguousWriteError(
-                f"{snapshot.uri}: cannot tell whether the table has version {version} of the application "
+                f"{snapshot.uri}: cannot determine whether the table has version {version} of application "
                 f"{app_id!r}, because another run of the application committed version "
                 f"{snapshot.txns[app_id].version}, and each run counts from 0 (as a streaming query with a "
-                "new checkpoint does); pass another application id"
+                "new checkpoint does); pass another application id",
+                table=snapshot.uri,
             )
         return True
     if transaction.unnamed is not None and _has(snapshot, transaction.unnamed, version):
         raise AmbiguousWriteError(
-            f"{snapshot.uri}: cannot tell whether the table has the write {app_id!r} of batch {version}, "
+            f"{snapshot.uri}: cannot determine whether the table has write {app_id!r} of batch {version}, "
             "because an earlier run of the batch wrote to the table without an application id; finish the "
-            "batch without one, or delete its rows and start the query with a new checkpoint"
+            "batch without one, or delete its rows and start the query with a new checkpoint",
+            table=snapshot.uri,
         )
     return False
 
@@ -211,10 +221,10 @@ def prepare(
     table: TableOptions,
     transaction: Transaction | None = None,
 ) -> PreparedWrite:
-    """Return a write of data that has `columns`.
+    """Return a prepared write of data with `columns`.
 
-    Raises SchemaError for data that does not fit, UnsupportedFeatureError for what the table demands and this
-    version cannot honour, ShreddingNotEnabledError, ExpressionError for a predicate that is not understood.
+    Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version
+    cannot write, ShreddingNotEnabledError, and ExpressionError for an invalid predicate.
     """
     if snapshot is None:
         state = create_state(
@@ -234,7 +244,7 @@ def prepare(
         )
     state = replace(state, timezone=table.timezone)
     snapshot = None if snapshot is None else snapshot.in_timezone(table.timezone)
-    # What new rows demand and cannot be evaluated here is refused before a file is written.
+    # Reject unsupported constraints and defaults before files are written.
     state.row_rules().computed_columns([field.name for field in columns.fields])
     return PreparedWrite(
         WriteRequest(columns, options, table),

@@ -1,4 +1,4 @@
-"""The table that a write makes: a new one, or an existing one with what the data adds."""
+"""The state of the table after a write: created, appended to, or overwritten."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def create_state(
     enable_shredding: bool,
     where: str,
 ) -> TableState:
-    """Return the table that a write creates.
+    """Return the state of a new table; `where` is its URI.
 
-    Raises SchemaError and ProtocolError for what no table may be, UnsupportedFeatureError for what this
-    version cannot write.
+    Raises SchemaError and ProtocolError for an invalid schema or configuration, UnsupportedFeatureError for
+    a table that this version cannot write.
     """
     settings = dict(configuration or {})
     if enable_shredding and _is_shredded(columns):
@@ -70,14 +70,14 @@ def create_state(
 
 
 def _is_shredded(data_type: DataType) -> bool:
-    """Say whether a write shreds anything of the type: Variants, but not those in arrays and maps."""
+    """Return whether a write can shred values of the type: Variants that are not in arrays or maps."""
     if isinstance(data_type, StructType):
         return any(_is_shredded(field.type) for field in data_type.fields)
     return data_type == VARIANT
 
 
 def _nullable(field: StructField) -> StructField:
-    """Return a column of a new table: Arrow data is not null by chance more often than by contract."""
+    """Return a nullable column, because Arrow schemas are rarely non-nullable by contract."""
     return replace(field, nullable=True)
 
 
@@ -88,17 +88,20 @@ def append_state(
     configuration: Mapping[str, str] | None,
     schema_mode: Literal["merge"] | None,
 ) -> TableState:
-    """Return an existing table with the columns that data adds to it.
+    """Return the state of an existing table after an append, with columns that the data adds.
 
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version
     cannot append to, ValueError for options of new tables.
     """
     if partition_by is not None and partition_by != snapshot.partition_columns:
         raise ValueError(
-            f"the table is partitioned by {list(snapshot.partition_columns)}: partition_by cannot differ"
+            f"partition_by: expected the partition columns of the table, {list(snapshot.partition_columns)}, "
+            f"got {list(partition_by)}"
         )
     if configuration:
-        raise ValueError("configuration is of new tables: an append cannot change the table's properties")
+        raise ValueError(
+            "an append cannot change table properties: omit configuration or call set_properties"
+        )
     settings = dict(snapshot.configuration)
     features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
     check_consistent(snapshot.schema, snapshot.partition_columns)
@@ -119,7 +122,7 @@ def append_state(
 
 
 def _widened(snapshot: Snapshot, columns: StructType) -> StructType:
-    """Return the table's columns in the wider types of the data, where the table allows that."""
+    """Return the columns of the table with the wider types of the data if the table allows type widening."""
     widened = snapshot.schema
     if "typeWidening" not in features.supported_features(snapshot.protocol) or not properties.get(
         snapshot.configuration, properties.ENABLE_TYPE_WIDENING
@@ -137,17 +140,19 @@ def overwrite_state(
     partition_by: tuple[str, ...] | None,
     configuration: Mapping[str, str] | None,
 ) -> TableState:
-    """Return an existing table with the columns of the data in place of its own; id and properties stay.
+    """Return the state of an existing table whose columns are replaced by those of the data.
 
-    A column of the same name and type keeps its field. Raises SchemaError for columns that no table may have,
-    and UnsupportedFeatureError for a table that this version cannot write to so.
+    The table keeps its id and properties, and columns of the same name and type keep their metadata. Raises
+    SchemaError for an invalid schema, UnsupportedFeatureError for a table that this version cannot overwrite.
     """
     if configuration:
-        raise ValueError("configuration is of new tables: an overwrite cannot change the table's properties")
+        raise ValueError(
+            "an overwrite cannot change table properties: omit configuration, or call set_properties"
+        )
     settings = dict(snapshot.configuration)
     features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
-    columns = StructType(tuple(_as_before(field, snapshot.schema) for field in columns.fields))
+    columns = StructType(tuple(_keep_field(field, snapshot.schema) for field in columns.fields))
     check_new_schema(columns, mode=mode)
     partitions = check_partition_columns(
         columns, snapshot.partition_columns if partition_by is None else partition_by
@@ -170,7 +175,7 @@ def overwrite_state(
     )
 
 
-def _as_before(field: StructField, columns: StructType) -> StructField:
+def _keep_field(field: StructField, columns: StructType) -> StructField:
     same = (each for each in columns.fields if each.name == field.name and each.type == field.type)
     return next((replace(each, nullable=True) for each in same), _nullable(field))
 
@@ -178,6 +183,7 @@ def _as_before(field: StructField, columns: StructType) -> StructField:
 def _check_clustering(snapshot: Snapshot) -> None:
     if CLUSTERING_DOMAIN in snapshot.domain_metadata:
         raise UnsupportedFeatureError(
-            f"{snapshot.uri} is clustered by columns that the domain {CLUSTERING_DOMAIN} names: its schema "
-            "cannot be overwritten by this version"
+            f"this version cannot overwrite the schema of {snapshot.uri} because the table is clustered "
+            f"(domain {CLUSTERING_DOMAIN})",
+            table=snapshot.uri,
         )
