@@ -1,4 +1,4 @@
-"""Change data files: a commit that changes single rows says which (PROTOCOL.md, "Add CDC File")."""
+"""Change data files: commits that change single rows record them (PROTOCOL.md, "Add CDC File")."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def actions(table: Path, version: int, kind: str) -> list[dict[str, Any]]:
 
 
 def change_files(table: Path, version: int) -> Iterator[tuple[dict[str, Any], pa.Table]]:
-    """Yield the `cdc` actions of a commit, their paths decoded, and what is in their files."""
+    """Yield the `cdc` actions of a commit with decoded paths, and the rows of their files."""
     for action in actions(table, version, "cdc"):
         action["path"] = unquote(action["path"])
         with (table / action["path"]).open("rb") as file:
@@ -57,7 +57,7 @@ def change_files(table: Path, version: int) -> Iterator[tuple[dict[str, Any], pa
 
 
 def changes(table: Path, version: int) -> list[tuple[str, int, str | None]]:
-    """Return the changes of a commit in the order of ids: what, `id`, and `event` as text."""
+    """Return the changes of a commit sorted by id: type, `id`, and `event` as text."""
     found = []
     for _, read in change_files(table, version):
         texts = dv.to_json(read["event"].combine_chunks()).to_pylist()
@@ -69,7 +69,7 @@ def variant_bytes(read: pa.Table) -> dict[int, Any]:
     return dict(zip(read["id"].to_pylist(), read["event"].to_pylist(), strict=True))
 
 
-def test_a_delete_says_which_rows_are_gone_those_of_whole_files_included(table: Path):
+def test_a_delete_records_all_rows_including_those_of_whole_files(table: Path):
     dv.delete(str(table), "id in (1, 3, 4, 5)")
     assert changes(table, 2) == [
         ("delete", 1, '{"n":1}'),
@@ -79,8 +79,8 @@ def test_a_delete_says_which_rows_are_gone_those_of_whole_files_included(table: 
     ]
 
 
-def test_whole_files_that_come_or_go_have_no_change_files(table: Path):
-    """Readers take those changes from `add` and `remove`."""
+def test_whole_files_do_not_have_change_data_files(table: Path):
+    """Readers derive these changes from `add` and `remove`."""
     dv.delete(str(table), "id < 3")
     dv.optimize(str(table), sort_by="id")
     write(table, rows(["9"], 9), mode="overwrite")
@@ -89,13 +89,13 @@ def test_whole_files_that_come_or_go_have_no_change_files(table: Path):
     assert not (table / "_change_data").exists()
 
 
-def test_a_table_without_the_feed_has_no_change_files(tmp_path: Path):
+def test_a_table_without_the_feed_does_not_have_change_data_files(tmp_path: Path):
     write(tmp_path / "t", rows(["1", "2"]), configuration={"delta.enableChangeDataFeed": "false"})
     dv.delete(str(tmp_path / "t"), "id = 0")
     assert not actions(tmp_path / "t", 1, "cdc")
 
 
-def test_an_update_says_how_rows_were_and_are_and_nothing_of_those_beside_them(table: Path):
+def test_an_update_records_updated_rows_only(table: Path):
     before = variant_bytes(dv.read_table(str(table)).read_all())
     dv.update(str(table), {"event:s": "id * 2"}, "id in (1, 5)")
     after = variant_bytes(dv.read_table(str(table)).read_all())
@@ -111,17 +111,17 @@ def test_an_update_says_how_rows_were_and_are_and_nothing_of_those_beside_them(t
             assert found == {key: known[key] for key in found}
 
 
-def test_a_merge_says_all_of_what_it_did(table: Path):
+def test_a_merge_records_all_changes(table: Path):
     source = pa.table({"key": [0, 4, 5, 20]})
     merge = dv.merge(str(table), source, "target.id = source.key")
     merge = merge.when_matched_delete("source.key = 4").when_matched_update({"event:k": "source.key"})
     merge = merge.when_not_matched_insert({"id": "source.key", "event": "source.key"}, "source.key = 20")
-    merge.when_not_matched_by_source_update({"event:gone": "true"}, "id = 1").execute()
+    merge.when_not_matched_by_source_update({"event:removed": "true"}, "id = 1").execute()
     assert changes(table, 2) == [
         ("update_preimage", 0, '{"n":0}'),
         ("update_postimage", 0, '{"k":0,"n":0}'),
         ("update_preimage", 1, '{"n":1}'),
-        ("update_postimage", 1, '{"gone":true,"n":1}'),
+        ("update_postimage", 1, '{"n":1,"removed":true}'),
         ("delete", 4, "null"),
         ("update_preimage", 5, '{"n":5,"s":[1.5]}'),
         ("update_postimage", 5, '{"k":5,"n":5,"s":[1.5]}'),
@@ -130,13 +130,13 @@ def test_a_merge_says_all_of_what_it_did(table: Path):
     assert len(list((table / "_change_data").iterdir())) == len(actions(table, 2, "cdc"))
 
 
-def test_a_merge_that_only_inserts_has_no_change_files(table: Path):
+def test_a_merge_that_only_inserts_does_not_write_change_data_files(table: Path):
     dv.merge(str(table), pa.table({"key": [20]}), "id = key").when_not_matched_insert({"id": "key"}).execute()
     assert actions(table, 2, "add")
     assert not actions(table, 2, "cdc")
 
 
-def test_an_overwrite_of_some_rows_says_which_are_gone_and_which_are_new(table: Path):
+def test_an_overwrite_of_some_rows_records_deletes_and_inserts(table: Path):
     new = rows(['{"n": 50}'], 1, extra=["x"])
     write(table, new, mode="overwrite", predicate="id = 1", schema_mode="merge")
     assert changes(table, 2) == [("delete", 1, '{"n":1}'), ("insert", 1, '{"n":50}')]
@@ -144,7 +144,7 @@ def test_an_overwrite_of_some_rows_says_which_are_gone_and_which_are_new(table: 
     assert sorted(extras, key=str) == [None, "x"]
 
 
-def test_an_overwrite_of_partitions_has_no_change_files(tmp_path: Path):
+def test_an_overwrite_of_partitions_does_not_write_change_data_files(tmp_path: Path):
     write(tmp_path / "t", rows(["1", "2"], day=["a", "b"]), partition_by=["day"])
     write(tmp_path / "t", rows(["3"], day=["a"]), mode="overwrite", predicate="day = 'a'")
     assert not actions(tmp_path / "t", 1, "cdc")
@@ -175,7 +175,7 @@ def physical_names(table: Path) -> list[str]:
     return [field.metadata.get("delta.columnMapping.physicalName", field.name) for field in fields]
 
 
-def test_rows_that_a_deletion_vector_marks_are_no_changes(tmp_path: Path):
+def test_deleted_rows_are_not_changes(tmp_path: Path):
     table = tmp_path / "t"
     write(table, rows(["0", "1", "2"]), configuration={"delta.enableDeletionVectors": "true"})
     write(table, rows(["3", "4"], 3))
@@ -195,7 +195,7 @@ def files(table: Path) -> set[str]:
     return {str(path.relative_to(table)) for path in table.rglob("*.parquet")}
 
 
-def test_no_change_file_stays_behind_a_commit_that_failed(table: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_failed_commit_leaves_no_change_data_files(table: Path, monkeypatch: pytest.MonkeyPatch):
     before = files(table)
     write_commit = commits.write_commit
 
@@ -217,9 +217,7 @@ def test_no_change_file_stays_behind_a_commit_that_failed(table: Path, monkeypat
             (table / commit_file_name(2)).unlink()
 
 
-def test_no_file_stays_behind_where_the_changes_cannot_be_written(
-    table: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_failure_to_write_changes_leaves_no_files(table: Path, monkeypatch: pytest.MonkeyPatch):
     before = files(table)
     close = partitioned.PartitionedWriter.close
 
@@ -238,7 +236,7 @@ def test_no_file_stays_behind_where_the_changes_cannot_be_written(
         assert files(table) == before
 
 
-def test_a_column_whose_name_is_one_of_the_feed_is_refused(tmp_path: Path):
+def test_a_reserved_column_name_is_rejected(tmp_path: Path):
     with pytest.raises(UnsupportedFeatureError, match="the column '_Change_type', whose name"):
         dv.write_table(str(tmp_path / "t"), pa.table({"_Change_type": [1]}), configuration=FEED)
     dv.write_table(str(tmp_path / "t"), pa.table({"_Change_type": [1]}))

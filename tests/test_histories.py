@@ -1,6 +1,6 @@
-"""Any operations one after another, against a model of plain rows that knows their ids, versions and changes.
+"""Random sequences of operations, compared with a model of rows, their ids, versions and changes.
 
-Files and log are read by pyarrow and json alone, as PROTOCOL.md has them ("Row Tracking", "Add CDC File").
+Files and log are read with pyarrow and json only, following PROTOCOL.md ("Row Tracking", "Add CDC File").
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ GONE = 2
 
 @dataclass(frozen=True)
 class Row:
-    """A row, its id where that is known yet, and the version that wrote it last."""
+    """A row, its id if known, and the version that wrote it last."""
 
     day: str | None
     event: dict[str, Any]
@@ -59,13 +59,13 @@ State: TypeAlias = dict[int, Row]
 
 @dataclass
 class History:
-    """A table, and the rows that each of its versions has to have."""
+    """A table, and the expected rows of each version."""
 
     table: Path
     states: list[State]
     next_number: int
     seen: set[int] = field(default_factory=set)
-    """All ids of rows that there ever were."""
+    """All row ids so far."""
 
     @property
     def rows(self) -> State:
@@ -73,7 +73,7 @@ class History:
 
     @property
     def version(self) -> int:
-        """Return the version that the next commit has."""
+        """Return the version of the next commit."""
         return len(self.states)
 
     def apply_row_rules(self, numbers: list[int]) -> State:
@@ -94,14 +94,14 @@ def write(table: Path, rows: State, **options: Any) -> None:
     dv.write_table(str(table), pa.table(columns), **options)
 
 
-# --- operations: each does the same to the table and to plain rows, and returns the changes it says it makes
+# --- operations: each changes the table and the model, and returns the expected changes
 
 
 class Step:
     """One operation."""
 
     def run(self, history: History) -> tuple[State, list[Change]] | None:
-        """Return the rows after it and its changes; None where it has nothing to do, and commits nothing."""
+        """Return the rows after the operation and its changes, None if it commits nothing."""
         raise NotImplementedError
 
 
@@ -257,7 +257,7 @@ STEPS = st.one_of(
 )
 
 
-# --- what the log and the files say
+# --- the log and the files
 
 
 def actions(table: Path, version: int) -> list[tuple[str, dict[str, Any]]]:
@@ -288,7 +288,7 @@ class Reader:
         return cls(table, names, dict(snapshot.configuration))
 
     def rows(self, file: dict[str, Any]) -> Iterator[tuple[Content, int, dict[str, Any]]]:
-        """Yield what is in the rows of a file, their positions, and all of their columns."""
+        """Yield the content of the rows of a file, their positions, and all of their columns."""
         with (self.table / unquote(file["path"])).open("rb") as opened:
             read = pq.ParquetFile(opened).read()
         event = read[self.names["event"]].combine_chunks()
@@ -327,7 +327,7 @@ def live_files(table: Path, version: int) -> list[dict[str, Any]]:
 
 
 def net(changes: list[Change]) -> Counter[Content]:
-    """Return what changes come to, where it is not said which rows are the same."""
+    """Return the net changes, without matching preimages to postimages."""
     found: Counter[Content] = Counter()
     for kind, content in changes:
         found[content] += 1 if kind in ("insert", "update_postimage") else -1
@@ -335,7 +335,7 @@ def net(changes: list[Change]) -> Counter[Content]:
 
 
 def check(history: History, expected: list[Change]) -> None:
-    """Hold the latest version against its rows: what they are, their ids and versions, and the changes."""
+    """Check rows, ids, commit versions and changes of the latest version against the model."""
     reader, version = Reader.of(history.table), history.version - 1
     files = live_files(history.table, version)
     contents = [content for file in files for content, _, _ in reader.rows(file)]

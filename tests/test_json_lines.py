@@ -1,4 +1,4 @@
-"""JSON files as people have them: lines and arrays, compressed or not, clean or damaged."""
+"""`read_json_lines`: lines and arrays, compressed or not, valid or damaged."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def texts(source: Any, **options: Any) -> list[str]:
 
 
 def values(tmp_path: Path, source: Any, **options: Any) -> list[str]:
-    """Return the values of JSON files as a table gives them back."""
+    """Return the values of JSON files after a round trip through a table."""
     write_table(tmp_path / "table", read_json_lines(source), **options)
     column = read_table(tmp_path / "table").read_all().column("value")
     return to_json(column).to_pylist()
@@ -103,7 +103,7 @@ def test_the_format_can_be_said(tmp_path: Path):
     ],
     ids=["byte order mark", "CRLF", "no newline at the end", "blank lines", "all of them"],
 )
-def test_what_surrounds_the_values_is_passed_over(data: bytes, tmp_path: Path):
+def test_text_around_the_values_is_skipped(data: bytes, tmp_path: Path):
     file = tmp_path / "events.ndjson"
     file.write_bytes(data)
     assert values(tmp_path, file) == VALUES
@@ -111,12 +111,12 @@ def test_what_surrounds_the_values_is_passed_over(data: bytes, tmp_path: Path):
 
 @pytest.mark.parametrize("data", [b"", b"\n \r\n\n", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("name", ["events.ndjson", "events.json"])
-def test_an_empty_file_has_no_values(name: str, data: bytes, tmp_path: Path):
+def test_an_empty_file_has_zero_values(name: str, data: bytes, tmp_path: Path):
     (tmp_path / name).write_bytes(data)
     assert values(tmp_path, tmp_path / name) == []
 
 
-def test_an_empty_array_has_no_values(tmp_path: Path):
+def test_an_empty_array_has_zero_values(tmp_path: Path):
     file = tmp_path / "events.json"
     file.write_bytes(b" [ ] \n")
     assert texts(file) == []
@@ -141,7 +141,7 @@ def test_a_file_whose_name_looks_like_a_glob_is_read(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "sentence"), [("no.ndjson", "file not found"), ("no*.ndjson", "no file matches")]
 )
-def test_a_source_that_is_not_there_is_refused_at_once(name: str, sentence: str, tmp_path: Path):
+def test_a_missing_source_is_rejected_immediately(name: str, sentence: str, tmp_path: Path):
     with pytest.raises(FileNotFoundError, match=sentence):
         read_json_lines(str(tmp_path / name))
 
@@ -172,7 +172,7 @@ def not_regular(tmp_path: Path) -> dict[str, str]:
         ("nul", r"cannot read a\x00b: .*null byte"),
     ],
 )
-def test_a_path_that_is_not_a_file_of_json_is_named_at_once(kind: str, sentence: str, tmp_path: Path):
+def test_a_path_that_is_not_a_regular_file_is_rejected_immediately(kind: str, sentence: str, tmp_path: Path):
     with pytest.raises(SourceError, match=sentence) as raised:
         read_json_lines(not_regular(tmp_path)[kind])
     assert isinstance(raised.value, OSError)
@@ -185,7 +185,7 @@ def test_a_uri_is_not_a_source():
         read_json_lines("https://x/y.json")
 
 
-def test_a_source_that_is_deleted_before_it_is_read_is_named(tmp_path: Path):
+def test_a_source_that_is_deleted_before_it_is_read_is_an_error_with_its_path(tmp_path: Path):
     (tmp_path / "events.ndjson").write_bytes(LINES)
     lines = read_json_lines(tmp_path / "events.ndjson")
     (tmp_path / "events.ndjson").unlink()
@@ -238,13 +238,13 @@ def test_the_stream_is_arrow_with_the_type_of_json():
     assert reader.read_all().column("event").to_pylist() == VALUES
 
 
-def test_the_stream_refuses_text_that_is_not_utf8():
+def test_the_stream_rejects_text_that_is_not_utf8():
     lines = read_json_lines(io.BytesIO(b'"a"\n"\xff"\n'))
     with pytest.raises(pa.ArrowException, match="UTF"):
         pa.RecordBatchReader.from_stream(lines).read_all()
 
 
-def test_progress_is_told_the_bytes_of_the_files_and_the_values_found(tmp_path: Path):
+def test_progress_receives_the_bytes_read_and_the_values_found(tmp_path: Path):
     files = [tmp_path / "1.ndjson", tmp_path / "2.ndjson.gz"]
     files[0].write_bytes(LINES)
     files[1].write_bytes(gzip.compress(LINES * 1000))

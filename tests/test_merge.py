@@ -1,4 +1,4 @@
-"""Merging: each clause, over columns and Variant paths, and what a merge does not touch."""
+"""`merge`: each clause over columns and Variant paths, and the rows that it leaves unchanged."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_the_first_clause_that_is_true_counts(table: str):
     assert (result.rows_deleted, result.rows_updated, result.rows_inserted) == (1, 2, 1)
 
 
-def test_rows_that_no_row_of_the_source_matches_are_updated_or_deleted(table: str):
+def test_rows_not_matched_by_the_source_are_updated_or_deleted(table: str):
     result = (
         dv.merge(table, SOURCE, "id = key")
         .when_not_matched_by_source_update({"event:v": "'kept'"}, predicate="id > 3")
@@ -197,25 +197,25 @@ def test_a_row_that_two_would_change_is_an_error_unless_they_only_delete(table: 
         (lambda table: dv.merge(table, SOURCE, "id = key").when_matched_update_all(), "id"),
     ],
 )
-def test_what_is_not_understood_is_refused(table: str, build: Any, sentence: str):
+def test_an_invalid_merge_is_rejected(table: str, build: Any, sentence: str):
     with pytest.raises(ExpressionError, match=sentence):
         build(table)
 
 
-def test_a_merge_without_a_clause_is_refused(table: str):
+def test_a_merge_without_clauses_is_rejected(table: str):
     with pytest.raises(ValueError, match="no clause"):
         dv.merge(table, SOURCE, "id = key").execute()
 
 
 @pytest.mark.slow
-def test_a_source_that_arrow_cannot_hold_as_one_batch_is_refused(table: str):
+def test_a_source_that_is_too_large_for_one_batch_is_rejected(table: str):
     half = pa.record_batch({"id": pa.repeat(1, 1100), "text": pa.repeat("x" * 1_000_000, 1100)})
     with pytest.raises(ValueError, match="2 GiB: merge the source in parts"):
         dv.merge(table, pa.Table.from_batches([half, half]), "target.id = source.id")
 
 
 @pytest.mark.parametrize("arrow_type", [pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")], ids=str)
-def test_years_that_python_does_not_know_are_matched_and_shown(tmp_path: Path, arrow_type: pa.DataType):
+def test_years_that_python_does_not_support_are_matched_and_shown(tmp_path: Path, arrow_type: pa.DataType):
     days: Any = pa.array([2_932_897, 20_000], pa.int32()).cast(pa.date32()).cast(arrow_type)
     dv.write_table(tmp_path, pa.table({"id": [1, 2], "day": days}))
     with pytest.raises(ConstraintViolationError, match=r"day = \+10000-01-01"):
@@ -236,7 +236,7 @@ def test_a_source_that_is_not_arrow_data_is_rejected(table: str):
 
 
 @pytest.mark.parametrize("encode", ["dictionary", "runs"])
-def test_text_of_a_source_may_be_encoded_at_any_depth(tmp_path: Path, encode: str):
+def test_strings_of_a_source_may_be_encoded_at_any_depth(tmp_path: Path, encode: str):
     text = pa.array(["a", None], pa.string_view())
     texts: Any = pa.DictionaryArray.from_arrays(pa.array([0, 0, 1]), text)
     if encode == "runs":
@@ -257,7 +257,7 @@ def test_text_of_a_source_may_be_encoded_at_any_depth(tmp_path: Path, encode: st
 
 
 @pytest.mark.parametrize("value", ["source.event", "event_text"])
-def test_json_text_of_a_source_is_refused_as_a_whole_variant(table: str, value: str):
+def test_a_source_column_of_strings_is_rejected_as_a_whole_variant(table: str, value: str):
     source = rows([1, 9]).append_column("event_text", pa.array(["{}", "{}"], pa.large_string()))
     merge = dv.merge(table, source, "target.id = source.id")
     sentence = (
@@ -299,7 +299,7 @@ TEXT = pa.field("y", pa.string())
     ],
     ids=str,
 )
-def test_structs_lists_and_maps_of_a_source_fit_as_those_that_are_appended(
+def test_nested_source_values_are_converted_as_in_an_append(
     tmp_path: Path, of_table: Any, of_source: Any, new: Any
 ):
     path = str(tmp_path / "t")
@@ -318,15 +318,15 @@ def test_structs_lists_and_maps_of_a_source_fit_as_those_that_are_appended(
 @pytest.mark.parametrize(
     ("of_table", "of_source", "row", "sentence"),
     [
-        (pa.struct([NOT_NULL]), pa.struct([INNER]), {"x": None}, r"c\.x' is NOT NULL"),
-        (pa.list_(NOT_NULL), pa.list_(INNER), [None], r"c\.element' is NOT NULL"),
+        (pa.struct([NOT_NULL]), pa.struct([INNER]), {"x": None}, r"c\.x.* is NOT NULL"),
+        (pa.list_(NOT_NULL), pa.list_(INNER), [None], r"c\.element.* is NOT NULL"),
         (pa.struct([INNER, TEXT]), pa.struct([INNER]), {"x": 1}, r"lacks the field \'c\.y\'"),
-        (pa.struct([INNER]), pa.struct([INNER, TEXT]), {"x": 1}, r"the table has no column 'c\.y"),
-        (pa.list_(INNER), pa.list_(TEXT), ["1"], r"c\.element' is long in the table, but string in the data"),
+        (pa.struct([INNER]), pa.struct([INNER, TEXT]), {"x": 1}, r"the table has no column \'c\.y\'"),
+        (pa.list_(INNER), pa.list_(TEXT), ["1"], r"c\.element.* is long in the table.* string in the data"),
     ],
     ids=["null in struct", "null in list", "field too few", "field too many", "other type"],
 )
-def test_structs_and_lists_of_a_source_that_do_not_fit_are_refused(
+def test_nested_source_values_that_do_not_fit_are_rejected(
     tmp_path: Path, of_table: Any, of_source: Any, row: Any, sentence: str
 ):
     path = str(tmp_path / "t")
@@ -366,7 +366,7 @@ def test_an_append_only_table_takes_inserts_alone(tmp_path: Path):
         merge.when_matched_delete().execute()
 
 
-def test_a_merge_refuses_an_append_that_may_match(table: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_merge_conflicts_with_an_append_that_may_match(table: str, monkeypatch: pytest.MonkeyPatch):
     write = commits.write_commit
 
     def write_after_another(*arguments: Any) -> None:
@@ -389,7 +389,7 @@ def test_a_merge_refuses_an_append_that_may_match(table: str, monkeypatch: pytes
     ),
     bound=st.integers(0, 9),
 )
-def test_a_merge_is_what_python_makes_of_it(keys, cut, clauses, bound):
+def test_a_merge_equals_its_model_in_python(keys, cut, clauses, bound):
     with TemporaryDirectory() as folder:
         table = f"{folder}/t"
         for ids in (list(range(cut)), list(range(cut, 7))):

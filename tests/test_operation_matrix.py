@@ -1,6 +1,6 @@
-"""Each operation on a table of each feature: the rows are right and the log is sound, or it refuses by name.
+"""Each operation on a table of each feature gives the expected rows, or an error that names the feature.
 
-What is expected of the rows is computed by plain Python over plain rows. README.md shows the outcome.
+The expected rows are computed by plain Python over plain rows. README.md shows the results.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ README = Path(__file__).resolve().parents[1] / "README.md"
 
 Row = tuple[str, Any]
 Rows = dict[int, Row]
-"""Rows by their `id`: `day`, and `event` as what JSON has."""
+"""Rows by `id`: `day`, and `event` as a JSON value."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """What a table is made with; `deleted` are ids that a deletion vector marks."""
+    """The properties of a table; `deleted` are ids that a deletion vector marks."""
 
     configuration: Mapping[str, str] = field(default_factory=dict)
     partition_by: Sequence[str] = ()
@@ -38,14 +38,14 @@ class Feature:
 
 @dataclass(frozen=True)
 class Operation:
-    """What is done to a table, and to plain rows."""
+    """An operation on a table, and on plain rows."""
 
     run: Callable[[Path], object]
     model: Callable[[Rows], Rows] = dict
     options: Mapping[str, Any] = field(default_factory=dict)
-    """How the files are written that the operation meets."""
+    """How the files of the table are written before the operation."""
     configuration: Mapping[str, str] = field(default_factory=dict)
-    """What the table needs to have besides."""
+    """Further properties that the operation needs."""
 
 
 FEATURES = {
@@ -77,7 +77,7 @@ def write(table: Path, rows: Rows, **options: Any) -> None:
 
 
 def make(table: Path, feature: Feature, operation: Operation) -> Rows:
-    """Make a table of two commits for an operation, and return its rows."""
+    """Create a table with two commits for an operation, and return its rows."""
     made = {
         "configuration": {**feature.configuration, **operation.configuration},
         "partition_by": list(feature.partition_by),
@@ -210,7 +210,7 @@ REFUSED = {
 
 @cache
 def outcome(operation: str, feature: str) -> str | None:
-    """Return the name of the error that refuses an operation, None where it does what it should."""
+    """Return the name of the error of an operation, None if it succeeds."""
     with TemporaryDirectory() as folder:
         table, chosen = Path(folder) / "t", OPERATIONS[operation]
         before = make(table, FEATURES[feature], chosen)
@@ -235,7 +235,7 @@ def _refusal(run: Callable[[], object]) -> DeltaVariantError | None:
 
 @pytest.mark.parametrize("feature", FEATURES)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_operation_works_or_refuses_by_name(operation: str, feature: str):
+def test_an_operation_works_or_names_the_unsupported_feature(operation: str, feature: str):
     assert outcome(operation, feature) == REFUSED.get((operation, feature))
 
 

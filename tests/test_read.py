@@ -1,4 +1,4 @@
-"""`read_table`: the rows of a table by columns and conditions, from files of every kind."""
+"""`read_table`: select columns and rows, from files of every layout."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def table_of(texts: list[str | None]) -> pa.Table:
 
 
 def read(table: Any, columns: Any = None, **options: Any) -> list[dict[str, Any]]:
-    """Return rows as Python objects, in the order in which they were read."""
+    """Return rows as Python objects in reading order."""
     rows: list[dict[str, Any]] = dv.read_table(table, columns=columns, **options).read_all().to_pylist()
     return rows
 
 
 @pytest.fixture(params=["infer", None], ids=["shredded", "unshredded"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return a table of EVENTS, shredded and not: no reader can tell (design.md, Shredding is physical)."""
+    """Return a table of EVENTS, shredded or not: readers see no difference (VariantShredding.md)."""
     dv.write_table(tmp_path / "t", table_of(EVENTS), shredding=request.param)
     return tmp_path / "t"
 
@@ -109,9 +109,7 @@ def test_one_column_may_be_read_twice_under_two_names(table: Path):
         ({"x": "no_such_function(id)"}, "(?i)no_such_function"),
     ],
 )
-def test_an_expression_that_is_not_understood_is_refused_before_reading(
-    columns: Any, sentence: str, table: Path
-):
+def test_an_invalid_expression_is_rejected_before_reading(columns: Any, sentence: str, table: Path):
     with pytest.raises(ExpressionError, match=sentence):
         dv.read_table(table, columns=columns)
 
@@ -124,7 +122,7 @@ def test_a_value_that_cannot_be_cast_is_an_error_that_names_file_row_and_path(ta
     assert "try_variant_get" in str(caught.value)
 
 
-# Conditions.
+# Predicates.
 
 
 @pytest.mark.parametrize(
@@ -182,12 +180,12 @@ def test_rows_before_the_one_that_is_not_cast_come_once(tmp_path: Path):
         read(tmp_path, columns={"n": "event:n::bigint"}, where="id > 7")
 
 
-def test_a_condition_may_be_on_what_is_not_read(table: Path):
+def test_a_predicate_may_read_columns_that_are_not_returned(table: Path):
     assert read(table, {"n": "event:n::string"}, where="id = 2") == [{"n": "three"}]
 
 
 @pytest.mark.parametrize("where", ["id +", "nothing = 1", "id", "event:s::string"])
-def test_a_condition_that_is_none_is_refused_before_reading(where: str, table: Path):
+def test_a_predicate_that_is_not_boolean_is_rejected_before_reading(where: str, table: Path):
     with pytest.raises(ExpressionError):
         dv.read_table(table, where=where)
 
@@ -206,7 +204,7 @@ def test_conditions_and_columns_may_be_partition_values(tmp_path: Path):
     assert (only.num_rows, only.schema.field("day").type) == (3, pa.date32())
 
 
-# Versions, snapshots and places.
+# Versions, snapshots and locations.
 
 
 def test_an_older_version_has_the_rows_and_the_columns_of_its_time(tmp_path: Path):
@@ -227,7 +225,7 @@ def test_a_snapshot_is_read_as_it_was_loaded(table: Path):
     assert len(read(table, ["id"])) == 6
 
 
-def test_a_table_is_a_path_a_uri_or_what_knows_its_uri(table: Path):
+def test_a_table_is_a_path_a_uri_or_an_object_with_a_uri(table: Path):
     from deltalake import DeltaTable
 
     for place in (table, str(table), table.as_uri(), DeltaTable(table)):
@@ -243,7 +241,7 @@ def test_no_table_is_an_error(tmp_path: Path):
 
 
 def test_a_column_that_a_file_does_not_have_is_null(tmp_path: Path):
-    """T12: files from before a column existed."""
+    """Files written before the column was added."""
     dv.write_table(tmp_path / "t", pa.table({"id": [9]}))
     dv.write_table(tmp_path / "t", table_of(EVENTS[:1]), mode="append", schema_mode="merge")
     columns = {"id": "id", "n": "event:n::int", "j": "to_json(event)"}
@@ -265,7 +263,7 @@ def test_names_that_only_late_rows_need_are_read_from_there_on(tmp_path: Path, w
 
 
 def test_files_shredded_in_different_ways_are_one_table(tmp_path: Path):
-    """H6, R22: each file has a shredding schema of its own, or none."""
+    """Each file has its own shredding schema, or none."""
     schemas: list[Any] = [
         "infer",
         None,
@@ -303,7 +301,7 @@ def nested(texts: list[str | None]) -> dict[str, pa.Array]:
 
 @pytest.mark.parametrize("kind", ["struct", "list", "map"])
 def test_variants_within_other_columns_come_back(kind: str, tmp_path: Path):
-    """T6."""
+    """PROTOCOL.md, "Variant Data Type": Variants in structs, arrays and map values."""
     data = pa.table({"c": nested(EVENTS)[kind]})
     for rows in (data, data.slice(2)):
         dv.write_table(tmp_path / "t", rows, mode="append", shredding=None)
@@ -326,7 +324,7 @@ def replace_file(table: Path, data: pa.Table) -> None:
 
 
 def shredded(value: list[bytes | None], typed: list[int | None]) -> pa.Table:
-    """Return Variants shredded as int64 by hand."""
+    """Return Variants shredded as int64, built without the library."""
     parts = [
         pa.array([b"\x01\x00\x00"] * len(value)),
         pa.array(value, pa.binary()),
@@ -337,19 +335,19 @@ def shredded(value: list[bytes | None], typed: list[int | None]) -> pa.Table:
 
 
 def test_files_without_the_annotation_are_read(table: Path):
-    """P-S2: Spark 4.0 writes none."""
+    """Spark 4.0 does not write the annotation (docs/audit-rules.md, P-S2)."""
     replace_file(table, shredded([None, b"\x0c\x07", None], [5, None, 6]))
     assert read(table, {"x": "event::bigint"}) == [{"x": 5}, {"x": 7}, {"x": 6}]
 
 
 def test_a_value_missing_in_both_columns_at_the_top_is_variant_null(table: Path):
-    """R2."""
+    """VariantShredding.md, "Value Shredding": readers must return Variant null."""
     replace_file(table, shredded([None], [None]))
     assert read(table, {"j": "to_json(event)"}) == [{"j": "null"}]
 
 
 def test_conflicting_values_are_an_error_or_the_typed_one(table: Path):
-    """R5: an error names file and row; `on_conflict="typed"` reads as parquet-testing expects."""
+    """An error has file and row; `on_conflict="typed"` reads what parquet-testing expects."""
     replace_file(table, shredded([None, None, None, b"\x0c\x07"], [1, 2, 3, 4]))
     name = only_file(table).name
     with pytest.raises(ConflictingValueError, match=f"^{name}: row 3"):
@@ -363,7 +361,7 @@ def test_malformed_bytes_are_an_error_that_names_file_and_row(table: Path):
         read(table, {"j": "to_json(event)"})
 
 
-def test_a_file_that_is_no_parquet_is_an_error_that_names_it(table: Path):
+def test_a_file_that_is_not_parquet_is_an_error_with_its_path(table: Path):
     file = only_file(table)
     for data in (b"", b"no parquet at all", file.read_bytes()[:-20]):
         file.write_bytes(data)
@@ -371,7 +369,7 @@ def test_a_file_that_is_no_parquet_is_an_error_that_names_it(table: Path):
             read(table)
 
 
-def test_a_file_that_is_gone_is_an_error_that_names_it(table: Path):
+def test_a_missing_file_is_an_error_with_its_path(table: Path):
     file = only_file(table)
     file.unlink()
     with pytest.raises((DataFileError, StoreError), match=file.name):
@@ -393,7 +391,7 @@ def test_only_files_with_the_right_field_ids_fill_columns_mapped_by_id(tmp_path:
     assert read(tmp_path / "t") == [{"id": 5, "event": None}]
 
 
-# Tables that others wrote.
+# Tables that other engines wrote.
 
 
 @contextmanager
@@ -465,7 +463,7 @@ def test_the_tables_of_spark_are_all_there():
 
 @pytest.mark.parametrize("name", SPARK_TABLES)
 def test_a_table_of_spark_has_all_rows_that_are_not_deleted(name: str, corpora: Path, tmp_path: Path):
-    """The rows that Parquet's footers count less the deleted; Spark itself judges the values."""
+    """Compare the number of rows with the Parquet footers; tests/interop compares the values with Spark."""
     with spark_table(corpora, name, tmp_path) as root:
         files = dv.load_snapshot(root).files
         paths = files.column("path").to_pylist()

@@ -1,4 +1,4 @@
-"""Reading changes: what each commit inserted, deleted and updated (PROTOCOL.md, "Add CDC File")."""
+"""`read_changes`: the rows that commits inserted, deleted and updated (PROTOCOL.md, "Add CDC File")."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def append(table: Path, *numbers: int, **options: Any) -> None:
 
 
 def changes(table: Path, **options: Any) -> list[tuple[Any, ...]]:
-    """Return version, what, `id` and `v` of changes, in order of these."""
+    """Return version, type, `id` and `v` of changes, sorted."""
     read = dv.read_changes(table, columns=COLUMNS, **options).read_all().to_pylist()
     return sorted((row["_commit_version"], row["_change_type"], row["id"], row["v"]) for row in read)
 
@@ -74,7 +74,7 @@ def test_appended_rows_are_inserted(table):
     ]
 
 
-def test_updated_rows_are_told_before_and_after(table):
+def test_an_update_has_preimages_and_postimages(table):
     dv.update(table, {"v:n": "10"}, "id = 1")
     assert changes(table, starting_version=2) == [
         (2, "update_postimage", 1, '{"n":10}'),
@@ -130,7 +130,7 @@ def test_changes_lead_from_each_version_to_the_next(tmp_path, options):
     assert len(read) > 30
 
 
-def test_all_columns_come_with_what_is_told_of_the_change(table):
+def test_all_columns_are_returned_with_the_columns_of_the_feed(table):
     os.utime(table / commit_file_name(1), ns=(0, 1_500_000_000))
     os.utime(table / commit_file_name(0), ns=(0, 1_000_000_000))
     read = dv.read_changes(table, starting_version=1).read_all()
@@ -149,7 +149,7 @@ def test_in_commit_timestamps_are_the_times_of_changes(tmp_path):
     assert dv.read_changes(tmp_path).read_all()["_commit_timestamp"].to_pylist() == [entry.timestamp]
 
 
-def test_columns_and_conditions_may_name_what_is_told_of_the_change(table):
+def test_columns_and_predicates_may_read_the_columns_of_the_feed(table):
     dv.update(table, {"v:n": "10"}, "id = 1")
     where = "_change_type = 'update_postimage' or (_commit_version = 0 and v:n::int = 0)"
     read = dv.read_changes(table, columns={"n": "v:n::int", "at": "_commit_version + 1"}, where=where)
@@ -199,12 +199,12 @@ def test_a_range_is_given_by_times_too(table):
         ({"ending_version": 0, "ending_timestamp": "2026-01-01"}, ValueError, ", not both"),
     ],
 )
-def test_a_range_that_there_is_not_is_refused(table, options, error, sentence):
+def test_an_invalid_range_is_rejected(table, options, error, sentence):
     with pytest.raises(error, match=sentence):
         dv.read_changes(table, **options)
 
 
-def test_commits_that_are_no_longer_in_the_log_are_named(table):
+def test_removed_commits_are_an_error_with_the_version(table):
     checkpoint_writing.write_checkpoint(dv.load_snapshot(table).store, 1, now=0, unique_id="")
     (table / commit_file_name(0)).unlink()
     with pytest.raises(VersionNotFoundError, match="no commit of version 0"):
@@ -212,7 +212,7 @@ def test_commits_that_are_no_longer_in_the_log_are_named(table):
     assert [row[2] for row in changes(table, starting_version=1)] == [2, 3]
 
 
-def test_versions_without_a_change_data_feed_are_named(tmp_path):
+def test_a_version_without_a_change_data_feed_is_an_error(tmp_path):
     table = tmp_path / "t"
     append(table, 0, configuration={})
     with pytest.raises(ChangesNotRecordedError, match=r"delta\.enableChangeDataFeed") as caught:
@@ -278,7 +278,7 @@ def test_columns_that_came_later_are_null_before(table):
         ),
     ],
 )
-def test_columns_that_changed_are_named(table, change, sentence):
+def test_changed_columns_are_named_in_the_error(table, change, sentence):
     schema = json.loads(dv.load_snapshot(table).metadata.schema_string)
     change(schema["fields"])
     set_metadata(table, schema_string=json.dumps(schema))
@@ -295,7 +295,7 @@ def test_columns_that_were_removed_with_their_rows_are_named(table):
         dv.read_changes(table, starting_version=2)
 
 
-def test_another_column_of_the_same_name_is_not_taken_for_it(tmp_path):
+def test_a_replaced_column_of_the_same_name_is_an_error(tmp_path):
     table = tmp_path / "t"
     append(table, 0, configuration={**FEED, "delta.columnMapping.mode": "name"})
     schema = json.loads(dv.load_snapshot(table).metadata.schema_string)
@@ -320,20 +320,20 @@ def test_widened_types_are_read_as_they_are_at_the_end(tmp_path):
     assert (read.schema.types, sorted(read["id"].to_pylist())) == ([pa.int64()], [1, 2])
 
 
-def test_other_partition_columns_are_an_obstacle(table):
+def test_changed_partition_columns_are_an_error(table):
     set_metadata(table, partition_columns=("day",))
     with pytest.raises(SchemaError, match="the partition columns changed"):
         dv.read_changes(table)
 
 
-def test_a_table_with_a_column_of_the_feed_is_refused(table):
+def test_a_table_with_a_reserved_column_name_is_rejected(table):
     text = dv.load_snapshot(table).metadata.schema_string
     set_metadata(table, schema_string=text.replace('"day"', '"_Change_type"'))
     with pytest.raises(SchemaError, match="the change data feed reserves the name"):
         dv.read_changes(table, starting_version=2)
 
 
-def test_a_table_that_cannot_be_read_is_refused(table):
+def test_a_table_that_cannot_be_read_is_rejected(table):
     state = dv.load_snapshot(table)
     features = (*state.protocol.reader_features, "future")
     commit(
@@ -378,7 +378,7 @@ def test_rows_that_a_deletion_vector_marks_are_deleted_and_come_back(tmp_path):
     assert dv.read_changes(table, starting_version=3, columns=[]).read_all().num_rows == 2
 
 
-def test_a_removed_file_without_partition_values_cannot_be_told(tmp_path):
+def test_a_remove_action_without_partition_values_is_an_error(tmp_path):
     table = tmp_path / "t"
     append(table, 0, 1, partition_by=["day"])
     (path, *_) = dv.load_snapshot(table).files["path"].to_pylist()

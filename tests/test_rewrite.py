@@ -1,4 +1,4 @@
-"""Overwriting, deleting and updating rows: exactly those that match change, and nothing else does."""
+"""Overwrites, deletes and updates change exactly the matching rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from delta_variant.operations.write import write_table
 
 
 def write_rows(table: Path, texts: Sequence[str | None], first: int = 0, **options: Any) -> None:
-    """Append one file of JSON texts, whose `id` counts on from `first`."""
+    """Append one file of JSON texts with `id` counted from `first`."""
     ids = range(first, first + len(texts))
     rows = pa.table({"id": list(ids), "event": pa.array(texts, pa.string())})
     dv.write_table(str(table), rows, mode="append", variant_columns=["event"], **options)
@@ -147,7 +147,7 @@ def test_the_log_says_of_a_removed_file_all_that_it_said_of_the_file(table: Path
     assert json.loads(found["add"][0]["stats"])["numRecords"] == 2
 
 
-def test_the_statistics_of_a_file_that_was_written_anew_are_those_of_its_rows(table: Path):
+def test_a_rewritten_file_has_statistics_of_its_rows(table: Path):
     dv.delete(str(table), "id = 2")
     (added,) = actions(table, 3)["add"]
     stats = json.loads(added["stats"])
@@ -156,7 +156,7 @@ def test_the_statistics_of_a_file_that_was_written_anew_are_those_of_its_rows(ta
 
 
 @pytest.mark.parametrize("shredding", ["infer", None])
-def test_variants_that_stay_keep_their_bytes(tmp_path: Path, shredding: Any):
+def test_copied_variants_keep_their_bytes(tmp_path: Path, shredding: Any):
     texts = [
         '{"a": 1}',
         '{"a": 300, "z": [1, 2.50, {"b": null}]}',
@@ -171,7 +171,7 @@ def test_variants_that_stay_keep_their_bytes(tmp_path: Path, shredding: Any):
     assert read_bytes(tmp_path / "t") == {key: value for key, value in before.items() if key != 0}
 
 
-def test_shredded_columns_of_variants_that_stay_are_copied_as_they_are(tmp_path: Path):
+def test_shredded_columns_of_copied_variants_are_unchanged(tmp_path: Path):
     texts = ['{"a": 1}', '{"a": 2.50}', '{"a": "x", "b": [1]}', None, "null", '{"a": 3, "b": [2, "y"]}']
     write_rows(tmp_path / "t", texts * 2)
     (name,) = parquet_files(tmp_path / "t")
@@ -187,7 +187,7 @@ def test_shredded_columns_of_variants_that_stay_are_copied_as_they_are(tmp_path:
 
 
 @pytest.mark.parametrize("name", ["c_stats_ga", "c_both_preview", "d_cm_id", "d_dv"])
-def test_rows_of_files_that_spark_shredded_stay(tmp_path: Path, corpora: Path, name: str):
+def test_copied_rows_of_files_that_spark_shredded_are_unchanged(tmp_path: Path, corpora: Path, name: str):
     with tarfile.open(corpora / "delta-spark" / f"{name}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     table = str(tmp_path / name)
@@ -199,19 +199,19 @@ def test_rows_of_files_that_spark_shredded_stay(tmp_path: Path, corpora: Path, n
     assert not [each for each in dv.audit_table(table, data=True).findings if each.severity == "error"]
 
 
-def test_a_file_that_was_written_anew_is_shredded_as_it_was(table: Path):
+def test_a_rewritten_file_keeps_its_shredding(table: Path):
     dv.delete(str(table), "id = 1")
     (added,) = actions(table, 3)["add"]
     group = pq.read_schema(table / added["path"]).field("event").type
     assert {part.name for part in group.field("typed_value").type} == {"n", "s"}
 
 
-def test_a_row_for_which_the_condition_is_null_stays(table: Path):
+def test_a_row_for_which_the_predicate_is_null_remains(table: Path):
     dv.delete(str(table), "not (try_variant_get(event, '$.n', 'bigint') = 1)")
     assert set(read_rows(table)) == {1, 4, 5, 7, 8}
 
 
-def test_delete_by_partition_reads_no_file(tmp_path: Path):
+def test_delete_by_partition_does_not_read_files(tmp_path: Path):
     rows = pa.table({"id": [1, 2, 3, 4], "day": ["a", "a", "b", None]})
     dv.write_table(str(tmp_path / "t"), rows, partition_by=["day"])
     for path in (tmp_path / "t").rglob("*.parquet"):
@@ -224,7 +224,7 @@ def test_delete_by_partition_reads_no_file(tmp_path: Path):
 
 
 def test_a_path_is_removed_as_the_log_has_it(tmp_path: Path):
-    """Spark compares the texts of paths, and leaves letters beyond ASCII as they are."""
+    """Spark compares encoded paths and does not encode non-ASCII letters."""
     table = tmp_path / "t"
     dv.write_table(str(table), pa.table({"id": [1, 2], "city": ["Zürich", "Z"]}), partition_by=["city"])
     commit = table / commit_file_name(0)
@@ -253,7 +253,7 @@ def test_a_checkpoint_keeps_how_paths_are_spelled(table: Path):
     assert {remove["path"] for remove in actions(table, 3)["remove"]} == spelled
 
 
-def test_a_table_that_does_not_allow_it_is_left_as_it_is(tmp_path: Path):
+def test_a_table_that_does_not_allow_a_delete_is_unchanged(tmp_path: Path):
     settings = {"delta.appendOnly": "true"}
     dv.write_table(str(tmp_path / "t"), pa.table({"id": [1, 2]}), configuration=settings)
     before = parquet_files(tmp_path / "t")
@@ -339,11 +339,11 @@ def test_delete_leaves_exactly_the_rows_for_which_the_condition_is_not_true(file
             start += len(texts)
         columns = {"id": "id", "day": "day", "event": "event"}
         before = {row["id"]: row for row in dv.read_table(table, columns=columns).read_all().to_pylist()}
-        gone = set(dv.read_table(table, columns=["id"], where=where).read_all()["id"].to_pylist())
+        deleted = set(dv.read_table(table, columns=["id"], where=where).read_all()["id"].to_pylist())
         result = dv.delete(table, where)
         left = {row["id"]: row for row in dv.read_table(table, columns=columns).read_all().to_pylist()}
-        assert left == {key: row for key, row in before.items() if key not in gone}
-        assert result.rows_deleted == len(gone)
+        assert left == {key: row for key, row in before.items() if key not in deleted}
+        assert result.rows_deleted == len(deleted)
         known = DeltaTable(table)
         assert known.version() == load_snapshot(table).version
         described = pa.table(known.get_add_actions()).to_pylist()
@@ -402,7 +402,7 @@ def test_overwrite_by_a_predicate_replaces_the_rows_that_match(tmp_path: Path, p
     assert actions(tmp_path / "t", 1)["commitInfo"][0]["operationParameters"]["predicate"] == "day = 'a'"
 
 
-def test_overwrite_of_partitions_reads_no_file(tmp_path: Path):
+def test_overwrite_of_partitions_does_not_read_files(tmp_path: Path):
     day_table(tmp_path / "t", partition_by=["day"])
     for path in (tmp_path / "t").rglob("*.parquet"):
         path.write_bytes(b"unreadable")
@@ -419,7 +419,7 @@ def test_overwrite_by_a_variant_path(table: Path):
 
 
 @pytest.mark.parametrize("text", ['{"n": 1}', '{"m": 5}', None])
-def test_overwrite_refuses_a_new_row_that_does_not_match(table: Path, text: str | None):
+def test_an_overwrite_rejects_a_new_row_that_does_not_match(table: Path, text: str | None):
     before = parquet_files(table)
     rows = pa.table({"id": [50, 51], "event": pa.array(['{"n": 7}', text], pa.string())})
     with pytest.raises(PredicateViolationError, match="the row does not match the predicate") as caught:
@@ -450,8 +450,9 @@ def test_overwrite_of_the_schema_keeps_the_id_and_upgrades_the_protocol(tmp_path
     before = load_snapshot(tmp_path / "t")
     rows = pa.table({"id": ["x"], "event": pa.array(["{}"], pa.string())})
     options: dict[str, Any] = {"mode": "overwrite", "schema_mode": "overwrite", "variant_columns": ["event"]}
-    with pytest.raises(SchemaError, match="cannot partition by 'day'"):
+    with pytest.raises(SchemaError, match="cannot partition by") as caught:
         write_table(tmp_path / "t", rows, **options)
+    assert caught.value.column == "day"
     write_table(tmp_path / "t", rows, partition_by=[], **options)
     after = load_snapshot(tmp_path / "t")
     assert (after.metadata.id, after.partition_columns) == (before.metadata.id, ())
@@ -477,7 +478,7 @@ def test_overwrite_of_a_mapped_schema_gives_new_columns_new_ids(tmp_path: Path):
     assert dv.read_table(str(tmp_path / "t")).read_all().to_pylist() == [{"id": 2, "x": "two"}]
 
 
-def test_overwrite_merges_columns_into_rows_that_stay(tmp_path: Path):
+def test_an_overwrite_merges_columns_into_remaining_rows(tmp_path: Path):
     day_table(tmp_path / "t")
     rows = pa.table({"id": [9], "day": ["a"], "extra": [1.5]})
     write_table(tmp_path / "t", rows, mode="overwrite", schema_mode="merge", predicate="day = 'a'")
@@ -493,7 +494,7 @@ def test_overwrite_merges_columns_into_rows_that_stay(tmp_path: Path):
         {"mode": "overwrite", "schema_mode": "overwrite", "predicate": "id = 1"},
     ],
 )
-def test_options_that_contradict_each_other_are_refused(tmp_path: Path, options: dict[str, Any]):
+def test_contradictory_options_are_rejected(tmp_path: Path, options: dict[str, Any]):
     day_table(tmp_path / "t")
     with pytest.raises(ValueError, match="overwrite"):
         write_table(tmp_path / "t", pa.table({"id": [1]}), **options)
@@ -502,8 +503,8 @@ def test_options_that_contradict_each_other_are_refused(tmp_path: Path, options:
 # --- concurrency
 
 
-def behind(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
-    """Let `first` happen just before the next commit of the test."""
+def commit_after(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
+    """Run `first` just before the next commit of the test."""
     write = commits.write_commit
 
     def write_after_another(*arguments: Any) -> None:
@@ -518,19 +519,17 @@ def append_n(table: Path, n: int) -> Any:
     return lambda: write_rows(table, [json.dumps({"n": n})], 100)
 
 
-def test_a_delete_goes_through_behind_an_append_that_holds_no_row_that_matches(
-    table: Path, monkeypatch: pytest.MonkeyPatch
-):
-    behind(monkeypatch, append_n(table, 50))
+def test_a_delete_commits_after_an_append_without_matching_rows(table: Path, monkeypatch: pytest.MonkeyPatch):
+    commit_after(monkeypatch, append_n(table, 50))
     result = dv.delete(str(table), "event:n::bigint = 1")
     assert result.version == 4
     assert set(read_rows(table)) == {*ALL, 100} - {1}
 
 
-def test_a_delete_refuses_an_append_that_may_hold_a_row_that_matches(
+def test_a_delete_conflicts_with_an_append_that_may_have_matching_rows(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    behind(monkeypatch, append_n(table, 1))
+    commit_after(monkeypatch, append_n(table, 1))
     with pytest.raises(CommitConflictError, match="concurrent version 3 added rows"):
         dv.delete(str(table), "event:n::bigint = 1")
     assert set(read_rows(table)) == {*ALL, 100}
@@ -542,7 +541,7 @@ def test_a_delete_ignores_appends_where_only_writes_are_serializable(
 ):
     settings = {"delta.isolationLevel": "WriteSerializable"}
     write_rows(tmp_path / "t", ['{"n": 1}', '{"n": 2}'], configuration=settings)
-    behind(monkeypatch, append_n(tmp_path / "t", 1))
+    commit_after(monkeypatch, append_n(tmp_path / "t", 1))
     assert dv.delete(str(tmp_path / "t"), "event:n::bigint = 1").version == 2
     assert set(read_rows(tmp_path / "t")) == {1, 100}
 
@@ -550,31 +549,31 @@ def test_a_delete_ignores_appends_where_only_writes_are_serializable(
 def test_two_deletes_of_one_file_conflict_and_those_of_two_do_not(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    behind(monkeypatch, lambda: dv.delete(str(table), "id = 0"))
+    commit_after(monkeypatch, lambda: dv.delete(str(table), "id = 0"))
     with pytest.raises(CommitConflictError, match=r"removed part-.* which this operation read"):
         dv.delete(str(table), "id = 1")
-    behind(monkeypatch, lambda: dv.delete(str(table), "id = 1"))
+    commit_after(monkeypatch, lambda: dv.delete(str(table), "id = 1"))
     assert dv.delete(str(table), "id = 8").version == 5
     assert set(read_rows(table)) == set(ALL) - {0, 1, 8}
 
 
-def test_an_append_goes_through_behind_a_delete_and_an_overwrite(
-    table: Path, monkeypatch: pytest.MonkeyPatch
-):
-    behind(monkeypatch, lambda: dv.delete(str(table), "id = 0"))
+def test_an_append_commits_after_a_delete_and_an_overwrite(table: Path, monkeypatch: pytest.MonkeyPatch):
+    commit_after(monkeypatch, lambda: dv.delete(str(table), "id = 0"))
     write_rows(table, ["1"], 100)
     assert set(read_rows(table)) == {*ALL, 100} - {0}
 
 
-def test_an_overwrite_refuses_any_row_that_it_would_not_replace(table: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_overwrite_conflicts_with_any_row_that_it_would_not_replace(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+):
     rows = pa.table({"id": [9], "event": pa.array(["1"], pa.string())})
     options: dict[str, Any] = {"mode": "overwrite", "variant_columns": ["event"]}
     before = parquet_files(table)
-    behind(monkeypatch, append_n(table, 1))
+    commit_after(monkeypatch, append_n(table, 1))
     with pytest.raises(CommitConflictError, match="added rows"):
         write_table(str(table), rows, **options)
     assert len(parquet_files(table)) == len(before) + 1
-    behind(monkeypatch, lambda: dv.delete(str(table), "id = 0"))
+    commit_after(monkeypatch, lambda: dv.delete(str(table), "id = 0"))
     with pytest.raises(CommitConflictError, match="removed"):
         write_table(str(table), rows, **options)
 
@@ -587,17 +586,17 @@ def test_overwrites_of_two_partitions_do_not_conflict(tmp_path: Path, monkeypatc
         rows = pa.table({"id": [number], "day": [day]})
         return write_table(table, rows, mode="overwrite", predicate=f"day = '{day}'")
 
-    behind(monkeypatch, lambda: replace("a", 10))
+    commit_after(monkeypatch, lambda: replace("a", 10))
     assert replace("b", 20).version == 2
     assert days(table) == [(4, None), (10, "a"), (20, "b")]
-    behind(monkeypatch, lambda: replace("a", 11))
+    commit_after(monkeypatch, lambda: replace("a", 11))
     with pytest.raises(CommitConflictError, match="removed"):
         replace("a", 12)
 
 
 def test_a_change_of_metadata_is_a_conflict(table: Path, monkeypatch: pytest.MonkeyPatch):
     rows = pa.table({"id": [9], "event": pa.array(["1"], pa.string()), "more": [1]})
-    behind(
+    commit_after(
         monkeypatch,
         lambda: dv.write_table(
             str(table), rows, mode="append", schema_mode="merge", variant_columns=["event"]

@@ -1,4 +1,4 @@
-"""Constraints, generated columns and defaults: new rows of every flow are held against them."""
+"""Constraints, generated columns and defaults apply to the new rows of every operation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def table(tmp_path: Path) -> str:
 
 
 def planted(path: Path, columns: pa.Table, metadata: dict[str, dict[str, Any]], **options: Any) -> str:
-    """Write an empty table whose columns then have field metadata, and return where it is."""
+    """Create an empty table, set the field metadata of its columns, and return its path."""
     dv.write_table(path, columns.slice(0, 0), **options)
 
     def change(document: dict[str, Any]) -> None:
@@ -79,7 +79,7 @@ def test_a_constraint_goes_to_the_properties_and_its_feature_to_the_protocol(tab
         ("event:n::int <> 2", ConstraintViolationError, r"event:n::int = 2"),
         # NULL is not true (PROTOCOL.md, "CHECK Constraints").
         ("event:x::int > 0", ConstraintViolationError, r"event:x::int = NULL"),
-        ("amount", ExpressionError, "where: expected a boolean"),
+        ("amount", ExpressionError, "expected a boolean expression, got `amount`"),
         ("nothing > 1", ExpressionError, "nothing"),
         ("abs(id) > 1", ExpressionError, "not supported"),
     ],
@@ -167,7 +167,7 @@ def test_flows_that_keep_the_constraints_go_through(constrained: str):
         constrained, source(id=3, amount=7, event='{"n": 3}'), mode="append", variant_columns=["event"]
     )
     dv.update(constrained, {"amount": "amount + 1", "event:n": "id + 10"}, "id > 1")
-    # A Variant that is handed on as it is shredded is read by the constraint still.
+    # The constraint reads a Variant that the update copies in shredded form.
     dv.update(constrained, {"amount": "amount + 0"})
     rows = source(id=4, amount=1, event='{"n": 4}')
     merge = dv.merge(constrained, rows, "target.id = source.id", variant_columns=["event"])
@@ -284,7 +284,7 @@ def test_an_invariant_of_a_column_holds(tmp_path: Path):
 
 
 @pytest.mark.parametrize("text", ["{}", "x > 3", '{"expression":{"expression":"f(x)"}}'])
-def test_an_invariant_that_is_not_understood_refuses_the_append(tmp_path: Path, text: str):
+def test_an_invalid_invariant_rejects_the_append(tmp_path: Path, text: str):
     table = planted(tmp_path / "t", pa.table({"x": [1]}), {"x": {"delta.invariants": text}})
     with pytest.raises(UnsupportedFeatureError, match="the invariant of the column x"):
         dv.write_table(table, pa.table({"x": [4]}), mode="append")
@@ -312,7 +312,7 @@ GIVEN = ["at", "n", "event"]
 
 @pytest.fixture
 def generating(tmp_path: Path) -> str:
-    """Return an empty table, partitioned by a generated column, with others of a number and of a path."""
+    """Return an empty table with generated columns, one of which is the partition column."""
     return planted(tmp_path / "t", COLUMNS, GENERATED, partition_by="day")
 
 
@@ -325,7 +325,7 @@ def test_generated_columns_are_computed_where_the_data_has_none(generating: str)
     assert path.parent.name == "day=2026-01-01"
 
 
-def test_given_values_have_to_be_what_the_expression_gives(generating: str):
+def test_given_values_must_equal_the_generation_expression(generating: str):
     """PROTOCOL.md, "Generated Columns": `(<value> <=> <generation expression>) IS TRUE`."""
     right = {"day": [date(2026, 1, 1)], "double": [2], "user": ["x"]}
     given = COLUMNS.select(GIVEN)
@@ -375,7 +375,7 @@ def test_a_predicate_of_an_overwrite_sees_generated_columns(generating: str):
     assert rows_of(generating, "`double`") == [{"double": 14}]
 
 
-def test_rows_whose_generated_columns_are_copied_stay(generating: str):
+def test_copied_rows_are_not_checked_against_generation_expressions(generating: str):
     dv.write_table(generating, pa.concat_tables([COLUMNS.select(GIVEN)] * 3), mode="append")
     dv.write_table(generating, COLUMNS.select(GIVEN), mode="append")
     dv.delete(generating, "n = 2")
@@ -390,7 +390,7 @@ def test_values_that_do_not_fit_name_the_column(generating: str):
 
 
 @pytest.mark.parametrize("text", ["uuid()", "nothing + 1", "weekday(at)"])
-def test_an_expression_that_cannot_be_evaluated_refuses_the_append(tmp_path: Path, text: str):
+def test_an_expression_that_cannot_be_evaluated_rejects_the_append(tmp_path: Path, text: str):
     columns = COLUMNS.select(["at", "n"])
     table = planted(tmp_path / "t", columns, {"n": {"delta.generationExpression": text}})
     for rows in (columns, columns.select(["at"])):
@@ -398,7 +398,7 @@ def test_an_expression_that_cannot_be_evaluated_refuses_the_append(tmp_path: Pat
             dv.write_table(table, rows, mode="append")
 
 
-def test_a_generated_column_keeps_what_it_reads_in_the_schema(generating: str):
+def test_a_column_that_a_generated_column_reads_cannot_be_removed(generating: str):
     dv.set_properties(generating, {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"})
     with pytest.raises(SchemaError, match="the generated column double"):
         dv.drop_column(generating, "n")
@@ -416,7 +416,7 @@ def test_a_generated_column_keeps_what_it_reads_in_the_schema(generating: str):
 
 @pytest.fixture
 def with_defaults(tmp_path: Path) -> str:
-    """Return an empty table with defaults, one of which cannot be computed here."""
+    """Return an empty table with defaults, one of which is not supported."""
     columns = pa.table(
         {
             "id": [1],
@@ -458,7 +458,7 @@ def test_a_default_that_cannot_be_computed_has_to_be_given(with_defaults: str):
     assert files_of(with_defaults) == before
 
 
-# Beside other features
+# Together with other features
 
 
 @pytest.mark.parametrize(
@@ -474,8 +474,8 @@ def test_a_default_that_cannot_be_computed_has_to_be_given(with_defaults: str):
         },
     ],
 )
-def test_rules_hold_beside_other_features(tmp_path: Path, configuration: dict[str, str]):
-    """Files of changes and of rows that keep ids have columns of their own."""
+def test_rules_apply_together_with_other_features(tmp_path: Path, configuration: dict[str, str]):
+    """Change data files and files with row ids have further columns."""
     table = planted(tmp_path / "t", COLUMNS, GENERATED, configuration=configuration)
     dv.add_constraint(table, "small", "n < 10")
     dv.write_table(table, pa.concat_tables([COLUMNS.select(GIVEN)] * 2), mode="append")

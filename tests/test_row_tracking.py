@@ -1,4 +1,4 @@
-"""Row tracking: a row keeps its id whatever file it comes to lie in (PROTOCOL.md, "Row Tracking")."""
+"""Row tracking: a row keeps its id when it moves to another file (PROTOCOL.md, "Row Tracking")."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def tracked(table: Path) -> Tracked:
-    """Return the row id and the row commit version of each row by its `id`, as the protocol finds them."""
+    """Return the row id and the row commit version of each row by its `id`, as PROTOCOL.md defines them."""
     snapshot = load_snapshot(table)
     names = [snapshot.configuration[key] for key in (ID_COLUMN, VERSION_COLUMN)]
     (field, *_) = snapshot.schema.fields
@@ -74,7 +74,7 @@ def actions(table: Path, version: int, kind: str) -> list[dict[str, Any]]:
     return [line[kind] for line in lines if kind in line]
 
 
-def test_rows_beside_a_deleted_one_keep_id_and_version(table: Path):
+def test_other_rows_of_a_file_keep_id_and_version_after_a_delete(table: Path):
     before = tracked(table)
     assert before == {0: (0, 0), 1: (1, 0), 2: (2, 0), 3: (3, 1), 4: (4, 1), 5: (5, 1)}
     dv.delete(str(table), "id in (0, 4)")
@@ -109,7 +109,7 @@ def test_a_merge_keeps_the_ids_of_rows_and_gives_new_ones_to_new_rows(table: Pat
     assert after == {number: before[number] for number in (2, 3, 4, 5)} | {1: (before[1][0], 2)}
 
 
-def test_an_overwrite_keeps_the_ids_of_rows_that_stay(table: Path):
+def test_an_overwrite_keeps_the_ids_of_remaining_rows(table: Path):
     before = tracked(table)
     write(table, [1, 7], mode="overwrite", predicate="id in (1, 7)")
     after = tracked(table)
@@ -130,7 +130,7 @@ def test_optimize_keeps_ids_and_versions(table: Path, options: dict[str, Any]):
 
 
 @pytest.mark.parametrize("mode", ["none", "name", "id"])
-def test_ids_are_kept_under_any_mapping_and_in_partitions(tmp_path: Path, mode: str):
+def test_ids_are_preserved_with_column_mapping_and_partitions(tmp_path: Path, mode: str):
     table = tmp_path / "t"
     settings = {"delta.columnMapping.mode": mode}
     write(table, range(8), partition_by=["day"], configuration=settings)
@@ -161,7 +161,7 @@ def test_positions_go_on_over_row_groups_and_batches(tmp_path: Path):
     assert tracked(table) == {number: (number, 0) for number in range(count) if number % 7 != 3}
 
 
-def test_files_of_moved_rows_have_no_more_columns_for_readers(table: Path):
+def test_readers_do_not_see_the_materialized_columns(table: Path):
     dv.delete(str(table), "id = 0")
     assert dv.read_table(str(table)).schema.names == ["id", "event", "day"]
     (add,) = actions(table, 2, "add")
@@ -170,7 +170,7 @@ def test_files_of_moved_rows_have_no_more_columns_for_readers(table: Path):
 
 
 def test_a_table_that_only_supports_it_moves_rows_as_any_other(table: Path):
-    """The protocol: writers cannot preserve ids where row tracking is supported and not enabled."""
+    """PROTOCOL.md, "Row Tracking": without enabled row tracking, writers cannot preserve ids."""
     edit_metadata(table, lambda configuration: configuration.pop("delta.enableRowTracking"))
     dv.delete(str(table), "id = 0")
     (added,) = actions(table, 2, "add")
@@ -179,7 +179,7 @@ def test_a_table_that_only_supports_it_moves_rows_as_any_other(table: Path):
     assert "tags" not in actions(table, 2, "commitInfo")[0]
 
 
-def test_where_it_is_suspended_no_ids_are_given(table: Path):
+def test_suspended_row_tracking_does_not_assign_ids(table: Path):
     def suspend(configuration: dict[str, str]) -> None:
         configuration["delta.enableRowTracking"] = "false"
         configuration["delta.rowTrackingSuspended"] = "true"
@@ -208,7 +208,7 @@ def edit_metadata(table: Path, change: Callable[[dict[str, str]], object]) -> No
         (lambda configuration: configuration.update({VERSION_COLUMN: "day"}), "has a column 'day'"),
     ],
 )
-def test_a_table_that_names_no_columns_for_ids_is_left_as_it_is(table: Path, change: Any, sentence: str):
+def test_a_table_without_names_for_id_columns_is_unchanged(table: Path, change: Any, sentence: str):
     edit_metadata(table, change)
     with pytest.raises(ProtocolError, match=sentence):
         dv.delete(str(table), "id = 0")
@@ -222,7 +222,7 @@ def test_a_file_without_a_base_row_id_is_an_error(table: Path):
         dv.delete(str(table), "id = 4")
 
 
-def test_ids_are_rebased_behind_a_commit_that_came_first(table: Path, monkeypatch: pytest.MonkeyPatch):
+def test_ids_are_rebased_on_a_concurrent_commit(table: Path, monkeypatch: pytest.MonkeyPatch):
     before = tracked(table)
     write_commit = log_commits.write_commit
 
@@ -242,13 +242,13 @@ def test_ids_are_rebased_behind_a_commit_that_came_first(table: Path, monkeypatc
 
 
 def untracked(table: Path) -> Path:
-    """Return a table of two files whose rows have no ids."""
+    """Return a table of two files without row ids."""
     write(table, [0, 1, 2], configuration={"delta.enableRowTracking": "false"})
     write(table, [3, 4])
     return table
 
 
-def test_a_table_whose_rows_have_no_ids_gives_them_some_when_it_begins_to_track_them(tmp_path: Path):
+def test_enabling_row_tracking_assigns_ids_to_existing_rows(tmp_path: Path):
     table = untracked(tmp_path / "t")
     assert dv.set_properties(str(table), TRACKED) == 4
     assert [actions(table, version, "commitInfo")[0]["operation"] for version in (2, 3, 4)] == [
@@ -271,7 +271,7 @@ def test_a_table_with_ids_begins_to_track_rows_by_one_commit(table: Path):
     assert tracked(table) == before
 
 
-def test_ids_are_given_behind_an_append_that_came_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_ids_are_assigned_after_a_concurrent_append(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     table = untracked(tmp_path / "t")
     write_commit, commits = log_commits.write_commit, iter(range(3))
 
@@ -286,9 +286,7 @@ def test_ids_are_given_behind_an_append_that_came_first(tmp_path: Path, monkeypa
     assert sorted(tracked(table)) == [0, 1, 2, 3, 4, 7]
 
 
-def test_rows_get_no_ids_where_the_metadata_changes_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_concurrent_metadata_change_prevents_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     table = untracked(tmp_path / "t")
     write_commit, commits = log_commits.write_commit, iter(range(3))
 
@@ -307,7 +305,7 @@ def test_rows_get_no_ids_where_the_metadata_changes_meanwhile(
     assert len(tracked(table)) == 5
 
 
-def test_rows_that_nobody_has_counted_get_no_ids(tmp_path: Path):
+def test_files_without_row_counts_prevent_ids(tmp_path: Path):
     table = untracked(tmp_path / "t")
     commit = table / commit_file_name(1)
     commit.write_text(commit.read_text("utf-8").replace("numRecords", "records"), "utf-8")
@@ -319,7 +317,7 @@ def test_rows_that_nobody_has_counted_get_no_ids(tmp_path: Path):
 
 
 def test_row_tracking_is_enabled_by_a_commit_after_the_one_that_ends_its_suspension(tmp_path: Path):
-    """The protocol: while it is suspended, files get no ids; so neither would those that are there."""
+    """PROTOCOL.md, "Row Tracking": while suspended, neither new nor existing files get ids."""
     table = untracked(tmp_path / "t")
     dv.set_properties(str(table), {"delta.rowTrackingSuspended": "true"})
     with pytest.raises(ProtocolError, match=r"unset delta\.rowTrackingSuspended by a commit before"):

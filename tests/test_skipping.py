@@ -1,4 +1,4 @@
-"""Skipping leaves out what provably holds no wanted row, and nothing else (requirements D1 to D9)."""
+"""Data skipping only skips files, row groups and pages without matching rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from delta_variant.scan.predicate import (
     pruning_predicate_of,
 )
 
-# What Databricks wrote (requirements 6.4): item_100 and 100 for $['name'] and $['value'], 200 for $['key'].
+# Bounds that Databricks wrote: item_100 and 100 for $['name'] and $['value'], 200 for $['key'].
 ITEM_100 = "0rJld6c{^fC42ifwHy+etpjq%zdL820S&x52(>OPwb(Pf00000a.=4fzc]1KfAq7M"
 KEY_200 = "0rAfabWhTiwQbUe0S-o32]H.-0000000000"
 
@@ -56,7 +56,7 @@ def write_files(table: Path, files: Sequence[Sequence[str | None]], **options: A
 
 
 def found(table: Path, where: str) -> tuple[list[int], Explanation]:
-    """Return the ids that a predicate finds, and how."""
+    """Return the ids of matching rows, and the report of the read."""
     ids = dv.read_table(str(table), columns=["id"], where=where).read_all()["id"].to_pylist()
     return sorted(ids), dv.read_table(str(table), columns=["id"], where=where, explain=True)
 
@@ -94,18 +94,18 @@ def test_a_predicate_is_reduced_to_tests_of_leaves():
 @pytest.mark.parametrize(
     "where",
     [
-        "e:a[0]::bigint > 1",  # no path in statistics leads into an array (K4)
+        "e:a[0]::bigint > 1",  # statistics do not have paths into arrays
         "e:a::bigint is null",  # no nulls are counted by path (D3)
         "e:a::boolean = true",
         "e:a::bigint + 1 > 2",
         "e:a::bigint > x",
         "cast(e:a::string as bigint) > 1",  # the order of texts is not that of numbers
-        "e:a::bigint = cast('NaN' as double)",  # D5
+        "e:a::bigint = cast('NaN' as double)",  # NaN
         "to_json(e) = '{}'",
         "not (x <=> 1)",
     ],
 )
-def test_what_statistics_cannot_tell_keeps_every_row(where):
+def test_predicates_that_statistics_cannot_decide_select_every_row(where):
     assert condition(where) is None
 
 
@@ -134,13 +134,13 @@ def test_texts_are_skipped_by_their_bytes_and_beginnings(tmp_path):
     assert found(tmp_path / "t", "event:s::string like 'ga%'")[1].files_read == 1
     got, explained = found(tmp_path / "t", f"event:s::string = '{'z' * 40}'")
     assert (got, explained.files_read) == ([3], 1)
-    # In bytes, U+E000 is below U+10000; in UTF-16 it would be above (X15).
+    # U+E000 is less than U+10000 in UTF-8 order, and greater in UTF-16 order.
     got, explained = found(tmp_path / "t", "event:s::string > '\uf000'")
     assert (got, explained.files_read) == ([5], 1)
 
 
-def test_a_path_that_a_file_has_no_bound_of_is_read(tmp_path):
-    """D2, D4: another class, a side or a whole path that is absent, a null beside the numbers."""
+def test_a_file_without_a_bound_for_the_path_is_read(tmp_path):
+    """Another type, a missing bound, a missing path, and nulls among numbers."""
     files = [
         ['{"a": 1}'],
         ['{"a": "5"}'],
@@ -154,7 +154,7 @@ def test_a_path_that_a_file_has_no_bound_of_is_read(tmp_path):
 
 
 def test_nan_is_above_every_bound(tmp_path):
-    """D5: a file may hold NaN beside its bounds, which is greater than every number."""
+    """Bounds exclude NaN, which is greater than every number."""
     table = str(tmp_path / "t")
     dv.write_table(table, pa.table({"id": [0, 1], "f": [1.0, float("nan")]}))
     dv.write_table(table, pa.table({"id": [2], "f": [9.0]}), mode="append")
@@ -180,7 +180,7 @@ def test_files_are_skipped_by_partition_values_and_by_columns(tmp_path):
 
 
 def test_a_column_of_nulls_alone_holds_nothing(tmp_path):
-    """D3: `nullCount` of the column, where it is all rows, is the one count that tells of its paths."""
+    """Paths do not have a `nullCount`, but a column of nulls does not have values at any path."""
     write_files(tmp_path / "t", [[None, None], ['{"a": 1}']])
     got, explained = found(tmp_path / "t", "event:a::bigint is not null")
     assert (got, explained.files_by_variant_bounds) == ([2], 1)
@@ -193,7 +193,7 @@ def test_a_timestamp_may_be_above_the_millisecond_in_the_statistics(tmp_path):
 
 
 def test_bounds_without_the_feature_do_not_count(tmp_path):
-    """T8: a table that does not support variantShredding has no bounds of Variants, whatever is written."""
+    """PROTOCOL.md, "Variant Statistics": bounds need variantShredding, and readers ignore others."""
     table = tmp_path / "t"
     write_files(table, [['{"key": 1}']], shredding=None)
     edit_stats(
@@ -225,7 +225,7 @@ def test_statistics_that_cannot_be_understood_skip_nothing(tmp_path, change):
 
 
 def test_row_groups_and_pages_are_skipped_within_a_file(tmp_path, monkeypatch):
-    """D6: by the statistics of `typed_value`, where no row of its `value` is set."""
+    """Statistics of `typed_value` apply if all rows of `value` are null."""
     monkeypatch.setattr("delta_variant.data_file.writer.ROW_GROUP_BYTES", 1 << 16)
     rows = 120_000
     write_files(tmp_path / "t", [[f'{{"a": {n}, "pad": "{n * 7919 % 99991}"}}' for n in range(rows)]])
@@ -237,7 +237,7 @@ def test_row_groups_and_pages_are_skipped_within_a_file(tmp_path, monkeypatch):
     assert f"{explained.row_groups_read:,} of {explained.row_groups:,} read" in str(explained)
 
 
-def test_a_row_group_with_other_values_beside_its_numbers_is_read(tmp_path):
+def test_a_row_group_with_numbers_and_other_values_is_read(tmp_path):
     texts = [f'{{"a": {n}}}' for n in range(1000)]
     texts[500] = '{"a": "7777"}'
     write_files(tmp_path / "t", [texts])
@@ -252,7 +252,7 @@ def test_skipping_spares_a_reader_an_error_and_adds_none(tmp_path):
 
 
 def test_the_bulk_decoder_of_bounds_agrees_with_the_scalar_one():
-    """kernel.md: pyzmq is the reference; both decode the strings of requirements 6.4 alike."""
+    """pyzmq is the reference implementation of z85; both decode the strings that Databricks wrote."""
     for text in (ITEM_100, KEY_200, "0rAf3bMW#D00%Fx0000000000"):
         bounds = decode_bound(text).to_python()
         assert bounds
@@ -349,7 +349,7 @@ PREDICATES = st.recursive(
 
 
 def truthful_change(kind: int) -> Any:
-    """Return a change of statistics after which they still hold, as other writers leave them."""
+    """Return a change of statistics that keeps them valid, as other writers may write them."""
 
     def change(stats: dict[str, Any]) -> dict[str, Any]:
         match kind:
@@ -360,7 +360,7 @@ def truthful_change(kind: int) -> Any:
                     name: bound for name, bound in stats.get("minValues", {}).items() if name != "event"
                 }
             case 3:
-                # Wider bounds, as they are once rows were deleted.
+                # Bounds are wider than the values after rows were deleted.
                 stats["tightBounds"] = False
                 for side, step in (("minValues", -5), ("maxValues", 5)):
                     if "x" in stats.get(side, {}):
@@ -380,7 +380,7 @@ def truthful_change(kind: int) -> Any:
     wheres=st.lists(PREDICATES, min_size=1, max_size=8),
     kind=st.integers(0, 5),
 )
-def test_what_is_skipped_holds_no_wanted_row(files, wheres, kind):
+def test_skipped_files_do_not_contain_matching_rows(files, wheres, kind):
     with TemporaryDirectory() as folder:
         table = Path(folder) / "t"
         start = 0
@@ -399,7 +399,7 @@ def test_what_is_skipped_holds_no_wanted_row(files, wheres, kind):
             start += len(rows)
         edit_stats(table, truthful_change(kind))
         for where in wheres:
-            # Without `where` nothing is skipped. An error that a skipped row would have raised may be spared.
+            # Without `where` nothing is skipped. Skipping a row also skips its error.
             with suppress(CastError):
                 everything = dv.read_table(str(table), columns={"id": "id", "kept": where}).read_all()
                 wanted = everything.filter(pc.fill_null(everything["kept"], False))["id"].to_pylist()
@@ -427,7 +427,7 @@ EXTREMES: dict[str, list[Any]] = {
     "timestamp": [*MOMENTS, -62_135_596_800_000_001, 253_402_300_800_000_000],
     "timestamp_ntz": MOMENTS,
     "date": [2**31 - 1, -(2**31), 0, -1, 1, 2_932_897, -719_163],
-    # 0.1, its negative and the least of all, as floats.
+    # 0.1, -0.1 and the smallest float.
     "float": [0.10000000149011612, -0.10000000149011612, 2.0**-149, MAX_FLOAT, 0.0, -0.0, nan, inf, -inf],
     "double": [0.1, -0.1, 5e-324, 1.7976931348623157e308, 0.0, -0.0, nan, inf, -inf],
     "string": [
@@ -448,7 +448,7 @@ DIGITS = [(9, 2), (15, 2), (16, 2), (18, 0), (18, 2), (19, 0), (20, 20), (38, 0)
 
 
 def decimals(precision: int, scale: int, source: Random) -> list[Decimal]:
-    """Return the extremes of a decimal type, and neighbors that one double stands for."""
+    """Return the extremes of a decimal type, and neighbors that round to the same double."""
     last = 10**precision - 1
     base = source.randint(10 ** (precision - 1), last - 5)
     units = [
@@ -467,7 +467,7 @@ def decimals(precision: int, scale: int, source: Random) -> list[Decimal]:
 
 
 def moment_text(micros: int, digits: int) -> str:
-    """Return the text of a moment in UTC, by the calendar of Arrow where Python has no year for it."""
+    """Return the text of a moment in UTC, also for years that Python does not support."""
     days, rest = divmod(micros, 86_400_000_000)
     year, month, day = civil(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
@@ -477,14 +477,14 @@ def moment_text(micros: int, digits: int) -> str:
 
 
 def civil(days: int) -> tuple[int, int, int]:
-    """Return year, month and day: the calendar repeats every 400 years, which are 146,097 days."""
+    """Return year, month and day; the calendar repeats every 400 years (146,097 days)."""
     cycles, rest = divmod(days + 719_162, 146_097)
     day = date(1, 1, 1) + timedelta(days=rest)
     return day.year + 400 * cycles, day.month, day.day
 
 
 def by_spark(kind: str, value: Any, side: str) -> Any:
-    """Return a bound as delta-spark 4.4 prints it: all digits, milliseconds, and at most 33 characters."""
+    """Return a bound as Delta on Spark 4.4 prints it: all digits, milliseconds, at most 33 characters."""
     if kind.startswith("timestamp"):
         return moment_text(value, 3) + ("Z" if kind == "timestamp" else "")
     if kind == "date":
@@ -500,7 +500,7 @@ def by_spark(kind: str, value: Any, side: str) -> Any:
 
 
 def by_deltalake(kind: str, value: Any, side: str) -> Any:
-    """Return a bound as deltalake 1.6 prints it: decimals by doubles, floats by the digits of a double."""
+    """Return a bound as deltalake 1.6 prints it: decimals and floats as doubles."""
     if kind in ("float", "double"):
         return value if isfinite(value) else None
     if not kind.startswith("decimal"):
@@ -518,7 +518,7 @@ def statistics_of(kind: str, values: list[Any], write: Any) -> str:
     """Return the statistics of a file with one column `c`, as a writer prints them."""
     known = [value for value in values if value is not None and value == value]
     stats: dict[str, Any] = {"numRecords": len(values), "nullCount": {"c": values.count(None)}}
-    # Spark takes NaN for the greatest value, deltalake ignores it.
+    # Spark orders NaN above every number, deltalake ignores it.
     has_nan = any(value != value for value in values)
     for side, least in (("minValues", min), ("maxValues", max)):
         if known:
@@ -595,12 +595,12 @@ def test_no_row_is_lost_by_the_statistics_of_other_writers(tmp_path, kind):
             got, explained = found(tmp_path / "t", where)
             assert got == wanted, (where, files)
             skipped += len(files) - explained.files_read
-    # A NaN may be beyond the bounds, so that half of the comparisons of floating-point numbers skip nothing.
+    # NaN may exceed the bounds, so half of the comparisons of floating-point numbers cannot skip.
     assert skipped > 4 * len(pool)
 
 
 def test_the_last_timestamp_is_found_and_deleted(tmp_path):
-    """The bound is that of delta-spark 4.4, to the millisecond below; 999 µs more are beyond 64 bits."""
+    """Delta on Spark 4.4 truncates bounds to milliseconds, and adding 999 µs would overflow 64 bits."""
     bound = {"c": "+294247-01-10T04:00:54.775Z"}
     stats = json.dumps({"numRecords": 1, "nullCount": {"c": 0}, "minValues": bound, "maxValues": bound})
     plant_files(tmp_path / "t", "timestamp", [([LAST], stats), ([0], None)])
@@ -635,7 +635,7 @@ def test_texts_and_moments_given_as_numbers_are_ignored(tmp_path, kind, value):
 
 
 def test_decimals_that_deltalake_rounds_are_found(tmp_path):
-    """deltalake 1.6 prints bounds of decimals by doubles, or by 64-bit integers where the scale is 0."""
+    """deltalake 1.6 prints decimal bounds as doubles, or as 64-bit integers if the scale is 0."""
     for precision, scale, text in [
         (19, 2, "12345678901234567.89"),
         (38, 0, "123456789012345678901234567890"),
@@ -653,8 +653,8 @@ def test_decimals_that_deltalake_rounds_are_found(tmp_path):
 
 
 def test_bounds_of_decimals_still_skip(tmp_path):
-    """Those of fewer than 15 digits are exact, others are moved by 2e-15 of themselves."""
-    for kind, bound, outside, beside in [
+    """Bounds of fewer than 15 digits are exact, others are widened by 2e-15 of their value."""
+    for kind, bound, outside, just_inside in [
         ("decimal(18,2)", "999999999999.99", "1000000000000.00", None),
         ("decimal(38,0)", "99999999999999", "100000000000000", None),
         ("decimal(38,18)", "12.500000000000000000", "12.500000000000026", "12.500000000000025"),
@@ -664,6 +664,6 @@ def test_bounds_of_decimals_still_skip(tmp_path):
         bounds = f'"minValues":{{"c":{bound}}},"maxValues":{{"c":{bound}}}'
         stats = f'{{"numRecords":1,"nullCount":{{"c":0}},{bounds}}}'
         plant_files(table, kind, [([Decimal(bound)], stats)])
-        for value, files in ((outside, 0), (beside, 1), (bound, 1)):
+        for value, files in ((outside, 0), (just_inside, 1), (bound, 1)):
             if value is not None:
                 assert found(table, f"c >= cast('{value}' as {kind})")[1].files_read == files, (kind, value)

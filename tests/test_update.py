@@ -1,4 +1,4 @@
-"""Updating rows: columns and paths of Variants, in the rows that match and nowhere else."""
+"""`update`: set columns and paths of Variants in matching rows only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXTS = ['{"user": {"id": 1, "email": "a"}, "n": 1}', '{"n": 2}', '{"user": null
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """Return a table of two files, with a Variant and columns of some types."""
+    """Return a table of two files with a Variant and columns of several types."""
     write(tmp_path / "t", TEXTS)
     write(tmp_path / "t", ['{"user": "text"}', "[1, {}]"], first=5)
     return str(tmp_path / "t")
@@ -102,7 +102,7 @@ def test_an_error_of_a_value_has_the_file_but_not_a_row_of_the_changed_rows(
     assert caught.value.row is None
 
 
-def test_what_does_not_match_is_not_evaluated(table: str):
+def test_expressions_are_evaluated_for_matching_rows_only(table: str):
     dv.update(
         table,
         {"event:user.email": "event:user.email::string", "id": "cast(10 / (1 - id) as bigint)"},
@@ -111,7 +111,7 @@ def test_what_does_not_match_is_not_evaluated(table: str):
     assert texts_of(table)[10] == '{"n":1,"user":{"email":"a","id":1}}'
 
 
-def test_what_does_not_match_is_not_cast(tmp_path: Path):
+def test_casts_apply_to_matching_rows_only(tmp_path: Path):
     texts = ['{"kind":"a","n":7}', '{"kind":"b","n":"none"}', None]
     dv.write_table(tmp_path, pa.table({"n": pa.nulls(3, pa.int64()), "event": pa.array(texts, pa.json_())}))
     dv.update(
@@ -199,16 +199,16 @@ def test_values_are_those_of_the_row_as_it_was(table: str):
         ({"event:a": "1", "event": "event"}, "two assignments"),
         ({"name": "'x'", "NAME": "'y'"}, "two assignments"),
         ({"event:a": "s"}, "cannot convert 's' to a Variant"),
-        ({"id": "s"}, "cannot cast .* to bigint"),
+        ({"id": "s"}, "cannot cast `s` .* to bigint"),
         ({"1 + 1": "1"}, "cannot set '1 \\+ 1'"),
     ],
 )
-def test_an_assignment_that_is_not_understood_is_refused(table: str, updates, sentence):
+def test_an_invalid_assignment_is_rejected(table: str, updates, sentence):
     with pytest.raises(ExpressionError, match=sentence):
         dv.update(table, updates)
 
 
-def test_no_assignment_is_refused(table: str):
+def test_empty_updates_are_rejected(table: str):
     with pytest.raises(ValueError, match="updates is empty"):
         dv.update(table, {})
 
@@ -227,7 +227,7 @@ def test_rows_move_to_the_partition_that_they_are_given(tmp_path: Path):
     assert sorted(values) == [[("day", "a")], [("day", "b")], [("day", "c")]]
 
 
-def test_a_null_for_a_column_that_has_none_is_refused(tmp_path: Path):
+def test_a_null_for_a_not_null_column_is_rejected(tmp_path: Path):
     dv.write_table(str(tmp_path / "t"), pa.table({"id": [1]}))
     commit = tmp_path / "t" / commit_file_name(0)
     commit.write_text(commit.read_text().replace(r"\"nullable\":true", r"\"nullable\":false"))
@@ -235,7 +235,7 @@ def test_a_null_for_a_column_that_has_none_is_refused(tmp_path: Path):
         dv.update(str(tmp_path / "t"), {"id": "null"})
 
 
-def test_what_is_not_set_keeps_its_bytes(tmp_path: Path):
+def test_other_values_keep_their_bytes(tmp_path: Path):
     texts = ['{"z": {"q": [1, 2.50]}, "a": 300}', '{"z": {"q": {"w": null}}}']
     write(tmp_path / "t", [*texts, "1"], shredding=None)
     before = dv.read_table(str(tmp_path / "t"), columns={"id": "id", "q": "event:z.q"}).read_all()
@@ -246,7 +246,7 @@ def test_what_is_not_set_keeps_its_bytes(tmp_path: Path):
 
 
 @pytest.mark.parametrize("broken", range(6))
-def test_a_file_that_cannot_be_written_anew_leaves_none_of_the_others_behind(tmp_path: Path, broken: int):
+def test_a_failed_rewrite_removes_all_new_files(tmp_path: Path, broken: int):
     for number in range(6):
         write(tmp_path / "t", ['{"n": "1"}', '{"n": "x"}' if number == broken else '{"n": "2"}'])
     before = sorted(path.name for path in (tmp_path / "t").rglob("*") if path.is_file())
@@ -265,7 +265,7 @@ JSON = st.recursive(
 
 
 def set_in(value: Any, path: list[str], new: Any) -> Any:
-    """Return what `set_path` is to make of a value, or raise TypeError where the path cannot be set."""
+    """Return the expected result of `set_path`, or raise TypeError if the path cannot be set."""
     if not path:
         return new
     if value is not None and not isinstance(value, dict):
@@ -276,7 +276,7 @@ def set_in(value: Any, path: list[str], new: Any) -> Any:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, st.lists(st.sampled_from("abcdé"), max_size=3), JSON)
-def test_set_path_makes_of_any_variant_what_python_makes_of_its_json(value, path, new):
+def test_set_path_equals_its_model_in_python(value, path, new):
     variants, values = (dv.parse_json([json.dumps(each)]) for each in (value, new))
     try:
         expected = set_in(value, path, new)
@@ -291,7 +291,7 @@ def test_set_path_makes_of_any_variant_what_python_makes_of_its_json(value, path
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, st.lists(st.sampled_from("abcdé"), min_size=1, max_size=3))
-def test_remove_path_takes_away_what_set_path_set(value, path):
+def test_remove_path_reverts_set_path(value, path):
     variants = dv.parse_json([json.dumps(value)])
     removed = variant_values.remove_path(variants, path)
     variant_values.check(removed)
@@ -330,7 +330,7 @@ def test_update_changes_exactly_the_rows_for_which_the_condition_is_true(values,
             assert names[number] == ("set" if number in matching else f"n{number}")
 
 
-def test_bounds_of_a_path_stay_where_numbers_are_set(tmp_path: Path):
+def test_a_path_keeps_its_bounds_after_numbers_are_set(tmp_path: Path):
     table = tmp_path / "t"
     write(table, [f'{{"n": {number}, "d": {number}.25}}' for number in range(10, 20)])
     before = load_snapshot(table).files["stats"].to_pylist()
