@@ -37,7 +37,7 @@ FEATURES = {
     "delta.enableDeletionVectors": "true",
 }
 FIRST = (0, 1, 3, 4, 5, 6, 7)
-GONE = 2
+DELETED = 2
 """The `id` of a row that a deletion vector marks from the beginning."""
 
 
@@ -76,7 +76,7 @@ class History:
         """Return the version of the next commit."""
         return len(self.states)
 
-    def apply_row_rules(self, numbers: list[int]) -> State:
+    def new_rows(self, numbers: list[int]) -> State:
         return {n: Row("ab"[n % 2], {"n": n}, self.version) for n in numbers}
 
     def new_numbers(self, count: int) -> list[int]:
@@ -121,7 +121,7 @@ class Append(Step):
     count: int
 
     def run(self, history: History) -> tuple[State, list[Change]]:
-        new = history.apply_row_rules(history.new_numbers(self.count))
+        new = history.new_rows(history.new_numbers(self.count))
         write(history.table, new)
         after = {**history.rows, **new}
         return after, changes_between(history.rows, after, set())
@@ -215,7 +215,7 @@ class Overwrite(Step):
         (number,) = history.new_numbers(1)
         number += (self.rest - number) % self.modulus
         history.next_number = number + 1
-        new = history.apply_row_rules([number])
+        new = history.new_rows([number])
         write(history.table, new, mode="overwrite", predicate=f"id % {self.modulus} = {self.rest}")
         after = {n: row for n, row in history.rows.items() if n % self.modulus != self.rest} | new
         return after, changes_between(history.rows, after, set())
@@ -299,7 +299,7 @@ class Reader:
         for position, (text, columns) in enumerate(zip(texts, others, strict=True)):
             number = columns[self.names["id"]]
             day = partition.get(self.names["day"], columns.get(self.names["day"]))
-            if number != GONE:
+            if number != DELETED:
                 yield (number, day, sorted_text(text)), position, columns
 
     def tracked(self, file: dict[str, Any]) -> Iterator[tuple[int, int, int]]:
@@ -397,13 +397,13 @@ def test_rows_ids_versions_and_changes_are_right_after_any_operations(
     with TemporaryDirectory() as folder:
         table = Path(folder) / "t"
         history = History(table, [], FIRST[-1] + 1)
-        first = history.apply_row_rules(sorted((*FIRST, GONE)))
+        first = history.new_rows(sorted((*FIRST, DELETED)))
         configuration = {**FEATURES, "delta.columnMapping.mode": mode}
         if partition_by:
             first = {n: replace(row, day="a") for n, row in first.items()}
         write(table, first, configuration=configuration, partition_by=partition_by)
-        plant_vector(table, 0, list(first).index(GONE))
-        history.states.append({n: row for n, row in first.items() if n != GONE})
+        plant_vector(table, 0, list(first).index(DELETED))
+        history.states.append({n: row for n, row in first.items() if n != DELETED})
         check(history, [("insert", row.content(n)) for n, row in history.rows.items()])
         for step in steps:
             done = step.run(history)

@@ -104,7 +104,7 @@ def test_rows_that_come_in_between_have_to_be_checked(table: str, monkeypatch: p
         dv.add_constraint(table, "c", "amount > 0")
 
 
-def test_deleted_rows_need_not_fulfil_a_constraint(table: str):
+def test_deleted_rows_need_not_satisfy_a_constraint(table: str):
     dv.delete(table, "amount = 5")
     assert dv.add_constraint(table, "c", "amount = 6") == 2
 

@@ -116,7 +116,7 @@ def test_version_and_timestamp_together_are_rejected(table):
 
 
 def test_a_snapshot_is_not_read_at_another_version(table):
-    with pytest.raises(ValueError, match="a Snapshot is of one version"):
+    with pytest.raises(ValueError, match="a Snapshot has one version"):
         dv.read_table(dv.load_snapshot(table), version=1)
 
 

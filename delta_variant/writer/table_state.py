@@ -72,7 +72,7 @@ class TableState:
     def data_columns(self) -> StructType:
         """Return the columns that files store: all except partition columns and columns of type void.
 
-        Raises SchemaError if there are none.
+        Raises SchemaError if no column remains.
         """
         partitions = set(self.metadata.partition_columns)
         fields = tuple(field for field in self.columns.fields if field.name not in partitions)

@@ -149,7 +149,7 @@ class PreparedWrite:
 
 
 def load_existing(store: Store, mode: Mode) -> Snapshot | None:
-    """Return the existing table, None if there is none; raises TableExistsError for mode `error`."""
+    """Return the existing table or None; raises TableExistsError if it exists and the mode is `error`."""
     check_option("mode", mode, get_args(Mode))
     try:
         snapshot = load_snapshot(store)
