@@ -100,6 +100,7 @@ def test_an_error_of_a_value_has_the_file_but_not_a_row_of_the_changed_rows(
         dv.update(str(tmp_path / "t"), updates, "id = 1")
     assert re.fullmatch(r"part-[^ ]*\.parquet", str(caught.value.file))
     assert caught.value.row is None
+    assert str(caught.value) == f"{caught.value.file}: {caught.value.message}"
 
 
 def test_expressions_are_evaluated_for_matching_rows_only(table: str):
