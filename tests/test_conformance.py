@@ -24,13 +24,13 @@ from delta_variant.conformance.case import Case
 from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.decoding import NotAVariantError, decode, decode_concatenated
 from delta_variant.conformance.engines import start
-from delta_variant.conformance.grade import Result, judge
+from delta_variant.conformance.grade import Result, grade
 from delta_variant.conformance.html import html_page
-from delta_variant.conformance.invoke import Answer, ask
+from delta_variant.conformance.invoke import Answer, invoke
 from delta_variant.conformance.parquet_annotation import annotate
 from delta_variant.conformance.report import FINDINGS, counts, json_report, matrix_rows, score
 from delta_variant.conformance.runner import EngineRun, Run, run
-from delta_variant.conformance.typed_values import compare, describe, fault_of
+from delta_variant.conformance.typed_values import compare, describe, find_problem
 from delta_variant.conformance.worker import case_from_line, case_line
 from delta_variant.errors import InvalidCaseError
 
@@ -258,14 +258,14 @@ def test_of_our_own_errors_the_class_counts(cases: list[Case]):
     case = cases[2]
     wrong_class = Answer("refused", message="no", error_classes=("DataFileError", "DeltaVariantError"))
     right_class = Answer("refused", message="no", error_classes=("ConflictingValueError", "ShreddingError"))
-    assert judge(case, "ours", wrong_class, is_ours=True).status == "refused"
-    assert judge(case, "ours", right_class, is_ours=True).status == "pass"
-    assert judge(case, "other", wrong_class).status == "pass"
+    assert grade(case, "ours", wrong_class, is_ours=True).status == "refused"
+    assert grade(case, "ours", right_class, is_ours=True).status == "pass"
+    assert grade(case, "other", wrong_class).status == "pass"
 
 
 def test_an_answer_where_an_error_is_due_is_accepted_and_no_wrong_value(cases: list[Case]):
     answer = Answer("answered", {"rows": [{"$variant": ["010000", "0c05"]}]})
-    result = judge(cases[2], "other", answer)
+    result = grade(cases[2], "other", answer)
     assert (result.status, result.is_finding) == ("accepted", True)
     assert (result.expected, result.got) == ("an error (ConflictingValueError)", '{"rows": [{"int8": 5}]}')
 
@@ -277,16 +277,16 @@ def test_either_an_error_or_the_answer_passes_where_both_are_allowed(tmp_path: P
     [case] = load_cases([tmp_path])
     bytes_of = {"rows": [{"$variant": ["010000", "0c01"]}]}
     other = {"rows": [{"$variant": ["010000", "0c02"]}]}
-    assert judge(case, "other", Answer("refused", message="no")).status == "pass"
-    assert judge(case, "other", Answer("answered", bytes_of)).status == "pass"
-    assert judge(case, "other", Answer("answered", other)).status == "wrong value"
+    assert grade(case, "other", Answer("refused", message="no")).status == "pass"
+    assert grade(case, "other", Answer("answered", bytes_of)).status == "pass"
+    assert grade(case, "other", Answer("answered", other)).status == "wrong value"
 
 
 def test_another_physical_type_is_a_pass_with_a_note(tmp_path: Path):
     folder = write_case(tmp_path, "file", "wide", input={"file": "f"}, expect={"rows": [{"int64": 1}]})
     (folder / "f").touch()
     [case] = load_cases([tmp_path])
-    result = judge(case, "other", Answer("answered", {"rows": [{"$variant": ["010000", "0c01"]}]}))
+    result = grade(case, "other", Answer("answered", {"rows": [{"$variant": ["010000", "0c01"]}]}))
     assert result.status == "pass"
     assert result.notes == ('row 0, $ has another physical type: $: {"int8": 1} in place of {"int64": 1}',)
 
@@ -305,7 +305,7 @@ def test_binary_may_be_printed_as_base64_and_with_escapes(tmp_path: Path, text: 
     given = {"metadata": "010000", "value": "3c030000000061ff"}
     write_case(tmp_path, "decode", "binary", input=given, expect={"rows": [{"binary": "0061ff"}]})
     [case] = load_cases([tmp_path])
-    assert judge(case, "other", Answer("answered", {"json": json.dumps(text)})).status == status
+    assert grade(case, "other", Answer("answered", {"json": json.dumps(text)})).status == status
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_nothing_left_of_an_object_may_be_an_empty_one(tmp_path: Path, value: st
     left = {"$variant": ["0101000161", value]}
     typed_value = {"a": {"value": None, "typed_value": {"$typed": {"int64": 1}}}}
     answer = Answer("answered", {"columns": [{"value": left, "typed_value": typed_value}]})
-    result = judge(case, "other", answer)
+    result = grade(case, "other", answer)
     assert (result.status, len(result.notes)) == (status, status == "pass"), result
 
 
@@ -333,7 +333,7 @@ def test_an_option_that_an_engine_lacks_is_not_offered(tmp_path: Path):
         tmp_path, "encode", "x", input={"json": "1"}, options={"wings": 2}, expect={"rows": [{"int8": 1}]}
     )
     [case] = load_cases([tmp_path])
-    result = judge(case, "ours", ask(start("ours", tmp_path), case, tmp_path))
+    result = grade(case, "ours", invoke(start("ours", tmp_path), case, tmp_path))
     assert (result.status, result.got, result.is_finding) == (
         "not offered",
         "ours has no option wings",
@@ -484,7 +484,7 @@ def test_the_judge_reads_depth_without_recursion_and_stops_at_values_that_share_
     deep = decode(b"\1\0\0", value)
     assert list(compare(deep, deep)) == []
     assert describe(deep, 30).endswith("…")
-    assert fault_of(deep) is None
+    assert find_problem(deep) is None
 
     monkeypatch.setattr(decoding, "MAX_VALUES", 1_000)
     bomb = b"\0"

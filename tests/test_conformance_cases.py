@@ -16,8 +16,8 @@ from delta_variant.conformance.case import Case
 from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.engine import Engine
 from delta_variant.conformance.engines import start
-from delta_variant.conformance.grade import judge
-from delta_variant.conformance.invoke import ask
+from delta_variant.conformance.grade import grade
+from delta_variant.conformance.invoke import invoke
 
 FIXTURES = Path(__file__).resolve().parents[1] / "protocol_fixtures"
 CASES = load_cases([FIXTURES, *list_corpus("parquet-testing")])
@@ -38,7 +38,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Engine:
 
 @pytest.mark.parametrize("case", parameters(CASES))
 def test_the_case_passes(ours: Engine, case: Case, tmp_path: Path):
-    result = judge(case, "ours", ask(ours, case, tmp_path), is_ours=True)
+    result = grade(case, "ours", invoke(ours, case, tmp_path), is_ours=True)
     assert result.status == "pass", f"{case.about}: expected {result.expected}, got {result.got}"
     assert result.notes == ()
 
@@ -64,7 +64,7 @@ def test_where_either_passes_ours_reads_or_refuses_as_it_was_decided(
 ):
     is_read = any(fnmatch.fnmatchcase(case.id, pattern) for pattern in READ.split())
     wanted = {key: value for key, value in case.expect.items() if (key != "error") == is_read}
-    result = judge(replace(case, expect=wanted), "ours", ask(ours, case, tmp_path), is_ours=True)
+    result = grade(replace(case, expect=wanted), "ours", invoke(ours, case, tmp_path), is_ours=True)
     assert result.status == "pass", f"expected {result.expected}, got {result.got}"
 
 
@@ -74,7 +74,7 @@ def test_each_case_that_ours_reads_is_one_where_either_passes():
 
 
 def test_parquet_testing_is_there_whole(corpora: Path):
-    """128 files to be read, 6 to be refused, 3 where both is right and one answer is asked for, 28 values."""
+    """128 valid files, 6 invalid ones, 3 where an error or a value passes, and 28 values."""
     cases = load_cases([corpora / "parquet-testing"])
     counted = {
         "read": [

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import InvalidCaseError
 from . import shredding_schema
-from .typed_values import fault_of
+from .typed_values import find_problem
 
 __all__ = ["KINDS", "Case", "load_cases"]
 
@@ -77,23 +77,23 @@ def _load(path: Path) -> Case:
         _check(isinstance(entries, dict), "a case is a JSON object")
         _check(kind in KINDS, f"{kind!r} is no kind of case: there are {', '.join(KINDS)}")
         _check_keys("the case", entries, REQUIRED, OPTIONAL)
-        _check_words(entries)
+        _check_metadata(entries)
         KINDS[kind].check(folder, entries["input"], entries["expect"])
     except FileNotFoundError as error:
         raise InvalidCaseError(f"{path} is missing") from error
-    except (_FaultError, ValueError, RecursionError) as error:
+    except (_InvalidError, ValueError, RecursionError) as error:
         raise InvalidCaseError(f"{path}: {error}") from error
     entries["rules"] = tuple(entries["rules"])
     return Case(id=f"{kind}/{folder.name}", kind=kind, folder=folder, **entries)
 
 
-class _FaultError(Exception):
+class _InvalidError(Exception):
     """What is wrong with a case, in a sentence without its file."""
 
 
 def _check(holds: bool, sentence: str) -> None:
     if not holds:
-        raise _FaultError(sentence)
+        raise _InvalidError(sentence)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _check_keys(what: str, entries: Any, required: Collection[str], optional: Co
     _check(not unknown, f"{what} has unknown keys: {', '.join(unknown)}")
 
 
-def _check_words(entries: Mapping[str, Any]) -> None:
+def _check_metadata(entries: Mapping[str, Any]) -> None:
     rules = entries["rules"]
     _check(
         isinstance(rules, list) and bool(rules) and all(isinstance(rule, str) and rule for rule in rules),
@@ -137,7 +137,7 @@ class Kind:
     """Of these inputs a case has exactly one."""
 
     def check(self, folder: Path, given: Any, expect: Any) -> None:
-        """Raise _FaultError for what is no such input, or no such expectation."""
+        """Raise _InvalidError for what is no such input, or no such expectation."""
         inputs = {**self.required, **self.optional}
         _check_keys("input", given, self.required, self.optional)
         _check_keys("expect", expect, (), (*self.answers, "error"))
@@ -150,21 +150,21 @@ class Kind:
             {**self.answers, "error": _error}[key](folder, value)
 
 
-def _is_text(what: str) -> Callable[[Path, Any], None]:
+def _check_text(what: str) -> Callable[[Path, Any], None]:
     return lambda folder, value: _check(isinstance(value, str), f"{what} is a text")
 
 
-def _is_count(what: str) -> Callable[[Path, Any], None]:
+def _check_count(what: str) -> Callable[[Path, Any], None]:
     return lambda folder, value: _check(type(value) is int and value >= 0, f"{what} is a number from 0")
 
 
-def _is_texts(what: str) -> Callable[[Path, Any], None]:
+def _check_texts(what: str) -> Callable[[Path, Any], None]:
     return lambda folder, value: _check(
         isinstance(value, list) and all(isinstance(each, str) for each in value), f"{what} is a list of texts"
     )
 
 
-def _is_text_map(what: str) -> Callable[[Path, Any], None]:
+def _check_text_map(what: str) -> Callable[[Path, Any], None]:
     return lambda folder, value: _check(
         isinstance(value, dict) and all(isinstance(each, str) for each in value.values()),
         f"{what} is an object of texts",
@@ -201,7 +201,7 @@ def _check_inside(folder: Path, name: str) -> None:
 
 
 def _typed(folder: Path, value: Any) -> None:
-    fault = fault_of(value)
+    fault = find_problem(value)
     _check(fault is None, str(fault))
 
 
@@ -240,47 +240,49 @@ def _pair(folder: Path, value: Any) -> None:
 
 
 def _schema(folder: Path, value: Any) -> None:
-    fault = shredding_schema.fault_of(value)
+    fault = shredding_schema.find_problem(value)
     _check(fault is None, str(fault))
 
 
-_COLUMN = {"column": _is_text("column")}
+_COLUMN = {"column": _check_text("column")}
 _ROWS = {"rows": _list_of("rows", _typed_or_null)}
 _READS = Kind({"file": _file}, _COLUMN, _ROWS)
 
 KINDS: Mapping[str, Kind] = {
     "decode": Kind({"metadata": _hex, "value": _hex}, {}, {"rows": _one_typed, "json": _list}),
     "encode": Kind(
-        {"json": _is_text("json")},
+        {"json": _check_text("json")},
         {},
         {"rows": _one_typed, "also": _list_of("also", _typed), "hex": _bytes},
     ),
     "shred": Kind({"file": _file, "schema": _schema}, _COLUMN, {"columns": _list_of("columns", _pair)}),
     "unshred": _READS,
     "file": _READS,
-    "table": Kind({"table": _table}, {"version": _is_count("version")}, {"rows": _list_of("rows", _object)}),
+    "table": Kind(
+        {"table": _table}, {"version": _check_count("version")}, {"rows": _list_of("rows", _object)}
+    ),
     "stats": Kind(
         {},
-        {"z85": _is_text("z85"), "encode": _bytes, "file": _file, **_COLUMN},
+        {"z85": _check_text("z85"), "encode": _bytes, "file": _file, **_COLUMN},
         {
             "rows": _one_typed,
-            "z85": _is_text("z85"),
+            "z85": _check_text("z85"),
             "min": _typed_or_null,
             "max": _typed_or_null,
-            "null_count": _is_count("null_count"),
+            "null_count": _check_count("null_count"),
         },
         one_of=("z85", "encode", "file"),
     ),
     "log": Kind(
         {"table": _table},
-        {"version": _is_count("version")},
+        {"version": _check_count("version")},
         {
-            "version": _is_count("version"),
-            "files": _is_texts("files"),
-            "reader_features": _is_texts("reader_features"),
-            "writer_features": _is_texts("writer_features"),
-            "properties": _is_text_map("properties"),
-            "schema": _is_text_map("schema"),
+            "version": _check_count("version"),
+            "files": _check_texts("files"),
+            "reader_features": _check_texts("reader_features"),
+            "writer_features": _check_texts("writer_features"),
+            "properties": _check_text_map("properties"),
+            "schema": _check_text_map("schema"),
         },
     ),
 }

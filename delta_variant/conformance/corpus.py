@@ -16,7 +16,7 @@ __all__ = ["load_cases"]
 
 def load_cases(folders: Iterable[Path]) -> list[Case]:
     """Return the cases of each folder in turn, each under an id of its own; raises InvalidCaseError."""
-    cases = [case for folder in folders for case in _of_folder(folder)]
+    cases = [case for folder in folders for case in _load_folder(folder)]
     if not cases:
         raise InvalidCaseError("there are no cases in the folders given")
     for name, times in Counter(case.id for case in cases).items():
@@ -25,7 +25,7 @@ def load_cases(folders: Iterable[Path]) -> list[Case]:
     return cases
 
 
-def _of_folder(folder: Path) -> list[Case]:
+def _load_folder(folder: Path) -> list[Case]:
     if not folder.is_dir():
         raise InvalidCaseError(f"there is no folder {folder}")
     return parquet_testing.load_cases(folder) if parquet_testing.is_checkout(folder) else load_folder(folder)

@@ -22,7 +22,7 @@ Cell: TypeAlias = Any
 
 
 class NotOfferedError(Exception):
-    """The engine has no door for what a case asks: that says nothing about what is behind its doors."""
+    """The engine has no door for what a case asks: that says nothing about what is behind its adapter."""
 
 
 @dataclass(frozen=True)

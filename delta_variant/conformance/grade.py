@@ -14,7 +14,7 @@ from .invoke import VARIANT_KEY, Answer
 from .shredding_schema import Schema
 from .typed_values import Difference, compare, describe
 
-__all__ = ["STATUSES", "Result", "Status", "judge"]
+__all__ = ["STATUSES", "Result", "Status", "grade"]
 
 Status: TypeAlias = Literal[
     "pass", "wrong value", "accepted", "refused", "crashed", "timed out", "not offered"
@@ -55,25 +55,25 @@ class _WrongError(Exception):
     """Why an answer is not the expected one."""
 
 
-def judge(case: Case, engine: str, answer: Answer, *, is_ours: bool = False) -> Result:
+def grade(case: Case, engine: str, answer: Answer, *, is_ours: bool = False) -> Result:
     """Return the result of a case; of our own errors the class must be the expected one."""
     expected = expectation(case)
-    if answer.what == "answered":
-        return _judge_content(case, engine, answer.content, expected)
-    if answer.what != "refused":
-        return Result(case, engine, answer.what, expected, answer.message)
+    if answer.outcome == "answered":
+        return _grade_content(case, engine, answer.content, expected)
+    if answer.outcome != "refused":
+        return Result(case, engine, answer.outcome, expected, answer.message)
     classes = answer.error_classes
     got = f"{classes[0]}: {answer.message}" if classes else answer.message
     is_due = case.error is not None and (not is_ours or case.error in classes)
     return Result(case, engine, "pass" if is_due else "refused", expected, got)
 
 
-def _judge_content(case: Case, engine: str, content: Any, expected: str) -> Result:
-    got = _shown(content)
+def _grade_content(case: Case, engine: str, content: Any, expected: str) -> Result:
+    got = _describe_content(content)
     if not case.has_answer:
         return Result(case, engine, "accepted", expected, got)
     try:
-        notes = tuple(JUDGES[case.kind](case, content))
+        notes = tuple(GRADERS[case.kind](case, content))
     except _WrongError as wrong:
         return Result(case, engine, "wrong value", expected, f"{wrong}; the whole answer: {got}")
     return Result(case, engine, "pass", expected, got, notes)
@@ -88,7 +88,7 @@ def expectation(case: Case) -> str:
     return ", or ".join(parts)
 
 
-def _shown(content: Any) -> str:
+def _describe_content(content: Any) -> str:
     try:
         return describe(_decoded(content), 2000)
     except _WrongError:
@@ -147,7 +147,7 @@ def _compare_rows(wanted: Sequence[Any], found: Sequence[Any]) -> Iterator[str]:
         yield from _compare_cell(each, other, f"row {row}")
 
 
-def _judge_decode(case: Case, content: Any) -> Iterator[str]:
+def _grade_decode(case: Case, content: Any) -> Iterator[str]:
     text = content["json"]
     try:
         found = json_text.parse(text)
@@ -160,7 +160,7 @@ def _judge_decode(case: Case, content: Any) -> Iterator[str]:
     yield from ()
 
 
-def _judge_encode(case: Case, content: Any) -> Iterator[str]:
+def _grade_encode(case: Case, content: Any) -> Iterator[str]:
     (cell,) = content["rows"]
     also = case.expect.get("also", [])
     if _is_variant(cell) and any(not list(compare(each, _variant(cell))) for each in also):
@@ -173,14 +173,14 @@ def _judge_encode(case: Case, content: Any) -> Iterator[str]:
             yield f"the bytes are {' '.join(cell[VARIANT_KEY])} and not {' '.join(wanted)}"
 
 
-def _judge_rows(case: Case, content: Any) -> Iterator[str]:
+def _grade_rows(case: Case, content: Any) -> Iterator[str]:
     yield from _compare_rows(case.expect["rows"], content["rows"])
     for row, (wanted, cell) in enumerate(zip(case.expect.get("bytes", ()), content["rows"], strict=False)):
         if wanted is not None and "".join(cell[VARIANT_KEY]) != wanted:
             yield f"row {row} has other bytes: {''.join(cell[VARIANT_KEY])} and not {wanted}"
 
 
-def _judge_shred(case: Case, content: Any) -> Iterator[str]:
+def _grade_shred(case: Case, content: Any) -> Iterator[str]:
     wanted, found = case.expect["columns"], _decoded(content["columns"])
     if len(wanted) != len(found):
         raise _WrongError(f"{len(found)} rows in place of {len(wanted)}")
@@ -206,7 +206,7 @@ def _compare_pairs(schema: Schema, wanted: Any, found: Any, where: str) -> Itera
         yield f"{where} is stored as {describe(found)}, and not as {describe(wanted)}"
 
 
-def _judge_stats(case: Case, content: Any) -> Iterator[str]:
+def _grade_stats(case: Case, content: Any) -> Iterator[str]:
     if "rows" in case.expect:
         yield from _compare_rows(case.expect["rows"], content["rows"])
     for key in ("z85", "min", "max", "null_count"):
@@ -218,7 +218,7 @@ def _judge_stats(case: Case, content: Any) -> Iterator[str]:
 UNORDERED = ("files", "reader_features", "writer_features")
 
 
-def _judge_log(case: Case, content: Any) -> Iterator[str]:
+def _grade_log(case: Case, content: Any) -> Iterator[str]:
     for key, wanted in case.expect.items():
         if key == "error":
             continue
@@ -230,13 +230,13 @@ def _judge_log(case: Case, content: Any) -> Iterator[str]:
     yield from ()
 
 
-JUDGES: Mapping[str, Callable[[Case, Any], Iterator[str]]] = {
-    "decode": _judge_decode,
-    "encode": _judge_encode,
-    "shred": _judge_shred,
-    "unshred": _judge_rows,
-    "file": _judge_rows,
-    "table": _judge_rows,
-    "stats": _judge_stats,
-    "log": _judge_log,
+GRADERS: Mapping[str, Callable[[Case, Any], Iterator[str]]] = {
+    "decode": _grade_decode,
+    "encode": _grade_encode,
+    "shred": _grade_shred,
+    "unshred": _grade_rows,
+    "file": _grade_rows,
+    "table": _grade_rows,
+    "stats": _grade_stats,
+    "log": _grade_log,
 }

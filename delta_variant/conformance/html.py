@@ -179,10 +179,10 @@ def _by_rule(cases: Iterable[Case]) -> Mapping[str, list[Case]]:
     for case in cases:
         for rule in case.rules:
             found.setdefault(rule, []).append(case)
-    return dict(sorted(found.items(), key=lambda item: _in_natural_order(item[0])))
+    return dict(sorted(found.items(), key=lambda item: _natural_sort_key(item[0])))
 
 
-def _in_natural_order(rule: str) -> list[tuple[str, int]]:
+def _natural_sort_key(rule: str) -> list[tuple[str, int]]:
     """Return a key by which E-M2 comes before E-M10."""
     return [(word, int(digits or 0)) for word, digits in re.findall(r"([^0-9]*)([0-9]*)", rule)]
 

@@ -19,34 +19,34 @@ from . import parquet_annotation, shredded_columns
 from .case import Case
 from .engine import Engine, NotOfferedError, VariantBytes
 
-__all__ = ["VARIANT_KEY", "Answer", "ask"]
+__all__ = ["VARIANT_KEY", "Answer", "invoke"]
 
 VARIANT_KEY = "$variant"
 """The one member of an object that stands for a Variant: a list of its metadata and value in hex."""
 
 STACK = re.compile(r"\s+at \S|Stack Trace:|JVM stacktrace:")
 
-What: TypeAlias = Literal["answered", "refused", "not offered", "crashed", "timed out"]
-Door = TypeVar("Door", bound=Callable[..., Any])
+Outcome: TypeAlias = Literal["answered", "refused", "not offered", "crashed", "timed out"]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Answer:
     """What came back: the answer by kind of case, or the engine's message and the classes of its error."""
 
-    what: What
+    outcome: Outcome
     content: Any = None
     message: str = ""
     error_classes: tuple[str, ...] = ()
 
 
-def ask(engine: Engine, case: Case, scratch: Path) -> Answer:
+def invoke(engine: Engine, case: Case, scratch: Path) -> Answer:
     """Return what the engine answers; `scratch` is an empty folder for files on the way."""
     try:
         lacking = sorted(case.options.keys() - engine.options)
         if lacking:
             raise NotOfferedError(f"{engine.name} has no option {', '.join(lacking)}")
-        return Answer("answered", DOORS[case.kind](engine, case, scratch))
+        return Answer("answered", INVOKERS[case.kind](engine, case, scratch))
     except NotOfferedError as error:
         return Answer("not offered", message=str(error))
     except Exception as error:  # whatever class an engine raises, it is a refusal
@@ -62,14 +62,14 @@ def _without_stack(message: str) -> str:
     return "\n".join([*lines[:trace], *causes[-1:]])
 
 
-def _door(function: Door | None, engine: Engine, what: str) -> Door:
+def _require(function: Function | None, engine: Engine, what: str) -> Function:
     if function is None:
         raise NotOfferedError(f"{engine.name} cannot {what}")
     return function
 
 
 def _decode(engine: Engine, case: Case, scratch: Path) -> Any:
-    to_json = _door(engine.to_json, engine, "print a Variant as JSON")
+    to_json = _require(engine.to_json, engine, "print a Variant as JSON")
     file = scratch / "one.parquet"
     _write_one(bytes.fromhex(case.input["metadata"]), bytes.fromhex(case.input["value"]), file)
     return {"json": to_json(file, "v", **case.options)}
@@ -87,53 +87,53 @@ def _write_one(metadata: bytes, value: bytes, file: Path) -> None:
 
 
 def _encode(engine: Engine, case: Case, scratch: Path) -> Any:
-    parse_json = _door(engine.parse_json, engine, "parse JSON to a Variant")
+    parse_json = _require(engine.parse_json, engine, "parse JSON to a Variant")
     return {"rows": [_plain(parse_json(case.input["json"], **case.options))]}
 
 
 def _shred(engine: Engine, case: Case, scratch: Path) -> Any:
-    shred = _door(engine.shred, engine, "shred by a given schema")
+    shred = _require(engine.shred, engine, "shred by a given schema")
     out = scratch / "shredded.parquet"
     shred(case.folder / case.input["file"], case.column, case.input["schema"], out, **case.options)
     return {"columns": _plain(shredded_columns.read(out, case.column))}
 
 
 def _read(engine: Engine, case: Case, scratch: Path) -> Any:
-    read = _door(engine.read, engine, "read a Variant column of a Parquet file")
+    read = _require(engine.read, engine, "read a Variant column of a Parquet file")
     return {"rows": _plain(list(read(case.folder / case.input["file"], case.column, **case.options)))}
 
 
 def _table(engine: Engine, case: Case, scratch: Path) -> Any:
-    read_table = _door(engine.read_table, engine, "read a Delta table")
-    rows = [dict(row) for row in _of_table(read_table, case)]
+    read_table = _require(engine.read_table, engine, "read a Delta table")
+    rows = [dict(row) for row in _call_on_table(read_table, case)]
     if all("id" in row for row in rows):
         rows.sort(key=lambda row: (row["id"] is None, row["id"]))
     return {"rows": _plain(rows)}
 
 
-def _of_table(function: Callable[..., Any], case: Case) -> Any:
+def _call_on_table(function: Callable[..., Any], case: Case) -> Any:
     return function(case.folder / case.input["table"], case.input.get("version"), **case.options)
 
 
 def _stats(engine: Engine, case: Case, scratch: Path) -> Any:
     if "z85" in case.input:
-        decode = _door(engine.decode_stats, engine, "decode the z85 text of statistics")
+        decode = _require(engine.decode_stats, engine, "decode the z85 text of statistics")
         return {"rows": [_plain(decode(case.input["z85"], **case.options))]}
     if "encode" in case.input:
-        encode = _door(engine.encode_stats, engine, "encode a Variant for statistics")
+        encode = _require(engine.encode_stats, engine, "encode a Variant for statistics")
         given = case.input["encode"]
         variant = VariantBytes(bytes.fromhex(given["metadata"]), bytes.fromhex(given["value"]))
         return {"z85": encode(variant, **case.options)}
-    collect = _door(engine.collect_stats, engine, "compute the statistics of a Parquet file")
+    collect = _require(engine.collect_stats, engine, "compute the statistics of a Parquet file")
     return _plain(dict(collect(case.folder / case.input["file"], case.column, **case.options)))
 
 
 def _log(engine: Engine, case: Case, scratch: Path) -> Any:
-    load = _door(engine.load_log, engine, "load the log of a Delta table")
-    return _plain(dict(_of_table(load, case)))
+    load = _require(engine.load_log, engine, "load the log of a Delta table")
+    return _plain(dict(_call_on_table(load, case)))
 
 
-DOORS: Mapping[str, Callable[[Engine, Case, Path], Any]] = {
+INVOKERS: Mapping[str, Callable[[Engine, Case, Path], Any]] = {
     "decode": _decode,
     "encode": _encode,
     "shred": _shred,

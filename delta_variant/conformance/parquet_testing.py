@@ -46,10 +46,10 @@ def _shredded(path: Path) -> Iterator[Case]:
     for entry in json.loads(path.read_text(encoding="utf-8")):
         # A number whose case was withdrawn stands alone.
         if "parquet_file" in entry:
-            yield from _of_entry(path.parent, entry)
+            yield from _cases_of_entry(path.parent, entry)
 
 
-def _of_entry(folder: Path, entry: Mapping[str, Any]) -> Iterator[Case]:
+def _cases_of_entry(folder: Path, entry: Mapping[str, Any]) -> Iterator[Case]:
     name = f"case-{entry['case_number']:03}"
     message = entry.get("error_message")
     if message is not None:
@@ -61,7 +61,7 @@ def _of_entry(folder: Path, entry: Mapping[str, Any]) -> Iterator[Case]:
         yield _case(folder, name, entry, "keeps", entry["test"], answer)
         return
     yield _case(folder, name, entry, "breaks", entry["notes"], {**answer, "error": "ConflictingValueError"})
-    about = f"{entry['test']}: where asked to, the shredded value is read"
+    about = f"{entry['test']}: with on_conflict='typed', the shredded value is read"
     yield _case(folder, f"{name}-lenient", entry, "breaks", about, answer, {"on_conflict": "typed"})
 
 

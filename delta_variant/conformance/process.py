@@ -26,14 +26,14 @@ CHUNK_BYTES = 1 << 16
 GB = 1_000_000_000
 
 # Short enough that an engine gets little further than its limit.
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
 
 class AbsentError(Exception):
     """An engine that does not start, in one sentence."""
 
 
-class _TooMuchMemoryError(Exception):
+class _MemoryLimitError(Exception):
     """An engine that went beyond its limit of memory, in one sentence."""
 
 
@@ -62,16 +62,16 @@ class EngineProcess:
         self._running = _Running.of(self._command, self._memory_gb)
         try:
             message = self._running.message(self._start_seconds)
-        except _TooMuchMemoryError as error:
+        except _MemoryLimitError as error:
             message = {"absent": str(error)}
         if message is not None and "ready" in message:
             self.version = str(message["ready"])
             return
-        reason = self._running.last_words() if message is None else str(message.get("absent"))
+        reason = self._running.error_output() if message is None else str(message.get("absent"))
         self.stop()
         raise AbsentError(f"{self._name} did not start: {_one_line(reason)}")
 
-    def ask(self, case: Case, timeout_seconds: float) -> Answer:
+    def invoke(self, case: Case, timeout_seconds: float) -> Answer:
         """Return the answer to a case; raises AbsentError where the engine does not start again."""
         if self._running is None:
             self.start()
@@ -83,19 +83,19 @@ class EngineProcess:
             while (message := self._running.message(deadline - time.monotonic())) is not None:
                 if message.pop("number", None) == self._number:
                     return Answer(**{**message, "error_classes": tuple(message["error_classes"])})
-        except _TooMuchMemoryError as error:
+        except _MemoryLimitError as error:
             self.stop()
             return Answer("crashed", message=str(error))
-        return self._fallen(timeout_seconds)
+        return self._failure(timeout_seconds)
 
-    def _fallen(self, timeout_seconds: float) -> Answer:
+    def _failure(self, timeout_seconds: float) -> Answer:
         """Return what a worker's silence means, and leave it behind."""
         assert self._running is not None
         status = self._running.exit_status()
         if status is None:
             answer = Answer("timed out", message=f"no answer within {timeout_seconds:g} seconds")
         else:
-            words = self._running.last_words()
+            words = self._running.error_output()
             answer = Answer(
                 "crashed", message=f"{_status_text(status)}: {words}" if words else _status_text(status)
             )
@@ -161,7 +161,7 @@ class _Running:
     def message(self, seconds: float) -> dict[str, Any] | None:
         """Return the next object that the process prints, None at its end or when the time is over.
 
-        Raises _TooMuchMemoryError where it goes beyond its limit meanwhile.
+        Raises _MemoryLimitError where it goes beyond its limit meanwhile.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -179,12 +179,12 @@ class _Running:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._pending:
                 seconds = max(0.0, deadline - time.monotonic())
-                if selector.select(min(seconds, LOOK_SECONDS)):
+                if selector.select(min(seconds, POLL_SECONDS)):
                     chunk = os.read(self._process.stdout.fileno(), CHUNK_BYTES)
                     if not chunk:
                         return None
                     self._pending += chunk
-                elif seconds <= LOOK_SECONDS:
+                elif seconds <= POLL_SECONDS:
                     return None
                 else:
                     self._check_memory()
@@ -194,7 +194,7 @@ class _Running:
     def _check_memory(self) -> None:
         # The process leads its group, as it leads its session.
         if resident_bytes(self._process.pid) > self._memory_gb * GB:
-            raise _TooMuchMemoryError(f"went beyond {self._memory_gb:g} GB of memory")
+            raise _MemoryLimitError(f"went beyond {self._memory_gb:g} GB of memory")
 
     def exit_status(self) -> int | None:
         """Return the status of a process that has ended, or is about to; None for one that runs."""
@@ -203,7 +203,7 @@ class _Running:
         except subprocess.TimeoutExpired:
             return None
 
-    def last_words(self) -> str:
+    def error_output(self) -> str:
         """Return the end of what the process printed."""
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - TAIL_BYTES))

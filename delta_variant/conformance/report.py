@@ -97,11 +97,11 @@ def text_lines(run: Run) -> Iterator[str]:
     for engine in run.engines:
         for result in engine.findings:
             yield f"{engine.name}: {result.status} in {result.case.id}: {result.case.about}"
-            yield f"  expected {_shortened(result.expected)}"
-            yield f"  got      {_shortened(result.got)}"
+            yield f"  expected {_shorten(result.expected)}"
+            yield f"  got      {_shorten(result.got)}"
 
 
-def _shortened(text: str, length: int = 300) -> str:
+def _shorten(text: str, length: int = 300) -> str:
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[:length]}…"
 

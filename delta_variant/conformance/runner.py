@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .case import Case
 from .engines import ENGINES
-from .grade import Result, judge
+from .grade import Result, grade
 from .invoke import Answer
 from .process import AbsentError, EngineProcess, worker_command
 
@@ -83,16 +83,16 @@ def _run_engine(
         return EngineRun(name, absent=str(error))
     try:
         for case in cases:
-            answer = _ask(process, case, timeout_seconds)
-            results.append(judge(case, name, answer, is_ours=name == OURS))
+            answer = _invoke(process, case, timeout_seconds)
+            results.append(grade(case, name, answer, is_ours=name == OURS))
             on_result(results[-1])
     finally:
         process.stop()
     return EngineRun(name, process.version, tuple(results))
 
 
-def _ask(process: EngineProcess, case: Case, timeout_seconds: float) -> Answer:
+def _invoke(process: EngineProcess, case: Case, timeout_seconds: float) -> Answer:
     try:
-        return process.ask(case, timeout_seconds)
+        return process.invoke(case, timeout_seconds)
     except AbsentError as error:
         return Answer("crashed", message=f"after an earlier crash, {error}")

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from .typed_values import PAYLOADS, describe
 
-__all__ = ["Schema", "decimal_of", "fault_of", "payload_type"]
+__all__ = ["Schema", "decimal_of", "find_problem", "payload_type"]
 
 Schema: TypeAlias = "str | Mapping[str, Any] | None"
 """A type for a leaf, an object of one member for objects and arrays, None where there is only `value`."""
@@ -35,7 +35,7 @@ def payload_type(leaf: str) -> str:
     )
 
 
-def fault_of(schema: object) -> str | None:
+def find_problem(schema: object) -> str | None:
     """Return what is wrong with something that should be a shredding schema, or None."""
     if schema is None:
         return None
@@ -44,7 +44,7 @@ def fault_of(schema: object) -> str | None:
         known = schema in LEAVES if decimal is None else decimal[1] <= decimal[0] <= 38
         return None if known else f"{schema!r} is no type of a shredding schema"
     if isinstance(schema, dict) and schema.keys() == {"array"}:
-        return fault_of(schema["array"])
+        return find_problem(schema["array"])
     if isinstance(schema, dict) and schema.keys() == {"object"} and isinstance(schema["object"], dict):
-        return next((fault for part in schema["object"].values() if (fault := fault_of(part))), None)
+        return next((fault for part in schema["object"].values() if (fault := find_problem(part))), None)
     return f"{describe(schema)} is no shredding schema"

@@ -12,7 +12,7 @@ from fractions import Fraction
 from string import hexdigits
 from typing import Any, TypeAlias
 
-__all__ = ["Difference", "TypedValue", "compare", "describe", "fault_of"]
+__all__ = ["Difference", "TypedValue", "compare", "describe", "find_problem"]
 
 TypedValue: TypeAlias = "Mapping[str, Any]"
 """An object of one member, a type of the Variant encoding and a payload: `{"int8": 1}`."""
@@ -156,7 +156,7 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def fault_of(value: object) -> str | None:
+def find_problem(value: object) -> str | None:
     """Return what is wrong with something that should be a typed value, or None."""
     waiting = [value]
     while waiting:
@@ -187,12 +187,12 @@ def _is_decimal(digits: int) -> Callable[[object], bool]:
     # A decimal4 can hold ten digits, and one of scale 9 or 38 need not have as many.
     width = {9: 32, 18: 64, 38: 128}[digits]
 
-    def judge(payload: object) -> bool:
+    def is_valid(payload: object) -> bool:
         if not isinstance(payload, str) or not DECIMAL_TEXT.fullmatch(payload) or _scale(payload) > 38:
             return False
         return -(1 << width - 1) <= int(payload.replace(".", "")) < 1 << width - 1
 
-    return judge
+    return is_valid
 
 
 def _is_float(payload: object) -> bool:

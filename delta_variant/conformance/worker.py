@@ -18,33 +18,33 @@ from typing import IO, Any
 from .case import Case
 from .engine import Engine
 from .engines import start
-from .invoke import ask
+from .invoke import invoke
 
 __all__ = ["case_from_line", "case_line", "serve"]
 
 
 def case_line(number: int, case: Case) -> str:
     """Return a case as a line; what it expects stays behind, so that no engine can know it."""
-    asked = {"id": case.id, "kind": case.kind, "folder": str(case.folder)}
-    return json.dumps({"number": number, **asked, "input": case.input, "options": case.options})
+    request = {"id": case.id, "kind": case.kind, "folder": str(case.folder)}
+    return json.dumps({"number": number, **request, "input": case.input, "options": case.options})
 
 
 def case_from_line(line: str) -> tuple[int, Case]:
     """Return the number and the case in a line of `case_line`."""
-    asked = json.loads(line)
+    request = json.loads(line)
     case = Case(
-        id=asked["id"],
-        kind=asked["kind"],
-        folder=Path(asked["folder"]),
+        id=request["id"],
+        kind=request["kind"],
+        folder=Path(request["folder"]),
         rules=(),
         verdict="",
         section="",
         about="",
-        input=asked["input"],
+        input=request["input"],
         expect={},
-        options=asked["options"],
+        options=request["options"],
     )
-    return asked["number"], case
+    return request["number"], case
 
 
 def serve(start_engine: Callable[[Path], Engine]) -> None:
@@ -56,9 +56,9 @@ def serve(start_engine: Callable[[Path], Engine]) -> None:
         try:
             engine = start_engine(home)
         except Exception as error:  # whatever a foreign engine raises, it is absent
-            _say(answers, {"absent": f"{type(error).__name__}: {error}"})
+            _send(answers, {"absent": f"{type(error).__name__}: {error}"})
             return
-        _say(answers, {"ready": engine.version})
+        _send(answers, {"ready": engine.version})
         for line in sys.stdin:
             _answer(engine, line, answers)
 
@@ -66,8 +66,8 @@ def serve(start_engine: Callable[[Path], Engine]) -> None:
 def _answer(engine: Engine, line: str, answers: IO[str]) -> None:
     number, case = case_from_line(line)
     with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
-        answer = ask(engine, case, Path(scratch))
-    _say(answers, {"number": number, **asdict(answer)})
+        answer = invoke(engine, case, Path(scratch))
+    _send(answers, {"number": number, **asdict(answer)})
 
 
 def _private_stdout() -> IO[str]:
@@ -77,7 +77,7 @@ def _private_stdout() -> IO[str]:
     return answers
 
 
-def _say(answers: IO[str], message: Mapping[str, Any]) -> None:
+def _send(answers: IO[str], message: Mapping[str, Any]) -> None:
     answers.write(json.dumps(message) + "\n")
     answers.flush()
 

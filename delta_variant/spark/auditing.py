@@ -16,10 +16,10 @@ from ..operations import audit, statistics_repair
 from ..operations.audit import Audit
 from ..operations.statistics_repair import FileRepair, Repair
 from ..storage.store import TableLocation
-from .failures import own_errors
+from .failures import task_errors
 from .reading import file_groups
-from .running import check_classic, dealt_out
-from .tasks import MESSAGE, TaskTable, message, messages, messages_in
+from .running import check_classic, distribute
+from .tasks import MESSAGE, TaskTable, message, messages, unpack_batches
 
 __all__ = ["audit_table", "repair_table"]
 
@@ -84,8 +84,8 @@ class AuditTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what was found in the groups of files that came as messages."""
-        snapshot = self.table.opened()
-        for files in messages_in(batches):
+        snapshot = self.table.open()
+        for files in unpack_batches(batches):
             yield message(audit.audit_files(snapshot, files, data=self.data))
 
 
@@ -98,8 +98,8 @@ class RepairTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what is wrong with the groups of files that came as messages."""
-        snapshot = self.table.opened()
-        for files in messages_in(batches):
+        snapshot = self.table.open()
+        for files in unpack_batches(batches):
             yield message(statistics_repair.judge_files(snapshot, files, self.max_variant_stats_paths))
 
 
@@ -109,5 +109,5 @@ def _run(spark: SparkSession, task: AuditTask | RepairTask, snapshot: Snapshot) 
     groups = file_groups(files, ROUNDS * spark.sparkContext.defaultParallelism)
     if not groups:
         return ()
-    with own_errors():
-        return messages(dealt_out(spark, groups).mapInArrow(task, MESSAGE).collect())
+    with task_errors():
+        return messages(distribute(spark, groups).mapInArrow(task, MESSAGE).collect())

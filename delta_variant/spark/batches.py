@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from ..errors import AmbiguousWriteError
 from ..storage.store import TableLocation, location_key
 
-__all__ = ["QUERY_ID", "BatchWrite", "MicroBatch", "has_written", "numbered"]
+__all__ = ["QUERY_ID", "BatchWrite", "MicroBatch", "is_written", "number_write"]
 
 QUERY_ID = "sql.streaming.queryId"
 EXECUTION_ID = "spark.sql.execution.root.id"
@@ -108,7 +108,7 @@ _LOCK = threading.Lock()
 _CALLS: dict[tuple[str | None, str, str], _Calls] = {}
 
 
-def has_written(write: BatchWrite) -> bool:
+def is_written(write: BatchWrite) -> bool:
     """Return whether the run of the batch has made a call with the application id for the table."""
     with _LOCK:
         calls = _CALLS.get(write.key)
@@ -116,7 +116,7 @@ def has_written(write: BatchWrite) -> bool:
 
 
 @contextmanager
-def numbered(write: BatchWrite) -> Iterator[int]:
+def number_write(write: BatchWrite) -> Iterator[int]:
     """Yield the number of a write among those that the run of the batch makes as one application id.
 
     A write that raises keeps its number for a call that repeats it. Raises AmbiguousWriteError where another

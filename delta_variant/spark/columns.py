@@ -28,7 +28,7 @@ from ..protocol.types import (
 )
 from ..protocol.types import describe as describe_type
 
-__all__ = ["for_spark", "from_spark", "quoted", "to_spark"]
+__all__ = ["cast_for_spark", "from_spark", "quote", "to_spark"]
 
 COMMENT = "comment"
 STRING = PrimitiveType("string")
@@ -62,35 +62,33 @@ def to_spark(columns: StructType) -> SparkStruct:
     return SparkStruct.fromJson(json.loads(schema_to_json(plain)))
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return a column's name as SQL text."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def for_spark(batches: Iterable[pa.RecordBatch], spark_schema: SparkStruct) -> Iterator[pa.RecordBatch]:
+def cast_for_spark(batches: Iterable[pa.RecordBatch], spark_schema: SparkStruct) -> Iterator[pa.RecordBatch]:
     """Yield batches as Spark takes them from Python, which is to the letter.
 
     Of a Variant it takes the first part for `value`, and no part may be null, not even of a null Variant.
     """
     arrow_schema = to_arrow_schema(spark_schema, timezone="UTC")
     for batch in batches:
-        arrays = [
-            _for_spark(array, field.type) for array, field in zip(batch.columns, arrow_schema, strict=True)
-        ]
+        arrays = [_cast(array, field.type) for array, field in zip(batch.columns, arrow_schema, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)
 
 
-def _for_spark(array: Any, target: Any) -> Any:
+def _cast(array: Any, target: Any) -> Any:
     if pa.types.is_struct(target):
         parts = [_part(array, part) for part in target]
         return pa.StructArray.from_arrays(parts, fields=list(target), mask=array.is_null())
     if pa.types.is_list(target):
         array = pa.concat_arrays([array])
-        values = _for_spark(array.values, target.value_type)
+        values = _cast(array.values, target.value_type)
         return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=array.is_null())
     if pa.types.is_map(target):
         array = pa.concat_arrays([array])
-        keys, items = _for_spark(array.keys, target.key_type), _for_spark(array.items, target.item_type)
+        keys, items = _cast(array.keys, target.key_type), _cast(array.items, target.item_type)
         from_arrays: Any = pa.MapArray.from_arrays
         return from_arrays(array.offsets, keys, items, type=target, mask=array.is_null())
     return array.cast(target)
@@ -100,7 +98,7 @@ def _part(array: Any, part: pa.Field[Any]) -> Any:
     values: Any = pc.struct_field(array, [part.name])
     if not part.nullable and pa.types.is_binary(part.type):
         values = pc.if_else(array.is_null(), b"", values.cast(part.type))
-    return _for_spark(values, part.type)
+    return _cast(values, part.type)
 
 
 def _as_variant(field: StructField) -> StructField:

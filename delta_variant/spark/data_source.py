@@ -52,18 +52,18 @@ class DeltaVariantSource(DataSource):
         return "delta_variant"
 
     def schema(self) -> StructType:
-        return file_reader(self._parsed({**READ, **STREAM_READ})).schema
+        return file_reader(self._parse_options({**READ, **STREAM_READ})).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = self._parsed(READ)
+        options = self._parse_options(READ)
         kind = FilteringBatchSource if options.get("push_filters") else BatchSource
         return kind(file_reader(options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        return BatchSink(schema, self._parsed(WRITE), overwrite=overwrite)
+        return BatchSink(schema, self._parse_options(WRITE), overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        options = self._parsed(STREAM_READ)
+        options = self._parse_options(STREAM_READ)
         return StreamSource(file_reader(options, schema), options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
@@ -72,8 +72,8 @@ class DeltaVariantSource(DataSource):
                 "a stream into the format delta_variant appends: for outputMode('complete') write by "
                 "foreachBatch(delta_variant.spark.batch_writer(table, mode='overwrite'))"
             )
-        options = self._parsed(STREAM_WRITE)
+        options = self._parse_options(STREAM_WRITE)
         return StreamSink(schema, options, self.options.get("checkpointlocation"))
 
-    def _parsed(self, known: Mapping[str, Parse]) -> dict[str, Any]:
+    def _parse_options(self, known: Mapping[str, Parse]) -> dict[str, Any]:
         return {"timezone": self.timezone, **parse_options(self.options, known)}

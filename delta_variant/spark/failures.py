@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 
 from .. import errors
 
-__all__ = ["own_errors"]
+__all__ = ["task_errors"]
 
 # The last line of a traceback that tells of an error of ours, and what of its sentence follows.
 RAISED = re.compile(r"^delta_variant\.errors\.(\w+Error): (.*)\Z", re.MULTILINE | re.DOTALL)
@@ -18,7 +18,7 @@ BEHIND = re.compile(r"\n SQLSTATE:|\n\n\tat |\n\tat ")
 
 
 @contextmanager
-def own_errors() -> Iterator[None]:
+def task_errors() -> Iterator[None]:
     """Raise what a task raised, where it is an error of ours; other errors of Spark pass as they are."""
     try:
         yield

@@ -21,11 +21,11 @@ from ..scan.reader import FileEntry, files_of
 from ..storage.store import TableLocation
 from ..writer.partitioned import PartitionFile
 from .attempts import Job
-from .failures import own_errors
-from .ordering import by_group, row_columns, rows_in_order
-from .running import check_classic, dealt_out, session_timezone
-from .tasks import MESSAGE, TaskTable, Written, attempt_of, message, messages, messages_in
-from .writing import commit_won, written_by
+from .failures import task_errors
+from .ordering import row_columns, sort_rows, split_by_group
+from .running import check_classic, distribute, session_timezone
+from .tasks import MESSAGE, TaskTable, Written, attempt_of, message, messages, unpack_batches
+from .writing import commit_won, write_by_tasks
 
 __all__ = ["optimize"]
 
@@ -67,21 +67,21 @@ def optimize(
         target_file_size=target_file_size,
     )
     place = TaskTable.of(work.snapshot, storage_options)
-    groups = _planned(spark, work, place)
+    groups = _plan_groups(spark, work, place)
     if dry_run or not groups:
         return Optimization(None, tuple(groups))
     job, folders = Job.of(None), [work.snapshot.store]
     if work.keys:
-        rows = rows_in_order(spark, place, groups, work.keys)
+        rows = sort_rows(spark, place, groups, work.keys)
         sorting = SortedRowsTask(place, job, tuple(group.options for group in groups))
-        written = written_by(rows, sorting, job, folders)
+        written = write_by_tasks(rows, sorting, job, folders)
     else:
         parts = [replace(group, files=group.files.select(READ_COLUMNS)) for group in groups]
-        written = written_by(dealt_out(spark, parts), GroupTask(place, job), job, folders)
+        written = write_by_tasks(distribute(spark, parts), GroupTask(place, job), job, folders)
     return commit_won(lambda files: commit_groups(work, groups, files), written, job, folders)
 
 
-def _planned(spark: SparkSession, work: Preparation, place: TaskTable) -> list[FileGroup]:
+def _plan_groups(spark: SparkSession, work: Preparation, place: TaskTable) -> list[FileGroup]:
     """Return the groups of files that are written anew, in the order of the bins."""
     bins = [
         (number, replace(each, files=each.files.select(READ_COLUMNS)))
@@ -89,8 +89,8 @@ def _planned(spark: SparkSession, work: Preparation, place: TaskTable) -> list[F
     ]
     if not bins:
         return []
-    with own_errors():
-        rows = dealt_out(spark, bins).mapInArrow(PlanTask(place, work.options), MESSAGE).collect()
+    with task_errors():
+        rows = distribute(spark, bins).mapInArrow(PlanTask(place, work.options), MESSAGE).collect()
     groups: dict[int, FileGroup] = dict(messages(rows))
     return [replace(groups[number], files=work.bins[number].files) for number in sorted(groups)]
 
@@ -104,8 +104,8 @@ class PlanTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the numbers and the groups of the bins that came as messages, but of those that stay."""
-        snapshot = self.table.opened()
-        for number, chosen in messages_in(batches):
+        snapshot = self.table.open()
+        for number, chosen in unpack_batches(batches):
             group = group_of(snapshot, chosen, self.options)
             if group is not None:
                 yield message((number, group))
@@ -120,7 +120,7 @@ class RewriteTask(ABC):
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one message, or none for no rows."""
-        snapshot = self.table.opened()
+        snapshot = self.table.open()
         attempt, numbers = attempt_of(snapshot.store, self.job), count()
         files: list[PartitionFile] = []
         for options, rows in self.runs(snapshot, batches):
@@ -138,7 +138,7 @@ class GroupTask(RewriteTask):
     """Writes the groups that come as messages, their rows as they lie."""
 
     def runs(self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
-        for group in messages_in(batches):
+        for group in unpack_batches(batches):
             yield (
                 group.options,
                 (rows for rows, _ in rows_of(snapshot, files_of(group.files), (), group.options)),
@@ -152,5 +152,5 @@ class SortedRowsTask(RewriteTask):
     options: tuple[WriteOptions, ...]
 
     def runs(self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
-        for number, rows in by_group(batches, len(row_columns(snapshot))):
+        for number, rows in split_by_group(batches, len(row_columns(snapshot))):
             yield self.options[number], rows

@@ -14,7 +14,7 @@ Parse = Callable[[str], Any]
 
 STORAGE = "storage."
 # What Spark itself puts among the options.
-SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "__v1tabledistribution"})
+SPARK_OPTIONS = frozenset({"checkpointlocation", "queryname", "__v1tabledistribution"})
 
 
 def _flag(text: str) -> bool:
@@ -86,7 +86,7 @@ def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[
     found: dict[str, Any] = {"storage_options": _storage_options(given)}
     for key, text in given.items():
         name = key.lower()
-        if name.startswith(STORAGE) or name in SPARKS_OWN:
+        if name.startswith(STORAGE) or name in SPARK_OPTIONS:
             continue
         if name not in known:
             raise ValueError(f"delta_variant has no option {name!r} here; it has {', '.join(sorted(known))}")

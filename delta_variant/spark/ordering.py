@@ -21,15 +21,15 @@ from ..protocol.schema.arrow import from_arrow
 from ..protocol.types import StructField, StructType
 from ..scan.reader import FileEntry
 from ..scan.row_tracking import RowTracking
-from .columns import for_spark, quoted, to_spark
+from .columns import cast_for_spark, quote, to_spark
 from .reading import file_groups, sized_files
-from .running import dealt_out
-from .tasks import TaskTable, messages_in
+from .running import distribute
+from .tasks import TaskTable, unpack_batches
 
-__all__ = ["by_group", "row_columns", "rows_in_order"]
+__all__ = ["row_columns", "sort_rows", "split_by_group"]
 
 
-def rows_in_order(
+def sort_rows(
     spark: SparkSession, table: TaskTable, groups: Sequence[FileGroup], keys: Sequence[Expression]
 ) -> DataFrame:
     """Return the rows of groups, a partition for each file that there is to be, sorted by group and keys."""
@@ -40,8 +40,8 @@ def rows_in_order(
         for files in file_groups(sized_files(group.files), tasks)
     ]
     reader = KeyedRows(table, tuple(keys))
-    rows = dealt_out(spark, parts).mapInArrow(reader, reader.schema)
-    order = [sql.col(quoted(name)).asc_nulls_last() for name in reader.names]
+    rows = distribute(spark, parts).mapInArrow(reader, reader.schema)
+    order = [sql.col(quote(name)).asc_nulls_last() for name in reader.names]
     count = sum(group.files_estimated for group in groups)
     return rows.repartitionByRange(count, *order).sortWithinPartitions(*order)
 
@@ -52,7 +52,7 @@ def row_columns(snapshot: Snapshot) -> tuple[StructField, ...]:
     return (*snapshot.schema.fields, *(tracking.columns if tracking else ()))
 
 
-def by_group(
+def split_by_group(
     batches: Iterable[pa.RecordBatch], columns: int
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
     """Yield the numbers of groups and their rows, of so many columns, where rows come in that order."""
@@ -91,11 +91,11 @@ class KeyedRows:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the files that came as messages with the number of their group."""
-        for number, files in messages_in(batches):
-            yield from for_spark(self._rows(number, files), self.schema)
+        for number, files in unpack_batches(batches):
+            yield from cast_for_spark(self._rows(number, files), self.schema)
 
     def _rows(self, number: int, files: Sequence[FileEntry]) -> Iterator[pa.RecordBatch]:
-        for batch, values in rows_of(self.table.opened(), files, self.keys):
+        for batch, values in rows_of(self.table.open(), files, self.keys):
             group: Any = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
             names = [*batch.schema.names, *self.names]
             yield pa.record_batch([*batch.columns, group, *values], names=names)

@@ -20,9 +20,9 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from .columns import quoted
+from .columns import quote
 
-__all__ = ["as_sql"]
+__all__ = ["filters_to_sql"]
 
 OPERATORS: dict[type[Filter], str] = {
     EqualTo: "=",
@@ -34,7 +34,7 @@ OPERATORS: dict[type[Filter], str] = {
 }
 
 
-def as_sql(filters: Iterable[Filter], where: str | None = None) -> str | None:
+def filters_to_sql(filters: Iterable[Filter], where: str | None = None) -> str | None:
     """Return what all filters that have a text ask for, and `where`; None for no predicate."""
     texts = [text for text in map(_text, filters) if text is not None]
     parts = [*([] if where is None else [where]), *texts]
@@ -45,7 +45,7 @@ def _text(each: Any) -> str | None:
     kind = type(each)
     if kind not in (*OPERATORS, In, IsNull, IsNotNull):
         return None
-    column = ".".join(map(quoted, each.attribute))
+    column = ".".join(map(quote, each.attribute))
     if kind in (IsNull, IsNotNull):
         return f"{column} is {'not ' if kind is IsNotNull else ''}null"
     values = [_literal(value) for value in (each.value if kind is In else [each.value])]

@@ -22,10 +22,10 @@ from ..scan.plan import plan_files
 from ..scan.predicate import pruning_predicate_of
 from ..scan.reader import FileEntry, files_of
 from ..storage.store import TableLocation, open_store
-from .columns import for_spark, to_spark
-from .running import check_classic, dealt_out, session_timezone
-from .scanning import evaluates_alike, obstacle_to_scan, scan, select
-from .tasks import messages_in, without_files
+from .columns import cast_for_spark, to_spark
+from .running import check_classic, distribute, session_timezone
+from .scanning import has_our_semantics, scan, select, unsupported_by_scan
+from .tasks import strip_files, unpack_batches
 
 __all__ = ["Columns", "FileReader", "Reader", "file_groups", "read_table", "sized_files"]
 
@@ -66,15 +66,15 @@ def read_table(
     snapshot = load_readable(table, version, storage_options).in_timezone(session_timezone(spark))
     query = Query.of(snapshot, columns, where)
     files = plan_files(snapshot, query.predicate).files
-    obstacle = obstacle_to_scan(spark, snapshot, files, own_credentials=bool(storage_options))
+    obstacle = unsupported_by_scan(spark, snapshot, files, own_credentials=bool(storage_options))
     if reader == "scan" and obstacle:
         raise UnsupportedFeatureError(
             f"Spark's scan cannot read {snapshot.uri}: {obstacle}; reader='kernel' can"
         )
     is_scanned = not obstacle and columns is None and on_conflict == "error"
-    if reader == "scan" or (reader == "auto" and is_scanned and (where is None or evaluates_alike(spark))):
+    if reader == "scan" or (reader == "auto" and is_scanned and (where is None or has_our_semantics(spark))):
         return select(scan(spark, snapshot, files), columns, where)
-    task = FileReader(without_files(snapshot), columns, where, on_conflict, storage_options)
+    task = FileReader(strip_files(snapshot), columns, where, on_conflict, storage_options)
     return _read_by_tasks(spark, task, files)
 
 
@@ -108,7 +108,7 @@ class FileReader:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the wanted rows of the groups that came as messages."""
-        for group in messages_in(batches):
+        for group in unpack_batches(batches):
             yield from self.read(group)
 
     def read(self, files: Iterable[FileEntry]) -> Iterator[pa.RecordBatch]:
@@ -120,7 +120,7 @@ class FileReader:
         if query.predicate is not None:
             pruning_predicate = pruning_predicate_of(query.predicate, snapshot.partition_columns)
         rows = read_files(snapshot, query, files, pruning_predicate, self.on_conflict)
-        yield from for_spark(rows, _spark_schema(query))
+        yield from cast_for_spark(rows, _spark_schema(query))
 
 
 def _spark_schema(query: Query) -> SparkStruct:
@@ -129,4 +129,4 @@ def _spark_schema(query: Query) -> SparkStruct:
 
 def _read_by_tasks(spark: SparkSession, task: FileReader, files: pa.Table) -> DataFrame:
     groups = file_groups(sized_files(files), spark.sparkContext.defaultParallelism)
-    return dealt_out(spark, groups).mapInArrow(task, task.schema)
+    return distribute(spark, groups).mapInArrow(task, task.schema)

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from ..errors import UnsupportedFeatureError
-from .tasks import MESSAGE, NamedColumns, Task, packed
+from .tasks import MESSAGE, NamedColumns, Task, pack
 
-__all__ = ["Jobs", "check_batch", "check_classic", "dealt_out", "map_by_task", "session_timezone"]
+__all__ = ["Jobs", "check_batch", "check_classic", "distribute", "map_by_task", "session_timezone"]
 
 JOB_GROUP = "spark.jobGroup.id"
 LONGEST_WAIT = 10.0
@@ -41,9 +41,9 @@ def check_batch(df: DataFrame) -> None:
         )
 
 
-def dealt_out(spark: SparkSession, values: Sequence[object]) -> DataFrame:
+def distribute(spark: SparkSession, values: Sequence[object]) -> DataFrame:
     """Return values as messages for tasks, one for each."""
-    rows = spark.createDataFrame([(packed(value),) for value in values], MESSAGE)
+    rows = spark.createDataFrame([(pack(value),) for value in values], MESSAGE)
     # A single partition is dealt out evenly, many by chance.
     return rows.coalesce(1).repartition(max(len(values), 1))
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sql
 from ..operations.write.preparation import PreparedWrite
 from ..protocol.types import has_variant
 from ..writer.partitioned import infer_shared_shredding
-from .columns import quoted
+from .columns import quote
 from .running import map_by_task
 
 __all__ = ["with_sampled_shredding"]
@@ -32,18 +32,18 @@ def with_sampled_shredding(write: PreparedWrite, df: DataFrame) -> PreparedWrite
     present = [name for name in df.columns if name.lower() in {each.lower() for each in names}]
     if write.options.shredding != "infer" or not present:
         return write
-    sample = _sample(df.select([sql.col(quoted(name)) for name in present]))
+    sample = _sample(df.select([sql.col(quote(name)) for name in present]))
     if not sample:
         return write
     return replace(write, options=infer_shared_shredding(write.options, sample, write.state))
 
 
 def _sample(df: DataFrame) -> list[pa.RecordBatch]:
-    parts = map_by_task(_limited(df), FirstRows(PARTITION_BYTES))
+    parts = map_by_task(_limit_partitions(df), FirstRows(PARTITION_BYTES))
     return [batch for row in _rows_of_some(parts) for batch in pa.ipc.open_stream(row[0])]
 
 
-def _limited(df: DataFrame) -> DataFrame:
+def _limit_partitions(df: DataFrame) -> DataFrame:
     """Return up to PARTITION_ROWS rows of each partition.
 
     A Python process that leaves rows unread is not used again by Spark, and another one takes long to start.

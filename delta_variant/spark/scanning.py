@@ -19,9 +19,9 @@ from ..protocol.actions import is_absolute
 from ..protocol.schema.partition_values import partition_value_from_string
 from ..protocol.types import VOID, StructField, StructType, primitives_of
 from ..scan.reader import FileEntry, files_of
-from .columns import quoted, to_spark
+from .columns import quote, to_spark
 
-__all__ = ["evaluates_alike", "obstacle_to_scan", "scan", "select"]
+__all__ = ["has_our_semantics", "scan", "select", "unsupported_by_scan"]
 
 MAX_PARTITIONS = 32
 """How many partitions of a table are scanned side by side; Spark plans each by itself."""
@@ -31,7 +31,7 @@ TYPE_WIDENING = ("typeWidening", "typeWidening-preview")
 LOCAL = "file:"
 
 
-def obstacle_to_scan(
+def unsupported_by_scan(
     spark: SparkSession, snapshot: Snapshot, files: pa.Table, *, own_credentials: bool
 ) -> str | None:
     """Say why Spark's Parquet scan would not read these rows of `Snapshot.files` as Delta means them."""
@@ -47,12 +47,12 @@ def obstacle_to_scan(
         return "Spark takes paths of its files for patterns, or would not find them below it"
     if len(_by_partition(files)) > MAX_PARTITIONS:
         return f"more than {MAX_PARTITIONS} partitions of it are to be read"
-    if snapshot.store.local_root is None and (own_credentials or not _is_reached(spark, snapshot)):
+    if snapshot.store.local_root is None and (own_credentials or not _has_file_system(spark, snapshot)):
         return "Spark does not know its store, or the credentials in storage_options"
     return None
 
 
-def evaluates_alike(spark: SparkSession) -> bool:
+def has_our_semantics(spark: SparkSession) -> bool:
     """Say whether SQL text means in this session what it means to us.
 
     A cast that fails is an error, and `timestamp` is the type of instants.
@@ -101,7 +101,7 @@ def _scan_partition(
 
 def _column(field: StructField, values: Mapping[str, str | None], snapshot: Snapshot) -> Any:
     if field.name not in snapshot.partition_columns:
-        return sql.col(quoted(field.name))
+        return sql.col(quote(field.name))
     (spark_field,) = to_spark(StructType((field,))).fields
     value = partition_value_from_string(values.get(field.name), field.type, snapshot.timezone)
     if isinstance(value, datetime) and value.tzinfo is None:
@@ -110,7 +110,7 @@ def _column(field: StructField, values: Mapping[str, str | None], snapshot: Snap
     return sql.lit(value).cast(spark_field.dataType).alias(field.name)
 
 
-def _is_reached(spark: SparkSession, snapshot: Snapshot) -> bool:
+def _has_file_system(spark: SparkSession, snapshot: Snapshot) -> bool:
     """Say whether Spark has a file system for the table's URI."""
     jvm: Any = spark.sparkContext._jvm
     context: Any = spark.sparkContext._jsc

@@ -159,13 +159,13 @@ class Message(WriterCommitMessage):
     query: str | None = None
 
 
-def _received(messages: Sequence[WriterCommitMessage | None]) -> list[Message]:
+def _messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[Message]:
     return [message for message in messages if isinstance(message, Message)]
 
 
 def _abort(messages: Sequence[WriterCommitMessage | None], sink: Sink) -> None:
     """Remove what tasks wrote of which one failed; after a commit that failed, it may have happened."""
-    received = _received(messages)
+    received = _messages_of(messages)
     if len(received) < len(messages):
         (received[0].sink if received else sink).abort()
 
@@ -184,7 +184,7 @@ class BatchSink(DataSourceArrowWriter):
         return self._sink.write(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        if received := _received(messages):
+        if received := _messages_of(messages):
             received[0].sink.commit([message.written for message in received], self._transaction)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -212,7 +212,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         return self._sink.write(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        if received := _received(messages):
+        if received := _messages_of(messages):
             transaction = self._transaction(batchId, received[0].query)
             received[0].sink.commit([message.written for message in received], transaction)
 

@@ -23,11 +23,11 @@ from ..operations.read.rows import load_readable
 from ..scan.plan import plan_files
 from ..scan.reader import FileEntry
 from ..storage.store import open_store
-from .columns import quoted
+from .columns import quote
 from .following import Follower, Position
-from .predicates import as_sql
+from .predicates import filters_to_sql
 from .reading import FileReader, file_groups, sized_files
-from .tasks import without_files
+from .tasks import strip_files
 
 __all__ = ["BatchSource", "FilteringBatchSource", "StreamSource", "file_reader"]
 
@@ -45,7 +45,7 @@ def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = N
     snapshot = load_readable(options["path"], options.get("version"), options["storage_options"])
     snapshot = snapshot.in_timezone(options["timezone"])
     reader = FileReader(
-        without_files(snapshot),
+        strip_files(snapshot),
         options.get("columns"),
         options.get("where"),
         options.get("on_conflict", "error"),
@@ -57,7 +57,7 @@ def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = N
         raise SchemaError(f"{snapshot.uri} has no column {unknown[0]!r} that the schema given to Spark names")
     if reader.columns is not None:
         raise SchemaError("give either the option columns or a schema, and not both")
-    return replace(reader, columns={name: quoted(name) for name in spark_schema.names})
+    return replace(reader, columns={name: quote(name) for name in spark_schema.names})
 
 
 @dataclass
@@ -92,7 +92,7 @@ class FilteringBatchSource(BatchSource):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Skip by the filters; Spark evaluates them all again."""
-        self._reader = replace(self._reader, where=as_sql(filters, self._reader.where))
+        self._reader = replace(self._reader, where=filters_to_sql(filters, self._reader.where))
         return filters
 
 
@@ -128,7 +128,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for step in self._follower.steps(end, self._last):
             if step.file is not None:
                 files, size = files + 1, size + step.size
-                if _is_beyond(limit, files, size):
+                if _exceeds(limit, files, size):
                     break
             end = step.after
         return end.offset
@@ -161,7 +161,7 @@ def _limit(files: int | None, size: int | None) -> ReadLimit:
     return ReadMaxFiles(files or MAX_FILES_PER_TRIGGER) if size is None else ReadMaxBytes(size)
 
 
-def _is_beyond(limit: ReadLimit, files: int, size: int) -> bool:
+def _exceeds(limit: ReadLimit, files: int, size: int) -> bool:
     if isinstance(limit, ReadMaxFiles):
         return files > limit.max_files
     if isinstance(limit, ReadMaxBytes):

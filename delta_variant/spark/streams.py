@@ -12,7 +12,7 @@ from ..errors import UnsupportedFeatureError
 from ..operations.write.committing import WriteResult
 from ..operations.write.preparation import Transaction, application_txn
 from ..storage.store import TableLocation
-from .batches import BatchWrite, MicroBatch, has_written, numbered
+from .batches import BatchWrite, MicroBatch, is_written, number_write
 from .running import check_classic
 from .writing import write_table
 
@@ -57,7 +57,7 @@ def batch_writer(
         check_classic()
         batch = MicroBatch.of(df, batch_id)
         write = BatchWrite(batch, table, app_id or _query_id(batch), arguments, df)
-        with numbered(write) as number:
+        with number_write(write) as number:
             txn = _transaction(write, number, has_own_id=app_id is not None)
             return write_table(df, table, txn=txn, **arguments)
 
@@ -79,4 +79,4 @@ def _transaction(write: BatchWrite, number: int, *, has_own_id: bool) -> Transac
     if query is None or not has_own_id:
         return Transaction(application_txn(app_id, version))
     without_id = replace(write, app_id=query)
-    return Transaction.of_run(app_id, version, query, None if has_written(without_id) else query)
+    return Transaction.of_run(app_id, version, query, None if is_written(without_id) else query)

@@ -33,9 +33,9 @@ __all__ = [
     "attempt_of",
     "message",
     "messages",
-    "messages_in",
-    "packed",
-    "without_files",
+    "pack",
+    "strip_files",
+    "unpack_batches",
 ]
 
 MESSAGE = "message binary"
@@ -80,14 +80,14 @@ class TaskTable:
 
     @classmethod
     def of(cls, snapshot: Snapshot, storage_options: Mapping[str, str] | None) -> TaskTable:
-        return cls(without_files(snapshot), storage_options)
+        return cls(strip_files(snapshot), storage_options)
 
-    def opened(self) -> Snapshot:
+    def open(self) -> Snapshot:
         """Return the snapshot with its store."""
         return replace(self.snapshot, store=open_store(self.snapshot.uri, self.storage_options))
 
 
-def without_files(snapshot: Snapshot) -> Snapshot:
+def strip_files(snapshot: Snapshot) -> Snapshot:
     """Return what a task can be sent of a snapshot."""
     nowhere: Any = None
     return replace(snapshot, store=nowhere, files=FILES_SCHEMA.empty_table())
@@ -140,14 +140,14 @@ class FileTask:
         return [open_store(location, self.storage_options) for location in locations]
 
 
-def packed(value: object) -> bytes:
+def pack(value: object) -> bytes:
     """Return a value as the content of a message."""
     return pickle.dumps(value)
 
 
 def message(value: object) -> pa.RecordBatch:
     """Return a value as a row for the driver."""
-    return pa.record_batch([pa.array([packed(value)], pa.binary())], names=["message"])
+    return pa.record_batch([pa.array([pack(value)], pa.binary())], names=["message"])
 
 
 def messages(rows: Sequence[Any]) -> list[Any]:
@@ -155,7 +155,7 @@ def messages(rows: Sequence[Any]) -> list[Any]:
     return [pickle.loads(row["message"]) for row in rows]
 
 
-def messages_in(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+def unpack_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
     """Yield the values that came to a task."""
     for batch in batches:
         yield from messages(batch.to_pylist())

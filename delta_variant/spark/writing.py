@@ -34,13 +34,13 @@ from ..operations.write.preparation import (
 from ..storage.store import Store, TableLocation, open_store, removing_new_folders
 from ..writer.partitioned import PartitionFile
 from .attempts import Job, forget, remove_lost
-from .columns import from_spark, quoted
-from .failures import own_errors
+from .columns import from_spark, quote
+from .failures import task_errors
 from .running import Jobs, check_batch, check_classic, map_by_task, session_timezone
 from .sampling import with_sampled_shredding
 from .tasks import MAX_OPEN_PARTITIONS, FileTask, Task, Written, messages
 
-__all__ = ["commit_won", "commit_written", "write_table", "written_by"]
+__all__ = ["commit_won", "commit_written", "write_by_tasks", "write_table"]
 
 Result = TypeVar("Result", WriteResult, Optimization)
 
@@ -131,7 +131,7 @@ def write_table(
     columns = from_spark(df.schema, names, case_sensitive=case_sensitive)
     write = prepare(place, snapshot, columns, options, table_options, transaction)
     if one_shredding:
-        with own_errors():
+        with task_errors():
             write = with_sampled_shredding(write, df)
     task = FileTask(place.uri, storage_options, write.state, write.options, job, rejected, write.predicate)
     with removing_new_folders(place):
@@ -145,15 +145,15 @@ def _run(task: FileTask, df: DataFrame) -> list[Written]:
     if any(name.lower() not in known for name in partitions):
         task = replace(task, max_open_partitions=MAX_OPEN_PARTITIONS)
     elif partitions:
-        df = df.sortWithinPartitions([sql.col(quoted(name)) for name in partitions])
-    return written_by(df, task, task.job, task.folders())
+        df = df.sortWithinPartitions([sql.col(quote(name)) for name in partitions])
+    return write_by_tasks(df, task, task.job, task.folders())
 
 
-def written_by(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]) -> list[Written]:
+def write_by_tasks(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]) -> list[Written]:
     """Return what the tasks of a job wrote of a DataFrame, or remove it from `folders` when one fails."""
     jobs = Jobs(df.sparkSession)
     try:
-        with own_errors():
+        with task_errors():
             return messages(map_by_task(df, task).collect())
     except BaseException:
         jobs.wait()

@@ -1,4 +1,4 @@
-"""Spark, Delta on Spark and the conformance kit understand each other: a case through each of its doors."""
+"""Spark, Delta on Spark and the conformance kit understand each other: a case through each of its adapter."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from delta_variant.conformance.case import Case
 from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.engine import Engine
 from delta_variant.conformance.engines import start
-from delta_variant.conformance.grade import Result, judge
-from delta_variant.conformance.invoke import ask
+from delta_variant.conformance.grade import Result, grade
+from delta_variant.conformance.invoke import invoke
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +24,12 @@ def engine(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Eng
 
 
 @pytest.fixture
-def asked(engine: Engine, tmp_path: Path) -> Callable[..., Result]:
+def grade_on_spark(engine: Engine, tmp_path: Path) -> Callable[..., Result]:
     """Return a function that asks Spark a case of ours."""
 
     def ask_case(kind: str, folder: Path, given: dict[str, Any], expect: dict[str, Any]) -> Result:
         case = Case(f"{kind}/x", kind, folder, ("X",), "keeps", "section", "about", given, expect)
-        return judge(case, "spark", ask(engine, case, tmp_path))
+        return grade(case, "spark", invoke(engine, case, tmp_path))
 
     return ask_case
 
@@ -45,10 +45,10 @@ def test_spark_does_in_parquet_testing_what_is_known_of_it(engine: Engine, corpo
     }
     for name, status in known.items():
         case = cases[f"parquet-testing/{name}"]
-        assert judge(case, "spark", ask(engine, case, tmp_path)).status == status, name
+        assert grade(case, "spark", invoke(engine, case, tmp_path)).status == status, name
 
 
-def test_spark_shreds_by_a_given_schema(asked: Callable[..., Result], corpora: Path):
+def test_spark_shreds_by_a_given_schema(grade_on_spark: Callable[..., Result], corpora: Path):
     folder = corpora / "parquet-testing" / "shredded_variant"
     # {"a": null, "d": "iceberg"}, unshredded
     given = {"file": "case-082.parquet", "column": "var", "schema": {"object": {"d": "string"}}}
@@ -58,19 +58,23 @@ def test_spark_shreds_by_a_given_schema(asked: Callable[..., Result], corpora: P
             "typed_value": {"d": {"value": None, "typed_value": "iceberg"}},
         }
     ]
-    result = asked("shred", folder, given, {"columns": columns})
+    result = grade_on_spark("shred", folder, given, {"columns": columns})
     assert (result.status, result.notes) == ("pass", ()), result.got
 
 
-def test_spark_encodes_and_prints(asked: Callable[..., Result], tmp_path: Path):
-    result = asked("encode", tmp_path, {"json": '"it\'s"'}, {"rows": [{"string": "it's"}]})
+def test_spark_encodes_and_prints(grade_on_spark: Callable[..., Result], tmp_path: Path):
+    result = grade_on_spark("encode", tmp_path, {"json": '"it\'s"'}, {"rows": [{"string": "it's"}]})
     assert result.status == "pass", result.got
-    assert asked("encode", tmp_path, {"json": '{"a":'}, {"error": "InvalidJsonError"}).status == "pass"
-    result = asked("decode", tmp_path, {"metadata": "010000", "value": "0c05"}, {"json": [5]})
+    assert (
+        grade_on_spark("encode", tmp_path, {"json": '{"a":'}, {"error": "InvalidJsonError"}).status == "pass"
+    )
+    result = grade_on_spark("decode", tmp_path, {"metadata": "010000", "value": "0c05"}, {"json": [5]})
     assert result.status == "pass", result.got
 
 
-def test_spark_reads_tables_and_logs(asked: Callable[..., Result], unpack_table: Callable[[str], Path]):
+def test_spark_reads_tables_and_logs(
+    grade_on_spark: Callable[..., Result], unpack_table: Callable[[str], Path]
+):
     table = unpack_table("c_stats_ga")
     given = {"table": table.name, "version": 0}
     expect = {
@@ -79,19 +83,19 @@ def test_spark_reads_tables_and_logs(asked: Callable[..., Result], unpack_table:
         "properties": {"delta.enableVariantShredding": "true"},
         "schema": {"id": "long", "v": "variant"},
     }
-    result = asked("log", table.parent, given, expect)
+    result = grade_on_spark("log", table.parent, given, expect)
     assert result.status == "pass", result.got
-    assert asked("table", table.parent, given, {"rows": []}).status == "pass"
-    result = asked("table", table.parent, {"table": table.name}, {"rows": []})
+    assert grade_on_spark("table", table.parent, given, {"rows": []}).status == "pass"
+    result = grade_on_spark("table", table.parent, {"table": table.name}, {"rows": []})
     assert (result.status, '"id": 0, "v": {"object"' in result.got) == ("wrong value", True), result.got
 
 
 def test_spark_decodes_encodes_and_computes_statistics(
-    asked: Callable[..., Result], tmp_path: Path, unpack_table: Callable[[str], Path]
+    grade_on_spark: Callable[..., Result], tmp_path: Path, unpack_table: Callable[[str], Path]
 ):
     one = {"metadata": "010000", "value": "0c01"}
-    assert asked("stats", tmp_path, {"encode": one}, {"z85": "0rr9d0rr91"}).status == "pass"
-    assert asked("stats", tmp_path, {"z85": "0rr9d0rr91"}, {"rows": [{"int8": 1}]}).status == "pass"
+    assert grade_on_spark("stats", tmp_path, {"encode": one}, {"z85": "0rr9d0rr91"}).status == "pass"
+    assert grade_on_spark("stats", tmp_path, {"z85": "0rr9d0rr91"}, {"rows": [{"int8": 1}]}).status == "pass"
     file = max(unpack_table("c_stats_ga").glob("*.parquet"), key=lambda path: path.stat().st_size)
-    result = asked("stats", file.parent, {"file": file.name, "column": "v"}, {"min": {"object": {}}})
+    result = grade_on_spark("stats", file.parent, {"file": file.name, "column": "v"}, {"min": {"object": {}}})
     assert (result.status, """{"$['a']": {"int64": """ in result.got) == ("wrong value", True), result.got

@@ -17,7 +17,7 @@ from spark.tables import commits, data_files, listed_files, rows
 import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import CommitConflictError, SchemaError
-from delta_variant.spark.predicates import as_sql
+from delta_variant.spark.predicates import filters_to_sql
 from delta_variant.spark.sinks import BatchSink, Sink
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -88,11 +88,11 @@ def test_filters_become_sql_where_they_have_a_text():
         LessThan(("m",), Decimal("1E-10")),
         In(("m",), (Decimal("1E+2"), Decimal("0.50"))),
     ]
-    assert as_sql(filters, "y = 1") == (
+    assert filters_to_sql(filters, "y = 1") == (
         "(y = 1) and (`a b` = 'it\\'s') and (`s`.`x` > 2) and (`t` is not null) and (`m` < 0.0000000001) and "
         "(`m` in (100, 0.50))"
     )
-    assert as_sql([]) is None
+    assert filters_to_sql([]) is None
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,9 @@ def test_a_given_shredding_schema_and_none_are_kept(spark: SparkSession, tmp_pat
 
 
 def test_a_schema_is_inferred_from_the_first_rows_of_each_partition_alone(spark: SparkSession):
-    first = sampling._limited(spark.range(0, 30_000, 1, 3)).selectExpr("id", "spark_partition_id() AS part")
+    first = sampling._limit_partitions(spark.range(0, 30_000, 1, 3)).selectExpr(
+        "id", "spark_partition_id() AS part"
+    )
     counts = first.groupBy("part").agg({"id": "min", "*": "count"}).orderBy("part").collect()
     assert [tuple(row) for row in counts] == [(part, 4096, part * 10_000) for part in range(3)]
 

@@ -63,27 +63,27 @@ def _has_delta() -> bool:
 
 
 def _to_json(file: Path, column: str) -> str:
-    [text] = _table(f"SELECT {_quoted(column)}::JSON::VARCHAR FROM {_source(file)}").column(0).to_pylist()
+    [text] = _table(f"SELECT {_quote(column)}::JSON::VARCHAR FROM {_source(file)}").column(0).to_pylist()
     # DuckDB has one null, and prints none of it.
     return "null" if text is None else str(text)
 
 
 def _parse_json(text: str) -> Cell:
     [cell] = variant_cells(
-        _table(f"SELECT {_handed_out('v')} FROM (SELECT ?::JSON::VARIANT AS v)", text).column(0)
+        _table(f"SELECT {_to_parquet_variant('v')} FROM (SELECT ?::JSON::VARIANT AS v)", text).column(0)
     )
     return cell
 
 
 def _read(file: Path, column: str) -> Sequence[Cell]:
-    name = _quoted(column)
+    name = _quote(column)
     [column_type] = _table(f"DESCRIBE SELECT {name} FROM {_source(file)}").column(1).to_pylist()
-    selected = _handed_out(name) if column_type == "VARIANT" else name
+    selected = _to_parquet_variant(name) if column_type == "VARIANT" else name
     return variant_cells(_table(f"SELECT {selected} FROM {_source(file)}").column(0))
 
 
 def _shred(file: Path, column: str, schema: Schema, out: Path) -> None:
-    name = _quoted(column)
+    name = _quote(column)
     given = f"FORMAT parquet, SHREDDING {{{name}: {_literal(_sql_type(schema))}}}"
     _table(f"COPY (SELECT {name} FROM {_source(file)}) TO {_literal(str(out))} ({given})")
 
@@ -93,11 +93,11 @@ def _read_table(folder: Path, version: int | None) -> Sequence[Mapping[str, Cell
     return table_cells(_table(f"SELECT * FROM delta_scan({_literal(str(folder))}{at})"))
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _handed_out(name: str) -> str:
+def _to_parquet_variant(name: str) -> str:
     # DuckDB has one null for SQL's and Variant's, and the function makes a Variant of it.
     return f"CASE WHEN {name} IS NOT NULL THEN variant_to_parquet_variant({name}) END"
 
@@ -116,7 +116,7 @@ def _sql_type(schema: Schema) -> str:
     if isinstance(schema, Mapping):
         if "array" in schema:
             return f"{_sql_type(schema['array'])}[]"
-        fields = [f"{_quoted(name)} {_sql_type(part)}" for name, part in schema["object"].items()]
+        fields = [f"{_quote(name)} {_sql_type(part)}" for name, part in schema["object"].items()]
         return f"STRUCT({', '.join(fields)})"
     if decimal_of(schema) is None and schema not in TYPES:
         raise NotOfferedError(f"DuckDB has no type {schema} to shred by")

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit, parse_json
 
 from ..engine import Cell, Engine
-from .spark_rows import cell, quoted, row_cells
+from .spark_rows import cell, quote, row_cells
 
 __all__ = ["start"]
 
@@ -25,28 +25,28 @@ def start(scratch: Path) -> Engine:
     # A server that nobody holds is stopped.
     atexit.register(server.stop)
     _, port = server.listening_address
-    doors = _Doors(SparkSession.builder.remote(f"sc://localhost:{port}").getOrCreate())
+    adapter = _Adapter(SparkSession.builder.remote(f"sc://localhost:{port}").getOrCreate())
     return Engine(
         name="sail",
         version=version("pysail"),
-        to_json=doors.to_json,
-        parse_json=doors.parse_json,
-        read=doors.read,
-        read_table=doors.read_table,
+        to_json=adapter.to_json,
+        parse_json=adapter.parse_json,
+        read=adapter.read,
+        read_table=adapter.read_table,
     )
 
 
 @dataclass(frozen=True)
-class _Doors:
-    """The doors of one session. There is none for a given shredding schema, statistics or the log."""
+class _Adapter:
+    """The adapter of one session. There is none for a given shredding schema, statistics or the log."""
 
     session: SparkSession
 
     def _column(self, file: Path, column: str) -> DataFrame:
-        return self.session.read.schema(f"{quoted(column)} variant").parquet(str(file))
+        return self.session.read.schema(f"{quote(column)} variant").parquet(str(file))
 
     def to_json(self, file: Path, column: str) -> str:
-        [row] = self._column(file, column).selectExpr(f"to_json({quoted(column)})").collect()
+        [row] = self._column(file, column).selectExpr(f"to_json({quote(column)})").collect()
         return str(row[0])
 
     def parse_json(self, text: str) -> Cell:

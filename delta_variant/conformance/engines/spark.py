@@ -21,7 +21,7 @@ from pyspark.sql.functions import lit, parse_json
 from ..engine import Cell, Engine, NotOfferedError, VariantBytes
 from ..shredding_schema import Schema, decimal_of
 from .delta_schema import column_types
-from .spark_rows import cell, quoted, row_cells
+from .spark_rows import cell, quote, row_cells
 
 __all__ = ["start"]
 
@@ -77,27 +77,27 @@ def start(scratch: Path) -> Engine:
     builder = SparkSession.builder.master("local[1]").appName("delta_variant conformance")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    doors = _Doors(builder.getOrCreate())
+    adapter = _Adapter(builder.getOrCreate())
     # The first query of a session takes seconds, which belong to the start.
-    doors.parse_json("1")
+    adapter.parse_json("1")
     return Engine(
         name="spark",
         version=f"{pyspark.__version__} with Delta {DELTA_VERSION}",
-        to_json=doors.to_json,
-        parse_json=doors.parse_json,
-        shred=doors.shred,
-        read=doors.read,
-        read_table=doors.read_table,
-        decode_stats=doors.decode_stats,
-        encode_stats=doors.encode_stats,
-        collect_stats=doors.collect_stats,
-        load_log=doors.load_log,
+        to_json=adapter.to_json,
+        parse_json=adapter.parse_json,
+        shred=adapter.shred,
+        read=adapter.read,
+        read_table=adapter.read_table,
+        decode_stats=adapter.decode_stats,
+        encode_stats=adapter.encode_stats,
+        collect_stats=adapter.collect_stats,
+        load_log=adapter.load_log,
     )
 
 
 @dataclass(frozen=True)
-class _Doors:
-    """The doors of one session; some are Delta's classes in its JVM."""
+class _Adapter:
+    """The adapter of one session; some are Delta's classes in its JVM."""
 
     session: SparkSession
 
@@ -106,10 +106,10 @@ class _Doors:
         return self.session._jvm
 
     def _column(self, file: Path, column: str) -> DataFrame:
-        return self.session.read.schema(f"{quoted(column)} variant").parquet(str(file))
+        return self.session.read.schema(f"{quote(column)} variant").parquet(str(file))
 
     def to_json(self, file: Path, column: str) -> str:
-        [row] = self._column(file, column).selectExpr(f"to_json({quoted(column)})").collect()
+        [row] = self._column(file, column).selectExpr(f"to_json({quote(column)})").collect()
         return str(row[0])
 
     def parse_json(self, text: str) -> Cell:
@@ -121,11 +121,11 @@ class _Doors:
 
     def shred(self, file: Path, column: str, schema: Schema, out: Path) -> None:
         # What is set for one file is not set for the tables that follow.
-        doors = _Doors(self.session.newSession())
-        doors.session.conf.set(WRITE_SHREDDING, str(schema is not None).lower())
-        doors.session.conf.set(FORCED_SCHEMA, "" if schema is None else _sql_type(schema))
+        adapter = _Adapter(self.session.newSession())
+        adapter.session.conf.set(WRITE_SHREDDING, str(schema is not None).lower())
+        adapter.session.conf.set(FORCED_SCHEMA, "" if schema is None else _sql_type(schema))
         folder = out.with_suffix(".spark")
-        doors._column(file, column).coalesce(1).write.parquet(str(folder))
+        adapter._column(file, column).coalesce(1).write.parquet(str(folder))
         [written] = folder.glob("part-*.parquet")
         written.rename(out)
 
@@ -197,7 +197,7 @@ def _sql_type(schema: Schema) -> str:
     if isinstance(schema, Mapping):
         if "array" in schema:
             return f"array<{_sql_type(schema['array'])}>"
-        fields = [f"{quoted(name)}: {_sql_type(part)}" for name, part in schema["object"].items()]
+        fields = [f"{quote(name)}: {_sql_type(part)}" for name, part in schema["object"].items()]
         return f"struct<{', '.join(fields)}>"
     if decimal_of(schema) is None and schema not in TYPES:
         raise NotOfferedError(f"Spark has no type {schema} to shred by")

@@ -9,7 +9,7 @@ from pyspark.sql.types import VariantVal
 
 from ..engine import Cell, VariantBytes
 
-__all__ = ["cell", "quoted", "row_cells"]
+__all__ = ["cell", "quote", "row_cells"]
 
 
 def row_cells(rows: list[Row]) -> list[dict[str, Cell]]:
@@ -28,6 +28,6 @@ def cell(value: Any) -> Cell:
     return [cell(part) for part in value] if isinstance(value, list) else value
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return a name of a column as SQL takes it."""
     return f"`{name.replace('`', '``')}`"

@@ -1,0 +1,67 @@
+"""A streaming driver that is killed at any point and restarted writes every row exactly once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import sleep
+
+from spark.tables import data_files, listed_files, rows
+
+DRIVER = Path(__file__).with_name("crash_driver.py")
+STEPS = ("tasks", "commit", "done")
+# How often the driver is killed at a random moment, in addition to once at each step.
+RANDOM_CRASHES = int(os.environ.get("RANDOM_CRASHES", "10"))
+BATCHES_PER_RUN = 3
+ROWS_PER_BATCH = 100
+TIMEOUT_SECONDS = 240
+
+
+def start(folder: Path, step: str) -> subprocess.Popen[str]:
+    """Start a driver, which prints a line when it streams and writes its errors to a file."""
+    command = [sys.executable, str(DRIVER), str(folder), step]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    with (folder / "errors").open("w") as errors:
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+
+
+def test_every_row_is_written_once_after_crashes_at_each_step_and_at_random(tmp_path: Path):
+    (tmp_path / "lines").mkdir()
+    batches = 2 + len(STEPS) + RANDOM_CRASHES * BATCHES_PER_RUN
+    for batch in range(batches):
+        numbers = range(batch * ROWS_PER_BATCH, (batch + 1) * ROWS_PER_BATCH)
+        (tmp_path / "lines" / f"{batch:02}.txt").write_text(
+            "".join(f'{{"n":{n}}}\n' for n in numbers), "utf-8"
+        )
+
+    for step in STEPS:
+        with start(tmp_path, step) as driver:
+            driver.communicate(timeout=TIMEOUT_SECONDS)
+        assert driver.returncode == -signal.SIGKILL, (tmp_path / "errors").read_text()
+    crashes = 0
+    for _ in range(RANDOM_CRASHES):
+        with start(tmp_path, "none") as driver:
+            assert driver.stdout.readline() == "streaming\n", (tmp_path / "errors").read_text()
+            sleep(random.uniform(0, 2))
+            os.killpg(driver.pid, signal.SIGKILL)
+        crashes += driver.returncode == -signal.SIGKILL
+    # On a fast machine the driver may finish before it is killed.
+    assert crashes >= RANDOM_CRASHES // 2
+    with start(tmp_path, "none") as driver:
+        driver.communicate(timeout=TIMEOUT_SECONDS)
+    assert driver.returncode == 0, (tmp_path / "errors").read_text()
+
+    expected = sorted(({"n": n} for n in range(batches * ROWS_PER_BATCH)), key=str)
+    assert rows(tmp_path / "table", n="value:n::int") == expected
+    assert data_files(tmp_path / "table") == listed_files(tmp_path / "table")
