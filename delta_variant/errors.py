@@ -143,11 +143,14 @@ class DeltaVariantError(Exception):
                 self._added |= {name}
         return self
 
+    @property
+    def location(self) -> dict[str, str | int]:
+        """The facts that `at` added, by name, in the order in which `str()` prints them."""
+        facts = {name: getattr(self, name) for name in _LOCATION if name in self._added}
+        return {name: fact for name, fact in facts.items() if fact is not None}
+
     def __str__(self) -> str:
-        facts = [
-            (template, getattr(self, name)) for name, template in _LOCATION.items() if name in self._added
-        ]
-        location = ", ".join(template.format(fact) for template, fact in facts if fact is not None)
+        location = ", ".join(_LOCATION[name].format(fact) for name, fact in self.location.items())
         return f"{location}: {self.message}" if location else self.message
 
 

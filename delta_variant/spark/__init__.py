@@ -1,4 +1,4 @@
-"""The Spark pipeline: the same rooms in other hands; executors write and read files, the driver commits."""
+"""Spark integration: executors read and write data files with the same code, the driver commits."""
 
 from .auditing import audit_table, repair_table
 from .data_source import register

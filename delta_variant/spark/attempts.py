@@ -1,9 +1,9 @@
-"""Which attempts of a job's tasks have begun files, so that the files of those that lose can be removed.
+"""Records of the task attempts that wrote files, by which files of failed attempts are found and removed.
 
-Spark may run a task again, or twice at once, and delivers what one attempt says. All others may leave files
-behind, and an attempt that was killed cannot remove them. So an attempt writes an empty file below
-`_delta_variant/<job>/` before its first data file, and the names of its data files have job, run and attempt
-in them: only where more attempts began than won is the whole table listed. Other writers and VACUUM pass over
+Spark may run a task again, or twice at once, and delivers the result of one attempt. The others may leave
+files, and an attempt that was killed cannot remove its own. An attempt therefore writes an empty file to
+`_delta_variant/<job>/` before its first data file, and the names of its data files contain job, run and
+attempt. The table is listed only if more attempts started than were delivered. Other writers and VACUUM skip
 folders whose names begin with `_`.
 """
 
@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from ..errors import StoreError
 from ..protocol.actions import Txn
-from ..storage import store
+from ..storage import store as storage
 from ..storage.store import Store
 
 __all__ = ["Attempt", "Job", "forget", "remove_lost"]
@@ -26,7 +26,7 @@ FOLDER = "_delta_variant"
 
 @dataclass(frozen=True)
 class Job:
-    """A write by tasks: one run of it, where a `txn` says that another run would write the same."""
+    """One run of a write by tasks. Runs with the same `txn` write the same rows and share `identity`."""
 
     identity: str
     run: str
@@ -43,66 +43,66 @@ class Job:
 
 @dataclass
 class Attempt:
-    """One attempt of a task: it names its files, and is entered in the job's list before the first."""
+    """One attempt of a task. It names its files, and records itself in the job's folder before the first."""
 
-    place: Store
+    store: Store
     job: Job
     partition: int
     identity: str = field(init=False)
     has_begun: bool = False
 
     def __post_init__(self) -> None:
-        """Give the attempt an id that no other has."""
+        """Give the attempt a unique id."""
         self.identity = f"{self.job.run}-{uuid4().hex[:8]}"
 
     def file_name(self, number: int) -> str:
-        """Return the name of the attempt's file of that number."""
+        """Return the name of the attempt's file with a number, and record the attempt on the first call."""
         if not self.has_begun:
-            store.put(self.place, f"{self.job.folder}/{self.identity}", b"")
+            storage.put(self.store, f"{self.job.folder}/{self.identity}", b"")
             self.has_begun = True
         return f"part-{self.partition:05}-{self.job.identity}-{self.identity}-c{number:03}"
 
 
-def remove_lost(places: Iterable[Store], job: Job, winners: Collection[str], *, of_all_runs: bool) -> None:
-    """Remove what attempts that did not win have left in `places`, whose first is the table.
+def remove_lost(stores: Iterable[Store], job: Job, winners: Collection[str], *, of_all_runs: bool) -> None:
+    """Remove the files in `stores` of all attempts that are not among `winners`.
 
-    Only for a job that is committed may it be those of all its runs: of another one, whose driver may still
-    be there, no run can be committed any more.
+    The first store is the table. Pass `of_all_runs=True` only after the job is committed. Until then the
+    driver of another run may still commit its files.
     """
-    table, *others = places
+    table, *others = stores
     with suppress(StoreError):
-        begun = _begun(table, job) if of_all_runs else _begun_by_run(table, job)
-        if lost := begun - set(winners):
-            for place in (table, *others):
-                _remove_files(place, lost)
-        _forget(table, job, begun)
+        started = _started(table, job) if of_all_runs else _started_by_run(table, job)
+        if lost := started - set(winners):
+            for store in (table, *others):
+                _remove_files(store, lost)
+        _forget(table, job, started)
 
 
 def forget(table: Store, job: Job) -> None:
-    """Remove the list of a job's attempts, and nothing that they wrote."""
+    """Remove the records of a job's attempts, but none of their data files."""
     with suppress(StoreError):
-        _forget(table, job, _begun(table, job))
+        _forget(table, job, _started(table, job))
 
 
-def _begun(table: Store, job: Job) -> set[str]:
-    return {path.rsplit("/", 1)[-1] for path in store.list_files(table, job.folder)}
+def _started(table: Store, job: Job) -> set[str]:
+    return {path.rsplit("/", 1)[-1] for path in storage.list_files(table, job.folder)}
 
 
-def _begun_by_run(table: Store, job: Job) -> set[str]:
-    return {attempt for attempt in _begun(table, job) if attempt.startswith(f"{job.run}-")}
+def _started_by_run(table: Store, job: Job) -> set[str]:
+    return {attempt for attempt in _started(table, job) if attempt.startswith(f"{job.run}-")}
 
 
-def _remove_files(place: Store, lost: Collection[str]) -> None:
-    for path in store.list_files(place, ""):
+def _remove_files(store: Store, lost: Collection[str]) -> None:
+    for path in storage.list_files(store, ""):
         if any(f"-{attempt}-c" in path for attempt in lost):
-            store.delete(place, path)
+            storage.delete(store, path)
 
 
 def _forget(table: Store, job: Job, attempts: Iterable[str]) -> None:
     for attempt in attempts:
-        store.delete(table, f"{job.folder}/{attempt}")
+        storage.delete(table, f"{job.folder}/{attempt}")
     for path in (job.folder, FOLDER):
-        # Only a local disk has folders that stay when they are empty.
-        if folder := store.local_path(table, path):
+        # Only a local file system keeps empty folders.
+        if folder := storage.local_path(table, path):
             with suppress(OSError):
                 folder.rmdir()

@@ -1,4 +1,4 @@
-"""Audits and repairs whose work on data files is done by the executors."""
+"""Audits and statistics repairs whose data files are checked by executors."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..operations import audit, statistics_repair
 from ..operations.audit import Audit
 from ..operations.statistics_repair import FileRepair, Repair
 from ..storage.store import TableLocation
-from .failures import task_errors
 from .reading import file_groups
-from .running import check_classic, distribute
-from .tasks import MESSAGE, TaskTable, message, messages, unpack_batches
+from .running import check_classic, run_task
+from .task_errors import restore_errors
+from .tasks import TaskTable, message, messages, unpack_batches
 
 __all__ = ["audit_table", "repair_table"]
 
 ROUNDS = 4
-"""How many groups of files there are for each task that runs at once: they need not take equally long."""
+"""File groups for each concurrent task. More than one, because groups take different times."""
 
 
 def audit_table(
@@ -35,23 +35,44 @@ def audit_table(
     version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Audit:
-    """Return what `delta_variant.audit_table` does; tasks hold the data files against their rules.
+    """Check a table against the Delta and Variant specifications, with the data files read by executors.
 
-    A table that cannot be loaded is audited by the driver.
+    The driver audits the log. If the table cannot be loaded, the driver does the whole audit.
+
+    Args:
+        spark: A classic session, not one of Spark Connect.
+        table: A path, a URI or a `deltalake.DeltaTable`.
+        data: Check every row of the data files, too.
+        version: The version to audit, by default the latest.
+        storage_options: Keys and credentials of the store, as in `delta_variant.audit_table`.
+
+    Returns:
+        The audit, equal to that of `delta_variant.audit_table`.
+
+    Raises:
+        TableNotFoundError: The location does not contain a table.
+        VersionNotFoundError: The table does not have `version`.
+        StoreError: The store cannot be opened or listed.
+        UnsupportedFeatureError: `spark` is a session of Spark Connect.
+
+    Example:
+        >>> audit = delta_variant.spark.audit_table(spark, "s3://bucket/events", data=True)
+        >>> audit.is_clean
+        True
     """
     check_classic()
-    of_table = audit.audit_table(table, files=(), version=version, storage_options=storage_options)
-    snapshot = of_table.snapshot
+    of_log = audit.audit_table(table, files=(), version=version, storage_options=storage_options)
+    snapshot = of_log.snapshot
     if snapshot is None:
         return audit.audit_table(table, data=data, version=version, storage_options=storage_options)
     task = AuditTask(TaskTable.of(snapshot, storage_options), data)
     audited = {file.path: (file, found) for part in _run(spark, task, snapshot) for file, found in part}
     in_order = [audited[path] for path in snapshot.files["path"].to_pylist()]
     return replace(
-        of_table,
+        of_log,
         data=data,
         files=tuple(file for file, _ in in_order),
-        findings=(*of_table.findings, *(finding for _, found in in_order for finding in found)),
+        findings=(*of_log.findings, *(finding for _, found in in_order for finding in found)),
     )
 
 
@@ -63,7 +84,32 @@ def repair_table(
     max_variant_stats_paths: int = MAX_STATS_PATHS,
     storage_options: Mapping[str, str] | None = None,
 ) -> Repair:
-    """Do what `delta_variant.repair_table` does; tasks compute the statistics, the driver commits them."""
+    """Compute missing, wrong or one-sided statistics with executors, and commit them.
+
+    Data files are read and never changed. All other fields of a file stay as they are.
+
+    Args:
+        spark: A classic session, not one of Spark Connect.
+        table: A path, a URI or a `deltalake.DeltaTable`.
+        dry_run: Commit nothing and report what would be committed.
+        max_variant_stats_paths: The maximum number of paths of each Variant column that get bounds.
+        storage_options: Keys and credentials of the store, as in `delta_variant.repair_table`.
+
+    Returns:
+        The repair, equal to that of `delta_variant.repair_table`. `committed` is the new version, or None if
+        nothing was committed.
+
+    Raises:
+        TableNotFoundError: The location does not contain a table.
+        CommitConflictError: A concurrent commit changed one of the files.
+        ProtocolError: The protocol and the metadata of the table contradict each other.
+        UnsupportedFeatureError: This version cannot commit to the table, or `spark` is a session of Spark
+            Connect.
+
+    Example:
+        >>> delta_variant.spark.repair_table(spark, "s3://bucket/events", dry_run=False).committed
+        7
+    """
     check_classic()
     snapshot = load_snapshot(table, storage_options=storage_options)
     statistics_repair.check_may_repair(snapshot)
@@ -77,13 +123,13 @@ def repair_table(
 
 @dataclass(frozen=True)
 class AuditTask:
-    """Holds data files of a version against their rules."""
+    """Audits data files of a version."""
 
     table: TaskTable
     data: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what was found in the groups of files that came as messages."""
+        """Yield the findings in each group of files."""
         snapshot = self.table.open()
         for files in unpack_batches(batches):
             yield message(audit.audit_files(snapshot, files, data=self.data))
@@ -97,17 +143,17 @@ class RepairTask:
     max_variant_stats_paths: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what is wrong with the groups of files that came as messages."""
+        """Yield the repairs that each group of files needs."""
         snapshot = self.table.open()
         for files in unpack_batches(batches):
             yield message(statistics_repair.judge_files(snapshot, files, self.max_variant_stats_paths))
 
 
 def _run(spark: SparkSession, task: AuditTask | RepairTask, snapshot: Snapshot) -> Sequence[Any]:
-    """Return what tasks send that each take a group of a snapshot's files."""
+    """Return the results of a task for each group of a snapshot's files."""
     files = [(file, file["size"] or 0) for file in snapshot.files.to_pylist()]
     groups = file_groups(files, ROUNDS * spark.sparkContext.defaultParallelism)
     if not groups:
         return ()
-    with task_errors():
-        return messages(distribute(spark, groups).mapInArrow(task, MESSAGE).collect())
+    with restore_errors():
+        return messages(run_task(spark, groups, task).collect())

@@ -1,9 +1,9 @@
 """Identities of the writes within a micro-batch, by which a repeated batch skips the committed ones.
 
 Spark repeats a batch after a failure, with the same number and the same rows. A batch may write to one table
-more than once, so its number does not identify a write. Each write has an application id: the one that the
-caller gives, or the query's. Within one run of a batch, the writes of one application id to one table are
-numbered in the order of the calls. That order is the same in each run where one thread makes the calls.
+more than once, so its number does not identify a write. Each write has an application id: the caller's, or
+the query's. Within one run of a batch, the writes with one application id to one table are numbered in the
+order of the calls. If one thread makes the calls, that order is the same in each run.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ REMEDY = "pass app_id= to batch_writer, a different one for each write"
 class MicroBatch:
     """One run of a micro-batch.
 
-    `query` is None where the thread does not know of a streaming query. `is_own_thread` tells the thread of
-    the query from those that a batch starts.
+    `query` is None if the thread does not belong to a streaming query. `is_own_thread` is False in threads
+    that the batch starts.
     """
 
     query: str | None
@@ -56,7 +56,7 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class BatchWrite:
-    """A call of a writer in a batch: `writer` is the same object in each call of one writer."""
+    """A call of a writer in a batch; `writer` is the same object in all calls of one writer."""
 
     batch: MicroBatch
     table: TableLocation
@@ -69,7 +69,7 @@ class BatchWrite:
         return self.batch.query, location_key(self.table), self.app_id
 
     def repeats(self, other: BatchWrite) -> bool:
-        """Return whether two calls of a batch write the same rows by the same writer."""
+        """Return whether two calls of a batch write the same rows with the same writer."""
         return self.writer is other.writer and self.df.sameSemantics(other.df)
 
 
@@ -83,22 +83,27 @@ class _Calls:
     has_failed: bool = True
 
     def next_number(self, write: BatchWrite) -> int:
-        """Return the number of a further call; raises AmbiguousWriteError where none is certain."""
-        subject = f"batch {write.batch.number} writes more than once to {write.key[1]} as {write.app_id!r}"
+        """Return the number of the next call; raises AmbiguousWriteError if it may differ between runs."""
+        table = write.key[1]
+        subject = f"batch {write.batch.number} writes more than once to {table} as {write.app_id!r}"
         is_same = write.repeats(self.last)
         if write.batch.query is None:
             if is_same:
                 return 0
             raise AmbiguousWriteError(
-                f"{subject}, and outside the thread of a streaming query the writes cannot be told apart; "
-                f"{REMEDY}"
+                f"{subject}, and the writes cannot be distinguished outside the thread of a streaming query; "
+                f"{REMEDY}",
+                table=table,
             )
         if not write.batch.is_own_thread or self.thread != threading.get_ident():
-            raise AmbiguousWriteError(f"{subject}, from threads, whose order may change; {REMEDY}")
+            raise AmbiguousWriteError(
+                f"{subject} from threads, whose order may differ between runs; {REMEDY}", table=table
+            )
         if self.has_failed and not is_same:
             raise AmbiguousWriteError(
                 f"{subject}, and a write before this one failed, so the next run of the batch would number "
-                f"them otherwise; let the batch fail, or {REMEDY}"
+                f"them differently; let the batch fail, or {REMEDY}",
+                table=table,
             )
         return self.done
 
@@ -109,7 +114,7 @@ _CALLS: dict[tuple[str | None, str, str], _Calls] = {}
 
 
 def is_written(write: BatchWrite) -> bool:
-    """Return whether the run of the batch has made a call with the application id for the table."""
+    """Return whether this run of the batch has written to the table with the application id."""
     with _LOCK:
         calls = _CALLS.get(write.key)
         return calls is not None and _is_same_run(calls.last.batch, write.batch)
@@ -117,10 +122,10 @@ def is_written(write: BatchWrite) -> bool:
 
 @contextmanager
 def number_write(write: BatchWrite) -> Iterator[int]:
-    """Yield the number of a write among those that the run of the batch makes as one application id.
+    """Yield the number of a write among those of this run of the batch with the same application id.
 
-    A write that raises keeps its number for a call that repeats it. Raises AmbiguousWriteError where another
-    run of the batch may number the write otherwise.
+    A call that repeats a failed write gets the number of that write. Raises AmbiguousWriteError if another
+    run of the batch may number the write differently.
     """
     with _LOCK:
         calls = _CALLS.get(write.key)

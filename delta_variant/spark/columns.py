@@ -1,4 +1,4 @@
-"""Columns between Spark and Delta: schemas by their JSON, which both write alike, and batches of Arrow."""
+"""Conversion of schemas and Arrow batches between Spark and Delta; both use the same schema JSON."""
 
 from __future__ import annotations
 
@@ -40,37 +40,38 @@ def from_spark(
 ) -> StructType:
     """Return the Delta schema of a DataFrame, with a Variant for each column of `variant_columns`.
 
-    The case of `variant_columns` counts only with `case_sensitive`, as in a session of Spark.
-    All is nullable, as in the tables that Delta's own writer creates: Spark says of most data by chance that
-    it is not null. Of the fields' metadata only comments are kept. Raises SchemaError for types that Delta
-    does not have, and for columns that cannot become Variants.
+    `variant_columns` ignores case unless `case_sensitive` is set, as a Spark session does.
+    All fields are nullable, as in tables that Delta's own writer creates, because Spark infers most fields as
+    not null by accident. Of the fields' metadata only comments are kept. Raises SchemaError for types that
+    Delta does not have, and for columns that cannot become Variants.
     """
     columns = parse_schema(spark_schema.json())
     _check_writable(columns)
     key = str if case_sensitive else str.lower
     chosen = {key(name): name for name in variant_columns}
     if missing := chosen.keys() - {key(field.name) for field in columns.fields}:
-        names = ", ".join(sorted(chosen[each] for each in missing))
-        raise SchemaError(f"variant_columns names {names}, which the data does not have")
+        name = min(chosen[each] for each in missing)
+        raise SchemaError(f"variant_columns names {name!r}, but the data has no such column", column=name)
     fields = (_plain_field(field) for field in columns.fields)
     return StructType(tuple(_as_variant(field) if key(field.name) in chosen else field for field in fields))
 
 
 def to_spark(columns: StructType) -> SparkStruct:
-    """Return the schema of a DataFrame that has the columns; geospatial ones are WKB in a binary column."""
+    """Return the columns as a DataFrame's schema; geospatial columns become binary columns of WKB."""
     plain = StructType(tuple(_plain_field(field) for field in columns.fields))
     return SparkStruct.fromJson(json.loads(schema_to_json(plain)))
 
 
 def quote(name: str) -> str:
-    """Return a column's name as SQL text."""
+    """Return a column's name as a quoted SQL identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def cast_for_spark(batches: Iterable[pa.RecordBatch], spark_schema: SparkStruct) -> Iterator[pa.RecordBatch]:
-    """Yield batches as Spark takes them from Python, which is to the letter.
+    """Yield batches with exactly the Arrow types that Spark expects from Python.
 
-    Of a Variant it takes the first part for `value`, and no part may be null, not even of a null Variant.
+    Spark takes the first field of a Variant struct as `value`. No field of the struct may be null, even if
+    the Variant is.
     """
     arrow_schema = to_arrow_schema(spark_schema, timezone="UTC")
     for batch in batches:
@@ -104,8 +105,9 @@ def _part(array: Any, part: pa.Field[Any]) -> Any:
 def _as_variant(field: StructField) -> StructField:
     if field.type not in (STRING, VARIANT):
         raise SchemaError(
-            f"the column {field.name} cannot become a Variant: it is {describe_type(field.type)}, "
-            "neither JSON text nor VARIANT"
+            f"cannot store the column {field.name!r} as a Variant: expected JSON text or VARIANT, "
+            f"got {describe_type(field.type)}",
+            column=field.name,
         )
     return replace(field, type=VARIANT)
 
@@ -114,8 +116,9 @@ def _check_writable(columns: StructType) -> None:
     for field in columns.fields:
         if any(is_geospatial(PrimitiveType(name)) for name in primitives_of(field.type)):
             raise SchemaError(
-                f"cannot write the column {field.name} because it is {describe_type(field.type)}: "
-                "this version does not write geospatial types"
+                f"cannot write the column {field.name!r} because its type is {describe_type(field.type)}, "
+                "and this version does not write geospatial types",
+                column=field.name,
             )
 
 

@@ -26,16 +26,24 @@ __all__ = ["DeltaVariantSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `delta_variant` known to a session.
+    """Register the data source format `delta_variant` with a session.
 
-    Spark's Python data sources know the save modes append and overwrite, no `partitionBy` (the option
-    `partition_by` does it) and no SQL that changes rows. They do not prune columns: give the option
-    `columns`, or a schema. Where that is too little, `delta_variant.spark.read_table`, `write_table` and
-    `batch_writer` do more.
+    Spark's Python data sources support the save modes append and overwrite. They do not support
+    `partitionBy` (set the option `partition_by`), SQL that changes rows, or column pruning (set the option
+    `columns`, or pass a schema). `delta_variant.spark.read_table`, `write_table` and `batch_writer` do not
+    have these limits.
 
-    Spark does not tell Python data sources its time zone. Local times in SQL text are those of the session's
-    time zone as it is now, unless the option `timezone` names another: register the format again after you
-    set `spark.sql.session.timeZone`.
+    Spark does not pass its time zone to Python data sources. The format interprets local times in SQL text in
+    the session's time zone at the time of this call, unless the option `timezone` is set. Register the format
+    again after you set `spark.sql.session.timeZone`.
+
+    Args:
+        spark: The session.
+
+    Example:
+        >>> delta_variant.spark.register(spark)
+        >>> spark.read.format("delta_variant").load("s3://bucket/events").count()
+        3
     """
     in_session = {"timezone": session_timezone(spark)}
     spark.dataSource.register(type("DeltaVariantSource", (DeltaVariantSource,), in_session))
@@ -45,7 +53,7 @@ class DeltaVariantSource(DataSource):
     """A table at a path or URI, with the options of `delta_variant.spark.options`."""
 
     timezone: ClassVar[str] = UTC
-    """What the option `timezone` is where it is not given."""
+    """The default of the option `timezone`."""
 
     @classmethod
     def name(cls) -> str:
@@ -69,8 +77,8 @@ class DeltaVariantSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
         if overwrite:
             raise UnsupportedFeatureError(
-                "a stream into the format delta_variant appends: for outputMode('complete') write by "
-                "foreachBatch(delta_variant.spark.batch_writer(table, mode='overwrite'))"
+                "a stream into the format delta_variant can only append: for outputMode('complete') write "
+                "with foreachBatch(delta_variant.spark.batch_writer(table, mode='overwrite'))"
             )
         options = self._parse_options(STREAM_WRITE)
         return StreamSink(schema, options, self.options.get("checkpointlocation"))

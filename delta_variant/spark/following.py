@@ -1,4 +1,4 @@
-"""The files that come to a table, in order: those of one version, then those of each commit behind it."""
+"""The source of a stream: the files of one version in order, then those that each later commit adds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Follower", "Position", "Step"]
 
 @dataclass(frozen=True)
 class Position:
-    """How far a stream is: so many files of those that a version adds, or has when `is_initial`."""
+    """The progress of a stream: `index` files of those that a version adds, or contains if `is_initial`."""
 
     version: int
     index: int = 0
@@ -31,7 +31,7 @@ class Position:
 
     @classmethod
     def of(cls, offset: dict[str, Any]) -> Position:
-        """Return the position that a checkpoint of Spark holds."""
+        """Return the position of an offset in a checkpoint of Spark."""
         return cls(**offset)
 
     @property
@@ -41,7 +41,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Step:
-    """A file, None for the end of a version, and the position behind it."""
+    """A file, or None for the end of a version, and the position after it."""
 
     file: FileEntry | None
     size: int
@@ -50,7 +50,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Follower:
-    """Follows a table that must keep the schema that it had at `snapshot`."""
+    """Follows a table, whose schema must stay that of `snapshot`."""
 
     store: Store
     snapshot: Snapshot
@@ -60,7 +60,7 @@ class Follower:
         return load_snapshot(self.store).version
 
     def steps(self, start: Position, last: int | None = None) -> Iterator[Step]:
-        """Yield what lies behind a position, up to and with the version `last`.
+        """Yield the steps after a position, up to and including the version `last`.
 
         Raises UnsupportedFeatureError for a commit that changes or removes rows, and SchemaError for one that
         changes the schema.
@@ -92,15 +92,20 @@ class Follower:
     def _check(self, version: int, action: Action) -> None:
         if isinstance(action, RemoveFile) and action.data_change:
             raise UnsupportedFeatureError(
-                f"{self.store.uri}: version {version} changes or removes rows, and a stream reads only what "
-                f"is appended: start a new query, of the whole table or with starting_version={version + 1}"
+                f"cannot stream version {version} of {self.store.uri} because it changes or removes rows, "
+                "and a stream reads only appends: start a new query, of the whole table or with "
+                f"starting_version={version + 1}",
+                table=self.store.uri,
+                version=version,
             )
         if isinstance(action, Protocol):
             features.check_may_read(action, self.snapshot.schema, self.store.uri)
         if isinstance(action, Metadata) and parse_schema(action.schema_string) != self.snapshot.schema:
             raise SchemaError(
-                f"{self.store.uri}: version {version} changes the schema; start the query again to read on "
-                "with the new one"
+                f"version {version} of {self.store.uri} changes the schema: restart the query to continue "
+                "with the new schema",
+                table=self.store.uri,
+                version=version,
             )
 
 

@@ -1,4 +1,4 @@
-"""Optimizing a table: executors plan and write the groups of its files, the driver commits them."""
+"""Optimization of a table: executors plan and write groups of files, the driver commits them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from ..scan.reader import FileEntry, files_of
 from ..storage.store import TableLocation
 from ..writer.partitioned import PartitionFile
 from .attempts import Job
-from .failures import task_errors
 from .ordering import row_columns, sort_rows, split_by_group
-from .running import check_classic, distribute, session_timezone
-from .tasks import MESSAGE, TaskTable, Written, attempt_of, message, messages, unpack_batches
+from .running import check_classic, distribute, run_task, session_timezone
+from .task_errors import restore_errors
+from .tasks import TaskTable, Written, attempt_of, message, messages, unpack_batches
 from .writing import commit_won, write_by_tasks
 
 __all__ = ["optimize"]
 
 Run: TypeAlias = "tuple[WriteOptions, Iterator[pa.RecordBatch]]"
-"""Rows of one group, and how they are written."""
+"""The rows of one group, and the options to write them with."""
 
 READ_COLUMNS = ["size", *(field.name for field in fields(FileEntry))]
-"""What tasks are told of files."""
+"""The columns of `Snapshot.files` that tasks need."""
 
 
 def optimize(
@@ -48,14 +48,42 @@ def optimize(
     dry_run: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> Optimization:
-    """Do what `delta_variant.optimize` does; tasks plan and write the groups of files, the driver commits.
+    """Compact small files and files with deleted rows, in one commit; executors plan and write the files.
 
-    Each group is planned by one task, and written by one. With `sort_by` it is Spark that puts rows in order,
-    each partition of the table over as many tasks as it is to have files; no task holds more than its rows.
-    Local times in SQL text are those of the session's time zone.
+    One task plans each group of files, and one task writes it. With `sort_by`, Spark sorts the rows of each
+    partition of the table over as many tasks as the partition gets files. Local times in SQL text are in the
+    session's time zone.
 
-    What tasks leave that Spark repeats or that fail is removed, and a job that fails commits nothing. Raises
-    what `delta_variant.optimize` does.
+    Files of tasks that fail or that Spark repeats are removed. A job that fails commits nothing.
+
+    Args:
+        spark: A classic session, not one of Spark Connect.
+        table: A path, a URI or a `deltalake.DeltaTable`.
+        where: A predicate in SQL over partition columns: only the partitions for which it is true are
+            optimized. None is the whole table.
+        sort_by: SQL text of columns and Variant paths. All files are rewritten, and the rows of each
+            partition are sorted by these keys.
+        reshred: Infer the shredding schema of each group again from its rows, and rewrite files with other
+            paths.
+        numeric: `"value"` shreds exact numbers that the shredded column can hold without loss, `"strict"`
+            only those of the column's own type.
+        target_file_size: The size of new files in bytes.
+        dry_run: Commit nothing and return the plan.
+        storage_options: Keys and credentials of the store, as in `delta_variant.optimize`.
+
+    Returns:
+        The groups of files, and the new version. `version` is None if there was nothing to do, or with
+        `dry_run`.
+
+    Raises:
+        ExpressionError: `where` or `sort_by` cannot be parsed, or names an unknown column.
+        CommitConflictError: A concurrent commit removed one of the files.
+        UnsupportedFeatureError: Rows of the table must not be moved, or `spark` is a session of Spark
+            Connect.
+
+    Example:
+        >>> delta_variant.spark.optimize(spark, "s3://bucket/events", sort_by="event:id::bigint").version
+        8
     """
     check_classic()
     work = prepare(
@@ -66,44 +94,44 @@ def optimize(
         numeric=numeric,
         target_file_size=target_file_size,
     )
-    place = TaskTable.of(work.snapshot, storage_options)
-    groups = _plan_groups(spark, work, place)
+    task_table = TaskTable.of(work.snapshot, storage_options)
+    groups = _plan_groups(spark, work, task_table)
     if dry_run or not groups:
         return Optimization(None, tuple(groups))
     job, folders = Job.of(None), [work.snapshot.store]
     if work.keys:
-        rows = sort_rows(spark, place, groups, work.keys)
-        sorting = SortedRowsTask(place, job, tuple(group.options for group in groups))
+        rows = sort_rows(spark, task_table, groups, work.keys)
+        sorting = SortedRowsTask(task_table, job, tuple(group.options for group in groups))
         written = write_by_tasks(rows, sorting, job, folders)
     else:
         parts = [replace(group, files=group.files.select(READ_COLUMNS)) for group in groups]
-        written = write_by_tasks(distribute(spark, parts), GroupTask(place, job), job, folders)
+        written = write_by_tasks(distribute(spark, parts), GroupTask(task_table, job), job, folders)
     return commit_won(lambda files: commit_groups(work, groups, files), written, job, folders)
 
 
-def _plan_groups(spark: SparkSession, work: Preparation, place: TaskTable) -> list[FileGroup]:
-    """Return the groups of files that are written anew, in the order of the bins."""
+def _plan_groups(spark: SparkSession, work: Preparation, table: TaskTable) -> list[FileGroup]:
+    """Return the groups of files to rewrite, in the order of the bins."""
     bins = [
         (number, replace(each, files=each.files.select(READ_COLUMNS)))
         for number, each in enumerate(work.bins)
     ]
     if not bins:
         return []
-    with task_errors():
-        rows = distribute(spark, bins).mapInArrow(PlanTask(place, work.options), MESSAGE).collect()
+    with restore_errors():
+        rows = run_task(spark, bins, PlanTask(table, work.options)).collect()
     groups: dict[int, FileGroup] = dict(messages(rows))
     return [replace(groups[number], files=work.bins[number].files) for number in sorted(groups)]
 
 
 @dataclass(frozen=True)
 class PlanTask:
-    """Says how bins of files are written anew."""
+    """Plans how bins of files are rewritten."""
 
     table: TaskTable
     options: WriteOptions
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the numbers and the groups of the bins that came as messages, but of those that stay."""
+        """Yield number and group of each bin whose files are to be rewritten."""
         snapshot = self.table.open()
         for number, chosen in unpack_batches(batches):
             group = group_of(snapshot, chosen, self.options)
@@ -113,13 +141,13 @@ class PlanTask:
 
 @dataclass(frozen=True)
 class RewriteTask(ABC):
-    """Writes rows of a table to new files of it."""
+    """Writes rows of a table to new files."""
 
     table: TaskTable
     job: Job
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield one message, or none for no rows."""
+        """Yield a message with the new files, or nothing if there are no rows."""
         snapshot = self.table.open()
         attempt, numbers = attempt_of(snapshot.store, self.job), count()
         files: list[PartitionFile] = []
@@ -130,12 +158,12 @@ class RewriteTask(ABC):
 
     @abstractmethod
     def runs(self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
-        """Yield what is written, a group after the other."""
+        """Yield the rows to write, one group after another."""
 
 
 @dataclass(frozen=True)
 class GroupTask(RewriteTask):
-    """Writes the groups that come as messages, their rows as they lie."""
+    """Writes groups of files, with their rows in the order of the files."""
 
     def runs(self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
         for group in unpack_batches(batches):
@@ -147,7 +175,7 @@ class GroupTask(RewriteTask):
 
 @dataclass(frozen=True)
 class SortedRowsTask(RewriteTask):
-    """Writes rows that come in the order of their groups; `options` has how each group is written."""
+    """Writes rows that are sorted by group; `options` has the options of each group."""
 
     options: tuple[WriteOptions, ...]
 

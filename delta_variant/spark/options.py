@@ -1,4 +1,4 @@
-"""Options of Spark's data sources, which are text, as what they mean."""
+"""Parse the options of Spark's data source, which are text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["READ", "STREAM_READ", "STREAM_WRITE", "WRITE", "parse_options", "wri
 Parse = Callable[[str], Any]
 
 STORAGE = "storage."
-# What Spark itself puts among the options.
+# Options that Spark itself adds.
 SPARK_OPTIONS = frozenset({"checkpointlocation", "queryname", "__v1tabledistribution"})
 
 
@@ -79,9 +79,9 @@ STREAM_WRITE: Mapping[str, Parse] = {
 
 
 def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[str, Any]:
-    """Return options by name; those of the store, `storage.…`, as a mapping `storage_options`, or None.
+    """Return options by name; `storage_options` has those with the prefix `storage.`, or is None.
 
-    Raises ValueError for an option that is not known, and for text that is no value of it.
+    Raises ValueError for an unknown option, and for an invalid value.
     """
     found: dict[str, Any] = {"storage_options": _storage_options(given)}
     for key, text in given.items():
@@ -89,17 +89,17 @@ def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[
         if name.startswith(STORAGE) or name in SPARK_OPTIONS:
             continue
         if name not in known:
-            raise ValueError(f"delta_variant has no option {name!r} here; it has {', '.join(sorted(known))}")
+            raise ValueError(f"unknown option {name!r}: expected one of {', '.join(sorted(known))}")
         found[name] = _parse(name, text, known[name])
     if "path" not in found:
         raise ValueError(
-            "delta_variant reads and writes one table, at the path of .load(path) or .save(path)"
+            "delta_variant reads and writes one table: pass its path to .load(path) or .save(path)"
         )
     return found
 
 
 def write_options(options: Mapping[str, Any]) -> WriteOptions:
-    """Return how files are written by options of WRITE."""
+    """Return the options of data files among options of WRITE."""
     renamed = {"max_variant_stats_paths": "max_stats_paths"}
     names = WriteOptions.__dataclass_fields__
     chosen = {renamed.get(name, name): value for name, value in options.items()}
@@ -117,4 +117,4 @@ def _parse(name: str, text: str, parse: Parse) -> Any:
     try:
         return parse(text)
     except (ValueError, KeyError) as error:
-        raise ValueError(f"the option {name} cannot be {text!r}") from error
+        raise ValueError(f"invalid value {text!r} of the option {name!r}") from error

@@ -1,4 +1,4 @@
-"""The rows of groups of files in the order of keys, by Spark's own sort."""
+"""Rows of groups of files, sorted by keys with Spark's own sort."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..scan.reader import FileEntry
 from ..scan.row_tracking import RowTracking
 from .columns import cast_for_spark, quote, to_spark
 from .reading import file_groups, sized_files
-from .running import distribute
+from .running import run_task
 from .tasks import TaskTable, unpack_batches
 
 __all__ = ["row_columns", "sort_rows", "split_by_group"]
@@ -32,7 +32,7 @@ __all__ = ["row_columns", "sort_rows", "split_by_group"]
 def sort_rows(
     spark: SparkSession, table: TaskTable, groups: Sequence[FileGroup], keys: Sequence[Expression]
 ) -> DataFrame:
-    """Return the rows of groups, a partition for each file that there is to be, sorted by group and keys."""
+    """Return the rows of groups sorted by group and keys, with a partition for each file to write."""
     tasks = spark.sparkContext.defaultParallelism
     parts = [
         (number, files)
@@ -40,14 +40,14 @@ def sort_rows(
         for files in file_groups(sized_files(group.files), tasks)
     ]
     reader = KeyedRows(table, tuple(keys))
-    rows = distribute(spark, parts).mapInArrow(reader, reader.schema)
+    rows = run_task(spark, parts, reader, reader.schema)
     order = [sql.col(quote(name)).asc_nulls_last() for name in reader.names]
     count = sum(group.files_estimated for group in groups)
     return rows.repartitionByRange(count, *order).sortWithinPartitions(*order)
 
 
 def row_columns(snapshot: Snapshot) -> tuple[StructField, ...]:
-    """Return the columns that rows have on their way: those of the table, and those that keep their ids."""
+    """Return the columns that rows have between tasks: those of the table and those of row tracking."""
     tracking = RowTracking.of(snapshot)
     return (*snapshot.schema.fields, *(tracking.columns if tracking else ()))
 
@@ -55,7 +55,7 @@ def row_columns(snapshot: Snapshot) -> tuple[StructField, ...]:
 def split_by_group(
     batches: Iterable[pa.RecordBatch], columns: int
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """Yield the numbers of groups and their rows, of so many columns, where rows come in that order."""
+    """Yield number and rows of each group of sorted batches; the number is column `columns` of a batch."""
     for number, run in groupby(_runs(batches, columns), key=itemgetter(0)):
         yield number, (rows for _, rows in run)
 
@@ -70,14 +70,14 @@ def _runs(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[tuple[int
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """Reads the rows of files, and behind their columns the number of their group and the values of keys."""
+    """Reads rows of files and appends columns for the number of their group and the values of the keys."""
 
     table: TaskTable
     keys: tuple[Expression, ...]
 
     @property
     def names(self) -> list[str]:
-        """Return the names of what stands behind the columns, which are longer than all of theirs."""
+        """Return the names of the appended columns, longer than any name of the table's columns."""
         longest = max(len(field.name) for field in row_columns(self.table.snapshot))
         return [f"{'_' * longest}{number}" for number in range(1 + len(self.keys))]
 
@@ -85,12 +85,12 @@ class KeyedRows:
     def schema(self) -> SparkStruct:
         """Return the schema of the rows that are read."""
         types: list[Any] = [pa.int32(), *(output_type(key) for key in self.keys)]
-        beside = pa.schema(list(zip(self.names, types, strict=True)))
-        columns = (*row_columns(self.table.snapshot), *from_arrow(beside).fields)
+        appended = pa.schema(list(zip(self.names, types, strict=True)))
+        columns = (*row_columns(self.table.snapshot), *from_arrow(appended).fields)
         return to_spark(StructType(columns))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the files that came as messages with the number of their group."""
+        """Yield the rows of each group of files."""
         for number, files in unpack_batches(batches):
             yield from cast_for_spark(self._rows(number, files), self.schema)
 

@@ -1,4 +1,4 @@
-"""Filters that Spark pushes into a data source, as the SQL text of a predicate."""
+"""Convert filters that Spark pushes into a data source to SQL text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OPERATORS: dict[type[Filter], str] = {
 
 
 def filters_to_sql(filters: Iterable[Filter], where: str | None = None) -> str | None:
-    """Return what all filters that have a text ask for, and `where`; None for no predicate."""
+    """Return the conjunction of `where` and the filters that SQL text can express, or None if it is empty."""
     texts = [text for text in map(_text, filters) if text is not None]
     parts = [*([] if where is None else [where]), *texts]
     return " and ".join(f"({part})" for part in parts) or None
@@ -64,7 +64,7 @@ def _literal(value: object) -> str | None:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, Decimal):
-        # With an exponent it would be a double in SQL, and comparisons would round.
+        # SQL parses a number with an exponent as a double, and comparisons would round.
         return format(value, "f")
     if isinstance(value, str):
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,4 +1,4 @@
-"""Reading a table as a DataFrame: planned here, and read by Spark's scan or by our kernel in its tasks."""
+"""Read a table as a DataFrame: the driver plans, Spark's scan or our kernel in tasks reads the files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..scan.predicate import pruning_predicate_of
 from ..scan.reader import FileEntry, files_of
 from ..storage.store import TableLocation, open_store
 from .columns import cast_for_spark, to_spark
-from .running import check_classic, distribute, session_timezone
+from .running import check_classic, run_task, session_timezone
 from .scanning import has_our_semantics, scan, select, unsupported_by_scan
 from .tasks import strip_files, unpack_batches
 
@@ -34,7 +34,7 @@ Reader: TypeAlias = Literal["auto", "scan", "kernel"]
 File = TypeVar("File")
 
 GROUP_BYTES = 64 << 20
-"""How many bytes of files a task reads, more or less."""
+"""The bytes of files that a task reads, approximately."""
 
 
 def read_table(
@@ -48,30 +48,57 @@ def read_table(
     reader: Reader = "auto",
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Return the rows of a table as a DataFrame; files that provably hold none of `where` are not read.
+    """Return the rows of a table as a DataFrame, and skip files whose statistics exclude `where`.
 
-    `columns`, `where` and `on_conflict` are those of `delta_variant.read_table`. By `reader="kernel"` tasks
-    read the files as that function does: of a Variant only the paths that are asked for, and no row group or
-    page that the statistics exclude. By `reader="scan"` Spark's own Parquet scan reads the files that are
-    kept and Spark evaluates the SQL text, so that what is asked of the DataFrame later reaches the scan. The
-    default is the kernel where there are `columns`, and where the scan would not read what Delta means
-    (deletion vectors, mapped columns and the like), else the scan. Local times in the SQL text are those of
-    the session's time zone, as it is when this function is called.
+    Errors of tasks are raised as Spark's exceptions when the DataFrame is computed. Their text contains the
+    class, the message and the attributes of the error.
 
-    Raises what `delta_variant.read_table` does, and UnsupportedFeatureError for a scan that would be wrong.
-    What a task raises comes as Spark's exception, when the DataFrame is computed.
+    Args:
+        spark: A classic session, not one of Spark Connect.
+        table: A path, a URI or a `deltalake.DeltaTable`.
+        columns: SQL text of the columns, by output name or as a sequence, such as `event:user.id::bigint`.
+            None is every column.
+        where: A predicate in SQL; only the rows for which it is true are returned. Local times in it and in
+            `columns` are in the session's time zone at the time of this call.
+        version: The version to read, by default the latest.
+        on_conflict: `"typed"` reads the typed side if `value` and `typed_value` contradict each other,
+            `"error"` raises ConflictingValueError.
+        reader: `"kernel"` reads the files in tasks as `delta_variant.read_table` does: only the requested
+            paths of a Variant, and no row group or page that statistics exclude. `"scan"` reads the files
+            with Spark's own Parquet scan, and Spark evaluates the SQL text, so that later filters of the
+            DataFrame reach the scan. `"auto"` is the kernel if there are `columns`, or if the scan would
+            not read the table correctly (deletion vectors, column mapping and the like), else the scan.
+        storage_options: Keys and credentials of the store, as in `delta_variant.read_table`.
+
+    Returns:
+        The DataFrame. Its columns of type VARIANT are Spark's.
+
+    Raises:
+        ExpressionError: `columns` or `where` cannot be parsed, or name an unknown column.
+        ProtocolError: The protocol and the metadata of the table contradict each other.
+        SchemaError: Delta does not allow the schema of the table.
+        TableNotFoundError: The location does not contain a table.
+        UnsupportedFeatureError: This version cannot read the table, `reader="scan"` would read it
+            incorrectly, or `spark` is a session of Spark Connect.
+        VersionNotFoundError: The table does not have `version`.
+
+    Example:
+        >>> df = delta_variant.spark.read_table(spark, "s3://bucket/events", columns={"n": "event:n::int"})
+        >>> df.where("n > 1").count()
+        2
     """
     check_classic()
     check_option("reader", reader, ("auto", "scan", "kernel"))
     snapshot = load_readable(table, version, storage_options).in_timezone(session_timezone(spark))
     query = Query.of(snapshot, columns, where)
     files = plan_files(snapshot, query.predicate).files
-    obstacle = unsupported_by_scan(spark, snapshot, files, own_credentials=bool(storage_options))
-    if reader == "scan" and obstacle:
+    reason = unsupported_by_scan(spark, snapshot, files, own_credentials=bool(storage_options))
+    if reader == "scan" and reason:
         raise UnsupportedFeatureError(
-            f"Spark's scan cannot read {snapshot.uri}: {obstacle}; reader='kernel' can"
+            f"Spark's scan cannot read {snapshot.uri} because {reason}: pass reader='kernel'",
+            table=snapshot.uri,
         )
-    is_scanned = not obstacle and columns is None and on_conflict == "error"
+    is_scanned = not reason and columns is None and on_conflict == "error"
     if reader == "scan" or (reader == "auto" and is_scanned and (where is None or has_our_semantics(spark))):
         return select(scan(spark, snapshot, files), columns, where)
     task = FileReader(strip_files(snapshot), columns, where, on_conflict, storage_options)
@@ -85,7 +112,7 @@ def sized_files(files: pa.Table) -> list[tuple[FileEntry, int]]:
 
 
 def file_groups(files: Sequence[tuple[File, int]], tasks: int) -> list[tuple[File, ...]]:
-    """Return files in groups of like size, as many as there are tasks at once or more."""
+    """Return files in groups of similar size, at least one for each concurrent task if there are enough."""
     limit = min(GROUP_BYTES, sum(size for _, size in files) // max(tasks, 1) + 1)
     groups = pack_by_size(files, lambda each: each[1], limit)
     return [tuple(file for file, _ in group) for group in groups]
@@ -93,7 +120,7 @@ def file_groups(files: Sequence[tuple[File, int]], tasks: int) -> list[tuple[Fil
 
 @dataclass(frozen=True)
 class FileReader:
-    """Reads groups of the files of a table; its snapshot has no list of files, and no store."""
+    """Reads groups of files of a table; its snapshot has neither list of files nor store."""
 
     snapshot: Snapshot
     columns: Columns
@@ -107,12 +134,12 @@ class FileReader:
         return _spark_schema(Query.of(self.snapshot, self.columns, self.where))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the wanted rows of the groups that came as messages."""
+        """Yield the matching rows of each group of files."""
         for group in unpack_batches(batches):
             yield from self.read(group)
 
     def read(self, files: Iterable[FileEntry]) -> Iterator[pa.RecordBatch]:
-        """Yield the wanted rows of some files, as Spark takes them."""
+        """Yield the matching rows of files, with the types that Spark expects."""
         store = open_store(self.snapshot.uri, self.storage_options)
         snapshot = replace(self.snapshot, store=store)
         query = Query.of(snapshot, self.columns, self.where)
@@ -129,4 +156,4 @@ def _spark_schema(query: Query) -> SparkStruct:
 
 def _read_by_tasks(spark: SparkSession, task: FileReader, files: pa.Table) -> DataFrame:
     groups = file_groups(sized_files(files), spark.sparkContext.defaultParallelism)
-    return distribute(spark, groups).mapInArrow(task, task.schema)
+    return run_task(spark, groups, task, task.schema)

@@ -1,4 +1,4 @@
-"""The Spark session that a function works with, and the tasks that it still runs."""
+"""The Spark session of a function, and the tasks that it runs."""
 
 from __future__ import annotations
 
@@ -7,28 +7,37 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.utils import is_remote
 
 from ..errors import UnsupportedFeatureError
-from .tasks import MESSAGE, NamedColumns, Task, pack
+from .tasks import MESSAGE, NamedColumns, ReportingTask, Task, pack
 
-__all__ = ["Jobs", "check_batch", "check_classic", "distribute", "map_by_task", "session_timezone"]
+__all__ = [
+    "Jobs",
+    "check_batch",
+    "check_classic",
+    "distribute",
+    "map_by_task",
+    "run_task",
+    "session_timezone",
+]
 
 JOB_GROUP = "spark.jobGroup.id"
-LONGEST_WAIT = 10.0
+MAX_WAIT_SECONDS = 10.0
 
 
 def check_classic() -> None:
-    """Raise UnsupportedFeatureError within Spark Connect, which has no jobs to follow."""
+    """Raise UnsupportedFeatureError for Spark Connect, whose jobs cannot be tracked."""
     if is_remote():
         raise UnsupportedFeatureError(
-            "delta_variant.spark works with a classic SparkSession, and this one is of Spark Connect: run "
-            "it by spark-submit, or with a master"
+            "delta_variant.spark expected a classic SparkSession, got one of Spark Connect: run with "
+            "spark-submit or set a master"
         )
 
 
 def session_timezone(spark: SparkSession) -> str:
-    """Return the time zone in which Spark evaluates SQL text; tasks are sent it, as they have no session."""
+    """Return the time zone in which Spark evaluates SQL text. Tasks have no session and need it sent."""
     return str(spark.conf.get("spark.sql.session.timeZone"))
 
 
@@ -36,29 +45,38 @@ def check_batch(df: DataFrame) -> None:
     """Raise UnsupportedFeatureError for a streaming DataFrame."""
     if df.isStreaming:
         raise UnsupportedFeatureError(
-            "write_table writes a DataFrame at rest: write a stream by df.writeStream.foreachBatch("
-            "delta_variant.spark.batch_writer(table)) or df.writeStream.format('delta_variant')"
+            "write_table expected a batch DataFrame, got a streaming one: write it with "
+            "df.writeStream.foreachBatch(delta_variant.spark.batch_writer(table)) or "
+            "df.writeStream.format('delta_variant')"
         )
 
 
 def distribute(spark: SparkSession, values: Sequence[object]) -> DataFrame:
-    """Return values as messages for tasks, one for each."""
+    """Return a DataFrame of messages with a partition for each value."""
     rows = spark.createDataFrame([(pack(value),) for value in values], MESSAGE)
-    # A single partition is dealt out evenly, many by chance.
+    # Spark spreads the rows of a single partition evenly, those of many at random.
     return rows.coalesce(1).repartition(max(len(values), 1))
 
 
-def map_by_task(df: DataFrame, task: Task) -> DataFrame:
-    """Return the messages of a task that runs on each partition of a DataFrame.
+def run_task(
+    spark: SparkSession, values: Sequence[object], task: Task, schema: SparkStruct | str = MESSAGE
+) -> DataFrame:
+    """Return the rows that a task yields for each of the values, by default messages."""
+    return distribute(spark, values).mapInArrow(ReportingTask(task), schema)
 
-    Spark's `mapInArrow` looks columns up by name, and parses a name with a dot or a backtick as a path.
+
+def map_by_task(df: DataFrame, task: Task) -> DataFrame:
+    """Return the messages that a task yields for each partition of a DataFrame.
+
+    Columns are renamed on the way, because Spark's `mapInArrow` resolves columns by name and parses a name
+    with a dot or a backtick as a path.
     """
     plain = df.toDF(*(f"column{number}" for number in range(len(df.columns))))
-    return plain.mapInArrow(NamedColumns(task, tuple(df.columns)), MESSAGE)
+    return plain.mapInArrow(ReportingTask(NamedColumns(task, tuple(df.columns))), MESSAGE)
 
 
 class Jobs:
-    """The jobs that a thread starts from here on."""
+    """The jobs that a thread starts after this object is made."""
 
     def __init__(self, spark: SparkSession) -> None:
         context: Any = spark.sparkContext
@@ -67,8 +85,8 @@ class Jobs:
         self._before = set(self._tracker.getJobIdsForGroup(self._group))
 
     def wait(self) -> None:
-        """Return when none of their tasks runs, or after a while: those of a failed job are killed late."""
-        end = time.monotonic() + LONGEST_WAIT
+        """Wait, up to MAX_WAIT_SECONDS, until their tasks end: Spark kills those of a failed job late."""
+        end = time.monotonic() + MAX_WAIT_SECONDS
         while self._active_tasks() and time.monotonic() < end:
             time.sleep(0.1)
 

@@ -1,4 +1,4 @@
-"""One shredding schema for all files of a write, from the first rows of some partitions."""
+"""Infer one shredding schema for all files of a write, from the first rows of some partitions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PARTITION_BYTES = 1 << 20
 
 
 def with_sampled_shredding(write: PreparedWrite, df: DataFrame) -> PreparedWrite:
-    """Return a write that shreds all files alike, where it is to infer how.
+    """Return the write with one shredding schema for all files, if the schema is to be inferred.
 
-    Where the partitions that are looked at have no rows, each file is left to infer its own schema.
+    If the sampled partitions have no rows, each file infers its own schema.
     """
     names = [field.name for field in write.state.data_columns.fields if has_variant(field.type)]
     present = [name for name in df.columns if name.lower() in {each.lower() for each in names}]
@@ -46,22 +46,22 @@ def _sample(df: DataFrame) -> list[pa.RecordBatch]:
 def _limit_partitions(df: DataFrame) -> DataFrame:
     """Return up to PARTITION_ROWS rows of each partition.
 
-    A Python process that leaves rows unread is not used again by Spark, and another one takes long to start.
+    Spark does not reuse a Python process that left rows unread, and starting another one is slow.
     """
     session: Any = df.sparkSession
-    # A limit of all rows is one of each partition below.
-    of_each = df.limit(PARTITION_ROWS)._jdf.queryExecution().analyzed().child()
+    # Spark plans a limit of the DataFrame on top of a limit of each partition; only the latter is wanted.
+    limited = df.limit(PARTITION_ROWS)._jdf.queryExecution().analyzed().child()
     classic = session.sparkContext._jvm.org.apache.spark.sql.classic
-    return DataFrame(classic.Dataset.ofRows(session._jsparkSession, of_each), session)
+    return DataFrame(classic.Dataset.ofRows(session._jsparkSession, limited), session)
 
 
 def _rows_of_some(parts: DataFrame) -> list[Any]:
-    """Return the rows of up to PARTITIONS partitions, spread over all."""
+    """Return the rows of up to PARTITIONS partitions, evenly spread over all."""
     count = _partitions(parts)
     if count <= PARTITIONS:
         return parts.collect()
     chosen = [index * count // PARTITIONS for index in range(PARTITIONS)]
-    # Rows leave the JVM by one more Python process this way, so it is not for few partitions.
+    # This way rows pass through one more Python process, so it is only used for many partitions.
     return parts.sparkSession.sparkContext.runJob(parts.rdd, list, chosen)
 
 
@@ -72,12 +72,12 @@ def _partitions(df: DataFrame) -> int:
 
 @dataclass(frozen=True)
 class FirstRows:
-    """Gives the first rows of a partition, up to so many bytes, as one message, and reads all of them."""
+    """Returns the first rows of a partition, up to about `max_bytes`, and reads the rest without using it."""
 
     max_bytes: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield one message, or none for no rows."""
+        """Yield one message, or none if there are no rows."""
         taken: list[pa.RecordBatch] = []
         left = self.max_bytes
         for batch in batches:

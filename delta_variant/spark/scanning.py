@@ -1,4 +1,4 @@
-"""Spark's own Parquet scan over files that we keep: where it reads what Delta says, and nothing else."""
+"""Read files with Spark's own Parquet scan, if it returns the rows that Delta specifies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .columns import quote, to_spark
 __all__ = ["has_our_semantics", "scan", "select", "unsupported_by_scan"]
 
 MAX_PARTITIONS = 32
-"""How many partitions of a table are scanned side by side; Spark plans each by itself."""
+"""The maximum number of partitions of a table in one scan, because Spark plans each separately."""
 
 GLOB = frozenset("{}[]*?\\")
 TYPE_WIDENING = ("typeWidening", "typeWidening-preview")
@@ -34,35 +34,35 @@ LOCAL = "file:"
 def unsupported_by_scan(
     spark: SparkSession, snapshot: Snapshot, files: pa.Table, *, own_credentials: bool
 ) -> str | None:
-    """Say why Spark's Parquet scan would not read these rows of `Snapshot.files` as Delta means them."""
+    """Return why Spark's Parquet scan cannot read these rows of `Snapshot.files` correctly, or None."""
     if properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE) != "none":
-        return "its columns are mapped"
+        return "it uses column mapping"
     if any(features.supports(snapshot.protocol, name) for name in TYPE_WIDENING):
         return "the types of its columns were widened"
     if VOID.name in primitives_of(snapshot.schema):
-        return "a column of it has no type"
+        return "it has a column of the type void"
     if files["deletion_vector"].null_count < files.num_rows:
         return "it has deletion vectors"
     if any(GLOB & set(path) or is_absolute(path) for path in files["path"].to_pylist() if path):
-        return "Spark takes paths of its files for patterns, or would not find them below it"
+        return "Spark would parse paths of its files as patterns, or not find them in its folder"
     if len(_by_partition(files)) > MAX_PARTITIONS:
-        return f"more than {MAX_PARTITIONS} partitions of it are to be read"
+        return f"the read covers more than {MAX_PARTITIONS} of its partitions"
     if snapshot.store.local_root is None and (own_credentials or not _has_file_system(spark, snapshot)):
-        return "Spark does not know its store, or the credentials in storage_options"
+        return "Spark does not have its store configured, or does not have the credentials in storage_options"
     return None
 
 
 def has_our_semantics(spark: SparkSession) -> bool:
-    """Say whether SQL text means in this session what it means to us.
+    """Return whether this session evaluates SQL text as we do.
 
-    A cast that fails is an error, and `timestamp` is the type of instants.
+    We raise an error for a cast that fails, and `timestamp` is the type of instants.
     """
-    alike = {"spark.sql.ansi.enabled": "true", "spark.sql.timestampType": "TIMESTAMP_LTZ"}
-    return all(spark.conf.get(name) == value for name, value in alike.items())
+    ours = {"spark.sql.ansi.enabled": "true", "spark.sql.timestampType": "TIMESTAMP_LTZ"}
+    return all(spark.conf.get(name) == value for name, value in ours.items())
 
 
 def scan(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> DataFrame:
-    """Return the rows of files as Spark reads them, partition columns among them."""
+    """Return the rows of files, including partition columns, as Spark reads them."""
     parts = [
         _scan_partition(spark, snapshot, dict(values), part) for values, part in _by_partition(files).items()
     ]
@@ -72,7 +72,7 @@ def scan(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> DataFrame:
 
 
 def select(df: DataFrame, columns: Mapping[str, str] | Sequence[str] | None, where: str | None) -> DataFrame:
-    """Return the rows that SQL text asks for, as Spark evaluates it."""
+    """Return the rows and columns that SQL text selects, evaluated by Spark."""
     if where is not None:
         df = df.where(where)
     if columns is None:
@@ -105,13 +105,13 @@ def _column(field: StructField, values: Mapping[str, str | None], snapshot: Snap
     (spark_field,) = to_spark(StructType((field,))).fields
     value = partition_value_from_string(values.get(field.name), field.type, snapshot.timezone)
     if isinstance(value, datetime) and value.tzinfo is None:
-        # As a value it would be taken for one of the session's time zone.
+        # Spark would interpret a datetime without time zone in the session's time zone.
         value = value.isoformat(" ")
     return sql.lit(value).cast(spark_field.dataType).alias(field.name)
 
 
 def _has_file_system(spark: SparkSession, snapshot: Snapshot) -> bool:
-    """Say whether Spark has a file system for the table's URI."""
+    """Return whether Spark has a file system for the table's URI."""
     jvm: Any = spark.sparkContext._jvm
     context: Any = spark.sparkContext._jsc
     scheme = snapshot.uri.split(":", 1)[0]

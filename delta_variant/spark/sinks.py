@@ -1,4 +1,4 @@
-"""Writers of the data source: tasks write files, and what they wrote is committed, without a session."""
+"""Writers of the data source: tasks write files, and the writer commits them without a session."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from ..operations.write.preparation import (
     prepare,
 )
 from ..protocol.actions import Metadata, Protocol
-from ..storage import store
+from ..storage import store as storage
 from ..storage.store import open_store
 from ..writer.table_state import TableState
 from .attempts import Job, remove_lost
 from .batches import QUERY_ID
 from .columns import from_spark
 from .options import write_options
+from .task_errors import report_errors
 from .tasks import MAX_OPEN_PARTITIONS, FileTask, Written
 from .writing import commit_written
 
@@ -45,9 +46,10 @@ __all__ = ["BatchSink", "Sink", "StreamSink", "query_of"]
 
 @dataclass(frozen=True)
 class Sink:
-    """A write to a table, whose protocol and metadata were `before`; None for a table that is created.
+    """A write to a table by options of the data source.
 
-    `overwrite` says which rows it replaces, if any.
+    `before` is the table's protocol and metadata when the write started, or None for a new table.
+    `overwrite` selects the rows to replace, if any.
     """
 
     request: WriteRequest
@@ -64,45 +66,46 @@ class Sink:
         *,
         overwrite: bool = False,
     ) -> Sink:
-        """Return the write that options ask for; raises what `write_table` does before it writes."""
-        place = open_store(options["path"], options["storage_options"])
-        snapshot = load_existing(place, "append")
+        """Return the write that options specify; raises the errors of `write_table` that precede writing."""
+        store = open_store(options["path"], options["storage_options"])
+        snapshot = load_existing(store, "append")
         columns = from_spark(spark_schema, options.get("variant_columns", ()))
         names = TableOptions.__dataclass_fields__
         chosen = {name: value for name, value in options.items() if name in names}
         table_options = TableOptions(**chosen, mode="overwrite" if overwrite else "append")
         if (options.get("on_invalid") == "reject") != ("rejects" in options):
-            raise ValueError("the option rejects names the folder of on_invalid=reject: give both or none")
-        write = prepare(place, snapshot, columns, write_options(options), table_options, transaction)
+            raise ValueError("the options rejects and on_invalid=reject go together: set both or neither")
+        write = prepare(store, snapshot, columns, write_options(options), table_options, transaction)
         task = FileTask(
-            place.uri,
+            store.uri,
             options["storage_options"],
             write.state,
             write.options,
             Job.of(None if transaction is None else transaction.application),
             options.get("rejects"),
             write.predicate,
-            # Data sources cannot ask for sorted rows.
+            # A data source cannot request sorted rows.
             MAX_OPEN_PARTITIONS,
         )
-        # A location that cannot be opened is an error here, not in the tasks.
+        # Raise the error for a location that cannot be opened here instead of in the tasks.
         task.folders()
         before = None if snapshot is None else (snapshot.protocol, snapshot.metadata)
         return cls(write.request, task, before, write.overwrite)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
-        written = self.task.write(batches)
+        with report_errors():
+            written = self.task.write(batches)
         context = TaskContext.get()
         return Message(written, self, None if context is None else context.getLocalProperty(QUERY_ID))
 
     def commit(self, written: Sequence[Written], transaction: Transaction | None) -> None:
-        """Commit what tasks wrote, or remove it where the table already has the transaction.
+        """Commit the files of tasks, or remove them if the table already has the transaction.
 
         Raises AmbiguousWriteError, CommitConflictError.
         """
-        place = open_store(self.task.uri, self.task.storage_options)
-        snapshot = load_existing(place, "append")
+        store = open_store(self.task.uri, self.task.storage_options)
+        snapshot = load_existing(store, "append")
         try:
             result = result_without_writing(snapshot, "append", transaction)
         except AmbiguousWriteError:
@@ -112,13 +115,13 @@ class Sink:
             self.abort()
             return
         if self.before is None:
-            # Where another writer created the table since, the commit finds that out and adapts the files.
+            # If another writer has created the table since, the commit detects it and adapts the files.
             snapshot = None
         snapshot = None if snapshot is None else snapshot.in_timezone(self.task.state.timezone)
         state = self._state(snapshot)
         write = PreparedWrite(
             self.request,
-            place,
+            store,
             snapshot,
             state,
             self.task.options,
@@ -129,11 +132,11 @@ class Sink:
         commit_written(write, written, self.task.job, self.task.folders())
 
     def abort(self) -> None:
-        """Remove what the tasks of this write left."""
+        """Remove the files that the tasks of this write left."""
         remove_lost(self.task.folders(), self.task.job, (), of_all_runs=False)
 
     def _state(self, snapshot: Snapshot | None) -> TableState:
-        """Return the table after the write, on top of what was committed since it began."""
+        """Return the table after the write, on top of all commits since it started."""
         state = self.task.state
         if snapshot is None or self.before == (snapshot.protocol, snapshot.metadata):
             return state
@@ -141,17 +144,19 @@ class Sink:
             return replace(state, new_protocol=None, new_metadata=None)
         self.abort()
         raise CommitConflictError(
-            f"{snapshot.uri}: version {snapshot.version} has another protocol, schema or properties than the "
-            "write began with; start it again"
+            f"protocol, schema or properties of {snapshot.uri} changed between the start of the write and "
+            f"version {snapshot.version}: start the write again",
+            table=snapshot.uri,
+            version=snapshot.version,
         )
 
 
 @dataclass
 class Message(WriterCommitMessage):
-    """What one attempt of a task wrote, for which write, and in which streaming query, if in one.
+    """The files of one attempt of a task, its write, and the id of its streaming query if there is one.
 
-    Spark makes a new writer where it commits, which would give a new table another id and its columns other
-    physical names than the tasks did.
+    The message carries the write because Spark creates a new writer for the commit. That writer would give a
+    new table another id, and its columns other physical names, than the tasks did.
     """
 
     written: Written
@@ -164,7 +169,7 @@ def _messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[Message
 
 
 def _abort(messages: Sequence[WriterCommitMessage | None], sink: Sink) -> None:
-    """Remove what tasks wrote of which one failed; after a commit that failed, it may have happened."""
+    """Remove the files of all tasks if a task failed. If the commit failed, it may still have happened."""
     received = _messages_of(messages)
     if len(received) < len(messages):
         (received[0].sink if received else sink).abort()
@@ -175,7 +180,7 @@ class BatchSink(DataSourceArrowWriter):
 
     def __init__(self, schema: SparkStruct, options: Mapping[str, Any], *, overwrite: bool) -> None:
         if ("txn_app_id" in options) != ("txn_version" in options):
-            raise ValueError("txn_app_id and txn_version belong together: give both or none")
+            raise ValueError("the options txn_app_id and txn_version require each other: set both or neither")
         pair = (options["txn_app_id"], options["txn_version"]) if "txn_app_id" in options else None
         self._transaction = application_transaction(pair)
         self._sink = Sink.of(schema, options, self._transaction, overwrite=overwrite)
@@ -192,10 +197,10 @@ class BatchSink(DataSourceArrowWriter):
 
 
 class StreamSink(DataSourceStreamArrowWriter):
-    """Appends each micro-batch as one commit, once: its `txn` is the query's id and the batch's.
+    """Appends each micro-batch exactly once: the `txn` of its commit is the query's id and the batch number.
 
-    An application id of the user's has the query as its origin: another query that counts its batches under
-    the same id raises AmbiguousWriteError.
+    If the user sets an application id, it is bound to the query: another query with the same id raises
+    AmbiguousWriteError.
     """
 
     def __init__(self, schema: SparkStruct, options: Mapping[str, Any], checkpoint: str | None) -> None:
@@ -203,8 +208,8 @@ class StreamSink(DataSourceStreamArrowWriter):
         self._checkpoint = checkpoint
         if self._app_id is None and checkpoint is None:
             raise UnsupportedFeatureError(
-                "a stream is written once only under a name that outlives it: set the option "
-                "checkpointLocation, or txn_app_id"
+                "exactly-once writes of a stream need an id that outlives the query: set the option "
+                "checkpointLocation or txn_app_id"
             )
         self._sink = Sink.of(schema, options, None)
 
@@ -232,13 +237,13 @@ class _Query(msgspec.Struct):
 
 
 def query_of(checkpoint: str) -> str:
-    """Return the id of the query that has a checkpoint at a path or URI, and lasts as long."""
+    """Return the id of the query with a checkpoint at a path or URI. It lasts as long as the checkpoint."""
     try:
-        # Hadoop writes file:/path where others write file:///path.
-        place = open_store(checkpoint.removeprefix("file:") if checkpoint[:7] != "file://" else checkpoint)
-        return msgspec.json.decode(store.read(place, "metadata"), type=_Query).id
+        # Hadoop writes file:/path instead of file:///path.
+        store = open_store(checkpoint.removeprefix("file:") if checkpoint[:7] != "file://" else checkpoint)
+        return msgspec.json.decode(storage.read(store, "metadata"), type=_Query).id
     except (DeltaVariantError, msgspec.MsgspecError) as error:
         raise UnsupportedFeatureError(
-            f"the id of the query cannot be read from its checkpoint {checkpoint} ({error}): set the option "
-            "txn_app_id to a name that is this query's alone, or write by delta_variant.spark.batch_writer"
+            f"cannot read the id of the query from its checkpoint {checkpoint}: {error}; set the option "
+            "txn_app_id to an id that only this query uses, or write with delta_variant.spark.batch_writer"
         ) from error

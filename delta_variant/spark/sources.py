@@ -1,4 +1,4 @@
-"""Readers of the data source: tables at rest, and what comes to them."""
+"""Readers of the data source: tables in batch, and appends to them as a stream."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ from .columns import quote
 from .following import Follower, Position
 from .predicates import filters_to_sql
 from .reading import FileReader, file_groups, sized_files
+from .task_errors import report_errors
 from .tasks import strip_files
 
 __all__ = ["BatchSource", "FilteringBatchSource", "StreamSource", "file_reader"]
 
 TASKS = 8
-"""How many tasks a table is dealt out to, or more: a reader does not know how many cores there are."""
+"""The minimum number of tasks of a read, because a reader does not know the number of cores."""
 
 MAX_FILES_PER_TRIGGER = 1000
 
 
 def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = None) -> FileReader:
-    """Return the reader that options ask for, of the columns of a schema that was given to Spark.
+    """Return the reader that options specify, for the columns of a schema if the user passed one to Spark.
 
-    Raises SchemaError for a schema that has what the table has not.
+    Raises SchemaError for a schema with columns that the table does not have.
     """
     snapshot = load_readable(options["path"], options.get("version"), options["storage_options"])
     snapshot = snapshot.in_timezone(options["timezone"])
@@ -54,9 +55,13 @@ def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = N
     if spark_schema is None or spark_schema.names == reader.schema.names:
         return reader
     if unknown := [name for name in spark_schema.names if name not in reader.schema.names]:
-        raise SchemaError(f"{snapshot.uri} has no column {unknown[0]!r} that the schema given to Spark names")
+        raise SchemaError(
+            f"{snapshot.uri} has no column {unknown[0]!r}, which the schema of the read names",
+            table=snapshot.uri,
+            column=unknown[0],
+        )
     if reader.columns is not None:
-        raise SchemaError("give either the option columns or a schema, and not both")
+        raise SchemaError("the option columns and a schema exclude each other: set one", table=snapshot.uri)
     return replace(reader, columns={name: quote(name) for name in spark_schema.names})
 
 
@@ -68,13 +73,13 @@ class FileGroup(InputPartition):
 
 
 class BatchSource(DataSourceReader):
-    """Reads a table, of which it plans the files."""
+    """Plans and reads the files of a table."""
 
     def __init__(self, reader: FileReader) -> None:
         self._reader = reader
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the files that may hold a wanted row, in groups."""
+        """Return the files that may contain a matching row, in groups."""
         reader = self._reader
         snapshot = load_readable(reader.snapshot.uri, reader.snapshot.version, reader.storage_options)
         snapshot = snapshot.in_timezone(reader.snapshot.timezone)
@@ -83,21 +88,21 @@ class BatchSource(DataSourceReader):
         return [FileGroup(group) for group in file_groups(sized_files(files), TASKS)] or [FileGroup(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the wanted rows of a group of files."""
+        """Yield the matching rows of a group of files."""
         return _read(self._reader, partition)
 
 
 class FilteringBatchSource(BatchSource):
-    """A BatchSource that takes filters of Spark, where `spark.sql.python.filterPushdown.enabled` is set."""
+    """A BatchSource that accepts pushed filters; needs `spark.sql.python.filterPushdown.enabled`."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Skip by the filters; Spark evaluates them all again."""
+        """Skip files by the filters, and return them all, so that Spark evaluates them again."""
         self._reader = replace(self._reader, where=filters_to_sql(filters, self._reader.where))
         return filters
 
 
 class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a version of a table, and then what is appended to it."""
+    """Reads a version of a table, and then the rows that are appended to it."""
 
     def __init__(self, reader: FileReader, options: Mapping[str, Any]) -> None:
         self._reader = reader
@@ -107,7 +112,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return where a new query begins."""
+        """Return the offset at which a new query starts."""
         if self._start == "latest":
             return Position(self._follower.latest() + 1).offset
         if self._start is not None:
@@ -115,15 +120,15 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Position(self._reader.snapshot.version, is_initial=True).offset
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return how much a micro-batch takes."""
+        """Return the limit of a micro-batch."""
         return self._limit
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Read no further than the version that is the latest now."""
+        """Stop the query at the latest version at the time of this call."""
         self._last = self._follower.latest()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return where the next micro-batch ends; it takes one file at least."""
+        """Return the offset at which the next micro-batch ends; it has at least one file."""
         end, files, size = Position.of(start), 0, 0
         for step in self._follower.steps(end, self._last):
             if step.file is not None:
@@ -146,18 +151,19 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [FileGroup(group) for group in file_groups(files, TASKS)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the wanted rows of a group of files."""
+        """Yield the matching rows of a group of files."""
         return _read(self._reader, partition)
 
 
 def _read(reader: FileReader, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     assert isinstance(partition, FileGroup)
-    return reader.read(partition.files)
+    with report_errors():
+        yield from reader.read(partition.files)
 
 
 def _limit(files: int | None, size: int | None) -> ReadLimit:
     if files is not None and size is not None:
-        raise ValueError("give max_files_per_trigger or max_bytes_per_trigger, and not both")
+        raise ValueError("max_files_per_trigger and max_bytes_per_trigger exclude each other: set one")
     return ReadMaxFiles(files or MAX_FILES_PER_TRIGGER) if size is None else ReadMaxBytes(size)
 
 

@@ -1,4 +1,4 @@
-"""Micro-batches of a stream, each written once."""
+"""Write each micro-batch of a stream exactly once."""
 
 from __future__ import annotations
 
@@ -24,34 +24,42 @@ def batch_writer(
 ) -> Callable[[DataFrame, int], Any]:
     """Return a function for `df.writeStream.foreachBatch(…)` that appends each micro-batch to a table once.
 
-    The function takes a DataFrame and the number of the batch, and returns the WriteResult. A batch is
-    committed with a `txn` of `app_id`, by default the query's id, which lasts as long as its checkpoint: a
-    batch that Spark repeats after a crash skips what is committed. A skip is logged, and `repeated` of the
+    Each batch is committed with a `txn` of `app_id` and the batch number. If Spark repeats a batch after a
+    crash, the function skips the writes that are committed already. It logs a skip, and `repeated` of the
     result is True.
 
     A batch may write to one table several times, with one function or several. These writes are numbered in
-    the order of the calls, which has to be the same when Spark repeats the batch. Give each write an `app_id`
-    of its own where the batch makes them in threads, or where the order may change between two runs.
+    the order of the calls, which must be the same when Spark repeats the batch. Pass a different `app_id` to
+    each writer if the batch writes from threads, or if the order may differ between runs.
 
-    An `app_id` belongs to one query. A query with a new checkpoint counts its batches from 0 again; with the
-    `app_id` of an earlier query it raises AmbiguousWriteError, because it cannot tell which of its batches
-    the table has. Start threads as `pyspark.InheritableThread`: others do not know the query, and then a
-    batch number that the table has for the `app_id` is skipped.
+    An `app_id` belongs to one query. A query with a new checkpoint counts its batches from 0 again. With the
+    `app_id` of an earlier query it raises AmbiguousWriteError, because the batch numbers do not identify its
+    batches. Start threads as `pyspark.InheritableThread`. Other threads do not belong to the query, and the
+    function then skips a batch number that the table already has for the `app_id`.
 
     Args:
         table: A path, a URI or a `deltalake.DeltaTable`.
-        app_id: The application id of the `txn`.
-        options: Arguments of `write_table`. By default each file infers its own shredding schema, so that a
-            batch is computed once.
+        app_id: The application id of the `txn`, by default the query's id, which lasts as long as its
+            checkpoint.
+        options: Arguments of `write_table`, by default `mode="append"` and `one_shredding=False`: each file
+            infers its own shredding schema, so that a batch is computed only once.
+
+    Returns:
+        A function of a DataFrame and the number of the batch that returns the WriteResult. It raises the
+        errors of `write_table`, AmbiguousWriteError for a write that the table may already have, and
+        UnsupportedFeatureError outside a streaming query without an `app_id`.
 
     Raises:
         ValueError: `txn` is among the options.
-        AmbiguousWriteError: By the function, for a write that may or may not be in the table already.
-        UnsupportedFeatureError: By the function, outside a streaming query without an `app_id`.
+
+    Example:
+        >>> write = delta_variant.spark.batch_writer("s3://bucket/events", variant_columns=["value"])
+        >>> lines = spark.readStream.text("s3://bucket/lines")
+        >>> query = lines.writeStream.foreachBatch(write).option("checkpointLocation", "s3://bucket/c").start()
     """
     arguments: dict[str, Any] = {"mode": "append", "one_shredding": False, **options}
     if "txn" in arguments:
-        raise ValueError("txn is the batch's own: name the application by app_id")
+        raise ValueError("batch_writer sets txn itself: pass app_id instead")
 
     def write_batch(df: DataFrame, batch_id: int) -> WriteResult:
         check_classic()
@@ -67,8 +75,8 @@ def batch_writer(
 def _query_id(batch: MicroBatch) -> str:
     if batch.query is None:
         raise UnsupportedFeatureError(
-            "batch_writer is called by no streaming query: give it to writeStream.foreachBatch, start "
-            "threads as pyspark.InheritableThread, or name an app_id"
+            "the function of batch_writer was called outside a streaming query: pass it to "
+            "writeStream.foreachBatch, start threads as pyspark.InheritableThread, or set app_id"
         )
     return batch.query
 

@@ -1,4 +1,4 @@
-"""What the tasks of Spark do: values that are sent to the executors, and know nothing of the driver."""
+"""Tasks of Spark and their messages: values that are pickled and sent to the executors."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from ..data_file.options import WriteOptions
 from ..expressions.tree import Expression
 from ..log.snapshot import FILES_SCHEMA, Snapshot
 from ..operations.write.overwriting import check_overwrite_predicate
-from ..storage import store
+from ..storage import store as storage
 from ..storage.store import Store, open_store
 from ..writer.invalid_json import InvalidValueHandler
 from ..writer.partitioned import PartitionFile, apply_row_rules, write_files
 from ..writer.table_state import TableState
 from .attempts import Attempt, Job
+from .task_errors import report_errors
 
 __all__ = [
     "MAX_OPEN_PARTITIONS",
     "MESSAGE",
     "FileTask",
     "NamedColumns",
+    "ReportingTask",
     "Task",
     "TaskTable",
     "Written",
@@ -39,10 +41,10 @@ __all__ = [
 ]
 
 MESSAGE = "message binary"
-"""The rows by which driver and tasks tell each other something, as Spark's schema."""
+"""The schema of rows that driver and tasks exchange, each with a pickled value."""
 
 MAX_OPEN_PARTITIONS = 16
-"""How many partitions of a table a task writes side by side where its rows are not sorted by them."""
+"""Partitions of the table that a task keeps open if its rows are not sorted by partition."""
 
 REJECTS_BYTES = 8 << 20
 
@@ -52,19 +54,31 @@ Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """Runs a task on batches whose columns get the names that the task knows."""
+    """Runs a task on batches after it has renamed their columns."""
 
     task: Task
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what the task yields."""
+        """Yield what the task yields for the renamed batches."""
         return self.task(batch.rename_columns(list(self.names)) for batch in batches)
 
 
 @dataclass(frozen=True)
+class ReportingTask:
+    """Runs a task and reports its errors to the driver."""
+
+    task: Task
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what the task yields; raises TaskError for its errors."""
+        with report_errors():
+            yield from self.task(batches)
+
+
+@dataclass(frozen=True)
 class Written:
-    """What an attempt of a task wrote; `invalid` counts the values that are not JSON."""
+    """The files that an attempt of a task wrote; `invalid` counts the values that are not valid JSON."""
 
     attempt: str
     files: tuple[PartitionFile, ...]
@@ -73,7 +87,7 @@ class Written:
 
 @dataclass(frozen=True)
 class TaskTable:
-    """A version of a table as tasks know it: its snapshot has no list of files, and no store."""
+    """A version of a table as it is sent to tasks: a snapshot without list of files and store."""
 
     snapshot: Snapshot
     storage_options: Mapping[str, str] | None
@@ -88,17 +102,17 @@ class TaskTable:
 
 
 def strip_files(snapshot: Snapshot) -> Snapshot:
-    """Return what a task can be sent of a snapshot."""
-    nowhere: Any = None
-    return replace(snapshot, store=nowhere, files=FILES_SCHEMA.empty_table())
+    """Return a snapshot without the parts that cannot be sent to tasks: its store and list of files."""
+    no_store: Any = None
+    return replace(snapshot, store=no_store, files=FILES_SCHEMA.empty_table())
 
 
 @dataclass(frozen=True)
 class FileTask:
     """Writes the rows of a partition of a DataFrame to data files of a table.
 
-    `rejects` is the folder of values that are no JSON. `predicate` has to be true of all rows. One open
-    partition of the table is enough where the rows of each follow one another.
+    `rejects` is the folder for rows with invalid JSON. `predicate` must be true for all rows. One open
+    partition is enough if the rows are sorted by the table's partitions.
     """
 
     uri: str
@@ -111,20 +125,20 @@ class FileTask:
     max_open_partitions: int = 1
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield one message, or none for no rows."""
+        """Yield a message with the new files, or nothing if there are no rows."""
         written = self.write(batches)
         if written.files or written.invalid:
             yield message(written)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
-        """Return what was written."""
-        place, *others = self.folders()
-        attempt = attempt_of(place, self.job)
+        """Write the rows and return the new files."""
+        table, *others = self.folders()
+        attempt = attempt_of(table, self.job)
         with _Rejects(others[0] if others else None, attempt) as rejects:
             invalid_values = InvalidValueHandler(self.options.on_invalid, rejects.keep, attempt.partition)
             rows = apply_row_rules(((batch, None) for batch in batches), self.state, self.options)
             files = write_files(
-                place,
+                table,
                 check_overwrite_predicate(rows, self.state.columns, self.predicate, self.options),
                 self.state,
                 self.options,
@@ -135,7 +149,7 @@ class FileTask:
         return Written(attempt.identity, tuple(files), invalid_values.count)
 
     def folders(self) -> list[Store]:
-        """Return the places that are written to: the table, and the folder of rejects where there is one."""
+        """Return the stores to write to: the table, and the folder of rejects if there is one."""
         locations = [self.uri, *([] if self.rejects is None else [self.rejects])]
         return [open_store(location, self.storage_options) for location in locations]
 
@@ -146,32 +160,32 @@ def pack(value: object) -> bytes:
 
 
 def message(value: object) -> pa.RecordBatch:
-    """Return a value as a row for the driver."""
+    """Return a message to the driver: a batch of one row."""
     return pa.record_batch([pa.array([pack(value)], pa.binary())], names=["message"])
 
 
 def messages(rows: Sequence[Any]) -> list[Any]:
-    """Return the values in rows of messages."""
+    """Return the values of messages."""
     return [pickle.loads(row["message"]) for row in rows]
 
 
 def unpack_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-    """Yield the values that came to a task."""
+    """Yield the values of the messages to a task."""
     for batch in batches:
         yield from messages(batch.to_pylist())
 
 
-def attempt_of(place: Store, job: Job) -> Attempt:
-    """Return the attempt that the task which runs here is."""
+def attempt_of(table: Store, job: Job) -> Attempt:
+    """Return a new attempt for the task that runs in this process."""
     context = TaskContext.get()
-    return Attempt(place, job, 0 if context is None else context.partitionId())
+    return Attempt(table, job, 0 if context is None else context.partitionId())
 
 
 class _Rejects:
-    """Files of rejected values as JSON lines, a new one whenever enough has come together."""
+    """Files of rejected values as JSON lines, each of about REJECTS_BYTES."""
 
-    def __init__(self, place: Store | None, attempt: Attempt) -> None:
-        self._place = place
+    def __init__(self, folder: Store | None, attempt: Attempt) -> None:
+        self._folder = folder
         self._attempt = attempt
         self._lines: list[bytes] = []
         self._bytes = 0
@@ -192,8 +206,8 @@ class _Rejects:
             self._flush()
 
     def _flush(self) -> None:
-        if self._lines and self._place is not None:
+        if self._lines and self._folder is not None:
             name = f"{self._attempt.file_name(self._files)}.ndjson"
-            store.put(self._place, name, b"".join(self._lines))
+            storage.put(self._folder, name, b"".join(self._lines))
             self._files += 1
         self._lines, self._bytes = [], 0

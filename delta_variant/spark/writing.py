@@ -1,4 +1,4 @@
-"""Writing a DataFrame: executors write the files, the driver commits them."""
+"""Write a DataFrame: executors write the files, the driver commits them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from ..storage.store import Store, TableLocation, open_store, removing_new_folde
 from ..writer.partitioned import PartitionFile
 from .attempts import Job, forget, remove_lost
 from .columns import from_spark, quote
-from .failures import task_errors
 from .running import Jobs, check_batch, check_classic, map_by_task, session_timezone
 from .sampling import with_sampled_shredding
+from .task_errors import restore_errors
 from .tasks import MAX_OPEN_PARTITIONS, FileTask, Task, Written, messages
 
 __all__ = ["commit_won", "commit_written", "write_by_tasks", "write_table"]
@@ -72,26 +72,81 @@ def write_table(
     txn: tuple[str, int] | Transaction | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> WriteResult:
-    """Write a DataFrame to a Delta table as one commit; each of its partitions is written by a task.
+    """Write a DataFrame to a Delta table as one commit; a task writes each partition of the DataFrame.
 
-    VARIANT columns stay what they are, and columns of JSON text that `variant_columns` names become Variants
-    without Spark's `parse_json`. `shredding="infer"` looks at the first rows of some partitions for one
-    schema for all files, which computes these rows twice; with `one_shredding=False` they are computed once,
-    and each file has a schema of its own. An overwrite by a `predicate` that is not about partition columns
-    alone reads the files that hold such rows, and writes those of them that stay, on the driver. The other
-    arguments are those of `delta_variant.write_table`, but that `rejects` is a folder, in any store that
-    `storage_options` open, and rows are named by the partition of the DataFrame, and that local times in SQL
-    text are those of the session's time zone.
+    Columns of the type VARIANT stay Variants. Local times in SQL text are in the session's time zone. Columns
+    that the data does not have are NULL, or have the table's default or generated value.
 
-    What tasks leave that Spark repeats or that fail is removed, and a job that fails commits nothing. A write
-    that is repeated with the same `txn` after its driver died removes what that one left.
+    Files of tasks that fail or that Spark repeats are removed. A job that fails commits nothing. A write that
+    is repeated with the same `txn` after its driver crashed removes the files of the crashed write.
 
-    Raises what `delta_variant.write_table` does, and UnsupportedFeatureError for a stream.
+    Args:
+        df: The rows, a batch DataFrame of a classic session.
+        table: A path, a URI or a `deltalake.DeltaTable`.
+        mode: If the table exists: `"error"` raises TableExistsError, `"append"` adds rows, `"overwrite"`
+            replaces all rows or those that match `predicate`, `"ignore"` does nothing.
+        partition_by: The partition columns of a new table, or of one that is overwritten with
+            `schema_mode="overwrite"`.
+        schema_mode: `"merge"` adds the columns that the table does not have, and widens types if the table
+            sets `delta.enableTypeWidening`. `"overwrite"` replaces the schema of a table that is overwritten
+            completely.
+        predicate: With `mode="overwrite"`, SQL that selects the rows to replace. It must be true for the new
+            rows. Unless it is over partition columns alone, the driver rewrites the files with such rows.
+        shredding: `"infer"` infers a shredding schema from the first rows, a ShreddingSchema is used for all
+            Variant columns, None writes unshredded Variants.
+        one_shredding: Infer one schema for all files from the first rows of some partitions. These rows are
+            computed twice. With False they are computed once, and each file infers its own schema.
+        variant_columns: Columns of JSON text that become Variants, without Spark's `parse_json`.
+        on_invalid: For text that is not JSON: `"error"` raises InvalidJsonError, `"reject"` skips the row and
+            writes it to `rejects`, `"null"` stores SQL NULL.
+        rejects: The folder for rejected rows as JSON lines, in any store that `storage_options` open. A row
+            is identified by its partition of the DataFrame and its number in it. Requires
+            `on_invalid="reject"`.
+        numeric: `"value"` shreds exact numbers that the shredded column can hold without loss, `"strict"`
+            only those of the column's own type.
+        floats: The type of JSON numbers with a fraction: `"decimal"` or `"double"`.
+        duplicate_keys: For a JSON object with a key twice: `"error"` raises InvalidJsonError, `"last"` keeps
+            the last value.
+        target_file_size: The size of files in bytes.
+        compression: The codec of the files: `"zstd"`, `"snappy"`, `"gzip"`, `"lz4"` or `"none"`.
+        annotate: Annotate Variant columns with Parquet's logical type VARIANT. Set False for readers that do
+            not support it, such as Spark 4.0.
+        spark_compatible: Infer only shredded types that Spark can read: not time, timestamps in nanoseconds
+            or UUID.
+        max_variant_stats_paths: The maximum number of paths of each Variant column that get bounds.
+        configuration: Table properties of a new table.
+        name: The name of a new table.
+        description: The description of a new table.
+        txn: An application id and a version that increases with its writes. The write is skipped if the table
+            already has this version or a later one, so that a write can be repeated.
+        storage_options: Keys and credentials of the store, as in `delta_variant.write_table`. They are sent
+            to the executors.
+
+    Returns:
+        The committed version, the files and the number of rows. `repeated` is True if the write was skipped
+        because of `txn`.
+
+    Raises:
+        AmbiguousWriteError: The table may already have the write of `txn`.
+        CommitConflictError: A concurrent commit changed the part of the table that the write relies on.
+        ConstraintViolationError: A row violates a constraint of the table.
+        InvalidJsonError: Text is not JSON, with `on_invalid="error"`.
+        PredicateViolationError: `predicate` is not true for a new row.
+        SchemaError: The data does not fit the table, or Delta does not have a type of the data.
+        ShreddingNotEnabledError: `shredding` is a schema and the table does not enable shredding.
+        TableExistsError: The table exists, with `mode="error"`.
+        UnsupportedFeatureError: `df` is a stream, its session is one of Spark Connect, or the table has a
+            feature that this version cannot write.
+
+    Example:
+        >>> df = spark.createDataFrame([('{"user": {"id": 1}}',)], "event string")
+        >>> delta_variant.spark.write_table(df, "s3://bucket/events", variant_columns=["event"]).rows
+        1
     """
     check_classic()
     check_batch(df)
     if (on_invalid == "reject") != (rejects is not None):
-        raise ValueError("rejects= names the folder of on_invalid='reject': give both or none")
+        raise ValueError("rejects and on_invalid='reject' go together: pass both or neither")
     if rejects is not None:
         check_path("rejects", rejects)
     options = WriteOptions(
@@ -116,30 +171,30 @@ def write_table(
         predicate,
         session_timezone(df.sparkSession),
     )
-    place, transaction = open_store(table, storage_options), application_transaction(txn)
+    store, transaction = open_store(table, storage_options), application_transaction(txn)
     rejected = None if rejects is None else fspath(rejects)
     if rejected is not None:
-        # A location that cannot be opened is an error here, not in the tasks.
+        # Raise the error for a location that cannot be opened here instead of in the tasks.
         open_store(rejected, storage_options)
     job = Job.of(None if transaction is None else transaction.application)
-    snapshot = load_existing(place, mode)
+    snapshot = load_existing(store, mode)
     if result := result_without_writing(snapshot, mode, transaction):
-        forget(place, job)
+        forget(store, job)
         return result
     case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
     names = texts_of("names", "variant_columns", variant_columns)
     columns = from_spark(df.schema, names, case_sensitive=case_sensitive)
-    write = prepare(place, snapshot, columns, options, table_options, transaction)
+    write = prepare(store, snapshot, columns, options, table_options, transaction)
     if one_shredding:
-        with task_errors():
+        with restore_errors():
             write = with_sampled_shredding(write, df)
-    task = FileTask(place.uri, storage_options, write.state, write.options, job, rejected, write.predicate)
-    with removing_new_folders(place):
+    task = FileTask(store.uri, storage_options, write.state, write.options, job, rejected, write.predicate)
+    with removing_new_folders(store):
         return commit_written(write, _run(task, df), job, task.folders())
 
 
 def _run(task: FileTask, df: DataFrame) -> list[Written]:
-    """Return what the tasks wrote, each of the table's partitions after another where Spark knows them."""
+    """Write the rows by tasks, sorted by the table's partitions if the data has their columns."""
     partitions = task.state.metadata.partition_columns
     known = {name.lower() for name in df.columns}
     if any(name.lower() not in known for name in partitions):
@@ -150,10 +205,10 @@ def _run(task: FileTask, df: DataFrame) -> list[Written]:
 
 
 def write_by_tasks(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]) -> list[Written]:
-    """Return what the tasks of a job wrote of a DataFrame, or remove it from `folders` when one fails."""
+    """Return the results of the tasks of a job, or remove their files from `folders` if one fails."""
     jobs = Jobs(df.sparkSession)
     try:
-        with task_errors():
+        with restore_errors():
             return messages(map_by_task(df, task).collect())
     except BaseException:
         jobs.wait()
@@ -164,7 +219,7 @@ def write_by_tasks(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]
 def commit_written(
     write: PreparedWrite, written: Sequence[Written], job: Job, folders: Sequence[Store]
 ) -> WriteResult:
-    """Commit what the winning attempts of a job wrote, and remove what others left in `folders`."""
+    """Commit the files of the delivered attempts of a job, and remove those of the others from `folders`."""
     invalid = sum(each.invalid for each in written)
     return commit_won(lambda files: commit_files(write, files, invalid), written, job, folders)
 
@@ -175,7 +230,7 @@ def commit_won(
     job: Job,
     folders: Sequence[Store],
 ) -> Result:
-    """Commit the files that the winning attempts of a job wrote, and remove those of others in `folders`."""
+    """Call `commit` with the files of the delivered attempts, and remove the other files from `folders`."""
     try:
         result = commit([file for each in written for file in each.files])
     except NOT_COMMITTED:
