@@ -1,4 +1,4 @@
-"""The catalogue: each rule has a case that keeps it and one that breaks it, or says why there is none."""
+"""The catalogue: each rule has a case that keeps it and one that breaks it, or a reason why not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 CASES = PROJECT / "protocol_fixtures" / "cases"
 CATALOGUE = PROJECT / "protocol_fixtures" / "README.md"
 
-# The rules of each section of the catalogue; sections are checked as they are written.
+# The number of rules of each section of the catalogue, by prefix.
 RULES = {
     "E": {"E-M": 11, "E-V": 7, "E-O": 9, "E-A": 3, "E-Q": 5},
     "P": {"P-S": 12, "P-T": 7, "P-X": 5},
@@ -39,7 +39,7 @@ NAMED = re.compile(r"(?P<test>(?:rust/)?tests/[\w/]+\.(?:py|rs)::\w+)|(?P<case>[
 
 @dataclass(frozen=True)
 class Rule:
-    """A row of the catalogue; a cell is what it names, or a reason after a dash."""
+    """A row of the catalogue; a cell has cases and tests, or a reason after a dash."""
 
     id: str
     section: str
@@ -71,7 +71,7 @@ def cases() -> dict[str, Any]:
 
 
 def named(cell: str) -> tuple[list[str], list[str]]:
-    """Return the cases and the tests that a cell names; `*` stands for any part of a name."""
+    """Return the cases and the tests of a cell; `*` matches any part of a name."""
     matches = [] if cell.startswith("—") else list(NAMED.finditer(cell))
     return [m["case"] for m in matches if m["case"]], [m["test"] for m in matches if m["test"]]
 
@@ -84,7 +84,7 @@ def matching(pattern: str) -> list[str]:
 
 @cache
 def functions(file: str) -> frozenset[str]:
-    """Return the names of the functions of a file of tests."""
+    """Return the names of the functions in a test file."""
     text = (PROJECT / file).read_text(encoding="utf-8")
     if file.endswith(".rs"):
         return frozenset(re.findall(r"\bfn (\w+)", text))
@@ -106,12 +106,12 @@ def test_every_rule_of_a_section_has_one_row(section: str):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-def test_a_rule_has_a_case_on_either_side_or_a_reason(row: Rule):
-    assert row.text, f"{row.id} says nothing"
+def test_a_rule_has_a_case_for_each_verdict_or_a_reason(row: Rule):
+    assert row.text, f"{row.id} has no text"
     for cell in (row.keeps, row.breaks):
         names, tests = named(cell)
         assert names or tests or re.fullmatch(r"— \w.{10,}", cell), (
-            f"{row.id}: {cell!r} is no case and no reason"
+            f"{row.id}: expected cases, tests or a reason, got {cell!r}"
         )
 
 
@@ -120,12 +120,12 @@ def test_the_cases_of_a_rule_are_about_it(row: Rule):
     for verdict, cell in (("keeps", row.keeps), ("breaks", row.breaks)):
         for pattern in named(cell)[0]:
             found = matching(pattern)
-            assert found, f"{row.id}: there is no case {pattern}"
+            assert found, f"{row.id}: the case {pattern} does not exist"
             for name in found:
                 case = cases()[name]
-                assert row.id in case["rules"], f"{name} is not about {row.id}"
+                assert row.id in case["rules"], f"{name} does not list the rule {row.id}"
                 assert case["verdict"] == verdict, (
-                    f"{name} {case['verdict']} its rules, and is named as one that {verdict}"
+                    f"{row.id}: expected the verdict {verdict!r} of {name}, got {case['verdict']!r}"
                 )
 
 
@@ -133,20 +133,19 @@ def test_the_cases_of_a_rule_are_about_it(row: Rule):
 def test_the_tests_of_a_rule_exist(row: Rule):
     for test in named(row.keeps)[1] + named(row.breaks)[1]:
         file, _, name = test.partition("::")
-        assert (PROJECT / file).is_file(), f"{row.id}: there is no {file}"
+        assert (PROJECT / file).is_file(), f"{row.id}: {file} does not exist"
         assert name in functions(file), f"{row.id}: {file} has no {name}"
 
 
-def test_every_case_is_named_by_the_catalogue():
+def test_every_case_is_in_the_catalogue():
     patterns = {name for row in ROWS for cell in (row.keeps, row.breaks) for name in named(cell)[0]}
     shown = {name for pattern in patterns for name in matching(pattern)}
     ids = {row.id for row in ROWS}
-    # Until all sections are written, cases about rules of the others may wait.
     missing = [name for name, case in cases().items() if name not in shown and ids & set(case["rules"])]
     assert missing == []
 
 
-def test_cases_are_about_rules_that_there_are():
+def test_cases_only_list_existing_rules():
     known = {
         f"{prefix}{number}"
         for section in RULES.values()

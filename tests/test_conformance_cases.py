@@ -1,4 +1,4 @@
-"""Every conformance case by our own functions, in this process; types and bytes are to be the very ones."""
+"""Every conformance case with our own functions, in this process; types and bytes must match exactly."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_case_passes(ours: Engine, case: Case, tmp_path: Path):
 
 EITHER = [case for case in CASES if case.error is not None and case.has_answer]
 
-# Of the cases where a value and an error both pass; all others of them ours refuses.
+# The cases with both a value and an error that ours reads. It raises an error for the others.
 READ = """
 decode/array_values_out_of_order decode/bytes_after_* decode/decimal4_of_10_digits decode/object_fields_*
 decode/object_of_fields_that_share_a_value decode/object_with_gaps
@@ -59,21 +59,19 @@ unshred/shredded_name_not_in_metadata
 
 
 @pytest.mark.parametrize("case", parameters(EITHER))
-def test_where_either_passes_ours_reads_or_refuses_as_it_was_decided(
-    ours: Engine, case: Case, tmp_path: Path
-):
+def test_ours_reads_exactly_the_listed_cases_that_allow_both(ours: Engine, case: Case, tmp_path: Path):
     is_read = any(fnmatch.fnmatchcase(case.id, pattern) for pattern in READ.split())
     wanted = {key: value for key, value in case.expect.items() if (key != "error") == is_read}
     result = grade(replace(case, expect=wanted), "ours", invoke(ours, case, tmp_path), is_ours=True)
     assert result.status == "pass", f"expected {result.expected}, got {result.got}"
 
 
-def test_each_case_that_ours_reads_is_one_where_either_passes():
+def test_each_listed_case_allows_both_a_value_and_an_error():
     ids = [case.id for case in EITHER]
     assert [pattern for pattern in READ.split() if not fnmatch.filter(ids, pattern)] == []
 
 
-def test_parquet_testing_is_there_whole(corpora: Path):
+def test_parquet_testing_is_complete(corpora: Path):
     """128 valid files, 6 invalid ones, 3 where an error or a value passes, and 28 values."""
     cases = load_cases([corpora / "parquet-testing"])
     counted = {
@@ -96,7 +94,7 @@ def test_parquet_testing_is_there_whole(corpora: Path):
 
 
 def cases_named(page: str) -> Iterator[str]:
-    """Yield the patterns of cases that the cells of a page name: `kind/name`, and `name` of the same kind."""
+    """Yield the patterns of cases in the cells of a page: `kind/name`, or `name` of the same kind."""
     for cell in re.split(r"[|\n]", page):
         kind = ""
         for found in re.finditer(r"`(?:([a-z]+)/)?([\w*]+)`", cell):
@@ -105,7 +103,7 @@ def cases_named(page: str) -> Iterator[str]:
                 yield f"{kind}/{found[2]}"
 
 
-def test_the_cases_that_the_page_of_engines_names_are_there():
+def test_the_cases_on_the_page_of_engines_exist():
     page = (FIXTURES / "ENGINES.md").read_text(encoding="utf-8").partition("## The cases of this folder")[2]
     patterns = list(cases_named(page))
     assert {"decode/object_field_twice_*", "unshred/typed_uuid"} <= set(patterns)

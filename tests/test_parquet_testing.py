@@ -1,4 +1,4 @@
-"""The files of parquet-testing, a test a case: what is valid, what is refused, and what may be read."""
+"""The files of parquet-testing, one test for each: valid files, errors, and invalid files with a value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("corpora")
 
 SHREDDED = CORPORA / "parquet-testing" / "shredded_variant"
 
-# Each must be refused, by a message that has the path and, where it is the data that is wrong, the row.
+# Files that must raise an error with the path and, if the data is invalid, the row.
 REFUSED: dict[int, tuple[type[DeltaVariantError], str]] = {
     40: (ConflictingValueError, r"row 0: .* at \$\[\*\]: `value` and `typed_value` are both set"),
     42: (ConflictingValueError, r"row 0: .* at \$: `value` and `typed_value` are both set"),
@@ -32,7 +32,7 @@ REFUSED: dict[int, tuple[type[DeltaVariantError], str]] = {
         r"at \$: its `typed_value` is FIXED_LEN_BYTE_ARRAY, which cannot be a shredded type",
     ),
 }
-# Not valid, with a value to be read by those who do read it.
+# Invalid files with the value that lenient readers return.
 INVALID: dict[int, str] = {
     43: r"row 0: .* at \$: the shredded field \"b\" is in `value`, too",
     84: r"row 0: .* at \$: the group of the shredded field \"d\" is null",
@@ -69,33 +69,33 @@ def expected(number: int) -> Iterator[bytes | None]:
         yield None if name is None else (SHREDDED / name).read_bytes()
 
 
-def test_the_corpus_has_the_cases_that_are_counted_here():
+def test_the_corpus_has_the_expected_number_of_cases():
     assert (len(VALID), len(REFUSED), len(INVALID)) == (128, 6, 3)
     assert all("error_message" in CASES[number] for number in REFUSED)
     assert all("INVALID" in CASES[number]["parquet_file"] for number in INVALID)
 
 
 @pytest.mark.parametrize("number", VALID)
-def test_a_valid_file_gives_the_bytes_of_its_values(number: int):
+def test_a_valid_file_returns_the_bytes_of_its_values(number: int):
     rows = [None if row is None else b"".join(row) for row in read(number)]
     assert rows == list(expected(number))
 
 
 @pytest.mark.parametrize("number", REFUSED)
-def test_a_file_that_must_be_refused_is_and_the_message_says_where(number: int):
+def test_a_file_that_must_be_rejected_raises_with_its_location(number: int):
     error, where = REFUSED[number]
     with pytest.raises(error, match=f"^{re.escape(CASES[number]['parquet_file'])}: .*{where}"):
         read(number)
 
 
 @pytest.mark.parametrize("number", INVALID)
-def test_an_invalid_file_is_refused_and_the_message_says_where(number: int):
+def test_an_invalid_file_raises_with_its_location(number: int):
     file = CASES[number]["parquet_file"]
     with pytest.raises(ConflictingValueError, match=f"^{re.escape(file)}: {INVALID[number]}"):
         read(number)
 
 
 @pytest.mark.parametrize("number", INVALID)
-def test_an_invalid_file_is_read_when_typed_values_win(number: int):
+def test_an_invalid_file_is_read_with_on_conflict_typed(number: int):
     rows = [None if row is None else b"".join(row) for row in read(number, "typed")]
     assert rows == list(expected(number))

@@ -1,4 +1,4 @@
-"""Shredded columns put together again, by the letter of what VariantShredding.md allows a writer."""
+"""Assemble values from shredded columns, strictly as VariantShredding.md allows writers to store them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["assemble", "typed_pair"]
 
 
 def typed_pair(schema: Schema, pair: Any) -> Any:
-    """Return a pair as a case writes it with a type for each leaf, as `shredded_columns` reads it."""
+    """Return a pair of a case in the form that `shredded_columns` returns, with a type for each leaf."""
     if pair is None:
         return None
     return {"value": pair["value"], "typed_value": _typed_payload(schema, pair["typed_value"])}
@@ -30,14 +30,14 @@ def _typed_payload(schema: Schema, payload: Any) -> Any:
 
 
 def assemble(schema: Any, pair: Any) -> TypedValue | None:
-    """Return the value of a pair of columns, None where both are null; ValueError says why there is none."""
+    """Return the value of a pair of columns, or None if both are null; ValueError for an invalid pair."""
     value: TypedValue | None = pair["value"]
     typed = pair["typed_value"]
     kind = None if value is None else next(iter(value))
     nested = next(iter(schema)) if isinstance(schema, Mapping) else None
     if typed is None:
         if kind is not None and kind == nested:
-            raise ValueError(f"value has the {kind} that belongs to typed_value")
+            raise ValueError(f"value contains the {kind} that belongs in typed_value")
         return value
     if isinstance(typed, Mapping) and TYPED_KEY not in typed:
         return _object(schema, value, typed)
@@ -52,17 +52,17 @@ def assemble(schema: Any, pair: Any) -> TypedValue | None:
 def _element(schema: Schema, pair: Any) -> TypedValue:
     element = assemble(schema, pair)
     if element is None:
-        raise ValueError("an element is in neither value nor typed_value")
+        raise ValueError("both value and typed_value of an element are null")
     return element
 
 
 def _object(schema: Any, value: TypedValue | None, typed: Mapping[str, Any]) -> TypedValue:
-    # Where nothing is left, an empty object says no more than null, and is not among the invalid rows.
-    left = {} if value is None else value.get("object")
-    if left is None:
-        raise ValueError("beside an object in typed_value, value is no object")
-    twice = sorted(left.keys() & typed.keys())
-    if twice:
-        raise ValueError(f"value has the shredded field {twice[0]!r}")
+    # If no fields remain, an empty object in `value` is equivalent to null, and not invalid.
+    remaining = {} if value is None else value.get("object")
+    if remaining is None:
+        raise ValueError("typed_value is an object, but value is not")
+    duplicates = sorted(remaining.keys() & typed.keys())
+    if duplicates:
+        raise ValueError(f"value contains the shredded field {duplicates[0]!r}")
     fields = {name: assemble(schema["object"][name], pair) for name, pair in typed.items()}
-    return {"object": {**left, **{name: field for name, field in fields.items() if field is not None}}}
+    return {"object": {**remaining, **{name: field for name, field in fields.items() if field is not None}}}

@@ -1,4 +1,4 @@
-"""Cases: what an engine gets and what must come out. protocol_fixtures/README.md is their format."""
+"""Cases: the input of an engine and the expected answer, in the format of protocol_fixtures/README.md."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ DEFAULT_COLUMN = "v"
 
 @dataclass(frozen=True)
 class Case:
-    """One case: what it is about, what an engine gets, and what must come out.
+    """One case: its rules and subject, the input of an engine, and the expected answer.
 
-    `id` is `kind/name`; `folder` is where the files that `input` names are.
+    `id` is `kind/name`. `folder` contains the files that `input` names.
     """
 
     id: str
@@ -38,12 +38,12 @@ class Case:
 
     @property
     def error(self) -> str | None:
-        """Return the class of the error that is due or allowed."""
+        """Return the class of the error that is expected or allowed, if any."""
         return self.expect.get("error")
 
     @property
     def has_answer(self) -> bool:
-        """Tell whether an answer that is no error is due or allowed."""
+        """Return whether an answer other than an error is expected or allowed."""
         return bool(self.expect.keys() - {"error"})
 
     @property
@@ -55,11 +55,13 @@ class Case:
 def load_cases(folder: Path) -> list[Case]:
     """Return the cases of `<folder>/cases/<kind>/<name>/case.json`, in the order of their ids.
 
-    Raises InvalidCaseError, which names the file, for a case that is not as the README says.
+    Raises InvalidCaseError, with the file, for a case that does not have the format of the README.
     """
     root = folder / "cases"
     if not root.is_dir():
-        raise InvalidCaseError(f"{folder} has no folder cases, and no files of parquet-testing")
+        raise InvalidCaseError(
+            f"{folder} contains neither a folder cases nor the files of parquet-testing", file=str(folder)
+        )
     return [_load(path) for kind in sorted(root.iterdir()) if kind.is_dir() for path in _files_of(kind)]
 
 
@@ -74,31 +76,33 @@ def _load(path: Path) -> Case:
     try:
         text = path.read_text(encoding="utf-8")
         entries = json.loads(text, object_pairs_hook=_without_duplicates)
-        _check(isinstance(entries, dict), "a case is a JSON object")
-        _check(kind in KINDS, f"{kind!r} is no kind of case: there are {', '.join(KINDS)}")
+        _check(isinstance(entries, dict), "expected a JSON object")
+        _check(kind in KINDS, f"unknown kind of case {kind!r}: expected one of {', '.join(KINDS)}")
         _check_keys("the case", entries, REQUIRED, OPTIONAL)
         _check_metadata(entries)
         KINDS[kind].check(folder, entries["input"], entries["expect"])
     except FileNotFoundError as error:
-        raise InvalidCaseError(f"{path} is missing") from error
+        raise InvalidCaseError("the file does not exist").at(file=str(path)) from error
     except (_InvalidError, ValueError, RecursionError) as error:
-        raise InvalidCaseError(f"{path}: {error}") from error
+        raise InvalidCaseError(str(error)).at(file=str(path)) from error
     entries["rules"] = tuple(entries["rules"])
     return Case(id=f"{kind}/{folder.name}", kind=kind, folder=folder, **entries)
 
 
 class _InvalidError(Exception):
-    """What is wrong with a case, in a sentence without its file."""
+    """A case that does not have the format of the README."""
 
 
-def _check(holds: bool, sentence: str) -> None:
+def _check(holds: bool, message: str) -> None:
     if not holds:
-        raise _InvalidError(sentence)
+        raise _InvalidError(message)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
-    _check(len(entries) == len(pairs), f"an object has a name twice, among {', '.join(n for n, _ in pairs)}")
+    _check(
+        len(entries) == len(pairs), f"an object has a duplicate key among {', '.join(n for n, _ in pairs)}"
+    )
     return entries
 
 
@@ -107,7 +111,7 @@ OPTIONAL = frozenset({"options"})
 
 
 def _check_keys(what: str, entries: Any, required: Collection[str], optional: Collection[str]) -> None:
-    _check(isinstance(entries, dict), f"{what} is a JSON object")
+    _check(isinstance(entries, dict), f"expected {what} to be a JSON object")
     missing = sorted(set(required) - entries.keys())
     _check(not missing, f"{what} lacks {', '.join(missing)}")
     unknown = sorted(entries.keys() - {*required, *optional})
@@ -118,32 +122,35 @@ def _check_metadata(entries: Mapping[str, Any]) -> None:
     rules = entries["rules"]
     _check(
         isinstance(rules, list) and bool(rules) and all(isinstance(rule, str) and rule for rule in rules),
-        "rules is a list of at least one rule id",
+        "expected rules to be a list of at least one rule id",
     )
-    _check(entries["verdict"] in ("keeps", "breaks"), 'verdict is "keeps" or "breaks"')
+    _check(entries["verdict"] in ("keeps", "breaks"), 'expected verdict to be "keeps" or "breaks"')
     for key in ("section", "about"):
-        _check(isinstance(entries[key], str) and bool(entries[key]), f"{key} is a text")
-    _check(isinstance(entries.get("options", {}), dict), "options is a JSON object")
+        _check(isinstance(entries[key], str) and bool(entries[key]), f"expected {key} to be text")
+    _check(isinstance(entries.get("options", {}), dict), "expected options to be a JSON object")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a kind of case has as input, and which answers it may expect: a check for each key."""
+    """The input and the possible answers of a kind of case, with a check for each key."""
 
     required: Mapping[str, Callable[[Path, Any], None]]
     optional: Mapping[str, Callable[[Path, Any], None]]
     answers: Mapping[str, Callable[[Path, Any], None]]
     one_of: tuple[str, ...] = ()
-    """Of these inputs a case has exactly one."""
+    """Inputs of which a case has exactly one."""
 
     def check(self, folder: Path, given: Any, expect: Any) -> None:
-        """Raise _InvalidError for what is no such input, or no such expectation."""
+        """Raise _InvalidError for an invalid input or expectation."""
         inputs = {**self.required, **self.optional}
         _check_keys("input", given, self.required, self.optional)
         _check_keys("expect", expect, (), (*self.answers, "error"))
         _check(bool(expect), "expect is empty")
         if self.one_of:
-            _check(len(given.keys() & set(self.one_of)) == 1, f"input has one of {', '.join(self.one_of)}")
+            _check(
+                len(given.keys() & set(self.one_of)) == 1,
+                f"expected one of {', '.join(self.one_of)} in input",
+            )
         for key, value in given.items():
             inputs[key](folder, value)
         for key, value in expect.items():
@@ -151,33 +158,38 @@ class Kind:
 
 
 def _check_text(what: str) -> Callable[[Path, Any], None]:
-    return lambda folder, value: _check(isinstance(value, str), f"{what} is a text")
+    return lambda folder, value: _check(isinstance(value, str), f"expected {what} to be text")
 
 
 def _check_count(what: str) -> Callable[[Path, Any], None]:
-    return lambda folder, value: _check(type(value) is int and value >= 0, f"{what} is a number from 0")
+    return lambda folder, value: _check(
+        type(value) is int and value >= 0, f"expected {what} to be an integer >= 0"
+    )
 
 
 def _check_texts(what: str) -> Callable[[Path, Any], None]:
     return lambda folder, value: _check(
-        isinstance(value, list) and all(isinstance(each, str) for each in value), f"{what} is a list of texts"
+        isinstance(value, list) and all(isinstance(each, str) for each in value),
+        f"expected {what} to be a list of text",
     )
 
 
 def _check_text_map(what: str) -> Callable[[Path, Any], None]:
     return lambda folder, value: _check(
         isinstance(value, dict) and all(isinstance(each, str) for each in value.values()),
-        f"{what} is an object of texts",
+        f"expected {what} to be an object of text",
     )
 
 
 def _error(folder: Path, value: Any) -> None:
-    _check(isinstance(value, str) and value.endswith("Error"), "error is the name of a class of errors")
+    _check(
+        isinstance(value, str) and value.endswith("Error"), "expected error to be the name of an error class"
+    )
 
 
 def _hex(folder: Path, value: Any) -> None:
     is_hex = isinstance(value, str) and len(value) % 2 == 0 and not set(value) - set(hexdigits)
-    _check(is_hex, f"{value!r} is not hex")
+    _check(is_hex, f"expected hex, got {value!r}")
 
 
 def _bytes(folder: Path, value: Any) -> None:
@@ -187,22 +199,25 @@ def _bytes(folder: Path, value: Any) -> None:
 
 
 def _file(folder: Path, value: Any) -> None:
-    _check(isinstance(value, str) and (folder / value).is_file(), f"there is no file {value}")
+    _check(isinstance(value, str) and (folder / value).is_file(), f"the file {value} does not exist")
     _check_inside(folder, value)
 
 
 def _table(folder: Path, value: Any) -> None:
-    _check(isinstance(value, str) and (folder / value).is_dir(), f"there is no folder {value}")
+    _check(isinstance(value, str) and (folder / value).is_dir(), f"the folder {value} does not exist")
     _check_inside(folder, value)
 
 
 def _check_inside(folder: Path, name: str) -> None:
-    _check((folder / name).resolve().is_relative_to(folder.resolve()), f"{name} is not within the case")
+    _check(
+        (folder / name).resolve().is_relative_to(folder.resolve()),
+        f"{name} is outside the folder of the case",
+    )
 
 
 def _typed(folder: Path, value: Any) -> None:
-    fault = find_problem(value)
-    _check(fault is None, str(fault))
+    problem = find_problem(value)
+    _check(problem is None, str(problem))
 
 
 def _typed_or_null(folder: Path, value: Any) -> None:
@@ -212,7 +227,7 @@ def _typed_or_null(folder: Path, value: Any) -> None:
 
 def _list_of(what: str, check: Callable[[Path, Any], None]) -> Callable[[Path, Any], None]:
     def check_all(folder: Path, values: Any) -> None:
-        _check(isinstance(values, list), f"{what} is a list")
+        _check(isinstance(values, list), f"expected {what} to be a list")
         for value in values:
             check(folder, value)
 
@@ -220,16 +235,16 @@ def _list_of(what: str, check: Callable[[Path, Any], None]) -> Callable[[Path, A
 
 
 def _one_typed(folder: Path, values: Any) -> None:
-    _check(isinstance(values, list) and len(values) == 1, "rows has one value")
+    _check(isinstance(values, list) and len(values) == 1, "expected rows to have one value")
     _typed(folder, values[0])
 
 
 def _list(folder: Path, values: Any) -> None:
-    _check(isinstance(values, list) and bool(values), "json is a list of at least one value")
+    _check(isinstance(values, list) and bool(values), "expected json to be a list of at least one value")
 
 
 def _object(folder: Path, value: Any) -> None:
-    _check(isinstance(value, dict), "a row of a table is an object")
+    _check(isinstance(value, dict), "expected a row of a table to be an object")
 
 
 def _pair(folder: Path, value: Any) -> None:
@@ -240,8 +255,8 @@ def _pair(folder: Path, value: Any) -> None:
 
 
 def _schema(folder: Path, value: Any) -> None:
-    fault = shredding_schema.find_problem(value)
-    _check(fault is None, str(fault))
+    problem = shredding_schema.find_problem(value)
+    _check(problem is None, str(problem))
 
 
 _COLUMN = {"column": _check_text("column")}

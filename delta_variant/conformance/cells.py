@@ -1,4 +1,4 @@
-"""Cells out of Arrow: what an engine that hands out Arrow says of each row."""
+"""Convert Arrow data that an engine returns to cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["column_cells", "table_cells", "variant_cells"]
 
 
 def table_cells(table: pa.Table) -> list[dict[str, Cell]]:
-    """Return the rows of a table; a struct of `metadata` and `value` alone is a Variant."""
+    """Return the rows of a table; a struct of exactly `metadata` and `value` is a Variant."""
     columns = {name: list(column_cells(table.column(name))) for name in table.column_names}
     return [{name: cells[row] for name, cells in columns.items()} for row in range(table.num_rows)]
 
@@ -25,12 +25,12 @@ def column_cells(column: Any) -> Iterator[Cell]:
 
 
 def variant_cells(column: Any) -> list[Cell]:
-    """Return the Variants of a column that comes as a struct of bytes; ValueError for any other type.
+    """Return the Variants of a column of structs of bytes; ValueError for any other type.
 
-    A shredded struct, as it lies in a file, is not yet a value.
+    A shredded struct, as stored in a file, is not a Variant value.
     """
     if not pa.types.is_struct(column.type) or {field.name for field in column.type} != MEMBERS:
-        raise ValueError(f"the column comes as {column.type}, which is no Variant")
+        raise ValueError(f"expected a Variant column, got {column.type}")
     return list(column_cells(column))
 
 
@@ -53,5 +53,5 @@ def _cell(arrow_type: Any, value: Any) -> Cell:
 def _variant(value: Mapping[str, Any]) -> Cell:
     metadata, content = value["metadata"], value["value"]
     if not isinstance(metadata, bytes) or not isinstance(content, bytes):
-        raise ValueError("a struct of metadata and value without bytes in both is no Variant")
+        raise ValueError("invalid Variant: expected bytes in metadata and value")
     return VariantBytes(metadata, content)

@@ -1,4 +1,4 @@
-"""All cases of some folders: of ours, and checkouts of parquet-testing."""
+"""Load the cases of folders: ours, and checkouts of parquet-testing."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["load_cases"]
 
 
 def load_cases(folders: Iterable[Path]) -> list[Case]:
-    """Return the cases of each folder in turn, each under an id of its own; raises InvalidCaseError."""
+    """Return the cases of all folders in order; raises InvalidCaseError, also for a duplicate id."""
     cases = [case for folder in folders for case in _load_folder(folder)]
     if not cases:
-        raise InvalidCaseError("there are no cases in the folders given")
+        raise InvalidCaseError("the folders contain no cases")
     for name, times in Counter(case.id for case in cases).items():
         if times > 1:
-            raise InvalidCaseError(f"{times} cases are called {name}")
+            raise InvalidCaseError(f"{times} cases have the id {name!r}")
     return cases
 
 
 def _load_folder(folder: Path) -> list[Case]:
     if not folder.is_dir():
-        raise InvalidCaseError(f"there is no folder {folder}")
+        raise InvalidCaseError(f"the folder {folder} does not exist", file=str(folder))
     return parquet_testing.load_cases(folder) if parquet_testing.is_checkout(folder) else load_folder(folder)

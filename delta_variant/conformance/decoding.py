@@ -1,6 +1,6 @@
-"""Variant bytes as typed values, by the letter of VariantEncoding.md.
+"""Decode Variant bytes to typed values, strictly as VariantEncoding.md specifies.
 
-This is the one place where Python reads Variant bytes: the kit must not judge our kernel by our kernel.
+This is the only Python code that decodes Variant bytes. The kit must not use our kernel to grade our kernel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .typed_values import TypedValue
 __all__ = ["NotAVariantError", "decode", "decode_concatenated"]
 
 MAX_VALUES = 1_000_000
-"""Values may share bytes, so that few bytes can hold more values than any memory."""
+"""The limit of values, because values may share bytes and few bytes can encode exponentially many."""
 
 
 class NotAVariantError(ValueError):
@@ -26,25 +26,25 @@ def decode(metadata: bytes, value: bytes) -> TypedValue:
     """Return the value in `metadata` and `value`; raises NotAVariantError."""
     names, size = _names(metadata)
     if size != len(metadata):
-        raise NotAVariantError(f"metadata has {len(metadata) - size} bytes behind its end")
+        raise NotAVariantError(f"{len(metadata) - size} bytes follow the end of metadata")
     decoded, end = _decode(names, value, 0)
     if end != len(value):
-        raise NotAVariantError(f"value has {len(value) - end} bytes behind its end")
+        raise NotAVariantError(f"{len(value) - end} bytes follow the end of the value")
     return decoded
 
 
 def decode_concatenated(data: bytes) -> TypedValue:
-    """Return the value in `metadata‖value`, behind which may be up to three zero bytes (PROTOCOL.md, z85)."""
+    """Return the value in `metadata‖value`, padded by up to three zero bytes (PROTOCOL.md, z85)."""
     names, size = _names(data)
     decoded, end = _decode(names, data, size)
     if len(data) - end > 3 or any(data[end:]):
-        raise NotAVariantError(f"{len(data) - end} bytes are behind the value, and not only padding")
+        raise NotAVariantError(f"{len(data) - end} bytes follow the value: expected up to three zero bytes")
     return decoded
 
 
 def _take(data: bytes, start: int, size: int) -> bytes:
     if start + size > len(data):
-        raise NotAVariantError(f"bytes {start} to {start + size} are wanted, and there are {len(data)}")
+        raise NotAVariantError(f"expected bytes {start} to {start + size}, got only {len(data)} bytes")
     return data[start : start + size]
 
 
@@ -56,23 +56,23 @@ def _utf8(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise NotAVariantError(f"a string is not UTF-8: {error}") from error
+        raise NotAVariantError(f"invalid UTF-8 in a string: {error}") from error
 
 
 def _names(data: bytes) -> tuple[list[str], int]:
     """Return the dictionary at the start of `data`, and where it ends."""
     header = _unsigned(data, 0, 1)
     if header & 0b1111 != 1:
-        raise NotAVariantError(f"metadata of version {header & 0b1111}")
+        raise NotAVariantError(f"expected metadata of version 1, got {header & 0b1111}")
     width = (header >> 6) + 1
     count = _unsigned(data, 1, width)
     offsets = _offsets(data, 1 + width, count + 1, width)
     start = 1 + width * (count + 2)
     if offsets[0] != 0 or offsets != sorted(offsets):
-        raise NotAVariantError("the offsets of metadata do not start at 0 and ascend")
+        raise NotAVariantError("the offsets of metadata do not start at 0 or do not ascend")
     parts = [_take(data, start + offsets[i], offsets[i + 1] - offsets[i]) for i in range(count)]
     if header & 0b1_0000 and parts != sorted(set(parts)):
-        raise NotAVariantError("metadata says that it is sorted, and is not")
+        raise NotAVariantError("metadata is marked as sorted, but its names are not sorted and unique")
     return [_utf8(part) for part in parts], start + offsets[-1]
 
 
@@ -83,7 +83,7 @@ def _offsets(data: bytes, start: int, count: int, width: int) -> list[int]:
 
 @dataclass(frozen=True)
 class _Members:
-    """The members of an object, or with no names the elements of an array: where each value starts."""
+    """The members of an object, or the elements of an array if `names` is None."""
 
     names: tuple[str, ...] | None
     starts: tuple[int, ...]
@@ -109,13 +109,13 @@ def _decode(names: list[str], data: bytes, start: int) -> tuple[TypedValue, int]
             kind, payload, stop = _scalar(data, at)
             slot[kind] = payload
         if stop > limit:
-            raise NotAVariantError(f"the value at byte {at} goes beyond what holds it")
+            raise NotAVariantError(f"the value at byte {at} exceeds the value that contains it")
         end = stop if end < 0 else end
     return root, end
 
 
 def _open(members: _Members, slot: dict[str, object]) -> Iterator[tuple[int, dict[str, object], int]]:
-    """Put an object or array into `slot`, and yield its members, still empty."""
+    """Store an object or array in `slot`; yield start, empty slot and limit of each member."""
     slots: list[dict[str, object]] = [{} for _ in members.starts]
     if members.names is None:
         slot["array"] = slots
@@ -140,17 +140,17 @@ def _members(names: list[str], data: bytes, at: int) -> _Members:
     _take(data, first, offsets[-1])
     starts = tuple(first + offset for offset in offsets[:-1])
     if any(each >= end for each in starts):
-        raise NotAVariantError(f"an offset at byte {at} points behind the last")
+        raise NotAVariantError(f"an offset at byte {at} points past the end of the values")
     fields = _field_names(names, _offsets(data, ids_at, count, id_width)) if is_object else None
     return _Members(fields, starts, end)
 
 
 def _field_names(names: list[str], ids: list[int]) -> tuple[str, ...]:
     if any(each >= len(names) for each in ids):
-        raise NotAVariantError(f"field id {max(ids)} in a dictionary of {len(names)} names")
+        raise NotAVariantError(f"field id {max(ids)} is not in the dictionary of {len(names)} names")
     fields = tuple(names[each] for each in ids)
     if len(set(fields)) != len(fields):
-        raise NotAVariantError("an object has a name twice")
+        raise NotAVariantError("an object has a duplicate key")
     return fields
 
 
@@ -160,7 +160,7 @@ def _scalar(data: bytes, at: int) -> tuple[str, object, int]:
     if data[at] & 0b11 == 1:
         return "string", _utf8(_take(data, start, header)), start + header
     if header not in PRIMITIVES:
-        raise NotAVariantError(f"no primitive type has the id {header}")
+        raise NotAVariantError(f"unknown primitive type {header}")
     kind, size, read = PRIMITIVES[header]
     if size is None:
         size = _unsigned(data, start, 4)
@@ -175,7 +175,7 @@ def _signed(data: bytes) -> int:
 def _decimal(data: bytes) -> str:
     scale, unscaled = data[0], _signed(data[1:])
     if scale > 38:
-        raise NotAVariantError(f"a decimal of scale {scale}")
+        raise NotAVariantError(f"expected a decimal of scale 0 to 38, got {scale}")
     digits = str(abs(unscaled)).rjust(scale + 1, "0")
     text = f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits
     return f"-{text}" if unscaled < 0 else text
@@ -195,7 +195,7 @@ def _float(layout: str) -> Callable[[bytes], float | str]:
 def _time(data: bytes) -> int:
     micros = _signed(data)
     if not 0 <= micros < 86_400_000_000:
-        raise NotAVariantError(f"a time of {micros} microseconds")
+        raise NotAVariantError(f"expected a time of less than 24 hours, got {micros} microseconds")
     return micros
 
 

@@ -1,4 +1,4 @@
-"""What an adapter of the kit is: an engine's name and version, and a function for each thing it can do."""
+"""The interface of an adapter: an engine's name, version and a function for each capability."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Cell", "Engine", "NotOfferedError", "VariantBytes"]
 
 @dataclass(frozen=True)
 class VariantBytes:
-    """A Variant as an engine hands it out."""
+    """A Variant that an engine returns."""
 
     metadata: bytes
     value: bytes
@@ -22,15 +22,15 @@ Cell: TypeAlias = Any
 
 
 class NotOfferedError(Exception):
-    """The engine has no door for what a case asks: that says nothing about what is behind its adapter."""
+    """The engine's public API cannot express this case. This says nothing about the engine's internals."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine behind its doors; None where it has no such door.
+    """The public API of an engine; a function is None if the engine does not have the capability.
 
-    A function raises what the engine raises, and NotOfferedError where the door lacks a part that the case
-    needs. `options` are the options of cases that the engine has; they come as keyword arguments.
+    A function raises the errors of the engine, and NotOfferedError if the engine's API cannot express the
+    case. `options` are the options of cases that the engine supports, which are passed as keyword arguments.
     """
 
     name: str
@@ -45,12 +45,12 @@ class Engine:
     read: Callable[..., Sequence[Cell]] | None = None
     """`(file, column)`: the rows of a Variant column of a Parquet file."""
     read_table: Callable[..., Sequence[Mapping[str, Cell]]] | None = None
-    """`(folder, version)`: all rows of a Delta table, None for the latest version."""
+    """`(folder, version)`: all rows of a Delta table; version None is the latest."""
     decode_stats: Callable[..., VariantBytes] | None = None
     """`(text)`: the Variant in the z85 text of statistics."""
     encode_stats: Callable[..., str] | None = None
-    """`(variant)`: z85 text for statistics."""
+    """`(variant)`: the z85 text for statistics."""
     collect_stats: Callable[..., Mapping[str, Any]] | None = None
-    """`(file, column)`: `min` and `max` as VariantBytes or None, `null_count` where the engine counts."""
+    """`(file, column)`: `min` and `max` as VariantBytes or None, and `null_count` if it is counted."""
     load_log: Callable[..., Mapping[str, Any]] | None = None
-    """`(folder, version)`: what the README of the cases lists as the answer of kind `log`."""
+    """`(folder, version)`: the answer of kind `log`, as the README of the cases lists it."""

@@ -1,4 +1,4 @@
-"""Judging: an answer beside what the case expects."""
+"""Grade answers: compare each with the expectation of its case."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ STATUSES: tuple[Status, ...] = (
 
 @dataclass(frozen=True)
 class Result:
-    """How an engine did in a case; `expected` and `got` are texts for people.
+    """The result of an engine in a case; `expected` and `got` are texts for people.
 
-    `notes` are for what is right and yet otherwise than the case has it, such as another physical type.
+    `notes` are correct differences from the expectation, such as another physical type.
     """
 
     case: Case
@@ -47,16 +47,16 @@ class Result:
 
     @property
     def is_finding(self) -> bool:
-        """Tell whether the engine did something that it should not."""
+        """Return whether the result is a defect of the engine."""
         return self.status not in ("pass", "not offered")
 
 
 class _WrongError(Exception):
-    """Why an answer is not the expected one."""
+    """An answer that is not the expected one; the message says why."""
 
 
 def grade(case: Case, engine: str, answer: Answer, *, is_ours: bool = False) -> Result:
-    """Return the result of a case; of our own errors the class must be the expected one."""
+    """Return the result of a case. Our own errors must have the expected class."""
     expected = expectation(case)
     if answer.outcome == "answered":
         return _grade_content(case, engine, answer.content, expected)
@@ -64,8 +64,8 @@ def grade(case: Case, engine: str, answer: Answer, *, is_ours: bool = False) -> 
         return Result(case, engine, answer.outcome, expected, answer.message)
     classes = answer.error_classes
     got = f"{classes[0]}: {answer.message}" if classes else answer.message
-    is_due = case.error is not None and (not is_ours or case.error in classes)
-    return Result(case, engine, "pass" if is_due else "refused", expected, got)
+    is_expected = case.error is not None and (not is_ours or case.error in classes)
+    return Result(case, engine, "pass" if is_expected else "refused", expected, got)
 
 
 def _grade_content(case: Case, engine: str, content: Any, expected: str) -> Result:
@@ -80,7 +80,7 @@ def _grade_content(case: Case, engine: str, content: Any, expected: str) -> Resu
 
 
 def expectation(case: Case) -> str:
-    """Return what a case expects, for people."""
+    """Return the expectation of a case as text for people."""
     answers = {key: value for key, value in case.expect.items() if key != "error"}
     parts = [describe(answers, 2000)] if answers else []
     if case.error is not None:
@@ -96,7 +96,7 @@ def _describe_content(content: Any) -> str:
 
 
 def _decoded(content: Any) -> Any:
-    """Return an answer with its Variants as typed values; raises _WrongError for bytes that are none."""
+    """Return an answer with its Variants decoded; raises _WrongError for bytes that are not a Variant."""
     if isinstance(content, Mapping):
         if content.keys() == {VARIANT_KEY}:
             return _variant(content)
@@ -113,11 +113,11 @@ def _variant(content: Any) -> Mapping[str, Any]:
     try:
         return decode(bytes.fromhex(metadata), bytes.fromhex(value))
     except NotAVariantError as error:
-        raise _WrongError(f"the bytes {metadata} {value} are no Variant: {error}") from error
+        raise _WrongError(f"invalid Variant {metadata} {value}: {error}") from error
 
 
 def _notes(differences: Iterator[Difference], where: str = "") -> Iterator[str]:
-    """Yield notes on differences that do no harm; raises _WrongError for the first that does."""
+    """Yield notes on differences between equal values; raises _WrongError for the first other difference."""
     for difference in differences:
         if not difference.equal:
             raise _WrongError(f"{where}{difference}")
@@ -125,24 +125,24 @@ def _notes(differences: Iterator[Difference], where: str = "") -> Iterator[str]:
 
 
 def _compare_cell(wanted: Any, found: Any, where: str) -> Iterator[str]:
-    """Compare a cell of a row: a Variant, an ordinary value, or what holds both."""
+    """Compare a cell of a row: a Variant, an ordinary value, or a nested value of both."""
     if _is_variant(found):
         if wanted is None or not isinstance(wanted, Mapping) or len(wanted) != 1:
-            raise _WrongError(f"{where}: {describe(_variant(found))} in place of {describe(wanted)}")
+            raise _WrongError(f"{where}: expected {describe(wanted)}, got {describe(_variant(found))}")
         yield from _notes(compare(wanted, _variant(found)), f"{where}, ")
     elif isinstance(wanted, Mapping) and isinstance(found, Mapping) and wanted.keys() == found.keys():
         for name, part in wanted.items():
             yield from _compare_cell(part, found[name], f"{where}.{name}")
     elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        for place, (part, other) in enumerate(zip(wanted, found, strict=True)):
-            yield from _compare_cell(part, other, f"{where}[{place}]")
+        for index, (part, other) in enumerate(zip(wanted, found, strict=True)):
+            yield from _compare_cell(part, other, f"{where}[{index}]")
     elif not json_text.equal(wanted, found):
-        raise _WrongError(f"{where}: {describe(_decoded(found))} in place of {describe(wanted)}")
+        raise _WrongError(f"{where}: expected {describe(wanted)}, got {describe(_decoded(found))}")
 
 
 def _compare_rows(wanted: Sequence[Any], found: Sequence[Any]) -> Iterator[str]:
     if len(wanted) != len(found):
-        raise _WrongError(f"{len(found)} rows in place of {len(wanted)}")
+        raise _WrongError(f"expected {len(wanted)} rows, got {len(found)}")
     for row, (each, other) in enumerate(zip(wanted, found, strict=True)):
         yield from _compare_cell(each, other, f"row {row}")
 
@@ -152,7 +152,7 @@ def _grade_decode(case: Case, content: Any) -> Iterator[str]:
     try:
         found = json_text.parse(text)
     except (ValueError, TypeError) as error:
-        raise _WrongError(f"{describe(text)} is no JSON: {error}") from error
+        raise _WrongError(f"invalid JSON {describe(text)}: {error}") from error
     rows = case.expect.get("rows", ())
     is_listed = any(json_text.equal(each, found) for each in case.expect.get("json", ()))
     if not is_listed and not any(json_text.is_text_of(row, found) for row in rows):
@@ -170,47 +170,47 @@ def _grade_encode(case: Case, content: Any) -> Iterator[str]:
     if "hex" in case.expect and _is_variant(cell):
         wanted = [case.expect["hex"]["metadata"].lower(), case.expect["hex"]["value"].lower()]
         if cell[VARIANT_KEY] != wanted:
-            yield f"the bytes are {' '.join(cell[VARIANT_KEY])} and not {' '.join(wanted)}"
+            yield f"expected the bytes {' '.join(wanted)}, got {' '.join(cell[VARIANT_KEY])}"
 
 
 def _grade_rows(case: Case, content: Any) -> Iterator[str]:
     yield from _compare_rows(case.expect["rows"], content["rows"])
     for row, (wanted, cell) in enumerate(zip(case.expect.get("bytes", ()), content["rows"], strict=False)):
         if wanted is not None and "".join(cell[VARIANT_KEY]) != wanted:
-            yield f"row {row} has other bytes: {''.join(cell[VARIANT_KEY])} and not {wanted}"
+            yield f"row {row}: expected the bytes {wanted}, got {''.join(cell[VARIANT_KEY])}"
 
 
 def _grade_shred(case: Case, content: Any) -> Iterator[str]:
     wanted, found = case.expect["columns"], _decoded(content["columns"])
     if len(wanted) != len(found):
-        raise _WrongError(f"{len(found)} rows in place of {len(wanted)}")
+        raise _WrongError(f"expected {len(wanted)} rows, got {len(found)}")
     schema = case.input["schema"]
     for row, (pair, other) in enumerate(zip(wanted, found, strict=True)):
         yield from _compare_pairs(schema, typed_pair(schema, pair), other, f"row {row}")
 
 
 def _compare_pairs(schema: Schema, wanted: Any, found: Any, where: str) -> Iterator[str]:
-    """Compare the columns of a row: a value may stay in `value` where the specification leaves the choice."""
+    """Compare the columns of a row; writers may leave a value in `value` that `typed_value` could hold."""
     if wanted is None or found is None:
         if wanted is not found:
-            raise _WrongError(f"{where}: {describe(found)} in place of {describe(wanted)}")
+            raise _WrongError(f"{where}: expected {describe(wanted)}, got {describe(found)}")
         return
     try:
         value, other = assemble(schema, wanted), assemble(schema, found)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _WrongError(f"{where}: columns that no writer may leave: {error}") from error
+        raise _WrongError(f"{where}: the columns violate VariantShredding.md: {error}") from error
     if value is None or other is None:
-        raise _WrongError(f"{where}: {describe(found)} in place of {describe(wanted)}")
+        raise _WrongError(f"{where}: expected {describe(wanted)}, got {describe(found)}")
     yield from _notes(compare(value, other), f"{where}, ")
     if wanted != found:
-        yield f"{where} is stored as {describe(found)}, and not as {describe(wanted)}"
+        yield f"{where}: expected the columns {describe(wanted)}, got {describe(found)}"
 
 
 def _grade_stats(case: Case, content: Any) -> Iterator[str]:
     if "rows" in case.expect:
         yield from _compare_rows(case.expect["rows"], content["rows"])
     for key in ("z85", "min", "max", "null_count"):
-        # An engine that counts no nulls leaves that to others.
+        # Not every engine counts nulls.
         if key in case.expect and (key in content or key != "null_count"):
             yield from _compare_cell(case.expect[key], content.get(key), key)
 
@@ -226,7 +226,7 @@ def _grade_log(case: Case, content: Any) -> Iterator[str]:
         if key in UNORDERED and isinstance(found, list):
             wanted, found = sorted(wanted), sorted(found)
         if wanted != found:
-            raise _WrongError(f"{key}: {describe(found)} in place of {describe(wanted)}")
+            raise _WrongError(f"{key}: expected {describe(wanted)}, got {describe(found)}")
     yield from ()
 
 

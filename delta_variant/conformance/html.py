@@ -1,4 +1,4 @@
-"""The run as one HTML page, which needs neither network nor script: filters are radio buttons and CSS."""
+"""Render a run as one HTML page without network access and scripts: filters are radio buttons and CSS."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ CLASSES: Mapping[str, str] = {
     NOTE: "note",
 }
 DETAILS: tuple[str, ...] = (*FINDINGS, NOTE)
-"""What the list of details has, worst first."""
+"""The statuses in the list of details, worst first."""
 
 SCORING = (
-    "A cell has the passes of the cases that an engine offers. In the score, which is 100 where all pass, "
-    "a refusal counts 0, an answer where an error is due (accepted) -1/2, a crash or a hang -1, a wrong "
-    "value -2 passes; what is not offered does not count."
+    "A cell shows the passed cases of those that an engine offers. The score is 100 if all of them pass. "
+    "A pass counts 1, an unexpected error (refused) 0, an answer instead of the expected error (accepted) "
+    "-1/2, a crash or a timeout -1, a wrong value -2. Cases that are not offered do not count."
 )
 
-# Nothing is loaded from anywhere, and nothing runs.
+# The page loads nothing and runs nothing.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -53,7 +53,7 @@ def html_page(run: Run) -> str:
 
 
 def _text(value: object) -> str:
-    """Return text with what HTML or a reader could take for something else escaped."""
+    """Return text with HTML and unprintable characters escaped."""
     characters = (
         c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in str(value)
     )
@@ -70,7 +70,7 @@ def _head(run: Run) -> Iterator[str]:
 
 
 def _filter_style(engines: int) -> str:
-    """Return CSS that leaves the findings of the chosen engine and status, and the cases that have some."""
+    """Return CSS that hides all findings but those of the chosen engine and status, and cases without any."""
     engine_choices = [("", ""), *((f":has(#engine-{n}:checked)", f".e{n}") for n in range(engines))]
     names = [CLASSES[status] for status in DETAILS]
     status_choices = [("", ""), *((f":has(#status-{name}:checked)", f".{name}") for name in names)]
@@ -86,7 +86,7 @@ def _filter_style(engines: int) -> str:
 def _summary(run: Run) -> Iterator[str]:
     kinds = kinds_of(run)
     yield "<header><h1>Variant conformance</h1>"
-    yield f"<p>{len(run.cases):,} cases of Variant in Parquet and Delta, engine by engine.</p>"
+    yield f"<p>{len(run.cases):,} cases of Variant in Parquet and Delta, for each engine.</p>"
     yield f'<p class="legend">{"".join(map(_chip, STATUSES))}</p></header>'
     yield '<section><div class="wide"><table class="matrix"><thead><tr><th>engine</th>'
     yield '<th class="number">score</th><th class="number">all</th>'
@@ -123,7 +123,7 @@ def _matrix_row(number: int, engine: EngineRun, kinds: Sequence[str]) -> Iterato
 
 
 def _bar(results: Sequence[Result]) -> str:
-    """Return the shares of the statuses as one bar; the figures beside it say the same in text."""
+    """Return the shares of the statuses as a bar; the next columns have the same figures as text."""
     found = counts(results)
     widths = [(status, 100 * found[status] / len(results)) for status in STATUSES if found[status]]
     parts = [f'<i class="{CLASSES[status]}" style="width:{width:.3f}%"></i>' for status, width in widths]
@@ -155,9 +155,9 @@ def _filters(run: Run) -> Iterator[str]:
 
 def _choice(name: str, options: Sequence[tuple[str, str]]) -> str:
     inputs = [
-        f'<label><input type="radio" name="{name}" id="{identity}"{"" if place else " checked"}>'
+        f'<label><input type="radio" name="{name}" id="{identity}"{"" if index else " checked"}>'
         f"<span>{_text(label)}</span></label>"
-        for place, (identity, label) in enumerate(options)
+        for index, (identity, label) in enumerate(options)
     ]
     return f'<fieldset><legend class="hidden">{name}</legend>{"".join(inputs)}</fieldset>'
 
@@ -165,7 +165,7 @@ def _choice(name: str, options: Sequence[tuple[str, str]]) -> str:
 def _rules(run: Run) -> Iterator[str]:
     engines = [engine for engine in run.engines if not engine.absent]
     by_case = [{result.case.id: result for result in engine.results} for engine in engines]
-    yield '<details class="rules"><summary><h2>Rules</h2> the worst of the cases of each, by engine</summary>'
+    yield '<details class="rules"><summary><h2>Rules</h2> the worst status of each rule, by engine</summary>'
     yield '<div class="wide"><table><thead><tr><th>rule</th><th class="number">cases</th>'
     yield f"{''.join(f'<th>{_text(engine.name)}</th>' for engine in engines)}</tr></thead><tbody>"
     for rule, cases in _by_rule(run.cases).items():
@@ -183,7 +183,7 @@ def _by_rule(cases: Iterable[Case]) -> Mapping[str, list[Case]]:
 
 
 def _natural_sort_key(rule: str) -> list[tuple[str, int]]:
-    """Return a key by which E-M2 comes before E-M10."""
+    """Return a sort key that puts E-M2 before E-M10."""
     return [(word, int(digits or 0)) for word, digits in re.findall(r"([^0-9]*)([0-9]*)", rule)]
 
 

@@ -1,4 +1,4 @@
-"""Asking an engine about a case: what it answers, as JSON that can cross a pipe."""
+"""Run a case on an engine, and return its answer as JSON values that can be sent through a pipe."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .engine import Engine, NotOfferedError, VariantBytes
 __all__ = ["VARIANT_KEY", "Answer", "invoke"]
 
 VARIANT_KEY = "$variant"
-"""The one member of an object that stands for a Variant: a list of its metadata and value in hex."""
+"""The only key of an object that represents a Variant: a list of metadata and value in hex."""
 
 STACK = re.compile(r"\s+at \S|Stack Trace:|JVM stacktrace:")
 
@@ -32,7 +32,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: the answer by kind of case, or the engine's message and the classes of its error."""
+    """The answer of an engine, by kind of case, or the message and the classes of its error."""
 
     outcome: Outcome
     content: Any = None
@@ -41,23 +41,23 @@ class Answer:
 
 
 def invoke(engine: Engine, case: Case, scratch: Path) -> Answer:
-    """Return what the engine answers; `scratch` is an empty folder for files on the way."""
+    """Return the answer of an engine to a case; `scratch` is an empty folder for temporary files."""
     try:
         lacking = sorted(case.options.keys() - engine.options)
         if lacking:
-            raise NotOfferedError(f"{engine.name} has no option {', '.join(lacking)}")
+            raise NotOfferedError(f"{engine.name} does not support the option {', '.join(lacking)}")
         return Answer("answered", INVOKERS[case.kind](engine, case, scratch))
     except NotOfferedError as error:
         return Answer("not offered", message=str(error))
-    except Exception as error:  # whatever class an engine raises, it is a refusal
+    except Exception as error:  # any error of an engine is an answer
         classes = tuple(each.__name__ for each in type(error).__mro__)
         return Answer("refused", message=_without_stack(str(error)), error_classes=classes)
 
 
 def _without_stack(message: str) -> str:
-    """Return what an error says, and of a JVM's trace its root cause."""
+    """Return the message of an error, with only the root cause of a JVM's stack trace."""
     lines = message.splitlines()
-    trace = next((place for place, line in enumerate(lines) if STACK.match(line)), len(lines))
+    trace = next((number for number, line in enumerate(lines) if STACK.match(line)), len(lines))
     causes = [line for line in lines[trace:] if line.startswith("Caused by: ")]
     return "\n".join([*lines[:trace], *causes[-1:]])
 
@@ -146,7 +146,7 @@ INVOKERS: Mapping[str, Callable[[Engine, Case, Path], Any]] = {
 
 
 def _plain(cell: Any) -> Any:
-    """Return a cell as JSON: an ordinary value as the README of the cases writes it."""
+    """Return a cell as a JSON value, in the format of the README of the cases."""
     if isinstance(cell, VariantBytes):
         return {VARIANT_KEY: [cell.metadata.hex(), cell.value.hex()]}
     if isinstance(cell, Mapping):

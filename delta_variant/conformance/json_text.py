@@ -1,7 +1,7 @@
-"""JSON text of a typed value: what an engine may print for it.
+"""Compare JSON text that an engine prints with a typed value.
 
-No specification says how, since VariantEncoding.md lost its table (apache/parquet-format#485): a text that
-holds the whole value is right.
+VariantEncoding.md no longer specifies the text (apache/parquet-format#485), so any text that represents the
+whole value is correct.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ NANOS = {"timestamp": 1000, "timestamp_ntz": 1000, "timestamp_nanos": 1, "timest
 
 
 def parse(text: str) -> Any:
-    """Return the JSON value of a text, numbers exact; ValueError for no JSON, or a name twice."""
+    """Return the JSON value of a text, with exact numbers; ValueError for invalid JSON or a duplicate key."""
     return json.loads(text, parse_float=Decimal, parse_constant=str, object_pairs_hook=_unique)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) != len(pairs):
-        raise ValueError(f"an object has a name twice, among {', '.join(name for name, _ in pairs)}")
+        raise ValueError(f"an object has a duplicate key among {', '.join(name for name, _ in pairs)}")
     return entries
 
 
 def equal(wanted: Any, found: Any) -> bool:
-    """Tell whether two JSON values are equal, numbers by value."""
+    """Return whether two JSON values are equal; numbers are compared by value."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         return wanted.keys() == found.keys() and all(equal(wanted[name], found[name]) for name in wanted)
     if isinstance(wanted, list) and isinstance(found, list):
@@ -57,7 +57,7 @@ def _are_numbers(*values: Any) -> bool:
 
 
 def is_text_of(value: TypedValue, found: Any) -> bool:
-    """Tell whether a JSON value, as `parse` returns it, is a right print of a typed value."""
+    """Return whether a JSON value of `parse` represents a typed value."""
     ((kind, payload),) = value.items()
     if kind == "object":
         return (
@@ -82,7 +82,7 @@ def _is_float(kind: str, payload: Any, found: Any) -> bool:
         return found == str(payload) or (found is None and number != number)
     if isinstance(found, bool) or not _are_numbers(found):
         return False
-    # A float may be printed with the digits of a double, or with as few as tell it apart.
+    # A float may be printed with the digits of a double, or with the fewest that identify it.
     return float(found) == number or (kind == "float" and _as_float(float(found)) == _as_float(number))
 
 
@@ -108,7 +108,7 @@ def _is_string(kind: str, payload: Any, found: str) -> bool:
 
 
 def _is_binary(data: bytes, found: str) -> bool:
-    """Tell whether a text is base64, or ASCII in which other bytes are escaped: `a\\xFF`."""
+    """Return whether a text is base64 of the bytes, or ASCII with all other bytes escaped: `a\\xFF`."""
     unescaped = ESCAPED_BYTE.sub(lambda byte: chr(int(byte[1], 16)), found)
     return found == base64.b64encode(data).decode() or unescaped == data.decode("latin-1")
 
@@ -129,7 +129,7 @@ def _time_nanos(text: str) -> int | None:
 
 
 def _moment_nanos(text: str, kind: str) -> int | None:
-    """Return nanoseconds since 1970, or None for a text that is no timestamp of the kind."""
+    """Return nanoseconds since 1970, or None if the text is not a timestamp of the kind."""
     found = MOMENT.fullmatch(text)
     if found is None or (found["zone"] is not None) == ("ntz" in kind):
         return None

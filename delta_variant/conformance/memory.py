@@ -1,4 +1,4 @@
-"""How much memory an engine holds: that of its process and of all that it started, such as Spark's JVM."""
+"""Measure the memory of an engine: of its process and all child processes, such as Spark's JVM."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["resident_bytes"]
 
 PROC = Path("/proc")
 
-# Of /proc/<pid>/stat, what follows the name of the program, which may have spaces and brackets.
+# Indices into the fields of /proc/<pid>/stat after the program name, which may contain spaces and brackets.
 GROUP, RESIDENT_PAGES = 2, 21
 
 
 def resident_bytes(group: int) -> int:
-    """Return the memory that the processes of a group hold; 0 where there is no /proc to tell, as on macOS.
+    """Return the resident memory of a process group in bytes; 0 without /proc, as on macOS.
 
-    Address space is no measure: a JVM reserves far more than it ever uses.
+    Address space is not a useful measure, because a JVM reserves far more than it uses.
     """
     pages = sum(int(stat[RESIDENT_PAGES]) for stat in _stats() if int(stat[GROUP]) == group)
     return pages * os.sysconf("SC_PAGE_SIZE")
@@ -26,6 +26,6 @@ def resident_bytes(group: int) -> int:
 
 def _stats() -> Iterator[list[str]]:
     for file in PROC.glob("[0-9]*/stat"):
-        # A process may end while it is looked at.
+        # A process may end before its file is read.
         with suppress(OSError):
             yield file.read_text(errors="replace").rpartition(")")[2].split()

@@ -1,6 +1,6 @@
-"""The VARIANT annotation of a Parquet column, which pyarrow cannot write: one field more in the footer.
+"""Add the VARIANT annotation to a Parquet column, a field of the footer that pyarrow cannot write.
 
-The footer is a struct in Thrift's compact protocol. Only what lies before the column is walked over.
+The footer is a struct in Thrift's compact protocol. It is parsed only up to the column.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ MAGIC = b"PAR1"
 STOP, I8, DOUBLE, BINARY, LIST, SET, STRUCT = 0, 3, 7, 8, 9, 10, 12
 BOOLEANS, VARINTS = (1, 2), (4, 5, 6)
 
-# Numbers of fields in parquet.thrift.
+# Field ids in parquet.thrift.
 SCHEMA, NAME, LOGICAL_TYPE = 2, 4, 10
 # The union LogicalType with its member 16, a VariantType whose specification_version is 1.
 VARIANT_1 = bytes([STRUCT, 16 << 1, 1 << 4 | I8, 1, STOP, STOP])
 
 
 def annotate(file: Path, column: str) -> None:
-    """Mark a top-level column of a file that pyarrow wrote as VARIANT(1); raises ValueError without such."""
+    """Annotate a top-level column of a file of pyarrow as VARIANT(1); ValueError if it does not exist."""
     data = file.read_bytes()
     size = int.from_bytes(data[-8:-4], "little")
     body, footer = data[: -8 - size], data[-8 - size : -8]
@@ -32,7 +32,7 @@ def annotate(file: Path, column: str) -> None:
 
 
 def _end_of_element(footer: bytes, name: bytes) -> tuple[int, int]:
-    """Return where the first schema element of a name stops, and the number of its last field."""
+    """Return where the first schema element with a name ends, and the id of its last field."""
     reader = _Reader(footer)
     reader.skip_to(SCHEMA)
     for _ in range(reader.list_header()[0]):
@@ -50,7 +50,7 @@ def _end_of_element(footer: bytes, name: bytes) -> tuple[int, int]:
 
 @dataclass
 class _Reader:
-    """A place in bytes of the compact protocol."""
+    """A position in bytes of the compact protocol."""
 
     data: bytes
     at: int = 0
@@ -72,12 +72,12 @@ class _Reader:
         return self.data[self.at - size : self.at]
 
     def list_header(self) -> tuple[int, int]:
-        """Return the number of elements, and their type."""
+        """Return the number of elements and their type."""
         header = self.byte()
         return (header >> 4 if header < 0xF0 else self.varint()), header & 0xF
 
     def field(self, last: int) -> tuple[int, int] | None:
-        """Return number and type of the next field, or None at the end of a struct."""
+        """Return id and type of the next field, or None at the end of a struct."""
         header = self.byte()
         if header == STOP:
             return None

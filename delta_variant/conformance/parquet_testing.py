@@ -1,4 +1,4 @@
-"""The cases of a checkout of apache/parquet-testing: `shredded_variant/` and `variant/`."""
+"""Load the cases of a checkout of apache/parquet-testing: `shredded_variant/` and `variant/`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHREDDED = "shredded_variant/cases.json"
 VALUES = "variant/data_dictionary.json"
 TRAILING_COMMA = re.compile(r",(\s*\})")
 
-# The error of ours for each case whose message says why it is due.
+# Our error class by the start of the error message of a case.
 ERRORS = {
     "Invalid variant": "ConflictingValueError",
     "Unsupported shredded value type": "ShreddingError",
@@ -26,25 +26,27 @@ ERRORS = {
 
 
 def is_checkout(folder: Path) -> bool:
-    """Tell whether a folder is such a checkout, or what of it is about Variants."""
+    """Return whether a folder is a checkout, or at least has its Variant files."""
     return (folder / SHREDDED).is_file() or (folder / VALUES).is_file()
 
 
 def load_cases(folder: Path) -> list[Case]:
-    """Return its cases, in the order of their ids; raises InvalidCaseError, which names the file."""
+    """Return the cases of a checkout, in the order of their ids; raises InvalidCaseError with the file."""
     cases: list[Case] = []
     for name, load in ((SHREDDED, _shredded), (VALUES, _values)):
         if (folder / name).is_file():
             try:
                 cases += load(folder / name)
             except (OSError, ValueError, KeyError, TypeError, NotAVariantError) as error:
-                raise InvalidCaseError(f"{folder / name}: {type(error).__name__}: {error}") from error
+                raise InvalidCaseError(f"{type(error).__name__}: {error}").at(
+                    file=str(folder / name)
+                ) from error
     return cases
 
 
 def _shredded(path: Path) -> Iterator[Case]:
     for entry in json.loads(path.read_text(encoding="utf-8")):
-        # A number whose case was withdrawn stands alone.
+        # A withdrawn case has only its number.
         if "parquet_file" in entry:
             yield from _cases_of_entry(path.parent, entry)
 
@@ -92,7 +94,7 @@ def _case(
 
 
 def _rows(folder: Path, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the typed values of a case, and their bytes as the files hold them."""
+    """Return the typed values of a case, and their bytes in the files."""
     files = entry.get("variant_files") or [entry["variant_file"]]
     rows = [None if file is None else (folder / file).read_bytes() for file in files]
     return {

@@ -1,4 +1,4 @@
-"""An engine in a process of its own, so that a crash or a hang is an answer and not the end of the run."""
+"""Run an engine in a separate process, so that a crash or a hang is an answer and does not end the run."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ TAIL_BYTES = 2000
 CHUNK_BYTES = 1 << 16
 GB = 1_000_000_000
 
-# Short enough that an engine gets little further than its limit.
+# Short, so that an engine hardly exceeds its memory limit.
 POLL_SECONDS = 0.1
 
 
 class AbsentError(Exception):
-    """An engine that does not start, in one sentence."""
+    """An engine does not start; the message is one sentence."""
 
 
 class _MemoryLimitError(Exception):
-    """An engine that went beyond its limit of memory, in one sentence."""
+    """An engine exceeded its memory limit; the message is one sentence."""
 
 
 def worker_command(name: str) -> list[str]:
-    """Return the command of the worker of an engine."""
+    """Return the command that starts the worker of an engine."""
     return [sys.executable, "-m", "delta_variant.conformance.worker", name]
 
 
 class EngineProcess:
-    """A worker that serves one case after another, and is started again after a crash or a hang.
+    """A worker process that answers one case after another and is restarted after a crash or a hang.
 
-    One that holds more memory than its limit is ended, which is a crash.
+    A worker that exceeds its memory limit is killed, which counts as a crash.
     """
 
     def __init__(self, name: str, command: Sequence[str], *, start_seconds: float, memory_gb: float) -> None:
@@ -72,7 +72,7 @@ class EngineProcess:
         raise AbsentError(f"{self._name} did not start: {_one_line(reason)}")
 
     def invoke(self, case: Case, timeout_seconds: float) -> Answer:
-        """Return the answer to a case; raises AbsentError where the engine does not start again."""
+        """Return the answer to a case; raises AbsentError if the engine does not restart."""
         if self._running is None:
             self.start()
         assert self._running is not None
@@ -89,21 +89,21 @@ class EngineProcess:
         return self._failure(timeout_seconds)
 
     def _failure(self, timeout_seconds: float) -> Answer:
-        """Return what a worker's silence means, and leave it behind."""
+        """Stop a worker that gave no answer, and return whether it crashed or timed out."""
         assert self._running is not None
         status = self._running.exit_status()
         if status is None:
             answer = Answer("timed out", message=f"no answer within {timeout_seconds:g} seconds")
         else:
-            words = self._running.error_output()
+            output = self._running.error_output()
             answer = Answer(
-                "crashed", message=f"{_status_text(status)}: {words}" if words else _status_text(status)
+                "crashed", message=f"{_status_text(status)}: {output}" if output else _status_text(status)
             )
         self.stop()
         return answer
 
     def stop(self) -> None:
-        """End the process and all that it started."""
+        """Kill the process and its child processes."""
         if self._running is not None:
             self._running.kill()
             self._running = None
@@ -121,9 +121,9 @@ def _status_text(status: int) -> str:
 
 
 class _Running:
-    """One process: lines of JSON in and out, everything else that it prints to a file.
+    """A process that reads and writes lines of JSON; all other output goes to a file.
 
-    Its temporary files lie in a folder that is removed when it is killed.
+    Its temporary files are in a folder that `kill` removes.
     """
 
     def __init__(
@@ -141,12 +141,12 @@ class _Running:
 
     @classmethod
     def of(cls, command: Sequence[str], memory_gb: float) -> _Running:
-        errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        # What the engine started may write there until it is dead.
+        errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process runs
+        # Child processes may write there until they are killed.
         scratch = tempfile.TemporaryDirectory(prefix="conformance-", ignore_cleanup_errors=True)
         environment = {**os.environ, "TMPDIR": scratch.name}
         pipe = subprocess.PIPE
-        # A session of its own: what the engine starts dies with it.
+        # A new session, so that child processes are killed with the engine.
         process = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=errors, env=environment, start_new_session=True
         )
@@ -159,9 +159,9 @@ class _Running:
             self._process.stdin.flush()
 
     def message(self, seconds: float) -> dict[str, Any] | None:
-        """Return the next object that the process prints, None at its end or when the time is over.
+        """Return the next object that the process prints, or None if it ends or after `seconds`.
 
-        Raises _MemoryLimitError where it goes beyond its limit meanwhile.
+        Raises _MemoryLimitError if the process exceeds its memory limit before that.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -192,19 +192,19 @@ class _Running:
         return line
 
     def _check_memory(self) -> None:
-        # The process leads its group, as it leads its session.
+        # The process leads its session and therefore its group.
         if resident_bytes(self._process.pid) > self._memory_gb * GB:
-            raise _MemoryLimitError(f"went beyond {self._memory_gb:g} GB of memory")
+            raise _MemoryLimitError(f"exceeded {self._memory_gb:g} GB of memory")
 
     def exit_status(self) -> int | None:
-        """Return the status of a process that has ended, or is about to; None for one that runs."""
+        """Return the exit status of a process that has ended or is about to end; None if it is running."""
         try:
             return self._process.wait(timeout=0.5)
         except subprocess.TimeoutExpired:
             return None
 
     def error_output(self) -> str:
-        """Return the end of what the process printed."""
+        """Return the end of the output of the process."""
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - TAIL_BYTES))
         return self._errors.read().decode(errors="replace").strip()

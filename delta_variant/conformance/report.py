@@ -1,4 +1,4 @@
-"""What a run found: the matrix as text, and all of it as JSON."""
+"""Report a run: the matrix as text, and all results as JSON."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = [
 NONE = "-"
 
 FINDINGS: tuple[Status, ...] = ("wrong value", "crashed", "timed out", "accepted", "refused")
-"""What an engine should not have done, worst first."""
+"""The statuses that are defects of an engine, worst first."""
 
-# A reader who gets a wrong value does not know; one who is refused does. What is accepted though an error is
-# due may be what was stored, and nobody says that it is damaged.
+# A user notices an error but not a wrong value. An answer instead of an expected error may be the stored
+# value, but the user does not learn that the data is damaged.
 POINTS = {
     "pass": 1.0,
     "refused": 0.0,
@@ -39,40 +39,40 @@ POINTS = {
 
 
 def counts(results: Iterable[Result]) -> Counter[Status]:
-    """Return how many results there are of each status."""
+    """Return the number of results by status."""
     return Counter(result.status for result in results)
 
 
 def score(results: Iterable[Result]) -> int | None:
-    """Return the points out of 100 of the cases that an engine offers; below 0 it does more harm than good.
+    """Return the points of the cases that an engine offers, of at most 100; None if it offers none.
 
-    A pass is 1, a refusal 0, an answer where an error is due -1/2, a crash or a hang -1, a wrong value -2.
-    None where it offers none.
+    A pass counts 1, an unexpected error 0, an answer instead of the expected error -1/2, a crash or a timeout
+    -1, a wrong value -2. The score may be negative.
     """
     points = [POINTS[result.status] for result in results if result.status in POINTS]
     return round(100 * sum(points) / len(points)) if points else None
 
 
 def kinds_of(run: Run) -> list[str]:
-    """Return the kinds of the cases that there are, in the order of the README."""
+    """Return the kinds that have cases, in the order of the README."""
     present = {case.kind for case in run.cases}
     return [kind for kind in KINDS if kind in present]
 
 
 def of_kind(engine: EngineRun, kind: str) -> list[Result]:
-    """Return the results of one kind of cases."""
+    """Return the results of the cases of a kind."""
     return [result for result in engine.results if result.case.kind == kind]
 
 
 def passes_text(results: Sequence[Result]) -> str:
-    """Return passes of the cases offered: `113/128`."""
+    """Return the passed of the offered cases: `113/128`."""
     found = counts(results)
     offered = len(results) - found["not offered"]
     return f"{found['pass']}/{offered}" if offered else NONE
 
 
 def matrix_rows(run: Run) -> Iterator[tuple[str, ...]]:
-    """Yield a heading, and a row for each engine: passes by kind, findings by status, the score."""
+    """Yield a heading and a row for each engine: passes by kind, findings by status, and the score."""
     kinds = kinds_of(run)
     yield ("engine", *(f"{kind} {_number(run, kind)}" for kind in kinds), "all", *FINDINGS, "score")
     for engine in run.engines:
@@ -90,7 +90,7 @@ def _number(run: Run, kind: str) -> int:
 
 
 def text_lines(run: Run) -> Iterator[str]:
-    """Yield sentences on engines that are absent, and a few lines for each finding."""
+    """Yield a line for each absent engine, and a few lines for each finding."""
     for engine in run.engines:
         if engine.absent:
             yield f"absent: {engine.absent}"

@@ -1,4 +1,4 @@
-"""Running: every case by every engine, each engine in a process of its own."""
+"""Run every case on every engine, each engine in a separate process."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["EngineRun", "Run", "run"]
 TIMEOUT_SECONDS = 60.0
 START_SECONDS = 300.0
 
-# Spark's JVM may have 2 GB of heap, and no case needs as much.
+# Spark's JVM has up to 2 GB of heap, and no case needs more.
 MEMORY_GB = 4.0
 OURS = "ours"
 
 
 @dataclass(frozen=True)
 class EngineRun:
-    """An engine over all cases; `absent` says in a sentence why it did not start."""
+    """The results of an engine; `absent` is the reason if it did not start."""
 
     name: str
     version: str = ""
@@ -32,13 +32,13 @@ class EngineRun:
 
     @property
     def findings(self) -> tuple[Result, ...]:
-        """Return what the engine did and should not have done."""
+        """Return the results that are defects of the engine."""
         return tuple(result for result in self.results if result.is_finding)
 
 
 @dataclass(frozen=True)
 class Run:
-    """All engines over the same cases."""
+    """The results of all engines for the same cases."""
 
     cases: tuple[Case, ...]
     engines: tuple[EngineRun, ...] = field(default=())
@@ -54,10 +54,10 @@ def run(
     command: Callable[[str], Sequence[str]] = worker_command,
     on_result: Callable[[Result], None] = lambda result: None,
 ) -> Run:
-    """Return how each engine does in each case.
+    """Return the result of each engine in each case.
 
-    `command` gives the worker of an engine by its name; `on_result` is called after each case. An engine that
-    goes beyond `memory_gb`, with all that it started, is ended as one that hangs is; Linux only.
+    `command` returns the command of the worker of an engine by its name. `on_result` is called after each
+    case. An engine whose processes exceed `memory_gb` is killed (Linux only), as is one that times out.
     """
 
     def process(name: str) -> EngineProcess:

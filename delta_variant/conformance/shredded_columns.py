@@ -1,4 +1,4 @@
-"""The columns of a shredded file as they lie in it, read by pyarrow, which knows no Variants."""
+"""Read the columns of a shredded file as stored, with pyarrow, which does not interpret Variants."""
 
 from __future__ import annotations
 
@@ -16,53 +16,53 @@ from .typed_values import DECIMAL_DIGITS
 __all__ = ["TYPED_KEY", "read"]
 
 TYPED_KEY = "$typed"
-"""The one member of an object that stands for a leaf of `typed_value`: its typed value."""
+"""The only key of an object that represents a leaf of `typed_value`: its typed value."""
 
 Pair: TypeAlias = dict[str, Any]
 
 
 def read(file: Path, column: str) -> list[Pair | None]:
-    """Return `value` and `typed_value` of each row; a `value` comes with the metadata of its row.
+    """Return `value` and `typed_value` of each row, with the metadata of the row in each `value`.
 
-    None is SQL NULL. Raises ValueError for a type that no `typed_value` has.
+    None is SQL NULL. Raises ValueError for a type that `typed_value` cannot have.
     """
     rows = _storage(pq.read_table(file, columns=[column]).column(column).combine_chunks())
     if not pa.types.is_struct(rows.type) or "metadata" not in {field.name for field in rows.type}:
-        raise ValueError(f"column {column} of the file is no Variant, but {rows.type}")
-    return [_row(rows, place) for place in range(len(rows))]
+        raise ValueError(f"expected the column {column!r} to be a Variant, got {rows.type}")
+    return [_row(rows, row) for row in range(len(rows))]
 
 
 def _storage(array: Any) -> Any:
     return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 
-def _row(rows: Any, place: int) -> Pair | None:
-    if not rows[place].is_valid:
+def _row(rows: Any, row: int) -> Pair | None:
+    if not rows[row].is_valid:
         return None
-    metadata = rows.field("metadata")[place].as_py()
-    return _pair(rows, place, metadata)
+    metadata = rows.field("metadata")[row].as_py()
+    return _pair(rows, row, metadata)
 
 
-def _pair(group: Any, place: int, metadata: bytes) -> Pair:
+def _pair(group: Any, row: int, metadata: bytes) -> Pair:
     names = {field.name for field in group.type}
-    value = group.field("value")[place].as_py() if "value" in names else None
+    value = group.field("value")[row].as_py() if "value" in names else None
     typed = _storage(group.field("typed_value")) if "typed_value" in names else None
-    is_typed = typed is not None and typed[place].is_valid
+    is_typed = typed is not None and typed[row].is_valid
     return {
         "value": None if value is None else VariantBytes(metadata, value),
-        "typed_value": _typed(typed, place, metadata) if is_typed else None,
+        "typed_value": _typed(typed, row, metadata) if is_typed else None,
     }
 
 
-def _typed(array: Any, place: int, metadata: bytes) -> Any:
+def _typed(array: Any, row: int, metadata: bytes) -> Any:
     if pa.types.is_struct(array.type):
         fields = [(field.name, _storage(array.field(field.name))) for field in array.type]
-        return {name: _pair(part, place, metadata) for name, part in fields}
+        return {name: _pair(part, row, metadata) for name, part in fields}
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
-        start, end = array.offsets[place].as_py(), array.offsets[place + 1].as_py()
+        start, end = array.offsets[row].as_py(), array.offsets[row + 1].as_py()
         elements = _storage(array.values)
         return [_pair(elements, each, metadata) for each in range(start, end)]
-    return {TYPED_KEY: _leaf(array[place])}
+    return {TYPED_KEY: _leaf(array[row])}
 
 
 def _leaf(scalar: Any) -> Mapping[str, Any]:
@@ -74,7 +74,7 @@ def _leaf(scalar: Any) -> Mapping[str, Any]:
         name = "timestamp" if arrow_type.tz else "timestamp_ntz"
         return {name if arrow_type.unit == "us" else f"{name}_nanos": scalar.value}
     if arrow_type not in LEAVES:
-        raise ValueError(f"no typed_value is of the type {arrow_type}")
+        raise ValueError(f"typed_value cannot have the type {arrow_type}")
     kind, convert = LEAVES[arrow_type]
     return {kind: convert(scalar)}
 

@@ -1,4 +1,4 @@
-"""Shredding schemas as cases write them: `{"object": {"a": "int64", "b": {"array": null}}}`."""
+"""Shredding schemas in the format of cases: `{"object": {"a": "int64", "b": {"array": null}}}`."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from .typed_values import PAYLOADS, describe
 __all__ = ["Schema", "decimal_of", "find_problem", "payload_type"]
 
 Schema: TypeAlias = "str | Mapping[str, Any] | None"
-"""A type for a leaf, an object of one member for objects and arrays, None where there is only `value`."""
+"""A type for a leaf, an object with one key for objects and arrays, None for `value` alone."""
 
 DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)", re.ASCII)
 LEAVES = frozenset(PAYLOADS) - {"null", "decimal4", "decimal8", "decimal16"}
 
 
 def decimal_of(leaf: str) -> tuple[int, int] | None:
-    """Return precision and scale of a decimal type, or None for any other."""
+    """Return precision and scale of a decimal type, or None for other types."""
     found = DECIMAL.fullmatch(leaf)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def payload_type(leaf: str) -> str:
-    """Return the type of values in a leaf: that of a decimal goes by its precision."""
+    """Return the type of the typed values in a leaf; that of a decimal depends on its precision."""
     decimal = decimal_of(leaf)
     if decimal is None:
         return leaf
@@ -36,15 +36,15 @@ def payload_type(leaf: str) -> str:
 
 
 def find_problem(schema: object) -> str | None:
-    """Return what is wrong with something that should be a shredding schema, or None."""
+    """Return why a value is not a valid shredding schema, or None."""
     if schema is None:
         return None
     if isinstance(schema, str):
         decimal = decimal_of(schema)
         known = schema in LEAVES if decimal is None else decimal[1] <= decimal[0] <= 38
-        return None if known else f"{schema!r} is no type of a shredding schema"
+        return None if known else f"unknown type {schema!r} in a shredding schema"
     if isinstance(schema, dict) and schema.keys() == {"array"}:
         return find_problem(schema["array"])
     if isinstance(schema, dict) and schema.keys() == {"object"} and isinstance(schema["object"], dict):
-        return next((fault for part in schema["object"].values() if (fault := find_problem(part))), None)
-    return f"{describe(schema)} is no shredding schema"
+        return next((problem for part in schema["object"].values() if (problem := find_problem(part))), None)
+    return f"invalid shredding schema {describe(schema)}"

@@ -1,4 +1,4 @@
-"""Typed values: how a case writes a Variant (protocol_fixtures/README.md), and when two of them are equal."""
+"""Typed values, the format of Variants in cases (protocol_fixtures/README.md), and their equality."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 __all__ = ["Difference", "TypedValue", "compare", "describe", "find_problem"]
 
 TypedValue: TypeAlias = "Mapping[str, Any]"
-"""An object of one member, a type of the Variant encoding and a payload: `{"int8": 1}`."""
+"""An object with one key, a type of the Variant encoding, and a payload: `{"int8": 1}`."""
 
 NESTED = ("array", "object")
 SPECIAL_FLOATS = ("NaN", "Infinity", "-Infinity", "-0.0")
@@ -47,7 +47,7 @@ NOTE_LENGTH = 200
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two values part, and how; `equal` says that only the physical type is another."""
+    """A difference between two values; `equal` is True if only the physical type differs."""
 
     path: str
     expected: str
@@ -55,11 +55,11 @@ class Difference:
     equal: bool = False
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.found} in place of {self.expected}"
+        return f"{self.path}: expected {self.expected}, got {self.found}"
 
 
 def compare(expected: TypedValue, found: TypedValue) -> Iterator[Difference]:
-    """Yield where two typed values differ, and where equal ones have another physical type.
+    """Yield the differences of two typed values, including different physical types of equal values.
 
     Equality is that of VariantEncoding.md, "Equivalence Class": exact numbers by value, timestamps by moment;
     the order of an object's fields does not count.
@@ -71,8 +71,8 @@ def compare(expected: TypedValue, found: TypedValue) -> Iterator[Difference]:
         if left_type == right_type == "object" and wanted.keys() == got.keys():
             pairs += [(f"{path}[{name!r}]", wanted[name], got[name]) for name in reversed(wanted)]
         elif left_type == right_type == "array" and len(wanted) == len(got):
-            places = range(len(wanted) - 1, -1, -1)
-            pairs += [(f"{path}[{place}]", wanted[place], got[place]) for place in places]
+            indices = range(len(wanted) - 1, -1, -1)
+            pairs += [(f"{path}[{index}]", wanted[index], got[index]) for index in indices]
         elif left_type in NESTED or right_type in NESTED or _key(left) != _key(right):
             yield Difference(path, describe(left), describe(right))
         elif not _same_bytes(left, right):
@@ -85,7 +85,7 @@ def _parts(value: TypedValue) -> tuple[str, Any]:
 
 
 def _key(value: TypedValue) -> tuple[str, object]:
-    """Return what equal values that are neither objects nor arrays have in common."""
+    """Return a key by which scalars are equal if they are in the same equivalence class."""
     kind, payload = _parts(value)
     if kind in EXACT_NUMBERS:
         return "exact", Fraction(Decimal(payload))
@@ -116,7 +116,7 @@ def _scale(text: str) -> int:
 
 
 def describe(value: object, length: int = NOTE_LENGTH) -> str:
-    """Return a typed value, or what holds some, as JSON text of at most about `length` characters."""
+    """Return a typed value, or a nested value of them, as JSON text of about `length` characters at most."""
     parts: list[str] = []
     size = 0
     pieces = _pieces(value)
@@ -128,11 +128,11 @@ def describe(value: object, length: int = NOTE_LENGTH) -> str:
 
 
 class _Literal(str):
-    """Text that is printed as it is."""
+    """Text that is printed verbatim."""
 
 
 def _pieces(value: object) -> Iterator[str]:
-    """Yield JSON text piece by piece, without recursion: values nest deeper than Python's stack."""
+    """Yield JSON text in pieces, without recursion, because values may nest deeper than Python's stack."""
     waiting: list[object] = [value]
     while waiting:
         item = waiting.pop()
@@ -140,13 +140,13 @@ def _pieces(value: object) -> Iterator[str]:
             yield item
         elif isinstance(item, Mapping):
             waiting.append(_Literal("}"))
-            for place, (name, part) in reversed(list(enumerate(item.items()))):
-                waiting += [part, _Literal(f"{', ' if place else ''}{_text(name)}: ")]
+            for index, (name, part) in reversed(list(enumerate(item.items()))):
+                waiting += [part, _Literal(f"{', ' if index else ''}{_text(name)}: ")]
             yield "{"
         elif isinstance(item, list | tuple):
             waiting.append(_Literal("]"))
-            for place, part in reversed(list(enumerate(item))):
-                waiting += [part, _Literal(", " if place else "")]
+            for index, part in reversed(list(enumerate(item))):
+                waiting += [part, _Literal(", " if index else "")]
             yield "["
         else:
             yield _text(item)
@@ -157,26 +157,26 @@ def _text(value: object) -> str:
 
 
 def find_problem(value: object) -> str | None:
-    """Return what is wrong with something that should be a typed value, or None."""
+    """Return why a value is not a valid typed value, or None."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
         if not isinstance(item, dict) or len(item) != 1:
-            return f"a typed value is an object of one member, and not {describe(item)}"
+            return f"expected a typed value, an object with one key, got {describe(item)}"
         ((kind, payload),) = item.items()
         if kind == "object" and isinstance(payload, dict):
             waiting += payload.values()
         elif kind == "array" and isinstance(payload, list):
             waiting += payload
         elif kind not in PAYLOADS:
-            return f"no type of values is called {kind!r}" if kind not in NESTED else _wrong(kind, payload)
+            return f"unknown type {kind!r} of a typed value" if kind not in NESTED else _wrong(kind, payload)
         elif not PAYLOADS[kind](payload):
             return _wrong(kind, payload)
     return None
 
 
 def _wrong(kind: str, payload: object) -> str:
-    return f"{describe(payload)} is no payload of {kind}"
+    return f"invalid payload of {kind}: {describe(payload)}"
 
 
 def _is_integer(bits: int) -> Callable[[object], bool]:
@@ -184,7 +184,7 @@ def _is_integer(bits: int) -> Callable[[object], bool]:
 
 
 def _is_decimal(digits: int) -> Callable[[object], bool]:
-    # A decimal4 can hold ten digits, and one of scale 9 or 38 need not have as many.
+    # The unscaled value of a decimal4 may have ten digits, and a scale may exceed the number of digits.
     width = {9: 32, 18: 64, 38: 128}[digits]
 
     def is_valid(payload: object) -> bool:

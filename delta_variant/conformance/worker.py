@@ -1,4 +1,4 @@
-"""The process in which an engine runs: a case a line on standard input, an answer a line on standard output.
+"""The process of an engine: one case per line on standard input, one answer per line on standard output.
 
 Run as `python -m delta_variant.conformance.worker ENGINE`.
 """
@@ -24,13 +24,13 @@ __all__ = ["case_from_line", "case_line", "serve"]
 
 
 def case_line(number: int, case: Case) -> str:
-    """Return a case as a line; what it expects stays behind, so that no engine can know it."""
+    """Return a case as a line, without its expectation, so that no engine can know it."""
     request = {"id": case.id, "kind": case.kind, "folder": str(case.folder)}
     return json.dumps({"number": number, **request, "input": case.input, "options": case.options})
 
 
 def case_from_line(line: str) -> tuple[int, Case]:
-    """Return the number and the case in a line of `case_line`."""
+    """Return the number and the case of a line of `case_line`."""
     request = json.loads(line)
     case = Case(
         id=request["id"],
@@ -48,14 +48,14 @@ def case_from_line(line: str) -> tuple[int, Case]:
 
 
 def serve(start_engine: Callable[[Path], Engine]) -> None:
-    """Start an engine, say so, and answer until standard input ends."""
+    """Start an engine, report its version, and answer cases until standard input ends."""
     answers = _private_stdout()
     with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
         home = Path(scratch) / "engine"
         home.mkdir()
         try:
             engine = start_engine(home)
-        except Exception as error:  # whatever a foreign engine raises, it is absent
+        except Exception as error:  # any error means that the engine is absent
             _send(answers, {"absent": f"{type(error).__name__}: {error}"})
             return
         _send(answers, {"ready": engine.version})
@@ -71,7 +71,7 @@ def _answer(engine: Engine, line: str, answers: IO[str]) -> None:
 
 
 def _private_stdout() -> IO[str]:
-    """Return standard output for the answers alone: what engines print goes to standard error."""
+    """Return standard output for the answers alone, and redirect the output of engines to standard error."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return answers

@@ -16,7 +16,7 @@ from ..errors import DeltaVariantError
 
 __all__ = ["TaskError", "report_errors", "restore_errors"]
 
-MARKER = "delta_variant error: "
+MARKER = "\ndelta_variant error: "
 """The start of the line; JSON with the class, the attributes and the location of the error follows."""
 
 
@@ -24,7 +24,7 @@ class TaskError(Exception):
     """An error of a task: its class and text for people, and a line from which it is restored."""
 
     def __init__(self, error: DeltaVariantError) -> None:
-        super().__init__(f"{type(error).__name__}: {error}\n{MARKER}{_to_json(error)}")
+        super().__init__(f"{type(error).__name__}: {error}{MARKER}{_to_json(error)}")
 
 
 @contextmanager
@@ -59,7 +59,8 @@ def _to_json(error: DeltaVariantError) -> str:
 
 
 def _restore(text: str) -> DeltaVariantError | None:
-    # Messages may quote data that contains the marker. The line of the error itself is the last.
+    # Messages may quote data that contains the marker. The line of the error itself is the last, and in JSON
+    # line breaks are escaped.
     _, marker, line = text.rpartition(MARKER)
     if not marker:
         return None

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from interop.tables import in_order, load, rows_by_spark, rows_by_us
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 import delta_variant as dv
@@ -180,10 +181,10 @@ def test_spark_enforces_the_constraints_that_we_add_and_drops_them(spark: SparkS
     table = tmp_path / "t"
     dv.write_table(table, ROWS)
     dv.add_constraint(table, "small", "id < 100 and (event:x::int is null or s.b <> 'no')")
-    with pytest.raises(Exception, match="CHECK constraint small"):
+    with pytest.raises(Py4JJavaError, match="CHECK constraint small"):
         sql(spark, table, "INSERT INTO {t} (id) VALUES (100)")
-    # NULL is no more true for Spark than for us.
-    with pytest.raises(Exception, match="CHECK constraint small"):
+    # A constraint that is NULL is violated, in Spark and here.
+    with pytest.raises(Py4JJavaError, match="CHECK constraint small"):
         sql(spark, table, "INSERT INTO {t} (day) VALUES ('x')")
     with pytest.raises(ConstraintViolationError):
         dv.write_table(table, pa.table({"day": ["x"]}), mode="append")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from interop.tables import in_order
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import delta_variant as dv
@@ -91,7 +92,7 @@ def test_both_refuse_versions_without_a_feed(spark: SparkSession, tmp_path: Path
     spark.sql(f"CREATE TABLE delta.`{table}` (id BIGINT, day STRING, event VARIANT) USING delta")
     spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
     spark.sql(f"INSERT INTO delta.`{table}` VALUES (1, 'a', NULL)")
-    with pytest.raises(Exception, match="DELTA_MISSING_CHANGE_DATA"):
+    with pytest.raises(AnalysisException, match="DELTA_MISSING_CHANGE_DATA"):
         by_spark(spark, table, startingVersion=0)
     with pytest.raises(ChangesNotRecordedError, match="at version 0"):
         by_us(table)

@@ -1,6 +1,6 @@
-"""Locations in unsupported stores: an error on the driver, before a job starts or a folder is made.
+"""Locations in unsupported stores raise an error on the driver, before a job starts or a folder is created.
 
-As a local path, such a location would be another folder on each executor.
+As a local path, such a location would be a different folder on each executor.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_variant import spark as dvs
@@ -88,7 +89,7 @@ def test_a_function_raises_before_a_job(
 @pytest.mark.parametrize("operation", BY_FORMAT)
 def test_the_format_raises_before_a_job(source: SparkSession, tmp_path: Path, operation: str):
     before = jobs(source)
-    with pytest.raises(Exception, match=r"StoreError: .*dbfs"):
+    with pytest.raises(PySparkException, match=r"StoreError: .*dbfs"):
         BY_FORMAT[operation](source, "dbfs:/x/y", tmp_path)
     assert jobs(source) == before
     assert list(tmp_path.iterdir()) == []
@@ -102,7 +103,7 @@ def test_a_stream_into_the_format_raises_before_a_job(source: SparkSession, tmp_
     lines = source.readStream.text(str(tmp_path / "lines"))
     sink = lines.writeStream.format("delta_variant").option("checkpointLocation", str(tmp_path / "c"))
     query = sink.trigger(availableNow=True).start("dbfs:/x/y")
-    with pytest.raises(Exception, match=r"StoreError: .*dbfs"):
+    with pytest.raises(StreamingQueryException, match=r"StoreError: .*dbfs"):
         query.awaitTermination()
     assert jobs(source, str(query.runId)) == []
     assert {path.name for path in tmp_path.iterdir()} == {"lines", "c"}
@@ -110,7 +111,7 @@ def test_a_stream_into_the_format_raises_before_a_job(source: SparkSession, tmp_
 
 
 @pytest.mark.parametrize("location", LOCATIONS)
-def test_a_checkpoint_that_cannot_be_reached_is_not_taken_for_a_folder(
+def test_a_checkpoint_in_an_unsupported_store_is_not_read_as_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str
 ):
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Optimizing by tasks plans and does what one process plans and does, and tasks that fail leave nothing."""
+"""Optimizing with tasks plans and writes the same as one process, and failed tasks leave no files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from spark.tables import commits, data_files, listed_files, rows
 from test_row_tracking import tracked
@@ -72,7 +73,7 @@ def keys_of(table: Path, path: str) -> list[int]:
     return dv.read_table(file, columns={"k": KEY}).read_all()["k"].to_pylist()
 
 
-def test_the_plan_is_that_of_one_process_and_what_is_done(spark: SparkSession, table: Path):
+def test_the_plan_equals_that_of_one_process_and_is_executed(spark: SparkSession, table: Path):
     before = rows(table, **COLUMNS)
     expected = dv.optimize(table, dry_run=True)
     plan = dvs.optimize(spark, table, dry_run=True)
@@ -93,23 +94,23 @@ def test_the_plan_is_that_of_one_process_and_what_is_done(spark: SparkSession, t
     assert dvs.optimize(spark, table).version is None
 
 
-def test_partitions_may_be_chosen(spark: SparkSession, partitioned: Path):
+def test_where_selects_partitions(spark: SparkSession, partitioned: Path):
     done = dvs.optimize(spark, partitioned, "day = 'a'")
     assert [group.partition_values for group in done.groups] == [{"day": "a"}]
     assert (done.files_before, len(done.files), len(listed_files(partitioned))) == (2, 1, 3)
 
 
-def test_files_whose_paths_have_changed_are_shredded_anew(spark: SparkSession, tmp_path: Path):
-    write(tmp_path / "t", 0, shredding=dv.ShreddingSchema.of({"gone": pa.int64()}))
+def test_files_whose_paths_have_changed_are_shredded_again(spark: SparkSession, tmp_path: Path):
+    write(tmp_path / "t", 0, shredding=dv.ShreddingSchema.of({"unused": pa.int64()}))
     assert dvs.optimize(spark, tmp_path / "t").groups == ()
     done = dvs.optimize(spark, tmp_path / "t", reshred=True)
     (group,) = done.groups
     assert [leaf.path for leaf in group.gained] == [("k",), ("old",)]
-    assert [leaf.path for leaf in group.dropped] == [("gone",)]
+    assert [leaf.path for leaf in group.dropped] == [("unused",)]
     assert dvs.optimize(spark, tmp_path / "t", reshred=True).version is None
 
 
-def test_rows_are_put_in_order_over_the_files_of_each_partition(spark: SparkSession, table: Path):
+def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, table: Path):
     before = rows(table, **COLUMNS)
     done = dvs.optimize(spark, table, sort_by=[KEY, "id"], target_file_size=2 << 10)
     assert len(done.files) > len(done.groups)
@@ -125,7 +126,7 @@ def test_rows_are_put_in_order_over_the_files_of_each_partition(spark: SparkSess
     assert json.loads(commits(table, "commitInfo")[-1]["operationParameters"]["sortBy"]) == [KEY, "id"]
 
 
-def test_every_type_comes_through_the_sort_as_it_was(spark: SparkSession, tmp_path: Path):
+def test_values_of_every_type_survive_the_sort(spark: SparkSession, tmp_path: Path):
     for first in (0, 20):
         df = spark.range(first, first + 20, 1, 1).selectExpr(*EVERY_TYPE)
         dvs.write_table(df, tmp_path / "t", mode="append")
@@ -139,7 +140,7 @@ def test_every_type_comes_through_the_sort_as_it_was(spark: SparkSession, tmp_pa
 
 
 @pytest.mark.parametrize("sort_by", [None, KEY])
-def test_rows_keep_the_ids_that_they_are_tracked_by(spark: SparkSession, tmp_path: Path, sort_by: str | None):
+def test_rows_keep_their_row_ids(spark: SparkSession, tmp_path: Path, sort_by: str | None):
     write(tmp_path / "t", 0, configuration={"delta.enableRowTracking": "true"})
     write(tmp_path / "t", 100)
     dv.update(tmp_path / "t", {"day": "'c'"}, "id = 7")
@@ -149,16 +150,16 @@ def test_rows_keep_the_ids_that_they_are_tracked_by(spark: SparkSession, tmp_pat
 
 
 def fail(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """Let one task fail so many times when it has written its files."""
+    """Let one task fail `times` times after it has written its files."""
 
     def failing(kind: type[optimizing.RewriteTask]) -> type[optimizing.RewriteTask]:
-        # Spark's workers cannot import this module, and get a class of a function as it is.
+        # Spark's workers cannot import this module. A class that a function defines is pickled by value.
         class Failing(kind):
             def runs(self, snapshot: Any, batches: Any) -> Iterator[Any]:
                 yield from super().runs(snapshot, batches)
                 context = TaskContext.get()
                 if context.partitionId() == 0 and context.attemptNumber() < times:
-                    raise OSError("the disk is gone")
+                    raise OSError("the disk failed")
 
         return Failing
 
@@ -178,28 +179,28 @@ def test_a_task_that_fails_twice_and_then_succeeds_leaves_each_row_once(
 
 
 @pytest.mark.parametrize("sort_by", [None, KEY])
-def test_a_job_that_fails_commits_nothing_and_leaves_nothing(
+def test_a_job_that_fails_commits_nothing_and_leaves_no_files(
     spark: SparkSession, partitioned: Path, monkeypatch: pytest.MonkeyPatch, sort_by: str | None
 ):
     there = data_files(partitioned)
     fail(monkeypatch, times=9)
-    with pytest.raises(Exception, match="the disk is gone"):
+    with pytest.raises(PySparkException, match="OSError: the disk failed"):
         dvs.optimize(spark, partitioned, sort_by=sort_by)
     assert data_files(partitioned) == there
     assert dv.load_snapshot(partitioned).version == 1
 
 
-def test_a_commit_that_another_stands_in_the_way_of_leaves_nothing(
+def test_a_commit_that_conflicts_leaves_no_files(
     spark: SparkSession, partitioned: Path, monkeypatch: pytest.MonkeyPatch
 ):
     commit = commit_groups
 
-    def commit_behind_another(*arguments: Any) -> Any:
+    def commit_after_another(*arguments: Any) -> Any:
         dv.delete(partitioned, "id = 3")
         return commit(*arguments)
 
     there = data_files(partitioned)
-    monkeypatch.setattr(optimizing, "commit_groups", commit_behind_another)
+    monkeypatch.setattr(optimizing, "commit_groups", commit_after_another)
     with pytest.raises(CommitConflictError, match="removed"):
         dvs.optimize(spark, partitioned)
     assert len(rows(partitioned, id="id")) == 199
@@ -207,7 +208,7 @@ def test_a_commit_that_another_stands_in_the_way_of_leaves_nothing(
     assert data_files(partitioned) == there | listed_files(partitioned)
 
 
-def test_what_has_no_order_is_refused_before_a_task_runs(spark: SparkSession, tmp_path: Path):
+def test_invalid_keys_and_predicates_are_rejected_before_a_task_runs(spark: SparkSession, tmp_path: Path):
     write(tmp_path / "t", 0)
     with pytest.raises(ExpressionError, match="has no order"):
         dvs.optimize(spark, tmp_path / "t", sort_by="event:k")

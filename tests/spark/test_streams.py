@@ -1,4 +1,4 @@
-"""Streams into tables, each row once, and out of them, each version once."""
+"""Streams into tables write each row once, and streams out of them read each version once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark import InheritableThread
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
@@ -36,7 +37,7 @@ def add_lines(folder: Path, *texts: str) -> None:
 
 
 def into_table(spark: SparkSession, tmp_path: Path, **options: object) -> StreamingQuery:
-    """Stream the lines that are in a folder into a table by foreachBatch, one file a batch, and end."""
+    """Stream the lines of a folder into a table with foreachBatch, one file for each batch."""
     lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "lines"))
     writer = dvs.batch_writer(tmp_path / "t", variant_columns=["value"], **options)
     query = lines.writeStream.foreachBatch(writer).option("checkpointLocation", str(tmp_path / "c"))
@@ -73,7 +74,7 @@ def test_a_batch_that_spark_forgot_is_not_written_again(spark: SparkSession, tmp
     add_lines(tmp_path / "lines", '{"n":1}')
     add_lines(tmp_path / "lines", '{"n":2}')
     into_table(spark, tmp_path)
-    # What a driver leaves that dies between our commit and Spark's.
+    # The state after a driver crashes between our commit and Spark's.
     (tmp_path / "c" / "commits" / "1").unlink()
     (tmp_path / "c" / "commits" / ".1.crc").unlink(missing_ok=True)
     add_lines(tmp_path / "lines", '{"n":3}')
@@ -95,10 +96,10 @@ def test_a_schema_evolves_between_micro_batches(spark: SparkSession, tmp_path: P
     ]
 
 
-def test_a_line_that_is_no_json_ends_the_stream_or_is_set_apart(spark: SparkSession, tmp_path: Path):
+def test_a_line_with_invalid_json_fails_the_stream_or_is_rejected(spark: SparkSession, tmp_path: Path):
     add_lines(tmp_path / "lines", '{"n":1}')
     add_lines(tmp_path / "lines", '{"n":2}', "{")
-    with pytest.raises(Exception, match="InvalidJsonError"):
+    with pytest.raises(StreamingQueryException, match="InvalidJsonError"):
         into_table(spark, tmp_path)
     assert rows(tmp_path / "t", n="value:n::int") == [{"n": 1}]
     rejects = tmp_path / "rejects"
@@ -107,7 +108,7 @@ def test_a_line_that_is_no_json_ends_the_stream_or_is_set_apart(spark: SparkSess
     assert len(list(rejects.iterdir())) == 1
 
 
-def test_the_format_writes_a_stream_once_by_its_checkpoint(source: SparkSession, tmp_path: Path):
+def test_the_format_writes_a_stream_with_a_checkpoint_once(source: SparkSession, tmp_path: Path):
     add_lines(tmp_path / "lines", '{"n":1}', '{"n":2}')
     add_lines(tmp_path / "lines", '{"n":3}')
 
@@ -127,7 +128,7 @@ def test_the_format_writes_a_stream_once_by_its_checkpoint(source: SparkSession,
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
 
 
-def test_a_query_whose_id_cannot_be_read_is_told_of_the_option(tmp_path: Path):
+def test_an_unreadable_query_id_raises_an_error_that_names_the_option(tmp_path: Path):
     with pytest.raises(UnsupportedFeatureError, match="txn_app_id"):
         query_of(str(tmp_path))
 
@@ -146,14 +147,14 @@ def of_rest(df: DataFrame, rest: int) -> DataFrame:
 def batches(
     spark: SparkSession, tmp_path: Path, write: Callable[[DataFrame, int], object], checkpoint: str = "c"
 ) -> StreamingQuery:
-    """Stream the lines that are in a folder to a function, one file a batch, and end."""
+    """Stream the lines of a folder to a function, one file for each batch."""
     lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "lines"))
     query = lines.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / checkpoint))
     return finished(query.trigger(availableNow=True).start())
 
 
 def forget_batch(tmp_path: Path, number: int) -> None:
-    """Leave what a driver leaves that dies between our commit and Spark's."""
+    """Restore the state after a driver crashes between our commit and Spark's."""
     (tmp_path / "c" / "commits" / str(number)).unlink()
     (tmp_path / "c" / "commits" / f".{number}.crc").unlink(missing_ok=True)
 
@@ -199,7 +200,7 @@ def test_two_writers_to_one_table_in_a_batch_write_all_rows_once(
 
 @pytest.mark.parametrize("app_ids", [(), ("even", "odd")])
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_a_batch_that_fails_between_its_writes_makes_only_the_second_when_it_is_repeated(
+def test_a_repeated_batch_that_failed_between_its_writes_makes_only_the_second(
     spark: SparkSession, hundred_lines: Path, app_ids: tuple[str, ...], mode: str
 ):
     names = app_ids or (None, None)
@@ -213,7 +214,7 @@ def test_a_batch_that_fails_between_its_writes_makes_only_the_second_when_it_is_
             raise RuntimeError("between the writes")
         second(of_rest(df, 1), batch)
 
-    with pytest.raises(Exception, match="between the writes"):
+    with pytest.raises(StreamingQueryException, match="between the writes"):
         batches(spark, hundred_lines, write)
     assert len(numbers_of(hundred_lines / "t")) == 25
     is_fatal = False
@@ -237,7 +238,7 @@ def test_one_writer_called_twice_in_a_batch_writes_both_times(spark: SparkSessio
     assert txns == {str(query.id): 1, f"{query.id}#2": 1}
 
 
-def test_two_spellings_of_a_path_are_one_table(
+def test_different_spellings_of_a_path_are_one_table(
     spark: SparkSession, hundred_lines: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(hundred_lines)
@@ -288,10 +289,10 @@ def test_writes_in_threads_need_an_application_id_each(spark: SparkSession, hund
     first_line = pa.table({"value": pa.array(['{"n":-1}'], pa.json_())})
     dv.write_table(hundred_lines / "t", first_line)
     for unnamed in (write(), one_after_the_other):
-        with pytest.raises(Exception, match=r"AmbiguousWriteError: batch 0 writes more than once .*app_id="):
+        with pytest.raises(StreamingQueryException, match=r"AmbiguousWriteError: batch 0 writes .*app_id="):
             batches(spark, hundred_lines, unnamed)
-    # Which of the writes is in the table is not known.
-    with pytest.raises(Exception, match=r"AmbiguousWriteError: .*without an application id"):
+    # The table has one of the writes, and its id does not tell which.
+    with pytest.raises(StreamingQueryException, match=r"AmbiguousWriteError: .*without an application id"):
         batches(spark, hundred_lines, write("even", "odd"))
     assert len(numbers_of(hundred_lines / "t")) == 1 + 25
 
@@ -304,7 +305,7 @@ def test_writes_in_threads_need_an_application_id_each(spark: SparkSession, hund
 
 
 @pytest.mark.parametrize("is_repeating", [True, False])
-def test_after_a_write_that_failed_a_batch_may_repeat_it_and_nothing_else(
+def test_after_a_failed_write_a_batch_may_only_repeat_that_write(
     spark: SparkSession, hundred_lines: Path, monkeypatch: pytest.MonkeyPatch, is_repeating: bool
 ):
     even, odd = two_writers(hundred_lines / "t")
@@ -312,7 +313,7 @@ def test_after_a_write_that_failed_a_batch_may_repeat_it_and_nothing_else(
 
     def fail_once(*arguments):
         if next(failures, False):
-            raise OSError("the store is gone")
+            raise OSError("the store failed")
         return commit(*arguments)
 
     def write(df: DataFrame, batch: int) -> None:
@@ -326,7 +327,9 @@ def test_after_a_write_that_failed_a_batch_may_repeat_it_and_nothing_else(
     commit = writing.commit_written
     monkeypatch.setattr(writing, "commit_written", fail_once)
     if not is_repeating:
-        with pytest.raises(Exception, match=r"AmbiguousWriteError: batch 0 .*a write before this one failed"):
+        with pytest.raises(
+            StreamingQueryException, match=r"AmbiguousWriteError: .*a write before this one failed"
+        ):
             batches(spark, hundred_lines, write)
         assert not (hundred_lines / "t" / "_delta_log").exists()
     batches(spark, hundred_lines, write)
@@ -336,7 +339,7 @@ def test_after_a_write_that_failed_a_batch_may_repeat_it_and_nothing_else(
 # With a new checkpoint.
 
 
-def test_an_application_id_with_a_new_checkpoint_is_an_error_and_no_batch_is_skipped(
+def test_an_application_id_with_a_new_checkpoint_raises_and_skips_no_batch(
     spark: SparkSession, hundred_lines: Path
 ):
     def run(checkpoint: str, app_id: str | None) -> StreamingQuery:
@@ -346,7 +349,9 @@ def test_an_application_id_with_a_new_checkpoint_is_an_error_and_no_batch_is_ski
     query = run("c", "app")
     txns = {app: txn.version for app, txn in dv.load_snapshot(hundred_lines / "t").txns.items()}
     assert txns == {"app": 1, f"app#origin={query.id}": 1}
-    with pytest.raises(Exception, match=r"AmbiguousWriteError: .*another run of the application committed"):
+    with pytest.raises(
+        StreamingQueryException, match=r"AmbiguousWriteError: .*another run of the application"
+    ):
         run("new", "app")
     assert sorted(numbers_of(hundred_lines / "t")) == list(range(100))
     add_lines(hundred_lines / "lines", '{"n":100}')
@@ -359,18 +364,16 @@ def test_an_application_id_with_a_new_checkpoint_is_an_error_and_no_batch_is_ski
     assert sorted(numbers_of(hundred_lines / "t")) == sorted([*range(101)] * 3)
 
 
-def test_an_application_id_of_another_writer_of_delta_is_an_error(spark: SparkSession, hundred_lines: Path):
+def test_an_application_id_of_another_delta_writer_raises(spark: SparkSession, hundred_lines: Path):
     table = pa.table({"value": pa.array(['{"n":-1}'], pa.json_())})
     dv.write_table(hundred_lines / "t", table, txn=("app", 0))
     writer = dvs.batch_writer(hundred_lines / "t", variant_columns=["value"], app_id="app")
-    with pytest.raises(Exception, match="AmbiguousWriteError"):
+    with pytest.raises(StreamingQueryException, match="AmbiguousWriteError"):
         batches(spark, hundred_lines, writer)
     assert numbers_of(hundred_lines / "t") == [-1]
 
 
-def test_two_streams_of_the_format_with_one_application_id_are_an_error(
-    source: SparkSession, hundred_lines: Path
-):
+def test_two_streams_of_the_format_with_one_application_id_raise(source: SparkSession, hundred_lines: Path):
     def run(checkpoint: str, app_id: str) -> None:
         lines = source.readStream.text(str(hundred_lines / "lines"))
         query = lines.writeStream.format("delta_variant").option("variant_columns", "value")
@@ -381,7 +384,7 @@ def test_two_streams_of_the_format_with_one_application_id_are_an_error(
     run("c", "app")
     forget_batch(hundred_lines, 0)
     run("c", "app")
-    with pytest.raises(Exception, match="AmbiguousWriteError"):
+    with pytest.raises(StreamingQueryException, match="AmbiguousWriteError"):
         run("other", "app")
     assert sorted(numbers_of(hundred_lines / "t")) == list(range(100))
     assert data_files(hundred_lines / "t") == listed_files(hundred_lines / "t")
@@ -389,12 +392,13 @@ def test_two_streams_of_the_format_with_one_application_id_are_an_error(
     assert sorted(numbers_of(hundred_lines / "t")) == sorted([*range(100)] * 2)
 
 
-def test_outside_a_query_a_batch_is_repeated_with_the_same_rows_only(spark: SparkSession, tmp_path: Path):
+def test_outside_a_query_only_the_same_rows_repeat_a_batch(spark: SparkSession, tmp_path: Path):
     write = dvs.batch_writer(tmp_path / "t", app_id="app")
     df = spark.range(3)
     assert [write(df, 0).version, write(df, 1).version, write(df, 1).repeated] == [0, 1, True]
-    with pytest.raises(AmbiguousWriteError, match=r"batch 1 writes more than once .*app_id="):
+    with pytest.raises(AmbiguousWriteError, match="app_id=") as caught:
         write(spark.range(4), 1)
+    assert caught.value.table == str(tmp_path / "t")
     assert len(rows(tmp_path / "t", id="id")) == 6
     with pytest.raises(UnsupportedFeatureError, match="foreachBatch"):
         dvs.batch_writer(tmp_path / "t")(df, 2)
@@ -425,7 +429,7 @@ def follower(table: Path) -> Follower:
     return Follower(snapshot.store, snapshot)
 
 
-def test_positions_lead_through_the_files_of_a_version_and_of_each_commit(tmp_path: Path):
+def test_positions_cover_the_files_of_a_version_and_of_each_commit(tmp_path: Path):
     for number in range(4):
         append(tmp_path / "t", number)
     found = list(follower(tmp_path / "t").steps(Position(1, is_initial=True)))
@@ -461,14 +465,15 @@ def test_a_limit_bounds_a_micro_batch(tmp_path: Path, limit, end: Position):
     assert (found.version, found.index) in {(end.version, end.index), (end.version + 1, 0)}
 
 
-def test_a_commit_that_removes_rows_ends_the_stream_with_a_reason(tmp_path: Path):
+def test_a_commit_that_removes_rows_fails_the_stream(tmp_path: Path):
     append(tmp_path / "t", 1, 2)
     dv.delete(tmp_path / "t", "event:n::int = 1")
-    with pytest.raises(UnsupportedFeatureError, match="starting_version=2"):
+    with pytest.raises(UnsupportedFeatureError, match="starting_version=2") as caught:
         list(follower(tmp_path / "t").steps(Position(0)))
+    assert (caught.value.table, caught.value.version) == (str(tmp_path / "t"), 1)
 
 
-def test_files_that_are_only_put_together_are_passed_over(tmp_path: Path):
+def test_compacted_files_are_skipped(tmp_path: Path):
     append(tmp_path / "t", 1)
     append(tmp_path / "t", 2)
     dv.optimize(tmp_path / "t")
@@ -476,9 +481,10 @@ def test_files_that_are_only_put_together_are_passed_over(tmp_path: Path):
     assert found == [step for step in found if step.file is None]
 
 
-def test_a_commit_that_changes_the_schema_ends_the_stream(tmp_path: Path):
+def test_a_commit_that_changes_the_schema_fails_the_stream(tmp_path: Path):
     append(tmp_path / "t", 1)
     before = follower(tmp_path / "t")
     dv.write_table(tmp_path / "t", pa.table({"more": [1]}), mode="append", schema_mode="merge")
-    with pytest.raises(SchemaError, match="start the query again"):
+    with pytest.raises(SchemaError, match="restart the query") as caught:
         list(before.steps(Position(0)))
+    assert (caught.value.table, caught.value.version) == (str(tmp_path / "t"), 1)

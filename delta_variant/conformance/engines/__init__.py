@@ -1,4 +1,4 @@
-"""The engines, one module each, which is the only door to its packages."""
+"""Adapters of engines, one module each. Only this module imports the packages of its engine."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ENGINES = ("ours", "spark", "duckdb", "sail", "deltalake", "pyarrow")
 
 
 def start(name: str, scratch: Path) -> Engine:
-    """Start an engine and return it; raises whatever the engine raises, ImportError where it is absent.
+    """Start an engine and return it; raises the errors of the engine, and ImportError if it is not installed.
 
-    `scratch` is an empty folder that lives as long as the engine.
+    `scratch` is an empty folder that exists as long as the engine.
     """
     engine: Engine = import_module(f"{__name__}.{name}").start(scratch)
     return engine

@@ -1,4 +1,4 @@
-"""The types in the `schemaString` of a table, as the cases of kind `log` write them."""
+"""Convert a table's `schemaString` to the types of cases of the kind `log`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""deltalake, the Python package of delta-rs: Variants come as structs of bytes, where they come at all."""
+"""deltalake, the Python package of delta-rs, which returns Variants as structs of bytes, if at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["start"]
 
 
 def start(scratch: Path) -> Engine:
-    """Return the engine. It has no functions of Variants, and reads no Parquet file outside a table."""
+    """Return the engine. It has no Variant functions and reads Parquet files only as part of a table."""
     version = deltalake.__version__
     return Engine(name="deltalake", version=version, read_table=_read_table, load_log=_load_log)
 

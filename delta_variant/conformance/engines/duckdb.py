@@ -1,4 +1,4 @@
-"""DuckDB, whose VARIANT is handed out by `variant_to_parquet_variant`."""
+"""DuckDB, whose VARIANT is returned as bytes with `variant_to_parquet_variant`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TYPES: Mapping[str, str] = {
 
 
 def start(scratch: Path) -> Engine:
-    """Return the engine; it offers Delta tables where its extension for them is installed."""
+    """Return the engine; it offers Delta tables if its extension for them is installed."""
     return Engine(
         name="duckdb",
         version=duckdb.__version__,
@@ -47,7 +47,7 @@ def start(scratch: Path) -> Engine:
 
 
 def _table(query: str, *parameters: str) -> Any:
-    # An internal error makes a database unusable: each query gets one of its own.
+    # Each query gets its own database, because an internal error makes a database unusable.
     with duckdb.connect(config={"threads": 1}) as connection:
         if "delta_scan" in query:
             connection.execute("LOAD delta")
@@ -64,7 +64,7 @@ def _has_delta() -> bool:
 
 def _to_json(file: Path, column: str) -> str:
     [text] = _table(f"SELECT {_quote(column)}::JSON::VARCHAR FROM {_source(file)}").column(0).to_pylist()
-    # DuckDB has one null, and prints none of it.
+    # DuckDB does not distinguish Variant null from SQL NULL, which has no text.
     return "null" if text is None else str(text)
 
 
@@ -98,7 +98,7 @@ def _quote(name: str) -> str:
 
 
 def _to_parquet_variant(name: str) -> str:
-    # DuckDB has one null for SQL's and Variant's, and the function makes a Variant of it.
+    # DuckDB does not distinguish Variant null from SQL NULL, which the function would make a Variant.
     return f"CASE WHEN {name} IS NOT NULL THEN variant_to_parquet_variant({name}) END"
 
 
@@ -119,5 +119,5 @@ def _sql_type(schema: Schema) -> str:
         fields = [f"{_quote(name)} {_sql_type(part)}" for name, part in schema["object"].items()]
         return f"STRUCT({', '.join(fields)})"
     if decimal_of(schema) is None and schema not in TYPES:
-        raise NotOfferedError(f"DuckDB has no type {schema} to shred by")
+        raise NotOfferedError(f"DuckDB cannot shred to the type {schema}")
     return TYPES.get(schema, schema.upper())

@@ -1,4 +1,4 @@
-"""This library, through the functions that its users call."""
+"""This library, through its public functions where they can express the case."""
 
 from __future__ import annotations
 

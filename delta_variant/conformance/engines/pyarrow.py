@@ -1,4 +1,4 @@
-"""pyarrow: a Variant column is a struct of bytes to it, which is a Variant only where it is unshredded."""
+"""pyarrow, which reads a Variant column as a struct of bytes; only an unshredded one is a Variant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["start"]
 
 
 def start(scratch: Path) -> Engine:
-    """Return the engine. It has no functions of Variants."""
+    """Return the engine. It has no Variant functions."""
     return Engine(name="pyarrow", version=pa.__version__, read=_read)
 
 

@@ -1,4 +1,4 @@
-"""Sail, a server that speaks Spark Connect, through PySpark's client."""
+"""Sail, a Spark Connect server, through PySpark's client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def start(scratch: Path) -> Engine:
     """Start the server in this process, and return the engine."""
     server = SparkConnectServer()
     server.start(background=True)
-    # A server that nobody holds is stopped.
+    # The server stops when it is garbage collected, so keep a reference.
     atexit.register(server.stop)
     _, port = server.listening_address
     adapter = _Adapter(SparkSession.builder.remote(f"sc://localhost:{port}").getOrCreate())
@@ -38,7 +38,7 @@ def start(scratch: Path) -> Engine:
 
 @dataclass(frozen=True)
 class _Adapter:
-    """The adapter of one session. There is none for a given shredding schema, statistics or the log."""
+    """The capabilities of one session: neither a given shredding schema nor statistics nor the log."""
 
     session: SparkSession
 

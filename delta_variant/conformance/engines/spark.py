@@ -1,6 +1,6 @@
 """Apache Spark with Delta's own JARs, through PySpark.
 
-It takes Java 17 or 21. The JARs are those of PYSPARK_SUBMIT_ARGS, or else Spark fetches them by itself.
+Requires Java 17 or 21. Uses the JARs in PYSPARK_SUBMIT_ARGS, or Spark downloads them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ TYPES: Mapping[str, str] = {
 
 def start(scratch: Path) -> Engine:
     """Start a session, and return the engine."""
-    # Otherwise the workers take the python3 of the PATH, which may have no pyspark.
+    # Otherwise the workers run the python3 on the PATH, which may not have pyspark.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         **SETTINGS,
@@ -78,7 +78,7 @@ def start(scratch: Path) -> Engine:
     for name, value in settings.items():
         builder = builder.config(name, value)
     adapter = _Adapter(builder.getOrCreate())
-    # The first query of a session takes seconds, which belong to the start.
+    # The first query of a session takes seconds: run it as part of the start.
     adapter.parse_json("1")
     return Engine(
         name="spark",
@@ -97,7 +97,7 @@ def start(scratch: Path) -> Engine:
 
 @dataclass(frozen=True)
 class _Adapter:
-    """The adapter of one session; some are Delta's classes in its JVM."""
+    """The capabilities of one session; some call Delta's classes in its JVM."""
 
     session: SparkSession
 
@@ -120,7 +120,7 @@ class _Adapter:
         return [cell(row[0]) for row in self._column(file, column).collect()]
 
     def shred(self, file: Path, column: str, schema: Schema, out: Path) -> None:
-        # What is set for one file is not set for the tables that follow.
+        # A new session keeps these settings from later cases.
         adapter = _Adapter(self.session.newSession())
         adapter.session.conf.set(WRITE_SHREDDING, str(schema is not None).lower())
         adapter.session.conf.set(FORCED_SCHEMA, "" if schema is None else _sql_type(schema))
@@ -143,11 +143,11 @@ class _Adapter:
         return str(self._delta("util.DeltaStatsJsonUtils").encodeVariantAsZ85(variant))
 
     def collect_stats(self, file: Path, column: str) -> Mapping[str, Any]:
-        """Return the bounds that Delta on Spark would write for the file, had it written it."""
+        """Return the bounds that Delta on Spark would write for the file."""
         path = self.jvm.org.apache.hadoop.fs.Path(str(file))
         configuration = self.session._jsc.hadoopConfiguration()
         footer = self.jvm.org.apache.parquet.hadoop.ParquetFileReader.readFooter(configuration, path)
-        # Dates and times of proleptic calendars stay as they are.
+        # Keep dates and times of the proleptic calendar unchanged.
         unchanged = getattr(self.jvm.scala.Predef, "$conforms")()
         derived = self._delta("stats.VariantStatsData").apply(footer, unchanged, unchanged)
         prefix = self.jvm.org.apache.spark.api.python.PythonUtils.toSeq([column])
@@ -159,11 +159,11 @@ class _Adapter:
 
     def load_log(self, folder: Path, version: int | None) -> Mapping[str, Any]:
         log = self._delta("DeltaLog").forTable(self.session._jsparkSession, str(folder))
-        nothing = self.jvm.scala.Option.empty()
+        none = self.jvm.scala.Option.empty()
         if version is None:
-            snapshot = log.update(False, nothing, nothing)
+            snapshot = log.update(False, none, none)
         else:
-            snapshot = log.getSnapshotAt(version, nothing, nothing, False)
+            snapshot = log.getSnapshotAt(version, none, none, False)
         protocol = json.loads(snapshot.protocol().json())["protocol"]
         metadata = json.loads(snapshot.metadata().json())["metaData"]
         files = snapshot.allFiles().toDF().select("path", _no_columns(self.jvm)).collectAsList()
@@ -200,5 +200,5 @@ def _sql_type(schema: Schema) -> str:
         fields = [f"{quote(name)}: {_sql_type(part)}" for name, part in schema["object"].items()]
         return f"struct<{', '.join(fields)}>"
     if decimal_of(schema) is None and schema not in TYPES:
-        raise NotOfferedError(f"Spark has no type {schema} to shred by")
+        raise NotOfferedError(f"Spark cannot shred to the type {schema}")
     return TYPES.get(schema, schema)

@@ -1,4 +1,4 @@
-"""Rows as a client of Spark hands them out, from Spark itself or from a server that speaks Spark Connect."""
+"""Convert rows of a Spark client, classic or Spark Connect, to cells."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["cell", "quote", "row_cells"]
 
 
 def row_cells(rows: list[Row]) -> list[dict[str, Cell]]:
-    """Return rows by the names of their columns."""
+    """Return rows as cells by column name."""
     return [{name: cell(value) for name, value in row.asDict().items()} for row in rows]
 
 
 def cell(value: Any) -> Cell:
-    """Return a value of a row, and what is within it."""
+    """Return a value of a row, including nested values, as a cell."""
     if isinstance(value, VariantVal):
         return VariantBytes(bytes(value.metadata), bytes(value.value))
     if isinstance(value, Row):
@@ -29,5 +29,5 @@ def cell(value: Any) -> Cell:
 
 
 def quote(name: str) -> str:
-    """Return a name of a column as SQL takes it."""
+    """Return a column's name as a quoted SQL identifier."""
     return f"`{name.replace('`', '``')}`"
