@@ -1,10 +1,10 @@
-"""JSON lines to bronze, bronze to silver, and an audit of both, by Spark.
+"""Stream JSON lines to a bronze table and bronze to silver with Spark, and audit both tables.
 
     python examples/spark_pipeline.py LINES FOLDER [--master local[2]]
 
-LINES is a folder of `.ndjson` files. `bronze` keeps every line as a Variant, shredded; a line that is no JSON
-goes to `rejects`. `silver` has some of its paths as typed columns. Both are streamed into: started again, the
-pipeline takes what is new, once. The paths are those of Bioregistry, of which `make demo` makes a file.
+LINES is a folder of `.ndjson` files. `bronze` keeps every line as a shredded Variant; invalid JSON goes to
+`rejects`. `silver` has some paths as typed columns. Streams write both tables: started again, the pipeline
+processes each new line once. The paths are those of Bioregistry, of which `make demo` creates a file.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def lines_to_bronze(spark: SparkSession, lines: str, bronze: str, folder: str) -> Any:
-    """Return a stream of lines into a table, each line once."""
+    """Return a stream that writes each line to the bronze table once."""
     text = (
         spark.readStream.option("pathGlobFilter", "*.ndjson").text(lines).withColumnRenamed("value", "entry")
     )
@@ -61,7 +61,7 @@ def lines_to_bronze(spark: SparkSession, lines: str, bronze: str, folder: str) -
 
 
 def bronze_to_silver(spark: SparkSession, bronze: str, silver: str, folder: str) -> Any:
-    """Return a stream of what comes to bronze into typed columns."""
+    """Return a stream of the rows of bronze into a table of typed columns."""
     paths = ", ".join(f'"{name}": "{path}"' for name, path in SILVER.items())
     table = spark.readStream.format("delta_variant").option("columns", f"{{{paths}}}").load(bronze)
     write: Callable[[DataFrame, int], None] = dvs.batch_writer(silver)
@@ -69,7 +69,7 @@ def bronze_to_silver(spark: SparkSession, bronze: str, silver: str, folder: str)
 
 
 def run(stream: Any) -> None:
-    """Take all that is there, and tell of each micro-batch."""
+    """Process all available rows, and print the progress of each micro-batch."""
     query: StreamingQuery = stream.trigger(availableNow=True).start()
     query.awaitTermination()
     for progress in query.recentProgress:
@@ -89,7 +89,7 @@ def step(text: str) -> None:
 
 
 def start(master: str | None) -> SparkSession:
-    """Return a session; under spark-submit, `master` is not given."""
+    """Return a session; spark-submit sets the master itself."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("delta_variant pipeline").config("spark.log.level", "ERROR")
     builder = builder.config("spark.ui.showConsoleProgress", "true")
@@ -101,8 +101,8 @@ def start(master: str | None) -> SparkSession:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="JSON lines to bronze, bronze to silver, and an audit.")
     parser.add_argument("lines", help="a folder of .ndjson files")
-    parser.add_argument("folder", help="where the tables, the checkpoints and the rejects are put")
-    parser.add_argument("--master", default=None, help="local[2], say; spark-submit knows its own")
+    parser.add_argument("folder", help="the folder of the tables, checkpoints and rejects")
+    parser.add_argument("--master", default=None, help="such as local[2]; omit with spark-submit")
     return parser.parse_args()
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("corpora")
 SHREDDED = CORPORA / "parquet-testing" / "shredded_variant"
 
 # Files that must raise an error with the path and, if the data is invalid, the row.
-REFUSED: dict[int, tuple[type[DeltaVariantError], str]] = {
+REJECTED: dict[int, tuple[type[DeltaVariantError], str]] = {
     40: (ConflictingValueError, r"row 0: .* at \$\[\*\]: `value` and `typed_value` are both set"),
     42: (ConflictingValueError, r"row 0: .* at \$: `value` and `typed_value` are both set"),
     87: (ConflictingValueError, r"row 0: .* at \$: `typed_value` holds an object, and `value`"),
@@ -48,7 +48,7 @@ def shredded_cases() -> dict[int, dict[str, Any]]:
 
 
 CASES = shredded_cases()
-VALID = [number for number in CASES if number not in REFUSED and number not in INVALID]
+VALID = [number for number in CASES if number not in REJECTED and number not in INVALID]
 
 
 def read(number: int, on_conflict: Any = "error") -> list[tuple[bytes, bytes] | None]:
@@ -70,8 +70,8 @@ def expected(number: int) -> Iterator[bytes | None]:
 
 
 def test_the_corpus_has_the_expected_number_of_cases():
-    assert (len(VALID), len(REFUSED), len(INVALID)) == (128, 6, 3)
-    assert all("error_message" in CASES[number] for number in REFUSED)
+    assert (len(VALID), len(REJECTED), len(INVALID)) == (128, 6, 3)
+    assert all("error_message" in CASES[number] for number in REJECTED)
     assert all("INVALID" in CASES[number]["parquet_file"] for number in INVALID)
 
 
@@ -81,9 +81,9 @@ def test_a_valid_file_returns_the_bytes_of_its_values(number: int):
     assert rows == list(expected(number))
 
 
-@pytest.mark.parametrize("number", REFUSED)
+@pytest.mark.parametrize("number", REJECTED)
 def test_a_file_that_must_be_rejected_raises_with_its_location(number: int):
-    error, where = REFUSED[number]
+    error, where = REJECTED[number]
     with pytest.raises(error, match=f"^{re.escape(CASES[number]['parquet_file'])}: .*{where}"):
         read(number)
 

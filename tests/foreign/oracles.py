@@ -1,4 +1,4 @@
-"""What other readers say of a table: its rows, and what its log comes to."""
+"""Rows and log state of a table according to other readers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 
 MANY_ROWS = 10_000
-"""From how many rows on a table is compared by Arrow, which is for columns that are not nested."""
+"""The number of rows from which tables without nested columns are compared with Arrow."""
 
 
 def expected(table: Path) -> pa.Table:
-    """Return the rows in `expected` next to the table, which delta-spark wrote."""
+    """Return the rows that delta-spark wrote to `expected` next to the table."""
     files = sorted((table.parent / "expected").rglob("*.parquet"))
     return pa.concat_tables([pq.read_table(file) for file in files])
 
@@ -29,12 +29,12 @@ def deltalake(table: Path, version: int | None = None) -> pa.Table:
 
 
 def pyarrow(table: Path) -> pa.Table:
-    """Return the rows that pyarrow reads in the files that deltalake finds active."""
+    """Return the rows that pyarrow reads in the files that are active according to deltalake."""
     return pa.concat_tables([pq.read_table(table / path) for path in active_files(DeltaTable(table))])
 
 
 def no_rows(table: Path) -> pa.Table:
-    """Return no rows of the columns that the log of a table of one metaData names."""
+    """Return an empty table with the columns of the only metaData in the log."""
     actions = [
         json.loads(line)
         for commit in sorted((table / "_delta_log").glob("*.json"))
@@ -59,7 +59,7 @@ def active_files(table: DeltaTable) -> list[str]:
 
 
 def log_of(table: Path) -> dict[str, Any]:
-    """Return what deltalake finds in the log."""
+    """Return the state of the log according to deltalake."""
     found = DeltaTable(table)
     protocol, metadata = found.protocol(), found.metadata()
     return {
@@ -76,7 +76,7 @@ def log_of(table: Path) -> dict[str, Any]:
 
 
 def comparable(table: pa.Table) -> list[str]:
-    """Return the rows of a table in an order of their own, so that equal tables are equal lists.
+    """Return the rows of a table in a canonical order, so that equal tables are equal lists.
 
     Values of different Python types differ, and so do 0.0 and -0.0; NaN is equal to itself.
     """
@@ -92,6 +92,6 @@ def _comparable(value: Any) -> Any:
 
 
 def sorted_rows(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a table with many rows in the types of a schema, its rows in order."""
+    """Return a large table cast to a schema, with its rows sorted."""
     cast = table.cast(schema)
     return cast.sort_by([(name, "ascending") for name in cast.column_names])

@@ -1,7 +1,7 @@
 """Every table of delta-kernel-rs and of deltalake: read, compared with an oracle, and audited.
 
-`tables.tsv` says what each comes to. Nothing in it is by this library: rows and versions are the oracle's, a
-rejection and a finding have their reason next to them.
+`tables.tsv` has the expected results. None of them comes from this library: rows and versions are the
+oracle's, and rejections and findings have a reason in the notes.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ SQL_TYPES = {
     "timestamp[us]": "timestamp_ntz",
     "timestamp[us, tz=UTC]": "timestamp",
 }
-# The notes of `tables.tsv` say what is wrong with these: a reader that skips by them loses rows.
+# Wrong statistics, see the notes in `tables.tsv`: a reader that skips by them loses rows.
 FALSE_STATISTICS = {"delta-kernel/data/parsed-stats", "delta-rs/issue_1374"}
 
-# Rows of the change data feed from version 0 on, of the tables whose feed deltalake reads: it looks for files
-# with percent signs in their names under other names.
+# Rows of the change data feed from version 0, of the tables whose feed deltalake reads: it decodes percent
+# signs in file names.
 CHANGES = {
     "delta-kernel/data/cdf-table-non-partitioned/cdf-table-non-partitioned": 25,
     "delta-kernel/data/cdf-table-with-dv/cdf-table-with-dv": 24,
@@ -62,7 +62,7 @@ def name_of(outcome: TableOutcome) -> str:
 
 @pytest.fixture(scope="module")
 def locate(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[TableOutcome], Path]:
-    """Return a function that gives the folder of a table, its archive unpacked once."""
+    """Return a function that returns the folder of a table and unpacks its archive once."""
     folders: dict[str, Path] = {}
 
     def find(outcome: TableOutcome) -> Path:
@@ -74,7 +74,7 @@ def locate(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[
     return find
 
 
-def test_every_archive_is_in_the_table_and_every_table_of_it(corpora: Path, locate: Any):
+def test_every_archive_and_every_table_is_listed(corpora: Path, locate: Any):
     assert {each.archive for each in OUTCOMES} == archives(corpora)
     assert len({name_of(each) for each in OUTCOMES}) == len(OUTCOMES)
     for archive in archives(corpora):
@@ -106,7 +106,7 @@ def test_a_table_has_the_rows_of_the_oracle(outcome: TableOutcome, locate: Calla
 
 
 @pytest.mark.parametrize("outcome", REJECTED, ids=name_of)
-def test_a_table_is_rejected_for_the_reason_given(
+def test_a_table_is_rejected_with_the_expected_error(
     outcome: TableOutcome, locate: Callable[[TableOutcome], Path]
 ):
     name, _, fragment = outcome.error.partition(": ")
@@ -120,7 +120,9 @@ def test_a_table_is_rejected_for_the_reason_given(
 
 
 @pytest.mark.parametrize("outcome", [each for each in OUTCOMES if each.log == "deltalake"], ids=name_of)
-def test_a_log_comes_to_what_deltalake_finds(outcome: TableOutcome, locate: Callable[[TableOutcome], Path]):
+def test_a_log_has_the_state_that_deltalake_reads(
+    outcome: TableOutcome, locate: Callable[[TableOutcome], Path]
+):
     table = locate(outcome)
     snapshot = dv.load_snapshot(table)
     protocol = snapshot.protocol
@@ -142,7 +144,7 @@ EARLIER = [each for each in EQUAL if each.oracle in ("expected", "deltalake") an
 
 
 def rows_or_none(read: Callable[[int], pa.Table], version: int, failure: type[Exception]) -> list[str] | None:
-    """Return the rows of a version, None where it or its files are gone."""
+    """Return the rows of a version, or None if it or its files were deleted."""
     try:
         return comparable(read(version))
     except failure:
@@ -153,7 +155,7 @@ TRUE_STATISTICS = [each for each in EQUAL if name_of(each) not in FALSE_STATISTI
 
 
 def literals(column: pa.ChunkedArray) -> Iterator[tuple[Any, str]]:
-    """Yield the least and the greatest value of a column, each with its SQL text, where it has such."""
+    """Yield the least and the greatest value of a column, each with its SQL text, if there are any."""
     known = sorted(each for each in column.to_pylist() if each is not None)
     for value in dict.fromkeys((known[0], known[-1])) if known else ():
         yield value, f"cast('{value}' as {SQL_TYPES[str(column.type)]})"
@@ -169,13 +171,13 @@ def test_earlier_versions_have_the_rows_that_deltalake_reads(
         return dv.read_table(table, version=version).read_all()
 
     for version in range(int(outcome.version)):
-        # deltalake raises several classes, and Exception itself.
+        # deltalake raises several classes, including Exception itself.
         theirs = rows_or_none(partial(deltalake, table), version, Exception)
         assert rows_or_none(read, version, DeltaVariantError) == theirs, version
 
 
 @pytest.mark.parametrize("outcome", TRUE_STATISTICS, ids=name_of)
-def test_a_condition_finds_what_a_look_at_all_rows_finds(
+def test_a_predicate_finds_the_same_rows_as_a_full_scan(
     outcome: TableOutcome, locate: Callable[[TableOutcome], Path]
 ):
     table = dv.load_snapshot(locate(outcome))
@@ -202,7 +204,7 @@ def test_the_changes_of_a_table_are_those_that_deltalake_reads(
     table = locate(outcome)
     theirs = pa.table(DeltaTable(table).load_cdf(starting_version=0).read_all())
     ours = dv.read_changes(table, starting_version=0).read_all()
-    # deltalake has the time of the writer's clock in another type, and its columns in another order.
+    # deltalake returns the commit timestamp with another type, and the columns in another order.
     names = [name for name in ours.column_names if name != "_commit_timestamp"]
     assert sorted(theirs.column_names) == sorted(ours.column_names)
     assert comparable(ours.select(names)) == comparable(theirs.select(names))
@@ -210,7 +212,7 @@ def test_the_changes_of_a_table_are_those_that_deltalake_reads(
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=name_of)
-def test_an_audit_finds_what_is_explained(outcome: TableOutcome, locate: Callable[[TableOutcome], Path]):
+def test_an_audit_has_the_documented_findings(outcome: TableOutcome, locate: Callable[[TableOutcome], Path]):
     table = locate(outcome)
     if outcome.findings == "TableNotFoundError":
         with pytest.raises(errors.TableNotFoundError):

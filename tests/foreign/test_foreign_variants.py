@@ -1,7 +1,7 @@
-"""Bare Parquet files with Variants by DuckDB, Iceberg and others, compared with what DuckDB says of them.
+"""Parquet files with Variants of DuckDB, Iceberg and others, compared with the values that DuckDB reads.
 
 `variant_files.tsv` names the oracle: `recorded` is a line of DuckDB's own tests (`sql_cases.json`), and
-`duckdb` the installed DuckDB. Where there is a line, both have to agree.
+`duckdb` the installed DuckDB. Both must agree if there is a line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OUTCOMES = read_outcomes(FileOutcome, "variant_files.tsv")
 FOLDER = "duckdb-variant"
 WHOLE_FILE = re.compile(r"from '(?:\{DATA_DIR\}|data)/parquet-testing/(variant_\w+\.parquet)';")
 
-# VariantEncoding.md, "Encoding types": DuckDB's name of each primitive type, the scale of decimals left out.
+# VariantEncoding.md, "Encoding types": DuckDB's name of each primitive type, without the scale of decimals.
 PRIMITIVES = {
     0: "VARIANT_NULL",
     1: "BOOL_TRUE",
@@ -63,14 +63,14 @@ def name_of(outcome: FileOutcome) -> str:
 
 @cache
 def recorded(folder: Path) -> Mapping[str, list[str]]:
-    """Return the lines, id and value, that DuckDB's tests expect of each file read whole."""
+    """Return the lines of id and value that DuckDB's tests expect from each file."""
     cases = json.loads((folder / "sql_cases.json").read_text(encoding="utf-8"))
     found = ((WHOLE_FILE.fullmatch(case["sql"].strip()), case["expected"]) for case in cases)
     return {match[1]: lines for match, lines in found if match and lines}
 
 
 def asked(file: Path) -> list[tuple[int, str, str]]:
-    """Return id, type and text of each value, as the installed DuckDB has them."""
+    """Return id, type and text of each value according to the installed DuckDB."""
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("set timezone = 'UTC'")
         sql = f"select id, variant_typeof(var), coalesce(var::varchar, 'NULL') from '{file}'"
@@ -87,12 +87,12 @@ def read(file: Path) -> tuple[list[int], Any]:
 
 
 def type_of(value: bytes) -> str:
-    """Return how DuckDB's name of the type of a value begins."""
+    """Return the start of DuckDB's name of a value's type."""
     return PRIMITIVES[value[0] >> 2] if value[0] & 3 == 0 else OTHERS[value[0] & 3]
 
 
 def in_duckdb_style(text: str, kind: str) -> str:
-    """Return JSON text of a value as DuckDB prints a value of that type."""
+    """Return JSON text of a value in DuckDB's format for its type."""
     if kind == "BLOB":
         return "".join(f"\\x{byte:02X}" for byte in base64.b64decode(json.loads(text)))
     shown = _shown(json.loads(text, parse_float=str, parse_int=str))
@@ -107,7 +107,7 @@ def _shown(value: Any) -> str:
     return {None: "NULL", True: "true", False: "false"}.get(value, value)
 
 
-def test_every_file_is_in_the_table(corpora: Path):
+def test_every_file_is_listed(corpora: Path):
     assert sorted(each.file for each in OUTCOMES) == sorted(
         path.name for path in (corpora / FOLDER).glob("*.parquet")
     )
@@ -118,7 +118,7 @@ def test_every_file_is_in_the_table(corpora: Path):
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=name_of)
-def test_a_file_has_the_values_that_duckdb_has(outcome: FileOutcome, corpora: Path):
+def test_a_file_has_the_values_that_duckdb_reads(outcome: FileOutcome, corpora: Path):
     file = corpora / FOLDER / outcome.file
     theirs = asked(file)
     assert len(theirs) == int(outcome.rows)

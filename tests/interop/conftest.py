@@ -1,4 +1,4 @@
-"""The engines that say whether what we write and read is right: Spark with Delta's own JARs, and DuckDB."""
+"""Fixtures of the reference engines: Spark with Delta's own JARs, and DuckDB."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 HERE = Path(__file__).resolve().parent
 JARS = HERE.parents[1] / ".cache" / "jars"
 JAR_NAMES = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
-# What Spark fetches by itself where there is no Maven.
+# Spark downloads this package if Maven is not installed.
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
-# The version of Spark that these are for; another one is tested without them.
+# The JARs are for Spark 4.2; other versions are tested without them.
 HAS_DELTA = pyspark.__version__.startswith("4.2.")
 
 SETTINGS = {
@@ -46,8 +46,8 @@ DELTA_SETTINGS = {
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Return the one Spark session of the run, in which Delta's JARs read and write tables by path."""
-    # Otherwise the workers take the python3 of the PATH, which has no pyspark, and die.
+    """Return the Spark session of the run, in which Delta's JARs read and write tables by path."""
+    # Otherwise the workers run the python3 on the PATH, which does not have pyspark.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2,3]").appName("delta_variant interop")
     warehouse = tmp_path_factory.mktemp("warehouse")
@@ -64,7 +64,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def spark_with_delta(spark: SparkSession) -> SparkSession:
-    """Return the session where it has Delta's JARs, which there are for one version of Spark."""
+    """Return the session, or skip the test if Spark's version has no Delta JARs."""
     if not HAS_DELTA:
         pytest.skip(f"Delta has no JARs for PySpark {pyspark.__version__}; with those of 4.2 this test runs")
     return spark
@@ -72,7 +72,7 @@ def spark_with_delta(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture
 def duckdb_connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Return a connection to a DuckDB in memory."""
+    """Return a connection to an in-memory DuckDB."""
     with duckdb.connect(config={"threads": 2}) as connection:
         yield connection
 
@@ -90,7 +90,7 @@ def unpack_table(corpora: Path, tmp_path: Path) -> Callable[[str], Path]:
 
 
 def _delta_jars() -> dict[str, str]:
-    """Return the settings that put Delta's JARs on Spark's class path, fetched where they are absent."""
+    """Return the settings that put Delta's JARs on Spark's class path; downloads the JARs if needed."""
     jars = [JARS / name for name in JAR_NAMES]
     if not all(jar.is_file() for jar in jars):
         maven = shutil.which("mvn")

@@ -1,4 +1,4 @@
-"""The corpora that the engines are asked about, as lines of JSON with their numbers."""
+"""The corpora as numbered lines of JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-# Name → every how many lines one is taken.
+# Every n-th line is sampled, by the name of the corpus.
 CORPORA = {"windows_events": 40, "github_webhooks": 1, "openaddresses_sources": 1}
 
 
@@ -20,13 +20,13 @@ def read_lines(corpora: Path, name: str) -> list[str]:
 
 
 def json_table(lines: list[str], first: int = 0) -> pa.Table:
-    """Return Arrow columns `line`, numbers from `first` on, and `event`, JSON text to become Variant."""
+    """Return Arrow columns `line`, numbers from `first`, and `event`, JSON text for a Variant column."""
     numbers = pa.array(range(first, first + len(lines)), pa.int64())
     return pa.table({"line": numbers, "event": pa.array(lines, pa.json_())})
 
 
 def write_texts(lines: list[str], file: Path) -> Path:
-    """Write the lines, as text and not as values, for an engine that is to parse them by itself."""
+    """Write the lines as text, for an engine that parses them itself."""
     with file.open("w", encoding="utf-8") as out:
         out.writelines(json.dumps({"line": number, "text": text}) + "\n" for number, text in enumerate(lines))
     return file

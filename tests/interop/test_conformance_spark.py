@@ -1,4 +1,4 @@
-"""Spark, Delta on Spark and the conformance kit understand each other: a case through each of its adapter."""
+"""The conformance kit runs on Spark with Delta: one case for each function of the adapter."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from delta_variant.conformance.invoke import invoke
 
 @pytest.fixture(scope="module")
 def engine(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    """Return the adapter on the session of the tests: there is one in a process."""
+    """Return the adapter, on the session of the tests, since a process has only one."""
     return start("spark", tmp_path_factory.mktemp("engine"))
 
 
 @pytest.fixture
 def grade_on_spark(engine: Engine, tmp_path: Path) -> Callable[..., Result]:
-    """Return a function that asks Spark a case of ours."""
+    """Return a function that runs a case on Spark."""
 
     def ask_case(kind: str, folder: Path, given: dict[str, Any], expect: dict[str, Any]) -> Result:
         case = Case(f"{kind}/x", kind, folder, ("X",), "keeps", "section", "about", given, expect)
@@ -34,8 +34,8 @@ def grade_on_spark(engine: Engine, tmp_path: Path) -> Callable[..., Result]:
     return ask_case
 
 
-def test_spark_does_in_parquet_testing_what_is_known_of_it(engine: Engine, corpora: Path, tmp_path: Path):
-    """protocol_fixtures/ENGINES.md says why."""
+def test_spark_has_the_documented_results_in_parquet_testing(engine: Engine, corpora: Path, tmp_path: Path):
+    """See protocol_fixtures/ENGINES.md for the reasons."""
     cases = {case.id: case for case in load_cases([corpora / "parquet-testing"])}
     known = {
         "case-001": "pass",

@@ -1,4 +1,4 @@
-"""deltalake opens our log, sees what is there, and its checkpoint keeps our statistics."""
+"""deltalake reads our log, and its checkpoint keeps our statistics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import delta_variant as dv
 
 @pytest.fixture
 def table(corpora: Path, tmp_path: Path) -> Path:
-    """Return a table of ours with two commits of different sizes."""
+    """Return our table with two commits of different sizes."""
     lines = read_lines(corpora, "github_webhooks")
     dv.write_table(str(tmp_path / "table"), json_table(lines[:300]))
     dv.write_table(str(tmp_path / "table"), json_table(lines[300:], 300), mode="append")
@@ -29,7 +29,7 @@ def _adds(table: Path) -> dict[str, dict[str, object]]:
     return {action["add"]["path"]: action["add"] for action in actions if "add" in action}
 
 
-def test_deltalake_sees_our_files_with_their_row_counts(table: Path):
+def test_deltalake_reads_our_files_with_their_row_counts(table: Path):
     opened = deltalake.DeltaTable(str(table))
     assert opened.version() == 1
 
@@ -39,7 +39,7 @@ def test_deltalake_sees_our_files_with_their_row_counts(table: Path):
     assert sum(rows.values()) == 415
 
 
-def test_deltalake_sees_our_schema(table: Path):
+def test_deltalake_reads_our_schema(table: Path):
     fields = json.loads(deltalake.DeltaTable(str(table)).schema().to_json())["fields"]
     assert [(field["name"], field["type"]) for field in fields] == [("line", "long"), ("event", "variant")]
 
@@ -65,7 +65,7 @@ def test_we_read_a_table_through_the_checkpoint_of_deltalake(table: Path):
     assert after.sort_by("line") == before.sort_by("line")
 
 
-def test_deltalake_reads_the_changes_that_we_say_we_made(tmp_path: Path):
+def test_deltalake_reads_our_change_data(tmp_path: Path):
     table, feed = str(tmp_path / "table"), {"delta.enableChangeDataFeed": "true"}
     rows = pa.table({"id": [1, 2, 3], "day": ["a", "b", "a"]})
     dv.write_table(table, rows, partition_by=["day"], configuration=feed)

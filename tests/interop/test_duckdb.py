@@ -1,4 +1,4 @@
-"""DuckDB reads our shredded Parquet files with every value right."""
+"""DuckDB reads every value of our shredded Parquet files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_duckdb_reads_every_value_of_our_shredded_files(
     ] == []
 
 
-def test_duckdb_tells_names_apart_that_differ_only_in_case(
+def test_duckdb_distinguishes_names_that_differ_only_in_case(
     duckdb_connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ):
     """DuckDB renames the second of two columns `ID` and `Id`: inference shreds only one of them."""
@@ -43,7 +43,7 @@ def test_duckdb_tells_names_apart_that_differ_only_in_case(
 def test_duckdb_reads_null_variant_null_and_values_that_do_not_fit_the_shredding(
     duckdb_connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ):
-    """For DuckDB a Variant null at the root is SQL NULL, in its own values too; within a value it is kept."""
+    """DuckDB converts a Variant null at the root to SQL NULL, even of its own, and keeps nested ones."""
     lines = ['{"a": 1, "b": [1, 2]}', '{"a": "x", "b": {}}', '{"a": null}', "null", None, "[]", '"a"', "2.50"]
     schema = dv.ShreddingSchema.of({"a": pa.int64(), "b": [pa.int64()]})
     dv.write_table(str(tmp_path / "table"), json_table(lines), shredding=schema)

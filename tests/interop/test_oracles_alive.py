@@ -1,4 +1,4 @@
-"""The engines work at all: when these fail, no other interop test says anything about our code."""
+"""The engines work: if these tests fail, failures of other interop tests say nothing about our code."""
 
 from __future__ import annotations
 

@@ -35,22 +35,22 @@ MAX_DIGITS = 38
 
 @dataclass(frozen=True)
 class Case:
-    """A mutated line, and what each side makes of it: a Variant's value and metadata, or a refusal."""
+    """A mutated line and the result of each parser: value and metadata of a Variant, or an error."""
 
     text: bytes
     ours: tuple[bytes, bytes] | None
-    # Byte of the text and reason, where ours is a refusal.
+    # Byte of the text and reason of our error.
     offset: int
     reason: str
     spark: tuple[bytes, bytes] | None
 
 
-# Our reasons to refuse what Spark takes.
+# The reasons of our errors for text that Spark parses.
 ONLY_SPARK_TAKES = {
     "something follows the value": "Spark reads one value, and does not look at what follows it",
     "the text is not UTF-8": "Spark reads U+FFFD where the bytes are not UTF-8",
 }
-# What Spark refuses and we take: its parser allows a number 1,000 characters.
+# Text that we parse and Spark does not: its parser limits a number to 1,000 characters.
 LONG_NUMBER = re.compile(rb"[-+.eE\d]{1001}")
 
 
@@ -63,7 +63,7 @@ def cases(spark: SparkSession, corpora: Path, tmp_path_factory: pytest.TempPathF
     file = tmp_path_factory.mktemp("mutated") / "lines.parquet"
     pq.write_table(pa.table({"line": range(len(texts)), "text": pa.array(texts, pa.binary())}), file)
     parsed = spark.read.parquet(str(file)).selectExpr("line", "try_parse_json(cast(text as string)) as event")
-    # Spark's Variants cannot be null in Arrow.
+    # Spark cannot convert null Variants to Arrow.
     by_line = {row["line"]: row["event"] for row in parsed.where("event is not null").toArrow().to_pylist()}
     return [
         Case(text, pair(row), *reasons.get(line, (0, "")), pair(by_line.get(line)))
@@ -76,7 +76,7 @@ def pair(variant: dict[str, bytes] | None) -> tuple[bytes, bytes] | None:
 
 
 def mutated_lines(corpora: Path) -> Iterator[bytes]:
-    """Yield the mutations of the first lines of each corpus that are not too long."""
+    """Yield mutations of the first lines of each corpus, without lines that are too long."""
     seed = 0
     for file in sorted((corpora / "json").glob("*.ndjson.xz")):
         with lzma.open(file, "rt", encoding="utf-8") as lines:
@@ -88,7 +88,7 @@ def mutated_lines(corpora: Path) -> Iterator[bytes]:
 
 
 def part_of(line: str) -> str:
-    """Return the first members of a long line, as many as make a short one."""
+    """Return a short line of the first members of a long line."""
     members: dict[str, Any] = {}
     for name, value in json.loads(line).items():
         if len(json.dumps({**members, name: value})) <= LONGEST_LINE:
@@ -98,7 +98,7 @@ def part_of(line: str) -> str:
 
 @pytest.fixture
 def _room_for_digits_and_depth() -> Iterator[None]:
-    """Let Python's decoders keep 38 digits and nest a thousand levels."""
+    """Let Python's decoders keep 38 digits and nest 1,000 levels."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(10_000)
     with decimal.localcontext(prec=60):
@@ -107,12 +107,12 @@ def _room_for_digits_and_depth() -> Iterator[None]:
 
 
 def decoded(variant: tuple[bytes, bytes]) -> Any:
-    """Return a Variant as Python has it, by a decoder that is not ours."""
+    """Return a Variant as a Python value, with a decoder independent of ours."""
     return typed(VariantUtils.to_python(*variant))
 
 
 def typed(value: Any) -> Any:
-    """Return values that are equal only where types and digits are; fields may be in any order."""
+    """Return a key that is equal only for equal types and digits; the order of fields does not matter."""
     match value:
         case dict():
             return {name: typed(part) for name, part in value.items()}
@@ -121,23 +121,23 @@ def typed(value: Any) -> Any:
         case float():
             return ("double", value.hex())
         case Decimal():
-            # No Variant has a decimal of minus zero.
+            # Variant decimals have no negative zero.
             return ("decimal", value.as_tuple()[1:] if value else value.as_tuple().exponent, value < 0)
         case _:
             return (type(value).__name__, value)
 
 
 class NotAVariantError(Exception):
-    """JSON for Python's `json`, and none that a Variant may hold."""
+    """JSON that Python's `json` parses but a Variant cannot store."""
 
 
 def read_by_python(text: bytes) -> Any:
-    """Return the value of JSON text by Python's `json` and the rules of numbers (requirements E-V6)."""
+    """Return the value of JSON text, parsed by Python's `json`, with numbers typed as `parse_json` does."""
     value = json.loads(
         text.decode(),
         parse_int=number,
         parse_float=number,
-        parse_constant=refuse,
+        parse_constant=reject,
         object_pairs_hook=unique_fields,
     )
     json.dumps(value, default=str, ensure_ascii=False).encode()
@@ -145,7 +145,7 @@ def read_by_python(text: bytes) -> Any:
 
 
 def number(text: str) -> int | Decimal | float:
-    """Return an integer of 64 bits, a decimal of up to 38 digits, or a double."""
+    """Return a 64-bit integer, a decimal of up to 38 digits, or a double."""
     if "e" in text.lower():
         return float(text)
     exact = Decimal(text)
@@ -157,24 +157,24 @@ def number(text: str) -> int | Decimal | float:
 
 
 def unique_fields(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object, whose names are all different (requirements E-O5)."""
+    """Return an object; raise for a duplicate key (VariantEncoding.md, Object field ID uniqueness)."""
     if len(dict(fields)) < len(fields):
         raise NotAVariantError
     return dict(fields)
 
 
-def refuse(_: str) -> Any:
-    """Refuse NaN and the infinities, which JSON has no words for."""
+def reject(_: str) -> Any:
+    """Raise for NaN and the infinities, which JSON does not have."""
     raise NotAVariantError
 
 
-def test_the_lines_are_many_and_both_good_and_bad(cases: list[Case]):
+def test_there_are_many_valid_and_invalid_lines(cases: list[Case]):
     taken = sum(case.ours is not None for case in cases)
     assert len(cases) >= 20_000
     assert 5_000 <= taken <= len(cases) - 5_000
 
 
-def test_spark_takes_what_we_take_but_for_the_known_differences(cases: list[Case]):
+def test_spark_parses_the_same_text_except_for_known_differences(cases: list[Case]):
     only_spark = {case.reason for case in cases if case.spark is not None and case.ours is None}
     assert only_spark == ONLY_SPARK_TAKES.keys()
     only_ours = [case.text for case in cases if case.ours is not None and case.spark is None]
@@ -183,7 +183,7 @@ def test_spark_takes_what_we_take_but_for_the_known_differences(cases: list[Case
 
 
 @pytest.mark.usefixtures("_room_for_digits_and_depth")
-def test_spark_makes_the_same_values_of_the_same_size(cases: list[Case]):
+def test_spark_returns_the_same_values_of_the_same_size(cases: list[Case]):
     for case in cases:
         if case.ours is not None and case.spark is not None:
             assert decoded(case.ours) == decoded(case.spark), case.text
@@ -191,7 +191,7 @@ def test_spark_makes_the_same_values_of_the_same_size(cases: list[Case]):
 
 
 @pytest.mark.usefixtures("_room_for_digits_and_depth")
-def test_spark_takes_the_value_in_front_of_what_follows_it(cases: list[Case]):
+def test_spark_ignores_text_after_the_value(cases: list[Case]):
     cut = [case for case in cases if case.reason == "something follows the value" and case.spark is not None]
     texts = pa.array([case.text[: case.offset] for case in cut], pa.binary())
     ours, invalid = _native.parse_json(texts, "decimal", "error")
@@ -202,7 +202,7 @@ def test_spark_takes_the_value_in_front_of_what_follows_it(cases: list[Case]):
 
 
 @pytest.mark.usefixtures("_room_for_digits_and_depth")
-def test_python_takes_what_we_take_and_makes_the_same_values(cases: list[Case]):
+def test_python_parses_the_same_text_to_the_same_values(cases: list[Case]):
     for case in cases:
         try:
             expected = read_by_python(case.text)
@@ -214,7 +214,7 @@ def test_python_takes_what_we_take_and_makes_the_same_values(cases: list[Case]):
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
-def test_spark_and_we_take_1000_levels_and_no_more(spark: SparkSession, opening: str, closing: str):
+def test_spark_and_we_parse_up_to_1000_levels(spark: SparkSession, opening: str, closing: str):
     texts = [opening * depth + "1" + closing * depth for depth in (1000, 1001)]
     _, invalid = _native.parse_json(pa.array(texts), "decimal", "error")
     frame = spark.createDataFrame([(text,) for text in texts], "text string")

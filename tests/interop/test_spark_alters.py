@@ -1,4 +1,4 @@
-"""Spark reads and writes the tables that we altered, and we those that Spark constrains and generates."""
+"""Spark uses tables that we altered, and we use tables with constraints and generated columns of Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sql(spark: SparkSession, table: Path, text: str) -> None:
 
 
 def assert_same(spark: SparkSession, table: Path, columns: dict[str, str], where: str | None = None) -> None:
-    """Both sides read the same rows."""
+    """Assert that Spark and we read the same rows."""
     frame = load(spark, table) if where is None else load(spark, table).where(where)
     theirs = frame.selectExpr(*(f"{text} AS {name}" for name, text in columns.items())).collect()
     assert rows_by_us(table, columns, where) == in_order(row.asDict(recursive=True) for row in theirs)
@@ -74,7 +74,7 @@ def test_spark_reads_and_writes_a_table_after_each_change_of_its_columns(spark: 
     assert_same(spark, table, {"name": "name", "more": "more", "d": "`the day`"})
 
 
-def test_spark_works_with_the_properties_that_we_set(spark: SparkSession, tmp_path: Path):
+def test_spark_supports_the_properties_that_we_set(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
     dv.write_table(table, ROWS)
     values = {
@@ -96,7 +96,7 @@ def test_spark_works_with_the_properties_that_we_set(spark: SparkSession, tmp_pa
     dv.write_table(table, ROWS, mode="append")
     assert_same(spark, table, {"id": "id", "event": "to_json(event)"})
     versions = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").collect()
-    # New tables with a Variant enable shredding by themselves: to set that is no commit.
+    # New tables with a Variant enable shredding already, so setting it makes no commit.
     assert [row["version"] for row in versions] == list(range(len(values) + 2, -1, -1))
     dv.unset_properties(table, ["team", "delta.enableDeletionVectors", "delta.checkpointPolicy"])
     sql(spark, table, "DELETE FROM {t} WHERE id = 2")
@@ -135,9 +135,7 @@ PREDICATES = [
 
 
 @pytest.mark.parametrize("writer", ["us", "spark"])
-def test_spark_reads_columns_that_we_widened_and_we_the_same(
-    spark: SparkSession, tmp_path: Path, writer: str
-):
+def test_spark_and_we_read_the_same_columns_that_we_widened(spark: SparkSession, tmp_path: Path, writer: str):
     table = tmp_path / "t"
     old = pa.table({"id": [1, 2, 3], **{name: pa.array(each[1], each[0]) for name, each in WIDENED.items()}})
     old = old.append_column("e", pa.array([[1], [], None], pa.list_(pa.int16())))
@@ -154,7 +152,7 @@ def test_spark_reads_columns_that_we_widened_and_we_the_same(
     for where in PREDICATES:
         ours = dv.read_table(table, columns=["id"], where=where.replace("0.1D", "0.1e0")).read_all()
         if writer == "spark" and where == "f > 0.1D":
-            # Spark's bound of its own is the text 0.1, which is below the value, and so Spark skips the file.
+            # Spark's own bound is the text 0.1, which is less than the value, so Spark skips the file.
             assert ours["id"].to_pylist() == [1]
             continue
         theirs = load(spark, table).where(where).select("id").collect()
@@ -198,7 +196,7 @@ def test_spark_enforces_the_constraints_that_we_add_and_drops_them(spark: SparkS
     assert_same(spark, table, {"id": "id"})
 
 
-def test_both_compute_generated_columns_and_defaults_alike(spark: SparkSession, tmp_path: Path):
+def test_both_compute_the_same_generated_columns_and_defaults(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
     sql(
         spark,
@@ -243,7 +241,7 @@ def test_both_compute_generated_columns_and_defaults_alike(spark: SparkSession, 
         dv.write_table(table, pa.table({"id": [1], "twice": [Decimal("3.00")]}), mode="append")
 
 
-def test_workers_of_spark_hold_rows_against_the_rules(spark: SparkSession, tmp_path: Path):
+def test_tasks_of_spark_check_constraints(spark: SparkSession, tmp_path: Path):
     from delta_variant import spark as dvs
 
     table = tmp_path / "t"

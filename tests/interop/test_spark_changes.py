@@ -1,4 +1,4 @@
-"""Spark reads the change data feed of tables whose rows we changed: exactly the changes that were made."""
+"""Spark reads exactly our changes from the change data feed."""
 
 from __future__ import annotations
 

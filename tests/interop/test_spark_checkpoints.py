@@ -1,4 +1,4 @@
-"""Spark with Delta's own JARs reads our checkpoints, and we read its, without the commits before them."""
+"""Spark reads our checkpoints and we read its, without the commits before them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNIQUE_ID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 
 
 def forget_commits(table: Path, before: int) -> None:
-    """Delete the commits before a version, and the checksums, which may hold the state of the table too."""
+    """Delete the commits before a version, and the checksums, which may also contain the table's state."""
     for file in (table / "_delta_log").glob("*.json"):
         if file.name[:20].isdigit() and "checkpoint" not in file.name and int(file.name[:20]) < before:
             file.unlink()
@@ -56,7 +56,7 @@ def test_spark_reads_our_checkpoint_appends_and_keeps_our_statistics(
     load(spark, table).limit(1).write.format("delta").mode("append").save(str(table))
     assert load(spark, table).count() == len(lines) + 1
 
-    # Spark rebuilds the statistics out of our checkpoint when it writes its own.
+    # When Spark writes its checkpoint it rebuilds the statistics from ours.
     _checkpoint_by_spark(spark, table)
     forget_commits(table, 3)
     kept = _stats(table)
@@ -98,13 +98,13 @@ def test_we_read_the_checkpoint_of_spark_with_its_statistics(
         {"id": n} for n in sorted(range(20), key=lambda n: str({"id": n}))
     ]
 
-    # And through a checkpoint of our own, made of Spark's.
+    # The same through our checkpoint on top of Spark's.
     checkpoint_writing.write_checkpoint(store.open_store(table), 2, now=0, unique_id=UNIQUE_ID)
     assert {add["path"]: add["stats"] for add in load_snapshot(table).files.to_pylist()} == kept
     assert load(spark, table).count() == 20
 
 
-def test_spark_takes_the_bounds_in_our_columns_for_variants(spark: SparkSession, tmp_path: Path):
+def test_spark_reads_the_bounds_in_our_columns_as_variants(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "table"
     configuration = {"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpointInterval": "1"}
     dv.write_table(str(table), json_table(['{"a": 1}', '{"a": 7}']), configuration=configuration)

@@ -1,4 +1,4 @@
-"""Expressions give the values that Spark gives: parts of dates, casts of text, and time zones."""
+"""Expressions return the same values as Spark: parts of dates, casts of text, and time zones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ZONE = "spark.sql.session.timeZone"
 
 @pytest.fixture
 def session_in(spark: SparkSession) -> Iterator[Any]:
-    """Return a function that sets the session's time zone for the length of a test."""
+    """Return a function that sets the session's time zone until the test ends."""
     before = spark.conf.get(ZONE)
 
     def set_zone(name: str) -> SparkSession:
@@ -60,7 +60,7 @@ def test_parts_of_dates_and_timestamps_over_their_full_range(spark: SparkSession
         assert ours(text.replace(f"({column})", "(x)"), columns[column]) == expected
 
 
-# How a value of a type is compared: Python has no dates beyond the year 9999, and NaN is not equal to itself.
+# How to compare values of a type: Python's dates end with the year 9999, and NaN is not equal to itself.
 SHOWN_BY_SPARK = {
     "date": "unix_date({})",
     "timestamp": "unix_micros({})",
@@ -79,7 +79,7 @@ def as_text(values: Iterable[object]) -> list[str]:
 
 @pytest.mark.parametrize("timezone", ["UTC", "Australia/Adelaide"])
 @pytest.mark.parametrize("name", TEXTS)
-def test_casts_of_text_in_columns_and_in_variants_are_those_of_spark(
+def test_casts_of_text_in_columns_and_variants_equal_those_of_spark(
     session_in: Any, name: str, timezone: str
 ):
     spark, texts = session_in(timezone), list(TEXTS[name])

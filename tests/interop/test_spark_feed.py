@@ -1,4 +1,4 @@
-"""Spark and we read the same changes from the change data feed of a table, whoever wrote it."""
+"""Spark and we read the same changes from the change data feed of tables of either writer."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_both_read_the_same_changes(spark: SparkSession, tmp_path: Path, feature
     assert by_us(table, ending_timestamp=middle) == theirs
 
 
-def test_both_refuse_versions_without_a_feed(spark: SparkSession, tmp_path: Path):
+def test_both_raise_for_versions_without_a_feed(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
     spark.sql(f"CREATE TABLE delta.`{table}` (id BIGINT, day STRING, event VARIANT) USING delta")
     spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
@@ -99,7 +99,7 @@ def test_both_refuse_versions_without_a_feed(spark: SparkSession, tmp_path: Path
     assert by_us(table, starting_version=1) == by_spark(spark, table, startingVersion=1)
 
 
-def test_the_feed_of_the_corpus_is_read_as_by_spark(spark: SparkSession, unpack_table):
+def test_spark_and_we_read_the_same_feed_of_the_corpus(spark: SparkSession, unpack_table):
     table = unpack_table("d_cdf")
     selected = {
         "id": "id",

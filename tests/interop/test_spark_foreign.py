@@ -1,4 +1,4 @@
-"""Tables of other writers of which delta-spark is the only oracle."""
+"""Tables of other writers that only delta-spark can check."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 import delta_variant as dv
 from delta_variant.errors import MalformedLogError
 
-# The tables are older than their retention.
+# The tables are older than their retention period.
 ENFORCE_RETENTION = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 KERNEL = "delta-kernel"
 PATHS = [f"canonicalized-paths-{kind}-{variant}" for kind in ("normal", "special") for variant in "ab"]
-# Feeds that deltalake does not read: it looks for files with percent signs under other names, and it maps no
-# columns. Each with the version from which on there is a feed.
+# Feeds that deltalake does not read, because it decodes percent signs in file names and does not support
+# column mapping, with the first version that has a feed.
 FEEDS = {
     "cdf-table-backtick-column-names": 0,
     "cdf-table-data-change": 0,
@@ -33,7 +33,7 @@ FEEDS = {
 
 @pytest.fixture
 def locate(corpora: Path, tmp_path: Path) -> Callable[[str], Path]:
-    """Return a function that unpacks an archive of delta-kernel-rs and returns the folder of its table."""
+    """Return a function that unpacks an archive of delta-kernel-rs and returns its table's folder."""
 
     def find(archive: str) -> Path:
         folder = unpack(corpora / KERNEL / f"{archive}.tar.zst", tmp_path)
@@ -44,7 +44,7 @@ def locate(corpora: Path, tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_a_file_that_is_removed_under_another_spelling_of_its_path_is_gone(
+def test_a_file_is_removed_by_another_spelling_of_its_path(
     name: str, spark_with_delta: SparkSession, locate: Callable[[str], Path]
 ):
     table = locate(f"golden/{name}")
@@ -53,7 +53,7 @@ def test_a_file_that_is_removed_under_another_spelling_of_its_path_is_gone(
 
 
 @pytest.mark.parametrize("name", FEEDS)
-def test_the_changes_of_a_table_are_those_that_spark_reads(
+def test_spark_and_we_read_the_same_changes(
     name: str, spark_with_delta: SparkSession, locate: Callable[[str], Path]
 ):
     table, first = locate(f"data/{name}"), FEEDS[name]
@@ -69,10 +69,10 @@ def test_the_changes_of_a_table_are_those_that_spark_reads(
     assert rows[0] != []
 
 
-def test_spark_takes_a_missing_schema_for_no_columns_and_we_do_not(
+def test_spark_reads_a_missing_schema_as_no_columns_and_we_raise(
     spark_with_delta: SparkSession, locate: Callable[[str], Path]
 ):
-    """PROTOCOL.md, "Change Metadata", requires schemaString: what the columns were is not known."""
+    """PROTOCOL.md, "Change Metadata", requires schemaString; without it the columns are unknown."""
     table = locate("golden/deltalog-commit-info")
     assert spark_with_delta.read.format("delta").load(str(table)).columns == []
     with pytest.raises(MalformedLogError, match="`schemaString`"):

@@ -1,4 +1,4 @@
-"""The Spark pipeline and Delta's own JARs in one session: each changes and reads what the other wrote."""
+"""Our Spark integration and Delta's JARs in one session read and change each other's tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rows_by_tasks(spark: SparkSession, table: Path) -> list[dict[str, object]]:
     ],
     ids=lambda change: change.split()[0],
 )
-def test_what_spark_sql_does_to_our_table_is_read_and_appended_to(
+def test_changes_of_our_table_by_spark_sql_are_read_and_appended_to(
     spark: SparkSession, tmp_path: Path, change: str, properties: dict[str, str]
 ):
     table = tmp_path / "t"
@@ -63,7 +63,7 @@ def test_what_spark_sql_does_to_our_table_is_read_and_appended_to(
     assert dv.audit_table(table, data=True).is_clean
 
 
-def test_what_spark_writes_as_it_is_set_by_default_is_clean_but_has_no_bounds_of_variants(
+def test_tables_of_spark_with_default_settings_are_clean_without_variant_bounds(
     spark: SparkSession, tmp_path: Path, statistics_of_variants: Callable[[bool], None]
 ):
     table = tmp_path / "t"
@@ -80,7 +80,7 @@ def test_what_spark_writes_as_it_is_set_by_default_is_clean_but_has_no_bounds_of
 
 @pytest.fixture
 def statistics_of_variants(spark: SparkSession) -> Iterator[Callable[[bool], None]]:
-    """Return a function that says whether Spark writes the bounds of Variants, which these tests ask for."""
+    """Return a function that sets whether Spark writes bounds of Variants, as these tests do."""
     before = {name: spark.conf.get(name) for name in STATISTICS}
     yield lambda wanted: [spark.conf.unset(name) for name in STATISTICS if not wanted]
     for name, value in before.items():
@@ -116,7 +116,7 @@ def test_a_table_of_spark_is_appended_to_merged_and_read_back(spark: SparkSessio
     assert dv.audit_table(table, data=True).is_clean
 
 
-def test_streams_of_both_sides_meet_in_one_table(spark: SparkSession, tmp_path: Path):
+def test_streams_of_both_sides_write_to_one_table(spark: SparkSession, tmp_path: Path):
     dvs.register(spark)
     source, target = tmp_path / "source", tmp_path / "target"
     events(spark, 0, 10).selectExpr("id", "parse_json(event) AS event").write.format("delta").save(

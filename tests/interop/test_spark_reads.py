@@ -1,4 +1,4 @@
-"""Spark with Delta's own JARs reads the tables that we write, value by value."""
+"""Spark reads every value of the tables that we write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import delta_variant as dv
 
-# Lenient shredding (P-T1) keeps a number's value and may change its type within the exact-numeric class.
+# Shredding with numeric="value" keeps a number's value and may change its type within the exact numbers.
 TYPES = r"regexp_replace(schema_of_variant({}), 'BIGINT|DECIMAL\\(\\d+,\\d+\\)', 'NUMBER')"
 
 READERS = [(vectorized, pushed) for vectorized in (True, False) for pushed in (True, False)]
@@ -29,7 +29,7 @@ EVENTS = ['{"a": 1, "b": {"c": "x"}}', '{"a": 2.5, "b": {"c": "y"}}', '{"a": "z"
 
 @pytest.fixture
 def configured(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
-    """Return a function that sets a configuration of Spark for the length of a test."""
+    """Return a function that sets a configuration of Spark until the test ends."""
     before = {}
 
     def configure(name: str, value: str) -> None:
@@ -43,7 +43,7 @@ def configured(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
 
 @pytest.mark.parametrize("shredding", ["infer", None])
 @pytest.mark.parametrize("name", CORPORA)
-def test_spark_reads_every_value_as_its_own_parse_json_gives_it(
+def test_spark_reads_every_value_as_its_parse_json_returns_it(
     spark: SparkSession, corpora: Path, tmp_path: Path, name: str, shredding: Literal["infer"] | None
 ):
     lines = read_lines(corpora, name)
@@ -55,7 +55,7 @@ def test_spark_reads_every_value_as_its_own_parse_json_gives_it(
     assert _different_lines(ours, _parsed_by_spark(spark, lines, tmp_path)) == []
 
 
-def test_spark_reads_variants_that_have_no_annotation(spark: SparkSession, tmp_path: Path):
+def test_spark_reads_variants_without_annotation(spark: SparkSession, tmp_path: Path):
     data = pa.table({"id": range(len(EVENTS)), "event": pa.array(EVENTS, pa.json_())})
     dv.write_table(tmp_path / "t", data, shredding=None, annotate=False)
     found = load(spark, tmp_path / "t").selectExpr("id", "to_json(event) as event").orderBy("id").collect()
@@ -63,7 +63,7 @@ def test_spark_reads_variants_that_have_no_annotation(spark: SparkSession, tmp_p
     assert read == [text and json.loads(text) for text in EVENTS]
 
 
-def test_spark_finds_rows_with_nan_which_are_above_all_numbers(spark: SparkSession, tmp_path: Path):
+def test_spark_finds_rows_with_nan_which_is_greater_than_all_numbers(spark: SparkSession, tmp_path: Path):
     nan = float("nan")
     data = {"id": [0, 1, 2], "f": [1.0, nan, 7.0], "g": pa.array([nan, 1.0, 7.0], pa.float32())}
     dv.write_table(tmp_path, pa.table(data))
@@ -105,7 +105,7 @@ def test_all_readers_of_spark_agree_on_our_paths(
     assert sorted(map(tuple, rows), key=str) == sorted(expected, key=str)
 
 
-def test_spark_tells_names_apart_that_differ_only_in_case(spark: SparkSession, tmp_path: Path):
+def test_spark_distinguishes_names_that_differ_only_in_case(spark: SparkSession, tmp_path: Path):
     lines = ['{"ID": 1, "Id": "two", "x": {"a": 1, "A": 2}}'] * 3
     schema = dv.ShreddingSchema.of({"ID": pa.int64(), "Id": pa.string(), "x": {"a": pa.int64(), "A": None}})
     dv.write_table(str(tmp_path / "table"), json_table(lines), shredding=schema)
@@ -229,7 +229,7 @@ def test_spark_reads_and_appends_to_a_partitioned_table_of_ours(
     assert rows_by_spark(spark, table, columns) == in_order([*expected, *_partitioned_rows(300)])
 
 
-def test_row_ids_that_we_assign_are_the_ones_spark_sees(spark: SparkSession, tmp_path: Path):
+def test_spark_reads_the_row_ids_that_we_assign(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "table"
     tracked = {"delta.enableRowTracking": "true"}
     dv.write_table(str(table), json_table(["1", "2"]), configuration=tracked)
@@ -256,7 +256,7 @@ def test_columns_that_an_append_adds_are_null_in_the_rows_before(spark: SparkSes
     )
 
 
-def test_history_and_detail_say_what_we_did(spark: SparkSession, tmp_path: Path):
+def test_history_and_detail_report_our_operations(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "table"
     dv.write_table(
         str(table), _partitioned(0), partition_by=["day"], name="events", description="what happened"
@@ -316,7 +316,7 @@ def _parsed_by_spark(spark: SparkSession, lines: list[str], folder: Path) -> Dat
 
 
 def _different_lines(ours: DataFrame, expected: DataFrame) -> list[tuple[int, str, str]]:
-    """Return some of the lines whose text, or types beside exact numbers, differ."""
+    """Return some of the lines whose text differs, or whose types differ other than in exact numbers."""
     joined = ours.alias("ours").join(expected.alias("theirs"), "line", "full_outer")
     both = joined.selectExpr(
         "line",
@@ -377,7 +377,7 @@ def _nested() -> pa.Table:
 
 
 def _ordinary_columns(count: int) -> pa.Table:
-    """Return a column of each type that Delta has, with nulls, and text of high and of low cardinality."""
+    """Return a column of each Delta type, with nulls, and text of high and low cardinality."""
     moment = dt.datetime(1969, 12, 31, 23, 59, 59, 999_999)
 
     def column(arrow_type: pa.DataType, value: Callable[[int], object]) -> pa.Array:

@@ -1,4 +1,4 @@
-"""What repairs commit, Spark reads: the same rows, before and after, and it goes on writing."""
+"""Spark reads the same rows before and after a repair, and can write to a repaired table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TABLES = ["b1_limit_only", "c_stats_ga", "d_cm_id", "d_cm_name", "d_dv", "d_part
 
 
 def break_statistics(table):
-    """Give each file of a log statistics that are wrong."""
+    """Replace the statistics of each file in the log by wrong ones."""
     for commit in (table / "_delta_log").glob("*.json"):
         lines = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
         for add in (line["add"] for line in lines if "add" in line):
@@ -21,7 +21,7 @@ def break_statistics(table):
             statistics["nullCount"] = dict.fromkeys(statistics["nullCount"], 1 << 20)
             add["stats"] = json.dumps({**statistics, "minValues": {}, "maxValues": {}})
         commit.write_text("\n".join(map(json.dumps, lines)) + "\n", "utf-8")
-    # Hadoop's checksums of these files, and Delta's of these versions, tell of other statistics.
+    # Remove the checksums of Hadoop and Delta, which no longer match.
     for checksum in (table / "_delta_log").glob("*.crc"):
         checksum.unlink()
 

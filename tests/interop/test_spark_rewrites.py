@@ -1,4 +1,4 @@
-"""Spark reads the tables whose rows we changed, row by row; and we change the tables that Spark wrote."""
+"""Spark reads every row of the tables that we changed, and we change the tables that Spark wrote."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write(table: Path, data: pa.Table, **options) -> None:
 
 
 def assert_same(spark: SparkSession, table: Path, ids: list[int]) -> None:
-    """Both sides read the same rows, and these are of the ids expected."""
+    """Assert that Spark and we read the same rows, with the expected ids."""
     theirs = rows_by_spark(spark, table, COLUMNS)
     assert rows_by_us(table, COLUMNS) == theirs
     assert sorted(row["id"] for row in theirs) == ids

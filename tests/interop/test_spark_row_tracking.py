@@ -1,4 +1,4 @@
-"""Spark sees the rows under the same ids before and after each of our operations."""
+"""Spark reads the same row ids before and after each of our operations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def without(found: Tracked, *numbers: int) -> Tracked:
 
 @pytest.mark.parametrize("partition_by", [None, ["day"]], ids=["plain", "partitioned"])
 @pytest.mark.parametrize("mode", ["none", "name", "id"])
-def test_rows_keep_the_ids_that_spark_sees(spark: SparkSession, tmp_path: Path, mode, partition_by):
+def test_rows_keep_the_ids_that_spark_reads(spark: SparkSession, tmp_path: Path, mode, partition_by):
     table = tmp_path / "t"
     settings = {
         "delta.enableRowTracking": "true",
@@ -82,7 +82,7 @@ def test_rows_keep_the_ids_that_spark_sees(spark: SparkSession, tmp_path: Path, 
     assert not dv.audit_table(str(table), data=True).findings
 
 
-def test_spark_sees_the_ids_that_rows_got_late(spark: SparkSession, tmp_path: Path):
+def test_spark_reads_row_ids_that_are_assigned_later(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
     dv.write_table(str(table), rows(0, 3), variant_columns=["event"])
     dv.write_table(str(table), rows(3, 3), mode="append", variant_columns=["event"])

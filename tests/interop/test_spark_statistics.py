@@ -1,4 +1,4 @@
-"""Our statistics are what Spark decodes, what it derives from our files, and what its checkpoints keep."""
+"""Spark decodes our statistics, derives the same from our files, and keeps them in checkpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIDES = (("minValues", "MIN_STAT"), ("maxValues", "MAX_STAT"))
 
 @pytest.fixture
 def table(corpora: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """Return a table of ours that holds the corpus which the test asks for, with bounds of all its paths."""
+    """Return our table of the corpus that the test requests, with bounds of all paths."""
     lines = read_lines(corpora, request.param)
     dv.write_table(str(tmp_path / "table"), json_table(lines), max_variant_stats_paths=ALL_PATHS)
     return tmp_path / "table"
@@ -42,7 +42,7 @@ def test_spark_decodes_our_bounds_and_derives_the_same_from_our_footer(spark: Sp
 
 
 def test_spark_decodes_and_derives_our_bounds_within_structs(spark: SparkSession, tmp_path: Path):
-    """ST11."""
+    """PROTOCOL.md, "Per-file Statistics": statistics mirror the structs that contain Variants."""
     variants = dv.parse_json(['{"a":1,"b":"x"}', '{"a":5}', None, '{"a":-2,"b":"y"}'])
     mark = {"ARROW:extension:name": "arrow.parquet.variant"}
     fields = [pa.field("n", pa.int64()), pa.field("event", variants.type, metadata=mark)]
@@ -61,7 +61,7 @@ def test_spark_decodes_and_derives_our_bounds_within_structs(spark: SparkSession
 
 
 @pytest.mark.parametrize("table", CORPORA, indirect=True)
-def test_our_bounds_enclose_every_value_as_spark_finds_it(spark: SparkSession, table: Path):
+def test_our_bounds_contain_every_value_that_spark_reads(spark: SparkSession, table: Path):
     jvm: Any = spark._jvm
     codec = _scala_object(jvm, "org.apache.spark.sql.delta.util.DeltaStatsJsonUtils")
     stats = json.loads(actions(table, "add")[0]["stats"])
@@ -88,7 +88,7 @@ def test_our_bounds_enclose_every_value_as_spark_finds_it(spark: SparkSession, t
 
 
 @pytest.mark.parametrize("table", ["github_webhooks"], indirect=True)
-def test_a_checkpoint_of_spark_keeps_our_statistics_and_both_read_behind_it(spark: SparkSession, table: Path):
+def test_a_checkpoint_of_spark_keeps_our_statistics_and_both_read_it(spark: SparkSession, table: Path):
     columns = {"line": "line", "text": "to_json(event)"}
     dv.write_table(str(table), json_table(['{"a":1}'], 1_000), mode="append")
     before = {add["path"]: add["stats"] for add in actions(table, "add")}
@@ -110,12 +110,12 @@ def test_a_checkpoint_of_spark_keeps_our_statistics_and_both_read_behind_it(spar
 def _derived_from_footer(
     spark: SparkSession, file: Path, path: Sequence[str] = ("event",)
 ) -> dict[str, dict[str, Any]]:
-    """Return the bounds that Delta on Spark would write for the file, had it written it."""
+    """Return the bounds that Delta on Spark would write for the file."""
     jvm: Any = spark._jvm
     location = jvm.org.apache.hadoop.fs.Path(str(file))
     configuration = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
     footer = jvm.org.apache.parquet.hadoop.ParquetFileReader.readFooter(configuration, location)
-    # Dates and times of proleptic calendars, as ours are, stay as they are.
+    # Keep dates and times of the proleptic calendar, as ours are, unchanged.
     unchanged = getattr(jvm.scala.Predef, "$conforms")()
     package = "org.apache.spark.sql.delta.stats"
     derived = _scala_object(jvm, f"{package}.VariantStatsData").apply(footer, unchanged, unchanged)

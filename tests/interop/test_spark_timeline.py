@@ -1,4 +1,4 @@
-"""Spark and we agree on what a table was, bring it back alike, and leave the same files to be deleted."""
+"""Spark and we agree on time travel, restores, and the files that a vacuum deletes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FEATURES = {
         "delta.enableChangeDataFeed": "true",
     },
 }
-# Delta looks back no further than its retention.
+# Delta's time travel is limited to the retention period.
 START = datetime.now(timezone.utc).replace(microsecond=0) - timedelta(days=1)
 
 
@@ -57,7 +57,7 @@ def enable_in_commit_timestamps(spark: SparkSession, table: Path) -> None:
 
 
 def age(table: Path, days: float) -> None:
-    """Make all files of a table older but those of the log."""
+    """Make all files of a table older, except those of the log."""
     then = time.time() - days * 86_400
     for path in table.rglob("*"):
         if path.is_file() and "_delta_log" not in path.parts:
@@ -65,12 +65,12 @@ def age(table: Path, days: float) -> None:
 
 
 def at(table: Path, version: int, seconds: float) -> None:
-    """Give a commit's file another modification time."""
+    """Set the modification time of a commit's file."""
     os.utime(table / commit_file_name(version), ns=(0, int((START.timestamp() + seconds) * 10**3) * 10**6))
 
 
 def version_by_spark(spark: SparkSession, table: Path, moment: datetime) -> int | str:
-    """Return the version of a time, or the name of the error."""
+    """Return the version of a timestamp, or the name of the error."""
     jvm, session = spark._jvm, spark._jsparkSession
     delta_log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, str(table))
     java_time = jvm.java.sql.Timestamp(int(moment.timestamp() * 1000))
@@ -92,7 +92,7 @@ def version_by_us(table: Path, moment: datetime) -> int | str:
 
 
 @pytest.mark.parametrize("enabled", ["never", "later", "at once"])
-def test_a_time_is_of_the_same_version(spark: SparkSession, tmp_path: Path, enabled: str):
+def test_a_timestamp_selects_the_same_version(spark: SparkSession, tmp_path: Path, enabled: str):
     table = tmp_path / "t"
     create(spark, table, {"delta.enableInCommitTimestamps": "true"} if enabled == "at once" else {})
     for version in (1, 2, 3):
@@ -103,7 +103,7 @@ def test_a_time_is_of_the_same_version(spark: SparkSession, tmp_path: Path, enab
         )
         insert(spark, table, 5, 1)
         insert(spark, table, 6, 1)
-    # A clock that goes back: the third commit is no later than the second.
+    # The clock goes backwards: the third commit is not later than the second.
     for version, seconds in enumerate((0, 10, 10, 9)):
         at(table, version, seconds)
     moments = {entry.timestamp for entry in dv.history(table)}
@@ -115,7 +115,7 @@ def test_a_time_is_of_the_same_version(spark: SparkSession, tmp_path: Path, enab
     assert len(set(found.values())) > 5
 
 
-def test_a_history_is_the_same(spark: SparkSession, tmp_path: Path):
+def test_the_history_is_the_same(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
     create(spark, table, {})
     insert(spark, table, 0, 4)
@@ -138,7 +138,7 @@ def test_a_history_is_the_same(spark: SparkSession, tmp_path: Path):
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_a_table_comes_back_for_both(spark: SparkSession, tmp_path: Path, feature: str):
+def test_both_restore_a_table(spark: SparkSession, tmp_path: Path, feature: str):
     table = tmp_path / "t"
     create(spark, table, FEATURES[feature])
     insert(spark, table, 0, 10)
@@ -164,7 +164,7 @@ def test_a_table_comes_back_for_both(spark: SparkSession, tmp_path: Path, featur
 
 def left_over_by_spark(spark: SparkSession, table: Path, hours: float | None) -> set[str]:
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    # Ten thousand tasks list the files otherwise.
+    # Otherwise 10,000 tasks list the files.
     spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")
     retain = "" if hours is None else f" RETAIN {hours} HOURS"
     found = spark.sql(f"VACUUM delta.`{table}`{retain} DRY RUN").collect()
@@ -172,7 +172,7 @@ def left_over_by_spark(spark: SparkSession, table: Path, hours: float | None) ->
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_the_same_files_are_left_over(spark: SparkSession, tmp_path: Path, feature: str):
+def test_both_vacuum_the_same_files(spark: SparkSession, tmp_path: Path, feature: str):
     table = tmp_path / "t"
     create(spark, table, FEATURES[feature])
     insert(spark, table, 0, 10)

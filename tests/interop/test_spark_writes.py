@@ -1,4 +1,4 @@
-"""We read the tables that Spark with Delta's own JARs writes, value by value."""
+"""We read every value of the tables that Spark writes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_we_read_every_column_of_a_table_of_the_corpus(
         for index, (column, kind) in enumerate(load(spark, table).dtypes)
         if not kind.startswith(("struct", "array", "map"))
     }
-    # The tables have no key in common, and their rows no order.
+    # The tables have neither a common key nor an order of rows.
     assert rows_by_us(table, columns) == rows_by_spark(spark, table, columns)
 
 
@@ -80,7 +80,7 @@ def test_we_read_every_column_of_a_table_of_the_corpus(
 def test_we_read_every_value_of_a_table_of_the_corpora_with_its_type(
     spark: SparkSession, corpora: Path, unpack_table: Callable[[str], Path], name: str
 ):
-    """All rows and columns, nested ones too; every Variant by the type and the value of each of its parts."""
+    """Compare all rows and columns, and the type and value of each part of every Variant."""
     table = unpack_table(name) if name in TABLES else corpora / "delta-golden" / name
     frame = load(spark, table)
     theirs = [comparable(row) for row in frame.collect()]
@@ -91,7 +91,7 @@ def test_we_read_every_value_of_a_table_of_the_corpora_with_its_type(
 
 
 def comparable(value: Any) -> Any:
-    """Return a row of either side in one form: names in order, Variants as parts with their types."""
+    """Return a row of either side in a common form: sorted names, Variants as parts with their types."""
     if isinstance(value, VariantVal):
         return typed(dv.Variant(bytes(value.metadata), bytes(value.value)).to_python())
     if isinstance(value, Row):
@@ -108,7 +108,7 @@ def comparable(value: Any) -> Any:
 
 
 def typed(value: Any) -> Any:
-    """Return a Variant's value with the types of its parts; to Spark all exact numbers are one type (X14)."""
+    """Return a Variant's value with the types of its parts; Spark has one type for all exact numbers."""
     if isinstance(value, dict):
         return {name: typed(part) for name, part in sorted(value.items())}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Texts at the edges of what casts read, by the types that they are cast to."""
+"""Edge cases of text that is cast, by target type."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ TEXTS = {
     "timestamp": MOMENTS,
     "timestamp_ntz": MOMENTS,
 }
-# What Spark reads and this library does not, on purpose: see `delta_variant/expressions/cast.py`.
+# Text that Spark casts and this library rejects on purpose: see `delta_variant/expressions/cast.py`.
 HEXADECIMAL, OTHER_SCRIPTS = ("0x1p3", "0x1.8p1"), ("１", "1e١")
 NOT_READ = {
     "float": HEXADECIMAL,

@@ -1,4 +1,4 @@
-"""The session that the tests of the Spark pipeline have in common with those of interop."""
+"""The Spark session, shared with the tests of interop."""
 
 from __future__ import annotations
 

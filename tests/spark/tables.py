@@ -1,4 +1,4 @@
-"""What is on disk of a table, and in it."""
+"""Read files, log and rows of a table."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import delta_variant as dv
 
 
 def data_files(table: Path) -> set[str]:
-    """Return the files of a table's folder that are not of its log."""
+    """Return the files in the folder of a table, except those of its log."""
     files = (path.relative_to(table) for path in table.rglob("*") if path.is_file())
     return {str(path) for path in files if path.parts[0] != "_delta_log"}
 
 
 def listed_files(table: Path) -> set[str]:
-    """Return the files that the latest version has."""
+    """Return the files of the latest version."""
     return set(dv.load_snapshot(table).files["path"].to_pylist())
 
 
 def rows(table: Path, **columns: str) -> list[dict[str, Any]]:
-    """Return columns of a table as our own reader gives them, in the order of their texts."""
+    """Return columns of a table with our own reader, sorted by their text."""
     return sorted(dv.read_table(table, columns=columns).read_all().to_pylist(), key=str)
 
 

@@ -1,4 +1,4 @@
-"""Audits and repairs by tasks find and do what those of one process find and do."""
+"""Audits and repairs with tasks have the same results as those in one process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from delta_variant.errors import TableNotFoundError
 
 
 def table_with_wrong_statistics(folder: Path) -> Path:
-    """Write six files; in every other one the bounds are gone, and one is no Parquet."""
+    """Write six files, and remove the bounds of every other one."""
     for number in range(6):
         texts = [f'{{"n":{number * 10 + each}}}' for each in range(10)]
         dv.write_table(folder, pa.table({"event": pa.array(texts, pa.json_())}), mode="append")
@@ -30,7 +30,7 @@ def table_with_wrong_statistics(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("data", [False, True])
-def test_an_audit_by_tasks_has_the_findings_of_one_process_in_their_order(
+def test_an_audit_with_tasks_has_the_same_findings_in_the_same_order(
     spark: SparkSession, tmp_path: Path, data: bool
 ):
     table = table_with_wrong_statistics(tmp_path / "t")
@@ -43,16 +43,16 @@ def test_an_audit_by_tasks_has_the_findings_of_one_process_in_their_order(
     assert (found.version, found.data, found.is_clean) == (5, data, False)
 
 
-def test_a_table_that_cannot_be_loaded_is_audited_all_the_same(spark: SparkSession, tmp_path: Path):
+def test_a_table_that_cannot_be_loaded_is_audited(spark: SparkSession, tmp_path: Path):
     table = table_with_wrong_statistics(tmp_path / "t")
     (table / "_delta_log" / f"{0:020}.json").write_text("{", "utf-8")
     expected = dv.audit_table(table)
     assert dvs.audit_table(spark, table).findings == expected.findings
     with pytest.raises(TableNotFoundError):
-        dvs.audit_table(spark, tmp_path / "nothing")
+        dvs.audit_table(spark, tmp_path / "missing")
 
 
-def test_a_repair_by_tasks_commits_right_statistics(spark: SparkSession, tmp_path: Path):
+def test_a_repair_with_tasks_commits_correct_statistics(spark: SparkSession, tmp_path: Path):
     table = table_with_wrong_statistics(tmp_path / "t")
     expected = dv.repair_table(table)
     assert dvs.repair_table(spark, table) == expected

@@ -1,4 +1,4 @@
-"""The example pipeline keeps every line, and takes what is new once."""
+"""The example pipeline keeps every line and processes new lines once."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def test_lines_become_bronze_and_silver_once(spark: SparkSession, tmp_path: Path
         (Path(lines) / f"{number}.ndjson").write_text(f"{entry}\n{{\n", "utf-8")
         pipeline.run(pipeline.lines_to_bronze(spark, lines, bronze, str(tmp_path)))
         pipeline.run(pipeline.bronze_to_silver(spark, bronze, silver, str(tmp_path)))
-    assert rows(tmp_path / "silver", prefix="prefix", license="license", gone="deprecated") == [
-        {"prefix": "p0", "license": "CC0-1.0", "gone": False},
-        {"prefix": "p1", "license": "MIT", "gone": False},
+    assert rows(tmp_path / "silver", prefix="prefix", license="license", deprecated="deprecated") == [
+        {"prefix": "p0", "license": "CC0-1.0", "deprecated": False},
+        {"prefix": "p1", "license": "MIT", "deprecated": False},
     ]
     assert len(list((tmp_path / "rejects").iterdir())) == 2
     assert all(dv.audit_table(table, data=True).is_clean for table in (bronze, silver))

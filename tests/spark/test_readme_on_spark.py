@@ -1,4 +1,4 @@
-"""The Spark code of the README runs on a session, with local folders for its buckets."""
+"""The Spark code in the README runs on a session, with local folders as buckets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark and every reader of ours give the same rows, whatever the session's time zone."""
+"""Spark and all our readers return the same rows in any time zone of the session."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from delta_variant import spark as dvs
 from delta_variant.errors import ConstraintViolationError
 
 ZONE = "spark.sql.session.timeZone"
-# This rule compares a timestamp_ntz with the local time of a literal, which is another one if the first lies
-# in a gap. In Berlin, it makes `timestamp_ntz'2024-03-31 02:30:00' = timestamp'2024-03-31 02:30:00'` false.
+# This rule compares a timestamp_ntz with the local time of a literal, which differs if the timestamp is in a
+# gap. In Berlin, it makes `timestamp_ntz'2024-03-31 02:30:00' = timestamp'2024-03-31 02:30:00'` false.
 EXCLUDED = "spark.sql.optimizer.excludedRules"
 UNWRAP_CASTS = "org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison"
 ZONES = ["Asia/Tokyo", "America/Los_Angeles", "Asia/Kolkata", "Europe/Berlin", "-03:30"]
@@ -69,7 +69,7 @@ CONDITIONS = [
 
 @pytest.fixture
 def session_in(spark: SparkSession) -> Iterator[Callable[[str], SparkSession]]:
-    """Return a function that sets the session's time zone for the length of a test."""
+    """Return a function that sets the session's time zone until the test ends."""
     before = spark.conf.get(ZONE)
 
     def set_zone(name: str) -> SparkSession:
@@ -84,7 +84,7 @@ def session_in(spark: SparkSession) -> Iterator[Callable[[str], SparkSession]]:
 
 
 def moments(spark: SparkSession) -> DataFrame:
-    """Return a row for each local time, also as an instant in UTC, in a partition each."""
+    """Return a row for each local time, also as an instant in UTC, each in its own partition."""
     rows = spark.sparkContext.parallelize(list(enumerate(LOCAL_TIMES)), len(LOCAL_TIMES))
     plain = spark.createDataFrame(rows, "id int, s string").selectExpr(
         "*", "to_timestamp_ltz(s || 'Z') AS ts", "s::timestamp_ntz AS local", "s::date AS day"
@@ -93,7 +93,7 @@ def moments(spark: SparkSession) -> DataFrame:
 
 
 def by_condition(rows: Callable[[str], DataFrame]) -> dict[str, list[int]]:
-    """Return for each condition the ids that `rows` finds, by one job."""
+    """Return the ids that `rows` finds for each condition, with one job."""
     parts = [
         rows(condition).selectExpr(f"{number} AS number", "id") for number, condition in enumerate(CONDITIONS)
     ]
@@ -126,7 +126,7 @@ def test_all_readers_find_the_rows_that_spark_finds(
     assert ours == expected
 
 
-def test_the_option_of_the_format_comes_before_the_time_zone_of_the_session(
+def test_the_option_of_the_format_overrides_the_time_zone_of_the_session(
     session_in: Callable[[str], SparkSession], tmp_path: Path
 ):
     spark, uri = session_in("Asia/Tokyo"), str(tmp_path / "t")
@@ -136,9 +136,7 @@ def test_the_option_of_the_format_comes_before_the_time_zone_of_the_session(
     assert sorted(row.id for row in in_utc.collect()) == [3, 11]
 
 
-def test_writes_have_the_local_times_of_the_session(
-    session_in: Callable[[str], SparkSession], tmp_path: Path
-):
+def test_writes_use_the_local_times_of_the_session(session_in: Callable[[str], SparkSession], tmp_path: Path):
     spark, uri = session_in("Asia/Tokyo"), str(tmp_path / "t")
     rows = moments(spark).select("id", "ts")
     dvs.write_table(rows, uri)
