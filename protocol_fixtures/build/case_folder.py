@@ -1,4 +1,4 @@
-"""Folders of cases: `case.json`, commits as JSON lines, and small Parquet files, the same each time."""
+"""Write folders of cases reproducibly: `case.json`, commits as JSON lines, and small Parquet files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Case = dict[str, Any]
 
 
 def new_case(kind: str, name: str, case: Case) -> Path:
-    """Write `case.json` into an emptied folder of the case, and return the folder."""
+    """Create the folder of a case again with its `case.json`, and return the folder."""
     folder = CASES / kind / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -27,7 +27,7 @@ def new_case(kind: str, name: str, case: Case) -> Path:
 
 
 def _layout(case: Case) -> str:
-    """Return one line for each key, and for each row of what is expected."""
+    """Return one line for each key and for each expected row."""
     lines = []
     for key, entry in case.items():
         text = json.dumps(entry, ensure_ascii=False)
@@ -41,7 +41,7 @@ def _layout(case: Case) -> str:
 
 
 def write_parquet(path: Path, table: pa.Table, **options: Any) -> int:
-    """Write a table as the plainest Parquet there is, and return its size in bytes."""
+    """Write a table as plain, uncompressed Parquet, and return its size in bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     plain: dict[str, Any] = {"compression": "none", "use_dictionary": False, "store_schema": False}
     pq.write_table(table, path, **{**plain, **options})
@@ -49,7 +49,7 @@ def write_parquet(path: Path, table: pa.Table, **options: Any) -> int:
 
 
 def commit(table: Path, version: int, *actions: dict[str, Any]) -> None:
-    """Write one commit of a table, an action a line."""
+    """Write a commit of a table, one action for each line."""
     path = table / "_delta_log" / f"{version:020}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n" for action in actions]

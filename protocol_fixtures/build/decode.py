@@ -1,6 +1,6 @@
 """Write the cases of the kind `decode`: `python protocol_fixtures/build/decode.py`.
 
-All bytes are from VariantEncoding.md, by hand; needs nothing but the standard library.
+All bytes were written manually from VariantEncoding.md. Needs only the standard library.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ A_B_C = "01 03 00 01 02 03 616263"
 
 MALFORMED = "MalformedVariantError"
 NO_JSON = object()
-"""For values that JSON has no agreed form for."""
+"""The JSON of values without a standard form in JSON."""
 
 
 @dataclass(frozen=True)
 class Keeps:
-    """Bytes that follow the rules; `json` is the payload where it is not given."""
+    """Bytes that follow the rules; `json` is the payload by default."""
 
     rules: str
     section: str
@@ -41,13 +41,13 @@ class Keeps:
     value: str
     typed: dict[str, Any]
     json: Any = NO_JSON
-    may_refuse: bool = False
-    """Whether the specification lets a reader refuse it, too."""
+    may_reject: bool = False
+    """Whether the specification also allows readers to reject the bytes."""
 
 
 @dataclass(frozen=True)
 class Breaks:
-    """Bytes that break the rules: refused, unless `typed` says how they may be read."""
+    """Bytes that break the rules: rejected, or read as `typed` if given."""
 
     rules: str
     section: str
@@ -138,11 +138,11 @@ METADATA_CASES: dict[str, Keeps | Breaks] = {
         "E-M5 E-M4", METADATA, "Even without names there is one offset", "01 00", "00"
     ),
     "metadata_of_no_bytes": Breaks("E-M5 E-M1", METADATA, "Metadata is never empty", "", "00"),
-    "metadata_version_0": Breaks("E-M1 E-M2", METADATA, "Version 0 is refused", "00 00 00", "00"),
-    "metadata_version_2": Breaks("E-M2", VERSIONS, "Version 2 is refused", "02 00 00", "00"),
-    "metadata_version_15": Breaks("E-M2", VERSIONS, "Version 15 is refused", "0f 00 00", "00"),
+    "metadata_version_0": Breaks("E-M1 E-M2", METADATA, "Version 0 is rejected", "00 00 00", "00"),
+    "metadata_version_2": Breaks("E-M2", VERSIONS, "Version 2 is rejected", "02 00 00", "00"),
+    "metadata_version_15": Breaks("E-M2", VERSIONS, "Version 15 is rejected", "0f 00 00", "00"),
     "metadata_reserved_bit": Keeps(
-        "E-M3", METADATA, "Bit 5 of the header is not looked at", "21 01 00 01 61", "02 01 00 00 02 0c01", ONE
+        "E-M3", METADATA, "Bit 5 of the header is ignored", "21 01 00 01 61", "02 01 00 00 02 0c01", ONE
     ),
     "metadata_offsets_of_2_bytes": Keeps(
         "E-M4",
@@ -178,18 +178,18 @@ METADATA_CASES: dict[str, Keeps | Breaks] = {
     "metadata_cut_in_offsets": Breaks(
         "E-M4 E-Q5",
         METADATA,
-        "A dictionary that ends within its offsets is refused",
+        "A dictionary that ends within its offsets is rejected",
         "c1 01000000 0000",
         "00",
     ),
     "metadata_of_4294967295_names": Breaks(
         "E-M11 E-Q4",
         METADATA,
-        "A count of names that are not there is refused at once",
+        "A count of missing names is rejected immediately",
         "c1 ffffffff 00000000",
         "00",
     ),
-    "name_not_utf8": Breaks("E-M6", TEXT, "A name that is not UTF-8 is refused", "01 01 00 01 ff", "00"),
+    "name_not_utf8": Breaks("E-M6", TEXT, "A name that is not UTF-8 is rejected", "01 01 00 01 ff", "00"),
     "names_cut_within_a_character": Breaks(
         "E-M6", TEXT, "Each name is UTF-8, not only all of them together", "01 02 00 01 02 c3a9", "00"
     ),
@@ -212,7 +212,7 @@ METADATA_CASES: dict[str, Keeps | Breaks] = {
     "metadata_marked_sorted_and_not": Breaks(
         "E-M7",
         METADATA,
-        "Names that are marked as sorted and are not: refused, or read without using the mark",
+        "Names that are marked as sorted but are not: rejected, or read without using the mark",
         "11 02 00 01 02 6261",
         "02 02 01 00 00 02 04 0c01 0c02",
         ONE_TWO,
@@ -220,7 +220,7 @@ METADATA_CASES: dict[str, Keeps | Breaks] = {
     "metadata_marked_unique_and_not": Breaks(
         "E-M7",
         METADATA,
-        "Names that are marked as unique and are not: refused, or read without using the mark",
+        "Names that are marked as unique but are not: rejected, or read without using the mark",
         "11 02 00 01 02 6161",
         "02 01 01 00 02 0c01",
         ONE,
@@ -252,7 +252,7 @@ METADATA_CASES: dict[str, Keeps | Breaks] = {
     "bytes_after_metadata": Breaks(
         "E-M9",
         METADATA,
-        "Bytes after the names of a metadata column: ignored or refused",
+        "Bytes after the names of a metadata column: ignored or rejected",
         "01 00 00 ff",
         "0c01",
         int8(1),
@@ -278,7 +278,7 @@ VALUE_CASES: dict[str, Keeps | Breaks] = {
         {"array": [{"null": None}, {"string": "a"}, {"object": {}}, {"array": []}]},
     ),
     "bytes_after_value": Breaks(
-        "E-V1", HEADER, "Bytes after a value: ignored or refused", NO_NAMES, "0c01 ff", int8(1)
+        "E-V1", HEADER, "Bytes after a value: ignored or rejected", NO_NAMES, "0c01 ff", int8(1)
     ),
     "short_string_empty": Keeps("E-V2", HEADER, "The empty short string", NO_NAMES, "01", {"string": ""}),
     "short_string_of_63_bytes": Keeps(
@@ -304,16 +304,16 @@ VALUE_CASES: dict[str, Keeps | Breaks] = {
         "E-V2 E-Q1", HEADER, "A short string of three bytes", NO_NAMES, "0d 6e2f61", {"string": "n/a"}
     ),
     "short_string_not_utf8": Breaks(
-        "E-V2", TEXT, "A short string that is not UTF-8 is refused", NO_NAMES, "05 ff"
+        "E-V2", TEXT, "A short string that is not UTF-8 is rejected", NO_NAMES, "05 ff"
     ),
     "string_not_utf8": Breaks(
-        "E-V2", TEXT, "A string that is not UTF-8 is refused", NO_NAMES, "40 02000000 c328"
+        "E-V2", TEXT, "A string that is not UTF-8 is rejected", NO_NAMES, "40 02000000 c328"
     ),
     "short_string_cut": Breaks(
-        "E-V2 E-Q5", HEADER, "A short string that is cut is refused", NO_NAMES, "0d 6e2f"
+        "E-V2 E-Q5", HEADER, "A short string that is cut is rejected", NO_NAMES, "0d 6e2f"
     ),
     "unknown_primitive": Breaks(
-        "E-V4 E-V3", VERSIONS, "A primitive type that no version defines has no text", NO_NAMES, "54 01"
+        "E-V4 E-V3", VERSIONS, "An undefined primitive type has no JSON text", NO_NAMES, "54 01"
     ),
     "decimal_scale_beyond_digits": Keeps(
         "E-V5",
@@ -354,25 +354,25 @@ VALUE_CASES: dict[str, Keeps | Breaks] = {
     "decimal16_of_39_digits": Breaks(
         "E-V5",
         TYPES,
-        "A decimal of 39 digits is refused",
+        "A decimal of 39 digits is rejected",
         NO_NAMES,
         "28 00 00000000 4022 8a09 7ac4 865a a84c 3b4b",
     ),
-    "decimal_scale_39": Breaks("E-V5", TYPES, "A scale above 38 is refused", NO_NAMES, "20 27 01000000"),
+    "decimal_scale_39": Breaks("E-V5", TYPES, "A scale above 38 is rejected", NO_NAMES, "20 27 01000000"),
     "decimal4_of_10_digits": Breaks(
         "E-V5",
         TYPES,
-        "A decimal with more digits than its width stands for: read as it is, or refused",
+        "A decimal with more digits than its width is for: read, or rejected",
         NO_NAMES,
         "20 00 ffffff7f",
         {"decimal4": "2147483647"},
         2147483647,
     ),
     "time_after_midnight": Breaks(
-        "E-V3", TYPES, "A time of 24 hours is refused", NO_NAMES, "44 0060d71d14000000"
+        "E-V3", TYPES, "A time of 24 hours is rejected", NO_NAMES, "44 0060d71d14000000"
     ),
     "time_before_midnight": Breaks(
-        "E-V3", TYPES, "A negative time is refused", NO_NAMES, "44 ffffffffffffffff"
+        "E-V3", TYPES, "A negative time is rejected", NO_NAMES, "44 ffffffffffffffff"
     ),
     "double_nan": Keeps(
         "E-V7", TYPES, "NaN is a double", NO_NAMES, "1c 000000000000f87f", {"double": "NaN"}, ["NaN", None]
@@ -420,10 +420,10 @@ VALUE_CASES: dict[str, Keeps | Breaks] = {
         1,
     ),
     "string_of_4294967295_bytes": Breaks(
-        "E-Q4", HEADER, "A length of text that is not there is refused at once", NO_NAMES, "40 ffffffff 61"
+        "E-Q4", HEADER, "A length of missing text is rejected immediately", NO_NAMES, "40 ffffffff 61"
     ),
     "binary_of_4294967295_bytes": Breaks(
-        "E-Q4", HEADER, "A length of bytes that are not there is refused at once", NO_NAMES, "3c ffffffff 61"
+        "E-Q4", HEADER, "A length of missing bytes is rejected immediately", NO_NAMES, "3c ffffffff 61"
     ),
 }
 
@@ -440,9 +440,7 @@ OBJECT_CASES: dict[str, Keeps | Breaks] = {
     "object_without_offset": Breaks(
         "E-O8 E-O1", OBJECT, "Even an empty object has one offset", NO_NAMES, "02 00"
     ),
-    "object_reserved_bit": Keeps(
-        "E-O1", OBJECT, "The highest bit is not looked at", A, "82 01 00 00 02 0c01", ONE
-    ),
+    "object_reserved_bit": Keeps("E-O1", OBJECT, "The highest bit is ignored", A, "82 01 00 00 02 0c01", ONE),
     "object_is_large_of_one_field": Keeps(
         "E-O2 E-O1", OBJECT, "The count may have four bytes", A, "42 01000000 00 00 02 0c01", ONE
     ),
@@ -469,7 +467,7 @@ OBJECT_CASES: dict[str, Keeps | Breaks] = {
     "object_of_4294967295_fields": Breaks(
         "E-Q4",
         OBJECT,
-        "A count of fields that are not there is refused at once",
+        "A count of missing fields is rejected immediately",
         A,
         "42 ffffffff 00 00 02 0c01",
     ),
@@ -484,7 +482,7 @@ OBJECT_CASES: dict[str, Keeps | Breaks] = {
     "object_fields_out_of_order": Breaks(
         "E-O3",
         ORDER,
-        "Fields that are not in the order of their names: read, or refused, and never lost",
+        "Fields that are not sorted by name: read or rejected, but never lost",
         A_B,
         "02 02 01 00 00 02 04 0c02 0c01",
         ONE_TWO,
@@ -492,7 +490,7 @@ OBJECT_CASES: dict[str, Keeps | Breaks] = {
     "object_fields_in_utf16_order": Breaks(
         "E-O3",
         ORDER,
-        "Fields in the order of UTF-16, as one engine sorts them: read, or refused, and never lost",
+        "Fields in UTF-16 order, as one engine sorts them: read or rejected, but never lost",
         "01 02 00 03 07 efac81 f09f9880",
         "02 02 01 00 00 02 04 0c02 0c01",
         {"object": {"ﬁ": int8(1), "😀": int8(2)}},
@@ -511,17 +509,17 @@ OBJECT_CASES: dict[str, Keeps | Breaks] = {
     "object_last_offset_too_small": Breaks(
         "E-O4 E-O7",
         OBJECT,
-        "A value that reaches beyond the last offset is refused",
+        "A value that reaches beyond the last offset is rejected",
         A,
         "02 01 00 00 01 0c01",
     ),
     "object_field_twice_by_one_id": Breaks(
-        "E-O5", ORDER, "Two fields of one name are refused", A, "02 02 00 00 00 02 04 0c01 0c02"
+        "E-O5", ORDER, "Duplicate names are rejected", A, "02 02 00 00 00 02 04 0c01 0c02"
     ),
     "object_field_twice_by_two_ids": Breaks(
         "E-O5",
         ORDER,
-        "Two fields of one name are refused, even where the name has two ids",
+        "Duplicate names are rejected, even if the name has two ids",
         "01 02 00 01 02 6161",
         "02 02 00 01 00 02 04 0c01 0c02",
     ),
@@ -534,10 +532,10 @@ OBJECT_CASES: dict[str, Keeps | Breaks] = {
         obj(A=int8(2), a=int8(1)),
     ),
     "object_id_beyond_dictionary": Breaks(
-        "E-O7", OBJECT, "An id that the dictionary does not have is refused", A, "02 01 01 00 02 0c01"
+        "E-O7", OBJECT, "An id that is not in the dictionary is rejected", A, "02 01 01 00 02 0c01"
     ),
     "object_offset_beyond_last": Breaks(
-        "E-O7", OBJECT, "An offset beyond the last one is refused", A, "02 01 00 03 02 0c01 0c01"
+        "E-O7", OBJECT, "An offset after the last one is rejected", A, "02 01 00 03 02 0c01 0c01"
     ),
     "object_value_reaches_out": Breaks(
         "E-O7", OBJECT, "A value must lie within its object", A, "02 01 00 00 02 14 01 000000"
@@ -549,21 +547,21 @@ OBJECT_CASES: dict[str, Keeps | Breaks] = {
         A_B,
         "02 02 00 01 00 00 02 0c01",
         obj(a=int8(1), b=int8(1)),
-        may_refuse=True,
+        may_reject=True,
     ),
     "object_with_gaps": Keeps(
         "E-O9",
         OBJECT,
-        "There may be bytes that no field points to",
+        "Bytes that no field refers to are allowed",
         A,
         "02 01 00 01 04 ff 0c01 ff",
         ONE,
-        may_refuse=True,
+        may_reject=True,
     ),
     "object_of_fields_that_share_an_array": Breaks(
         "E-O9 E-Q4",
         OBJECT,
-        "Nested values that share bytes could multiply without end: refused, or read",
+        "Nested values that share bytes could multiply without bound: rejected, or read",
         A_B,
         "02 02 00 01 00 00 06 03 01 00 02 0c01",
         obj(a={"array": [int8(1)]}, b={"array": [int8(1)]}),
@@ -602,7 +600,7 @@ ARRAY_CASES: dict[str, Keeps | Breaks] = {
     "array_reserved_bits": Keeps(
         "E-A1",
         ARRAY,
-        "The three highest bits are not looked at",
+        "The three highest bits are ignored",
         NO_NAMES,
         "e3 01 00 02 0c01",
         {"array": [int8(1)]},
@@ -632,26 +630,26 @@ ARRAY_CASES: dict[str, Keeps | Breaks] = {
         {"array": [int8(1)]},
     ),
     "array_of_more_than_there_are": Breaks(
-        "E-A1 E-Q5", ARRAY, "A count beyond the bytes is refused", NO_NAMES, "03 09 00 02 0c01"
+        "E-A1 E-Q5", ARRAY, "A count beyond the bytes is rejected", NO_NAMES, "03 09 00 02 0c01"
     ),
     "array_of_4294967295": Breaks(
         "E-Q4",
         ARRAY,
-        "A count of elements that are not there is refused at once",
+        "A count of missing elements is rejected immediately",
         NO_NAMES,
         "1f ffffffff 00000000",
     ),
     "array_values_out_of_order": Keeps(
         "E-A2",
         ARRAY,
-        "Element i is where offset i points to",
+        "Offset i is the start of element i",
         NO_NAMES,
         "03 02 02 00 04 0c02 0c01",
         {"array": [int8(1), int8(2)]},
-        may_refuse=True,
+        may_reject=True,
     ),
     "array_offset_beyond_last": Breaks(
-        "E-A2", ARRAY, "An offset beyond the last one is refused", NO_NAMES, "03 01 04 02 0c01 0c01"
+        "E-A2", ARRAY, "An offset after the last one is rejected", NO_NAMES, "03 01 04 02 0c01 0c01"
     ),
     "array_with_null": Keeps(
         "E-A3",
@@ -662,13 +660,13 @@ ARRAY_CASES: dict[str, Keeps | Breaks] = {
         {"array": [{"null": None}, int8(1)]},
     ),
     "array_with_nothing": Breaks(
-        "E-A3", ARRAY, "An element of no bytes is refused", NO_NAMES, "03 02 00 02 02 0c01"
+        "E-A3", ARRAY, "An element of zero bytes is rejected", NO_NAMES, "03 02 00 02 02 0c01"
     ),
 }
 
 
 def primitives() -> dict[str, Keeps | Breaks]:
-    """Return each primitive whole, and cut by its last byte where it has more than its header."""
+    """Return each primitive complete, and without its last byte if it has more than its header."""
     cases: dict[str, Keeps | Breaks] = {}
     for name, (value, typed, texts) in PRIMITIVES.items():
         cases[f"primitive_{name}"] = Keeps(
@@ -676,12 +674,12 @@ def primitives() -> dict[str, Keeps | Breaks]:
         )
         if name not in ("true", "false"):
             cut = value[:-2]
-            cases[f"cut_{name}"] = Breaks("E-V3 E-Q5", TYPES, f"A cut {name} is refused", NO_NAMES, cut)
+            cases[f"cut_{name}"] = Breaks("E-V3 E-Q5", TYPES, f"A cut {name} is rejected", NO_NAMES, cut)
     return cases
 
 
 def many_fields(count: int) -> Keeps:
-    """Return an object of so many fields, called 000 and up, whose values are all null."""
+    """Return an object of null fields, named 000 and up."""
     names = [f"{number:03}" for number in range(count)]
     ends = b"".join((3 * number).to_bytes(2, "little") for number in range(count + 1))
     metadata = b"\x41" + count.to_bytes(2, "little") + ends + "".join(names).encode()
@@ -696,7 +694,7 @@ def many_fields(count: int) -> Keeps:
 
 
 def nested_arrays(depth: int) -> Keeps:
-    """Return arrays of one element in each other, null in the innermost."""
+    """Return nested arrays of one element each, with null in the innermost."""
     value, typed = b"\x00", {"null": None}
     for _ in range(depth):
         value = b"\x07\x01\x00\x00" + len(value).to_bytes(2, "little") + value
@@ -705,7 +703,7 @@ def nested_arrays(depth: int) -> Keeps:
 
 
 def plain_json(typed: dict[str, Any]) -> Any:
-    """Return the JSON of a typed value whose types all have one form."""
+    """Return the JSON of a typed value whose types all have a standard form."""
     [(kind, payload)] = typed.items()
     if kind == "object":
         return {name: plain_json(field) for name, field in payload.items()}
@@ -721,8 +719,8 @@ def expected(case: Keeps | Breaks) -> dict[str, Any]:
         return error
     texts = plain_json(case.typed) if case.json is NO_JSON else case.json
     answer = {"rows": [case.typed], "json": texts if isinstance(case.json, list) else [texts]}
-    may_refuse = isinstance(case, Breaks) or case.may_refuse
-    return {**answer, **error} if may_refuse else answer
+    may_reject = isinstance(case, Breaks) or case.may_reject
+    return {**answer, **error} if may_reject else answer
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Write the cases of files in the layout of the older Spark draft: `python protocol_fixtures/build/draft.py`.
 
-Needs pyarrow, and nothing of `delta_variant`. Bytes in hex are written by hand from the draft and from
+Needs pyarrow but not `delta_variant`. Bytes in hex were written manually from the draft and from
 VariantEncoding.md.
 """
 
@@ -25,7 +25,7 @@ SEMANTICS = SECTION + "Shredding Semantics"
 
 NULL: Json = {"null": None}
 
-# Types. A group has its members in the order given; all are optional, as in the draft's examples.
+# Types. The members of a group are in the given order and optional, as in the draft's examples.
 
 
 def group(**members: pa.DataType) -> pa.StructType:
@@ -50,7 +50,7 @@ INT = pa.int64()
 
 
 def bare(typed: Json) -> bytes:
-    """Return an `untyped_value`: metadata and value, one behind the other."""
+    """Return an `untyped_value`: metadata followed by value."""
     return b"".join(encode(typed))
 
 
@@ -87,7 +87,7 @@ def breaks(
     error: str,
     **options: Any,
 ) -> None:
-    """Write a case of a file that is refused."""
+    """Write a case of a file that is rejected."""
     _case(name, rules, "breaks", section, about, kind, rows, {"error": error}, "strict", **options)
 
 
@@ -153,7 +153,7 @@ def detection() -> None:
         "O1",
         "breaks",
         "VariantShredding.md, Value Shredding",
-        "A reader of the present layout refuses a group without metadata",
+        "A reader of the current layout rejects a group without metadata",
         leaf(INT),
         [{"typed_value": 1}],
         {"error": "ShreddingError"},
@@ -187,7 +187,7 @@ def detection() -> None:
         "no_untyped_value",
         "O6",
         LAYOUT,
-        "untyped_value may be left out",
+        "untyped_value may be omitted",
         group(object=pa.struct([("a", group(typed_value=INT))])),
         [{"object": {"a": {"typed_value": 1}}}, {"object": {"a": None}}],
         [obj(a=int64(1)), obj()],
@@ -196,7 +196,7 @@ def detection() -> None:
         "no_typed_value",
         "O6",
         LAYOUT,
-        "typed_value may be left out",
+        "typed_value may be omitted",
         objects(a=group(untyped_value=pa.binary())),
         [{"object": {"a": {"untyped_value": bare(text("x"))}}}],
         [obj(a=text("x"))],
@@ -205,7 +205,7 @@ def detection() -> None:
         "underscore_columns_are_ignored",
         "O15",
         COMPATIBILITY,
-        "Columns beside untyped_value whose names begin with _ are ignored",
+        "Other columns whose names begin with _ are ignored",
         group(
             _metadata_key_paths=pa.binary(),
             untyped_value=pa.binary(),
@@ -255,7 +255,7 @@ def detection() -> None:
         "unsigned_typed_value",
         "O18 P-S9",
         LAYOUT,
-        "A type that no Variant has is refused, even where no row uses it",
+        "A type that is not a Variant type is rejected, even if no row uses it",
         leaf(pa.uint32()),
         [{"untyped_value": bare(int8(1))}],
         "ShreddingError",
@@ -264,7 +264,7 @@ def detection() -> None:
         "int96_typed_value",
         "O18 P-S9",
         LAYOUT,
-        "INT96 is refused",
+        "INT96 is rejected",
         leaf(pa.timestamp("us")),
         [{"untyped_value": bare(int8(1))}],
         "ShreddingError",
@@ -297,7 +297,7 @@ def bytes_of_values() -> None:
         "metadata_without_value",
         "O2",
         LAYOUT,
-        "Behind the metadata there is a value",
+        "A value follows the metadata",
         kind,
         [{"untyped_value": bytes.fromhex("010100026869")}],
         "MalformedVariantError",
@@ -306,7 +306,7 @@ def bytes_of_values() -> None:
         "metadata_cut_short",
         "O2",
         LAYOUT,
-        "The last offset points behind the bytes",
+        "The last offset points past the end of the bytes",
         kind,
         [{"untyped_value": bytes.fromhex("0101000968690c01")}],
         "MalformedVariantError",
@@ -319,7 +319,7 @@ def bytes_of_values() -> None:
         objects(a=group(untyped_value=pa.binary()), b=group(untyped_value=pa.binary())),
         [
             {
-                # The names b and z by the ids 0 and 1 here, by 1 and 0 there.
+                # The names b and z have the ids 0 and 1 in one dictionary, and 1 and 0 in the other.
                 "untyped_value": bytes.fromhex("0101000163" + "02010000020c03"),
                 "object": {
                     "a": {"untyped_value": bytes.fromhex("0102000102627a" + "02020001000204" + "0c010c02")},
@@ -403,7 +403,7 @@ def reconstruction() -> None:
         "leaf_of_both",
         "O5",
         LAYOUT,
-        "typed_value beside a Variant null is invalid by the draft's table",
+        "typed_value with a Variant null in untyped_value is invalid by the draft's table",
         leaf(INT),
         leaf_both,
         "ConflictingValueError",
@@ -413,7 +413,7 @@ def reconstruction() -> None:
         "O5",
         "breaks",
         RECONSTRUCTING,
-        "The draft's algorithm gives the Variant null that is beside a typed_value",
+        "The draft's algorithm returns the Variant null in untyped_value, and not typed_value",
         leaf(INT),
         leaf_both,
         {"rows": [NULL]},
@@ -424,7 +424,7 @@ def reconstruction() -> None:
         "O5",
         "breaks",
         RECONSTRUCTING,
-        "The draft's algorithm refuses another value beside a typed_value",
+        "The draft's algorithm rejects a typed_value with another value in untyped_value",
         leaf(INT),
         [{"untyped_value": bare(int8(2)), "typed_value": 1}],
         {"error": "ConflictingValueError"},
@@ -443,7 +443,7 @@ def reconstruction() -> None:
         "object_beside_a_number",
         "O7",
         RECONSTRUCTING,
-        "object beside an untyped_value that is no object is ambiguous",
+        "object with an untyped_value that is not an object is ambiguous",
         objects(c=leaf(INT)),
         [{"untyped_value": bare(int8(2)), "object": {"c": {"typed_value": 3}}}],
         "ConflictingValueError",
@@ -452,7 +452,7 @@ def reconstruction() -> None:
         "values_of_another_kind",
         "O8",
         UNSHREDDED,
-        "What is no object is in the untyped_value beside object, and what is no array in that beside array",
+        "Values other than objects and arrays are in the untyped_value of their group",
         objects(c=arrays(leaf(INT))),
         [
             {"untyped_value": bare({"array": [int8(1)]})},
@@ -464,7 +464,7 @@ def reconstruction() -> None:
         "array_beside_object",
         "O8",
         UNSHREDDED,
-        "Where an array is in untyped_value, object is null",
+        "If an array is in untyped_value, object is null",
         objects(c=leaf(INT)),
         [{"untyped_value": bare({"array": []}), "object": {"c": None}}],
         "ConflictingValueError",
@@ -520,7 +520,7 @@ def reconstruction() -> None:
         "field_twice",
         "O10",
         RECONSTRUCTING,
-        "The keys of an object are a set: untyped_value has no name twice",
+        "The keys of an object are a set: a duplicate name in untyped_value is rejected",
         objects(c=leaf(INT)),
         [
             {
@@ -668,7 +668,7 @@ def examples() -> None:
         "example_with_an_impossible_value",
         "O17",
         NESTED,
-        "The element whose string is cut short is refused",
+        "The element whose string is cut short is rejected",
         arrays(element),
         [{"array": [{"untyped_value": bytes.fromhex("010000" + "35" + b"not an objec".hex())}]}],
         "MalformedVariantError",

@@ -1,7 +1,7 @@
 """Write the cases of the kind `encode`: `python protocol_fixtures/build/encode.py`.
 
-The bytes are from VariantEncoding.md, by hand: numbers in the narrowest type, texts of up to 63 bytes short,
-names sorted and marked so, values in the order of the document.
+The bytes were written manually from VariantEncoding.md: numbers in the narrowest type, short strings of up to
+63 bytes, names sorted and marked as sorted, values in the order of the document.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Typed = dict[str, Any]
 
 @dataclass(frozen=True)
 class Text:
-    """JSON text and its Variant: `metadata` and `value` are what ours writes, `also` are right, too."""
+    """JSON text and its Variant: ours writes `metadata` and `value`, and `also` is correct, too."""
 
     rules: str
     about: str
@@ -39,8 +39,8 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Refused:
-    """Text that no Variant is made of."""
+class Rejected:
+    """Text that cannot become a Variant."""
 
     rules: str
     about: str
@@ -62,7 +62,7 @@ def double(text: str, value: float, data: str, about: str) -> Text:
 
 LARGEST = "9" * 38
 
-NUMBER_CASES: dict[str, Text | Refused] = {
+NUMBER_CASES: dict[str, Text | Rejected] = {
     "int8_largest": number("127", "int8", "0c 7f"),
     "int8_smallest": number("-128", "int8", "0c 80"),
     "int16_next": number("128", "int16", "10 8000"),
@@ -73,7 +73,7 @@ NUMBER_CASES: dict[str, Text | Refused] = {
     "int64_smallest": number("-9223372036854775808", "int64", "18 0000000000000080"),
     "integer_beyond_int64": Text(
         "E-V6",
-        "An integer that no int64 holds is a decimal",
+        "An integer outside of int64 is a decimal",
         "9223372036854775808",
         {"decimal16": "9223372036854775808"},
         "28 00 00000000000000800000000000000000",
@@ -126,7 +126,7 @@ NUMBER_CASES: dict[str, Text | Refused] = {
     "exponent_negative": double("-5E-1", -0.5, "000000000000e0bf", "An exponent in capitals, and negative"),
 }
 
-OTHER_CASES: dict[str, Text | Refused] = {
+OTHER_CASES: dict[str, Text | Rejected] = {
     "null": Text(
         "E-V3 E-M5 E-M3", "null is Variant null, with metadata of three bytes", "null", {"null": None}, "00"
     ),
@@ -165,7 +165,9 @@ OTHER_CASES: dict[str, Text | Refused] = {
         "29 c3a9 0a 22 5c 2f f09f9880",
         section=TEXT,
     ),
-    "text_with_a_lone_surrogate": Refused("E-V2 P-T6", "A lone surrogate has no UTF-8", r'"\ud83d"', TEXT),
+    "text_with_a_lone_surrogate": Rejected(
+        "E-V2 P-T6", "A lone surrogate cannot be encoded in UTF-8", r'"\ud83d"', TEXT
+    ),
     "array_empty": Text(
         "E-A1", "An empty array has three bytes", "[]", {"array": []}, "03 00 00", section=ARRAY
     ),
@@ -225,11 +227,9 @@ OTHER_CASES: dict[str, Text | Refused] = {
         "11 01 00 01 61",
         METADATA,
     ),
-    "object_with_a_name_twice": Refused(
-        "E-O5", "Two fields of one name are refused", '{"a": 1, "a": 2}', ORDER
-    ),
-    "object_with_a_name_twice_escaped": Refused(
-        "E-O5", "Two fields of one name are refused, however it is written", r'{"a": 1, "\u0061": 2}', ORDER
+    "object_with_a_name_twice": Rejected("E-O5", "Duplicate names are rejected", '{"a": 1, "a": 2}', ORDER),
+    "object_with_a_name_twice_escaped": Rejected(
+        "E-O5", "Duplicate names are rejected, however they are escaped", r'{"a": 1, "\u0061": 2}', ORDER
     ),
     "dictionary_of_256_bytes": Text(
         "E-M4",
@@ -257,9 +257,9 @@ OTHER_CASES: dict[str, Text | Refused] = {
         "17 00010000" + "".join(index.to_bytes(2, "little").hex() for index in range(257)) + "00" * 256,
         section=ARRAY,
     ),
-    "text_after_the_value": Refused("E-V6", "One text is one value", "1 2"),
-    "number_with_a_leading_zero": Refused("E-V6", "Numbers have no leading zeros", "01"),
-    "nan_is_no_json": Refused("E-V6 E-V7", "JSON has no NaN", "NaN"),
+    "text_after_the_value": Rejected("E-V6", "One text is one value", "1 2"),
+    "number_with_a_leading_zero": Rejected("E-V6", "Numbers have no leading zeros", "01"),
+    "nan_is_no_json": Rejected("E-V6 E-V7", "JSON has no NaN", "NaN"),
 }
 
 
@@ -278,8 +278,8 @@ def main() -> None:
     print(f"{len(cases)} cases of encode")
 
 
-def expected(case: Text | Refused) -> Case:
-    if isinstance(case, Refused):
+def expected(case: Text | Rejected) -> Case:
+    if isinstance(case, Rejected):
         return {"error": "InvalidJsonError"}
     also = {"also": list(case.also)} if case.also else {}
     written = {"metadata": case.metadata.replace(" ", ""), "value": case.value.replace(" ", "")}

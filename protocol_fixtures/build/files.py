@@ -37,7 +37,7 @@ A, A_B = names("a"), names("a", "b")
 
 
 def mixed(**options: Any) -> FileCase:
-    """Return a shredded object, one with further fields, a scalar and SQL NULL.
+    """Return a shredded object, one with additional fields, a scalar and SQL NULL.
 
     Variant null as a row has files of its own: these are about something else.
     """
@@ -89,7 +89,7 @@ ANNOTATIONS = {
     "annotated_without_a_version": about(
         mixed(),
         "P-S2",
-        "A group annotated VARIANT without a version of the specification: read, or refused",
+        "A group annotated VARIANT without a version of the specification: read, or rejected",
         "LogicalTypes.md, VARIANT: the version is to be there; parquet.thrift: it is optional",
         version=None,
         error="DataFileError",
@@ -97,7 +97,7 @@ ANNOTATIONS = {
     "annotated_version_2": about(
         mixed(),
         "P-S2",
-        "A group annotated VARIANT(2) is refused",
+        "A group annotated VARIANT(2) is rejected",
         ANNOTATION,
         version=2,
         verdict="breaks",
@@ -107,7 +107,7 @@ ANNOTATIONS = {
     "not_annotated": about(
         mixed(),
         "P-S2",
-        "A shredded group without annotation, in a column that is known to be a Variant: read, or refused",
+        "A shredded group without annotation, in a column that is known to be a Variant: read, or rejected",
         NOT_ANNOTATED,
         annotated=False,
         error="DataFileError",
@@ -115,7 +115,7 @@ ANNOTATIONS = {
     "not_annotated_unshredded": about(
         SCALARS,
         "P-S2 P-S3",
-        "An unshredded group without annotation, as Spark 4.0 writes it: read, or refused",
+        "An unshredded group without annotation, as Spark 4.0 writes it: read, or rejected",
         NOT_ANNOTATED,
         annotated=False,
         error="DataFileError",
@@ -123,7 +123,7 @@ ANNOTATIONS = {
     "not_annotated_value_first": about(
         replace(SCALARS, type=variant(order=("value", "metadata"), required=("metadata", "value"))),
         "P-S1 P-S2",
-        "An unshredded group of `value` and `metadata` without annotation: read, or refused",
+        "An unshredded group of `value` and `metadata` without annotation: read, or rejected",
         NOT_ANNOTATED,
         annotated=False,
         error="DataFileError",
@@ -131,7 +131,7 @@ ANNOTATIONS = {
     "not_annotated_optional_metadata": about(
         mixed(required=()),
         "P-S1 P-S2",
-        "Neither an annotation nor a required `metadata`: read, or refused",
+        "Neither an annotation nor a required `metadata`: read, or rejected",
         NOT_ANNOTATED,
         annotated=False,
         error="DataFileError",
@@ -141,7 +141,7 @@ ANNOTATIONS = {
             "", "", variant(INT64, order=("metadata", "typed_value")), [row(1), None], [{"int64": 1}, None]
         ),
         "P-S2 P-S4",
-        "A group of `metadata` and `typed_value` alone, without annotation: read, or refused",
+        "A group of `metadata` and `typed_value` alone, without annotation: read, or rejected",
         NOT_ANNOTATED,
         annotated=False,
         error="DataFileError",
@@ -169,7 +169,7 @@ MEMBERS = {
     "no_metadata": about(
         FileCase("", "", variant(INT64, order=("value", "typed_value")), [row(1)]),
         "P-S1",
-        "A group without `metadata` is refused",
+        "A group without `metadata` is rejected",
         verdict="breaks",
         error="ShreddingError",
     ),
@@ -181,7 +181,7 @@ MEMBERS = {
             [{"metadata": "\x01\x00\x00", "value": ONE}],
         ),
         "P-S1",
-        "A `metadata` annotated as text is refused",
+        "A `metadata` annotated as text is rejected",
         verdict="breaks",
         error="ShreddingError",
     ),
@@ -193,7 +193,7 @@ MEMBERS = {
             [{"metadata": names(), "value": 1}],
         ),
         "P-S1",
-        "A `value` that is not binary is refused",
+        "A `value` that is not binary is rejected",
         verdict="breaks",
         error="ShreddingError",
     ),
@@ -221,21 +221,21 @@ def one_element(*more: pa.Field[Any]) -> pa.DataType:
 OTHER = pa.field("other", INT64)
 EXTRAS = {
     "underscored_at_the_root": with_extra(
-        "A member of another name, with an underscore in front: ignored, or refused",
+        "A member whose name begins with an underscore: ignored, or rejected",
         "P-X1 P-X3",
         variant(INT64, UNDERSCORED),
         [{**row(1), "_source": "x"}],
         [{"int64": 1}],
     ),
     "underscored_in_a_field": with_extra(
-        "A member with an underscore in the group of a field: ignored, or refused",
+        "A member with an underscore in the group of a field: ignored, or rejected",
         "P-X1 P-X3",
         variant(one_field(UNDERSCORED)),
         [row({"a": {**pair(1), "_source": "x"}}, of=A)],
         [{"object": {"a": {"int64": 1}}}],
     ),
     "underscored_in_an_element": with_extra(
-        "A member with an underscore in the group of an element: ignored, or refused",
+        "A member with an underscore in the group of an element: ignored, or rejected",
         "P-X1 P-X3",
         variant(one_element(UNDERSCORED)),
         [row([{**pair(1), "_source": "x"}])],
@@ -243,13 +243,13 @@ EXTRAS = {
     ),
     "other_at_the_root": replace(
         with_extra(
-            "A further member is refused", "P-X2", variant(INT64, OTHER), [{**row(1), "other": 2}], []
+            "An additional member is rejected", "P-X2", variant(INT64, OTHER), [{**row(1), "other": 2}], []
         ),
         typed=None,
     ),
     "other_in_a_field": replace(
         with_extra(
-            "A further member in the group of a field is refused",
+            "An additional member in the group of a field is rejected",
             "P-X2",
             variant(one_field(OTHER)),
             [row({"a": {**pair(1), "other": 2}}, of=A)],
@@ -259,7 +259,7 @@ EXTRAS = {
     ),
     "other_in_an_element": replace(
         with_extra(
-            "A further member in the group of an element is refused",
+            "An additional member in the group of an element is rejected",
             "P-X2",
             variant(one_element(OTHER)),
             [row([{**pair(1), "other": 2}])],
@@ -269,7 +269,7 @@ EXTRAS = {
     ),
     "metadata_in_a_field": replace(
         with_extra(
-            "A `metadata` of a field's own is refused",
+            "A `metadata` of a field's own is rejected",
             "P-X2 W8",
             variant(one_field(pa.field("metadata", pa.binary()))),
             [row({"a": {**pair(1), "metadata": A}}, of=A)],
@@ -308,7 +308,7 @@ def field_names(*dictionary: str) -> FileCase:
     both = sorted([*dictionary, *others])
     return FileCase(
         "P-S8",
-        "Shredded fields may have any name, those of the layout too: they are found level by level",
+        "Shredded fields may have any name, including those of the layout: they are resolved level by level",
         variant(object_of(**dict.fromkeys(dictionary, INT64))),
         [
             row(typed, of=names(*dictionary)),
@@ -319,7 +319,7 @@ def field_names(*dictionary: str) -> FileCase:
 
 
 def nested_names() -> FileCase:
-    """Return an object in an object in an object, all called value."""
+    """Return three nested objects, all called value."""
     inner = object_of(value=object_of(value=INT64))
     levels = pair({"value": pair({"value": pair(7)})})
     return FileCase(
@@ -336,7 +336,7 @@ NAMES = {
     "names_of_the_layout_nested": nested_names(),
     "name_like_a_variant_group": FileCase(
         "P-S8 P-S9",
-        "A shredded object with fields called metadata and value is no Variant",
+        "A shredded object with fields called metadata and value is not a Variant",
         variant(object_of(metadata=pa.binary(), value=pa.binary())),
         [row({"metadata": pair(b"\x01"), "value": pair(b"\x02")}, of=names("metadata", "value"))],
         [{"object": {"metadata": {"binary": "01"}, "value": {"binary": "02"}}}],
@@ -393,7 +393,7 @@ STORAGE = {
     "compressed_lz4": stored("LZ4_RAW", compression="lz4"),
     "compressed_brotli": stored("Brotli", compression="brotli"),
     "row_group_a_row": stored("A row group for each row", row_group_size=1),
-    "without_statistics": stored("No statistics", write_statistics=False),
+    "without_statistics": stored("The file has no statistics", write_statistics=False),
     "with_page_index": stored("With a page index", write_page_index=True),
     "large_binary_in_arrow": about(
         mixed(),
@@ -433,7 +433,7 @@ MORE = {
     ),
     "variant_null_unshredded": FileCase(
         "P-S3 W6",
-        "Variant null as a row of an unshredded column, beside SQL NULL",
+        "Variant null and SQL NULL as rows of an unshredded column",
         variant(required=("metadata", "value")),
         [row(residue=ONE), row(residue=NULL), None],
         [{"int8": 1}, {"null": None}, None],
@@ -441,7 +441,7 @@ MORE = {
     ),
     "variant_null_in_all_rows": FileCase(
         "P-T5 W6",
-        "Nothing but Variant null: no row is in `typed_value`",
+        "All rows are Variant null: none is in `typed_value`",
         variant(INT64),
         [row(residue=NULL), row(residue=NULL)],
         [{"null": None}, {"null": None}],
@@ -459,7 +459,7 @@ MORE = {
     "no_rows": FileCase("P-S1", "A file without rows", variant(INT64), [], []),
     "no_rows_of_a_refused_type": FileCase(
         "P-S9 R15",
-        "A type that no `typed_value` has, in a file without rows: refused, or no rows",
+        "A type that `typed_value` cannot have, in a file without rows: rejected, or zero rows",
         variant(pa.uint32()),
         [],
         [],

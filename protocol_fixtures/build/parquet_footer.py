@@ -1,4 +1,4 @@
-"""Rewriting the schema in the footer of a Parquet file: annotations that pyarrow cannot write.
+"""Rewrite the schema in the footer of a Parquet file, to add annotations that pyarrow cannot write.
 
 The footer is Thrift's compact protocol; it is read whole into plain objects, changed, and written again.
 """
@@ -68,7 +68,7 @@ def logical_type(name: str) -> Struct:
 
 
 def annotate(path: Path, *columns: tuple[str, ...], version: int | None = 1) -> None:
-    """Annotate groups of a file as VARIANT of a version of the specification, or of none."""
+    """Annotate groups of a file as VARIANT, with a version of the specification or without."""
 
     def change(root: Element) -> None:
         for column in columns:
@@ -79,7 +79,7 @@ def annotate(path: Path, *columns: tuple[str, ...], version: int | None = 1) -> 
 
 
 def rewrite_schema(path: Path, change: Callable[[Element], None]) -> None:
-    """Let `change` work on the root of a file's schema; what the pages hold must still fit."""
+    """Call `change` with the root of a file's schema; the result must fit the pages."""
     data = path.read_bytes()
     (size,) = struct.unpack("<I", data[-8:-4])
     assert data[-4:] == MAGIC, path

@@ -26,7 +26,7 @@ Typed = dict[str, Any]
 
 @dataclass(frozen=True)
 class Shredding:
-    """Rows and a shredding schema, and what each row becomes; None is SQL NULL."""
+    """Rows, a shredding schema, and the columns of each row; None is SQL NULL."""
 
     rules: str
     about: str
@@ -37,8 +37,8 @@ class Shredding:
 
 
 @dataclass(frozen=True)
-class Refused:
-    """Bytes that cannot be shredded, because they are no Variant."""
+class Rejected:
+    """Bytes that cannot be shredded, because they are not a Variant."""
 
     rules: str
     about: str
@@ -53,7 +53,7 @@ def pair(typed: Any = None, residue: Typed | None = None) -> Typed:
 
 
 def fits(kind: str, payload: Any, typed: Any = None) -> tuple[Typed, Typed]:
-    """Return a value that goes to `typed_value`, as another payload where one is given."""
+    """Return a value that is stored in `typed_value`, with another payload if given."""
     return {kind: payload}, pair(payload if typed is None else typed)
 
 
@@ -142,7 +142,7 @@ NUMBERS = {
     ),
     "decimal_38_10": Shredding(
         "P-T1 P-T3 P-T7",
-        "Decimals of 38 digits, negative ones too",
+        "Decimals of 38 digits, also negative",
         "decimal(38,10)",
         [
             fits("decimal4", "-0.01", "-0.0100000000"),
@@ -330,25 +330,25 @@ NESTED = {
     ),
     "names_with_an_underscore": Shredding(
         "P-X1 P-X3 P-X5",
-        "A field called _id is shredded as any other, and no member is added",
+        "A field called _id is shredded like any other, and no member is added",
         {"object": {"_id": "int64"}},
         [({"object": {"_id": int8(1), "_x": int8(2)}}, pair({"_id": pair(1)}, {"object": {"_x": int8(2)}}))],
         section=OBJECTS,
     ),
     "nothing_shredded": Shredding(
         "P-S3",
-        "No shredding schema: all is in `value`",
+        "Without shredding schema all values are in `value`",
         None,
         [stays("int8", 1), stays("object", {"a": int8(1)}), (None, None)],
         section="VariantEncoding.md, Variant in Parquet",
     ),
 }
 
-# Variant null as a whole row, in files of its own: other files are about something else.
+# Variant null as a row is in separate files, because other files test something else.
 NULLS = {
     f"variant_null_beside_{name}": Shredding(
         "P-T5 W6",
-        "Variant null is in `value`, and no SQL NULL",
+        "Variant null is in `value` and is not SQL NULL",
         schema,
         [fitting, VARIANT_NULL, (None, None)],
     )
@@ -361,34 +361,34 @@ NULLS = {
 }
 NULLS["variant_null_unshredded"] = Shredding(
     "P-S3 W6",
-    "Variant null is in `value` of an unshredded column, and no SQL NULL",
+    "Variant null is in `value` of an unshredded column and is not SQL NULL",
     None,
     [stays("int8", 1), VARIANT_NULL, (None, None)],
     section="VariantEncoding.md, Variant in Parquet",
 )
 
 A = names("a")
-REFUSALS = {
-    "a_field_twice": Refused(
+REJECTED = {
+    "a_field_twice": Rejected(
         "W7 E-O5", "Two fields of one name are not shredded", A_INT64, A, "02 02 00 00 00 02 04 0c01 0c02"
     ),
-    "a_field_twice_in_the_rest": Refused(
+    "a_field_twice_in_the_rest": Rejected(
         "W7 E-O5",
         "Two fields of one name that are not shredded are not copied",
         {"object": {"b": "int64"}},
         A,
         "02 02 00 00 00 02 04 0c01 0c02",
     ),
-    "a_name_id_without_a_name": Refused(
+    "a_name_id_without_a_name": Rejected(
         "W8 W9 E-O7", "A field whose name the metadata lacks is not copied", A_INT64, A, "02 01 01 00 02 0c01"
     ),
-    "a_text_that_is_not_utf8": Refused(
-        "P-T6", "A text that is no UTF-8 is not shredded", "string", A, "05 ff"
+    "a_text_that_is_not_utf8": Rejected(
+        "P-T6", "A string that is not UTF-8 is not shredded", "string", A, "05 ff"
     ),
-    "a_text_in_the_rest_that_is_not_utf8": Refused(
-        "P-T6 W11", "A text that is no UTF-8 is not copied", "int64", A, "03 01 00 02 05ff"
+    "a_text_in_the_rest_that_is_not_utf8": Rejected(
+        "P-T6 W11", "A string that is not UTF-8 is not copied", "int64", A, "03 01 00 02 05ff"
     ),
-    "an_array_cut_short": Refused(
+    "an_array_cut_short": Rejected(
         "W4 W11",
         "What is shredded is checked to its last byte",
         {"array": "int64"},
@@ -403,10 +403,10 @@ def main() -> None:
     for name, case in shreddings.items():
         rows = [None if typed is None else _row(typed) for typed, _ in case.rows]
         _write(name, case, "keeps", rows, {"columns": [column for _, column in case.rows]}, case.options)
-    for name, refused in REFUSALS.items():
-        rows = [row(residue=bytes.fromhex(refused.value), of=refused.metadata)]
-        _write(name, refused, "breaks", rows, {"error": "MalformedVariantError"})
-    print(f"{len(shreddings) + len(REFUSALS)} cases of shred")
+    for name, rejected in REJECTED.items():
+        rows = [row(residue=bytes.fromhex(rejected.value), of=rejected.metadata)]
+        _write(name, rejected, "breaks", rows, {"error": "MalformedVariantError"})
+    print(f"{len(shreddings) + len(REJECTED)} cases of shred")
 
 
 def _row(typed: Typed) -> dict[str, Any]:
@@ -416,7 +416,7 @@ def _row(typed: Typed) -> dict[str, Any]:
 
 def _write(
     name: str,
-    case: Shredding | Refused,
+    case: Shredding | Rejected,
     verdict: str,
     rows: Sequence[dict[str, Any] | None],
     expect: Case,

@@ -1,4 +1,4 @@
-"""Small Parquet files of one Variant column, whose columns are written as they are given."""
+"""Write small Parquet files of one Variant column with exactly the given columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def names(*dictionary: str) -> bytes:
 
 
 def v(kind: str, payload: Any, *dictionary: str) -> bytes:
-    """Return the bytes of one value, whose names are in the dictionary."""
+    """Return the bytes of one value whose names are in the dictionary."""
     return value({kind: payload}, list(dictionary))
 
 
@@ -52,7 +52,7 @@ def group(typed: pa.DataType | None = None, *members: pa.Field[Any], without_val
 
 
 def object_of(**fields: pa.DataType | None) -> pa.DataType:
-    """Return the type of an object's `typed_value`, from those of its fields; None is for `value` alone."""
+    """Return the type of an object's `typed_value`, from those of its fields; None means `value` alone."""
     return pa.struct([pa.field(name, group(each), nullable=False) for name, each in fields.items()])
 
 
@@ -69,7 +69,7 @@ def variant(
     order: Sequence[str] = ("metadata", "value", "typed_value"),
     required: Sequence[str] = ("metadata",),
 ) -> pa.DataType:
-    """Return the type of a Variant column whose members are those of `order` that it has."""
+    """Return the type of a Variant column with its members in the given `order`."""
     types = {"metadata": BINARY, "value": BINARY, "typed_value": typed}
     members = [
         pa.field(name, member, nullable=name not in required)
@@ -81,7 +81,7 @@ def variant(
 
 @dataclass(frozen=True)
 class FileCase:
-    """A case about a file: what is in it, and what a reader makes of it.
+    """A case about a file: its content and the expected answer.
 
     `rows` are those of the column, None is SQL NULL. `typed` are the expected rows; with an `error`, too,
     either will do.

@@ -1,4 +1,4 @@
-"""Variants as shredded columns, by the rules of VariantShredding.md and without `delta_variant`."""
+"""Shred Variants to columns by VariantShredding.md, without `delta_variant`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS = {
 
 
 def group_type(typed_value: pa.DataType, *, is_top: bool = True) -> pa.DataType:
-    """Return the group of a Variant whose values are of an Arrow type: an object is a struct."""
+    """Return the group of a Variant whose values have an Arrow type; an object is a struct."""
     top = [pa.field("metadata", pa.binary(), nullable=False)] if is_top else []
     parts = [pa.field("value", pa.binary()), pa.field("typed_value", _typed_value(typed_value))]
     return pa.struct([*top, *parts])

@@ -40,8 +40,8 @@ def decoded(name: str, rules: str, about: str, bound: str, typed: Json, *, secti
     _case(name, rules, "keeps", section, about, {"z85": bound}, {"rows": [typed]})
 
 
-def refused(name: str, rules: str, about: str, bound: str, *, section: str = STATISTICS) -> None:
-    """Write a case of a text that is no bound of a Variant."""
+def rejected(name: str, rules: str, about: str, bound: str, *, section: str = STATISTICS) -> None:
+    """Write a case of text that is not a bound of a Variant."""
     expect = {"error": "InvalidStatisticsError"}
     _case(name, rules, "breaks", section, about, {"z85": bound}, expect)
 
@@ -83,7 +83,7 @@ def texts() -> None:
     root = {"object": {"$": int64(0)}}
     about = "The key of a column of scalars is `$` alone"
     decoded("root_key", "K1 Z3", about, "0rAf3bMW#D00%Fx0000000000", root)
-    about = "An object without paths is as good as no bounds"
+    about = "An object without paths is equivalent to no bounds"
     decoded("no_paths", "ST9 Z3", about, "0rr9300000", obj())
 
     seed_names = bytes.fromhex("010200061124 5b276127 5d245b2762275d5b2763275d".replace(" ", ""))
@@ -106,7 +106,7 @@ def texts() -> None:
         typed = {"object": {"$['a']": text(string), "$['b']['c']": {"int8": number}}}
         about = "The protocol's own example has the value first and a last block that is cut"
         decoded(f"example_of_the_protocol_{side}", "Z5 Z1", about, examples[side], typed)
-        about = "The Variant of the protocol's example as its text says: metadata first, zero padded"
+        about = "The Variant of the protocol's example as its prose specifies: metadata first, zero padded"
         encoded(f"example_as_the_text_says_{side}", "Z2 Z1", about, seed_names, value_bytes, printed[side])
         decoded(f"example_as_the_text_says_{side}_decoded", "Z3", about, printed[side], typed)
 
@@ -115,10 +115,10 @@ def texts() -> None:
     decoded("metadata_first_cut", "Z5", cut, z85(names + value, pad=False), {"object": {"$['a']": int64(7)}})
     about = "Value first, and zero padded"
     decoded("value_first_padded", "Z5", about, z85(value + names), {"object": {"$['a']": int64(7)}})
-    about = "Bytes behind the value are dropped, whatever they are"
+    about = "Bytes after the value are ignored, whatever they are"
     loose = z85(names + value + b"\xff\xff")
     decoded("padding_not_zero", "Z6 Z3", about, loose, {"object": {"$['a']": int64(7)}})
-    about = "A root that is no object is decoded too"
+    about = "A root that is not an object is decoded, too"
     for kind, typed in (("array", {"array": [int64(1), text("x")]}), ("scalar", int64(500))):
         decoded(f"root_is_{kind}", "Z5", about, z85(b"".join(encode(typed))), typed)
     about = "The dictionary may be in any order and hold names that the object has not"
@@ -134,20 +134,24 @@ def texts() -> None:
         encoded(f"encode_pad_{pad}", "Z2", f"{pad} zero bytes of padding", names, value, z85(names + value))
 
     for name, bound, about in (
-        ("not_in_the_alphabet", "0rr9~00000", "`~` is no digit of z85"),
+        ("not_in_the_alphabet", "0rr9~00000", "`~` is not a digit of z85"),
         ("not_ascii", "0rr9é00000", "z85 is ASCII"),
         ("block_too_great", "#####", "The greatest block is less than 85 to the fifth"),
-        ("last_block_of_one", "0rr93000000", "A block of one character holds no byte"),
+        ("last_block_of_one", "0rr93000000", "A block of one character encodes no byte"),
     ):
-        refused(name, "Z1 Z4" if "alphabet" in name else "Z4", about, bound, section="ZeroMQ RFC 32")
+        rejected(name, "Z1 Z4" if "alphabet" in name else "Z4", about, bound, section="ZeroMQ RFC 32")
     whole = b"".join(encode({"object": {"$['a']": int64(7)}}))
     for name, data, about in (
         ("value_cut_short", whole[:-6], "The value ends before its last byte"),
-        ("no_value", metadata(["$['abc']"]), "There is metadata and no value, nor padding to be one"),
-        ("version_2", b"\x02" + whole[1:], "Metadata of version 2 is not known, and 02 is no object here"),
-        ("empty", b"", "Nothing is no Variant"),
+        (
+            "no_value",
+            metadata(["$['abc']"]),
+            "There is metadata without a value, and without padding that could be one",
+        ),
+        ("version_2", b"\x02" + whole[1:], "Version 2 of metadata is unknown, and 02 is not an object here"),
+        ("empty", b"", "Zero bytes are not a Variant"),
     ):
-        refused(f"damaged_{name}", "Z4 Z5" if name == "version_2" else "Z4", about, z85(data))
+        rejected(f"damaged_{name}", "Z4 Z5" if name == "version_2" else "Z4", about, z85(data))
 
 
 # Bounds of a file.
@@ -167,7 +171,7 @@ def bounds(
     row_group_size: int | None = None,
     groups: Sequence[Json | None] | None = None,
 ) -> None:
-    """Write a case of the bounds of a Variant column; `groups` are its rows where they are invalid."""
+    """Write a case of the bounds of a Variant column; `groups` are its rows if they are invalid."""
     expect = {
         "min": None if least is None else {"object": least},
         "max": None if greatest is None else {"object": greatest},
@@ -187,7 +191,7 @@ def keys(**paths: Json) -> Json:
 
 
 def files() -> None:
-    """K1, K2, K4, ST1 to ST8, ST14, TR1, TR2: what the bounds of a file are."""
+    """K1, K2, K4, ST1 to ST8, ST14, TR1, TR2: the bounds of a file."""
     qualifying()
     types()
     names()
@@ -214,7 +218,7 @@ def qualifying() -> None:
         "one_of_another_type",
         "ST1 ST2",
         "breaks",
-        "One value of another type takes the bounds of its path, and of no other",
+        "One value of another type removes the bounds of its path only",
         AB,
         [obj(a=int64(5), b=b), obj(a=text("five"), b=b)],
         keys(b=b),
@@ -224,7 +228,7 @@ def qualifying() -> None:
         "some_missing",
         "ST2 ST3",
         "keeps",
-        "Rows without the path, and SQL NULLs, take no bounds",
+        "Rows without the path, and SQL NULLs, do not remove bounds",
         AB,
         [obj(a=int64(5)), obj(b=b), None, obj()],
         keys(a=int64(5), b=b),
@@ -244,7 +248,7 @@ def qualifying() -> None:
         "all_missing",
         "ST3",
         "breaks",
-        "Where no row has a path there are no bounds at all",
+        "If no row has a path there are no bounds",
         AB,
         [obj(), text("x"), None],
         None,
@@ -264,7 +268,7 @@ def qualifying() -> None:
         "variant_nulls_not_counted",
         "ST14",
         "breaks",
-        "Variant nulls are no SQL NULLs",
+        "Variant nulls are not SQL NULLs",
         AB,
         [{"null": None}, {"null": None}, obj(a=int64(1))],
         keys(a=int64(1)),
@@ -275,7 +279,7 @@ def qualifying() -> None:
         "ancestor_not_an_object",
         "ST4",
         "keeps",
-        "A row where an ancestor is no object has no such path",
+        "A row in which an ancestor is not an object does not have the path",
         nested,
         [obj(o=obj(a=int64(1))), obj(o=text("x")), text("y"), {"array": []}],
         {"$['o']['a']": int64(1)},
@@ -287,7 +291,7 @@ def qualifying() -> None:
         "ancestor_an_object_in_value",
         "ST4",
         "breaks",
-        "An object that was left in `value` hides values of its paths: they have no bounds",
+        "An object in `value` removes the bounds of its paths",
         AB,
         [obj(a=int64(1)), obj(a=int64(100))],
         None,
@@ -299,7 +303,7 @@ def qualifying() -> None:
         "field_in_value_and_typed_value",
         "ST4",
         "breaks",
-        "A field that is in `value` too hides a value of its path: it has no bounds",
+        "A field that is in `value`, too, removes the bounds of its path",
         AB,
         [obj(a=int64(1), b=b), obj(a=int64(100))],
         keys(b=b),
@@ -349,7 +353,7 @@ def qualifying() -> None:
         "zero_within",
         "ST7",
         "keeps",
-        "A zero between others has no part in the bounds",
+        "A zero that is neither least nor greatest does not affect the bounds",
         d,
         [obj(d={"double": -1.0}), obj(d=zero), obj(d={"double": 1.0})],
         keys(d={"double": -1.0}),
@@ -403,7 +407,7 @@ def types() -> None:
 
 
 def names() -> None:
-    """K1, K2, K4: what the keys are."""
+    """K1, K2, K4: the keys."""
     odd = {
         "it's": "$['it\\'s']",
         "back\\slash": "$['back\\\\slash']",
@@ -423,7 +427,7 @@ def names() -> None:
     row = obj(**{name: int64(number) for number, name in enumerate(odd)})
     expected = {key: int64(number) for number, key in enumerate(odd.values())}
     kind = pa.struct(dict.fromkeys(odd, INT))
-    about = "Names are escaped as in normalized paths, and no more than there"
+    about = "Names are escaped exactly as in normalized paths"
     bounds("escaped_names", "K2 K1", "keeps", about, kind, [row], expected, expected, section=RFC_9535)
 
     deep = pa.struct({"a": pa.struct({"b": pa.struct({"a": INT})}), "A": INT})
@@ -456,7 +460,7 @@ def strings() -> None:
         "text_of_32",
         "TR1 TR2",
         "keeps",
-        "Text of 32 characters is a bound as it is",
+        "Text of 32 characters is not truncated",
         kind,
         [obj(s=text("x" * 32)), obj(s=text("a" * 32))],
         keys(s=text("a" * 32)),
@@ -466,7 +470,7 @@ def strings() -> None:
         "text_of_33",
         "TR1 TR2",
         "breaks",
-        "Longer text is cut: the lower bound as it is, the upper with the greatest character behind it",
+        "Longer text is truncated, and the upper bound ends with the greatest character",
         kind,
         [obj(s=text("x" * 33)), obj(s=text("a" * 33))],
         keys(s=text("a" * 32)),

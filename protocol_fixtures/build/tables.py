@@ -29,11 +29,11 @@ ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 V = {"name": "v", "type": "variant", "nullable": True, "metadata": {}}
 
 
-# Actions, as they stand in a log.
+# Actions of a log.
 
 
 def protocol(*features: str, writer: Sequence[str] = (), only: str | None = None) -> Json:
-    """Return a protocol 3, 7 whose features are in both lists, or in one; `writer` are for writers only."""
+    """Return a protocol 3, 7 with features in both lists, or in one; `writer` are writer features."""
     lists = {name: list(features) for name in ("readerFeatures", "writerFeatures") if only in (None, name)}
     action: Json = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": []}
     action.update(lists)
@@ -81,12 +81,12 @@ def rows_of(*variants: Json | None, first: int = 1) -> list[Json]:
 
 
 PLAIN = rows_of(a_is(1), obj(b={"string": "x"}), {"null": None}, None)
-"""An object, another one, a Variant null and an SQL NULL."""
+"""Two objects, a Variant null and an SQL NULL."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a Variant lies in a file."""
+    """The layout of a Variant in a file."""
 
     type: pa.DataType
     of: Callable[[Json | None], Json | None]
@@ -97,7 +97,7 @@ AS_SHREDDED = Layout(SHREDDED, lambda typed: shredded(typed, OBJECT_OF_A))
 
 
 def write_rows(path: Path, rows: Sequence[Json], layout: Layout = AS_VARIANT, **names: str) -> int:
-    """Write rows of `id` and `v` as a file; `names` gives a column another name there."""
+    """Write rows of `id` and `v` as a file; `names` maps columns to their names in the file."""
     ids = pa.array([row["id"] for row in rows], pa.int64())
     variants = pa.array([layout.of(row["v"]) for row in rows], layout.type)
     return write_parquet(path, pa.table({names.get("id", "id"): ids, names.get("v", "v"): variants}))
@@ -109,7 +109,7 @@ def write_rows(path: Path, rows: Sequence[Json], layout: Layout = AS_VARIANT, **
 def table_case(
     name: str, rules: str, verdict: str, section: str, about: str, expect: Json, **more: Any
 ) -> Path:
-    """Begin a case of the kind `table` and return the folder of its table."""
+    """Start a case of the kind `table` and return the folder of its table."""
     case = _case(rules, verdict, section, about, expect, **more)
     return new_case("table", name, case) / "table"
 
@@ -117,7 +117,7 @@ def table_case(
 def log_case(
     name: str, rules: str, verdict: str, section: str, about: str, expect: Json, **more: Any
 ) -> Path:
-    """Begin a case of the kind `log` and return the folder of its table."""
+    """Start a case of the kind `log` and return the folder of its table."""
     return new_case("log", name, _case(rules, verdict, section, about, expect, **more)) / "table"
 
 
@@ -146,7 +146,7 @@ def one_file(
 
 
 def protocols() -> None:
-    """T1 to T5, H1, H4, H5, H9: what a protocol and a schema say of Variant."""
+    """T1 to T5, H1, H4, H5, H9: Variant in protocol and schema."""
     rows = {"rows": PLAIN}
     for name, rules, about, features in (
         ("type_feature", "T1 T2 T9", "A column of the type `variant` is read", ("variantType",)),
@@ -178,7 +178,7 @@ def protocols() -> None:
         "T3",
         "breaks",
         FEATURES,
-        "A reader feature whose name is not known is refused, however like another it is",
+        "An unknown reader feature is rejected, however similar its name is to another",
         {"error": "UnsupportedFeatureError"},
     )
     one_file(table, protocol("variantType", "variantType-dev"))
@@ -188,31 +188,31 @@ def protocols() -> None:
         (
             "type_feature_missing",
             "T4",
-            "A Variant column without its feature is refused, or read all the same",
+            "A Variant column without its feature is rejected, or read",
             protocol("deletionVectors"),
         ),
         (
             "type_feature_missing_in_legacy_protocol",
             "T2 T4",
-            "Versions 1 and 2 know no Variant: refused, or read all the same",
+            "Versions 1 and 2 do not support Variant: rejected, or read",
             legacy_protocol(1, 2),
         ),
         (
             "type_feature_in_reader_list_only",
             "T5",
-            "The feature is in readerFeatures only: refused, or read all the same",
+            "The feature is in readerFeatures only: rejected, or read",
             protocol("variantType", only="readerFeatures"),
         ),
         (
             "type_feature_in_writer_list_only",
             "T5",
-            "The feature is in writerFeatures only: refused, or read all the same",
+            "The feature is in writerFeatures only: rejected, or read",
             protocol("variantType", only="writerFeatures"),
         ),
         (
             "shredding_feature_without_type_feature",
             "H9",
-            "variantShredding needs variantType, and the schema has a Variant: refused, or read all the same",
+            "variantShredding needs variantType, and the schema has a Variant: rejected, or read",
             protocol("variantShredding"),
         ),
     ):
@@ -222,7 +222,7 @@ def protocols() -> None:
         "H1",
         "breaks",
         FEATURES,
-        "variantShredding is in readerFeatures only: refused, or read all the same",
+        "variantShredding is in readerFeatures only: rejected, or read",
         either,
     )
     one_sided = protocol("variantType", "variantShredding")
@@ -306,7 +306,7 @@ def schemas() -> None:
         "T7",
         "keeps",
         TYPE_FEATURE,
-        "A Variant null is no SQL NULL, so a column that is NOT NULL may hold it",
+        "A Variant null is not SQL NULL, so a NOT NULL column may contain it",
         {"rows": PLAIN[:3]},
     )
     not_null = metadata((ID, {**V, "nullable": False}))
@@ -317,7 +317,7 @@ def schemas() -> None:
         "T7",
         "breaks",
         "PROTOCOL.md, Default Columns",
-        "A Variant column must default to null: the table is refused, or read, as defaults are for writers",
+        "A Variant column must default to null: the table is rejected, or read, as defaults are for writers",
         {"rows": PLAIN, "error": "UnsupportedFeatureError"},
     )
     default = {**V, "metadata": {"CURRENT_DEFAULT": 'parse_json(\'{"k":"v"}\')'}}
@@ -325,7 +325,7 @@ def schemas() -> None:
 
 
 def nested_variants() -> None:
-    """Variants in structs, arrays and maps, and in those of each other."""
+    """Variants in structs, arrays and maps, also nested in each other."""
     fields = [
         ID,
         {"name": "s", "type": _struct(V), "nullable": True, "metadata": {}},
@@ -404,7 +404,7 @@ def map_keys() -> None:
         "T6",
         "breaks",
         TYPE_FEATURE,
-        "Variants cannot be compared, so they are no keys of maps",
+        "Variants cannot be compared, so they cannot be keys of maps",
         {"error": "SchemaError"},
     )
     keys = pa.map_(UNSHREDDED, pa.string())
@@ -415,7 +415,7 @@ def map_keys() -> None:
 
 
 def added_column() -> None:
-    """T2, T10, T12, T14: a column that older files lack, and the table before it had it."""
+    """T2, T10, T12, T14: a column that older files lack, and the version before the column was added."""
     old, new = [1, 2], rows_of(a_is(3), None, first=3)
 
     def write(table: Path) -> None:
@@ -428,16 +428,16 @@ def added_column() -> None:
     rows = [*rows_of(None, None), *new]
     about = "Files from before the column have NULL in it"
     write(table_case("added_column", "T2 T10 T12", "keeps", TYPE_FEATURE, about, {"rows": rows}))
-    about = "The version before the column has no trace of it"
+    about = "The version before the column was added does not have it"
     expect = {"rows": [{"id": number} for number in old]}
     write(
         table_case("added_column_before", "T14", "keeps", "PROTOCOL.md, Snapshot", about, expect, version=0)
     )
-    about = "A version that the table does not have is refused"
+    about = "A version that the table does not have is rejected"
     section = "PROTOCOL.md, Delta Log Entries"
     expect = {"error": "VersionNotFoundError"}
     write(log_case("version_not_there", "T14", "breaks", section, about, expect, version=2))
-    about = "The upgrade lists what the versions 1 and 2 implied beside the new feature"
+    about = "The upgrade lists the features that versions 1 and 2 imply, in addition to the new one"
     expect = {
         "version": 1,
         "files": ["part-0.parquet", "part-1.parquet"],
@@ -455,7 +455,7 @@ def added_column() -> None:
         "T10",
         "breaks",
         "PROTOCOL.md, Type Widening",
-        "No type is widened to Variant: a column that was text is refused",
+        "No type can be widened to Variant: a column that was text is rejected",
         {"error": "UnsupportedFeatureError"},
     )
     text = pa.table({"id": pa.array([1], pa.int64()), "v": pa.array(['{"a":1}'])})
@@ -470,7 +470,7 @@ def added_column() -> None:
 
 
 def mapped_columns() -> None:
-    """T11, ST12: columns under other names in the files."""
+    """T11, ST12: columns with other names in the files."""
 
     def mapped(field: Json, number: int) -> Json:
         ids = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
@@ -493,7 +493,7 @@ def mapped_columns() -> None:
     commit(table, 0, action, metadata(fields, **properties), add("part-0.parquet", size, stats=stats))
 
     properties["delta__columnMapping__mode"] = "id"
-    about = "Columns are found by field id; ids of the parts of a Variant do no harm"
+    about = "Columns are found by field id; ids of the parts of a Variant are ignored"
     table = table_case("mapped_by_id", "T11", "keeps", "PROTOCOL.md, Column Mapping", about, {"rows": PLAIN})
     parts = [
         part.with_metadata({"PARQUET:field_id": str(number)})
@@ -508,7 +508,7 @@ def mapped_columns() -> None:
     size = write_parquet(table / "part-0.parquet", pa.table(columns, schema=pa.schema([id_field, v_field])))
     commit(table, 0, action, metadata(fields, **properties), add("part-0.parquet", size))
 
-    about = "A file without field ids has none of the columns: it is refused, or they are NULL"
+    about = "A file without field ids lacks all columns: it is rejected, or they are NULL"
     section = "PROTOCOL.md, Reader Requirements for Column Mapping"
     expect = {"rows": [{"id": None, "v": None}] * 4, "error": "DataFileError"}
     table = table_case("mapped_by_id_without_ids", "T11", "breaks", section, about, expect)
@@ -521,7 +521,7 @@ ENABLED = {"delta__enableVariantShredding": "true"}
 
 
 def shredding() -> None:
-    """H2 to H8, H10: the property, and files of every kind beside each other."""
+    """H2 to H8, H10: the property, and files of different layouts in one table."""
     for name, rules, verdict, about, features, properties, expect in (
         (
             "shredded",
@@ -545,7 +545,7 @@ def shredding() -> None:
             "shredded_without_the_feature",
             "H8 T9",
             "breaks",
-            "A shredded file in a table that knows no shredding is refused, or read; never as NULL",
+            "A shredded file in a table without the feature is rejected or read, but never as NULL",
             ("variantType",),
             {},
             {"error": "DataFileError"},
@@ -554,7 +554,7 @@ def shredding() -> None:
             "property_without_the_feature",
             "H4",
             "breaks",
-            "The property is set and the protocol has no such feature: refused, or read; writers must refuse",
+            "The property is set without the feature: rejected, or read; writers must reject the table",
             ("variantType",),
             ENABLED,
             {"error": "ProtocolError"},
@@ -572,7 +572,7 @@ def shredding() -> None:
             "property_of_another_word",
             "H5",
             "breaks",
-            "Any other text than `true` is off; it is refused, or the table read",
+            "Any text other than `true` disables the feature: the table is read, or rejected",
             SHREDDING,
             {"delta__enableVariantShredding": "yes"},
             {"error": "ProtocolError"},
@@ -602,7 +602,7 @@ def shredding() -> None:
 
 
 def mixed_files() -> None:
-    """H6: of two Variant columns and two files, each shredded in its own way."""
+    """H6: two Variant columns in two files, all shredded differently."""
     w = {**V, "name": "w"}
     rows = [{"id": n, "v": a_is(n), "w": obj(a={"int64": 10 * n}, b={"string": "x"})} for n in (1, 2)]
     table = table_case(
@@ -629,7 +629,7 @@ def mixed_files() -> None:
         "H6",
         "breaks",
         "VariantShredding.md, Value Shredding",
-        "A shredded file without `metadata` has Variants of no names, and is refused",
+        "A shredded file without `metadata` is rejected, because its Variants lack a dictionary",
         {"error": "ShreddingError"},
     )
     kind = pa.struct([field for field in SHREDDED if field.name != "metadata"])
@@ -652,7 +652,7 @@ def statistics() -> None:
             "stats_without_the_feature",
             "T8",
             "breaks",
-            "Bounds of a Variant in a table without variantShredding are not looked at",
+            "Bounds of a Variant in a table without variantShredding are ignored",
             ("variantType",),
             lie,
         ),
@@ -696,7 +696,7 @@ def statistics() -> None:
         "ST15",
         "keeps",
         "PROTOCOL.md, Per-file Statistics",
-        "Bounds of a file with a deletion vector may be wide; its deleted rows are gone",
+        "Bounds of a file with a deletion vector may be wide; its deleted rows are not read",
         {"rows": PLAIN[1:]},
     )
     size = write_rows(table / "part-0.parquet", PLAIN, AS_SHREDDED)
@@ -727,7 +727,13 @@ def checkpoints() -> None:
     bounds = encode({"object": {"$['a']": {"int64": 1}}})
     for name, rules, verdict, about, metadata_bytes in (
         ("checkpoint_with_struct_stats", "ST16", "keeps", "Statistics may be columns only", bounds[0]),
-        ("checkpoint_with_damaged_stats", "ST17", "breaks", "A bound that is no Variant is as none", b"\x02"),
+        (
+            "checkpoint_with_damaged_stats",
+            "ST17",
+            "breaks",
+            "A bound that is not a Variant is ignored",
+            b"\x02",
+        ),
     ):
         table = table_case(name, rules, verdict, "PROTOCOL.md, Checkpoint Schema", about, {"rows": PLAIN})
         size = write_rows(table / "part-0.parquet", PLAIN, AS_SHREDDED)

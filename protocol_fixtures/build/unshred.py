@@ -1,6 +1,6 @@
 """Write the cases of the kind `unshred`: `python protocol_fixtures/build/unshred.py`.
 
-The columns are made by hand from VariantShredding.md and written by pyarrow.
+The columns were written manually from VariantShredding.md and are stored with pyarrow.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from shredded_files import (
 INT64 = pa.int64()
 CONFLICT = "ConflictingValueError"
 MALFORMED = "MalformedVariantError"
-REFUSED = "ShreddingError"
+SHREDDING_ERROR = "ShreddingError"
 TYPED = {"on_conflict": "typed"}
 
 OBJECTS = "VariantShredding.md, Objects"
@@ -115,7 +115,7 @@ ROWS = {
     ),
     "object_beside_scalars_and_arrays": FileCase(
         "R5 R6 W3 W2",
-        "What is no object is in `value`, and the object's column is null",
+        "A value that is not an object is in `value`, and the object's column is null",
         variant(OF_A),
         [row(residue=ONE, of=A), row(residue=v("array", [{"int8": 1}]), of=A), row({"a": pair(1)}, of=A)],
         [int8(1), arr(int8(1)), obj(a=int64(1))],
@@ -123,7 +123,7 @@ ROWS = {
     ),
     "array_beside_scalars_and_objects": FileCase(
         "R3 R5 R9 W4 W10 W3",
-        "What is no array is in `value`, and the list is null; elements of another type are in theirs",
+        "Values other than arrays are in `value`, and elements of another type in theirs",
         variant(array_of(INT64)),
         [
             row([], of=A),
@@ -182,7 +182,7 @@ ROWS = {
     ),
     "rest_in_utf16_order": breaks(
         "R19 E-O3",
-        "The fields in `value` are in the order of UTF-16: none is lost",
+        "The fields in `value` are in UTF-16 order, and none is lost",
         variant(OF_A),
         [
             row(
@@ -207,12 +207,12 @@ ROWS = {
     ),
 }
 
-# Variant null as a whole row, in files of its own (W6): other files are about something else.
+# Variant null as a row is in separate files (W6), because other files test something else.
 
 NULLS = {
     f"variant_null_beside_{name}": FileCase(
         "P-T5 W6",
-        f"Variant null is a value, beside {name.replace('_', ' ')} in `typed_value`",
+        f"Variant null is a value of a row next to {name.replace('_', ' ')} in `typed_value`",
         variant(arrow_type),
         [row(cell, of=A), row(residue=NULL, of=A)],
         [typed_row, {"null": None}],
@@ -230,7 +230,7 @@ NULLS = {
 BROKEN = {
     "scalar_in_both": breaks(
         "R5 W1 W3",
-        "A scalar in both columns: refused, or read from `typed_value`",
+        "A scalar in both columns: rejected, or read from `typed_value`",
         variant(INT64),
         [row(1), row(1, TWO)],
         [int64(1), int64(1)],
@@ -246,7 +246,7 @@ BROKEN = {
     ),
     "array_in_both": breaks(
         "R5 W4",
-        "An array in both columns: refused, or read from `typed_value`",
+        "An array in both columns: rejected, or read from `typed_value`",
         variant(array_of(INT64)),
         [row([pair(1)], v("array", [{"int8": 2}]))],
         [arr(int64(1))],
@@ -264,7 +264,7 @@ BROKEN = {
     ),
     "element_in_both": breaks(
         "R5 W10",
-        "An element in both columns: refused, or read from `typed_value`",
+        "An element in both columns: rejected, or read from `typed_value`",
         variant(array_of(INT64)),
         [row([pair(1), pair(1, TWO)])],
         [arr(int64(1), int64(1))],
@@ -273,7 +273,7 @@ BROKEN = {
     ),
     "field_in_both_of_its_columns": breaks(
         "R5 W1",
-        "A field in both of its columns: refused, or read from `typed_value`",
+        "A field in both of its columns: rejected, or read from `typed_value`",
         variant(OF_A),
         [row({"a": pair(1, TWO)}, of=A)],
         [obj(a=int64(1))],
@@ -282,7 +282,7 @@ BROKEN = {
     ),
     "object_beside_a_scalar": breaks(
         "R6 W1",
-        "An object beside a scalar in `value`: refused, or the object of its fields",
+        "An object with a scalar in `value`: rejected, or the object of its fields",
         variant(OF_A),
         [row({"a": pair(1)}, ONE, of=A)],
         [obj(a=int64(1))],
@@ -291,7 +291,7 @@ BROKEN = {
     ),
     "object_beside_a_scalar_typed": breaks(
         "R6",
-        "An object beside a scalar in `value` is the object of its fields",
+        "An object with a scalar in `value` is the object of its fields",
         variant(OF_A),
         [row({"a": pair(1)}, ONE, of=A)],
         [obj(a=int64(1))],
@@ -300,7 +300,7 @@ BROKEN = {
     ),
     "object_beside_variant_null": breaks(
         "R6 W1",
-        "An object beside Variant null in `value`: refused, or the object of its fields",
+        "An object with Variant null in `value`: rejected, or the object of its fields",
         variant(OF_A),
         [row({"a": NEITHER}, NULL, of=A)],
         [obj()],
@@ -309,7 +309,7 @@ BROKEN = {
     ),
     "shredded_field_in_value_too": breaks(
         "R7 W7",
-        "A shredded field that is in `value`, too: refused, or the shredded one",
+        "A shredded field that is in `value`, too: rejected, or the shredded one",
         variant(OF_A),
         [row({"a": pair(1)}, v("object", {"a": {"int8": 2}}, "a"), of=A)],
         [obj(a=int64(1))],
@@ -336,7 +336,7 @@ BROKEN = {
     ),
     "empty_object_in_value": breaks(
         "R8 W2 W7",
-        "An empty object in `value` where objects are shredded: read as it is, or refused",
+        "An empty object in `value` of a column that shreds objects: read, or rejected",
         variant(OF_A),
         [row(residue=v("object", {}), of=A)],
         [obj()],
@@ -345,7 +345,7 @@ BROKEN = {
     ),
     "object_in_value": breaks(
         "R8 W2",
-        "An object in `value` where objects are shredded: read as it is, or refused",
+        "An object in `value` of a column that shreds objects: read, or rejected",
         variant(OF_A),
         [
             row(residue=v("object", {"a": {"int8": 1}}, "a"), of=A),
@@ -357,7 +357,7 @@ BROKEN = {
     ),
     "empty_object_beside_an_object": breaks(
         "W7",
-        "An empty object in `value` beside a shredded object adds nothing",
+        "An empty object in `value` adds nothing to a shredded object",
         variant(OF_A),
         [row({"a": pair(1)}, v("object", {}), of=A)],
         [obj(a=int64(1))],
@@ -365,7 +365,7 @@ BROKEN = {
     ),
     "array_in_value": breaks(
         "R9 W4",
-        "An array in `value` where arrays are shredded is read as it is",
+        "An array in `value` of a column that shreds arrays is read",
         variant(array_of(INT64)),
         [row(residue=v("array", [{"int8": 1}]))],
         [arr(int8(1))],
@@ -373,7 +373,7 @@ BROKEN = {
     ),
     "shredded_name_not_in_metadata": breaks(
         "R10 W9",
-        "A shredded field whose name the metadata lacks: read with it, or refused",
+        "A shredded field whose name the metadata lacks: read with it, or rejected",
         variant(OF_A),
         [
             row({"a": pair(1)}, v("object", {"b": {"int8": 2}}, "b"), of=names("b")),
@@ -385,24 +385,24 @@ BROKEN = {
     ),
     "metadata_null": breaks(
         "R11 P-S1",
-        "A row with a value and without metadata is refused",
+        "A row with a value and without metadata is rejected",
         variant(INT64, required=()),
         [row(1), row(1, of=None)],
         error=MALFORMED,
     ),
     "value_of_no_bytes": breaks(
-        "R12", "An empty `value` is refused", variant(INT64), [row(residue=b"")], error=MALFORMED
+        "R12", "An empty `value` is rejected", variant(INT64), [row(residue=b"")], error=MALFORMED
     ),
     "value_of_no_bytes_unshredded": breaks(
         "R12 P-S3",
-        "An empty `value` of an unshredded column is refused",
+        "An empty `value` of an unshredded column is rejected",
         variant(),
         [row(residue=b"")],
         error=MALFORMED,
     ),
     "field_group_null": breaks(
         "R14 P-S7",
-        "The group of a shredded field is null: refused, or the field is missing",
+        "The group of a shredded field is null: rejected, or the field is missing",
         variant(pa.struct([pa.field("a", group(INT64))])),
         [row({"a": pair(1)}, of=A), row({"a": None}, of=A)],
         [obj(a=int64(1)), obj()],
@@ -420,7 +420,7 @@ BROKEN = {
     ),
     "element_group_null": breaks(
         "P-S6 R3",
-        "The group of an element is null: Variant null, or refused",
+        "The group of an element is null: Variant null, or rejected",
         variant(array_of(INT64, optional=True)),
         [row([pair(1), None])],
         [arr(int64(1), {"null": None})],
@@ -429,7 +429,7 @@ BROKEN = {
     ),
     "field_twice_in_value": breaks(
         "R17 E-O5",
-        "Two fields of one name in `value` are refused",
+        "Duplicate names in `value` are rejected",
         variant(OF_A),
         [row({"a": pair(1)}, bytes.fromhex("0202 0101 000204 0c01 0c02"), of=A_B)],
         error=MALFORMED,
@@ -445,16 +445,16 @@ BROKEN = {
     ),
 }
 
-# Columns that are not there (P-S3 to P-S5).
+# Missing columns (P-S3 to P-S5).
 
 ABSENT = {
     "no_value_at_the_root": FileCase(
         "P-S4 W3",
-        "A column may lack `value`, or is refused without it",
+        "A column may lack `value`, or is rejected without it",
         variant(INT64, order=("metadata", "typed_value")),
         [row(1), None],
         [int64(1), None],
-        REFUSED,
+        SHREDDING_ERROR,
         section=NO_VALUE,
     ),
     "no_value_of_a_field": FileCase(
@@ -475,20 +475,20 @@ ABSENT = {
     ),
     "no_value_of_an_object": FileCase(
         "P-S4",
-        "A column of shredded objects may lack `value`, or is refused without it",
+        "A column of shredded objects may lack `value`, or is rejected without it",
         variant(OF_A, order=("metadata", "typed_value")),
         [row({"a": pair(1)}, of=A), row({"a": NEITHER}, of=A)],
         [obj(a=int64(1)), obj()],
-        REFUSED,
+        SHREDDING_ERROR,
         section=NO_VALUE,
     ),
     "no_value_of_an_array": FileCase(
         "P-S4",
-        "A column of shredded arrays may lack `value`, or is refused without it",
+        "A column of shredded arrays may lack `value`, or is rejected without it",
         variant(array_of(INT64), order=("metadata", "typed_value")),
         [row([pair(1)]), row([])],
         [arr(int64(1)), arr()],
-        REFUSED,
+        SHREDDING_ERROR,
         section=NO_VALUE,
     ),
     "no_typed_value_of_a_field": FileCase(
@@ -509,7 +509,7 @@ ABSENT = {
     ),
     "null_value_of_an_unshredded_row": breaks(
         "P-S3 R2",
-        "An unshredded row without `value`: Variant null, or refused",
+        "An unshredded row without `value`: Variant null, or rejected",
         variant(),
         [row(residue=ONE), row()],
         [int8(1), {"null": None}],
@@ -518,19 +518,19 @@ ABSENT = {
     ),
     "metadata_alone": breaks(
         "P-S4",
-        "A column of `metadata` alone has nothing but Variant nulls, or is refused",
+        "A column of `metadata` alone contains only Variant nulls, or is rejected",
         variant(order=("metadata",)),
         [row(), None],
         [{"null": None}, None],
-        REFUSED,
+        SHREDDING_ERROR,
     ),
 }
 
-# Schemas that no writer may make (P-S6, P-S9, P-S10, P-X2).
+# Invalid schemas (P-S6, P-S9, P-S10, P-X2).
 
 
 def two_levels(column: Element) -> None:
-    """Make a list of three levels one of two: the levels of the pages stay."""
+    """Change a three-level list to a two-level one; the levels in the pages stay."""
     array = column.at("typed_value")
     [repeated] = array.children
     [element] = repeated.children
@@ -571,15 +571,15 @@ def decimal(precision: int, scale: int) -> Callable[[Element], None]:
     return change
 
 
-def refused_type(name: str, typed: pa.DataType, change: Any = None, **parquet: Any) -> FileCase:
-    """Return a file whose only row is in `value`, beside a type that no `typed_value` has."""
+def rejected_type(name: str, typed: pa.DataType, change: Any = None, **parquet: Any) -> FileCase:
+    """Return a file whose only row is in `value`, with an invalid type of `typed_value`."""
     return breaks(
         "P-S9 R15",
-        f"A `typed_value` of type {name} that no row uses: refused, or the row read from `value`",
+        f"A `typed_value` of type {name} that no row uses: rejected, or the row read from `value`",
         variant(typed),
         [row(residue=ONE)],
         [int8(1)],
-        REFUSED,
+        SHREDDING_ERROR,
         section=TYPES,
         parquet=parquet,
         change=change,
@@ -587,44 +587,44 @@ def refused_type(name: str, typed: pa.DataType, change: Any = None, **parquet: A
 
 
 def used_type(name: str, typed: pa.DataType, cell: Any) -> FileCase:
-    """Return a file with a row in a `typed_value` whose type has no values of Variant."""
-    about = f"A row in a `typed_value` of type {name} is refused: no Variant has this type"
-    return breaks("P-S9 R15", about, variant(typed), [row(cell)], error=REFUSED, section=TYPES)
+    """Return a file with a row in a `typed_value` of a type that is not a Variant type."""
+    about = f"A row in a `typed_value` of type {name} is rejected, because it is not a Variant type"
+    return breaks("P-S9 R15", about, variant(typed), [row(cell)], error=SHREDDING_ERROR, section=TYPES)
 
 
 SCHEMAS = {
     "list_of_two_levels": breaks(
         "P-S6",
-        "A list of two levels is refused, or read as the list that it is",
+        "A two-level list is rejected, or read as a list",
         variant(array_of(INT64)),
         [row([pair(1), pair(2)])],
         [arr(int64(1), int64(2))],
-        REFUSED,
+        SHREDDING_ERROR,
         section=ARRAYS,
         change=two_levels,
     ),
     "elements_without_a_group": breaks(
         "P-S6 W10",
-        "Elements that are no groups of `value` and `typed_value` are refused",
+        "Elements that are not groups of `value` and `typed_value` are rejected",
         variant(pa.list_(INT64)),
         [row([1, 2])],
-        error=REFUSED,
+        error=SHREDDING_ERROR,
         section=ARRAYS,
     ),
     "fields_without_a_group": breaks(
         "P-S7 W5",
-        "Fields that are no groups of `value` and `typed_value` are refused",
+        "Fields that are not groups of `value` and `typed_value` are rejected",
         variant(pa.struct([("a", INT64)])),
         [row({"a": 1}, of=A)],
-        error=REFUSED,
+        error=SHREDDING_ERROR,
         section=OBJECTS,
     ),
     "field_twice_in_the_schema": breaks(
         "P-S10",
-        "Two shredded fields of one name are refused",
+        "Shredded fields with duplicate names are rejected",
         variant(object_of(a=INT64, b=INT64)),
         [row({"a": pair(1), "b": pair(2)}, of=A)],
-        error=REFUSED,
+        error=SHREDDING_ERROR,
         section=OBJECTS,
         change=renamed("typed_value", "b", to="a"),
     ),
@@ -636,29 +636,29 @@ SCHEMAS = {
         [obj(A=int64(2), a=int64(1))],
         section=OBJECTS,
     ),
-    "refused_uint32": refused_type("INT(32,false)", pa.uint32()),
-    "refused_uint64": refused_type("INT(64,false)", pa.uint64()),
-    "refused_fixed_4": refused_type("FIXED_LEN_BYTE_ARRAY(4)", pa.binary(4)),
-    "refused_fixed_16": refused_type("FIXED_LEN_BYTE_ARRAY(16) without UUID", pa.binary(16)),
-    "refused_int96": refused_type("INT96", pa.timestamp("ns"), use_deprecated_int96_timestamps=True),
-    "refused_time_utc": refused_type("TIME(true,MICROS)", INT64, logical(TIME_UTC)),
-    "refused_time_millis": refused_type("TIME(false,MILLIS)", pa.time32("ms")),
-    "refused_time_nanos": refused_type("TIME(false,NANOS)", pa.time64("ns")),
-    "refused_timestamp_millis": refused_type("TIMESTAMP(true,MILLIS)", pa.timestamp("ms", "UTC")),
-    "refused_float16": refused_type("FLOAT16", pa.float16()),
-    "refused_interval": refused_type("INTERVAL", pa.binary(12), interval),
-    "refused_json": refused_type("JSON", pa.string(), logical(logical_type("JSON"))),
-    "refused_bson": refused_type("BSON", pa.binary(), logical(logical_type("BSON"))),
-    "refused_enum": refused_type("ENUM", pa.string(), logical(logical_type("ENUM"))),
-    "refused_map": refused_type("MAP", pa.map_(pa.string(), INT64)),
-    "refused_decimal_of_40_digits": refused_type("DECIMAL(40,0)", pa.decimal256(40, 0)),
+    "refused_uint32": rejected_type("INT(32,false)", pa.uint32()),
+    "refused_uint64": rejected_type("INT(64,false)", pa.uint64()),
+    "refused_fixed_4": rejected_type("FIXED_LEN_BYTE_ARRAY(4)", pa.binary(4)),
+    "refused_fixed_16": rejected_type("FIXED_LEN_BYTE_ARRAY(16) without UUID", pa.binary(16)),
+    "refused_int96": rejected_type("INT96", pa.timestamp("ns"), use_deprecated_int96_timestamps=True),
+    "refused_time_utc": rejected_type("TIME(true,MICROS)", INT64, logical(TIME_UTC)),
+    "refused_time_millis": rejected_type("TIME(false,MILLIS)", pa.time32("ms")),
+    "refused_time_nanos": rejected_type("TIME(false,NANOS)", pa.time64("ns")),
+    "refused_timestamp_millis": rejected_type("TIMESTAMP(true,MILLIS)", pa.timestamp("ms", "UTC")),
+    "refused_float16": rejected_type("FLOAT16", pa.float16()),
+    "refused_interval": rejected_type("INTERVAL", pa.binary(12), interval),
+    "refused_json": rejected_type("JSON", pa.string(), logical(logical_type("JSON"))),
+    "refused_bson": rejected_type("BSON", pa.binary(), logical(logical_type("BSON"))),
+    "refused_enum": rejected_type("ENUM", pa.string(), logical(logical_type("ENUM"))),
+    "refused_map": rejected_type("MAP", pa.map_(pa.string(), INT64)),
+    "refused_decimal_of_40_digits": rejected_type("DECIMAL(40,0)", pa.decimal256(40, 0)),
     "used_uint32": used_type("INT(32,false)", pa.uint32(), 2**32 - 1),
     "used_fixed_4": used_type("FIXED_LEN_BYTE_ARRAY(4)", pa.binary(4), b"\x01\x02\x03\x04"),
     "used_float16": used_type("FLOAT16", pa.float16(), 1.5),
-    "refused_variant": refused_type("VARIANT", variant(), logical(logical_type("VARIANT"))),
+    "refused_variant": rejected_type("VARIANT", variant(), logical(logical_type("VARIANT"))),
 }
 
-# Every type of `typed_value`, and values that its type does not have (P-S9, R15, P-T4 to P-T7).
+# Every type of `typed_value`, and rows of other types (P-S9, R15, P-T4 to P-T7).
 
 
 def typed(
@@ -671,11 +671,11 @@ def typed(
     rules: str = "P-S9 R15",
     **parquet: Any,
 ) -> FileCase:
-    """Return a column of a type, and a value of another type beside it."""
+    """Return a column of a type, and a row with a value of another type."""
     other = {"int8": 1} if name == "string" else {"string": "x"}
     return FileCase(
         rules,
-        f"`typed_value` of type {name}, and a value of another type beside it",
+        f"`typed_value` of type {name}, and a row with a value of another type",
         variant(arrow_type),
         [*(row(cell) for cell in cells), row(residue=v(*next(iter(other.items()))))],
         [*({name: payload} for payload in payloads), other],
@@ -691,7 +691,7 @@ AS_INTEGERS = {"store_decimal_as_integer": True}
 
 
 def decimals(precision: int, scale: int, **parquet: Any) -> FileCase:
-    """Return decimals of as many digits as there can be, of either sign, and zero."""
+    """Return decimals of the maximum number of digits, of either sign, and zero."""
     digits = (9,) * precision
     numbers = [Decimal((0, digits, -scale)), Decimal((1, digits, -scale)), Decimal((0, (0,), -scale))]
     name = "decimal4" if precision <= 9 else "decimal8" if precision <= 18 else "decimal16"
@@ -700,7 +700,7 @@ def decimals(precision: int, scale: int, **parquet: Any) -> FileCase:
     return typed(name, arrow_type, numbers, texts, rules="P-T7 P-S9 R15", **parquet)
 
 
-# The most digits that 1, 2, … 16 bytes hold.
+# The maximum number of digits of 1, 2, … 16 bytes.
 DIGITS = (2, 4, 6, 9, 11, 14, 16, 18, 21, 23, 26, 28, 31, 33, 35, 38)
 
 VALUES = {
@@ -728,7 +728,7 @@ VALUES = {
     "decimal_in_int64": decimals(18, 18, **AS_INTEGERS),
     "typed_string_not_utf8": breaks(
         "P-T6 E-V2",
-        "A string column with bytes that are no UTF-8 is refused",
+        "A string column with invalid UTF-8 is rejected",
         variant(pa.binary()),
         [row(b"\xff")],
         error="DataFileError",
@@ -737,7 +737,7 @@ VALUES = {
     ),
     "typed_decimal_of_too_many_digits": breaks(
         "P-T3 P-T7 E-V5",
-        "A number with more digits than its column's precision is refused, or read as it is",
+        "A number with more digits than its column's precision is rejected, or read",
         variant(pa.int32()),
         [row(99), row(100)],
         [{"decimal4": "9.9"}, {"decimal4": "10.0"}],
@@ -747,7 +747,7 @@ VALUES = {
     ),
     "typed_time_of_24_hours": breaks(
         "E-V3 P-S9",
-        "A time of 24 hours is refused",
+        "A time of 24 hours is rejected",
         variant(INT64),
         [row(86_400_000_000)],
         error=MALFORMED,

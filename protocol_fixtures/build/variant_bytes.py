@@ -1,4 +1,4 @@
-"""Variant bytes and z85 text from typed values, straight from the specifications and without `delta_variant`.
+"""Encode typed values as Variant bytes and z85 text by the specifications, without `delta_variant`.
 
 Small values only: fewer than 256 names, fields and bytes.
 """
@@ -26,7 +26,7 @@ DECIMALS = {"decimal4": (0x20, 4), "decimal8": (0x24, 8), "decimal16": (0x28, 16
 
 
 def encode(typed: dict[str, Any], *, names: list[str] | None = None) -> tuple[bytes, bytes]:
-    """Return metadata and value of a typed value; its names are sorted, unless they are given."""
+    """Return metadata and value of a typed value; names are sorted unless given."""
     dictionary = sorted(set(_names(typed)), key=str.encode) if names is None else names
     return metadata(dictionary), value(typed, dictionary)
 
@@ -96,12 +96,12 @@ def _names(typed: dict[str, Any]) -> Iterator[str]:
             yield from _names(element)
 
 
-# The digits of base64.b85encode and of z85 (ZeroMQ RFC 32) are in another order; the arithmetic is one.
+# base64.b85encode and z85 (ZeroMQ RFC 32) use different digits but the same arithmetic.
 _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 
 def z85(data: bytes, *, pad: bool = True) -> str:
-    """Return `data` as z85 text: zero padded to whole blocks, or with a last block that is cut."""
+    """Return `data` as z85 text: zero padded to whole blocks, or with a truncated last block."""
     padded = data + bytes(-len(data) % 4) if pad else data
     return base64.b85encode(padded).decode().translate(str.maketrans(_B85, _Z85))
