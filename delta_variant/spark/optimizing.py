@@ -147,7 +147,7 @@ class RewriteTask(ABC):
     job: Job
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a message with the new files, or nothing if there are no rows."""
+        """Yield a message with the new files, or nothing without rows."""
         snapshot = self.table.open()
         attempt, numbers = attempt_of(snapshot.store, self.job), count()
         files: list[PartitionFile] = []

@@ -77,7 +77,7 @@ class FirstRows:
     max_bytes: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield one message, or none if there are no rows."""
+        """Yield one message, or none without rows."""
         taken: list[pa.RecordBatch] = []
         left = self.max_bytes
         for batch in batches:

@@ -125,7 +125,7 @@ class FileTask:
     max_open_partitions: int = 1
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a message with the new files, or nothing if there are no rows."""
+        """Yield a message with the new files, or nothing without rows."""
         written = self.write(batches)
         if written.files or written.invalid:
             yield message(written)

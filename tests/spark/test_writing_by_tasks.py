@@ -264,7 +264,7 @@ def test_tasks_generate_columns_and_check_constraints(spark: SparkSession, tmp_p
 
 def test_a_line_of_invalid_json_raises_and_leaves_no_files(spark: SparkSession, tmp_path: Path):
     df = lines(spark, '{"a":1}', '{"a":2', '{"a":3}')
-    with pytest.raises(InvalidJsonError, match=r"row 0, column 'event': partition \d, byte 7 of the text: "):
+    with pytest.raises(InvalidJsonError, match=r"partition \d.*byte 7 of the text: "):
         dvs.write_table(df, tmp_path / "t", variant_columns=["event"])
     assert data_files(tmp_path / "t") == set()
     assert not (tmp_path / "t" / "_delta_log").exists()
