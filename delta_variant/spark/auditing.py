@@ -44,7 +44,7 @@ def audit_table(
         table: A path, a URI or a `deltalake.DeltaTable`.
         data: Check every row of the data files, too.
         version: The version to audit, by default the latest.
-        storage_options: Keys and credentials of the store, as in `delta_variant.audit_table`.
+        storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
 
     Returns:
         The audit, equal to that of `delta_variant.audit_table`.
@@ -56,8 +56,13 @@ def audit_table(
         UnsupportedFeatureError: `spark` is a session of Spark Connect.
 
     Example:
-        >>> audit = delta_variant.spark.audit_table(spark, "s3://bucket/events", data=True)
-        >>> audit.is_clean
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import delta_variant as dv
+        >>> from delta_variant import spark as dvs
+        >>> table = tempfile.mkdtemp()
+        >>> result = dv.write_table(table, pa.table({"id": [1, 2]}))
+        >>> dvs.audit_table(spark, table, data=True).is_clean
         True
     """
     check_classic()
@@ -93,7 +98,7 @@ def repair_table(
         table: A path, a URI or a `deltalake.DeltaTable`.
         dry_run: Commit nothing and report what would be committed.
         max_variant_stats_paths: The maximum number of paths of each Variant column that get bounds.
-        storage_options: Keys and credentials of the store, as in `delta_variant.repair_table`.
+        storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
 
     Returns:
         The repair, equal to that of `delta_variant.repair_table`. `committed` is the new version, or None if
@@ -107,8 +112,14 @@ def repair_table(
             Connect.
 
     Example:
-        >>> delta_variant.spark.repair_table(spark, "s3://bucket/events", dry_run=False).committed
-        7
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import delta_variant as dv
+        >>> from delta_variant import spark as dvs
+        >>> table = tempfile.mkdtemp()
+        >>> result = dv.write_table(table, pa.table({"id": [1, 2]}))
+        >>> dvs.repair_table(spark, table, dry_run=False).files
+        ()
     """
     check_classic()
     snapshot = load_snapshot(table, storage_options=storage_options)

@@ -41,9 +41,15 @@ def register(spark: SparkSession) -> None:
         spark: The session.
 
     Example:
-        >>> delta_variant.spark.register(spark)
-        >>> spark.read.format("delta_variant").load("s3://bucket/events").count()
-        3
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import delta_variant as dv
+        >>> from delta_variant import spark as dvs
+        >>> table = tempfile.mkdtemp()
+        >>> result = dv.write_table(table, pa.table({"id": [1, 2]}))
+        >>> dvs.register(spark)
+        >>> spark.read.format("delta_variant").load(table).count()
+        2
     """
     in_session = {"timezone": session_timezone(spark)}
     spark.dataSource.register(type("DeltaVariantSource", (DeltaVariantSource,), in_session))

@@ -69,7 +69,7 @@ def optimize(
             only those of the column's own type.
         target_file_size: The size of new files in bytes.
         dry_run: Commit nothing and return the plan.
-        storage_options: Keys and credentials of the store, as in `delta_variant.optimize`.
+        storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
 
     Returns:
         The groups of files, and the new version. `version` is None if there was nothing to do, or with
@@ -82,8 +82,15 @@ def optimize(
             Connect.
 
     Example:
-        >>> delta_variant.spark.optimize(spark, "s3://bucket/events", sort_by="event:id::bigint").version
-        8
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import delta_variant as dv
+        >>> from delta_variant import spark as dvs
+        >>> table = tempfile.mkdtemp()
+        >>> result = dv.write_table(table, pa.table({"id": [1, 2]}))
+        >>> result = dv.write_table(table, pa.table({"id": [3, 4]}), mode="append")
+        >>> dvs.optimize(spark, table, sort_by="id").version
+        2
     """
     check_classic()
     work = prepare(

@@ -68,7 +68,7 @@ def read_table(
             with Spark's own Parquet scan, and Spark evaluates the SQL text, so that later filters of the
             DataFrame reach the scan. `"auto"` is the kernel if there are `columns`, or if the scan would
             not read the table correctly (deletion vectors, column mapping and the like), else the scan.
-        storage_options: Keys and credentials of the store, as in `delta_variant.read_table`.
+        storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
 
     Returns:
         The DataFrame. Its columns of type VARIANT are Spark's.
@@ -83,9 +83,14 @@ def read_table(
         VersionNotFoundError: The table does not have `version`.
 
     Example:
-        >>> df = delta_variant.spark.read_table(spark, "s3://bucket/events", columns={"n": "event:n::int"})
-        >>> df.where("n > 1").count()
-        2
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import delta_variant as dv
+        >>> from delta_variant import spark as dvs
+        >>> table = tempfile.mkdtemp()
+        >>> result = dv.write_table(table, pa.table({"id": [1, 2]}))
+        >>> dvs.read_table(spark, table, where="id > 1").count()
+        1
     """
     check_classic()
     check_option("reader", reader, ("auto", "scan", "kernel"))

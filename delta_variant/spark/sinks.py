@@ -74,7 +74,7 @@ class Sink:
         chosen = {name: value for name, value in options.items() if name in names}
         table_options = TableOptions(**chosen, mode="overwrite" if overwrite else "append")
         if (options.get("on_invalid") == "reject") != ("rejects" in options):
-            raise ValueError("the options rejects and on_invalid=reject go together: set both or neither")
+            raise ValueError("the option rejects requires on_invalid=reject: set both, or neither")
         write = prepare(store, snapshot, columns, write_options(options), table_options, transaction)
         task = FileTask(
             store.uri,

@@ -53,9 +53,17 @@ def batch_writer(
         ValueError: `txn` is among the options.
 
     Example:
-        >>> write = delta_variant.spark.batch_writer("s3://bucket/events", variant_columns=["value"])
-        >>> lines = spark.readStream.text("s3://bucket/lines")
-        >>> query = lines.writeStream.foreachBatch(write).option("checkpointLocation", "s3://bucket/c").start()
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from delta_variant import spark as dvs
+        >>> lines, table, checkpoint = (tempfile.mkdtemp() for _ in range(3))
+        >>> size = Path(lines, "0.txt").write_text('{"n": 1}\\n')
+        >>> write = dvs.batch_writer(table, variant_columns=["value"])
+        >>> stream = spark.readStream.text(lines).writeStream.foreachBatch(write)
+        >>> query = stream.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        >>> query.awaitTermination()
+        >>> dvs.read_table(spark, table).count()
+        1
     """
     arguments: dict[str, Any] = {"mode": "append", "one_shredding": False, **options}
     if "txn" in arguments:

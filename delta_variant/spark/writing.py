@@ -119,8 +119,7 @@ def write_table(
         description: The description of a new table.
         txn: An application id and a version that increases with its writes. The write is skipped if the table
             already has this version or a later one, so that a write can be repeated.
-        storage_options: Keys and credentials of the store, as in `delta_variant.write_table`. They are sent
-            to the executors.
+        storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
 
     Returns:
         The committed version, the files and the number of rows. `repeated` is True if the write was skipped
@@ -139,14 +138,16 @@ def write_table(
             feature that this version cannot write.
 
     Example:
+        >>> import tempfile
+        >>> from delta_variant import spark as dvs
         >>> df = spark.createDataFrame([('{"user": {"id": 1}}',)], "event string")
-        >>> delta_variant.spark.write_table(df, "s3://bucket/events", variant_columns=["event"]).rows
+        >>> dvs.write_table(df, tempfile.mkdtemp(), variant_columns=["event"]).rows
         1
     """
     check_classic()
     check_batch(df)
     if (on_invalid == "reject") != (rejects is not None):
-        raise ValueError("rejects and on_invalid='reject' go together: pass both or neither")
+        raise ValueError("rejects requires on_invalid='reject': pass both, or neither")
     if rejects is not None:
         check_path("rejects", rejects)
     options = WriteOptions(
