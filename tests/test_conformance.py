@@ -88,7 +88,7 @@ def cases(tmp_path: Path) -> list[Case]:
     folder = write_case(
         tmp_path,
         "unshred",
-        "refuse",
+        "reject",
         verdict="breaks",
         input={"file": "f.parquet"},
         expect={"error": "ConflictingValueError"},
@@ -122,8 +122,8 @@ NULL = "answers.append(1); return [None]"
 SWAPPED = """answers.append(1)
     [found] = honest.read(file, column)
     return [VariantBytes(found.metadata.replace(b"ab", b"ba"), found.value)]"""
-REFUSING = "answers.append(1); raise RuntimeError('not today')"
-PREVIOUS = """answers.append([VariantBytes(b"\\1\\0\\0", b"\\0")] if file.parent.name == "refuse" else
+RAISING = "answers.append(1); raise RuntimeError('not today')"
+PREVIOUS = """answers.append([VariantBytes(b"\\1\\0\\0", b"\\0")] if file.parent.name == "reject" else
         honest.read(file, column))
     return answers[-2] if number > 1 else answers[-1]"""
 EXITING = "os._exit(3) if file.parent.name == 'read_1' else None; return honest.read(file, column)"
@@ -153,7 +153,7 @@ def run_liar(tmp_path: Path, cases: list[Case], lie: str, **options: Any) -> Eng
         ("return honest.read(file, column)", ["pass", "pass", "pass"]),
         (NULL, ["wrong value", "wrong value", "accepted"]),
         (SWAPPED, ["wrong value", "wrong value", "pass"]),
-        (REFUSING, ["refused", "refused", "pass"]),
+        (RAISING, ["refused", "refused", "pass"]),
         (PREVIOUS, ["pass", "wrong value", "accepted"]),
         (EXITING, ["crashed", "pass", "pass"]),
         (ABORTING, ["crashed", "pass", "pass"]),
@@ -164,7 +164,7 @@ def run_liar(tmp_path: Path, cases: list[Case], lie: str, **options: Any) -> Eng
         "honest",
         "null",
         "swapped",
-        "refusing",
+        "raising",
         "previous",
         "exiting",
         "aborting",
@@ -617,9 +617,9 @@ def test_the_page_loads_nothing_and_has_all_findings(tmp_path: Path, cases: list
 
 
 def test_the_json_report_has_every_result(tmp_path: Path, cases: list[Case]):
-    engine = run_liar(tmp_path, cases, REFUSING)
+    engine = run_liar(tmp_path, cases, RAISING)
     report = json.loads(json.dumps(json_report(Run(tuple(cases), (engine,)))))
-    assert [case["id"] for case in report["cases"]] == ["unshred/read_1", "unshred/read_2", "unshred/refuse"]
+    assert [case["id"] for case in report["cases"]] == ["unshred/read_1", "unshred/read_2", "unshred/reject"]
     [found] = report["engines"]
     assert (found["name"], found["score"], found["counts"]) == ("liar", 33, {"refused": 2, "pass": 1})
     assert found["results"][0]["got"] == "RuntimeError: not today"

@@ -78,14 +78,14 @@ def test_parquet_testing_is_complete(corpora: Path):
         "read": [
             case for case in cases if case.kind == "unshred" and case.error is None and not case.options
         ],
-        "refused": [case for case in cases if case.error is not None and not case.has_answer],
+        "rejected": [case for case in cases if case.error is not None and not case.has_answer],
         "either": [case for case in cases if case.error is not None and case.has_answer],
         "lenient": [case for case in cases if case.options],
         "values": [case for case in cases if case.kind == "decode"],
     }
     assert {name: len(found) for name, found in counted.items()} == {
         "read": 128,
-        "refused": 6,
+        "rejected": 6,
         "either": 3,
         "lenient": 3,
         "values": 28,

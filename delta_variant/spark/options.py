@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..data_file.options import WriteOptions
+from ..operations.write.preparation import TableOptions
 
-__all__ = ["READ", "STREAM_READ", "STREAM_WRITE", "WRITE", "parse_options", "write_options"]
+__all__ = ["READ", "STREAM_READ", "STREAM_WRITE", "WRITE", "parse_options", "table_options", "write_options"]
 
 Parse = Callable[[str], Any]
 
@@ -99,11 +100,17 @@ def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[
 
 
 def write_options(options: Mapping[str, Any]) -> WriteOptions:
-    """Return the options of data files among options of WRITE."""
+    """Return the options of data files among options of WRITE or arguments of `write_table`."""
     renamed = {"max_variant_stats_paths": "max_stats_paths"}
     names = WriteOptions.__dataclass_fields__
     chosen = {renamed.get(name, name): value for name, value in options.items()}
     return WriteOptions(**{name: value for name, value in chosen.items() if name in names})
+
+
+def table_options(options: Mapping[str, Any], **more: Any) -> TableOptions:
+    """Return the options of the table among options of WRITE or arguments of `write_table`, and `more`."""
+    names = TableOptions.__dataclass_fields__
+    return TableOptions(**{name: value for name, value in options.items() if name in names}, **more)
 
 
 def _storage_options(given: Mapping[str, str]) -> dict[str, str] | None:

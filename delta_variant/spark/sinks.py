@@ -22,7 +22,7 @@ from ..operations.write.committing import result_without_writing
 from ..operations.write.preparation import (
     Overwrite,
     PreparedWrite,
-    TableOptions,
+    Request,
     Transaction,
     WriteRequest,
     application_transaction,
@@ -36,7 +36,7 @@ from ..writer.table_state import TableState
 from .attempts import Job, remove_lost
 from .batches import QUERY_ID
 from .columns import from_spark
-from .options import write_options
+from .options import table_options, write_options
 from .task_errors import report_errors
 from .tasks import MAX_OPEN_PARTITIONS, FileTask, Written
 from .writing import commit_written
@@ -70,12 +70,10 @@ class Sink:
         store = open_store(options["path"], options["storage_options"])
         snapshot = load_existing(store, "append")
         columns = from_spark(spark_schema, options.get("variant_columns", ()))
-        names = TableOptions.__dataclass_fields__
-        chosen = {name: value for name, value in options.items() if name in names}
-        table_options = TableOptions(**chosen, mode="overwrite" if overwrite else "append")
+        of_table = table_options(options, mode="overwrite" if overwrite else "append")
         if (options.get("on_invalid") == "reject") != ("rejects" in options):
             raise ValueError("the option rejects requires on_invalid=reject: set both, or neither")
-        write = prepare(store, snapshot, columns, write_options(options), table_options, transaction)
+        write = prepare(store, snapshot, columns, write_options(options), of_table, transaction)
         task = FileTask(
             store.uri,
             options["storage_options"],

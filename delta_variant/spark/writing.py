@@ -11,21 +11,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from .._checks import check_path, texts_of
-from ..data_file.options import (
-    DEFAULT_TARGET_FILE_SIZE,
-    MAX_STATS_PATHS,
-    Compression,
-    OnInvalid,
-    Shredding,
-    WriteOptions,
-)
+from ..data_file.options import DEFAULT_TARGET_FILE_SIZE, MAX_STATS_PATHS, Compression, OnInvalid, Shredding
 from ..operations.optimize.optimize import Optimization
 from ..operations.write.committing import NOT_COMMITTED, WriteResult, commit_files, result_without_writing
 from ..operations.write.preparation import (
     Mode,
     PreparedWrite,
     SchemaMode,
-    TableOptions,
     Transaction,
     application_transaction,
     load_existing,
@@ -35,6 +27,7 @@ from ..storage.store import Store, TableLocation, open_store, removing_new_folde
 from ..writer.partitioned import PartitionFile
 from .attempts import Job, forget, remove_lost
 from .columns import from_spark, quote
+from .options import table_options, write_options
 from .running import Jobs, check_batch, check_classic, map_by_task, session_timezone
 from .sampling import with_sampled_shredding
 from .task_errors import restore_errors
@@ -144,34 +137,16 @@ def write_table(
         >>> dvs.write_table(df, tempfile.mkdtemp(), variant_columns=["event"]).rows
         1
     """
+    # Most arguments are options, which are passed on by name.
+    arguments = locals()
     check_classic()
     check_batch(df)
     if (on_invalid == "reject") != (rejects is not None):
         raise ValueError("rejects requires on_invalid='reject': pass both, or neither")
     if rejects is not None:
         check_path("rejects", rejects)
-    options = WriteOptions(
-        shredding=shredding,
-        spark_compatible=spark_compatible,
-        target_file_size=target_file_size,
-        compression=compression,
-        annotate=annotate,
-        numeric=numeric,
-        floats=floats,
-        duplicate_keys=duplicate_keys,
-        on_invalid=on_invalid,
-        max_stats_paths=max_variant_stats_paths,
-    )
-    table_options = TableOptions(
-        partition_by,
-        schema_mode,
-        configuration,
-        name,
-        description,
-        mode,
-        predicate,
-        session_timezone(df.sparkSession),
-    )
+    options = write_options(arguments)
+    of_table = table_options(arguments, timezone=session_timezone(df.sparkSession))
     store, transaction = open_store(table, storage_options), application_transaction(txn)
     rejected = None if rejects is None else fspath(rejects)
     if rejected is not None:
@@ -185,7 +160,7 @@ def write_table(
     case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
     names = texts_of("names", "variant_columns", variant_columns)
     columns = from_spark(df.schema, names, case_sensitive=case_sensitive)
-    write = prepare(store, snapshot, columns, options, table_options, transaction)
+    write = prepare(store, snapshot, columns, options, of_table, transaction)
     if one_shredding:
         with restore_errors():
             write = with_sampled_shredding(write, df)

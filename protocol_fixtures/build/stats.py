@@ -248,7 +248,7 @@ def qualifying() -> None:
         "all_missing",
         "ST3",
         "breaks",
-        "If no row has a path there are no bounds",
+        "If no row has a path the column has no bounds",
         AB,
         [obj(), text("x"), None],
         None,
