@@ -22,7 +22,6 @@ from ..operations.write.committing import result_without_writing
 from ..operations.write.preparation import (
     Overwrite,
     PreparedWrite,
-    Request,
     Transaction,
     WriteRequest,
     application_transaction,
