@@ -30,7 +30,8 @@ export DELTA_VARIANT_CORPORA
 
 PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --durations 20
 
-.PHONY: build check test browser faults conformance fuzz bench demo demo-spark clean
+.PHONY: build check test coverage coverage-rust coverage-python corpora browser faults conformance fuzz bench \
+  demo demo-spark clean
 .DEFAULT_GOAL := build
 
 build: .venv/built
@@ -66,6 +67,11 @@ $(NEWEST_PYSPARK): | build
 $(AZURITE):
 	@! command -v npm > /dev/null || { npm install --silent --no-save --prefix $@.part azurite@$(AZURITE_VERSION) \
 	  && mv $@.part $@; } || rm -rf $@.part
+
+# The corpora of tests/corpora.toml, from the repositories that they come from. DELTA_VARIANT_CORPORA names the folder.
+corpora: DIR := $(DELTA_VARIANT_CORPORA)
+corpora: .venv/created
+	$(BIN)/python tests/corpora.py $(DIR)
 
 # Many writers at once, on a disk and on S3, and processes that are killed anywhere: some minutes, and the figures.
 faults: build
