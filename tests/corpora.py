@@ -102,8 +102,8 @@ def _part_of(entry: Mapping[str, Any]) -> Part:
 def digest(path: Path) -> str:
     """Return the digest of a corpus: the SHA-256 of the lines that `sha256sum` prints for its files.
 
-    Of an archive that is packed here, these are the files in it, and of an .xz file it is the text in it:
-    how well they are compressed does not matter.
+    A .tar.gz file counts as the files in it, and an .xz file as its text. How they were compressed does not
+    change the digest.
     """
     if path.is_dir():
         files = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
@@ -219,7 +219,7 @@ WRITERS: Mapping[str, Callable[[Path, Files], None]] = {
 
 
 def run(folder: Path, *, checks_only: bool, manifest: Path, archive: str) -> Iterator[CorpusError]:
-    """Assemble and check each corpus, and yield what is wrong."""
+    """Assemble and check each corpus, and yield the errors."""
     for corpus in load_manifest(manifest):
         try:
             if corpus.parts and not checks_only and not (folder / corpus.path).exists():

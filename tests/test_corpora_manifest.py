@@ -67,7 +67,7 @@ def archive(tmp_path: Path) -> str:
 
 @pytest.fixture
 def expected(tmp_path: Path) -> Path:
-    """Return a folder that has what the manifest describes, compressed in another way."""
+    """Return a folder that the manifest describes, compressed in another way."""
     folder = tmp_path / "expected"
     (folder / "folder" / "deep").mkdir(parents=True)
     (folder / "folder" / "tables").mkdir()
@@ -125,7 +125,7 @@ def test_a_corpus_that_differs_is_not_kept(
     assert (folder / "sources.ndjson.xz").exists()
 
 
-def test_a_check_reports_what_is_missing_and_what_differs(
+def test_a_check_reports_missing_and_different_corpora(
     expected: Path, manifest: Path, capsys: pytest.CaptureFixture[str]
 ):
     assert command(expected, manifest, "--check") == 0
