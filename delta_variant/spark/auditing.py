@@ -100,7 +100,7 @@ class RepairTask:
         """Yield what is wrong with the groups of files that came as messages."""
         snapshot = self.table.opened()
         for files in messages_in(batches):
-            yield message(statistics_repair.judge_files(snapshot, files, self.max_variant_stats_paths))
+            yield message(statistics_repair.compare_files(snapshot, files, self.max_variant_stats_paths))
 
 
 def _run(spark: SparkSession, task: AuditTask | RepairTask, snapshot: Snapshot) -> Sequence[Any]:

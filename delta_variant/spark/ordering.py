@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from ..expressions.tree import Expression, output_type
 from ..log.snapshot import Snapshot
-from ..operations.optimize.layout import FileGroup, rows_of
+from ..operations.optimize.layout import FileGroup, read_rows
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.types import StructField, StructType
 from ..scan.reader import DataFile
@@ -95,7 +95,7 @@ class KeyedRows:
             yield from for_spark(self._rows(number, files), self.schema)
 
     def _rows(self, number: int, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
-        for batch, values in rows_of(self.table.opened(), files, self.keys):
+        for batch, values in read_rows(self.table.opened(), files, self.keys):
             group: Any = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
             names = [*batch.schema.names, *self.names]
             yield pa.record_batch([*batch.columns, group, *values], names=names)

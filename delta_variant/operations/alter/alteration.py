@@ -19,12 +19,12 @@ from ...protocol.types import StructType
 from ...storage.store import TableLocation
 from ...writer.target import commit_context, mapped
 
-__all__ = ["alterable", "check_schema_may_change", "commit_altered", "mapping_mode"]
+__all__ = ["check_schema_may_change", "commit_alteration", "load_for_alter", "mapping_mode"]
 
 ICEBERG = (properties.ENABLE_ICEBERG_COMPAT_V1, properties.ENABLE_ICEBERG_COMPAT_V2)
 
 
-def alterable(table: TableLocation, storage_options: Mapping[str, str] | None) -> Snapshot:
+def load_for_alter(table: TableLocation, storage_options: Mapping[str, str] | None) -> Snapshot:
     """Return the latest snapshot of a table; raises for one that this version may not commit to."""
     snapshot = load_snapshot(table, storage_options=storage_options)
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
@@ -45,7 +45,7 @@ def mapping_mode(snapshot: Snapshot) -> ColumnMappingMode:
     return properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
 
 
-def commit_altered(
+def commit_alteration(
     snapshot: Snapshot,
     *,
     columns: StructType | None = None,

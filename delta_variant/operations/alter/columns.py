@@ -22,9 +22,17 @@ from ...protocol.schema.rules import check_new as check_new_schema
 from ...protocol.types import VARIANT, DataType, StructField, StructType, describe, fields_of
 from ...storage.store import TableLocation
 from ...writer.dependents import check_independent
-from .alteration import alterable, check_schema_may_change, commit_altered, mapping_mode
+from .alteration import check_schema_may_change, commit_alteration, load_for_alter, mapping_mode
 
-__all__ = ["ColumnPath", "Columns", "add_columns", "drop_column", "path_of", "rename_column", "type_of"]
+__all__ = [
+    "ColumnPath",
+    "Columns",
+    "add_columns",
+    "drop_column",
+    "parse_column_type",
+    "parse_path",
+    "rename_column",
+]
 
 
 class HasArrowSchema(Protocol):
@@ -58,9 +66,9 @@ def add_columns(
     possible, as rows that are there have no value. CommitConflictError when another commit changed metadata
     or protocol.
     """
-    snapshot = alterable(table, storage_options)
+    snapshot = load_for_alter(table, storage_options)
     check_schema_may_change(snapshot)
-    added = list(_added(columns))
+    added = list(_parse_columns(columns))
     if not added:
         raise ValueError("columns is empty: name a column and its type")
     altered = snapshot.schema
@@ -71,7 +79,7 @@ def add_columns(
         {"column": {"name": path_text((*parent, field.name)), "type": describe(field.type), "nullable": True}}
         for parent, field in added
     ]
-    return commit_altered(snapshot, columns=altered, operation="ADD COLUMNS", parameters={"columns": said})
+    return commit_alteration(snapshot, columns=altered, operation="ADD COLUMNS", parameters={"columns": said})
 
 
 def rename_column(
@@ -88,8 +96,8 @@ def rename_column(
     generated column reads; CommitConflictError when another commit changed metadata or protocol.
     """
     check_text("new_name", new_name)
-    snapshot = alterable(table, storage_options)
-    path = _mapped_path(snapshot, column, "renamed")
+    snapshot = load_for_alter(table, storage_options)
+    path = _resolve_mapped(snapshot, column, "renamed")
     check_independent(snapshot, path)
     new_path = (*path[:-1], new_name)
 
@@ -101,7 +109,7 @@ def rename_column(
     partitions = snapshot.partition_columns
     if len(path) == 1:
         partitions = tuple(new_name if name == path[0] else name for name in partitions)
-    return commit_altered(
+    return commit_alteration(
         snapshot,
         columns=altered,
         configuration=_with_statistics_of(snapshot, path, new_path),
@@ -121,8 +129,8 @@ def drop_column(
     for a column that the table is partitioned or clustered by, or that a constraint or a generated column
     reads, and for the last one; CommitConflictError when another commit changed metadata or protocol.
     """
-    snapshot = alterable(table, storage_options)
-    path = _mapped_path(snapshot, column, "dropped")
+    snapshot = load_for_alter(table, storage_options)
+    path = _resolve_mapped(snapshot, column, "dropped")
     if len(path) == 1 and path[0] in snapshot.partition_columns:
         raise SchemaError(f"{snapshot.uri} is partitioned by {path[0]}, which cannot be dropped")
     if _is_clustered_by(snapshot, path):
@@ -142,7 +150,7 @@ def drop_column(
     altered = edit_fields(snapshot.schema, path[:-1], drop)
     if len(snapshot.partition_columns) == len(altered.fields):
         raise SchemaError("a table needs a column besides its partition columns")
-    return commit_altered(
+    return commit_alteration(
         snapshot,
         columns=altered,
         configuration=_with_statistics_of(snapshot, path, None),
@@ -151,7 +159,7 @@ def drop_column(
     )
 
 
-def path_of(column: ColumnPath) -> FieldPath:
+def parse_path(column: ColumnPath) -> FieldPath:
     """Return the steps of a path; raises SchemaError for text that is none, ArgumentTypeError for no
     text."""
     if not isinstance(column, str | tuple | list):
@@ -172,7 +180,7 @@ def path_of(column: ColumnPath) -> FieldPath:
     return path
 
 
-def type_of(name: str, written: str | pa.DataType) -> DataType:
+def parse_column_type(name: str, written: str | pa.DataType) -> DataType:
     """Return the type that SQL text or an Arrow type stands for."""
     if not isinstance(written, str | pa.DataType):
         raise ArgumentTypeError(f"the type of {name} is {written!r}: give SQL text, or an Arrow type")
@@ -180,15 +188,15 @@ def type_of(name: str, written: str | pa.DataType) -> DataType:
         (field,) = _from_arrow(pa.schema([pa.field(name, written)])).fields
         return field.type
     arrow_type = parse_type(written)
-    return VARIANT if arrow_type is None else type_of(name, arrow_type)
+    return VARIANT if arrow_type is None else parse_column_type(name, arrow_type)
 
 
-def _added(columns: Columns) -> Iterator[tuple[FieldPath, StructField]]:
+def _parse_columns(columns: Columns) -> Iterator[tuple[FieldPath, StructField]]:
     """Yield the new fields, each with the path of its struct."""
     if isinstance(columns, Mapping):
         for column, written in columns.items():
-            path = path_of(column)
-            yield path[:-1], StructField(path[-1], type_of(path[-1], written))
+            path = parse_path(column)
+            yield path[:-1], StructField(path[-1], parse_column_type(path[-1], written))
     else:
         yield from (((), field) for field in _from_arrow(_arrow_schema(columns)).fields)
 
@@ -222,10 +230,10 @@ def _with_field(columns: StructType, parent: FieldPath, field: StructField) -> S
     return edit_fields(columns, parent, add)
 
 
-def _mapped_path(snapshot: Snapshot, column: ColumnPath, done: str) -> FieldPath:
+def _resolve_mapped(snapshot: Snapshot, column: ColumnPath, done: str) -> FieldPath:
     """Return the path of a field that may have another name than in the files."""
     check_schema_may_change(snapshot)
-    path = resolve(snapshot.schema, path_of(column))
+    path = resolve(snapshot.schema, parse_path(column))
     if mapping_mode(snapshot) == "none":
         raise UnsupportedFeatureError(
             f"{snapshot.uri} finds columns in its files by their names, so that none can be {done}: set the "

@@ -14,7 +14,7 @@ from ...scan.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
 from ...writer.constraints import Condition
-from .alteration import alterable, commit_altered
+from .alteration import commit_alteration, load_for_alter
 
 __all__ = ["add_constraint", "drop_constraint"]
 
@@ -44,7 +44,7 @@ def add_constraint(
         check_text(argument, text)
     # It is the text of an expression, and no statement.
     check = check.rstrip("; \t\r\n")
-    snapshot = alterable(table, storage_options).in_timezone(timezone)
+    snapshot = load_for_alter(table, storage_options).in_timezone(timezone)
     check_type_changes(snapshot.schema)
     if not name.strip():
         raise ValueError("name is empty: give the constraint a name")
@@ -53,7 +53,7 @@ def add_constraint(
     predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(check)
     assert predicate is not None
     _check_rows(snapshot, Condition(f"the CHECK constraint {name}", check, predicate))
-    return commit_altered(
+    return commit_alteration(
         snapshot,
         configuration={**snapshot.configuration, f"{CONSTRAINT}{name.lower()}": check},
         relies_on_rows=True,
@@ -71,13 +71,13 @@ def drop_constraint(
     metadata or protocol.
     """
     check_text("name", name)
-    snapshot = alterable(table, storage_options)
+    snapshot = load_for_alter(table, storage_options)
     key = _key_of(snapshot, name)
     if key is None:
         raise SchemaError(f"{snapshot.uri} has no constraint {name}")
     left = {each: text for each, text in snapshot.configuration.items() if each != key}
     said = {"name": name, "expr": snapshot.configuration[key], "existed": "true"}
-    return commit_altered(snapshot, configuration=left, operation="DROP CONSTRAINT", parameters=said)
+    return commit_alteration(snapshot, configuration=left, operation="DROP CONSTRAINT", parameters=said)
 
 
 def _key_of(snapshot: Snapshot, name: str) -> str | None:

@@ -18,8 +18,8 @@ from ...protocol.schema.paths import path_text
 from ...protocol.schema.paths import resolve as resolve_path
 from ...protocol.types import fields_of
 from ...storage.store import TableLocation
-from .alteration import alterable, commit_altered, mapping_mode
-from .row_ids import give_row_ids, lacks_row_ids
+from .alteration import commit_alteration, load_for_alter, mapping_mode
+from .row_ids import assign_row_ids, lacks_row_ids
 
 __all__ = ["set_properties", "unset_properties"]
 
@@ -27,7 +27,7 @@ FEATURE = "delta.feature."
 SUPPORTED = "supported"
 
 # Beginnings of the names of properties, and why nobody sets them.
-KEPT: Mapping[str, str] = {
+RESERVED: Mapping[str, str] = {
     "delta.columnMapping.maxColumnId": "it counts the ids of columns",
     "delta.constraints.": "add_constraint and drop_constraint do",
     "delta.coordinatedCommits.": "this version does not know a commit coordinator",
@@ -64,11 +64,11 @@ def set_properties(
     CommitConflictError when another commit changed metadata or protocol.
     """
     properties.check_texts(values)
-    snapshot = alterable(table, storage_options)
+    snapshot = load_for_alter(table, storage_options)
     named = {name: text for name, text in values.items() if not name.startswith(FEATURE)}
-    asked = [_feature(name, text) for name, text in values.items() if name.startswith(FEATURE)]
+    asked = [_parse_feature(name, text) for name, text in values.items() if name.startswith(FEATURE)]
     for name, text in named.items():
-        _check_free(name)
+        _check_not_reserved(name)
         properties.check_set(name, text)
     return _commit(
         snapshot,
@@ -91,9 +91,9 @@ def unset_properties(
     `set_properties` does for the defaults that come back.
     """
     given = texts_of("names", "names", names)
-    snapshot = alterable(table, storage_options)
+    snapshot = load_for_alter(table, storage_options)
     for name in given:
-        _check_free(name)
+        _check_not_reserved(name)
         if name not in snapshot.configuration:
             raise ProtocolError(f"{snapshot.uri} has no table property {name}")
     left = {name: text for name, text in snapshot.configuration.items() if name not in given}
@@ -113,8 +113,8 @@ def _commit(
     begins_mapping = mode != mapping_mode(snapshot)
     gives_ids = properties.get(settings, properties.ENABLE_ROW_TRACKING) and lacks_row_ids(snapshot)
     if gives_ids:
-        snapshot = give_row_ids(snapshot)
-    return commit_altered(
+        snapshot = assign_row_ids(snapshot)
+    return commit_alteration(
         snapshot,
         columns=keep_names(snapshot.schema) if begins_mapping else None,
         configuration=settings,
@@ -125,8 +125,8 @@ def _commit(
     )
 
 
-def _check_free(name: str) -> None:
-    for beginning, reason in KEPT.items():
+def _check_not_reserved(name: str) -> None:
+    for beginning, reason in RESERVED.items():
         if name.lower().startswith(beginning.lower()):
             raise ProtocolError(f"the table property {name} is not changed by hand: {reason}")
     if name.startswith(FEATURE):
@@ -135,7 +135,7 @@ def _check_free(name: str) -> None:
         )
 
 
-def _feature(name: str, text: str) -> str:
+def _parse_feature(name: str, text: str) -> str:
     feature = name.removeprefix(FEATURE)
     if text != SUPPORTED:
         raise ProtocolError(f"{name} cannot be {text!r}: it must be {SUPPORTED}")
@@ -150,7 +150,7 @@ def _begins(snapshot: Snapshot, settings: Mapping[str, str], prop: TableProperty
     return properties.get(settings, prop) and not properties.get(snapshot.configuration, prop)
 
 
-def _map_columns(snapshot: Snapshot, settings: dict[str, str]) -> None:
+def _check_column_mapping(snapshot: Snapshot, settings: dict[str, str]) -> None:
     """Let tables begin to map columns by name, and nothing else (delta-spark's rule, too)."""
     before, after = mapping_mode(snapshot), properties.get(settings, properties.COLUMN_MAPPING_MODE)
     name = properties.COLUMN_MAPPING_MODE.name
@@ -169,7 +169,7 @@ def _map_columns(snapshot: Snapshot, settings: dict[str, str]) -> None:
             )
 
 
-def _track_rows(snapshot: Snapshot, settings: dict[str, str]) -> None:
+def _enable_row_tracking(snapshot: Snapshot, settings: dict[str, str]) -> None:
     """Let tables enable row tracking that do not suspend it, and name the columns that keep ids."""
     enable, suspend = properties.ENABLE_ROW_TRACKING, properties.ROW_TRACKING_SUSPENDED
     begins = _begins(snapshot, settings, enable)
@@ -188,13 +188,13 @@ def _track_rows(snapshot: Snapshot, settings: dict[str, str]) -> None:
     )
 
 
-def _refuse_iceberg(snapshot: Snapshot, settings: dict[str, str]) -> None:
+def _reject_iceberg(snapshot: Snapshot, settings: dict[str, str]) -> None:
     for prop in (properties.ENABLE_ICEBERG_COMPAT_V1, properties.ENABLE_ICEBERG_COMPAT_V2):
         if _begins(snapshot, settings, prop):
             raise UnsupportedFeatureError(f"cannot set {prop.name}=true: this version does not honour it")
 
 
-def _name_statistics(snapshot: Snapshot, settings: dict[str, str]) -> None:
+def _check_statistics_columns(snapshot: Snapshot, settings: dict[str, str]) -> None:
     """Let `delta.dataSkippingStatsColumns` name columns that are there and are in the files."""
     prop = properties.DATA_SKIPPING_STATS_COLUMNS
     if settings.get(prop.name) == snapshot.configuration.get(prop.name):
@@ -206,4 +206,9 @@ def _name_statistics(snapshot: Snapshot, settings: dict[str, str]) -> None:
             raise SchemaError(f"{prop.name} names the partition column {path[0]}, which has no statistics")
 
 
-RULES: Sequence[Rule] = (_map_columns, _track_rows, _refuse_iceberg, _name_statistics)
+RULES: Sequence[Rule] = (
+    _check_column_mapping,
+    _enable_row_tracking,
+    _reject_iceberg,
+    _check_statistics_columns,
+)

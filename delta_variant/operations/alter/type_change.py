@@ -14,8 +14,8 @@ from ...protocol.schema.widening import is_widening, widen_type
 from ...protocol.types import VOID, DataType, PrimitiveType, StructType, describe
 from ...storage.store import TableLocation
 from ...writer.dependents import check_independent
-from .alteration import alterable, check_schema_may_change, commit_altered
-from .columns import ColumnPath, path_of, type_of
+from .alteration import check_schema_may_change, commit_alteration, load_for_alter
+from .columns import ColumnPath, parse_column_type, parse_path
 
 __all__ = ["change_type"]
 
@@ -40,10 +40,10 @@ def change_type(
     wider and for a column that a constraint or a generated column reads, UnsupportedFeatureError for what
     this version cannot honour, CommitConflictError when another commit changed metadata or protocol.
     """
-    snapshot = alterable(table, storage_options)
+    snapshot = load_for_alter(table, storage_options)
     check_schema_may_change(snapshot)
-    path = resolve(snapshot.schema, path_of(column))
-    before, after = type_at(snapshot.schema, path), type_of(path[-1], new_type)
+    path = resolve(snapshot.schema, parse_path(column))
+    before, after = type_at(snapshot.schema, path), parse_column_type(path[-1], new_type)
     if before == after:
         return snapshot.version
     if before == VOID:
@@ -61,7 +61,9 @@ def change_type(
 def _commit(snapshot: Snapshot, path: FieldPath, columns: DataType, after: DataType) -> int:
     assert isinstance(columns, StructType)
     said = {"name": path_text(path), "type": describe(after), "nullable": True}
-    return commit_altered(snapshot, columns=columns, operation="CHANGE COLUMN", parameters={"column": said})
+    return commit_alteration(
+        snapshot, columns=columns, operation="CHANGE COLUMN", parameters={"column": said}
+    )
 
 
 def _check_enabled(snapshot: Snapshot) -> None:

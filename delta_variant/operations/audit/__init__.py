@@ -12,8 +12,8 @@ from ...log.snapshot import Snapshot
 from ...storage.store import Store, TableLocation, open_store
 from .bound_rules import BOUND_RULES
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
-from .findings import Finding, Severity, held_against
-from .log_survey import LogSurvey, survey
+from .findings import Finding, Severity, apply_rules
+from .log_survey import LogSurvey, survey_log
 from .statistics_rules import CHECKPOINT_STATISTICS_RULES, FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
 from .table_rules import LOG_RULES, TABLE_RULES
@@ -84,12 +84,12 @@ def audit_table(
     have, StoreError where it cannot be listed, ValueError for a path in `files` that the table does not have.
     """
     place = open_store(table, storage_options)
-    log = survey(place, version)
+    log = survey_log(place, version)
     subject = TableSubject(log)
-    chosen = _chosen(log.files, files, place)
+    chosen = _select_files(log.files, files, place)
     findings = [
-        *held_against(LOG_RULES, log),
-        *held_against(TABLE_RULES + CHECKPOINT_STATISTICS_RULES, subject),
+        *apply_rules(LOG_RULES, log),
+        *apply_rules(TABLE_RULES + CHECKPOINT_STATISTICS_RULES, subject),
     ]
     audited = _audit_files(subject, chosen, data=data)
     findings += (finding for _, found in audited for finding in found)
@@ -113,7 +113,7 @@ def _audit_files(
         return list(threads.map(lambda add: _audit_file(FileSubject(subject, add, data)), files))
 
 
-def _chosen(
+def _select_files(
     adds: Collection[Mapping[str, Any]], files: Collection[str] | None, place: Store
 ) -> list[Mapping[str, Any]]:
     if files is None:
@@ -132,7 +132,7 @@ def _audit_file(subject: FileSubject) -> tuple[AuditedFile, list[Finding]]:
 
 
 def _file_findings(subject: FileSubject) -> Iterator[Finding]:
-    yield from held_against((*FILE_RULES, *FILE_STATISTICS_RULES), subject)
+    yield from apply_rules((*FILE_RULES, *FILE_STATISTICS_RULES), subject)
     for column in subject.columns:
-        findings = held_against((*COLUMN_RULES, *BOUND_RULES, *ROW_RULES), column)
+        findings = apply_rules((*COLUMN_RULES, *BOUND_RULES, *ROW_RULES), column)
         yield from (replace(finding, column=finding.column or column.name) for finding in findings)

@@ -11,7 +11,7 @@ from ...data_file.options import MAX_STATS_PATHS
 from ...errors import InvalidStatisticsError
 from ...protocol.statistics import Bound, BoundText, FileStatistics, value_at
 from ...variant import paths as variant_paths
-from .findings import Fault, Rule
+from .findings import Rule, Violation
 from .statistics_rules import DANGER, REPAIR, SIDES, UNUSED, is_false_null_count
 from .subjects import ColumnSubject, PathReport
 
@@ -27,11 +27,13 @@ NESTED = ("null", "object", "array")
 # The text of the bounds.
 
 
-def _no_statistics(subject: ColumnSubject) -> Iterator[Fault]:
+def _no_statistics(subject: ColumnSubject) -> Iterator[Violation]:
     if not subject.column.has_bounds or not subject.is_shredded or not subject.file.table.shreds:
         return
     if not any(subject.entry(side) is not None for side in SIDES) and _could_have_bounds(subject):
-        yield Fault(f"the Variant column {subject.name} is shredded and has no bounds", column=subject.name)
+        yield Violation(
+            f"the Variant column {subject.name} is shredded and has no bounds", column=subject.name
+        )
 
 
 def _could_have_bounds(subject: ColumnSubject) -> bool:
@@ -55,23 +57,25 @@ def _is_filled(leaf: Mapping[str, Any] | None) -> bool:
     return leaf is not None and leaf["null_count"] != leaf["num_values"]
 
 
-def _undecodable(subject: ColumnSubject) -> Iterator[Fault]:
+def _undecodable(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if isinstance(found, InvalidStatisticsError):
-            yield Fault(f"{side} of {subject.name} cannot be decoded ({found})", column=subject.name)
+            yield Violation(f"{side} of {subject.name} cannot be decoded ({found})", column=subject.name)
 
 
-def _no_text(subject: ColumnSubject) -> Iterator[Fault]:
+def _no_text(subject: ColumnSubject) -> Iterator[Violation]:
     for side in SIDES:
         entry = subject.entry(side)
         if entry is not None and not isinstance(entry, str):
-            yield Fault(f"{side} of {subject.name} is {str(entry)[:60]}, and no text", column=subject.name)
+            yield Violation(
+                f"{side} of {subject.name} is {str(entry)[:60]}, and no text", column=subject.name
+            )
 
 
-def _no_object(subject: ColumnSubject) -> Iterator[Fault]:
+def _no_object(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if isinstance(found, BoundText) and found.bounds is None:
-            yield Fault(f"{side} of {subject.name} is a Variant that is no object", column=subject.name)
+            yield Violation(f"{side} of {subject.name} is a Variant that is no object", column=subject.name)
 
 
 def _each(subject: ColumnSubject) -> Iterator[tuple[str, str, Bound]]:
@@ -80,32 +84,32 @@ def _each(subject: ColumnSubject) -> Iterator[tuple[str, str, Bound]]:
             yield side, key, bound
 
 
-def _fault(subject: ColumnSubject, key: str, sentence: str, row: int | None = None) -> Fault:
-    return Fault(sentence, column=subject.name, path_key=key, row=row)
+def _violation(subject: ColumnSubject, key: str, sentence: str, row: int | None = None) -> Violation:
+    return Violation(sentence, column=subject.name, path_key=key, row=row)
 
 
-def _no_scalar(subject: ColumnSubject) -> Iterator[Fault]:
+def _no_scalar(subject: ColumnSubject) -> Iterator[Violation]:
     for side, key, bound in _each(subject):
         if bound.type in NESTED:
-            yield _fault(subject, key, f"{side} of {subject.name} at {key} is of the type {bound.type}")
+            yield _violation(subject, key, f"{side} of {subject.name} at {key} is of the type {bound.type}")
 
 
-def _not_normalized(subject: ColumnSubject) -> Iterator[Fault]:
+def _not_normalized(subject: ColumnSubject) -> Iterator[Violation]:
     for key in _keys(subject):
         try:
             normal = variant_paths.normalize(variant_paths.parse(key))
         except InvalidStatisticsError:
             continue
         if normal != key:
-            yield _fault(subject, key, f"the path key {key} of {subject.name} should be {normal}")
+            yield _violation(subject, key, f"the path key {key} of {subject.name} should be {normal}")
 
 
-def _no_path(subject: ColumnSubject) -> Iterator[Fault]:
+def _no_path(subject: ColumnSubject) -> Iterator[Violation]:
     for key in _keys(subject):
         try:
             variant_paths.parse(key)
         except InvalidStatisticsError as error:
-            yield _fault(subject, key, f"a path key of {subject.name} is none ({error})")
+            yield _violation(subject, key, f"a path key of {subject.name} is none ({error})")
 
 
 def _keys(subject: ColumnSubject) -> list[str]:
@@ -119,27 +123,27 @@ def _both_sides(subject: ColumnSubject) -> Iterator[tuple[str, Bound, Bound]]:
             yield key, low, greatest[key]
 
 
-def _types_differ(subject: ColumnSubject) -> Iterator[Fault]:
+def _types_differ(subject: ColumnSubject) -> Iterator[Violation]:
     for key, low, high in _both_sides(subject):
         if low.type != high.type:
-            yield _fault(
+            yield _violation(
                 subject,
                 key,
                 f"the bounds of {subject.name} at {key} are of the types {low.type} and {high.type}",
             )
 
 
-def _scales_differ(subject: ColumnSubject) -> Iterator[Fault]:
+def _scales_differ(subject: ColumnSubject) -> Iterator[Violation]:
     for key, low, high in _both_sides(subject):
         if low.type == high.type and low.scale != high.scale:
-            yield _fault(
+            yield _violation(
                 subject,
                 key,
                 f"the bounds of {subject.name} at {key} have the scales {low.scale} and {high.scale}",
             )
 
 
-def _one_sided(subject: ColumnSubject) -> Iterator[Fault]:
+def _one_sided(subject: ColumnSubject) -> Iterator[Violation]:
     if any(not isinstance(found, BoundText) for found in subject.sides.values()):
         return
     least, greatest = (subject.bounds.get(side, {}) for side in SIDES)
@@ -148,14 +152,14 @@ def _one_sided(subject: ColumnSubject) -> Iterator[Fault]:
         bound = least.get(key) or greatest[key]
         if bound.type != "string" or key in greatest:
             side = SIDES[0] if key in least else SIDES[1]
-            yield _fault(subject, key, f"the path {key} of {subject.name} is in {side} only")
+            yield _violation(subject, key, f"the path {key} of {subject.name} is in {side} only")
 
 
-def _under_array(subject: ColumnSubject) -> Iterator[Fault]:
+def _under_array(subject: ColumnSubject) -> Iterator[Violation]:
     for key in _keys(subject):
         names = _names(key)
         if names is not None and any(names[:length] in subject.lists for length in range(len(names) + 1)):
-            yield _fault(subject, key, f"the path {key} of {subject.name} leads into an array")
+            yield _violation(subject, key, f"the path {key} of {subject.name} leads into an array")
 
 
 def _names(key: str) -> tuple[str, ...] | None:
@@ -165,61 +169,65 @@ def _names(key: str) -> tuple[str, ...] | None:
         return None
 
 
-def _without_feature(subject: ColumnSubject) -> Iterator[Fault]:
+def _without_feature(subject: ColumnSubject) -> Iterator[Violation]:
     table = subject.file.table
     if (
         table.protocol is not None
         and not table.shreds
         and any(subject.entry(side) is not None for side in SIDES)
     ):
-        yield Fault(f"the statistics have bounds of {subject.name}, and the protocol lacks variantShredding")
+        yield Violation(
+            f"the statistics have bounds of {subject.name}, and the protocol lacks variantShredding"
+        )
 
 
-def _nan_bounds(subject: ColumnSubject) -> Iterator[Fault]:
+def _nan_bounds(subject: ColumnSubject) -> Iterator[Violation]:
     for side, key, bound in _each(subject):
         if bound.type in ("float", "double") and "NaN" in bound.text:
-            yield _fault(subject, key, f"{side} of {subject.name} at {key} is NaN")
+            yield _violation(subject, key, f"{side} of {subject.name} at {key} is NaN")
 
 
-def _zero_bounds(subject: ColumnSubject) -> Iterator[Fault]:
+def _zero_bounds(subject: ColumnSubject) -> Iterator[Violation]:
     for side, key, bound in _each(subject):
         is_negative = bound.text.startswith("-")
         is_zero = bound.type in ("float", "double") and bound.text in ("0", "0.0", "-0", "-0.0")
         if is_zero and is_negative is (side == "maxValues"):
             sentence = f"{side} of {subject.name} at {key} is {bound.text}, a zero of the other sign"
-            yield _fault(subject, key, sentence)
+            yield _violation(subject, key, sentence)
 
 
-def _too_many_digits(subject: ColumnSubject) -> Iterator[Fault]:
+def _too_many_digits(subject: ColumnSubject) -> Iterator[Violation]:
     for side, key, bound in _each(subject):
         digits = sum(character.isdigit() for character in bound.text.lstrip("-0."))
         if bound.type in DIGITS and digits > DIGITS[bound.type]:
-            yield _fault(
+            yield _violation(
                 subject, key, f"{side} of {subject.name} at {key} has {digits} digits in a {bound.type}"
             )
 
 
-def _printed_form(subject: ColumnSubject) -> Iterator[Fault]:
+def _printed_form(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if not isinstance(found, BoundText):
             continue
         if found.is_value_first:
-            yield Fault(f"{side} of {subject.name} has its value before its metadata", column=subject.name)
+            yield Violation(
+                f"{side} of {subject.name} has its value before its metadata", column=subject.name
+            )
         if found.is_cut:
-            yield Fault(f"the last block of {side} of {subject.name} is cut", column=subject.name)
+            yield Violation(f"the last block of {side} of {subject.name} is cut", column=subject.name)
         if len(found.rest) > 3 or any(found.rest):
-            yield Fault(
+            yield Violation(
                 f"{side} of {subject.name} has {len(found.rest)} bytes behind it", column=subject.name
             )
 
 
-def _too_many_paths(subject: ColumnSubject) -> Iterator[Fault]:
+def _too_many_paths(subject: ColumnSubject) -> Iterator[Violation]:
     count = len(_keys(subject))
     if count > MAX_STATS_PATHS:
-        yield Fault(f"{subject.name} has bounds of {count} paths", column=subject.name)
+        yield Violation(f"{subject.name} has bounds of {count} paths", column=subject.name)
 
 
-def _of_another_class(subject: ColumnSubject) -> Iterator[Fault]:
+def _of_another_class(subject: ColumnSubject) -> Iterator[Violation]:
     for key, names in ((key, _names(key)) for key in _keys(subject)):
         arrow_type = subject.leaves.get(names) if names is not None else None
         types = {bound.type for _, other, bound in _each(subject) if other == key}
@@ -228,15 +236,15 @@ def _of_another_class(subject: ColumnSubject) -> Iterator[Fault]:
             sentence = (
                 f"the bounds of {subject.name} at {key} are {names_of_types}, and the file has {arrow_type}"
             )
-            yield _fault(subject, key, sentence)
+            yield _violation(subject, key, sentence)
 
 
-def _not_shredded(subject: ColumnSubject) -> Iterator[Fault]:
+def _not_shredded(subject: ColumnSubject) -> Iterator[Violation]:
     if subject.group is None:
         return
     for key, names in ((key, _names(key)) for key in _keys(subject)):
         if names is not None and names not in subject.leaves and not _leads_into(subject, names):
-            yield _fault(
+            yield _violation(
                 subject, key, f"the path {key} of {subject.name} has bounds, and no typed_value in the file"
             )
 
@@ -272,19 +280,19 @@ def _paths(subject: ColumnSubject) -> Iterator[PathReport]:
     yield from subject.rows.paths if subject.rows else ()
 
 
-def _rows_of(name: str, what: str) -> Callable[[ColumnSubject], Iterator[Fault]]:
-    def check(subject: ColumnSubject) -> Iterator[Fault]:
+def _bounds_rule(name: str, what: str) -> Callable[[ColumnSubject], Iterator[Violation]]:
+    def check(subject: ColumnSubject) -> Iterator[Violation]:
         for path in _paths(subject):
             count, row, text = getattr(path, name)
             if count:
                 more = f", and {count - 1:,} more rows like it" if count > 1 else ""
                 sentence = f"row {row:,}, column {subject.name} at {path.key}: {text} {what}{more}"
-                yield _fault(subject, path.key, sentence, row)
+                yield _violation(subject, path.key, sentence, row)
 
     return check
 
 
-def _not_attained(subject: ColumnSubject) -> Iterator[Fault]:
+def _not_attained(subject: ColumnSubject) -> Iterator[Violation]:
     if not subject.file.is_tight:
         return
     for path in _paths(subject):
@@ -294,10 +302,10 @@ def _not_attained(subject: ColumnSubject) -> Iterator[Fault]:
                 sentence = (
                     f"{side} of {subject.name} at {path.key} is {bound.text}, and no row has that value"
                 )
-                yield _fault(subject, path.key, sentence)
+                yield _violation(subject, path.key, sentence)
 
 
-def _variant_null_count(subject: ColumnSubject) -> Iterator[Fault]:
+def _variant_null_count(subject: ColumnSubject) -> Iterator[Violation]:
     said = value_at(subject.file.stats.null_count, subject.column.path)
     rows, live = subject.rows, subject.file.live_rows
     if rows is None or live is None or type(said) is not int or not subject.column.has_bounds:
@@ -309,7 +317,7 @@ def _variant_null_count(subject: ColumnSubject) -> Iterator[Fault]:
         found = live - rows.variants
         is_wrong = said != found
     if is_wrong:
-        yield Fault(
+        yield Violation(
             f"nullCount of {subject.name} is {said:,}, and there are {found:,} nulls", column=subject.name
         )
 
@@ -344,11 +352,11 @@ BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
     ),
     Rule("AU19", "error", _of_another_class, DANGER),
     Rule("AU19", "warning", _not_shredded, "only the data can tell whether they hold; " + REPAIR),
-    Rule("AU7", "error", _rows_of("below", "is less than the lower bound"), DANGER),
-    Rule("AU7", "error", _rows_of("above", "is greater than the upper bound"), DANGER),
-    Rule("AU7", "error", _rows_of("others", "is of another type than the bounds"), DANGER),
+    Rule("AU7", "error", _bounds_rule("below", "is less than the lower bound"), DANGER),
+    Rule("AU7", "error", _bounds_rule("above", "is greater than the upper bound"), DANGER),
+    Rule("AU7", "error", _bounds_rule("others", "is of another type than the bounds"), DANGER),
     Rule("AU8", "warning", _not_attained, "the bounds skip less than they could; " + REPAIR),
-    Rule("AU9", "error", _rows_of("nulls", "is a Variant null at a path with bounds"), DANGER),
-    Rule("AU14", "error", _rows_of("nans", "is NaN at a path with bounds"), DANGER),
+    Rule("AU9", "error", _bounds_rule("nulls", "is a Variant null at a path with bounds"), DANGER),
+    Rule("AU14", "error", _bounds_rule("nans", "is NaN at a path with bounds"), DANGER),
     Rule("AU10", "error", _variant_null_count, DANGER),
 )

@@ -16,7 +16,7 @@ from ...protocol.actions import (
     decode_path,
     reconciliation_key,
 )
-from .findings import Fault
+from .findings import Violation
 from .log_survey import LogSurvey
 
 __all__ = ["contradictions", "unreconciled"]
@@ -24,35 +24,35 @@ __all__ = ["contradictions", "unreconciled"]
 Key = tuple[Any, ...]
 
 
-def unreconciled(subject: LogSurvey) -> Iterator[Fault]:
+def unreconciled(subject: LogSurvey) -> Iterator[Violation]:
     """L10: a compaction can be read, and holds one action for each key."""
     for compaction in subject.compactions:
         if compaction.refusal is not None:
-            yield Fault(
+            yield Violation(
                 f"the log compaction {compaction.name} cannot be read ({compaction.refusal})",
                 compaction.span.last,
             )
         elif compaction.duplicates:
             key = reconciliation_key(compaction.duplicates[0]) or ()
-            yield Fault(
+            yield Violation(
                 f"the log compaction {compaction.name} is not reconciled: it has several actions for "
                 f"{_describe(key)} ({len(compaction.duplicates):,} actions too many)",
                 compaction.span.last,
             )
 
 
-def contradictions(subject: LogSurvey) -> Iterator[Fault]:
+def contradictions(subject: LogSurvey) -> Iterator[Violation]:
     """L11: a compaction has the same reconciled actions as the commits that it covers."""
     for compaction in subject.compactions:
         first, last = compaction.span.first, compaction.span.last
         commits = [each for each in subject.commits if first <= each.version <= last]
-        is_comparable = len(commits) == last - first + 1 and not any(each.faults for each in commits)
+        is_comparable = len(commits) == last - first + 1 and not any(each.violations for each in commits)
         if compaction.refusal is not None or not is_comparable:
             continue
         found = list(_differences((each.actions for each in commits), compaction.actions))
         if found:
             more = f", and {len(found) - 1:,} more differences" if len(found) > 1 else ""
-            yield Fault(
+            yield Violation(
                 f"the log compaction {compaction.name} contradicts the commits that it covers: "
                 f"{found[0]}{more}",
                 last,

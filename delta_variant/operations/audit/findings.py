@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-__all__ = ["SEVERITIES", "Fault", "Finding", "Rule", "Severity", "held_against"]
+__all__ = ["SEVERITIES", "Finding", "Rule", "Severity", "Violation", "apply_rules"]
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 """An error breaks a rule of the specification or a promise to readers, a warning harms some reader or hides
@@ -36,7 +36,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Fault:
+class Violation:
     """What one rule says of its subject: a sentence without advice, and the places of a Finding."""
 
     sentence: str
@@ -53,21 +53,21 @@ class Rule(Generic[Subject]):
 
     id: str
     severity: Severity
-    check: Callable[[Subject], Iterator[Fault]]
+    check: Callable[[Subject], Iterator[Violation]]
     advice: str
 
 
-def held_against(rules: Iterable[Rule[Subject]], subject: Subject) -> Iterator[Finding]:
+def apply_rules(rules: Iterable[Rule[Subject]], subject: Subject) -> Iterator[Finding]:
     """Yield what the rules find in a subject."""
     for rule in rules:
-        for fault in rule.check(subject):
+        for violation in rule.check(subject):
             yield Finding(
                 rule.id,
                 rule.severity,
-                f"{fault.sentence}: {rule.advice}",
-                fault.version,
-                fault.file_path,
-                fault.column,
-                fault.path_key,
-                fault.row,
+                f"{violation.sentence}: {rule.advice}",
+                violation.version,
+                violation.file_path,
+                violation.column,
+                violation.path_key,
+                violation.row,
             )

@@ -48,9 +48,9 @@ from ...protocol.actions import (
 )
 from ...storage import store
 from ...storage.store import Store
-from .findings import Fault
+from .findings import Violation
 
-__all__ = ["LogSurvey", "survey"]
+__all__ = ["LogSurvey", "survey_log"]
 
 THREADS = 16
 
@@ -65,7 +65,7 @@ class Commit:
 
     version: int
     actions: tuple[Action, ...]
-    faults: tuple[tuple[str, str], ...] = ()
+    violations: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class LogSurvey:
         return found[-1] if found else None
 
 
-def survey(place: Store, version: int | None) -> LogSurvey:
+def survey_log(place: Store, version: int | None) -> LogSurvey:
     """Return what the log of a table holds, however broken it is.
 
     Raises TableNotFoundError where there is no log at all, VersionNotFoundError for a version that it does
@@ -188,7 +188,7 @@ def _read(place: Store, version: int) -> Commit:
     try:
         return Commit(version, tuple(decode_commit(data, path)))
     except MalformedLogError as error:
-        actions, faults = _salvage(data)
+        actions, faults = _decode_lines(data)
         return Commit(version, actions, faults or (("L3", _without_name(error, path)),))
 
 
@@ -199,7 +199,7 @@ def _read_compaction(place: Store, span: Span) -> Compaction:
         return Compaction(span, refusal=str(error))
 
 
-def _salvage(data: bytes) -> tuple[tuple[Action, ...], tuple[tuple[str, str], ...]]:
+def _decode_lines(data: bytes) -> tuple[tuple[Action, ...], tuple[tuple[str, str], ...]]:
     """Return the lines of a commit that can be understood, and what is wrong with the others."""
     actions: list[Action] = []
     faults: list[tuple[str, str]] = []
@@ -221,25 +221,25 @@ def _without_name(error: MalformedLogError, path: str) -> str:
 # Rules of the log.
 
 
-def not_loadable(subject: LogSurvey) -> Iterator[Fault]:
+def not_loadable(subject: LogSurvey) -> Iterator[Violation]:
     """L0: readers can load the table."""
     if subject.refusal is not None:
-        yield Fault(f"the table cannot be loaded at version {subject.version} ({subject.refusal})")
+        yield Violation(f"the table cannot be loaded at version {subject.version} ({subject.refusal})")
 
 
-def commit_faults(rule: str) -> Callable[[LogSurvey], Iterator[Fault]]:
+def commit_violations(rule: str) -> Callable[[LogSurvey], Iterator[Violation]]:
     """Return the check for one kind of fault in commits."""
 
-    def check(subject: LogSurvey) -> Iterator[Fault]:
+    def check(subject: LogSurvey) -> Iterator[Violation]:
         for commit in subject.commits:
-            for found, what in commit.faults:
+            for found, what in commit.violations:
                 if found == rule:
-                    yield Fault(f"in {commit.version:020d}.json, {what}", version=commit.version)
+                    yield Violation(f"in {commit.version:020d}.json, {what}", version=commit.version)
 
     return check
 
 
-def gaps(subject: LogSurvey) -> Iterator[Fault]:
+def gaps(subject: LogSurvey) -> Iterator[Violation]:
     """L2: there is a commit for every version behind the oldest that is needed."""
     versions = [commit.version for commit in subject.commits]
     if not versions:
@@ -247,25 +247,25 @@ def gaps(subject: LogSurvey) -> Iterator[Fault]:
     for before, after in pairwise([*versions, subject.version + 1]):
         first, last = before + 1, after - 1
         if first < last:
-            yield Fault(
+            yield Violation(
                 f"{last - first + 1:,} commits are missing, from {first:020d}.json to {last:020d}.json, and "
                 "other versions around them are there",
                 first,
             )
         elif first == last:
-            yield Fault(f"{first:020d}.json is missing, and other versions around it are there", first)
+            yield Violation(f"{first:020d}.json is missing, and other versions around it are there", first)
     if versions[0] > 0 and all(checkpoint_name(name) is None for name in subject.names):
-        yield Fault(f"{0:020d}.json is missing, and no checkpoint stands in for it", 0)
+        yield Violation(f"{0:020d}.json is missing, and no checkpoint stands in for it", 0)
 
 
-def no_protocol_or_metadata(subject: LogSurvey) -> Iterator[Fault]:
+def no_protocol_or_metadata(subject: LogSurvey) -> Iterator[Violation]:
     """L4: there is a protocol and a metaData."""
     for name, action in (("protocol", subject.protocol), ("metaData", subject.metadata)):
         if action is None:
-            yield Fault(f"no commit or checkpoint up to version {subject.version} has a {name} action")
+            yield Violation(f"no commit or checkpoint up to version {subject.version} has a {name} action")
 
 
-def checkpoints(subject: LogSurvey) -> Iterator[Fault]:
+def checkpoints(subject: LogSurvey) -> Iterator[Violation]:
     """L5: checkpoints are whole, and can be read."""
     parts: dict[tuple[int, int], set[int]] = {}
     for name in subject.names:
@@ -275,11 +275,13 @@ def checkpoints(subject: LogSurvey) -> Iterator[Fault]:
         if found.part is not None and found.parts is not None:
             parts.setdefault((found.version, found.parts), set()).add(found.part)
         elif (why := _unreadable(subject.store, name)) is not None:
-            yield Fault(f"the checkpoint {name} cannot be read ({why})", found.version)
+            yield Violation(f"the checkpoint {name} cannot be read ({why})", found.version)
     for (version, count), there in parts.items():
         missing = count - sum(1 <= part <= count for part in there)
         if missing:
-            yield Fault(f"the checkpoint of version {version} lacks {missing} of its {count} parts", version)
+            yield Violation(
+                f"the checkpoint of version {version} lacks {missing} of its {count} parts", version
+            )
 
 
 def _unreadable(place: Store, name: str) -> str | None:
@@ -299,7 +301,7 @@ class _LastCheckpoint(msgspec.Struct):
     version: int
 
 
-def last_checkpoint(subject: LogSurvey) -> Iterator[Fault]:
+def last_checkpoint(subject: LogSurvey) -> Iterator[Violation]:
     """L6: `_last_checkpoint` names a checkpoint that is there."""
     data = store.read_if_present(subject.store, LAST_CHECKPOINT)
     if data is None:
@@ -307,23 +309,23 @@ def last_checkpoint(subject: LogSurvey) -> Iterator[Fault]:
     try:
         version = msgspec.json.decode(data, type=_LastCheckpoint).version
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        yield Fault(f"_last_checkpoint cannot be understood ({error})")
+        yield Violation(f"_last_checkpoint cannot be understood ({error})")
         return
     found = (checkpoint_name(name) for name in subject.names)
     if not any(each is not None and each.version == version for each in found):
-        yield Fault(f"_last_checkpoint names version {version}, which has no checkpoint", version)
+        yield Violation(f"_last_checkpoint names version {version}, which has no checkpoint", version)
 
 
-def impossible_versions(subject: LogSurvey) -> Iterator[Fault]:
+def impossible_versions(subject: LogSurvey) -> Iterator[Violation]:
     """L12: the versions in file names are 64-bit integers."""
     for name in subject.names:
         if (number := impossible_version(name)) is not None:
-            yield Fault(
+            yield Violation(
                 f"{name} is not a log file, because {number} exceeds the greatest version, {LAST_VERSION}"
             )
 
 
-def checksums(subject: LogSurvey) -> Iterator[Fault]:
+def checksums(subject: LogSurvey) -> Iterator[Violation]:
     """L8: the version checksum says what the snapshot has."""
     if subject.snapshot is None:
         return
@@ -331,10 +333,10 @@ def checksums(subject: LogSurvey) -> Iterator[Fault]:
         sentences = checksum_discrepancies(subject.snapshot)
     except StoreError as error:
         sentences = [str(error)]
-    yield from (Fault(sentence, subject.version) for sentence in sentences)
+    yield from (Violation(sentence, subject.version) for sentence in sentences)
 
 
-def in_commit_timestamps(subject: LogSurvey) -> Iterator[Fault]:
+def in_commit_timestamps(subject: LogSurvey) -> Iterator[Violation]:
     """L9: with in-commit timestamps, each commit begins with one that is later than the last."""
     metadata = subject.metadata
     if metadata is None or metadata.configuration.get("delta.enableInCommitTimestamps", "").lower() != "true":
@@ -343,14 +345,16 @@ def in_commit_timestamps(subject: LogSurvey) -> Iterator[Fault]:
     since = int(enabled) if enabled.isdecimal() else 0
     last: int | None = None
     for commit in subject.commits:
-        if commit.version < since or commit.faults:
+        if commit.version < since or commit.violations:
             continue
         first = commit.actions[0] if commit.actions else None
         timestamp = first.in_commit_timestamp if isinstance(first, CommitInfo) else None
         if timestamp is None:
-            yield Fault(f"version {commit.version} does not begin with an inCommitTimestamp", commit.version)
+            yield Violation(
+                f"version {commit.version} does not begin with an inCommitTimestamp", commit.version
+            )
         elif last is not None and timestamp <= last:
-            yield Fault(
+            yield Violation(
                 f"the inCommitTimestamp of version {commit.version} is not later than that before",
                 commit.version,
             )

@@ -19,7 +19,7 @@ from ...protocol.statistics import (
     value_at,
 )
 from ...protocol.types import VARIANT, DataType, StructType
-from .findings import Fault, Rule
+from .findings import Rule, Violation
 from .subjects import FileSubject, TableSubject
 
 __all__ = [
@@ -40,35 +40,35 @@ SIDES = ("minValues", "maxValues")
 # The text of a file.
 
 
-def _not_statistics(subject: FileSubject) -> Iterator[Fault]:
+def _not_statistics(subject: FileSubject) -> Iterator[Violation]:
     if isinstance(subject.decoded, InvalidStatisticsError):
-        yield Fault(str(subject.decoded))
+        yield Violation(str(subject.decoded))
 
 
-def _num_records(subject: FileSubject) -> Iterator[Fault]:
+def _num_records(subject: FileSubject) -> Iterator[Violation]:
     records = subject.stats.num_records
     if subject.opened is None or records is None:
         return
     if records != subject.opened.num_rows:
-        yield Fault(f"numRecords is {records:,}, and the file has {subject.opened.num_rows:,} rows")
+        yield Violation(f"numRecords is {records:,}, and the file has {subject.opened.num_rows:,} rows")
 
 
-def _no_num_records(subject: FileSubject) -> Iterator[Fault]:
+def _no_num_records(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is not None and subject.stats.num_records is None:
-        yield Fault("the file has a deletion vector, and its statistics no numRecords")
+        yield Violation("the file has a deletion vector, and its statistics no numRecords")
 
 
-def _unknown_names(subject: FileSubject) -> Iterator[Fault]:
+def _unknown_names(subject: FileSubject) -> Iterator[Violation]:
     members = (("nullCount", subject.stats.null_count), *zip(SIDES, _bounds(subject.stats), strict=True))
     if not subject.table.physical.fields:
         return
     for member, values in members:
-        for path in _strangers(values, subject.table.physical, ()):
+        for path in _unknown_columns(values, subject.table.physical, ()):
             if subject.column(path) is None:
-                yield Fault(f"{member} has {'.'.join(path)}, and the data files have no such column")
+                yield Violation(f"{member} has {'.'.join(path)}, and the data files have no such column")
 
 
-def _strangers(
+def _unknown_columns(
     values: Mapping[str, Any], columns: StructType, path: tuple[str, ...]
 ) -> Iterator[tuple[str, ...]]:
     types = {field.name: field.type for field in columns.fields}
@@ -77,18 +77,18 @@ def _strangers(
         if found is None:
             yield (*path, name)
         elif isinstance(found, StructType) and isinstance(value, Mapping):
-            yield from _strangers(value, found, (*path, name))
+            yield from _unknown_columns(value, found, (*path, name))
 
 
 def _bounds(stats: FileStatistics) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return stats.min_values, stats.max_values
 
 
-def _impossible_null_counts(subject: FileSubject) -> Iterator[Fault]:
+def _impossible_null_counts(subject: FileSubject) -> Iterator[Violation]:
     records = subject.stats.num_records
     for path, count in leaves_of(subject.stats.null_count):
         if type(count) is not int or count < 0 or (records is not None and count > records):
-            yield Fault(f"nullCount of {'.'.join(path)} is {count}, of {records} rows")
+            yield Violation(f"nullCount of {'.'.join(path)} is {count}, of {records} rows")
 
 
 # The data of a file: ordinary columns.
@@ -103,9 +103,9 @@ def _ordinary_columns(columns: StructType, path: Path = ()) -> Iterator[tuple[Pa
             yield where, field.type
 
 
-def _ordinary_faults(
-    subject: FileSubject, is_fault: Callable[[Any, Any, bool], bool], what: str
-) -> Iterator[Fault]:
+def _ordinary_violations(
+    subject: FileSubject, is_violation: Callable[[Any, Any, bool], bool], what: str
+) -> Iterator[Violation]:
     computed = subject.computed
     if not isinstance(computed, FileStatistics):
         return
@@ -114,20 +114,20 @@ def _ordinary_faults(
         for side, said, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
             texts = value_at(said, path), value_at(found, path)
             stated, actual = (to_comparable(text, of_bounds) for text in texts)
-            if None not in (stated, actual) and is_fault(stated, actual, side == SIDES[1]):
+            if None not in (stated, actual) and is_violation(stated, actual, side == SIDES[1]):
                 name = ".".join(path)
                 sentence = f"{side} of {name} is {texts[0]}, {what} {texts[1]}, that of the data"
-                yield Fault(sentence, column=name)
+                yield Violation(sentence, column=name)
 
 
-def _ordinary_outside(subject: FileSubject) -> Iterator[Fault]:
+def _ordinary_outside(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is None or not subject.is_tight:
-        yield from _ordinary_faults(subject, _is_outside, "and does not reach")
+        yield from _ordinary_violations(subject, _is_outside, "and does not reach")
 
 
-def _ordinary_loose(subject: FileSubject) -> Iterator[Fault]:
+def _ordinary_loose(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is None and subject.is_tight:
-        yield from _ordinary_faults(subject, _is_loose, "and is further out than")
+        yield from _ordinary_violations(subject, _is_loose, "and is further out than")
 
 
 def _is_outside(stated: Any, actual: Any, is_upper: bool) -> bool:
@@ -145,7 +145,7 @@ def _is_near(stated: Any, actual: Any) -> bool:
     return isinstance(stated, datetime) and abs(stated - actual) <= timedelta(milliseconds=1)
 
 
-def _ordinary_null_counts(subject: FileSubject) -> Iterator[Fault]:
+def _ordinary_null_counts(subject: FileSubject) -> Iterator[Violation]:
     computed = subject.computed
     if not isinstance(computed, FileStatistics):
         return
@@ -158,7 +158,7 @@ def _ordinary_null_counts(subject: FileSubject) -> Iterator[Fault]:
             continue
         if said != found if is_whole and subject.is_tight else is_false_null_count(subject, said, found):
             name = ".".join(path)
-            yield Fault(f"nullCount of {name} is {said:,}, and the file has {found:,} nulls", column=name)
+            yield Violation(f"nullCount of {name} is {said:,}, and the file has {found:,} nulls", column=name)
 
 
 def is_false_null_count(subject: FileSubject, said: int, found: int) -> bool:
@@ -171,7 +171,7 @@ def is_false_null_count(subject: FileSubject, said: int, found: int) -> bool:
 # Statistics that a checkpoint says twice.
 
 
-def _said_otherwise(subject: TableSubject) -> Iterator[Fault]:
+def _inconsistent_copies(subject: TableSubject) -> Iterator[Violation]:
     snapshot = subject.survey.snapshot
     if snapshot is None:
         return
@@ -180,9 +180,9 @@ def _said_otherwise(subject: TableSubject) -> Iterator[Fault]:
         for file_path, text, parsed in duplicate_statistics(snapshot):
             for what in _differences(_decoded(text), _decoded(parsed), types):
                 sentence = f"stats and stats_parsed of the newest checkpoint differ in {what}"
-                yield Fault(sentence, file_path=file_path)
+                yield Violation(sentence, file_path=file_path)
     except MalformedLogError as error:
-        yield Fault(f"stats_parsed of the newest checkpoint cannot be understood ({error})")
+        yield Violation(f"stats_parsed of the newest checkpoint cannot be understood ({error})")
 
 
 def _decoded(text: str) -> FileStatistics:
@@ -228,7 +228,7 @@ UNUSED = "readers take it for absent, so no file is skipped by it; `delta-varian
 DANGER = "a reader that skips by it loses rows; `delta-variant repair` computes it anew"
 
 CHECKPOINT_STATISTICS_RULES: tuple[Rule[TableSubject], ...] = (
-    Rule("AU17", "error", _said_otherwise, "readers take either of the two; write another checkpoint"),
+    Rule("AU17", "error", _inconsistent_copies, "readers take either of the two; write another checkpoint"),
 )
 
 FILE_STATISTICS_RULES: tuple[Rule[FileSubject], ...] = (

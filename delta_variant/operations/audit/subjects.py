@@ -288,7 +288,7 @@ class ColumnSubject:
         return self.group is not None and self.group.get_field_index("typed_value") >= 0
 
     @cached_property
-    def schema_faults(self) -> Sequence[tuple[str, str, str]]:
+    def schema_violations(self) -> Sequence[tuple[str, str, str]]:
         """Return the rules that the column's Parquet schema breaks, each with path key and message."""
         return () if self.file.opened is None else self.file.opened.check_schema(list(self.column.path))
 

@@ -13,7 +13,7 @@ from ...protocol.schema.column_mapping import physical_schema
 from ...protocol.schema.rules import contradictions
 from ...protocol.types import VARIANT, ArrayType, DataType, MapType, StructType, fields_of, primitives_of
 from . import compaction_rules, log_survey
-from .findings import Fault, Rule
+from .findings import Rule, Violation
 from .log_survey import LogSurvey
 from .subjects import TableSubject
 
@@ -22,30 +22,30 @@ __all__ = ["LOG_RULES", "TABLE_RULES"]
 LEAKED_KEY = "__VARIANT_METADATA_KEY"
 
 
-def _needs_variant_type(subject: TableSubject) -> Iterator[Fault]:
+def _needs_variant_type(subject: TableSubject) -> Iterator[Violation]:
     protocol = subject.protocol
     if protocol is None or VARIANT.name not in primitives_of(subject.columns):
         return
     if not features.supports(protocol, "variantType"):
         names = ", ".join(column.name for column in subject.variants)
-        yield Fault(f"the Variant columns {names} are in a table whose protocol lacks variantType")
+        yield Violation(f"the Variant columns {names} are in a table whose protocol lacks variantType")
 
 
-def _feature_lists(subject: TableSubject) -> Iterator[Fault]:
+def _feature_lists(subject: TableSubject) -> Iterator[Violation]:
     protocol = subject.protocol
     if protocol is None:
         return
     for name, needed, listed in _lists(protocol):
         if needed and listed is None:
-            yield Fault(f"the protocol has no {name}, which its version asks for")
+            yield Violation(f"the protocol has no {name}, which its version asks for")
         if not needed and listed:
-            yield Fault(f"the protocol has {name}, and its version is too low for a list")
+            yield Violation(f"the protocol has {name}, and its version is too low for a list")
     reader, writer = (set(listed or ()) for _, _, listed in _lists(protocol))
     for name in sorted(reader - writer):
-        yield Fault(f"the protocol lists {name} in readerFeatures and not in writerFeatures")
+        yield Violation(f"the protocol lists {name} in readerFeatures and not in writerFeatures")
     for name in sorted(writer - reader):
         if name in features.FEATURES and features.FEATURES[name].is_reader_writer:
-            yield Fault(f"the protocol lists {name} in writerFeatures and not in readerFeatures")
+            yield Violation(f"the protocol lists {name} in writerFeatures and not in readerFeatures")
 
 
 def _lists(protocol: Protocol) -> tuple[tuple[str, bool, tuple[str, ...] | None], ...]:
@@ -55,34 +55,36 @@ def _lists(protocol: Protocol) -> tuple[tuple[str, bool, tuple[str, ...] | None]
     )
 
 
-def _both_names(name: str) -> Callable[[TableSubject], Iterator[Fault]]:
-    def check(subject: TableSubject) -> Iterator[Fault]:
+def _both_names(name: str) -> Callable[[TableSubject], Iterator[Violation]]:
+    def check(subject: TableSubject) -> Iterator[Violation]:
         known = set() if subject.protocol is None else features.supported_features(subject.protocol)
         if {name, f"{name}-preview"} <= known:
-            yield Fault(f"the protocol lists {name} and {name}-preview, which are one feature")
+            yield Violation(f"the protocol lists {name} and {name}-preview, which are one feature")
 
     return check
 
 
-def _unknown_features(subject: TableSubject) -> Iterator[Fault]:
+def _unknown_features(subject: TableSubject) -> Iterator[Violation]:
     if subject.protocol is None:
         return
     for name in sorted(features.supported_features(subject.protocol)):
         feature = features.FEATURES.get(name)
         if feature is None or not feature.can_read:
-            yield Fault(f"the table uses the feature {name}, which this version does not know")
+            yield Violation(f"the table uses the feature {name}, which this version does not know")
 
 
-def _unreadable_schema(subject: TableSubject) -> Iterator[Fault]:
+def _unreadable_schema(subject: TableSubject) -> Iterator[Violation]:
     if isinstance(subject.schema, SchemaError):
-        yield Fault(str(subject.schema))
+        yield Violation(str(subject.schema))
 
 
-def _object_form(subject: TableSubject) -> Iterator[Fault]:
+def _object_form(subject: TableSubject) -> Iterator[Violation]:
     if subject.metadata is None or isinstance(subject.schema, SchemaError):
         return
     for path in _object_types(json.loads(subject.metadata.schema_string), ()):
-        yield Fault(f'the type of {".".join(path)} is written {{"type":"variant"}}', column=".".join(path))
+        yield Violation(
+            f'the type of {".".join(path)} is written {{"type":"variant"}}', column=".".join(path)
+        )
 
 
 def _object_types(document: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -96,9 +98,9 @@ def _object_types(document: Any, path: tuple[str, ...]) -> Iterator[tuple[str, .
         yield from _object_types(document.get(key), (*path, step))
 
 
-def _map_keys(subject: TableSubject) -> Iterator[Fault]:
+def _map_keys(subject: TableSubject) -> Iterator[Violation]:
     for path in _variant_keys(subject.columns, ()):
-        yield Fault(
+        yield Violation(
             f"the map {'.'.join(path)} has Variant keys, which cannot be compared", column=".".join(path)
         )
 
@@ -115,24 +117,24 @@ def _variant_keys(data_type: DataType, path: tuple[str, ...]) -> Iterator[tuple[
         yield from _variant_keys(data_type.value_type, (*path, "value"))
 
 
-def _placed_variants(subject: TableSubject) -> Iterator[Fault]:
+def _disallowed_variants(subject: TableSubject) -> Iterator[Violation]:
     types = {field.name: field.type for field in subject.columns.fields}
     for name in subject.partition_columns:
         if types.get(name) == VARIANT:
-            yield Fault(f"the table is partitioned by the Variant {name}", column=name)
+            yield Violation(f"the table is partitioned by the Variant {name}", column=name)
     names = {column.path: column.name for column in subject.variants}
     for path in _clustering_columns(subject):
         if path in names:
-            yield Fault(f"the table is clustered by the Variant {names[path]}", column=names[path])
+            yield Violation(f"the table is clustered by the Variant {names[path]}", column=names[path])
     for path, field in fields_of(subject.columns):
         if field.type == VARIANT and "delta.generationExpression" in field.metadata:
             name = ".".join(path)
-            yield Fault(f"the Variant {name} is a generated column", column=name)
+            yield Violation(f"the Variant {name} is a generated column", column=name)
 
 
-def _contradictions(subject: TableSubject) -> Iterator[Fault]:
+def _contradictions(subject: TableSubject) -> Iterator[Violation]:
     for sentence in contradictions(subject.columns, subject.partition_columns):
-        yield Fault(sentence)
+        yield Violation(sentence)
 
 
 def _clustering_columns(subject: TableSubject) -> Iterator[tuple[str, ...]]:
@@ -144,35 +146,37 @@ def _clustering_columns(subject: TableSubject) -> Iterator[tuple[str, ...]]:
         return
 
 
-def _defaults(subject: TableSubject) -> Iterator[Fault]:
+def _defaults(subject: TableSubject) -> Iterator[Violation]:
     for path, field in fields_of(subject.columns):
         default = str(field.metadata.get("CURRENT_DEFAULT", "NULL"))
         if field.type == VARIANT and default.strip().upper() != "NULL":
             name = ".".join(path)
-            yield Fault(f"the Variant {name} defaults to {default}, and not to NULL", column=name)
+            yield Violation(f"the Variant {name} defaults to {default}, and not to NULL", column=name)
 
 
-def _leaked_keys(subject: TableSubject) -> Iterator[Fault]:
+def _leaked_keys(subject: TableSubject) -> Iterator[Violation]:
     for path, field in fields_of(subject.columns):
         if LEAKED_KEY in field.metadata:
             name = ".".join(path)
-            yield Fault(f"the metadata of the column {name} has the key {LEAKED_KEY} of Spark", column=name)
+            yield Violation(
+                f"the metadata of the column {name} has the key {LEAKED_KEY} of Spark", column=name
+            )
 
 
-def _physical_names(subject: TableSubject) -> Iterator[Fault]:
+def _physical_names(subject: TableSubject) -> Iterator[Violation]:
     try:
         physical_schema(subject.columns, subject.mode)
     except SchemaError as error:
-        yield Fault(str(error))
+        yield Violation(str(error))
 
 
-def _iceberg(subject: TableSubject) -> Iterator[Fault]:
+def _iceberg(subject: TableSubject) -> Iterator[Violation]:
     for name in ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"):
         if subject.configuration.get(name, "").lower() == "true" and subject.variants:
-            yield Fault(f"the table has {name}=true, and Variants, which that forbids")
+            yield Violation(f"the table has {name}=true, and Variants, which that forbids")
 
 
-def _property_without_feature(subject: TableSubject) -> Iterator[Fault]:
+def _property_without_feature(subject: TableSubject) -> Iterator[Violation]:
     if subject.protocol is None:
         return
     for row in features.FEATURES.values():
@@ -189,17 +193,17 @@ def _property_without_feature(subject: TableSubject) -> Iterator[Fault]:
         except ValueError:
             continue
         if is_on:
-            yield Fault(f"{prop.name}={text}, and the protocol lacks the feature {row.name}")
+            yield Violation(f"{prop.name}={text}, and the protocol lacks the feature {row.name}")
 
 
-def _property_texts(subject: TableSubject) -> Iterator[Fault]:
+def _property_texts(subject: TableSubject) -> Iterator[Violation]:
     for name, text in sorted(subject.configuration.items()):
         prop = properties.PROPERTIES.get(name)
         if prop is not None and not prop.accepts(text):
-            yield Fault(f"the table property {name} is {text!r}, and must be {prop.expected}")
+            yield Violation(f"the table property {name} is {text!r}, and must be {prop.expected}")
 
 
-def _required_features(subject: TableSubject) -> Iterator[Fault]:
+def _required_features(subject: TableSubject) -> Iterator[Violation]:
     if subject.protocol is None:
         return
     names = features.supported_features(subject.protocol)
@@ -208,14 +212,14 @@ def _required_features(subject: TableSubject) -> Iterator[Fault]:
         # The preview of shredding stands without a type (requirements X10).
         for needed in () if feature is None else feature.requires:
             if not features.supports(subject.protocol, needed):
-                yield Fault(f"the protocol lists {name}, which needs {needed}")
+                yield Violation(f"the protocol lists {name}, which needs {needed}")
 
 
-def _unmapped(subject: TableSubject) -> Iterator[Fault]:
+def _unmapped(subject: TableSubject) -> Iterator[Violation]:
     try:
         properties.get(subject.configuration, properties.COLUMN_MAPPING_MODE)
     except ProtocolError as error:
-        yield Fault(str(error))
+        yield Violation(str(error))
 
 
 LOG_RULES: tuple[Rule[LogSurvey], ...] = (
@@ -223,14 +227,14 @@ LOG_RULES: tuple[Rule[LogSurvey], ...] = (
     Rule(
         "L1",
         "error",
-        log_survey.commit_faults("L1"),
+        log_survey.commit_violations("L1"),
         "restore the commit from a copy; what it did is not known",
     ),
     Rule("L2", "error", log_survey.gaps, "restore the commit from a copy"),
     Rule(
         "L3",
         "error",
-        log_survey.commit_faults("L3"),
+        log_survey.commit_violations("L3"),
         "readers may take either action; commit what is meant once more",
     ),
     Rule("L4", "error", log_survey.no_protocol_or_metadata, "restore the commit that had it"),
@@ -275,7 +279,7 @@ TABLE_RULES: tuple[Rule[TableSubject], ...] = (
     Rule("T4", "error", _needs_variant_type, "add the feature to both lists of the protocol"),
     Rule("T5", "error", _feature_lists, "commit a protocol whose two lists agree"),
     Rule("T6", "error", _map_keys, "write the map as an array of keys and values"),
-    Rule("T7", "error", _placed_variants, "take an ordinary column, made of a path of the Variant"),
+    Rule("T7", "error", _disallowed_variants, "take an ordinary column, made of a path of the Variant"),
     Rule("T11", "error", _physical_names, "commit a schema with the names that the data files have"),
     Rule("T13", "error", _iceberg, "unset the property"),
     Rule("T14", "error", _contradictions, "commit a metaData whose names agree"),

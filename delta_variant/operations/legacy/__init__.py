@@ -7,16 +7,16 @@ disk, are migrated.
 
 from __future__ import annotations
 
-from .columns import shred_draft, unshred_draft
-from .files import read_draft_file, write_draft_file
+from .columns import shred_legacy, unshred_legacy
+from .files import read_legacy_file, write_legacy_file
 from .migration import MigratedFile, Migration, migrate_draft
 
 __all__ = [
     "MigratedFile",
     "Migration",
     "migrate_draft",
-    "read_draft_file",
-    "shred_draft",
-    "unshred_draft",
-    "write_draft_file",
+    "read_legacy_file",
+    "shred_legacy",
+    "unshred_legacy",
+    "write_legacy_file",
 ]

@@ -8,10 +8,10 @@ from ... import _native
 from ...variant.shredding import ShreddingSchema
 from ...variant.values import ArrowArray, to_arrow_array
 
-__all__ = ["shred_draft", "unshred_draft"]
+__all__ = ["shred_legacy", "unshred_legacy"]
 
 
-def shred_draft(variants: ArrowArray, schema: ShreddingSchema) -> pa.StructArray:
+def shred_legacy(variants: ArrowArray, schema: ShreddingSchema) -> pa.StructArray:
     """Return Variants as columns of the draft, each value in a typed column where it fits.
 
     A value fits where it does for `shred`: when it is of the column's type, or an exact number that the
@@ -20,7 +20,7 @@ def shred_draft(variants: ArrowArray, schema: ShreddingSchema) -> pa.StructArray
     return _native.shred_draft(to_arrow_array(variants), schema.field)
 
 
-def unshred_draft(columns: ArrowArray, *, compat: bool = False) -> pa.StructArray:
+def unshred_legacy(columns: ArrowArray, *, compat: bool = False) -> pa.StructArray:
     """Return columns of the draft as Variants, a `struct<metadata: binary, value: binary>`.
 
     Raises ShreddingError for columns that are not of the draft, and ConflictingValueError where they

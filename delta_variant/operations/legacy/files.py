@@ -22,24 +22,24 @@ from ...log.load import load_snapshot
 from ...protocol import features
 from ...storage.store import local_location, open_store
 from ...variant.shredding import ShreddingSchema
-from .columns import shred_draft
-from .staging import staged
+from .columns import shred_legacy
+from .staging import staging_folder
 
 __all__ = [
-    "DraftFile",
     "FilePath",
-    "batches_of",
-    "open_draft",
-    "read_draft_file",
-    "write_draft_file",
+    "LegacyFile",
+    "open_legacy_file",
+    "read_batches",
+    "read_legacy_file",
     "write_file",
+    "write_legacy_file",
 ]
 
 FilePath: TypeAlias = "str | PathLike[str]"
 
 
 @dataclass(frozen=True)
-class DraftFile:
+class LegacyFile:
     """A Parquet file that may have Variants in the draft's layout; `name` is relative to `folder`.
 
     `schema` is that of its rows, with Variants in place of the draft's groups. `columns` are those that have
@@ -59,7 +59,7 @@ class DraftFile:
         return self.folder / self.name
 
 
-def open_draft(folder: Path, name: str) -> DraftFile:
+def open_legacy_file(folder: Path, name: str) -> LegacyFile:
     """Return what the footer says.
 
     Raises DataFileError, and ShreddingError for columns that break the rules of the draft.
@@ -68,7 +68,7 @@ def open_draft(folder: Path, name: str) -> DraftFile:
     before = list(file.schema)
     with error_location(file=name):
         after = [_native.draft_column(field) for field in before]
-    return DraftFile(
+    return LegacyFile(
         folder,
         name,
         file.num_rows,
@@ -78,7 +78,7 @@ def open_draft(folder: Path, name: str) -> DraftFile:
     )
 
 
-def batches_of(file: DraftFile, *, compat: bool) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def read_batches(file: LegacyFile, *, compat: bool) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the rows of a file, its Variants put together, as one batch at least."""
     batches = _batches(file, "compat" if compat else "strict")
     first = next(batches, None)
@@ -87,7 +87,7 @@ def batches_of(file: DraftFile, *, compat: bool) -> tuple[pa.Schema, Iterator[pa
     return first.schema, chain([first], batches)
 
 
-def _batches(file: DraftFile, mode: LegacyMode) -> Iterator[pa.RecordBatch]:
+def _batches(file: LegacyFile, mode: LegacyMode) -> Iterator[pa.RecordBatch]:
     projections = [Projection(field, (field.name,)) for field in file.schema]
     opened = open_file(open_store(file.folder), file.name)
     for batch in read(opened, file.name, projections, legacy_mode=mode):
@@ -97,19 +97,19 @@ def _batches(file: DraftFile, mode: LegacyMode) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
-def read_draft_file(path: FilePath, *, compat: bool = False) -> pa.RecordBatchReader:
+def read_legacy_file(path: FilePath, *, compat: bool = False) -> pa.RecordBatchReader:
     """Return the rows of a Parquet file, with Variants in place of the columns of the draft.
 
-    Raises DataFileError for a file without any, and else what `unshred_draft` raises, naming file and row.
+    Raises DataFileError for a file without any, and else what `unshred_legacy` raises, naming file and row.
     """
     local = local_location("a file of the older Spark draft", path).absolute()
-    file = open_draft(local.parent, local.name)
+    file = open_legacy_file(local.parent, local.name)
     if not file.columns:
         raise DataFileError(f"{path} has no column in the layout of the older Spark draft")
-    return pa.RecordBatchReader.from_batches(*batches_of(file, compat=compat))
+    return pa.RecordBatchReader.from_batches(*read_batches(file, compat=compat))
 
 
-def write_draft_file(
+def write_legacy_file(
     path: FilePath,
     data: Any,
     shredding: Mapping[str, ShreddingSchema],
@@ -130,8 +130,8 @@ def write_draft_file(
     if missing := set(shredding) - set(reader.schema.names):
         raise ValueError(f"the data has no column {', '.join(sorted(missing))}")
     none = pa.RecordBatch.from_pylist([], schema=reader.schema)
-    batches = (_with_draft(batch, shredding) for batch in chain([none], reader))
-    with staged(target) as staging:
+    batches = (_shred_columns(batch, shredding) for batch in chain([none], reader))
+    with staging_folder(target) as staging:
         options = WriteOptions(shredding=None, compression=compression)
         written = write_file(staging, target.name, batches, (), options)
         os.link(staging / target.name, target)
@@ -148,9 +148,9 @@ def _check_no_shredding_table(path: Path) -> None:
             )
 
 
-def _with_draft(batch: pa.RecordBatch, shredding: Mapping[str, ShreddingSchema]) -> pa.RecordBatch:
+def _shred_columns(batch: pa.RecordBatch, shredding: Mapping[str, ShreddingSchema]) -> pa.RecordBatch:
     for name, schema in shredding.items():
-        column = shred_draft(batch.column(name), schema)
+        column = shred_legacy(batch.column(name), schema)
         # Without the name of the Variant extension: the annotation VARIANT stands for the present layout.
         field = pa.field(name, column.type, batch.schema.field(name).nullable)
         batch = batch.set_column(batch.schema.get_field_index(name), field, column)
@@ -166,12 +166,14 @@ def write_file(
 ) -> WrittenFile:
     """Write batches, one at least, to one file."""
     options = replace(options, target_file_size=sys.maxsize)
-    series = FileSeries[None](open_store(folder), lambda: name, options, None, tuple(variants), _no_faults)
+    series = FileSeries[None](
+        open_store(folder), lambda: name, options, None, tuple(variants), _ignore_invalid
+    )
     for batch in batches:
         series.add(batch, None)
     (written,) = series.close()
     return written
 
 
-def _no_faults(_context: None, _batch: pa.RecordBatch, _faults: list[InvalidValue]) -> None:
+def _ignore_invalid(_context: None, _batch: pa.RecordBatch, _values: list[InvalidValue]) -> None:
     """Do nothing: only JSON text has faults."""

@@ -14,8 +14,8 @@ from ...data_file.writer import WrittenFile
 from ...errors import DataFileError, error_location
 from ...storage.store import local_location
 from ...variant.shredding import ShreddingSchema
-from .files import DraftFile, FilePath, batches_of, open_draft, write_file
-from .staging import staged
+from .files import FilePath, LegacyFile, open_legacy_file, read_batches, write_file
+from .staging import staging_folder
 
 __all__ = ["MigratedFile", "Migration", "migrate_draft"]
 
@@ -59,10 +59,10 @@ def migrate_draft(
     Values, rows, their order and the other columns stay as they are, and so do the relative names of files; a
     Parquet file without such a column is copied. Columns are shredded by the `same` schema as before, by one
     that is inferred, by a given one, or not at all (None); Variants within structs, lists and maps are not
-    shredded. `compat` is that of `unshred_draft`.
+    shredded. `compat` is that of `unshred_legacy`.
 
     `target` must not exist, or be an empty folder, and is there when all is done; after an error it is as
-    before. Raises DataFileError where source or target will not do, and what `read_draft_file` raises.
+    before. Raises DataFileError where source or target will not do, and what `read_legacy_file` raises.
     """
     if not isinstance(shredding, ShreddingSchema):
         check_option("shredding", shredding, ("same", "infer", None))
@@ -70,19 +70,19 @@ def migrate_draft(
     check_path("target", target)
     source = local_location("the source of a migration", source).resolve()
     target = local_location("the target of a migration", target).resolve()
-    _check_places(source, target)
-    files, others = _files_of(source)
+    _check_locations(source, target)
+    files, others = _list_files(source)
     if not any(file.columns for file in files):
         raise DataFileError(
             f"{source} has no column in the layout of the older Spark draft: there is nothing to migrate"
         )
-    with staged(target) as staging:
+    with staging_folder(target) as staging:
         migrated = [_migrate(file, staging, shredding, compat, compression) for file in files]
         _publish(staging, source, target)
     return Migration(tuple(migrated), tuple(others))
 
 
-def _check_places(source: Path, target: Path) -> None:
+def _check_locations(source: Path, target: Path) -> None:
     if not source.exists():
         raise DataFileError(f"there is no file or folder {source}")
     if target == source or source in target.parents:
@@ -92,10 +92,10 @@ def _check_places(source: Path, target: Path) -> None:
         raise DataFileError(f"{target} exists already: name a target that does not")
 
 
-def _files_of(source: Path) -> tuple[list[DraftFile], list[str]]:
+def _list_files(source: Path) -> tuple[list[LegacyFile], list[str]]:
     """Return a Parquet file or those of a folder, and the names of its other files that are not hidden."""
     if source.is_file():
-        return [open_draft(source.parent, source.name)], []
+        return [open_legacy_file(source.parent, source.name)], []
     if any(source.rglob("_delta_log")):
         raise DataFileError(
             f"{source} is or holds a Delta table, and its log says which files and rows count: copy those "
@@ -103,7 +103,7 @@ def _files_of(source: Path) -> tuple[list[DraftFile], list[str]]:
         )
     paths = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
     names = [path.as_posix() for path in paths if not any(map(_is_hidden, path.parts))]
-    files = [open_draft(source, name) for name in names if name.endswith(".parquet")]
+    files = [open_legacy_file(source, name) for name in names if name.endswith(".parquet")]
     if not files:
         raise DataFileError(f"{source} has no files whose names end in .parquet")
     return files, [name for name in names if not name.endswith(".parquet")]
@@ -115,7 +115,7 @@ def _is_hidden(part: str) -> bool:
 
 
 def _migrate(
-    file: DraftFile, folder: Path, shredding: NewShredding, compat: bool, compression: Compression
+    file: LegacyFile, folder: Path, shredding: NewShredding, compat: bool, compression: Compression
 ) -> MigratedFile:
     size = file.path.stat().st_size
     if not file.columns:
@@ -124,7 +124,7 @@ def _migrate(
         return MigratedFile(file.name, file.rows, size, size)
     same: dict[tuple[str, ...], ShreddingSchema] = {(name,): schema for name, schema in file.schemas.items()}
     options = WriteOptions(shredding=same if shredding == "same" else shredding, compression=compression)
-    _, batches = batches_of(file, compat=compat)
+    _, batches = read_batches(file, compat=compat)
     with error_location(file=file.name):
         written = write_file(folder, file.name, batches, file.schemas, options)
     return MigratedFile(file.name, written.rows, size, written.bytes, file.columns, written)

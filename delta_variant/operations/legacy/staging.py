@@ -9,11 +9,11 @@ from pathlib import Path
 
 from ...errors import DataFileError
 
-__all__ = ["staged"]
+__all__ = ["staging_folder"]
 
 
 @contextmanager
-def staged(target: Path) -> Iterator[Path]:
+def staging_folder(target: Path) -> Iterator[Path]:
     """Give a new folder beside `target` for what is not finished; it is removed in the end.
 
     Raises DataFileError when there is one: it also keeps two runs with one target apart.

@@ -28,12 +28,21 @@ from ...writer.invalid_json import Faults
 from ...writer.partitioned import with_one_shredding, write_files
 from ...writer.target import Target
 
-__all__ = ["Bin", "FileGroup", "LeafPath", "Rows", "bins_of", "group_of", "rows_by_file", "rows_of"]
+__all__ = [
+    "Bin",
+    "FileGroup",
+    "LeafPath",
+    "RowBatches",
+    "plan_bins",
+    "plan_group",
+    "read_rows",
+    "read_rows_by_file",
+]
 
 Row: TypeAlias = Mapping[str, Any]
 Shreddings: TypeAlias = Mapping[tuple[str, ...], ShreddingSchema]
 
-Rows: TypeAlias = Iterator[tuple[pa.RecordBatch, list[Any]]]
+RowBatches: TypeAlias = Iterator[tuple[pa.RecordBatch, list[Any]]]
 """Batches of a table's rows, and the values of keys beside each."""
 
 SAMPLE_BYTES = 4 << 20
@@ -86,7 +95,7 @@ class FileGroup:
         return max(1, -(-self.bytes_estimated // self.options.target_file_size))
 
 
-def bins_of(files: pa.Table, target_file_size: int, *, everything: bool, reshred: bool) -> list[Bin]:
+def plan_bins(files: pa.Table, target_file_size: int, *, everything: bool, reshred: bool) -> list[Bin]:
     """Return the files that may be written anew.
 
     Those are files that are smaller than they should be and have others of their partition beside them, and
@@ -95,23 +104,23 @@ def bins_of(files: pa.Table, target_file_size: int, *, everything: bool, reshred
     """
     columns = files.select(["path", "size", "partition_values", "deletion_vector"]).to_pylist()
     rows: list[Row] = [
-        {**row, "number": number, "partition": _key(row)} for number, row in enumerate(columns)
+        {**row, "number": number, "partition": _partition(row)} for number, row in enumerate(columns)
     ]
     rows.sort(key=lambda row: (str(row["partition"]), row["path"]))
     bins = []
     for _, members in groupby(rows, key=lambda row: row["partition"]):
-        for some in [list(members)] if everything else _together(list(members), target_file_size):
+        for some in [list(members)] if everything else _pack(list(members), target_file_size):
             is_due = everything or len(some) > 1 or some[0]["deletion_vector"] is not None
             if is_due or reshred:
                 bins.append(Bin(files.take([row["number"] for row in some]), is_due, reshred))
     return bins
 
 
-def _key(row: Row) -> tuple[tuple[str, str | None], ...]:
+def _partition(row: Row) -> tuple[tuple[str, str | None], ...]:
     return tuple(sorted(dict(row["partition_values"] or ()).items(), key=str))
 
 
-def _together(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
+def _pack(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
     """Yield files that fit into one together, in their order; one that is large enough stays alone."""
     gathered: list[Row] = []
     size = 0
@@ -128,9 +137,9 @@ def _together(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
         yield gathered
 
 
-def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
+def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
     """Return how files are written anew, None where they stay; `snapshot.files` is not looked at."""
-    schemas, rows = _looked_at(snapshot, chosen.files)
+    schemas, rows = _inspect_files(snapshot, chosen.files)
     bytes_before = sum(int(size or 0) for size in chosen.files["size"].to_pylist())
     bytes_after = bytes_before
     if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
@@ -139,7 +148,7 @@ def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGrou
         sample = _sample(snapshot, chosen.files)
         if options.shredding == "infer" and sample:
             options = with_one_shredding(options, sample, Target.of(snapshot))
-        bytes_after = _estimate(sample, Target.of(snapshot), options, rows)
+        bytes_after = _estimate_bytes(sample, Target.of(snapshot), options, rows)
     before = {leaf for each in schemas for leaf in _leaves(snapshot, each)}
     after = set(_leaves(snapshot, options.shredding if isinstance(options.shredding, Mapping) else {}))
     if not chosen.is_due and before == after:
@@ -157,7 +166,7 @@ def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGrou
     )
 
 
-def _looked_at(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int]:
+def _inspect_files(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int]:
     """Return the different schemas by which files are shredded, and how many rows there are."""
     schemas: list[Shreddings] = []
     rows = 0
@@ -202,34 +211,34 @@ def _leaf_types(path: tuple[str | None, ...], form: Any) -> Iterator[tuple[tuple
         yield path, form
 
 
-def rows_of(
+def read_rows(
     snapshot: Snapshot,
     files: Iterable[DataFile],
     keys: Sequence[Expression] = (),
     options: WriteOptions | None = None,
-) -> Rows:
+) -> RowBatches:
     """Yield the rows of files as batches of columns, and the values of keys beside them.
 
     The columns are those of the table, and those that keep the ids of rows where it tracks them. With options
     that say how Variants are shredded, these come shredded so: as they lie, where a file has them so already.
     """
-    return chain.from_iterable(rows_by_file(snapshot, files, keys, options))
+    return chain.from_iterable(read_rows_by_file(snapshot, files, keys, options))
 
 
-def rows_by_file(
+def read_rows_by_file(
     snapshot: Snapshot,
     files: Iterable[DataFile],
     keys: Sequence[Expression] = (),
     options: WriteOptions | None = None,
-) -> Iterator[Rows]:
-    """Yield what `rows_of` does file by file: they may be read at the same time."""
+) -> Iterator[RowBatches]:
+    """Yield what `read_rows` does file by file: they may be read at the same time."""
     columns = Scope.of(snapshot.schema).whole_columns()
     inputs = expression_inputs([*columns.values(), *keys])
     tracking = RowTracking.of(snapshot)
     options = options or WriteOptions(shredding=None)
     shreddings = _shreddings(snapshot, options)
 
-    def rows(file: OpenFile) -> Rows:
+    def rows(file: OpenFile) -> RowBatches:
         copied = file.shredded(shreddings, options.shredding)
         for batch, moving in file.read_moving(inputs, tracking, copied):
             arrays = {name: evaluate(each, batch) for name, each in columns.items()}
@@ -273,7 +282,9 @@ def _first_rows(file: OpenFile, files: int) -> Iterator[pa.RecordBatch]:
             return
 
 
-def _estimate(sample: Sequence[pa.RecordBatch], target: Target, options: WriteOptions, rows: int) -> int:
+def _estimate_bytes(
+    sample: Sequence[pa.RecordBatch], target: Target, options: WriteOptions, rows: int
+) -> int:
     """Return about how many bytes rows take, of which some are written to see it."""
     seen = sum(batch.num_rows for batch in sample)
     if not seen:

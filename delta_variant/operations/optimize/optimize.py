@@ -34,10 +34,10 @@ from ...writer.partitioned import PartitionFile, discard, new_name, write_files
 from ...writer.target import Target, allowed, tracked
 from ..rewrite.permission import check_may_rewrite
 from ..rewrite.result import commit_rewritten
-from .layout import Bin, FileGroup, LeafPath, Rows, bins_of, group_of, rows_by_file
-from .sorting import sorted_runs
+from .layout import Bin, FileGroup, LeafPath, RowBatches, plan_bins, plan_group, read_rows_by_file
+from .sorting import sort_into_runs
 
-__all__ = ["Optimization", "Preparation", "commit_groups", "optimize", "prepare", "write_rows"]
+__all__ = ["Optimization", "OptimizePlan", "commit_groups", "optimize", "plan_optimize", "write_rows"]
 
 FILES_AT_ONCE = 2
 """How many files are read at a time: the columns of each are decoded one after the other."""
@@ -87,10 +87,10 @@ class Optimization:
         yield f"bytes   {self.bytes_before:,} become {about}{self.bytes_after:,}"
         for name in ("gained", "dropped"):
             leaves = sorted({leaf for group in self.groups for leaf in getattr(group, name)}, key=str)
-            yield from (f"{name:8}{_text(leaf)}" for leaf in leaves)
+            yield from (f"{name:8}{_describe(leaf)}" for leaf in leaves)
 
 
-def _text(leaf: LeafPath) -> str:
+def _describe(leaf: LeafPath) -> str:
     steps = "".join("[]" if step is None else f".{step}" for step in leaf.path).removeprefix(".")
     return f"{leaf.column}:{steps}  {leaf.type}" if steps else f"{leaf.column}  {leaf.type}"
 
@@ -124,7 +124,7 @@ def optimize(
     Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError for a table whose rows may
     not be moved, CommitConflictError when another commit removed one of the files.
     """
-    work = prepare(
+    work = plan_optimize(
         load_snapshot(table, storage_options=storage_options).in_timezone(timezone),
         where,
         sort_by=sort_by,
@@ -132,7 +132,7 @@ def optimize(
         numeric=numeric,
         target_file_size=target_file_size,
     )
-    found = (group_of(work.snapshot, each, work.options) for each in work.bins)
+    found = (plan_group(work.snapshot, each, work.options) for each in work.bins)
     groups = [group for group in found if group is not None]
     if dry_run or not groups:
         return Optimization(None, tuple(groups))
@@ -140,7 +140,7 @@ def optimize(
 
 
 @dataclass(frozen=True)
-class Preparation:
+class OptimizePlan:
     """What an optimization looks at, and what it is to make of it; `keys` are those of `sort_by`."""
 
     snapshot: Snapshot
@@ -151,7 +151,7 @@ class Preparation:
     where: str | None
 
 
-def prepare(
+def plan_optimize(
     snapshot: Snapshot,
     where: str | None,
     *,
@@ -159,16 +159,16 @@ def prepare(
     reshred: bool,
     numeric: Numeric,
     target_file_size: int,
-) -> Preparation:
+) -> OptimizePlan:
     """Return what there is to be done, before a data file is opened; raises what `optimize` does then."""
     scope = Scope.of(snapshot.schema, snapshot.timezone)
     texts = () if sort_by is None else one_or_more("expressions", "sort_by", sort_by)
     keys = _sort_keys(scope, texts)
-    files = _chosen(snapshot, scope.predicate(where), where)
+    files = _select_files(snapshot, scope.predicate(where), where)
     check_may_rewrite(snapshot, removes_rows=False)
     options = WriteOptions(numeric=numeric, target_file_size=target_file_size)
-    bins = bins_of(files, target_file_size, everything=bool(keys), reshred=reshred)
-    return Preparation(
+    bins = plan_bins(files, target_file_size, everything=bool(keys), reshred=reshred)
+    return OptimizePlan(
         snapshot,
         tuple(bins),
         allowed(options, Target.of(snapshot), snapshot.uri),
@@ -184,7 +184,7 @@ def write_rows(
     options: WriteOptions,
     name: Callable[[int], str] = new_name,
 ) -> list[PartitionFile]:
-    """Return new files of a table that hold rows of it, as `rows_of` gives them.
+    """Return new files of a table that hold rows of it, as `read_rows` gives them.
 
     When one fails, none is left behind. `name` gives the name of each file by its number.
     """
@@ -194,7 +194,7 @@ def write_rows(
 
 
 def commit_groups(
-    work: Preparation, groups: Sequence[FileGroup], files: Sequence[PartitionFile]
+    work: OptimizePlan, groups: Sequence[FileGroup], files: Sequence[PartitionFile]
 ) -> Optimization:
     """Commit new files in the place of groups; raises CommitConflictError, and removes them then."""
     removed = pa.concat_tables(group.files for group in groups)
@@ -222,7 +222,7 @@ def _sort_keys(scope: Scope, texts: Sequence[str]) -> tuple[Expression, ...]:
     return keys
 
 
-def _chosen(snapshot: Snapshot, predicate: Expression | None, where: str | None) -> pa.Table:
+def _select_files(snapshot: Snapshot, predicate: Expression | None, where: str | None) -> pa.Table:
     if predicate is None:
         return snapshot.files
     if not is_of_partitions(snapshot, predicate):
@@ -232,11 +232,11 @@ def _chosen(snapshot: Snapshot, predicate: Expression | None, where: str | None)
     return snapshot.files.filter(partition_matches(snapshot, predicate))
 
 
-def _write(work: Preparation, groups: Sequence[FileGroup]) -> list[PartitionFile]:
+def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> list[PartitionFile]:
     written: list[PartitionFile] = []
     try:
         for group in groups:
-            for batches in _runs(work, group):
+            for batches in _rows_of_new_files(work, group):
                 written += write_rows(work.snapshot, batches, group.options)
     except BaseException:
         discard(work.snapshot.store, [file.written.path for file in written])
@@ -244,27 +244,27 @@ def _write(work: Preparation, groups: Sequence[FileGroup]) -> list[PartitionFile
     return written
 
 
-def _runs(work: Preparation, group: FileGroup) -> Iterator[Iterator[pa.RecordBatch]]:
+def _rows_of_new_files(work: OptimizePlan, group: FileGroup) -> Iterator[Iterator[pa.RecordBatch]]:
     """Yield the rows of each new file, or of all where they have no order."""
     if work.keys:
-        yield from sorted_runs(work.snapshot, group, work.keys)
+        yield from sort_into_runs(work.snapshot, group, work.keys)
     else:
-        yield _ahead(rows_by_file(work.snapshot, files_of(group.files), (), group.options))
+        yield _read_ahead(read_rows_by_file(work.snapshot, files_of(group.files), (), group.options))
 
 
-def _ahead(files: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
+def _read_ahead(files: Iterable[RowBatches]) -> Iterator[pa.RecordBatch]:
     """Yield batches of files in their order; while one is written, the next is read."""
     with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
-        begun: deque[tuple[Rows, Future[Any]]] = deque()
+        begun: deque[tuple[RowBatches, Future[Any]]] = deque()
         for rows in files:
             begun.append((rows, threads.submit(next, rows, None)))
             if len(begun) == FILES_AT_ONCE:
-                yield from _batches(threads, *begun.popleft())
+                yield from _drain(threads, *begun.popleft())
         while begun:
-            yield from _batches(threads, *begun.popleft())
+            yield from _drain(threads, *begun.popleft())
 
 
-def _batches(threads: ThreadPoolExecutor, rows: Rows, coming: Future[Any]) -> Iterator[pa.RecordBatch]:
+def _drain(threads: ThreadPoolExecutor, rows: RowBatches, coming: Future[Any]) -> Iterator[pa.RecordBatch]:
     """Yield batches of a file, the first of which is coming."""
     while (found := coming.result()) is not None:
         coming = threads.submit(next, rows, None)

@@ -82,8 +82,8 @@ def repair_table(
     to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
     snapshot = load_snapshot(table, storage_options=storage_options)
     check_may_repair(snapshot)
-    chosen = _chosen(snapshot, files)
-    found = judge_files(snapshot, chosen, max_variant_stats_paths)
+    chosen = _select_files(snapshot, files)
+    found = compare_files(snapshot, chosen, max_variant_stats_paths)
     result = Repair(snapshot.uri, snapshot.version, len(chosen), found, None)
     return result if dry_run else commit_repair(snapshot, result)
 
@@ -93,13 +93,13 @@ def check_may_repair(snapshot: Snapshot) -> None:
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
 
 
-def judge_files(
+def compare_files(
     snapshot: Snapshot, files: Iterable[Mapping[str, Any]], max_variant_stats_paths: int
 ) -> tuple[FileRepair, ...]:
     """Return those of the files, rows of `Snapshot.files`, whose statistics are not right."""
     statistics = TableStatistics.of(snapshot, max_variant_stats_paths)
-    judged = (_judge(statistics, add) for add in files)
-    return tuple(repair for repair in judged if repair is not None)
+    compared = (_compare_file(statistics, add) for add in files)
+    return tuple(repair for repair in compared if repair is not None)
 
 
 def commit_repair(snapshot: Snapshot, repair: Repair) -> Repair:
@@ -109,7 +109,7 @@ def commit_repair(snapshot: Snapshot, repair: Repair) -> Repair:
     return replace(repair, committed=_commit(snapshot, repair))
 
 
-def _chosen(snapshot: Snapshot, files: Collection[str] | None) -> list[dict[str, Any]]:
+def _select_files(snapshot: Snapshot, files: Collection[str] | None) -> list[dict[str, Any]]:
     adds: list[dict[str, Any]] = snapshot.files.to_pylist()
     if files is None:
         return adds
@@ -120,9 +120,9 @@ def _chosen(snapshot: Snapshot, files: Collection[str] | None) -> list[dict[str,
     return [add for add in adds if add["path"] in chosen]
 
 
-def _judge(statistics: TableStatistics, add: Mapping[str, Any]) -> FileRepair | None:
+def _compare_file(statistics: TableStatistics, add: Mapping[str, Any]) -> FileRepair | None:
     """Return what is wrong with the statistics of a file, None when nothing is."""
-    stated, why = _stated(add["stats"])
+    stated, why = _decode_stats(add["stats"])
     vector = add["deletion_vector"]
     try:
         file = statistics.open(str(add["path"]))
@@ -141,7 +141,7 @@ def _judge(statistics: TableStatistics, add: Mapping[str, Any]) -> FileRepair | 
     return FileRepair(add["path"], reasons, add["stats"], replace(limited, tight_bounds=tight).to_json())
 
 
-def _stated(text: str | None) -> tuple[FileStatistics, tuple[str, ...]]:
+def _decode_stats(text: str | None) -> tuple[FileStatistics, tuple[str, ...]]:
     """Return the statistics of a file, and why they are none."""
     if text is None:
         return FileStatistics(), ("there are none",)

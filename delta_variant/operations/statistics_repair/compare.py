@@ -104,24 +104,24 @@ def _is_same(said: Any, found: Any, data_type: DataType, side: str) -> bool:
 
 
 def _variant_reasons(name: str, sides: list[tuple[Any, Any]]) -> Iterator[str]:
-    found = [_described(entry) for _, entry in sides]
+    found = [_decode_bounds(entry) for _, entry in sides]
     if all(said is None for said, _ in sides):
         if any(found):
             yield f"there are no bounds of {name}"
         return
     said_bounds = []
     for side, (said, _) in zip(SIDES, sides, strict=True):
-        why = _why_unfit(said)
+        why = _defect(said)
         if why is not None:
             yield f"{side} of {name} {why}"
-        said_bounds.append(_described(said))
+        said_bounds.append(_decode_bounds(said))
     for key in dict.fromkeys(key for bounds in said_bounds for key in bounds):
         pairs = zip(SIDES, said_bounds, found, strict=True)
-        if not all(_agree(said.get(key), actual.get(key), side) for side, said, actual in pairs):
+        if not all(_are_equal(said.get(key), actual.get(key), side) for side, said, actual in pairs):
             yield f"the bounds of {name} at {key} are not those of the data"
 
 
-def _described(entry: Any) -> Mapping[str, Bound]:
+def _decode_bounds(entry: Any) -> Mapping[str, Bound]:
     try:
         found = describe_bound(entry) if isinstance(entry, str) else None
     except InvalidStatisticsError:
@@ -129,7 +129,7 @@ def _described(entry: Any) -> Mapping[str, Bound]:
     return (found and found.bounds) or {}
 
 
-def _why_unfit(entry: Any) -> str | None:
+def _defect(entry: Any) -> str | None:
     """Return why an entry is no text as Delta's writers print it (Z2), None when it is one or absent."""
     if entry is None:
         return None
@@ -146,7 +146,7 @@ def _why_unfit(entry: Any) -> str | None:
     return None
 
 
-def _agree(said: Bound | None, actual: Bound | None, side: str) -> bool:
+def _are_equal(said: Bound | None, actual: Bound | None, side: str) -> bool:
     if said is None or actual is None:
         return said is actual
     if (said.type, said.scale, said.text) == (actual.type, actual.scale, actual.text):

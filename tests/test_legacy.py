@@ -19,7 +19,7 @@ import delta_variant as dv
 from delta_variant import ShreddingSchema, errors
 from delta_variant.cli import main
 from delta_variant.operations import legacy
-from delta_variant.operations.legacy import read_draft_file, shred_draft, unshred_draft, write_draft_file
+from delta_variant.operations.legacy import read_legacy_file, shred_legacy, unshred_legacy, write_legacy_file
 
 ROWS = st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4)
 
@@ -40,7 +40,7 @@ def arrays(element: pa.DataType) -> pa.StructType:
 
 
 def read(kind: pa.DataType, *rows: Any, compat: bool = False) -> list[str | None]:
-    return dv.to_json(unshred_draft(pa.array(rows, kind), compat=compat)).to_pylist()
+    return dv.to_json(unshred_legacy(pa.array(rows, kind), compat=compat)).to_pylist()
 
 
 def hex_of(array: pa.StructArray) -> list[tuple[str, str]]:
@@ -124,7 +124,7 @@ EXAMPLE_VARIANTS = [
 
 
 def test_the_rows_of_the_first_example_are_written_byte_by_byte():
-    written = shred_draft(dv.parse_json(EXAMPLE_JSON), EXAMPLE)
+    written = shred_legacy(dv.parse_json(EXAMPLE_JSON), EXAMPLE)
     assert written.type == EXAMPLE_TYPE
     assert written.to_pylist() == EXAMPLE_ROWS
 
@@ -132,7 +132,7 @@ def test_the_rows_of_the_first_example_are_written_byte_by_byte():
 @pytest.mark.parametrize("row", range(6))
 def test_a_row_of_the_first_example_is_read_byte_by_byte(row: int):
     expected = tuple(part.replace(" ", "") for part in EXAMPLE_VARIANTS[row])
-    assert hex_of(unshred_draft(pa.array([EXAMPLE_ROWS[row]], EXAMPLE_TYPE))) == [expected]
+    assert hex_of(unshred_legacy(pa.array([EXAMPLE_ROWS[row]], EXAMPLE_TYPE))) == [expected]
 
 
 NESTED = ShreddingSchema.of([{"a": [pa.int64()], "b": pa.int64()}])
@@ -143,7 +143,7 @@ NESTED_JSON = [
 
 
 def test_the_nested_example_is_written_byte_by_byte():
-    fully, partly = shred_draft(dv.parse_json(NESTED_JSON), NESTED).to_pylist()
+    fully, partly = shred_legacy(dv.parse_json(NESTED_JSON), NESTED).to_pylist()
     assert fully["untyped_value"] is partly["untyped_value"] is None
     assert [element["untyped_value"] for element in fully["array"]] == [None, None]
     assert [element["untyped_value"] for element in partly["array"]] == [
@@ -169,7 +169,7 @@ def test_the_nested_example_is_read_byte_by_byte():
             ]
         }
     ]
-    array = unshred_draft(pa.array(rows, arrays(objects(a=arrays(leaf(pa.int64())), b=leaf(pa.int64())))))
+    array = unshred_legacy(pa.array(rows, arrays(objects(a=arrays(leaf(pa.int64())), b=leaf(pa.int64())))))
     metadata = "11 03 00 01 02 03 616263"
     value = (
         "03 02 00 2a 38"
@@ -191,15 +191,15 @@ def test_the_nested_example_is_read_byte_by_byte():
 def test_unshred_draft_undoes_shred_draft_for_any_variant_and_any_schema(
     rows: list[Encoded | None], schema: pa.DataType
 ):
-    written = shred_draft(variant_array(rows), ShreddingSchema.from_arrow(schema))
-    assert meanings(unshred_draft(written)) == [row and row.meaning for row in rows]
+    written = shred_legacy(variant_array(rows), ShreddingSchema.from_arrow(schema))
+    assert meanings(unshred_legacy(written)) == [row and row.meaning for row in rows]
 
 
 @settings(max_examples=100, deadline=None)
 @given(ROWS, shredding_schemas())
 def test_written_columns_keep_the_rules_of_the_draft(rows: list[Encoded | None], schema: pa.DataType):
     """O4, O5, O7 to O9, checked by a reader that trusts nothing."""
-    for row in map(plain, shred_draft(variant_array(rows), ShreddingSchema.from_arrow(schema))):
+    for row in map(plain, shred_legacy(variant_array(rows), ShreddingSchema.from_arrow(schema))):
         if row is not None:
             check_group(row)
 
@@ -240,7 +240,7 @@ def test_a_migrated_file_has_equal_values_whatever_its_schema(
 ):
     folder = tmp_path_factory.mktemp("migration")
     table = pa.table({"id": range(len(rows)), "v": variant_array(rows)})
-    write_draft_file(folder / "old.parquet", table, {"v": ShreddingSchema.from_arrow(schema)})
+    write_legacy_file(folder / "old.parquet", table, {"v": ShreddingSchema.from_arrow(schema)})
     dv.migrate_draft(folder / "old.parquet", folder / "new.parquet")
     new = pq.read_table(folder / "new.parquet")
     assert meanings(dv.unshred(new["v"])) == [row and row.meaning for row in rows]
@@ -285,7 +285,7 @@ def test_a_group_that_breaks_the_rules_of_the_draft_is_refused(fields: list[Any]
     """O1, O15, O18, P-S9."""
     array = pa.nulls(1, pa.struct(fields))
     with pytest.raises(errors.ShreddingError, match=sentence):
-        unshred_draft(array)
+        unshred_legacy(array)
 
 
 def test_columns_beside_untyped_value_that_begin_with_an_underscore_are_ignored():
@@ -299,7 +299,7 @@ def test_a_group_nested_too_deep_is_refused():
     for _ in range(70):
         kind = arrays(kind)
     with pytest.raises(errors.ShreddingError, match="deeper than 64 levels"):
-        unshred_draft(pa.nulls(1, kind))
+        unshred_legacy(pa.nulls(1, kind))
 
 
 # Values: O2, O4, O5, O7 to O12, O16.
@@ -329,7 +329,7 @@ def test_an_untyped_value_that_is_no_variant_is_refused_by_row_and_path(text: st
 def test_bytes_of_a_row_that_is_not_shredded_are_kept():
     """O2, O16: the unused name, the order of the names and the wide offsets stay."""
     metadata, value = "4102000000010002007a62", "02010000020c01"
-    kept = unshred_draft(pa.array([{"untyped_value": bytes.fromhex(metadata + value)}], leaf(pa.int64())))
+    kept = unshred_legacy(pa.array([{"untyped_value": bytes.fromhex(metadata + value)}], leaf(pa.int64())))
     assert hex_of(kept) == [(metadata, value)]
 
 
@@ -408,7 +408,7 @@ def test_what_is_missing_is_null_at_the_top_and_in_arrays_and_left_out_of_object
 
 def test_a_null_field_is_a_variant_null_in_untyped_value():
     """O12."""
-    (row,) = shred_draft(dv.parse_json(['{"a": null}']), ShreddingSchema.of({"a": pa.int64()})).to_pylist()
+    (row,) = shred_legacy(dv.parse_json(['{"a": null}']), ShreddingSchema.of({"a": pa.int64()})).to_pylist()
     assert row == {"untyped_value": None, "object": {"a": untyped("01000000")}}
 
 
@@ -431,7 +431,7 @@ def test_a_null_field_is_a_variant_null_in_untyped_value():
 )
 def test_numbers_are_one_type_and_nothing_else_is_cast(text: str, kind: pa.DataType, stored: Any):
     """O13."""
-    (row,) = shred_draft(dv.parse_json([text]), ShreddingSchema.of(kind)).to_pylist()
+    (row,) = shred_legacy(dv.parse_json([text]), ShreddingSchema.of(kind)).to_pylist()
     assert row["typed_value"] == stored
     assert (row["untyped_value"] is None) == (stored is not None)
 
@@ -446,7 +446,7 @@ def test_dictionaries_are_united_and_sorted():
             },
         }
     ]
-    array = unshred_draft(pa.array(rows, objects(z=pa.struct([("untyped_value", pa.binary())]))))
+    array = unshred_legacy(pa.array(rows, objects(z=pa.struct([("untyped_value", pa.binary())]))))
     # b, c and z; the object is {"c": 3, "z": {"b": 4 at 0, "z": 5}}.
     assert hex_of(array) == [
         ("110300010203" + "62637a", "0202010200020d" + "0c03" + "02020002000204" + "0c040c05")
@@ -457,14 +457,14 @@ def test_many_names_of_many_parts_need_wide_ids():
     """O16: more than 255 names, of parts with some names each."""
     rows = [json.dumps({f"n{number}": {f"m{number}": number} for number in range(300)})]
     schema = ShreddingSchema.of({f"n{number}": None for number in range(300)})
-    written = shred_draft(dv.parse_json(rows), schema)
-    assert json.loads(dv.to_json(unshred_draft(written))[0].as_py()) == json.loads(rows[0])
+    written = shred_legacy(dv.parse_json(rows), schema)
+    assert json.loads(dv.to_json(unshred_legacy(written))[0].as_py()) == json.loads(rows[0])
 
 
 def test_a_value_nests_as_deep_as_any_and_no_deeper():
     deep = "[" * 999 + "]" * 999
     assert read(
-        leaf(pa.int64()), *shred_draft(dv.parse_json([deep]), ShreddingSchema.of(None)).to_pylist()
+        leaf(pa.int64()), *shred_legacy(dv.parse_json([deep]), ShreddingSchema.of(None)).to_pylist()
     ) == [deep]
     level, nested = bytes.fromhex("00"), b""
     for _ in range(1002):
@@ -495,7 +495,7 @@ def test_variant_get_refuses_the_draft():
 def old(tmp_path: Path) -> Path:
     """Return the six rows of the example as a file of the draft."""
     table = pa.table({"id": range(6), "v": dv.parse_json(EXAMPLE_JSON)})
-    write_draft_file(tmp_path / "old.parquet", table, {"v": EXAMPLE})
+    write_legacy_file(tmp_path / "old.parquet", table, {"v": EXAMPLE})
     return tmp_path / "old.parquet"
 
 
@@ -527,14 +527,14 @@ def test_an_ordinary_struct_with_a_field_called_object_is_none_of_the_draft(tmp_
     pq.write_table(pa.table({"s": struct}), tmp_path / "f.parquet")
     assert dv.file_stats(tmp_path / "f.parquet").num_records == 1
     with pytest.raises(errors.DataFileError, match="no column in the layout of the older Spark draft"):
-        read_draft_file(tmp_path / "f.parquet")
+        read_legacy_file(tmp_path / "f.parquet")
 
 
 # Files.
 
 
 def test_a_file_of_the_draft_is_read_row_by_row(old: Path):
-    table = read_draft_file(old).read_all()
+    table = read_legacy_file(old).read_all()
     assert table["id"].to_pylist() == list(range(6))
     assert dv.to_json(table["v"]).to_pylist() == dv.to_json(dv.parse_json(EXAMPLE_JSON)).to_pylist()
     assert table.schema.field("v").metadata == {b"ARROW:extension:name": b"arrow.parquet.variant"}
@@ -544,7 +544,7 @@ def test_an_error_of_a_file_names_the_file_the_row_and_the_path(tmp_path: Path):
     rows = [{"object": {"a": {"typed_value": 1}}}] * 20_000 + [{"object": {"a": untyped("0100000c")}}]
     pq.write_table(pa.table({"v": pa.array(rows, objects(a=leaf(pa.int64())))}), tmp_path / "f.parquet")
     with pytest.raises(errors.MalformedVariantError, match=r"f.parquet: row 20000: .*\$\['a'\]"):
-        read_draft_file(tmp_path / "f.parquet").read_all()
+        read_legacy_file(tmp_path / "f.parquet").read_all()
 
 
 def test_a_file_is_written_without_the_annotation_and_with_optional_groups(old: Path):
@@ -558,7 +558,7 @@ def test_a_file_is_written_without_the_annotation_and_with_optional_groups(old: 
 def test_writing_never_replaces_a_file(old: Path):
     before = old.read_bytes()
     with pytest.raises(errors.DataFileError, match="exists already"):
-        write_draft_file(old, pa.table({"v": dv.parse_json(["1"])}), {"v": EXAMPLE})
+        write_legacy_file(old, pa.table({"v": dv.parse_json(["1"])}), {"v": EXAMPLE})
     assert old.read_bytes() == before
 
 
@@ -568,7 +568,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path):
         pa.struct([("metadata", pa.binary()), ("value", pa.binary())]),
     )
     with pytest.raises(errors.MalformedVariantError, match="row 0"):
-        write_draft_file(tmp_path / "f.parquet", pa.table({"v": bad}), {"v": EXAMPLE})
+        write_legacy_file(tmp_path / "f.parquet", pa.table({"v": bad}), {"v": EXAMPLE})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -578,8 +578,8 @@ def test_the_draft_is_not_written_into_a_table_with_variant_shredding(tmp_path: 
     dv.write_table(tmp_path / "shredded", table, variant_columns=["v"])
     dv.write_table(tmp_path / "plain", table, variant_columns=["v"], shredding=None)
     with pytest.raises(errors.ShreddingError, match="shredded is a Delta table with variantShredding"):
-        write_draft_file(tmp_path / "shredded" / "day=1" / "f.parquet", table, {"v": EXAMPLE})
-    assert write_draft_file(tmp_path / "plain" / "f.parquet", table, {"v": EXAMPLE}).rows == 1
+        write_legacy_file(tmp_path / "shredded" / "day=1" / "f.parquet", table, {"v": EXAMPLE})
+    assert write_legacy_file(tmp_path / "plain" / "f.parquet", table, {"v": EXAMPLE}).rows == 1
 
 
 def test_a_table_takes_no_rows_in_the_draft(tmp_path: Path):
@@ -681,7 +681,9 @@ def test_timestamps_of_spark_in_int96_keep_their_year(tmp_path: Path):
 
 
 def test_a_file_without_rows_is_migrated(tmp_path: Path):
-    write_draft_file(tmp_path / "old.parquet", pa.table({"v": dv.parse_json(["1"])}).slice(1), {"v": EXAMPLE})
+    write_legacy_file(
+        tmp_path / "old.parquet", pa.table({"v": dv.parse_json(["1"])}).slice(1), {"v": EXAMPLE}
+    )
     (file,) = dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet").files
     assert file.rows == 0
     assert "v (Variant(1))" in str(pq.ParquetFile(tmp_path / "new.parquet").schema)
@@ -695,7 +697,7 @@ def folder(tmp_path: Path) -> Path:
         (root / f"_day={day}" / "hour=0").mkdir(parents=True)
         rows = [json.dumps({"a": day, "b": {"c": str(number)}, "x": number}) for number in range(100)]
         table = pa.table({"id": range(100), "v": dv.parse_json(rows)})
-        write_draft_file(root / f"_day={day}" / "hour=0" / "part-0.parquet", table, {"v": EXAMPLE})
+        write_legacy_file(root / f"_day={day}" / "hour=0" / "part-0.parquet", table, {"v": EXAMPLE})
     pq.write_table(pa.table({"id": [7]}), root / "plain.parquet")
     (root / "_SUCCESS").write_text("")
     (root / "_temporary").mkdir()
@@ -716,7 +718,7 @@ def test_a_folder_is_migrated_with_every_value_equal_and_every_name_kept(tmp_pat
     for name in names[:2]:
         assert (
             migrated(tmp_path / "new" / name)
-            == dv.to_json(read_draft_file(folder / name).read_all()["v"]).to_pylist()
+            == dv.to_json(read_legacy_file(folder / name).read_all()["v"]).to_pylist()
         )
     assert (tmp_path / "new" / names[2]).read_bytes() == (folder / names[2]).read_bytes()
 
