@@ -1,4 +1,4 @@
-"""Rules of the bounds of a Variant column: what their text tells, and what the rows do (requirements 6)."""
+"""Rules of the bounds of a Variant column: the encoded bounds alone, then compared with the rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIGITS = {"decimal4": 9, "decimal8": 18, "decimal16": 38}
 NESTED = ("null", "object", "array")
 
 
-# The text of the bounds.
+# The encoded bounds.
 
 
 def _no_statistics(subject: ColumnSubject) -> Iterator[Violation]:
@@ -32,12 +32,12 @@ def _no_statistics(subject: ColumnSubject) -> Iterator[Violation]:
         return
     if not any(subject.entry(side) is not None for side in SIDES) and _could_have_bounds(subject):
         yield Violation(
-            f"the Variant column {subject.name} is shredded and has no bounds", column=subject.name
+            f"the Variant column {subject.name} is shredded but has no bounds", column=subject.name
         )
 
 
 def _could_have_bounds(subject: ColumnSubject) -> bool:
-    """Tell whether a path has typed values alone: by the data where it is known, otherwise by the footer."""
+    """Return whether a path has only typed values: by the data if it was read, otherwise by the footer."""
     computed = subject.file.computed
     if isinstance(computed, FileStatistics):
         return value_at(computed.min_values, subject.column.path) is not None
@@ -53,14 +53,16 @@ def _group_path(column: Path, names: Path) -> Path:
 
 
 def _is_filled(leaf: Mapping[str, Any] | None) -> bool:
-    """Tell whether a leaf column has values; one whose nulls are not counted may."""
+    """Return whether a leaf column can have values; without a null count it can."""
     return leaf is not None and leaf["null_count"] != leaf["num_values"]
 
 
 def _undecodable(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if isinstance(found, InvalidStatisticsError):
-            yield Violation(f"{side} of {subject.name} cannot be decoded ({found})", column=subject.name)
+            yield Violation(
+                f"{side} of {subject.name} cannot be decoded ({found.message})", column=subject.name
+            )
 
 
 def _no_text(subject: ColumnSubject) -> Iterator[Violation]:
@@ -68,14 +70,14 @@ def _no_text(subject: ColumnSubject) -> Iterator[Violation]:
         entry = subject.entry(side)
         if entry is not None and not isinstance(entry, str):
             yield Violation(
-                f"{side} of {subject.name} is {str(entry)[:60]}, and no text", column=subject.name
+                f"{side} of {subject.name} is {str(entry)[:60]}, expected a string", column=subject.name
             )
 
 
 def _no_object(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if isinstance(found, BoundText) and found.bounds is None:
-            yield Violation(f"{side} of {subject.name} is a Variant that is no object", column=subject.name)
+            yield Violation(f"{side} of {subject.name} is a Variant but not an object", column=subject.name)
 
 
 def _each(subject: ColumnSubject) -> Iterator[tuple[str, str, Bound]]:
@@ -91,7 +93,11 @@ def _violation(subject: ColumnSubject, key: str, sentence: str, row: int | None 
 def _no_scalar(subject: ColumnSubject) -> Iterator[Violation]:
     for side, key, bound in _each(subject):
         if bound.type in NESTED:
-            yield _violation(subject, key, f"{side} of {subject.name} at {key} is of the type {bound.type}")
+            yield _violation(
+                subject,
+                key,
+                f"{side} of {subject.name} at {key} has the type {bound.type}, expected a primitive",
+            )
 
 
 def _not_normalized(subject: ColumnSubject) -> Iterator[Violation]:
@@ -101,7 +107,9 @@ def _not_normalized(subject: ColumnSubject) -> Iterator[Violation]:
         except InvalidStatisticsError:
             continue
         if normal != key:
-            yield _violation(subject, key, f"the path key {key} of {subject.name} should be {normal}")
+            yield _violation(
+                subject, key, f"the path key {key} of {subject.name} is not normalized, expected {normal}"
+            )
 
 
 def _no_path(subject: ColumnSubject) -> Iterator[Violation]:
@@ -109,7 +117,7 @@ def _no_path(subject: ColumnSubject) -> Iterator[Violation]:
         try:
             variant_paths.parse(key)
         except InvalidStatisticsError as error:
-            yield _violation(subject, key, f"a path key of {subject.name} is none ({error})")
+            yield _violation(subject, key, f"invalid path key of {subject.name} ({error.message})")
 
 
 def _keys(subject: ColumnSubject) -> list[str]:
@@ -129,7 +137,7 @@ def _types_differ(subject: ColumnSubject) -> Iterator[Violation]:
             yield _violation(
                 subject,
                 key,
-                f"the bounds of {subject.name} at {key} are of the types {low.type} and {high.type}",
+                f"the bounds of {subject.name} at {key} have the types {low.type} and {high.type}",
             )
 
 
@@ -147,12 +155,12 @@ def _one_sided(subject: ColumnSubject) -> Iterator[Violation]:
     if any(not isinstance(found, BoundText) for found in subject.sides.values()):
         return
     least, greatest = (subject.bounds.get(side, {}) for side in SIDES)
-    # The greatest of long texts may have no short bound (requirements TR2).
+    # A long string can lack the upper bound: a truncated one must still be greater than the string.
     for key in sorted(least.keys() ^ greatest.keys()):
         bound = least.get(key) or greatest[key]
         if bound.type != "string" or key in greatest:
             side = SIDES[0] if key in least else SIDES[1]
-            yield _violation(subject, key, f"the path {key} of {subject.name} is in {side} only")
+            yield _violation(subject, key, f"the path {key} of {subject.name} is only in {side}")
 
 
 def _under_array(subject: ColumnSubject) -> Iterator[Violation]:
@@ -177,7 +185,7 @@ def _without_feature(subject: ColumnSubject) -> Iterator[Violation]:
         and any(subject.entry(side) is not None for side in SIDES)
     ):
         yield Violation(
-            f"the statistics have bounds of {subject.name}, and the protocol lacks variantShredding"
+            f"the statistics have bounds of {subject.name}, but the protocol lacks variantShredding"
         )
 
 
@@ -192,7 +200,9 @@ def _zero_bounds(subject: ColumnSubject) -> Iterator[Violation]:
         is_negative = bound.text.startswith("-")
         is_zero = bound.type in ("float", "double") and bound.text in ("0", "0.0", "-0", "-0.0")
         if is_zero and is_negative is (side == "maxValues"):
-            sentence = f"{side} of {subject.name} at {key} is {bound.text}, a zero of the other sign"
+            sentence = (
+                f"{side} of {subject.name} at {key} is {bound.text}, expected the zero of the other sign"
+            )
             yield _violation(subject, key, sentence)
 
 
@@ -201,7 +211,9 @@ def _too_many_digits(subject: ColumnSubject) -> Iterator[Violation]:
         digits = sum(character.isdigit() for character in bound.text.lstrip("-0."))
         if bound.type in DIGITS and digits > DIGITS[bound.type]:
             yield _violation(
-                subject, key, f"{side} of {subject.name} at {key} has {digits} digits in a {bound.type}"
+                subject,
+                key,
+                f"{side} of {subject.name} at {key} has {digits} digits, too many for {bound.type}",
             )
 
 
@@ -214,10 +226,12 @@ def _printed_form(subject: ColumnSubject) -> Iterator[Violation]:
                 f"{side} of {subject.name} has its value before its metadata", column=subject.name
             )
         if found.is_cut:
-            yield Violation(f"the last block of {side} of {subject.name} is cut", column=subject.name)
+            yield Violation(
+                f"the last z85 block of {side} of {subject.name} is incomplete", column=subject.name
+            )
         if len(found.rest) > 3 or any(found.rest):
             yield Violation(
-                f"{side} of {subject.name} has {len(found.rest)} bytes behind it", column=subject.name
+                f"{side} of {subject.name} has {len(found.rest)} bytes after the value", column=subject.name
             )
 
 
@@ -234,7 +248,7 @@ def _of_another_class(subject: ColumnSubject) -> Iterator[Violation]:
         if arrow_type is not None and not all(_fits(each, arrow_type) for each in types):
             names_of_types = ", ".join(sorted(types))
             sentence = (
-                f"the bounds of {subject.name} at {key} are {names_of_types}, and the file has {arrow_type}"
+                f"the bounds of {subject.name} at {key} are {names_of_types}, but the file has {arrow_type}"
             )
             yield _violation(subject, key, sentence)
 
@@ -245,7 +259,7 @@ def _not_shredded(subject: ColumnSubject) -> Iterator[Violation]:
     for key, names in ((key, _names(key)) for key in _keys(subject)):
         if names is not None and names not in subject.leaves and not _leads_into(subject, names):
             yield _violation(
-                subject, key, f"the path {key} of {subject.name} has bounds, and no typed_value in the file"
+                subject, key, f"the path {key} of {subject.name} has bounds but no typed_value in the file"
             )
 
 
@@ -254,7 +268,7 @@ def _leads_into(subject: ColumnSubject, names: tuple[str, ...]) -> bool:
 
 
 def _fits(bound: str, arrow_type: Any) -> bool:
-    """Tell whether bounds of a type may be those of a column: of the same class (requirements E-Q1)."""
+    """Return whether a bound is in the class of equivalent types of a column (VariantEncoding.md)."""
     types = pa.types
     if bound in EXACT:
         return bool(types.is_integer(arrow_type) or types.is_decimal(arrow_type))
@@ -273,7 +287,7 @@ def _fits(bound: str, arrow_type: Any) -> bool:
     return bool(checks[bound](arrow_type)) if bound in checks else False
 
 
-# The bounds, and the rows.
+# The bounds, compared with the rows.
 
 
 def _paths(subject: ColumnSubject) -> Iterator[PathReport]:
@@ -285,7 +299,7 @@ def _bounds_rule(name: str, what: str) -> Callable[[ColumnSubject], Iterator[Vio
         for path in _paths(subject):
             count, row, text = getattr(path, name)
             if count:
-                more = f", and {count - 1:,} more rows like it" if count > 1 else ""
+                more = f" (and {count - 1:,} more rows)" if count > 1 else ""
                 sentence = f"row {row:,}, column {subject.name} at {path.key}: {text} {what}{more}"
                 yield _violation(subject, path.key, sentence, row)
 
@@ -300,25 +314,26 @@ def _not_attained(subject: ColumnSubject) -> Iterator[Violation]:
             bound = subject.bounds.get(side, {}).get(path.key)
             if bound is not None and not is_attained:
                 sentence = (
-                    f"{side} of {subject.name} at {path.key} is {bound.text}, and no row has that value"
+                    f"{side} of {subject.name} at {path.key} is {bound.text}, but no row has that value"
                 )
                 yield _violation(subject, path.key, sentence)
 
 
 def _variant_null_count(subject: ColumnSubject) -> Iterator[Violation]:
-    said = value_at(subject.file.stats.null_count, subject.column.path)
+    stated = value_at(subject.file.stats.null_count, subject.column.path)
     rows, live = subject.rows, subject.file.live_rows
-    if rows is None or live is None or type(said) is not int or not subject.column.has_bounds:
+    if rows is None or live is None or type(stated) is not int or not subject.column.has_bounds:
         return
     if not subject.file.is_tight:
         found = int(subject.file.opened.num_rows) - rows.variants
-        is_wrong = is_false_null_count(subject.file, said, found)
+        is_wrong = is_false_null_count(subject.file, stated, found)
     else:
         found = live - rows.variants
-        is_wrong = said != found
+        is_wrong = stated != found
     if is_wrong:
         yield Violation(
-            f"nullCount of {subject.name} is {said:,}, and there are {found:,} nulls", column=subject.name
+            f"nullCount of {subject.name} is {stated:,}, but the file has {found:,} nulls",
+            column=subject.name,
         )
 
 
@@ -327,35 +342,40 @@ BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
         "ST10",
         "info",
         _no_statistics,
-        "`delta-variant repair` computes them, so that readers can skip the file",
+        "run `delta-variant repair` to compute them; without bounds readers cannot skip the file",
     ),
     Rule("AU1", "error", _undecodable, UNUSED),
-    Rule("Z7", "error", _no_text, "some readers fail on it; " + REPAIR),
+    Rule("Z7", "error", _no_text, "some readers fail on other JSON; " + REPAIR),
     Rule("AU2", "error", _no_object, UNUSED),
     Rule("AU3", "error", _no_scalar, UNUSED),
     Rule("AU4", "warning", _not_normalized, UNUSED),
     Rule("AU4", "error", _no_path, UNUSED),
     Rule("AU5", "error", _types_differ, UNUSED),
     Rule("AU6", "error", _under_array, DANGER),
-    Rule("X3", "info", _one_sided, "allowed; the other side cannot be used to skip"),
-    Rule("AU12", "warning", _without_feature, "readers ignore them; add the feature, or drop them"),
+    Rule(
+        "X3",
+        "info",
+        _one_sided,
+        "allowed, but readers can skip by one side only; `delta-variant repair` computes both",
+    ),
+    Rule("AU12", "warning", _without_feature, "readers ignore them; add the feature, or remove the bounds"),
     Rule("AU14", "error", _nan_bounds, DANGER),
-    Rule("AU14", "warning", _zero_bounds, "readers that tell zeros apart lose rows; " + REPAIR),
+    Rule("AU14", "warning", _zero_bounds, "readers that distinguish the two zeros lose rows; " + REPAIR),
     Rule("AU15", "error", _scales_differ, UNUSED),
-    Rule("AU15", "error", _too_many_digits, "some readers refuse it; " + REPAIR),
-    Rule("AU16", "warning", _printed_form, "Delta on Spark cannot decode every such form; " + REPAIR),
+    Rule("AU15", "error", _too_many_digits, "some readers reject it; " + REPAIR),
+    Rule("AU16", "warning", _printed_form, "Delta on Spark cannot decode every other form; " + REPAIR),
     Rule(
         "AU18",
         "info",
         _too_many_paths,
-        f"{MAX_STATS_PATHS} are written by default; each costs every reader",
+        f"the default limit is {MAX_STATS_PATHS}, because every reader decodes all bounds",
     ),
     Rule("AU19", "error", _of_another_class, DANGER),
-    Rule("AU19", "warning", _not_shredded, "only the data can tell whether they hold; " + REPAIR),
+    Rule("AU19", "warning", _not_shredded, "only data=True can verify them; " + REPAIR),
     Rule("AU7", "error", _bounds_rule("below", "is less than the lower bound"), DANGER),
     Rule("AU7", "error", _bounds_rule("above", "is greater than the upper bound"), DANGER),
-    Rule("AU7", "error", _bounds_rule("others", "is of another type than the bounds"), DANGER),
-    Rule("AU8", "warning", _not_attained, "the bounds skip less than they could; " + REPAIR),
+    Rule("AU7", "error", _bounds_rule("others", "has another type than the bounds"), DANGER),
+    Rule("AU8", "warning", _not_attained, "wider bounds skip fewer files; " + REPAIR),
     Rule("AU9", "error", _bounds_rule("nulls", "is a Variant null at a path with bounds"), DANGER),
     Rule("AU14", "error", _bounds_rule("nans", "is NaN at a path with bounds"), DANGER),
     Rule("AU10", "error", _variant_null_count, DANGER),
