@@ -96,14 +96,14 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
         "source_alias: expected a string, got 5",
     ),
     (lambda t: dv.merge(t, SOURCE, "i = k", target_alias=HALF), ValueError, "unpaired surrogate"),
-    (lambda t: dv.update(t, None), ValueError, "updates: expected a dict of .*, got None"),
-    (lambda t: dv.rename_column(t, "s", HALF), ValueError, "new_name: .*unpaired surrogate"),
-    (lambda t: dv.rename_column(t, "s", 5), ValueError, "new_name: expected a string, got 5"),
-    (lambda t: dv.drop_column(t, None), ValueError, "a column is None: give its name"),
-    (lambda t: dv.add_columns(t, {HALF: "int"}), ValueError, "unpaired surrogate"),
-    (lambda t: dv.add_columns(t, {"x": 5}), ValueError, "the type of x is 5: give SQL text"),
-    (lambda t: dv.set_properties(t, {"x": HALF}), ValueError, "unpaired surrogate"),
-    (lambda t: dv.set_properties(t, {5: "x"}), ValueError, "a property name: expected a string, got 5"),
+    (lambda t: dv.update(t, None), ValueError, "updates is None: give a dict"),
+    (lambda t: dv.rename_column(t, "s", HALF), ValueError, "new_name is .*half of a surrogate pair"),
+    (lambda t: dv.rename_column(t, "s", 5), ValueError, "new_name is 5: give text"),
+    (lambda t: dv.drop_column(t, None), ValueError, "the name of a column or a tuple of names, got None"),
+    (lambda t: dv.add_columns(t, {HALF: "int"}), ValueError, "half of a surrogate pair"),
+    (lambda t: dv.add_columns(t, {"x": 5}), ValueError, "the type of 'x', got 5"),
+    (lambda t: dv.set_properties(t, {"x": HALF}), ValueError, "half of a surrogate pair"),
+    (lambda t: dv.set_properties(t, {5: "x"}), ValueError, "the name of a property is 5"),
     (lambda t: dv.unset_properties(t, [5]), ValueError, "an item of names: expected a string, got 5"),
     (lambda t: dv.add_constraint(t, "a", None), ValueError, "check: expected a string, got None"),
     (lambda t: dv.add_constraint(t, 5, "i > 0"), ValueError, "name: expected a string, got 5"),
@@ -123,11 +123,11 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
         ValueError,
         r"storage_options: expected a dict",
     ),
-    (lambda t: dv.add_columns(t, None), ValueError, "columns is None: give a dict of names to types"),
-    (lambda t: dv.add_columns(t, ["x"]), ValueError, r"columns is \['x'\]: give a dict of names to types"),
+    (lambda t: dv.add_columns(t, None), ValueError, "from names to types or an Arrow schema, got None"),
+    (lambda t: dv.add_columns(t, ["x"]), ValueError, r"from names to types or an Arrow schema, got "),
     (lambda t: dv.unset_properties(t, 5), ValueError, "names: expected a list of names, got 5"),
-    (lambda t: dv.vacuum(t, "168"), ValueError, "retention_hours is a number from 0, and not '168'"),
-    (lambda t: dv.vacuum(t, True), ValueError, "retention_hours is a number from 0, and not True"),
+    (lambda t: dv.vacuum(t, "168"), ValueError, "retention_hours to be a finite number .* got '168'"),
+    (lambda t: dv.vacuum(t, True), ValueError, "retention_hours to be a finite number .* got True"),
     (lambda t: dv.optimize(t, sort_by=5), ValueError, "sort_by: expected a list of expressions, got 5"),
     (lambda t: dv.optimize(t, target_file_size="1"), ValueError, "target_file_size: expected a number"),
     (lambda t: append(t, target_file_size=float("nan")), ValueError, "target_file_size: expected a number"),
@@ -394,7 +394,7 @@ def test_an_invalid_number_of_retries_is_rejected(retries: str):
 def test_the_last_column_is_not_dropped(tmp_path: Path):
     configuration = {"delta.columnMapping.mode": "name"}
     dv.write_table(tmp_path / "t", pa.table({"p": [1]}), configuration=configuration)
-    with pytest.raises(SchemaError, match=r"the column p is the only one of .*/t, which needs one"):
+    with pytest.raises(SchemaError, match="cannot drop p, the only column of"):
         dv.drop_column(tmp_path / "t", "p")
 
 

@@ -46,8 +46,8 @@ def test_an_audit_prints_findings_by_file_most_severe_first(faulty):
     lines = [line.rstrip() for line in result.stdout.splitlines()]
     assert lines[2:4] == [
         "the table",
-        "  info     T3     the protocol lists both variantType and variantType-preview, two names of one feature: "
-        "leave both; a feature must not be removed from a protocol",
+        "  info     T3     the protocol lists both variantType and variantType-preview, two names of one "
+        "feature: leave both; a feature must not be removed from a protocol",
     ]
     assert re.fullmatch(rf"{re.escape(faulty.file.name)} \(.* kB, 4 rows\)", lines[5])
     assert lines[6].startswith("  error    AU11   numRecords is 7, but the file has 4 rows: ")
