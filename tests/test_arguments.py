@@ -124,7 +124,7 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
         r"storage_options: expected a dict",
     ),
     (lambda t: dv.add_columns(t, None), ValueError, "from names to types or an Arrow schema, got None"),
-    (lambda t: dv.add_columns(t, ["x"]), ValueError, r"from names to types or an Arrow schema, got "),
+    (lambda t: dv.add_columns(t, ["x"]), ValueError, r"from names to types or an Arrow schema, got \['x'\]"),
     (lambda t: dv.unset_properties(t, 5), ValueError, "names: expected a list of names, got 5"),
     (lambda t: dv.vacuum(t, "168"), ValueError, "retention_hours to be a finite number .* got '168'"),
     (lambda t: dv.vacuum(t, True), ValueError, "retention_hours to be a finite number .* got True"),
