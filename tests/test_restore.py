@@ -338,7 +338,7 @@ def test_a_table_with_identity_columns_is_rejected(table):
         configuration={},
     )
     commits.write_commit(store.open_store(table), 2, [CommitInfo({}), metadata])
-    with pytest.raises(UnsupportedFeatureError, match=r"cannot restore .* the identity column 'id'"):
+    with pytest.raises(UnsupportedFeatureError, match=r"cannot restore .* identity column 'id'"):
         dv.restore(table, 1)
 
 
@@ -346,7 +346,7 @@ def test_the_command_line_restores_and_prints_the_result(table):
     dv.delete(table, "id = 0")
     result = CliRunner().invoke(app, ["restore", str(table), "--version", "1"])
     first, second = result.stdout.splitlines()
-    assert first.endswith("t: version 3, as version 1")
+    assert first.endswith("t: version 3 restores version 1")
     assert second.startswith("1 file added, ")
     assert "; 1 file removed, " in second
     result = CliRunner().invoke(app, ["restore", str(table), "--version", "1", "--json"])

@@ -385,7 +385,7 @@ def test_the_command_line_lists_the_files_and_deletes_them_on_request(table):
     result = CliRunner().invoke(app, ["vacuum", str(table)])
     assert result.stdout.splitlines() == [
         old,
-        f"{table}: a dry run, 1 file to delete, 1 bytes; --yes deletes",
+        f"{table}: dry run, 1 file to delete, 1 bytes; pass --yes to delete",
     ]
     result = CliRunner().invoke(app, ["vacuum", str(table), "--json", "--retention-hours", "170"])
     assert json.loads(result.stdout) == {"table": str(table), "files": [old], "bytes": 1, "dry_run": True}

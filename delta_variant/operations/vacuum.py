@@ -126,7 +126,7 @@ def _retention(snapshot: Snapshot, hours: float | None, enforced: bool) -> int:
         return least
     if not is_number(hours) or not 0 <= hours < inf:
         error = ValueError if is_number(hours) else ArgumentTypeError
-        raise error(f"expected retention_hours to be a finite number of at least 0, got {hours!r}")
+        raise error(f"retention_hours: expected a finite number of at least 0, got {hours!r}")
     retention = int(hours * HOUR)
     if enforced and retention < least:
         raise RetentionDurationError(

@@ -246,7 +246,7 @@ def parse_path(column: ColumnPath) -> FieldPath:
     Raises SchemaError for text that is not a path, and ArgumentTypeError for anything but text.
     """
     if not isinstance(column, str | tuple | list):
-        raise ArgumentTypeError(f"expected the name of a column or a tuple of names, got {column!r}")
+        raise ArgumentTypeError(f"column: expected a name or a tuple of names, got {column!r}")
     for step in (column,) if isinstance(column, str) else column:
         check_text("the name of a column", step)
     if not isinstance(column, str):
@@ -268,7 +268,7 @@ def parse_column_type(name: str, written: str | pa.DataType) -> DataType:
     """Return the Delta type of SQL text or an Arrow type."""
     if not isinstance(written, str | pa.DataType):
         raise ArgumentTypeError(
-            f"expected SQL text or an Arrow type as the type of {name!r}, got {written!r}", column=name
+            f"type of {name!r}: expected SQL text or an Arrow type, got {written!r}", column=name
         )
     if not isinstance(written, str):
         (field,) = _from_arrow(pa.schema([pa.field(name, written)])).fields
@@ -292,7 +292,7 @@ def _arrow_schema(columns: Any) -> pa.Schema:
         return pa.schema(columns)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"expected columns to be a mapping from names to types or an Arrow schema, got {columns!r}"
+            f"columns: expected a mapping from names to types or an Arrow schema, got {columns!r}"
         ) from error
 
 
