@@ -97,9 +97,9 @@ def test_a_repair_prints_its_plan_by_default(faulty):
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         f"{faulty.file.name} has wrong statistics",
-        "  numRecords is 7, and not 4",
+        "  numRecords is 7, expected 4",
         "",
-        f"{faulty.path}: nothing is committed yet; --yes commits the statistics of 1 of 1 file",
+        f"{faulty.path}: nothing was committed; pass --yes to commit the statistics of 1 of 1 file",
     ]
     assert len(list(faulty.log.glob("*.json"))) == 1
 
@@ -110,14 +110,14 @@ def test_a_repair_commits_with_yes(faulty):
     assert result.stdout.splitlines()[-1] == f"{faulty.path}: version 1 repairs the statistics of 1 of 1 file"
     again = run("repair", faulty.path, "--yes")
     assert again.exit_code == 0
-    assert again.stdout == f"{faulty.path}: there is nothing to repair in 1 file\n"
+    assert again.stdout == f"{faulty.path}: nothing to repair in 1 file\n"
 
 
 def test_a_repair_prints_json(faulty):
     report = json.loads(run("repair", faulty.path, "--json").stdout)
     (file,) = report["files"]
     assert (report["version"], report["committed"], report["num_files"]) == (0, None, 1)
-    assert file["reasons"] == ["numRecords is 7, and not 4"]
+    assert file["reasons"] == ["numRecords is 7, expected 4"]
     assert json.loads(file["stats_before"])["numRecords"] == 7
     assert json.loads(file["stats"])["numRecords"] == 4
 

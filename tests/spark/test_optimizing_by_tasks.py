@@ -209,7 +209,7 @@ def test_a_commit_that_another_stands_in_the_way_of_leaves_nothing(
 
 def test_what_has_no_order_is_refused_before_a_task_runs(spark: SparkSession, tmp_path: Path):
     write(tmp_path / "t", 0)
-    with pytest.raises(ExpressionError, match="has no order"):
+    with pytest.raises(ExpressionError, match="have no order"):
         dvs.optimize(spark, tmp_path / "t", sort_by="event:k")
     with pytest.raises(ExpressionError, match="more than partition columns"):
         dvs.optimize(spark, tmp_path / "t", "id = 1")

@@ -1,4 +1,4 @@
-"""How the files of a table are grouped to be written anew, and how each group is shredded then."""
+"""Groups of files that an optimization rewrites together, and the shredding schema of each group."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Row: TypeAlias = Mapping[str, Any]
 Shreddings: TypeAlias = Mapping[tuple[str, ...], ShreddingSchema]
 
 RowBatches: TypeAlias = Iterator[tuple[pa.RecordBatch, list[Any]]]
-"""Batches of a table's rows, and the values of keys beside each."""
+"""Batches of rows of a table, each with the values of the sort keys."""
 
 SAMPLE_BYTES = 4 << 20
 SAMPLE_ROWS = 16 << 10
@@ -51,7 +51,7 @@ SAMPLE_ROWS = 16 << 10
 
 @dataclass(frozen=True, order=True)
 class LeafPath:
-    """A path of a Variant column that has a `typed_value`; None stands for the elements of lists."""
+    """A path of a Variant column that has a `typed_value`. None in the path is an element of a list."""
 
     column: str
     path: tuple[str | None, ...]
@@ -60,10 +60,10 @@ class LeafPath:
 
 @dataclass(frozen=True)
 class Bin:
-    """Files of one partition, rows of `Snapshot.files`, that make one group if they are written anew.
+    """Files of one partition, rows of `Snapshot.files`, that can form one group.
 
-    `is_due` says that they are whatever their paths have become, `reshred` that new files are to be shredded
-    by what these are now.
+    `is_due` means that they are rewritten in any case, and not only if the inferred shredding schema has
+    changed. `reshred` means that the schema of the new files is inferred again.
     """
 
     files: pa.Table
@@ -73,10 +73,18 @@ class Bin:
 
 @dataclass(frozen=True)
 class FileGroup:
-    """Files of one partition that are written anew together, rows of `Snapshot.files`.
+    """Files of one partition that are rewritten together.
 
-    `gained` and `dropped` are the shredded paths that the new files have and the old did not, and the other
-    way round; `bytes_estimated` is about what they will take, by a sample that was written.
+    Attributes:
+        paths: The decoded paths of the files.
+        partition_values: The partition values, by physical name.
+        rows: The number of rows that are not deleted.
+        bytes: The size of the files, in bytes.
+        bytes_estimated: The estimated size of the new files, in bytes, from a written sample.
+        gained: The shredded paths that only the new files have.
+        dropped: The shredded paths that only the old files have.
+        options: The options of the new files.
+        files: The files as rows of `Snapshot.files`.
     """
 
     paths: tuple[str, ...]
@@ -91,16 +99,16 @@ class FileGroup:
 
     @property
     def files_estimated(self) -> int:
-        """Return how many files there are to be."""
+        """Return the estimated number of new files."""
         return max(1, -(-self.bytes_estimated // self.options.target_file_size))
 
 
 def plan_bins(files: pa.Table, target_file_size: int, *, everything: bool, reshred: bool) -> list[Bin]:
-    """Return the files that may be written anew.
+    """Return the files that an optimization can rewrite, in bins that each become one group.
 
-    Those are files that are smaller than they should be and have others of their partition beside them, and
-    files with deleted rows; with `everything` all, a bin for each partition; with `reshred` also those that
-    may have to be shredded otherwise.
+    These are small files that share a partition with other small files, and files with deleted rows. With
+    `everything` these are all files, one bin for each partition. With `reshred` these are also the files
+    whose shredding schema can have changed.
     """
     columns = files.select(["path", "size", "partition_values", "deletion_vector"]).to_pylist()
     rows: list[Row] = [
@@ -138,7 +146,7 @@ def _pack(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
 
 
 def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
-    """Return how files are written anew, None where they stay; `snapshot.files` is not looked at."""
+    """Return how the files of a bin are rewritten, None if they stay. `snapshot.files` is not used."""
     schemas, rows = _inspect_files(snapshot, chosen.files)
     bytes_before = sum(int(size or 0) for size in chosen.files["size"].to_pylist())
     bytes_after = bytes_before
@@ -167,7 +175,7 @@ def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGr
 
 
 def _inspect_files(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int]:
-    """Return the different schemas by which files are shredded, and how many rows there are."""
+    """Return the distinct shredding schemas of files, and the number of rows that are not deleted."""
     schemas: list[Shreddings] = []
     rows = 0
     for file in Table.of(snapshot).open_all(files_of(files)):
@@ -183,7 +191,7 @@ def _shreds(schemas: Shreddings) -> bool:
 
 
 def _sample(snapshot: Snapshot, files: pa.Table) -> list[pa.RecordBatch]:
-    """Return first rows of all files."""
+    """Return the first rows of each file."""
     opened = Table.of(snapshot).open_all(files_of(files))
     return [batch for file in opened for batch in _first_rows(file, files.num_rows)]
 
@@ -217,10 +225,10 @@ def read_rows(
     keys: Sequence[Expression] = (),
     options: WriteOptions | None = None,
 ) -> RowBatches:
-    """Yield the rows of files as batches of columns, and the values of keys beside them.
+    """Yield the rows of files in batches, with the values of the sort keys.
 
-    The columns are those of the table, and those that keep the ids of rows where it tracks them. With options
-    that say how Variants are shredded, these come shredded so: as they lie, where a file has them so already.
+    The columns are those of the table, and the materialized row ids of a table with row tracking. With a
+    shredding schema in `options`, Variants are returned shredded, and copied from files with the same schema.
     """
     return chain.from_iterable(read_rows_by_file(snapshot, files, keys, options))
 
@@ -231,7 +239,7 @@ def read_rows_by_file(
     keys: Sequence[Expression] = (),
     options: WriteOptions | None = None,
 ) -> Iterator[RowBatches]:
-    """Yield what `read_rows` does file by file: they may be read at the same time."""
+    """Yield the rows of each file like `read_rows`. The files can be read at the same time."""
     columns = Scope.of(snapshot.schema).whole_columns()
     inputs = expression_inputs([*columns.values(), *keys])
     tracking = RowTracking.of(snapshot)
@@ -251,7 +259,7 @@ def read_rows_by_file(
 
 
 def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, ShreddingSchema]:
-    """Return the schema of each Variant column that is shredded."""
+    """Return the shredding schema of each shredded top-level Variant column."""
     if not isinstance(options.shredding, Mapping):
         return {}
     mode = Target.of(snapshot).mapping_mode
@@ -268,14 +276,14 @@ def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, Shreddin
 
 
 def _first_rows(file: OpenFile, files: int) -> Iterator[pa.RecordBatch]:
-    """Yield the share that one of several files has in a sample."""
+    """Yield the share of one file in a sample of several files."""
     columns = Scope.of(file.table.snapshot.schema).whole_columns()
     rows, size = max(1, SAMPLE_ROWS // files), SAMPLE_BYTES // files
     for batch in file.read(expression_inputs(columns.values()), [(0, rows)], "error"):
         arrays = [evaluate(each, batch) for each in columns.values()]
         rows = min(batch.num_rows, max(1, size * batch.num_rows // max(batch.nbytes, 1)))
         first = pa.record_batch(arrays, names=list(columns)).slice(0, rows)
-        # A slice would hold on to all rows, of every file.
+        # A slice would keep all rows of the batch in memory, for each file.
         yield first if rows == batch.num_rows else first.take(pa.array(range(rows)))
         size -= batch.nbytes
         if size <= 0:
@@ -285,12 +293,12 @@ def _first_rows(file: OpenFile, files: int) -> Iterator[pa.RecordBatch]:
 def _estimate_bytes(
     sample: Sequence[pa.RecordBatch], target: Target, options: WriteOptions, rows: int
 ) -> int:
-    """Return about how many bytes rows take, of which some are written to see it."""
-    seen = sum(batch.num_rows for batch in sample)
-    if not seen:
+    """Return the estimated size of the rows in bytes, from a sample that is written to a temporary folder."""
+    sampled = sum(batch.num_rows for batch in sample)
+    if not sampled:
         return 0
     with TemporaryDirectory() as folder:
         batches = ((batch, None) for batch in sample)
         whole = replace(options, target_file_size=1 << 62)
         written = write_files(open_store(folder), batches, target, whole, Faults("error"))
-    return sum(file.written.bytes for file in written) * rows // seen
+    return sum(file.written.bytes for file in written) * rows // sampled

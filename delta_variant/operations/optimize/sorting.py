@@ -1,4 +1,4 @@
-"""RowBatches of a group in the order of keys, by files in a temporary folder."""
+"""Sort the rows of a group by keys, with an external sort in a temporary folder."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["sort_into_runs"]
 
 BATCH_ROWS = 32 << 10
 BATCH_BYTES = 256 << 20
-"""How much of the rows in their order is put together at a time."""
+"""The size of the sorted rows that are assembled at a time, in bytes."""
 
 
 def sort_into_runs(
     snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Yield the rows of each new file of a group, whose keys follow those of the file before."""
+    """Yield the rows of each new file of a group. The keys of a file follow those of the previous one."""
     with TemporaryDirectory() as folder:
         for path in _spill(snapshot, group, keys, Path(folder), group.files_estimated):
             yield _sort_file(path, len(keys))
@@ -38,7 +38,7 @@ def sort_into_runs(
 def _spill(
     snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression], folder: Path, count: int
 ) -> list[Path]:
-    """Write rows to as many files as there are to be, each with those that follow the last one's in order."""
+    """Partition rows by key range into `count` files, and return their paths in key order."""
     bucket_of = _assign_files(snapshot, group, keys, count)
     paths = [folder / f"{number}.arrow" for number in range(count)]
     writers: dict[int, Any] = {}
@@ -58,7 +58,7 @@ def _spill(
 
 
 def _assign_files(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression], count: int) -> Array:
-    """Return for each row of a group, in the order of reading, the number of the file that it goes to."""
+    """Return the number of the new file for each row of a group, in read order."""
     table = pa.Table.from_batches(list(_read_keys(snapshot, group, keys)))
     order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
     rank = pc.sort_indices(order)
@@ -92,7 +92,7 @@ def _sort_file(path: Path, keys: int) -> Iterator[pa.RecordBatch]:
 
 
 def _pack(batches: Sequence[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Yield batches that follow one another, as many as may be one batch."""
+    """Yield runs of consecutive batches that are small enough to become one batch."""
     found: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -111,14 +111,15 @@ def _concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _take(batches: Sequence[pa.RecordBatch], rows: Array) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of these numbers, counted over all batches, in their order.
+    """Yield the rows with these numbers, counted over all batches, in their order.
 
-    As one batch where that is not too large: Arrow cannot take from text that is more than 2 GiB in all.
+    The rows are split into several batches if one would be too large: Arrow cannot take strings of more than
+    2 GiB in total.
     """
     first, parts, places = 0, [], []
     for batch in batches:
-        behind: Array = pc.less(rows, pa.scalar(first + batch.num_rows))
-        within: Array = pc.and_not(behind, pc.less(rows, pa.scalar(first)))
+        before_end: Array = pc.less(rows, pa.scalar(first + batch.num_rows))
+        within: Array = pc.and_not(before_end, pc.less(rows, pa.scalar(first)))
         if within.true_count:
             parts.append(batch.take(pc.subtract(rows.filter(within), first)))
             places.append(pc.indices_nonzero(within))
