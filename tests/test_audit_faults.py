@@ -25,6 +25,7 @@ from planting import (
 
 import delta_variant as dv
 from delta_variant.conformance.parquet_annotation import annotate
+from delta_variant.errors import ProtocolError, SchemaError
 from delta_variant.log.checkpoints import writing as checkpoint_writing
 from delta_variant.operations.audit import RULES
 from delta_variant.protocol.statistics import encode_bound
@@ -919,6 +920,31 @@ def test_a_repair_removes_the_violation(table, name):
     assert not [f for f in audit.findings if (f.rule, f.severity) == (rule, severity)]
     assert [f for f in audit.findings if f.rule.startswith(("AU", "ST", "Z"))] == []
     assert dv.repair_table(table.path).files == ()
+
+
+REJECTED_BY_READS = ("T4", "T5", "T6", "T7", "T14")
+# Reads do not use clustering columns and generation expressions.
+READABLE = {
+    "T7-a_variant_clustering_column",
+    "T7-a_variant_clustering_column_as_a_string",
+    "T7-a_generated_variant",
+}
+UNREADABLE = [name for name, (rule, *_) in VIOLATIONS.items() if rule in REJECTED_BY_READS]
+
+
+@pytest.mark.parametrize("name", [name for name in UNREADABLE if name not in READABLE])
+def test_the_error_of_a_read_has_the_rule_of_the_finding(table, name):
+    rule, _, _, damage = VIOLATIONS[name]
+    damage(table)
+    with pytest.raises((ProtocolError, SchemaError)) as caught:
+        dv.read_table(table.path)
+    assert caught.value.rule == rule
+
+
+def test_the_error_of_a_write_has_the_rule_of_names_that_differ_by_case(tmp_path):
+    with pytest.raises(SchemaError) as caught:
+        dv.write_table(tmp_path / "t", pa.table({"id": [1], "ID": [2]}))
+    assert (caught.value.rule, caught.value.column) == ("T16", "ID")
 
 
 def test_every_rule_has_a_table_that_violates_it():

@@ -119,7 +119,7 @@ def test_the_command_line_prints_a_line_for_each_commit(table):
 
 def test_the_command_line_prints_json_for_scripts(table):
     result = CliRunner().invoke(app, ["history", str(table), "--json"])
-    told = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [each["version"] for each in told] == [2, 1, 0]
-    assert told[0]["operation"] == "DELETE"
-    assert version_at(store.open_store(table), told[1]["timestamp"]) == 1
+    entries = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [each["version"] for each in entries] == [2, 1, 0]
+    assert entries[0]["operation"] == "DELETE"
+    assert version_at(store.open_store(table), entries[1]["timestamp"]) == 1

@@ -472,7 +472,7 @@ def test_the_nesting_limit_applies_to_legacy_values():
         read(objects(a=leaf(pa.int64())), {"object": {"a": untyped("010000" + level.hex())}})
 
 
-# Ordinary reading refuses the layout.
+# Ordinary reading rejects the layout.
 
 MIGRATE = "delta-variant migrate SOURCE TARGET"
 
@@ -583,7 +583,7 @@ def test_a_legacy_file_cannot_be_written_into_a_table_with_variant_shredding(tmp
 
 def test_a_write_rejects_columns_in_the_legacy_layout(tmp_path: Path):
     """O19. Tables have the current layout."""
-    with pytest.raises(errors.SchemaError, match="the column '?v'? "):
+    with pytest.raises(errors.SchemaError, match=r"the column '?v'? "):
         dv.write_table(
             tmp_path / "t", pa.table({"v": pa.array([EXAMPLE_ROWS[0]], EXAMPLE_TYPE)}), variant_columns=["v"]
         )

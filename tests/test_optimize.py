@@ -205,7 +205,7 @@ def test_a_table_that_forbids_deletes_can_be_optimized(tmp_path: Path, name: str
     assert dv.optimize(str(table)).version == 2
 
 
-def behind(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
+def commit_first(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
     write_commit = commits.write_commit
 
     def write_after_another(*arguments: Any) -> None:
@@ -219,10 +219,10 @@ def behind(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
 def test_a_concurrent_append_does_not_conflict_but_a_delete_does(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    behind(monkeypatch, lambda: write(table, ["1"], 100))
+    commit_first(monkeypatch, lambda: write(table, ["1"], 100))
     assert dv.optimize(str(table)).version == 5
     assert len(texts_of(table)) == 41
-    behind(monkeypatch, lambda: dv.delete(str(table), "id = 3"))
+    commit_first(monkeypatch, lambda: dv.delete(str(table), "id = 3"))
     with pytest.raises(CommitConflictError, match="removed"):
         dv.optimize(str(table))
     assert len(texts_of(table)) == 40
@@ -234,7 +234,7 @@ def test_a_delete_succeeds_after_a_concurrent_optimize_of_other_files(
     table = tmp_path / "t"
     for first in (0, 4):
         write(table, [f"{row}" for row in range(first, first + 4)], first, partition_by=["day"])
-    behind(monkeypatch, lambda: dv.optimize(str(table), "day = 'a'"))
+    commit_first(monkeypatch, lambda: dv.optimize(str(table), "day = 'a'"))
     assert dv.delete(str(table), "day = 'b' and id = 1").version == 3
     assert set(texts_of(table)) == set(range(8)) - {1}
 

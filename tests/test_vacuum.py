@@ -93,12 +93,12 @@ def table(tmp_path: Path) -> Path:
 def test_files_removed_before_the_retention_are_deleted(table):
     dv.delete(table, "day = 'd0'")
     age(table)
-    gone = dv.load_snapshot(table, 0).files["path"].to_pylist()
+    removed = dv.load_snapshot(table, 0).files["path"].to_pylist()
     left = dv.load_snapshot(table).files["path"].to_pylist()
     found = dv.vacuum(table, dry_run=False)
-    assert set(found.files) == set(gone) - set(left)
+    assert set(found.files) == set(removed) - set(left)
     assert found.bytes > 0
-    assert files(table) & {*gone} == {*left}
+    assert files(table) & {*removed} == {*left}
     assert ids(table) == [1]
     assert dv.vacuum(table).files == ()
 
@@ -328,10 +328,10 @@ def test_a_vacuum_that_deletes_is_recorded_in_the_log(table):
 def test_a_file_that_cannot_be_deleted_is_an_error_after_all_others(table, monkeypatch):
     names = [put(table, f"part-{number}.parquet") for number in range(3)]
 
-    def reject(place: Any, path: str) -> None:
+    def reject(target: Any, path: str) -> None:
         if path == names[1]:
             raise StoreError("permission denied").at(file=path)
-        store.delete(place, path)
+        store.delete(target, path)
 
     monkeypatch.setattr("delta_variant.operations.vacuum.delete", reject)
     with pytest.raises(StoreError, match=r"1 of 3 files: part-1\.parquet: permission") as caught:
@@ -346,8 +346,8 @@ def test_a_file_that_a_concurrent_commit_adds_again_is_kept(table, monkeypatch):
     dv.delete(table)
     age(table)
 
-    def walk(place: Any) -> Any:
-        found = store.walk(place)
+    def walk(target: Any) -> Any:
+        found = store.walk(target)
         dv.restore(table, 0)
         return found
 
