@@ -187,7 +187,7 @@ def test_only_the_selected_files_are_audited(tmp_path):
 
 def test_an_earlier_version_can_be_audited(tmp_path):
     table = Table.write(tmp_path / "table")
-    table.add_commit(1, {"add": {"path": "gone.parquet"}})
+    table.add_commit(1, {"add": {"path": "missing.parquet"}})
     assert not dv.audit_table(table.path).is_clean
     assert dv.audit_table(table.path, version=0).findings == ()
 
@@ -254,9 +254,9 @@ def test_files_need_no_row_ids_where_row_tracking_is_only_supported(tmp_path):
 
 def test_statistics_of_a_dropped_column_are_valid(tmp_path):
     """AU13: the data files still have the column."""
-    data = pa.table({"id": [1], "gone": ["a"], "s": [{"stays": 1, "goes": 2}]})
+    data = pa.table({"id": [1], "dropped": ["a"], "s": [{"stays": 1, "goes": 2}]})
     dv.write_table(tmp_path / "t", data, configuration={"delta.columnMapping.mode": "name"})
-    dv.drop_column(tmp_path / "t", "gone")
+    dv.drop_column(tmp_path / "t", "dropped")
     dv.drop_column(tmp_path / "t", "s.goes")
     assert dv.audit_table(tmp_path / "t", data=True).findings == ()
     assert dv.repair_table(tmp_path / "t").files == ()

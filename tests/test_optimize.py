@@ -84,7 +84,7 @@ def test_a_dry_run_returns_the_plan_of_a_run(table: Path):
 
 def test_reshred_infers_the_schema_from_the_rows_again(tmp_path: Path):
     table = tmp_path / "t"
-    schema = dv.ShreddingSchema.of({"gone": pa.int64()})
+    schema = dv.ShreddingSchema.of({"old": pa.int64()})
     write(table, [f'{{"k": {row}, "s": "{row}"}}' for row in range(20)], shredding=schema)
     assert dv.optimize(str(table)).version is None
     plan = dv.optimize(str(table), reshred=True, dry_run=True)
@@ -93,11 +93,11 @@ def test_reshred_infers_the_schema_from_the_rows_again(tmp_path: Path):
         ("event", ("k",), "int64"),
         ("event", ("s",), "string"),
     ]
-    assert [leaf.path for leaf in group.dropped] == [("gone",)]
+    assert [leaf.path for leaf in group.dropped] == [("old",)]
     assert str(plan).splitlines()[2:] == [
         "gained  event:k  int64",
         "gained  event:s  string",
-        "dropped event:gone  int64",
+        "dropped event:old  int64",
     ]
     before = texts_of(table)
     assert dv.optimize(str(table), reshred=True).version == 1

@@ -132,7 +132,8 @@ def _retention(snapshot: Snapshot, hours: float | None, enforced: bool) -> int:
         raise RetentionDurationError(
             f"cannot vacuum {snapshot.uri} with a retention of {hours:g} hours because the table keeps "
             f"removed files for {least / HOUR:g} hours, and readers and writers can need them: set "
-            "delta.deletedFileRetentionDuration, or pass enforce_retention_duration=False if there are none",
+            "delta.deletedFileRetentionDuration, or if the table has none pass "
+            "enforce_retention_duration=False",
             table=snapshot.uri,
         )
     return retention

@@ -188,7 +188,7 @@ class FileSubject:
 
     @cached_property
     def decoded(self) -> FileStatistics | InvalidStatisticsError:
-        """Return the statistics, empty ones if there are none, or the error that decoding them raises."""
+        """Return the statistics, empty ones without any, or the error that decoding them raises."""
         try:
             return decode_statistics(self.add["stats"]) if self.add["stats"] is not None else FileStatistics()
         except InvalidStatisticsError as error:
@@ -196,7 +196,7 @@ class FileSubject:
 
     @property
     def stats(self) -> FileStatistics:
-        """Return the statistics, empty ones if there are none or they cannot be decoded."""
+        """Return the statistics, empty ones if the file has no valid statistics."""
         return self.decoded if isinstance(self.decoded, FileStatistics) else FileStatistics()
 
     @property
@@ -349,7 +349,7 @@ class ColumnSubject:
 
     @property
     def rows(self) -> RowReport | None:
-        """Return the report of the rows, None if there is none."""
+        """Return the report of the rows, None without one."""
         return self.row_report if isinstance(self.row_report, RowReport) else None
 
 
