@@ -132,7 +132,7 @@ class NotAVariantError(Exception):
 
 
 def read_by_python(text: bytes) -> Any:
-    """Return the value of JSON text by Python's `json` and the rules of numbers (requirements E-V6)."""
+    """Return the value of JSON text by Python's `json` and the rules of numbers (E-V6)."""
     value = json.loads(
         text.decode(),
         parse_int=number,
@@ -157,7 +157,7 @@ def number(text: str) -> int | Decimal | float:
 
 
 def unique_fields(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object, whose names are all different (requirements E-O5)."""
+    """Return an object, whose names are all different (E-O5)."""
     if len(dict(fields)) < len(fields):
         raise NotAVariantError
     return dict(fields)

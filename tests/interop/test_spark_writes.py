@@ -108,7 +108,7 @@ def comparable(value: Any) -> Any:
 
 
 def typed(value: Any) -> Any:
-    """Return a Variant's value with the types of its parts; to Spark all exact numbers are one type (X14)."""
+    """Return a Variant's value with the types of its parts; Spark reads all exact numbers as one type."""
     if isinstance(value, dict):
         return {name: typed(part) for name, part in sorted(value.items())}
     if isinstance(value, list):
