@@ -41,10 +41,10 @@ NATIVE_CODE = re.compile(r'"((?:[A-Z]-)?[A-Z]{1,2}[0-9]*[a-z]?)"')
 
 CASES = ROOT / "protocol_fixtures" / "README.md"
 CASE_ID = re.compile(r"^\| ((?:[A-Z]-)?[A-Z]+[0-9]+) \|", re.MULTILINE)
-CITATION = re.compile(r"\b(?:[EP]-[A-Z][0-9]*|(?:AU|ST|TR|[A-Z])[0-9]+)\b(?![.-][0-9a-z])")
+CITATION = re.compile(r"\b(?:[EP]-[A-Z][0-9]*|(?:AU|ST|TR|[A-Z])[1-9][0-9]*)\b(?![.-][0-9a-z])")
 REQUIREMENTS = re.compile(r"\brequirements?(?:\.md|:?\s+(?:[A-Z]+-?[A-Z]*)?[0-9])")
-NOT_RULES = {"S3", "V1", "V2"}
-"""Names that have the form of an id: the object store, and versions of formats."""
+NOT_RULES = {"C1", "S3", "V1", "V2"}
+"""Names in the form of an id: control characters, the object store, and versions of formats."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +155,13 @@ def python_prose(source: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, str(node.value.value)
 
 
+def rust_prose(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the comments of a Rust file that have a line of their own, each with its line."""
+    for number, line in enumerate(source.splitlines(), start=1):
+        if line.lstrip().startswith("//"):
+            yield number, line
+
+
 def unexplained(explained: set[str], prose: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Yield the citations that no catalogue explains, each with the line of its comment or docstring."""
     for number, text in prose:
@@ -163,6 +170,25 @@ def unexplained(explained: set[str], prose: Iterator[tuple[int, str]]) -> Iterat
 
 
 IDS = {row.id for row in ROWS} | set(CASE_ID.findall(CASES.read_text("utf-8"))) | NOT_RULES
+
+
+@pytest.mark.parametrize(
+    ("folder", "suffix", "prose"),
+    [
+        ("delta_variant", ".py", python_prose),
+        ("tests", ".py", python_prose),
+        ("rust", ".rs", rust_prose),
+    ],
+)
+def test_each_id_in_the_sources_is_explained(folder: str, suffix: str, prose):
+    files = sorted(path for path in (ROOT / folder).rglob(f"*{suffix}") if "target" not in path.parts)
+    assert files
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {citation}"
+        for path in files
+        for line, citation in unexplained(IDS, prose(path.read_text("utf-8")))
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize(
