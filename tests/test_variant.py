@@ -138,7 +138,7 @@ def test_fields_are_sorted_by_the_bytes_of_their_names():
 
 
 def test_a_variant_has_its_bytes_its_text_and_its_parts():
-    """The bytes of `{}` are fixed: three of metadata and three of the value."""
+    """An empty object has no field ids and one offset."""
     assert Variant.from_json("{}") == Variant(b"\x01\x00\x00", b"\x02\x00\x00")
     row = Variant.from_json('{"a":{"b":[1,2.50,"x"]}}')
     assert row.to_json() == '{"a":{"b":[1,2.5,"x"]}}'
@@ -191,7 +191,7 @@ def test_variant_get_casts_as_spark_does():
         variant_get(rows, "$.a", "bigint")
 
 
-# The example of PROTOCOL.md in both printed forms, and strings that Databricks Runtime wrote.
+# The example of PROTOCOL.md in both encoded forms, and strings of Databricks.
 BOUNDS = [
     ("0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu", {"$['a']": "min-string", "$['b']['c']": 1}),
     ("0S&u500&]LC42A9vqZe}wb#-i1}-a+cT!xdbWhT9cTx}7v<+K", {"$['a']": "variant", "$['b']['c']": 100}),

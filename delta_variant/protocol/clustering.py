@@ -5,12 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from ..errors import MalformedLogError
+from .actions import CLUSTERING_DOMAIN
 
-__all__ = ["CLUSTERING_DOMAIN", "NO_CLUSTERING", "decode_clustering_columns"]
+__all__ = ["NO_CLUSTERING", "decode_clustering_columns"]
 
-CLUSTERING_DOMAIN = "delta.clustering"
-
-NO_CLUSTERING = '{"clusteringColumns":[],"domainName":"delta.clustering"}'
+NO_CLUSTERING = f'{{"clusteringColumns":[],"domainName":"{CLUSTERING_DOMAIN}"}}'
 """The configuration of the domain in a table that is no longer clustered, as delta-spark writes it."""
 
 
