@@ -1,4 +1,4 @@
-"""Properties and columns of a table that change: what the log says then, what is read, what is refused."""
+"""Changes of table properties and columns: the commits, what reads return, and what is rejected."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COLUMN_MAPPING = {"delta.columnMapping.mode": "name"}
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """Return a table of two rows with the legacy protocol of old."""
+    """Return a table of two rows with a protocol before table features."""
     uri = str(tmp_path / "t")
     dv.write_table(uri, ROWS, partition_by="day")
     return uri
@@ -70,8 +70,8 @@ def fields_by_name(table: str) -> dict[str, StructField]:
 # Properties
 
 
-def test_shredding_gives_a_legacy_table_the_stable_features_and_what_it_had(table: str):
-    """T2, H9: the features that its old versions stood for are listed."""
+def test_enabling_shredding_adds_the_stable_features_to_a_legacy_protocol(table: str):
+    """The protocol lists the features of its old versions, too (PROTOCOL.md, "Table Features")."""
     assert dv.set_properties(table, {"delta.enableVariantShredding": "true"}) == 1
     protocol = dv.load_snapshot(table).protocol
     assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)
@@ -83,8 +83,7 @@ def test_shredding_gives_a_legacy_table_the_stable_features_and_what_it_had(tabl
     assert set(actions_of(table, 1)) == {"commitInfo", "protocol", "metaData"}
 
 
-def test_shredding_leaves_a_preview_as_it_is(table: str):
-    """T3, section 5.4: no stable name beside the preview of shredding."""
+def test_enabling_shredding_adds_no_stable_name_next_to_the_preview(table: str):
     dv.set_properties(table, {"delta.feature.variantShredding-preview": "supported"})
     dv.set_properties(table, {"delta.enableVariantShredding": "true"})
     names = set(dv.load_snapshot(table).protocol.writer_features)
@@ -92,8 +91,8 @@ def test_shredding_leaves_a_preview_as_it_is(table: str):
     assert "variantShredding" not in names
 
 
-def test_turned_off_the_property_leaves_its_feature(table: str):
-    """H10."""
+def test_unsetting_a_property_keeps_its_feature(table: str):
+    """PROTOCOL.md, "Active Features"."""
     dv.set_properties(table, {"delta.enableVariantShredding": "true"})
     before = dv.load_snapshot(table).protocol
     dv.set_properties(table, {"delta.enableVariantShredding": "false"})
@@ -103,58 +102,58 @@ def test_turned_off_the_property_leaves_its_feature(table: str):
     assert after.configuration == {}
 
 
-def test_what_is_so_already_is_not_committed(table: str):
+def test_unchanged_properties_are_not_committed(table: str):
     dv.set_properties(table, {"delta.appendOnly": "true", "owner": "us"})
     assert dv.set_properties(table, {"owner": "us"}) == 1
     assert dv.load_snapshot(table).version == 1
 
 
 @pytest.mark.parametrize(
-    ("values", "error", "sentence"),
+    ("values", "error", "message"),
     [
-        ({"delta.enableVariantShredding": "bla"}, ProtocolError, "='bla': expected true or false"),
+        ({"delta.enableVariantShredding": "bla"}, ProtocolError, "'bla'.*true or false"),
         ({"delta.enableVariantShreding": "true"}, ProtocolError, "did you mean delta.enableVariantShredding"),
         ({"delta.appendonly": "true"}, ProtocolError, "did you mean delta.appendOnly"),
         ({"delta.logRetentionDuration": "soon"}, ProtocolError, "expected a duration"),
         ({"delta.columnMapping.maxColumnId": "9"}, ProtocolError, "counts the ids"),
         ({"delta.constraints.c": "id > 0"}, ProtocolError, "add_constraint"),
-        ({"delta.inCommitTimestampEnablementVersion": "1"}, ProtocolError, "is written with that"),
-        ({"delta.minReaderVersion": "3"}, ProtocolError, "not changed by hand"),
+        ({"delta.inCommitTimestampEnablementVersion": "1"}, ProtocolError, "is written with it"),
+        ({"delta.minReaderVersion": "3"}, ProtocolError, "directly: the protocol follows"),
         ({"delta.columnMapping.mode": "id"}, UnsupportedFeatureError, "from none to name"),
         ({"delta.enableIcebergCompatV2": "true"}, UnsupportedFeatureError, "IcebergCompatV2=true"),
-        ({"delta.feature.appendOnly": "on"}, ProtocolError, "it must be supported"),
+        ({"delta.feature.appendOnly": "on"}, ProtocolError, "expected 'supported'"),
         ({"delta.feature.catalogManaged": "supported"}, UnsupportedFeatureError, "catalogManaged"),
         ({"delta.feature.whatever": "supported"}, UnsupportedFeatureError, "whatever"),
-        ({"delta.dataSkippingStatsColumns": "id,nothing"}, SchemaError, "no column 'nothing'"),
-        ({"delta.dataSkippingStatsColumns": "day"}, SchemaError, "partition column day"),
-        ({"delta.appendOnly": True}, ValueError, "appendOnly: expected a string"),
+        ({"delta.dataSkippingStatsColumns": "id,nothing"}, SchemaError, "no column '?nothing"),
+        ({"delta.dataSkippingStatsColumns": "day"}, SchemaError, "'day', but partition columns"),
+        ({"delta.appendOnly": True}, ValueError, "text|str"),
     ],
 )
-def test_what_no_table_may_be_set_to_is_refused_by_name(table: str, values, error, sentence):
-    with pytest.raises(error, match=sentence):
+def test_an_invalid_property_is_rejected(table: str, values, error, message):
+    with pytest.raises(error, match=message):
         dv.set_properties(table, {"owner": "us", **values})
     assert dv.load_snapshot(table).version == 0
 
 
 @pytest.mark.parametrize(
-    ("name", "error", "sentence"),
+    ("name", "error", "message"),
     [
-        ("nothing", ProtocolError, "no table property nothing"),
-        ("delta.columnMapping.mode", UnsupportedFeatureError, "cannot go from"),
-        ("delta.columnMapping.maxColumnId", ProtocolError, "not changed by hand"),
-        ("delta.feature.columnMapping", UnsupportedFeatureError, "cannot be taken out"),
+        ("nothing", ProtocolError, "no table property 'nothing'"),
+        ("delta.columnMapping.mode", UnsupportedFeatureError, "from name to none"),
+        ("delta.columnMapping.maxColumnId", ProtocolError, "directly: it counts the ids"),
+        ("delta.feature.columnMapping", UnsupportedFeatureError, "cannot remove the feature 'columnMapping'"),
     ],
 )
-def test_what_no_table_may_lose_is_refused_by_name(tmp_path: Path, name, error, sentence):
+def test_a_property_that_cannot_be_unset_is_rejected(tmp_path: Path, name, error, message):
     table = str(tmp_path / "t")
     dv.write_table(table, ROWS, configuration=COLUMN_MAPPING)
-    with pytest.raises(error, match=sentence):
+    with pytest.raises(error, match=message):
         dv.unset_properties(table, [name])
-    with pytest.raises(UnsupportedFeatureError, match="cannot go from"):
+    with pytest.raises(UnsupportedFeatureError, match="from name to none"):
         dv.set_properties(table, {"delta.columnMapping.mode": "none"})
 
 
-def test_in_commit_timestamps_begin_with_the_version_that_enables_them(table: str):
+def test_in_commit_timestamps_start_with_the_version_that_enables_them(table: str):
     """PROTOCOL.md, "Writer Requirements for In-Commit Timestamps", 4 and 5."""
     later = time.time() + 3600
     os.utime(Path(table) / commit_file_name(0), (later, later))
@@ -169,7 +168,7 @@ def test_in_commit_timestamps_begin_with_the_version_that_enables_them(table: st
     assert actions_of(table, 2)["commitInfo"]["inCommitTimestamp"] > timestamp
 
 
-def test_row_tracking_is_enabled_where_all_rows_have_ids(tmp_path: Path):
+def test_row_tracking_can_be_enabled_when_all_rows_have_ids(tmp_path: Path):
     """PROTOCOL.md, "Writer Requirements for Row Tracking"."""
     table = str(tmp_path / "t")
     dv.write_table(table, ROWS.slice(0, 0))
@@ -179,22 +178,23 @@ def test_row_tracking_is_enabled_where_all_rows_have_ids(tmp_path: Path):
     dv.set_properties(table, {"delta.enableRowTracking": "true"})
     configuration = dv.load_snapshot(table).configuration
     assert configuration["delta.rowTracking.materializedRowIdColumnName"].startswith("_row-id-col-")
-    with pytest.raises(ProtocolError, match="not changed by hand"):
+    with pytest.raises(ProtocolError, match="directly: it is the name of an internal column"):
         dv.unset_properties(table, ["delta.rowTracking.materializedRowIdColumnName"])
 
 
-def test_a_table_with_a_column_of_changes_cannot_have_a_feed_of_them(tmp_path: Path):
+def test_a_change_data_feed_is_rejected_next_to_a_column_of_its_names(tmp_path: Path):
     table = str(tmp_path / "t")
     dv.write_table(table, pa.table({"_Change_Type": [1]}))
-    with pytest.raises(SchemaError, match="_Change_Type cannot be in a table"):
+    with pytest.raises(SchemaError, match="change data feed") as caught:
         dv.set_properties(table, {"delta.enableChangeDataFeed": "true"})
+    assert caught.value.column == "_Change_Type"
 
 
 # Commits
 
 
 def interleaved(monkeypatch: pytest.MonkeyPatch, table: str, other: Callable[[], Any]) -> None:
-    """Let another commit happen between the snapshot of an alteration and its commit."""
+    """Make another commit between the snapshot of an alteration and its commit."""
     from delta_variant.log import transaction
 
     def first_other(*arguments: Any, **options: Any) -> Any:
@@ -206,28 +206,29 @@ def interleaved(monkeypatch: pytest.MonkeyPatch, table: str, other: Callable[[],
     monkeypatch.setattr(transaction, "add_files", first_other)
 
 
-def test_an_append_in_between_does_not_hinder_an_alteration(table: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_concurrent_append_does_not_conflict_with_an_alteration(
+    table: str, monkeypatch: pytest.MonkeyPatch
+):
     interleaved(monkeypatch, table, lambda: dv.write_table(table, ROWS, mode="append"))
     assert dv.add_columns(table, {"c": "int"}) == 2
     assert len(rows_of(table)) == 4
 
 
-def test_in_commit_timestamps_name_the_version_that_they_got(table: str, monkeypatch: pytest.MonkeyPatch):
+def test_in_commit_timestamps_record_the_committed_version(table: str, monkeypatch: pytest.MonkeyPatch):
     interleaved(monkeypatch, table, lambda: dv.write_table(table, ROWS, mode="append"))
     assert dv.set_properties(table, {"delta.enableInCommitTimestamps": "true"}) == 2
     configuration = actions_of(table, 2)["metaData"]["configuration"]
     assert configuration["delta.inCommitTimestampEnablementVersion"] == "2"
 
 
-def test_another_alteration_in_between_does(table: str, monkeypatch: pytest.MonkeyPatch):
-    """Section 10: metadata that changed meanwhile is a conflict."""
+def test_two_concurrent_alterations_conflict(table: str, monkeypatch: pytest.MonkeyPatch):
     interleaved(monkeypatch, table, lambda: dv.set_properties(table, {"owner": "us"}))
     with pytest.raises(CommitConflictError, match="concurrent version 1 changed the metadata"):
         dv.add_columns(table, {"c": "int"})
     assert [field.name for field in dv.load_snapshot(table).schema.fields] == ["id", "s", "day"]
 
 
-def test_an_alteration_in_between_is_a_conflict_for_a_write(table: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_concurrent_alteration_conflicts_with_a_write(table: str, monkeypatch: pytest.MonkeyPatch):
     interleaved(monkeypatch, table, lambda: dv.set_properties(table, COLUMN_MAPPING))
     with pytest.raises(CommitConflictError, match="changed the protocol"):
         dv.write_table(table, ROWS, mode="append")
@@ -237,8 +238,7 @@ def test_an_alteration_in_between_is_a_conflict_for_a_write(table: str, monkeypa
 # Columns that are added
 
 
-def test_a_variant_goes_to_a_table_of_any_age(table: str):
-    """T2, T12."""
+def test_a_variant_can_be_added_to_a_table_with_a_legacy_protocol(table: str):
     assert dv.add_columns(table, {"event": "variant"}) == 1
     protocol = dv.load_snapshot(table).protocol
     assert set(protocol.writer_features) == {"variantType", "appendOnly", "invariants"}
@@ -256,7 +256,7 @@ def test_a_variant_goes_to_a_table_of_any_age(table: str):
     assert actions_of(table, 1)["commitInfo"]["operation"] == "ADD COLUMNS"
 
 
-def test_fields_are_added_within_columns_and_read_null(table: str):
+def test_fields_can_be_added_to_nested_columns_and_read_null(table: str):
     types: dict[Any, Any] = {
         "s.c": "decimal(10,2)",
         ("s", "d.e"): pa.list_(pa.struct([("f", pa.int32())])),
@@ -274,7 +274,7 @@ def test_fields_are_added_within_columns_and_read_null(table: str):
     assert rows_of(table, "id", "s")[0] == {"id": 1, "s": {"a": 1, "b": "x", "c": None, "d.e": None}}
 
 
-def test_columns_of_an_arrow_schema_are_added_with_their_marks(table: str):
+def test_columns_can_be_added_by_an_arrow_schema(table: str):
     dv.add_columns(table, pa.schema([pa.field("v", pa.json_()), pa.field("n", pa.int64())]))
     assert {name: describe_type(field.type) for name, field in fields_by_name(table).items()} == {
         "id": "long",
@@ -287,7 +287,7 @@ def test_columns_of_an_arrow_schema_are_added_with_their_marks(table: str):
     }
 
 
-def test_new_columns_of_a_mapped_table_get_ids_and_names_that_no_file_has(tmp_path: Path):
+def test_new_columns_of_a_mapped_table_get_new_ids_and_physical_names(tmp_path: Path):
     """PROTOCOL.md, "Writer Requirements for Column Mapping"."""
     table = str(tmp_path / "t")
     dv.write_table(table, ROWS, configuration=COLUMN_MAPPING)
@@ -301,24 +301,28 @@ def test_new_columns_of_a_mapped_table_get_ids_and_names_that_no_file_has(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("columns", "error", "sentence"),
+    ("columns", "error", "message"),
     [
-        ({"ID": "int"}, SchemaError, "there is a column ID already"),
-        ({"s.A": "int"}, SchemaError, "there is a column s.A already"),
-        ({"id.x": "int"}, SchemaError, "the column 'id' is long, which has no fields"),
-        ({"t.x": "int"}, SchemaError, "there is no column 't': expected one of id, s, day"),
+        ({"ID": "int"}, SchemaError, "column ID exists already"),
+        ({"s.A": "int"}, SchemaError, "column s.A exists already"),
+        ({"id.x": "int"}, SchemaError, "long"),
+        ({"t.x": "int"}, SchemaError, "id, s, day"),
         ({"x y": "int"}, SchemaError, "delta.columnMapping.mode=name"),
         ({"m": pa.map_(pa.json_(), pa.int32())}, SchemaError, "Variant keys"),
-        ({"n": pa.null()}, SchemaError, "only nulls"),
+        ({"n": pa.null()}, SchemaError, "nulls|void|type"),
         ({"n": "no type"}, dv.DeltaVariantError, "no type"),
-        ({"a..b": "int"}, SchemaError, "no name of a column"),
-        (pa.schema([pa.field("n", pa.int64(), False)]), SchemaError, "n is NOT NULL"),
-        (pa.schema([pa.field("n", pa.struct([pa.field("x", pa.int8(), False)]))]), SchemaError, "n.x is NOT"),
+        ({"a..b": "int"}, SchemaError, "invalid column name 'a..b'"),
+        (pa.schema([pa.field("n", pa.int64(), False)]), SchemaError, "column n as NOT NULL"),
+        (
+            pa.schema([pa.field("n", pa.struct([pa.field("x", pa.int8(), False)]))]),
+            SchemaError,
+            "column n.x as NOT NULL",
+        ),
         ({}, ValueError, "columns is empty"),
     ],
 )
-def test_a_column_that_cannot_be_added_is_refused(table: str, columns, error, sentence):
-    with pytest.raises(error, match=sentence):
+def test_an_invalid_new_column_is_rejected(table: str, columns, error, message):
+    with pytest.raises(error, match=message):
         dv.add_columns(table, columns)
     assert dv.load_snapshot(table).version == 0
 
@@ -327,7 +331,7 @@ def test_a_column_that_cannot_be_added_is_refused(table: str, columns, error, se
 
 
 def test_mapping_an_existing_table_keeps_its_files_and_their_names(table: str):
-    """PROTOCOL.md, "Column Mapping"; physical names are the names that there were."""
+    """PROTOCOL.md, "Column Mapping". The physical names are the previous names."""
     before = rows_of(table)
     assert dv.set_properties(table, COLUMN_MAPPING) == 1
     snapshot = dv.load_snapshot(table)
@@ -345,19 +349,19 @@ def test_mapping_an_existing_table_keeps_its_files_and_their_names(table: str):
     assert len(rows_of(table)) == 4
 
 
-def test_leftovers_of_a_mapping_keep_a_table_from_beginning_one(tmp_path: Path):
+def test_column_mapping_is_rejected_where_columns_have_its_metadata_already(tmp_path: Path):
     table = str(tmp_path / "t")
     dv.write_table(table, ROWS, configuration=COLUMN_MAPPING)
 
     Table(Path(table)).edit(
         "metaData", lambda metadata: metadata["configuration"].pop("delta.columnMapping.mode")
     )
-    with pytest.raises(ProtocolError, match="has a physical name or an id"):
+    with pytest.raises(ProtocolError, match="column mapping metadata") as caught:
         dv.set_properties(table, COLUMN_MAPPING)
+    assert caught.value.column == "id"
 
 
 def test_renamed_columns_keep_their_values_partitions_and_statistics(table: str):
-    """T11."""
     dv.set_properties(table, {**COLUMN_MAPPING, "delta.dataSkippingStatsColumns": "ID, s.a"})
     dv.add_columns(table, {"v": "variant"})
     dv.rename_column(table, "DAY", "the day")
@@ -383,7 +387,7 @@ def test_renamed_columns_keep_their_values_partitions_and_statistics(table: str)
     )
 
 
-def test_a_dropped_column_is_not_read_again_under_its_name(table: str):
+def test_a_new_column_does_not_read_values_of_a_dropped_one(table: str):
     dv.set_properties(table, {**COLUMN_MAPPING, "delta.dataSkippingStatsColumns": "id,s"})
     dv.drop_column(table, "s.a")
     dv.drop_column(table, "id")
@@ -395,20 +399,20 @@ def test_a_dropped_column_is_not_read_again_under_its_name(table: str):
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "sentence"),
+    ("change", "message"),
     [
-        (lambda t: dv.rename_column(t, "id", "S"), SchemaError, "differ at most by case"),
-        (lambda t: dv.rename_column(t, "nothing", "x"), SchemaError, "no column 'nothing'"),
-        (lambda t: dv.rename_column(t, ("l", "element"), "x"), SchemaError, "part of an array"),
-        (lambda t: dv.drop_column(t, "day"), SchemaError, "is partitioned by day"),
-        (lambda t: dv.drop_column(t, "u.only"), SchemaError, "is the only one"),
-        (lambda t: dv.drop_column(t, "`"), SchemaError, "no name of a column"),
+        (lambda t: dv.rename_column(t, "id", "S"), "case"),
+        (lambda t: dv.rename_column(t, "nothing", "x"), "no column '?nothing"),
+        (lambda t: dv.rename_column(t, ("l", "element"), "x"), "part of an array"),
+        (lambda t: dv.drop_column(t, "day"), "partition column 'day'"),
+        (lambda t: dv.drop_column(t, "u.only"), "u.only, the only field"),
+        (lambda t: dv.drop_column(t, "`"), "invalid column name '`'"),
     ],
 )
-def test_a_change_of_columns_that_cannot_be_is_refused(table: str, change, error, sentence):
+def test_an_invalid_change_of_columns_is_rejected(table: str, change, message):
     dv.set_properties(table, COLUMN_MAPPING)
     dv.add_columns(table, {"l": "array<int>", "u": "struct<only:int>"})
-    with pytest.raises(error, match=sentence):
+    with pytest.raises(SchemaError, match=message):
         change(table)
     assert dv.load_snapshot(table).version == 2
 
@@ -416,36 +420,42 @@ def test_a_change_of_columns_that_cannot_be_is_refused(table: str, change, error
 @pytest.mark.parametrize(
     "change", [lambda t: dv.rename_column(t, "id", "x"), lambda t: dv.drop_column(t, "id")]
 )
-def test_without_mapping_columns_keep_their_names(table: str, change):
-    with pytest.raises(UnsupportedFeatureError, match=r"delta\.columnMapping\.mode=name first"):
+def test_a_change_of_names_is_rejected_without_column_mapping(table: str, change):
+    with pytest.raises(UnsupportedFeatureError, match=r"delta\.columnMapping\.mode=name first") as caught:
         change(table)
+    assert (caught.value.table, caught.value.column) == (table, "id")
 
 
-def test_the_last_column_beside_the_partitions_stays(tmp_path: Path):
+def test_the_last_column_next_to_partition_columns_cannot_be_dropped(tmp_path: Path):
     table = str(tmp_path / "t")
     dv.write_table(table, ROWS.select(["id", "day"]), partition_by="day", configuration=COLUMN_MAPPING)
-    with pytest.raises(SchemaError, match="besides its partition columns"):
+    with pytest.raises(SchemaError, match="every other column") as caught:
         dv.drop_column(table, "id")
+    assert caught.value.column == "id"
 
 
-def test_a_column_that_a_table_is_clustered_by_stays(tmp_path: Path):
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_clustering_column_cannot_be_dropped(tmp_path: Path, as_text: bool):
     table = str(tmp_path / "t")
     dv.write_table(table, ROWS, configuration=COLUMN_MAPPING)
     physical = fields_by_name(table)["s.a"].metadata["delta.columnMapping.physicalName"]
     parent = fields_by_name(table)["s"].metadata["delta.columnMapping.physicalName"]
-    domain = {"clusteringColumns": [[parent, physical]], "domainName": "delta.clustering"}
+    columns = [parent] if as_text else [[parent, physical]]
+    domain = {"clusteringColumns": columns, "domainName": "delta.clustering"}
 
     planted = Table(Path(table))
     action = {"domain": "delta.clustering", "configuration": json.dumps(domain), "removed": False}
     planted.rewrite([*planted.actions(), {"domainMetadata": action}])
-    for column in ("s.a", "s"):
-        with pytest.raises(SchemaError, match="is clustered by"):
+    for column in ("s",) if as_text else ("s.a", "s"):
+        with pytest.raises(SchemaError, match="clustering column") as caught:
             dv.drop_column(table, column)
+        assert caught.value.column == column
     dv.drop_column(table, "s.b")
     dv.rename_column(table, "s.a", "c")
     planted.add_commit(3, {"domainMetadata": {**action, "configuration": "{"}})
-    with pytest.raises(MalformedLogError, match=r"the domain delta\.clustering"):
+    with pytest.raises(MalformedLogError, match=r"the domain delta\.clustering") as damaged:
         dv.drop_column(table, "id")
+    assert damaged.value.table == table
 
 
 @pytest.mark.parametrize(
@@ -456,16 +466,16 @@ def test_a_column_that_a_table_is_clustered_by_stays(tmp_path: Path):
         ("s.b <> 'id'", "s.b", "s.a"),
     ],
 )
-def test_a_column_that_a_constraint_reads_stays(tmp_path: Path, check: str, column: str, free: str):
+def test_a_column_of_a_constraint_cannot_be_renamed(tmp_path: Path, check: str, column: str, free: str):
     table = str(tmp_path / "t")
     dv.write_table(table, ROWS, configuration=COLUMN_MAPPING)
     Table(Path(table)).set_property("delta.constraints.c", check)
-    with pytest.raises(SchemaError, match=r"the CHECK constraint c of .* reads it"):
+    with pytest.raises(SchemaError, match=r"the CHECK constraint '?c"):
         dv.rename_column(table, column, "x")
     dv.rename_column(table, free, "x")
 
 
-def test_deltalake_reads_a_table_whose_columns_were_added(table: str):
+def test_deltalake_reads_a_table_with_added_columns(table: str):
     dv.add_columns(table, {"c": "int", "s.d": "string"})
     dv.set_properties(table, {"delta.appendOnly": "true", "owner": "us"})
     theirs = DeltaTable(table)
@@ -495,7 +505,7 @@ def types() -> st.SearchStrategy[DataType]:
 
 @settings(max_examples=100, deadline=None)
 @given(types())
-def test_editing_a_part_by_its_path_changes_that_part_alone(data_type: DataType):
+def test_editing_a_type_by_its_path_changes_only_that_type(data_type: DataType):
     columns = StructType((StructField("top", data_type),))
     binary = PrimitiveType("binary")
     for path, _ in fields_of(columns):
@@ -508,7 +518,7 @@ def test_editing_a_part_by_its_path_changes_that_part_alone(data_type: DataType)
             assert split_at_field(columns, (*path, "element")) == (path, ("element",))
 
 
-def test_features_are_added_with_those_that_they_require(table: str):
+def test_a_feature_is_added_with_the_features_that_it_requires(table: str):
     protocol = dv.load_snapshot(table).protocol
     added = features.with_features(protocol, ["rowTracking"])
     assert set(added.writer_features) == {"rowTracking", "domainMetadata", "appendOnly", "invariants"}

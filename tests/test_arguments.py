@@ -99,9 +99,13 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda t: dv.update(t, None), ValueError, "updates: expected a dict of .*, got None"),
     (lambda t: dv.rename_column(t, "s", HALF), ValueError, "new_name: .*unpaired surrogate"),
     (lambda t: dv.rename_column(t, "s", 5), ValueError, "new_name: expected a string, got 5"),
-    (lambda t: dv.drop_column(t, None), ValueError, "a column is None: give its name"),
+    (lambda t: dv.drop_column(t, None), ValueError, "column: expected a name or a tuple of names, got None"),
     (lambda t: dv.add_columns(t, {HALF: "int"}), ValueError, "unpaired surrogate"),
-    (lambda t: dv.add_columns(t, {"x": 5}), ValueError, "the type of x is 5: give SQL text"),
+    (
+        lambda t: dv.add_columns(t, {"x": 5}),
+        ValueError,
+        "type of 'x': expected SQL text or an Arrow type, got 5",
+    ),
     (lambda t: dv.set_properties(t, {"x": HALF}), ValueError, "unpaired surrogate"),
     (lambda t: dv.set_properties(t, {5: "x"}), ValueError, "a property name: expected a string, got 5"),
     (lambda t: dv.unset_properties(t, [5]), ValueError, "an item of names: expected a string, got 5"),
@@ -123,11 +127,11 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
         ValueError,
         r"storage_options: expected a dict",
     ),
-    (lambda t: dv.add_columns(t, None), ValueError, "columns is None: give a dict of names to types"),
-    (lambda t: dv.add_columns(t, ["x"]), ValueError, r"columns is \['x'\]: give a dict of names to types"),
+    (lambda t: dv.add_columns(t, None), ValueError, "columns: expected a mapping .*, got None"),
+    (lambda t: dv.add_columns(t, ["x"]), ValueError, r"columns: expected a mapping .*, got \['x'\]"),
     (lambda t: dv.unset_properties(t, 5), ValueError, "names: expected a list of names, got 5"),
-    (lambda t: dv.vacuum(t, "168"), ValueError, "retention_hours is a number from 0, and not '168'"),
-    (lambda t: dv.vacuum(t, True), ValueError, "retention_hours is a number from 0, and not True"),
+    (lambda t: dv.vacuum(t, "168"), ValueError, "retention_hours: expected a finite number .*, got '168'"),
+    (lambda t: dv.vacuum(t, True), ValueError, "retention_hours: expected a finite number .*, got True"),
     (lambda t: dv.optimize(t, sort_by=5), ValueError, "sort_by: expected a list of expressions, got 5"),
     (lambda t: dv.optimize(t, target_file_size="1"), ValueError, "target_file_size: expected a number"),
     (lambda t: append(t, target_file_size=float("nan")), ValueError, "target_file_size: expected a number"),
@@ -394,7 +398,7 @@ def test_an_invalid_number_of_retries_is_rejected(retries: str):
 def test_the_last_column_is_not_dropped(tmp_path: Path):
     configuration = {"delta.columnMapping.mode": "name"}
     dv.write_table(tmp_path / "t", pa.table({"p": [1]}), configuration=configuration)
-    with pytest.raises(SchemaError, match=r"the column p is the only one of .*/t, which needs one"):
+    with pytest.raises(SchemaError, match="cannot drop p, the only column of"):
         dv.drop_column(tmp_path / "t", "p")
 
 

@@ -1,4 +1,4 @@
-"""Audits of whole tables: those of other writers, those that cannot be loaded, and what an audit gives."""
+"""Audits of whole tables: those of other writers, those that cannot be loaded, and the results."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from test_log import GOLDEN_TABLES, SPARK_TABLES
 import delta_variant as dv
 from delta_variant.errors import MalformedLogError, TableNotFoundError, VersionNotFoundError
 
-# What there is to say of tables that are in order, and why requirements.md has it so.
+# The rules that valid tables of other writers violate with the severity `info`, and why.
 EXPLAINED = {
-    # Delta on Spark computes no Variant statistics by default (X11), and reads none out of columns (ST16).
+    # Delta on Spark computes no Variant statistics by default, and does not convert those of checkpoints.
     "b0_shredded_defaults": {"ST10"},
     "b1_limit_only": {"ST10"},
-    # Spark up to 4.0 annotates no Variant (P-S2, T15).
+    # Spark 4.0 and earlier write no VARIANT annotation.
     "spark-variant-checkpoint": {"P-S2"},
 }
 
@@ -38,7 +38,7 @@ def unpacked(corpora, tmp_path):
 
 
 @pytest.mark.parametrize("name", [*SPARK_TABLES, *GOLDEN_TABLES])
-def test_a_table_of_another_writer_has_only_what_requirements_explain(unpacked, name):
+def test_a_table_of_another_writer_has_only_explained_findings(unpacked, name):
     audit = dv.audit_table(unpacked(name), data=True)
     assert audit.is_clean
     assert {finding.rule for finding in audit.findings} == EXPLAINED.get(name, set())
@@ -61,7 +61,7 @@ def test_a_table_of_another_writer_has_only_what_requirements_explain(unpacked, 
         {"max_variant_stats_paths": 2},
     ],
 )
-def test_what_we_write_has_no_findings(tmp_path, corpora, options):
+def test_a_table_of_this_library_has_no_findings(tmp_path, corpora, options):
     texts = [json.dumps({"a": n, "s": "x" * n, "o": {"d": n / 4}, "t": [n]}) for n in range(50)]
     data = pa.table(
         {
@@ -75,7 +75,7 @@ def test_what_we_write_has_no_findings(tmp_path, corpora, options):
     assert dv.audit_table(tmp_path / "table", data=True).findings == ()
 
 
-def test_a_table_that_cannot_be_loaded_is_described_all_the_same(tmp_path):
+def test_a_table_that_cannot_be_loaded_is_audited(tmp_path):
     table = Table.write(tmp_path / "table")
     table.commit.write_text(table.commit.read_text("utf-8") + "{\n", "utf-8")
     data = table.file.read_bytes()
@@ -92,7 +92,7 @@ def test_a_table_that_cannot_be_loaded_is_described_all_the_same(tmp_path):
     [
         ("x" * 32, "x" * 32 + "\x7f", set()),
         ("x" * 32, "x" * 32 + "\U0010ffff", set()),
-        # Other writers shorten earlier or later.
+        # Other writers truncate to other lengths.
         ("x" * 20, "x" * 20 + "\x7f", set()),
         ("x" * 40, "x" * 40, set()),
         ("x" * 39, "x" * 39 + "\x7f", set()),
@@ -104,7 +104,7 @@ def test_a_table_that_cannot_be_loaded_is_described_all_the_same(tmp_path):
         ("x" * 32, "y", {"AU8"}),
     ],
 )
-def test_bounds_of_long_texts_hold_at_any_length(tmp_path, least, greatest, rules):
+def test_truncated_bounds_are_valid_at_any_length(tmp_path, least, greatest, rules):
     dv.write_table(tmp_path / "table", pa.table({"s": ["x" * 40]}))
     bounds = {"minValues": {"s": least}, "maxValues": {"s": greatest}}
     table = Table(tmp_path / "table")
@@ -118,9 +118,9 @@ def test_a_metadata_without_a_schema_is_rejected_by_reads_and_writes(tmp_path):
     """PROTOCOL.md, "Change Metadata": schemaString is required; delta-spark takes it for no columns."""
     table = Table.write(tmp_path / "t")
     table.edit("metaData", lambda metadata: metadata.pop("schemaString"))
-    for use in (dv.load_snapshot, lambda path: dv.write_table(path, pa.table({"id": [1]}), mode="append")):
+    for call in (dv.load_snapshot, lambda path: dv.write_table(path, pa.table({"id": [1]}), mode="append")):
         with pytest.raises(MalformedLogError, match=r"0\.json, line \d: .*`schemaString` - at .*metaData`"):
-            use(table.path)
+            call(table.path)
     findings = dv.audit_table(table.path).findings
     assert [(each.rule, each.version) for each in findings if "schemaString" in each.sentence] == [
         ("L0", None),
@@ -129,7 +129,7 @@ def test_a_metadata_without_a_schema_is_rejected_by_reads_and_writes(tmp_path):
 
 
 @pytest.mark.parametrize("widened", [False, True])
-def test_bounds_in_the_digits_of_a_float_are_those_of_the_data(tmp_path, widened):
+def test_bounds_with_the_digits_of_a_float_are_exact(tmp_path, widened):
     """Spark writes 3.14 for the float 3.14, which as a double is 3.140000104904175."""
     path = tmp_path / "t"
     data = pa.table({"f": pa.array([0.234, 3.14], pa.float32())})
@@ -143,10 +143,10 @@ def test_bounds_in_the_digits_of_a_float_are_those_of_the_data(tmp_path, widened
     (finding,) = dv.audit_table(path, data=True).findings
     assert (finding.rule, finding.column) == ("AU7", "f")
     (file,) = dv.repair_table(path).files
-    assert file.reasons == ("maxValues of f is Decimal('3.1399998'), and not 3.140000104904175",)
+    assert file.reasons == ("maxValues of f is Decimal('3.1399998'), expected 3.140000104904175",)
 
 
-def test_findings_say_where(tmp_path):
+def test_a_finding_has_its_location(tmp_path):
     table = Table.write(tmp_path / "table")
     table.shift_bounds("$['a']", {"type": "bigint", "value": 2}, {"type": "bigint", "value": 3})
     (finding,) = dv.audit_table(table.path, data=True).findings
@@ -155,27 +155,27 @@ def test_findings_say_where(tmp_path):
     assert (finding.path_key, finding.row) == ("$['a']", 0)
     assert finding.sentence == (
         "row 0, column v at $['a']: 1 is less than the lower bound: a reader that skips by it loses rows; "
-        "`delta-variant repair` computes it anew"
+        "run `delta-variant repair`"
     )
 
 
-def test_a_fault_in_many_rows_is_one_finding(tmp_path):
+def test_a_violation_in_several_rows_is_one_finding(tmp_path):
     table = Table.write(tmp_path / "table")
     good = {"metadata": EMPTY, "typed_value": 1}
     table.replace_rows(column(pa.int64()), good, *[{**good, "value": INT8_1}] * 3)
     found = [f for f in dv.audit_table(table.path, data=True).findings if f.severity == "error"]
     assert [(f.rule, f.row, f.path_key) for f in found] == [("R5", 1, "$")]
-    assert "and 2 more like it" in found[0].sentence
+    assert "(and 2 more rows)" in found[0].sentence
 
 
-def test_rows_are_looked_at_only_when_asked(tmp_path):
+def test_rows_are_checked_only_with_data(tmp_path):
     table = Table.write(tmp_path / "table")
     table.replace_rows(LIST_OF_INTS, {"metadata": EMPTY, "typed_value": [{}]})
     assert "R3" not in {f.rule for f in dv.audit_table(table.path).findings}
     assert "R3" in {f.rule for f in dv.audit_table(table.path, data=True).findings}
 
 
-def test_a_choice_of_files_is_looked_at_alone(tmp_path):
+def test_only_the_selected_files_are_audited(tmp_path):
     table = Table.write(tmp_path / "table")
     dv.write_table(table.path, dv.read_table(table.path).read_all(), mode="append")
     first = table.actions()[-1]["add"]["path"]
@@ -185,9 +185,9 @@ def test_a_choice_of_files_is_looked_at_alone(tmp_path):
         dv.audit_table(table.path, files=["nothing"])
 
 
-def test_an_earlier_version_is_audited_as_it_was(tmp_path):
+def test_an_earlier_version_can_be_audited(tmp_path):
     table = Table.write(tmp_path / "table")
-    table.add_commit(1, {"add": {"path": "gone.parquet"}})
+    table.add_commit(1, {"add": {"path": "missing.parquet"}})
     assert not dv.audit_table(table.path).is_clean
     assert dv.audit_table(table.path, version=0).findings == ()
 
@@ -205,10 +205,10 @@ def test_a_reconciled_compaction_has_no_findings(tmp_path, with_tombstones):
     ]
     # The compaction, without the file that the overwrite removed and the older transaction.
     protocol, metadata = (next(each for each in actions if name in each) for name in ("protocol", "metaData"))
-    (gone,) = (each for each in actions if "remove" in each)
-    adds = [each for each in actions if "add" in each and each["add"]["path"] != gone["remove"]["path"]]
+    (remove,) = (each for each in actions if "remove" in each)
+    adds = [each for each in actions if "add" in each and each["add"]["path"] != remove["remove"]["path"]]
     newest = next(each for each in actions if "txn" in each)
-    kept = [protocol, metadata, newest, *adds, *([gone] if with_tombstones else [])]
+    kept = [protocol, metadata, newest, *adds, *([remove] if with_tombstones else [])]
     for each in adds:
         each["add"]["dataChange"] = False
     file = root / "_delta_log" / f"{0:020d}.{2:020d}.compacted.json"
@@ -217,7 +217,7 @@ def test_a_reconciled_compaction_has_no_findings(tmp_path, with_tombstones):
     assert sorted(dv.read_table(root).read_all()["id"].to_pylist()) == [2, 3]
 
 
-def test_a_gap_is_one_finding_however_many_versions_it_has(tmp_path):
+def test_a_gap_of_many_versions_is_one_finding(tmp_path):
     table = Table.write(tmp_path / "table")
     for version in (1, 3, 3_000_000, 2**63 - 1):
         table.add_commit(version, {"commitInfo": {"operation": "WRITE"}})
@@ -233,36 +233,37 @@ def test_a_gap_is_one_finding_however_many_versions_it_has(tmp_path):
     assert "99999999999999999999.json is not a log file" in findings[3].sentence
 
 
-def test_a_folder_without_a_log_is_no_table(tmp_path):
-    with pytest.raises(TableNotFoundError, match="there is no Delta table"):
+def test_a_folder_without_a_log_is_rejected(tmp_path):
+    with pytest.raises(TableNotFoundError, match="_delta_log") as caught:
         dv.audit_table(tmp_path)
+    assert caught.value.table == str(tmp_path)
 
 
-def test_deleted_rows_break_no_rule(unpacked):
+def test_deletion_vectors_violate_no_rule(unpacked):
     path = unpacked("d_dv")
     adds = dv.load_snapshot(path).files.to_pylist()
     assert any(add["deletion_vector"] for add in adds)
     assert dv.audit_table(path, data=True).findings == ()
 
 
-def test_files_without_ids_are_no_fault_where_row_tracking_is_only_supported(tmp_path):
+def test_files_need_no_row_ids_where_row_tracking_is_only_supported(tmp_path):
     table = Table.write(tmp_path / "table")
     dv.set_properties(table.path, {"delta.feature.rowTracking": "supported"})
     assert dv.audit_table(table.path, data=True).findings == ()
 
 
-def test_statistics_of_a_column_that_was_dropped_are_no_fault(tmp_path):
-    """AU13: the files have the column, though the table does not any more."""
-    data = pa.table({"id": [1], "gone": ["a"], "s": [{"stays": 1, "goes": 2}]})
+def test_statistics_of_a_dropped_column_are_valid(tmp_path):
+    """AU13: the data files still have the column."""
+    data = pa.table({"id": [1], "dropped": ["a"], "s": [{"stays": 1, "goes": 2}]})
     dv.write_table(tmp_path / "t", data, configuration={"delta.columnMapping.mode": "name"})
-    dv.drop_column(tmp_path / "t", "gone")
+    dv.drop_column(tmp_path / "t", "dropped")
     dv.drop_column(tmp_path / "t", "s.goes")
     assert dv.audit_table(tmp_path / "t", data=True).findings == ()
     assert dv.repair_table(tmp_path / "t").files == ()
 
 
 @pytest.mark.parametrize("version", [-1, 1, 9])
-def test_a_version_that_a_table_does_not_have_is_not_audited(tmp_path, version):
+def test_an_unknown_version_is_rejected(tmp_path, version):
     table = Table.write(tmp_path / "table")
     with pytest.raises(VersionNotFoundError, match=f"has no version {version}: its latest is 0"):
         dv.audit_table(table.path, version=version)

@@ -46,11 +46,11 @@ def test_an_audit_prints_findings_by_file_most_severe_first(faulty):
     lines = [line.rstrip() for line in result.stdout.splitlines()]
     assert lines[2:4] == [
         "the table",
-        "  info     T3     the protocol lists variantType and variantType-preview, which are one feature: "
-        "leave it so, for neither can be dropped",
+        "  info     T3     the protocol lists both variantType and variantType-preview, two names of one "
+        "feature: leave both; a feature must not be removed from a protocol",
     ]
     assert re.fullmatch(rf"{re.escape(faulty.file.name)} \(.* kB, 4 rows\)", lines[5])
-    assert lines[6].startswith("  error    AU11   numRecords is 7, and the file has 4 rows: ")
+    assert lines[6].startswith("  error    AU11   numRecords is 7, but the file has 4 rows: ")
     assert lines[-1] == "1 error, 1 note"
 
 
@@ -97,9 +97,9 @@ def test_a_repair_prints_its_plan_by_default(faulty):
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         f"{faulty.file.name} has wrong statistics",
-        "  numRecords is 7, and not 4",
+        "  numRecords is 7, expected 4",
         "",
-        f"{faulty.path}: nothing is committed yet; --yes commits the statistics of 1 of 1 file",
+        f"{faulty.path}: nothing was committed; pass --yes to commit the statistics of 1 of 1 file",
     ]
     assert len(list(faulty.log.glob("*.json"))) == 1
 
@@ -110,14 +110,14 @@ def test_a_repair_commits_with_yes(faulty):
     assert result.stdout.splitlines()[-1] == f"{faulty.path}: version 1 repairs the statistics of 1 of 1 file"
     again = run("repair", faulty.path, "--yes")
     assert again.exit_code == 0
-    assert again.stdout == f"{faulty.path}: there is nothing to repair in 1 file\n"
+    assert again.stdout == f"{faulty.path}: nothing to repair in 1 file\n"
 
 
 def test_a_repair_prints_json(faulty):
     report = json.loads(run("repair", faulty.path, "--json").stdout)
     (file,) = report["files"]
     assert (report["version"], report["committed"], report["num_files"]) == (0, None, 1)
-    assert file["reasons"] == ["numRecords is 7, and not 4"]
+    assert file["reasons"] == ["numRecords is 7, expected 4"]
     assert json.loads(file["stats_before"])["numRecords"] == 7
     assert json.loads(file["stats"])["numRecords"] == 4
 

@@ -1,6 +1,6 @@
 """Two writers at once: the one that comes second goes through as if it had come alone, or not at all.
 
-The expected conflicts are those of Delta's own conflict checker (requirements.md, section 10).
+The expected conflicts are those of Delta's own conflict checker (`ConflictChecker` of delta-spark).
 """
 
 from __future__ import annotations

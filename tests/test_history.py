@@ -1,4 +1,4 @@
-"""What happened to a table, commit by commit."""
+"""The history of a table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def commit_file(table: Path, version: int) -> Path:
     return table / commit_file_name(version)
 
 
-def test_the_latest_commit_comes_first_with_what_it_did(table):
+def test_the_newest_commit_is_first(table):
     entries = dv.history(table)
     assert [(entry.version, entry.operation) for entry in entries] == [
         (2, "DELETE"),
@@ -48,14 +48,14 @@ def test_the_latest_commit_comes_first_with_what_it_did(table):
     assert entries[0].commit_info["readVersion"] == 1
 
 
-def test_a_limit_gives_so_many_of_the_latest(table):
+def test_a_limit_returns_the_newest_commits(table):
     assert [entry.version for entry in dv.history(table, 2)] == [2, 1]
     assert dv.history(table, 0) == []
     with pytest.raises(ValueError, match=r"limit: expected an integer from 0 to .*, got -1"):
         dv.history(table, -1)
 
 
-def test_deltalake_tells_the_same(tmp_path):
+def test_deltalake_returns_the_same_history(tmp_path):
     for number in range(3):
         write_deltalake(tmp_path, pa.table({"id": [number]}), mode="append")
     theirs = DeltaTable(tmp_path).history()
@@ -63,7 +63,7 @@ def test_deltalake_tells_the_same(tmp_path):
     assert [{**entry.commit_info, "version": entry.version} for entry in ours] == theirs
 
 
-def test_times_are_those_that_time_travel_goes_by(table):
+def test_time_travel_selects_by_the_timestamps_of_the_history(table):
     for version, seconds in enumerate([100, 90, 200]):
         os.utime(commit_file(table, version), ns=(0, seconds * 10**9))
     entries = dv.history(table)
@@ -73,7 +73,7 @@ def test_times_are_those_that_time_travel_goes_by(table):
     assert found == [2, 1, 0]
 
 
-def test_in_commit_timestamps_go_before_times_of_files(tmp_path):
+def test_in_commit_timestamps_take_precedence_over_file_times(tmp_path):
     configuration = {"delta.enableInCommitTimestamps": "true"}
     dv.write_table(tmp_path, pa.table({"id": [1]}), configuration=configuration)
     (entry,) = dv.history(tmp_path)
@@ -82,7 +82,7 @@ def test_in_commit_timestamps_go_before_times_of_files(tmp_path):
     assert entry.timestamp.timestamp() * 1000 == entry.commit_info["inCommitTimestamp"]
 
 
-def test_a_commit_that_says_nothing_of_itself_is_an_entry(table):
+def test_a_commit_without_commit_info_is_an_entry(table):
     lines = commit_file(table, 1).read_text("utf-8").splitlines(keepends=True)
     commit_file(table, 1).write_text("".join(line for line in lines if "commitInfo" not in line), "utf-8")
     entry = dv.history(table)[1]
@@ -90,13 +90,13 @@ def test_a_commit_that_says_nothing_of_itself_is_an_entry(table):
     assert (entry.parameters, entry.metrics) == ({}, {})
 
 
-def test_commits_that_are_no_longer_in_the_log_are_left_out(table):
+def test_commits_that_were_removed_from_the_log_are_omitted(table):
     checkpoint_writing.write_checkpoint(store.open_store(table), 1, now=0, unique_id="")
     commit_file(table, 0).unlink()
     assert [entry.version for entry in dv.history(table)] == [2, 1]
 
 
-def test_a_commit_that_is_no_json_is_named(table):
+def test_the_error_of_an_invalid_commit_names_it(table):
     commit_file(table, 1).write_text('{"commitInfo":{}}\n{"add":', "utf-8")
     with pytest.raises(MalformedLogError, match=r"1\.json, line 2"):
         dv.history(table)
@@ -107,7 +107,7 @@ def test_a_folder_without_a_log_has_no_history(tmp_path):
         dv.history(tmp_path)
 
 
-def test_the_command_line_prints_a_line_a_commit(table):
+def test_the_command_line_prints_a_line_for_each_commit(table):
     result = CliRunner().invoke(app, ["history", str(table), "--limit", "2"])
     heading, first, *others = result.stdout.splitlines()
     assert heading.split() == ["version", "time", "operation", "parameters", "and", "metrics"]
@@ -119,7 +119,7 @@ def test_the_command_line_prints_a_line_a_commit(table):
 
 def test_the_command_line_prints_json_for_scripts(table):
     result = CliRunner().invoke(app, ["history", str(table), "--json"])
-    told = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [each["version"] for each in told] == [2, 1, 0]
-    assert told[0]["operation"] == "DELETE"
-    assert version_at(store.open_store(table), told[1]["timestamp"]) == 1
+    entries = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [each["version"] for each in entries] == [2, 1, 0]
+    assert entries[0]["operation"] == "DELETE"
+    assert version_at(store.open_store(table), entries[1]["timestamp"]) == 1

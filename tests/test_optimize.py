@@ -1,4 +1,4 @@
-"""Optimizing: the rows stay, their files do not; what is planned is what is done."""
+"""Optimizations: the rows stay the same, and the plan of a dry run is what a run does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def texts_of(table: Path) -> dict[int, str | None]:
 
 
 def stored_rows(table: Path) -> list[dict[str, Any]]:
-    """Return the rows of a table with their Variants as the files store them."""
+    """Return the rows of a table with the stored bytes of their Variants."""
     paths = dv.load_snapshot(str(table)).files["path"].to_pylist()
     rows = [row for path in paths for row in pq.read_table(table / path).to_pylist()]
     return sorted(rows, key=lambda row: row["id"])
@@ -46,7 +46,7 @@ def commit_of(table: Path, version: int) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """Return a table of four files, whose values drift from one path to another."""
+    """Return a table of four files whose values move from one path to another."""
     for number in range(4):
         name = "new" if number > 1 else "old"
         texts = [f'{{"k": {row}, "{name}": "{row}"}}' for row in range(10 * number, 10 * number + 10)]
@@ -54,7 +54,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
-def test_small_files_become_one_that_is_shredded_by_all_of_their_rows(table: Path):
+def test_small_files_are_compacted_and_shredded_by_all_rows(table: Path):
     before = texts_of(table)
     result = dv.optimize(str(table))
     assert texts_of(table) == before
@@ -71,7 +71,7 @@ def test_small_files_become_one_that_is_shredded_by_all_of_their_rows(table: Pat
     assert dv.optimize(str(table)).version is None
 
 
-def test_a_dry_run_is_the_plan_of_what_is_done(table: Path):
+def test_a_dry_run_returns_the_plan_of_a_run(table: Path):
     plan = dv.optimize(str(table), dry_run=True)
     assert (plan.version, plan.files) == (None, ())
     assert load_snapshot(table).version == 3
@@ -82,9 +82,9 @@ def test_a_dry_run_is_the_plan_of_what_is_done(table: Path):
     assert str(plan).splitlines()[0] == "files   4 become about 1"
 
 
-def test_files_are_shredded_anew_by_what_their_rows_have(tmp_path: Path):
+def test_reshred_infers_the_schema_from_the_rows_again(tmp_path: Path):
     table = tmp_path / "t"
-    schema = dv.ShreddingSchema.of({"gone": pa.int64()})
+    schema = dv.ShreddingSchema.of({"old": pa.int64()})
     write(table, [f'{{"k": {row}, "s": "{row}"}}' for row in range(20)], shredding=schema)
     assert dv.optimize(str(table)).version is None
     plan = dv.optimize(str(table), reshred=True, dry_run=True)
@@ -93,11 +93,11 @@ def test_files_are_shredded_anew_by_what_their_rows_have(tmp_path: Path):
         ("event", ("k",), "int64"),
         ("event", ("s",), "string"),
     ]
-    assert [leaf.path for leaf in group.dropped] == [("gone",)]
+    assert [leaf.path for leaf in group.dropped] == [("old",)]
     assert str(plan).splitlines()[2:] == [
         "gained  event:k  int64",
         "gained  event:s  string",
-        "dropped event:gone  int64",
+        "dropped event:old  int64",
     ]
     before = texts_of(table)
     assert dv.optimize(str(table), reshred=True).version == 1
@@ -105,7 +105,7 @@ def test_files_are_shredded_anew_by_what_their_rows_have(tmp_path: Path):
     assert dv.optimize(str(table), reshred=True).version is None
 
 
-def test_files_that_are_shredded_alike_are_put_together_as_they_are(tmp_path: Path):
+def test_files_with_the_same_shredding_are_compacted_without_reshredding(tmp_path: Path):
     texts = [['{"n": 1}', '{"n": 2.50}', '{"n": "x"}', None], ['{"n": 4}', '{"n": [1]}', '{"m": 0}', "7"]]
     schema = dv.ShreddingSchema.of({"n": pa.decimal128(18, 2)})
     for first, some in zip((0, 10), texts, strict=True):
@@ -116,7 +116,7 @@ def test_files_that_are_shredded_alike_are_put_together_as_they_are(tmp_path: Pa
     assert dv.audit_table(str(tmp_path / "t"), data=True).is_clean
 
 
-def test_files_of_the_schema_of_others_are_copied_beside_those_that_are_not(tmp_path: Path):
+def test_files_with_the_target_schema_are_copied_and_others_reshredded(tmp_path: Path):
     texts = [f'{{"n": {number}, "s": "{number}"}}' for number in range(100)]
     write(tmp_path / "t", texts[:50])
     write(tmp_path / "t", texts[50:], 50, shredding=None)
@@ -128,7 +128,7 @@ def test_files_of_the_schema_of_others_are_copied_beside_those_that_are_not(tmp_
     assert dv.audit_table(str(tmp_path / "t"), data=True).is_clean
 
 
-def test_files_that_were_not_shredded_are(tmp_path: Path):
+def test_unshredded_files_are_shredded(tmp_path: Path):
     unshredded = dv.ShreddingSchema.of(None)
     for first in (0, 50):
         write(tmp_path / "t", [f'{{"n": {number}}}' for number in range(50)], first, shredding=unshredded)
@@ -164,7 +164,7 @@ def test_sorting_by_a_path_lets_a_query_skip_files(tmp_path: Path):
     assert keys == [list(range(100)), list(range(900, 1000))]
 
 
-def test_rows_are_sorted_in_parts_where_they_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_large_rows_are_sorted_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("delta_variant.operations.optimize.sorting.BATCH_BYTES", 2000)
     monkeypatch.setattr("delta_variant.operations.optimize.sorting.BATCH_ROWS", 100)
     # The longest text alone is more than is put together at a time.
@@ -178,7 +178,7 @@ def test_rows_are_sorted_in_parts_where_they_are_large(tmp_path: Path, monkeypat
     assert dv.read_table(tmp_path, columns=columns).read_all()["k"].to_pylist() == list(range(300))
 
 
-def test_partitions_stay_apart_and_may_be_chosen(tmp_path: Path):
+def test_partitions_are_optimized_separately_and_can_be_selected(tmp_path: Path):
     table = tmp_path / "t"
     for first in (0, 4):
         write(table, [f"{row}" for row in range(first, first + 4)], first, partition_by=["day"])
@@ -190,22 +190,22 @@ def test_partitions_stay_apart_and_may_be_chosen(tmp_path: Path):
     assert texts_of(table) == before
 
 
-def test_what_has_no_order_and_no_partition_is_refused(table: Path):
-    with pytest.raises(ExpressionError, match="has no order"):
+def test_keys_without_an_order_and_other_predicates_are_rejected(table: Path):
+    with pytest.raises(ExpressionError, match="have no order"):
         dv.optimize(str(table), sort_by="event:k")
-    with pytest.raises(ExpressionError, match="more than partition columns"):
+    with pytest.raises(ExpressionError, match="expected only partition columns"):
         dv.optimize(str(table), "id = 1")
 
 
 @pytest.mark.parametrize("name", ["delta.appendOnly", "delta.enableChangeDataFeed"])
-def test_a_table_whose_rows_may_not_go_is_optimized(tmp_path: Path, name: str):
+def test_a_table_that_forbids_deletes_can_be_optimized(tmp_path: Path, name: str):
     table = tmp_path / "t"
     write(table, ["1"], configuration={name: "true"})
     write(table, ["2"], 1)
     assert dv.optimize(str(table)).version == 2
 
 
-def behind(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
+def commit_first(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
     write_commit = commits.write_commit
 
     def write_after_another(*arguments: Any) -> None:
@@ -216,23 +216,25 @@ def behind(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
     monkeypatch.setattr(commits, "write_commit", write_after_another)
 
 
-def test_an_append_is_no_conflict_and_a_delete_is(table: Path, monkeypatch: pytest.MonkeyPatch):
-    behind(monkeypatch, lambda: write(table, ["1"], 100))
+def test_a_concurrent_append_does_not_conflict_but_a_delete_does(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+):
+    commit_first(monkeypatch, lambda: write(table, ["1"], 100))
     assert dv.optimize(str(table)).version == 5
     assert len(texts_of(table)) == 41
-    behind(monkeypatch, lambda: dv.delete(str(table), "id = 3"))
+    commit_first(monkeypatch, lambda: dv.delete(str(table), "id = 3"))
     with pytest.raises(CommitConflictError, match="removed"):
         dv.optimize(str(table))
     assert len(texts_of(table)) == 40
 
 
-def test_a_delete_goes_through_behind_an_optimize_of_other_files(
+def test_a_delete_succeeds_after_a_concurrent_optimize_of_other_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     table = tmp_path / "t"
     for first in (0, 4):
         write(table, [f"{row}" for row in range(first, first + 4)], first, partition_by=["day"])
-    behind(monkeypatch, lambda: dv.optimize(str(table), "day = 'a'"))
+    commit_first(monkeypatch, lambda: dv.optimize(str(table), "day = 'a'"))
     assert dv.delete(str(table), "day = 'b' and id = 1").version == 3
     assert set(texts_of(table)) == set(range(8)) - {1}
 
@@ -251,7 +253,7 @@ def test_a_delete_goes_through_behind_an_optimize_of_other_files(
     sort_by=st.sampled_from([None, "id", "try_variant_get(event, '$.k', 'double')", ["day", "id"]]),
     numeric=st.sampled_from(["value", "strict"]),
 )
-def test_every_row_is_there_as_it_was(files, sort_by, numeric):
+def test_an_optimization_keeps_every_row(files, sort_by, numeric):
     with TemporaryDirectory() as folder:
         table, start = Path(folder) / "t", 0
         for texts in files:

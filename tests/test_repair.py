@@ -1,4 +1,4 @@
-"""Repairs: what they change in a log and what they leave, and what stands in their way."""
+"""Repairs of statistics: the commit, the fields that stay, and concurrent commits."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def last_commit(table):
     return [json.loads(line) for line in lines]
 
 
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(table):
+def test_a_dry_run_returns_the_repairs_and_commits_nothing(table):
     before = {path: path.read_bytes() for path in table.path.rglob("*") if path.is_file()}
     repair = dv.repair_table(table.path)
     assert (repair.version, repair.committed, repair.num_files) == (0, None, 1)
     (file,) = repair.repairable
-    assert file.reasons == ("numRecords is 7, and not 4",)
+    assert file.reasons == ("numRecords is 7, expected 4",)
     assert json.loads(file.stats)["numRecords"] == 4
     assert before == {path: path.read_bytes() for path in table.path.rglob("*") if path.is_file()}
 
 
-def test_a_repair_leaves_every_other_field_as_it_was(table):
+def test_a_repair_keeps_every_other_field(table):
     fields = {
         "path": table.file.name.replace("-", "%2D"),
         "tags": {"k": "v", "n": None},
@@ -67,7 +67,7 @@ def test_a_repaired_table_is_not_repaired_again(table):
     assert (again.files, again.committed) == ((), None)
 
 
-def test_a_table_without_variant_statistics_gets_those_of_a_writer_that_computes_them(tmp_path):
+def test_missing_variant_statistics_are_computed(tmp_path):
     with_them, without = Table.write(tmp_path / "a"), Table.write(tmp_path / "b", max_variant_stats_paths=0)
     dv.repair_table(without.path, dry_run=False)
     (added,) = (action["add"] for action in last_commit(without) if "add" in action)
@@ -75,7 +75,7 @@ def test_a_table_without_variant_statistics_gets_those_of_a_writer_that_computes
     assert json.loads(added["stats"]) == json.loads(written["stats"])
 
 
-def test_bounds_of_fewer_paths_than_there_could_be_are_left(tmp_path):
+def test_bounds_of_few_paths_are_kept(tmp_path):
     table = Table.write(tmp_path / "table", max_variant_stats_paths=1)
     assert dv.repair_table(table.path).files == ()
 
@@ -84,7 +84,7 @@ FLOATS = pa.array([0.1, 1e38, -3.4028234663852886e38], pa.float32())
 
 
 def table_of_floats(path, least, greatest):
-    """Write floats at the top and in a struct, with bounds as texts of JSON numbers."""
+    """Write floats at the top and in a struct, with bounds as JSON numbers."""
     rows = {"f": FLOATS, "s": pa.StructArray.from_arrays([FLOATS], ["f"])}
     dv.write_table(path, pa.table(rows))
     counts, low, high = (f'{{"f":{text},"s":{{"f":{text}}}}}' for text in (0, least, greatest))
@@ -95,13 +95,13 @@ def table_of_floats(path, least, greatest):
 
 @pytest.mark.parametrize("least", ["-3.4028235E38", "-3.4028234663852886e38"])
 @pytest.mark.parametrize("greatest", ["1.0E38", "9.999999680285692e+37"])
-def test_floats_in_the_digits_of_spark_or_deltalake_are_right(tmp_path, least, greatest):
+def test_bounds_with_the_float_digits_of_spark_or_deltalake_are_correct(tmp_path, least, greatest):
     path = table_of_floats(tmp_path / "t", least, greatest)
     assert dv.audit_table(path, data=True).findings == ()
     assert dv.repair_table(path).files == ()
 
 
-def test_bounds_that_are_other_floats_are_wrong(tmp_path):
+def test_bounds_of_other_floats_are_wrong(tmp_path):
     path = table_of_floats(tmp_path / "t", "-3.4028235E38", "9.999999E37")
     assert [(each.rule, each.column) for each in dv.audit_table(path, data=True).findings] == [
         ("AU7", "f"),
@@ -115,7 +115,7 @@ def test_bounds_that_are_other_floats_are_wrong(tmp_path):
     assert [len(file.reasons) for file in dv.repair_table(path).files] == [2]
 
 
-def test_bounds_of_all_rows_are_wide_where_rows_are_deleted(unpack_golden):
+def test_bounds_of_all_rows_are_wide_if_rows_are_deleted(unpack_golden):
     table = unpack_golden("d_dv")
     log_file = table / "_delta_log" / f"{4:020d}.json"
     text = log_file.read_text("utf-8")
@@ -123,7 +123,7 @@ def test_bounds_of_all_rows_are_wide_where_rows_are_deleted(unpack_golden):
     assert dv.repair_table(table).files == ()
     log_file.write_text(text.replace('\\"tightBounds\\":false', '\\"tightBounds\\":true'), "utf-8")
     (file,) = dv.repair_table(table, dry_run=False).files
-    assert file.reasons == ("they claim to be of the rows that are left, and not of all",)
+    assert file.reasons == ("the bounds are marked as tight, but the file has a deletion vector",)
     assert json.loads(file.stats)["tightBounds"] is False
     assert dv.audit_table(table, data=True).is_clean
 
@@ -141,7 +141,7 @@ def unpack_golden(corpora, tmp_path):
     return unpack
 
 
-def test_a_file_that_cannot_be_read_is_named_and_the_others_are_repaired(table):
+def test_an_unreadable_file_is_reported_and_the_others_are_repaired(table):
     dv.write_table(table.path, dv.read_table(table.path).read_all(), mode="append")
     broken = last_commit(table)[-1]["add"]["path"]
     (table.path / broken).write_bytes(b"PAR1")
@@ -152,56 +152,56 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_repaired(table):
     assert repair.committed == 2
 
 
-def meanwhile(monkeypatch, act):
-    """Let another writer act when the next commit is about to be written."""
+def commit_first(monkeypatch, act):
+    """Make another writer act just before the next commit is written."""
     write = commits.write_commit
 
-    def write_behind(*arguments):
+    def write_after_another(*arguments):
         monkeypatch.setattr(commits, "write_commit", write)
         act()
         write(*arguments)
 
-    monkeypatch.setattr(commits, "write_commit", write_behind)
+    monkeypatch.setattr(commits, "write_commit", write_after_another)
 
 
-def test_an_append_meanwhile_does_not_stop_a_repair(table, monkeypatch):
+def test_a_concurrent_append_does_not_conflict_with_a_repair(table, monkeypatch):
     rows = pa.table({"id": [9], "v": pa.array(["1"], pa.json_())})
-    meanwhile(monkeypatch, lambda: dv.write_table(table.path, rows, mode="append"))
+    commit_first(monkeypatch, lambda: dv.write_table(table.path, rows, mode="append"))
     assert dv.repair_table(table.path, dry_run=False).committed == 2
     assert dv.audit_table(table.path, data=True).is_clean
 
 
 @pytest.mark.parametrize("action", ["remove", "add"])
-def test_a_file_that_another_writer_changed_meanwhile_stops_a_repair(table, monkeypatch, action):
+def test_a_concurrent_change_of_a_file_conflicts_with_a_repair(table, monkeypatch, action):
     (add,) = (each["add"] for each in table.actions() if "add" in each)
-    gone = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
-    other = {"remove": gone} if action == "remove" else {"add": add}
-    meanwhile(monkeypatch, lambda: table.add_commit(1, other))
+    remove = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
+    other = {"remove": remove} if action == "remove" else {"add": add}
+    commit_first(monkeypatch, lambda: table.add_commit(1, other))
     with pytest.raises(CommitConflictError, match=f"concurrent version 1 .* {table.file.name}"):
         dv.repair_table(table.path, dry_run=False)
 
 
-def test_a_change_of_the_metadata_meanwhile_stops_a_repair(table, monkeypatch):
+def test_a_concurrent_change_of_the_metadata_conflicts_with_a_repair(table, monkeypatch):
     (metadata,) = (each for each in table.actions() if "metaData" in each)
-    meanwhile(monkeypatch, lambda: table.add_commit(1, metadata))
+    commit_first(monkeypatch, lambda: table.add_commit(1, metadata))
     with pytest.raises(CommitConflictError, match="changed the metadata"):
         dv.repair_table(table.path, dry_run=False)
 
 
-def test_a_table_of_an_unknown_feature_is_not_committed_to(table):
+def test_a_table_with_an_unknown_feature_is_rejected(table):
     features = ["variantType", "variantShredding"]
     table.edit_protocol(features, [*features, "wishes"])
     with pytest.raises(UnsupportedFeatureError, match="wishes"):
         dv.repair_table(table.path)
 
 
-def test_a_constraint_does_not_stop_a_repair_for_no_row_is_added(table):
+def test_a_constraint_does_not_prevent_a_repair(table):
     table.set_property("delta.constraints.positive", "id >= 0")
     table.edit("protocol", lambda each: each["writerFeatures"].append("checkConstraints"))
     assert dv.repair_table(table.path, dry_run=False).committed == 1
 
 
-def test_paths_are_spelled_as_the_log_has_them(table):
+def test_a_repair_keeps_the_encoding_of_paths(table):
     table.edit("add", lambda add: add.update(path=add["path"].replace("-", "%2D")))
     table.edit_stats(lambda statistics: statistics["nullCount"].update(v=0))
     dv.repair_table(table.path, dry_run=False)
@@ -210,7 +210,7 @@ def test_paths_are_spelled_as_the_log_has_them(table):
     assert files["encoded_path"].to_pylist() == [table.file.name.replace("-", "%2D")]
 
 
-def test_a_recommit_keeps_row_ids_where_a_table_tracks_rows(tmp_path):
+def test_a_recommit_keeps_row_ids(tmp_path):
     table = Table.write(tmp_path / "table", configuration={"delta.enableRowTracking": "true"})
     before = dv.load_snapshot(table.path)
     table.edit_stats(lambda statistics: statistics["nullCount"].update(v=0))
@@ -221,7 +221,7 @@ def test_a_recommit_keeps_row_ids_where_a_table_tracks_rows(tmp_path):
     assert after.domain_metadata == before.domain_metadata
 
 
-def test_recommit_writes_files_without_a_change_of_data(table):
+def test_a_recommit_has_no_data_change(table):
     snapshot = dv.load_snapshot(table.path)
     context = CommitContext(
         operation="COMPUTE STATS", engine_info="delta-variant/0.0.0", txn_id="t-1", clock=lambda: 1000

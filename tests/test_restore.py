@@ -1,4 +1,4 @@
-"""Bringing tables back to what they were."""
+"""Restores of tables to earlier versions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def actions(table: Path, version: int, kind: str) -> list[dict[str, Any]]:
 
 
 def edit_metadata(table: Path, *more: Any, **configuration: str | None) -> None:
-    """Commit other properties of a table; None takes one away."""
+    """Commit properties of a table; None unsets one."""
     state = dv.load_snapshot(table)
     settings: dict[str, Any] = {
         **state.configuration,
@@ -87,7 +87,7 @@ def with_vectors(corpora: Path, tmp_path: Path) -> Path:
     ],
     ids=["append", "delete", "delete all", "update", "optimize", "overwrite", "other columns"],
 )
-def test_rows_and_columns_come_back_after_a_change(table, change):
+def test_a_restore_after_a_change_restores_rows_and_columns(table, change):
     before, state = rows(table), dv.load_snapshot(table)
     change(table)
     result = dv.restore(table, 1)
@@ -100,7 +100,7 @@ def test_rows_and_columns_come_back_after_a_change(table, change):
     assert dv.audit_table(table, data=True).is_clean
 
 
-def test_the_commit_adds_what_had_gone_and_removes_what_had_come(table):
+def test_the_commit_adds_removed_files_and_removes_added_files(table):
     dv.delete(table, "id = 0")
     append(table, 9)
     result = dv.restore(table, 1)
@@ -131,7 +131,7 @@ def test_a_restore_can_be_undone_by_a_restore(table):
     assert [row[0] for row in rows(table)] == [0, 1, 2, 3]
 
 
-def test_a_table_comes_back_to_a_time(table):
+def test_a_table_can_be_restored_to_a_timestamp(table):
     for version in range(2):
         os.utime(table / commit_file_name(version), ns=(0, (version + 1) * 10**12))
     result = dv.restore(table, timestamp="1970-01-01T00:20Z")
@@ -140,7 +140,7 @@ def test_a_table_comes_back_to_a_time(table):
     assert info["operationParameters"] == {"version": None, "timestamp": "1970-01-01T00:20Z"}
 
 
-def test_a_table_that_is_as_it_is_to_be_gets_no_commit(table):
+def test_a_restore_without_changes_commits_nothing(table):
     assert dv.restore(table, 1).version is None
     dv.delete(table, "id = 0")
     dv.restore(table, 1)
@@ -148,12 +148,12 @@ def test_a_table_that_is_as_it_is_to_be_gets_no_commit(table):
     assert dv.load_snapshot(table).version == 3
 
 
-def test_a_restore_without_a_version_or_time_is_refused(table):
-    with pytest.raises(ValueError, match="needs the version, or the timestamp"):
+def test_a_restore_without_a_version_or_timestamp_is_rejected(table):
+    with pytest.raises(ValueError, match="pass the version or the timestamp"):
         dv.restore(table)
 
 
-def test_the_protocol_keeps_what_it_has_gained(table):
+def test_the_protocol_keeps_its_features(table):
     columns = {"id": [5], "v": pa.array(["1"], pa.json_()), "at": pa.array([0], pa.timestamp("us"))}
     dv.write_table(table, pa.table(columns), mode="append", schema_mode="merge")
     protocol = dv.load_snapshot(table).protocol
@@ -163,7 +163,7 @@ def test_the_protocol_keeps_what_it_has_gained(table):
     assert dv.load_snapshot(table).schema == dv.load_snapshot(table, 1).schema
 
 
-def test_a_feature_that_was_dropped_comes_back_with_the_files_that_may_need_it(table):
+def test_a_dropped_feature_is_restored_with_the_files_that_can_need_it(table):
     state = dv.load_snapshot(table)
     features = [*state.protocol.reader_features, "deletionVectors"]
     more = state.protocol.__class__(
@@ -176,16 +176,17 @@ def test_a_feature_that_was_dropped_comes_back_with_the_files_that_may_need_it(t
     assert "deletionVectors" in dv.load_snapshot(table).protocol.reader_features
 
 
-def test_a_missing_file_is_named_and_nothing_is_committed(table):
+def test_a_missing_file_is_an_error_and_nothing_is_committed(table):
     dv.delete(table)
     missing = dv.load_snapshot(table, 1).files["path"].to_pylist()[0]
     (table / missing).unlink()
-    with pytest.raises(DataFileError, match=rf"version 1 of .* cannot be restored: {missing} are no longer"):
+    with pytest.raises(DataFileError, match="files are missing") as caught:
         dv.restore(table, 1)
+    assert (caught.value.table, caught.value.version, caught.value.file) == (str(table), 1, missing)
     assert dv.load_snapshot(table).version == 2
 
 
-def test_a_missing_deletion_vector_is_named(with_vectors):
+def test_a_missing_deletion_vector_is_an_error(with_vectors):
     latest = dv.load_snapshot(with_vectors)
     assert latest.files["deletion_vector"].null_count < latest.num_files
     dv.delete(with_vectors)
@@ -196,7 +197,7 @@ def test_a_missing_deletion_vector_is_named(with_vectors):
         dv.restore(with_vectors, latest.version)
 
 
-def test_deleted_rows_come_back_and_go_by_their_deletion_vectors(with_vectors):
+def test_a_restore_restores_deletion_vectors(with_vectors):
     latest = dv.load_snapshot(with_vectors).version
     counts = [dv.read_table(with_vectors, version=each).read_all().num_rows for each in range(latest + 1)]
     assert len(set(counts)) > 2
@@ -205,33 +206,34 @@ def test_deleted_rows_come_back_and_go_by_their_deletion_vectors(with_vectors):
         assert dv.read_table(with_vectors).read_all().num_rows == counts[version]
 
 
-def test_files_that_came_keep_a_table_that_only_grows_from_going_back(table):
+def test_an_append_only_table_rejects_a_restore_that_removes_files(table):
     edit_metadata(table, delta_appendOnly="true")
     append(table, 9)
-    with pytest.raises(UnsupportedFeatureError, match=r"delta\.appendOnly=true, and 1 files have come"):
+    with pytest.raises(UnsupportedFeatureError, match=r"delta\.appendOnly=true and 1 files") as caught:
         dv.restore(table, 1)
+    assert caught.value.version == 1
     assert dv.load_snapshot(table).version == 3
 
 
 @pytest.mark.parametrize("isolation", ["Serializable", "WriteSerializable"])
-def test_rows_that_another_writer_adds_meanwhile_are_a_conflict(table, monkeypatch, isolation):
+def test_rows_of_a_concurrent_append_are_a_conflict(table, monkeypatch, isolation):
     edit_metadata(table, delta_isolationLevel=isolation)
     dv.delete(table, "id = 0")
-    check = restore._check_there
-    monkeypatch.setattr(restore, "_check_there", lambda *each: (append(table, 9), check(*each)))
+    check = restore._check_files_exist
+    monkeypatch.setattr(restore, "_check_files_exist", lambda *each: (append(table, 9), check(*each)))
     with pytest.raises(CommitConflictError, match="added rows"):
         dv.restore(table, 2)
     assert 9 in [row[0] for row in rows(table)]
 
 
-def test_files_that_another_writer_removes_meanwhile_are_a_conflict(table, monkeypatch):
-    check = restore._check_there
-    monkeypatch.setattr(restore, "_check_there", lambda *each: (dv.optimize(table), check(*each)))
+def test_files_that_a_concurrent_commit_removes_are_a_conflict(table, monkeypatch):
+    check = restore._check_files_exist
+    monkeypatch.setattr(restore, "_check_files_exist", lambda *each: (dv.optimize(table), check(*each)))
     with pytest.raises(CommitConflictError, match="removed"):
         dv.restore(table, 0)
 
 
-def test_in_commit_timestamps_stay_as_they_are(tmp_path):
+def test_a_restore_keeps_in_commit_timestamps(tmp_path):
     table = tmp_path / "t"
     append(table, 1)
     state = dv.load_snapshot(table)
@@ -255,7 +257,7 @@ def test_in_commit_timestamps_stay_as_they_are(tmp_path):
     assert [row[0] for row in rows(table)] == [1]
 
 
-def test_ids_of_columns_are_never_given_twice(tmp_path):
+def test_column_ids_are_never_reused(tmp_path):
     table = tmp_path / "t"
     append(table, 1, configuration={"delta.columnMapping.mode": "name"})
     more = pa.table({"id": [2], "v": pa.array(["1"], pa.json_()), "more": ["x"]})
@@ -266,12 +268,12 @@ def test_ids_of_columns_are_never_given_twice(tmp_path):
     assert dv.load_snapshot(table).configuration["delta.columnMapping.maxColumnId"] == greatest
 
 
-def test_a_table_does_not_go_back_to_before_it_mapped_its_columns(tmp_path):
+def test_a_version_without_column_mapping_cannot_be_restored(tmp_path):
     table = tmp_path / "t"
     append(table, 1, configuration={"delta.columnMapping.mode": "name"})
     edit_metadata(table, delta_columnMapping_mode="none")
     edit_metadata(table, delta_columnMapping_mode="name")
-    with pytest.raises(UnsupportedFeatureError, match="maps columns by name, and version 1 by none"):
+    with pytest.raises(UnsupportedFeatureError, match="mode none, and the mode cannot change from name"):
         dv.restore(table, 1)
 
 
@@ -290,7 +292,7 @@ def test_rows_keep_their_ids(tmp_path):
     assert sorted(after.files["base_row_id"].to_pylist()) == [0, 2, 3]
 
 
-def test_clustering_columns_are_those_of_then(table):
+def test_a_restore_restores_clustering_columns(table):
     def cluster(*columns: str) -> None:
         names = [[column] for column in columns]
         text = json.dumps(
@@ -318,13 +320,13 @@ def test_clustering_columns_are_those_of_then(table):
     assert dv.restore(table, 1).version is None
 
 
-def test_transactions_of_applications_do_not_go_back(table):
+def test_a_restore_keeps_transactions_of_applications(table):
     append(table, 9, txn=("app", 7))
     dv.restore(table, 1)
     assert dv.load_snapshot(table).txns["app"].version == 7
 
 
-def test_a_table_with_identity_columns_is_refused(table):
+def test_a_table_with_identity_columns_is_rejected(table):
     state = dv.load_snapshot(table)
     schema = json.loads(state.metadata.schema_string)
     schema["fields"][0]["metadata"]["delta.identity.start"] = 1
@@ -336,15 +338,15 @@ def test_a_table_with_identity_columns_is_refused(table):
         configuration={},
     )
     commits.write_commit(store.open_store(table), 2, [CommitInfo({}), metadata])
-    with pytest.raises(UnsupportedFeatureError, match=r"cannot restore .* the identity column 'id'"):
+    with pytest.raises(UnsupportedFeatureError, match=r"cannot restore .* identity column 'id'"):
         dv.restore(table, 1)
 
 
-def test_the_command_line_restores_and_says_what_it_did(table):
+def test_the_command_line_restores_and_prints_the_result(table):
     dv.delete(table, "id = 0")
     result = CliRunner().invoke(app, ["restore", str(table), "--version", "1"])
     first, second = result.stdout.splitlines()
-    assert first.endswith("t: version 3, as version 1")
+    assert first.endswith("t: version 3 restores version 1")
     assert second.startswith("1 file added, ")
     assert "; 1 file removed, " in second
     result = CliRunner().invoke(app, ["restore", str(table), "--version", "1", "--json"])

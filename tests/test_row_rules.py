@@ -64,11 +64,11 @@ def test_a_constraint_goes_to_the_properties_and_its_feature_to_the_protocol(tab
     snapshot = dv.load_snapshot(table)
     assert snapshot.configuration["delta.constraints.positive"] == "amount > 0"
     assert "checkConstraints" in snapshot.protocol.writer_features
-    with pytest.raises(SchemaError, match="has a constraint POSITIVE already"):
+    with pytest.raises(SchemaError, match="has a constraint 'POSITIVE' already"):
         dv.add_constraint(table, "POSITIVE", "id > 0")
     assert dv.drop_constraint(table, "positive") == 2
     assert "delta.constraints.positive" not in dv.load_snapshot(table).configuration
-    with pytest.raises(SchemaError, match="has no constraint positive"):
+    with pytest.raises(SchemaError, match="has no constraint 'positive'"):
         dv.drop_constraint(table, "positive")
 
 

@@ -320,7 +320,7 @@ def test_row_tracking_is_enabled_by_a_commit_after_the_one_that_ends_its_suspens
     """PROTOCOL.md, "Row Tracking": while suspended, neither new nor existing files get ids."""
     table = untracked(tmp_path / "t")
     dv.set_properties(str(table), {"delta.rowTrackingSuspended": "true"})
-    with pytest.raises(ProtocolError, match=r"unset delta\.rowTrackingSuspended by a commit before"):
+    with pytest.raises(ProtocolError, match=r"unset delta\.rowTrackingSuspended in an earlier commit"):
         dv.set_properties(str(table), {"delta.rowTrackingSuspended": "false", **TRACKED})
     dv.unset_properties(str(table), ["delta.rowTrackingSuspended"])
     dv.set_properties(str(table), TRACKED)

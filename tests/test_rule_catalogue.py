@@ -1,17 +1,24 @@
-"""docs/audit-rules.md explains each rule that an audit can report, and no other rule."""
+"""docs/audit-rules.md explains each rule that an audit can report, and no other rule.
+
+Ids in the comments and docstrings of the repository are ids that a catalogue of the repository explains.
+"""
 
 from __future__ import annotations
 
+import ast
+import io
 import re
+import tokenize
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
-from string import ascii_lowercase
 
 import pytest
 
 from delta_variant.operations.audit import RULES
+from delta_variant.operations.audit.file_rules import NATIVE_ROW_RULES, NATIVE_SCHEMA_RULES
 from delta_variant.operations.audit.findings import SEVERITIES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,7 +37,14 @@ SOURCES = (
     "parquet.thrift, [",
     "this library: ",
 )
-NATIVE_RULE = re.compile(r'(?:\b(?:add|refuse)\(\s*|\brule: )"([^"]+)"')
+NATIVE_CODE = re.compile(r'"((?:[A-Z]-)?[A-Z]{1,2}[0-9]*[a-z]?)"')
+
+CASES = ROOT / "protocol_fixtures" / "README.md"
+CASE_ID = re.compile(r"^\| ((?:[A-Z]-)?[A-Z]+[0-9]+) \|", re.MULTILINE)
+CITATION = re.compile(r"\b(?:[EP]-[A-Z][0-9]*|(?:AU|ST|TR|[A-Z])[1-9][0-9]*)\b(?![.-][0-9a-z])")
+REQUIREMENTS = re.compile(r"\brequirements?(?:\.md|:?\s+(?:[A-Z]+-?[A-Z]*)?[0-9])")
+NOT_RULES = {"C1", "S3", "V1", "V2"}
+"""Names in the form of an id: control characters, the object store, and versions of formats."""
 
 
 @dataclass(frozen=True)
@@ -104,19 +118,24 @@ def test_each_reference_to_a_section_has_a_definition():
     assert set(defined.values()) == {1}
 
 
-def test_the_catalogue_names_each_rule_of_the_native_checks():
-    sources = [
-        (ROOT / "rust" / "src" / "check" / name).read_text("utf-8") for name in ("schema.rs", "rows.rs")
-    ]
-    native = {rule for source in sources for rule in NATIVE_RULE.findall(source)}
+@pytest.mark.parametrize(
+    ("source", "rules"), [("schema.rs", NATIVE_SCHEMA_RULES), ("rows.rs", NATIVE_ROW_RULES)]
+)
+def test_the_tables_of_native_rules_have_the_codes_of_the_native_checks(source: str, rules):
+    text = (ROOT / "rust" / "src" / "check" / source).read_text("utf-8")
+    codes = [code for code, _, _ in rules]
+    assert sorted(codes) == sorted(set(NATIVE_CODE.findall(text)))
+
+
+def test_the_catalogue_names_each_code_with_a_letter():
     documented = {
         f"{rule}{letter}" for rule, letter in VARIANT_OF_RULE.findall("".join(r.must_hold for r in ROWS))
     }
-    assert {rule for rule in native if rule[-1].islower()} == documented
-    assert {rule.rstrip(ascii_lowercase) for rule in native} <= {row.id for row in ROWS}
+    codes = {code for code, _, _ in (*NATIVE_SCHEMA_RULES, *NATIVE_ROW_RULES)}
+    assert {code for code in codes if code[-1].islower()} == documented
 
 
-def test_a_native_rule_with_a_letter_is_in_the_row_of_its_id():
+def test_a_code_with_a_letter_is_in_the_row_of_its_id():
     for row in ROWS:
         assert {rule for rule, _ in VARIANT_OF_RULE.findall(row.must_hold)} <= {row.id}
 
@@ -124,3 +143,66 @@ def test_a_native_rule_with_a_letter_is_in_the_row_of_its_id():
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
 def test_the_documents_link_to_the_catalogue(document: str):
     assert "](docs/audit-rules.md)" in (ROOT / document).read_text(encoding="utf-8")
+
+
+def python_prose(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the comments and docstrings of a Python file, each with its line."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT and "noqa" not in token.string:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.lineno, str(node.value.value)
+
+
+def rust_prose(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the comments of a Rust file that have a line of their own, each with its line."""
+    for number, line in enumerate(source.splitlines(), start=1):
+        if line.lstrip().startswith("//"):
+            yield number, line
+
+
+def unexplained(explained: set[str], prose: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the citations that no catalogue explains, each with the line of its comment or docstring."""
+    for number, text in prose:
+        yield from ((number, each) for each in REQUIREMENTS.findall(text))
+        yield from ((number, each) for each in CITATION.findall(text) if each not in explained)
+
+
+IDS = {row.id for row in ROWS} | set(CASE_ID.findall(CASES.read_text("utf-8"))) | NOT_RULES
+
+
+@pytest.mark.parametrize(
+    ("folder", "suffix", "prose"),
+    [
+        ("delta_variant", ".py", python_prose),
+        ("tests", ".py", python_prose),
+        ("rust", ".rs", rust_prose),
+    ],
+)
+def test_each_id_in_the_sources_is_explained(folder: str, suffix: str, prose):
+    files = sorted(path for path in (ROOT / folder).rglob(f"*{suffix}") if "target" not in path.parts)
+    assert files
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {citation}"
+        for path in files
+        for line, citation in unexplained(IDS, prose(path.read_text("utf-8")))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("comment", "citations"),
+    [
+        ("# Bounds are wide (ST15).", []),
+        ("# Bounds are wide (AU99).", ["AU99"]),
+        ("# Bounds are wide (X10, E-Q9).", ["X10", "E-Q9"]),
+        ("# Tables in S3 have V2 checkpoints, U+10FFFF, INT96 and z85.", []),
+        ("# Bounds are wide (requirements 6.5).", ["requirements 6"]),
+        ("# Bounds are wide (requirements ST15, requirements.md).", ["requirements ST1", "requirements.md"]),
+        ('"""Bounds are wide (AU99)."""', ["AU99"]),
+        ('TYPE = "AU99"', []),
+    ],
+)
+def test_a_citation_that_nothing_explains_is_found(comment: str, citations: list[str]):
+    assert [each for _, each in unexplained(IDS, python_prose(comment))] == citations

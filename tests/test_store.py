@@ -176,8 +176,8 @@ def test_the_error_for_a_remote_uri_requires_a_local_path(tmp_path, monkeypatch,
         lambda: dv.file_stats(location),
         lambda: dv.migrate_draft(location, "target"),
         lambda: dv.migrate_draft(tmp_path, location),
-        lambda: legacy.read_draft_file(location),
-        lambda: legacy.write_draft_file(location, one, {}),
+        lambda: legacy.read_legacy_file(location),
+        lambda: legacy.write_legacy_file(location, one, {}),
         lambda: dv.write_table("t", one, on_invalid="reject", rejects=location),
     ):
         with pytest.raises(StoreError, match="must be on a local disk, got the URI"):

@@ -1,4 +1,4 @@
-"""Deleting what a table no longer needs, and nothing else."""
+"""A vacuum deletes the files that a table no longer needs, and no others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ids(table: Path, **options: Any) -> list[int]:
 
 
 def age(table: Path, days: float = 30) -> None:
-    """Make every file older, and what the log says of when files went."""
+    """Make every file, and the deletion timestamps in the log, older."""
     for path in table.rglob("*"):
         if path.is_file() and not path.is_symlink():
             then = time.time() - days * 86_400
@@ -60,7 +60,7 @@ def age(table: Path, days: float = 30) -> None:
 
 
 def put(table: Path, name: str, *, days: float = 30) -> str:
-    """Put a file that no commit knows among those of a table."""
+    """Write a file that no commit has into the folder of a table."""
     (table / name).parent.mkdir(parents=True, exist_ok=True)
     (table / name).write_bytes(b"x")
     then = time.time() - days * 86_400
@@ -85,25 +85,25 @@ def files(table: Path) -> set[str]:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """Return a table with two data files, each for a day."""
+    """Return a table with two data files, one for each day."""
     append(tmp_path / "t", 0, 1, partition_by=["day"])
     return tmp_path / "t"
 
 
-def test_what_went_before_the_retention_goes_and_what_is_there_stays(table):
+def test_files_removed_before_the_retention_are_deleted(table):
     dv.delete(table, "day = 'd0'")
     age(table)
-    gone = dv.load_snapshot(table, 0).files["path"].to_pylist()
+    removed = dv.load_snapshot(table, 0).files["path"].to_pylist()
     left = dv.load_snapshot(table).files["path"].to_pylist()
     found = dv.vacuum(table, dry_run=False)
-    assert set(found.files) == set(gone) - set(left)
+    assert set(found.files) == set(removed) - set(left)
     assert found.bytes > 0
-    assert files(table) & {*gone} == {*left}
+    assert files(table) & {*removed} == {*left}
     assert ids(table) == [1]
     assert dv.vacuum(table).files == ()
 
 
-def test_a_dry_run_deletes_nothing_and_says_the_same(table):
+def test_a_dry_run_returns_the_same_files_and_deletes_none(table):
     dv.delete(table)
     age(table)
     before = files(table)
@@ -113,7 +113,7 @@ def test_a_dry_run_deletes_nothing_and_says_the_same(table):
     assert before - files(table) == set(dry.files)
 
 
-def test_what_went_within_the_retention_stays(table):
+def test_files_removed_within_the_retention_are_kept(table):
     dv.delete(table)
     for path in table.rglob("*.parquet"):
         os.utime(path, (0, 0))
@@ -121,13 +121,13 @@ def test_what_went_within_the_retention_stays(table):
     assert ids(table, version=0) == [0, 1]
 
 
-def test_files_that_no_commit_took_up_go_when_they_are_old(table):
+def test_old_files_that_no_commit_has_are_deleted(table):
     old, nested = put(table, "part-old.parquet", days=8), put(table, "day=d0/part-old.parquet", days=8)
     put(table, "part-young.parquet", days=6)
     assert set(dv.vacuum(table).files) == {old, nested}
 
 
-def test_the_retention_is_that_of_the_table(tmp_path):
+def test_the_default_retention_is_the_table_property(tmp_path):
     retention = {"delta.deletedFileRetentionDuration": "interval 2 days"}
     append(tmp_path, 0, configuration=retention)
     old = put(tmp_path, "part-old.parquet", days=2.1)
@@ -135,21 +135,22 @@ def test_the_retention_is_that_of_the_table(tmp_path):
     assert dv.vacuum(tmp_path).files == (old,)
 
 
-def test_a_shorter_retention_needs_the_word_of_the_caller(table):
+def test_a_shorter_retention_must_be_allowed_by_the_caller(table):
     young = put(table, "part-young.parquet", days=2)
-    with pytest.raises(RetentionDurationError, match="keeps files for 168 hours, and a vacuum after 24"):
+    with pytest.raises(RetentionDurationError, match=r"retention of 24 hours .* for 168 hours") as caught:
         dv.vacuum(table, 24)
+    assert caught.value.table == str(table)
     assert dv.vacuum(table, 24, enforce_retention_duration=False).files == (young,)
     assert dv.vacuum(table, 168).files == ()
 
 
 @pytest.mark.parametrize("hours", [-1, float("nan"), float("inf")])
-def test_hours_below_zero_are_refused(table, hours):
-    with pytest.raises(ValueError, match="a number from 0"):
+def test_invalid_hours_are_rejected(table, hours):
+    with pytest.raises(ValueError, match="a finite number of at least 0"):
         dv.vacuum(table, hours, enforce_retention_duration=False)
 
 
-def test_a_longer_retention_keeps_what_checkpoints_no_longer_tell(table):
+def test_a_longer_retention_keeps_files_whose_tombstones_checkpoints_omit(table):
     dv.delete(table)
     age(table, 20)
     checkpoint_writing.write_checkpoint(store.open_store(table), 1, now=int(time.time() * 1000), unique_id="")
@@ -159,7 +160,7 @@ def test_a_longer_retention_keeps_what_checkpoints_no_longer_tell(table):
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])
-def test_what_only_a_checkpoint_tells_is_kept(tmp_path, policy):
+def test_files_that_only_a_checkpoint_has_are_kept(tmp_path, policy):
     table = tmp_path / "t"
     append(table, 0, configuration={"delta.checkpointPolicy": policy})
     append(table, 1)
@@ -178,7 +179,7 @@ def test_what_only_a_checkpoint_tells_is_kept(tmp_path, policy):
     assert len(list(table.glob("*.parquet"))) == 2
 
 
-def test_hidden_files_and_folders_stay_but_not_those_of_partitions(tmp_path):
+def test_hidden_files_are_kept_except_in_partition_folders(tmp_path):
     rows = pa.table({"_x": ["a"], ".y z": ["b"], "id": [1]})
     table, configuration = tmp_path / "t", {"delta.columnMapping.mode": "name"}
     dv.write_table(table, rows, partition_by=["_x", ".y z"], configuration=configuration)
@@ -189,14 +190,14 @@ def test_hidden_files_and_folders_stay_but_not_those_of_partitions(tmp_path):
     assert sorted(dv.vacuum(table).files) == sorted(partitions)
 
 
-def test_old_files_of_the_change_data_feed_go(table):
+def test_old_files_of_the_change_data_feed_are_deleted(table):
     old = [put(table, "_change_data/cdc-1.parquet"), put(table, "_change_data/day=d0/cdc-2.parquet")]
     put(table, "_change_data/cdc-3.parquet", days=6)
     put(table, "_change_data/_hidden/cdc-4.parquet")
     assert sorted(dv.vacuum(table).files) == sorted(old)
 
 
-def test_deletion_vectors_of_files_that_are_there_or_went_lately_stay(corpora, tmp_path):
+def test_deletion_vectors_of_current_and_recently_removed_files_are_kept(corpora, tmp_path):
     with tarfile.open(corpora / "delta-spark" / "d_dv.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     table = tmp_path / "d_dv"
@@ -214,7 +215,7 @@ def test_deletion_vectors_of_files_that_are_there_or_went_lately_stay(corpora, t
     assert any(name.startswith("deletion_vector_") for name in left)
 
 
-def test_a_deletion_vector_that_cannot_be_understood_keeps_everything(table):
+def test_an_invalid_deletion_vector_stops_a_vacuum(table):
     vector = DeletionVector(storage_type="x", path_or_inline_dv="?", size_in_bytes=1, cardinality=1)
     commit(table, add("part-x.parquet", deletion_vector=vector))
     put(table, "part-old.parquet")
@@ -237,13 +238,13 @@ def test_a_deletion_vector_that_cannot_be_understood_keeps_everything(table):
         ("s3a://other/place/x.parquet", "x.parquet"),
     ],
 )
-def test_a_file_stays_however_its_path_is_spelled(table, text, name):
+def test_a_file_is_kept_in_each_spelling_of_its_path(table, text, name):
     put(table, name)
     commit(table, add(text.format(root=table)))
     assert dv.vacuum(table).files == ()
 
 
-def test_nothing_outside_of_the_table_is_deleted(table, tmp_path):
+def test_nothing_outside_the_table_is_deleted(table, tmp_path):
     outside = [tmp_path / "secret", tmp_path / "other" / "x.parquet"]
     outside[1].parent.mkdir()
     for path in outside:
@@ -262,7 +263,7 @@ def test_nothing_outside_of_the_table_is_deleted(table, tmp_path):
     assert all(path.exists() for path in outside)
 
 
-def test_what_symbolic_links_lead_to_within_the_table_stays(table):
+def test_targets_of_symbolic_links_within_the_table_are_kept(table):
     put(table, "stored/part-1.parquet")
     put(table, "stored/part-2.parquet")
     put(table, "single.parquet")
@@ -272,7 +273,7 @@ def test_what_symbolic_links_lead_to_within_the_table_stays(table):
     assert dv.vacuum(table).files == ()
 
 
-def test_a_table_behind_a_symbolic_link_is_cleaned(table, tmp_path):
+def test_a_table_can_be_vacuumed_through_a_symbolic_link(table, tmp_path):
     (tmp_path / "alias").symlink_to(table)
     old = put(table, "part-old.parquet")
     assert dv.vacuum(tmp_path / "alias", dry_run=False).files == (old,)
@@ -280,7 +281,7 @@ def test_a_table_behind_a_symbolic_link_is_cleaned(table, tmp_path):
     assert ids(tmp_path / "alias") == [0, 1]
 
 
-def test_a_table_within_a_table_stays(table):
+def test_a_table_within_the_table_is_kept(table):
     append(table / "inner" / "t", 7)
     age(table / "inner" / "t")
     old = put(table, "inner/part-old.parquet")
@@ -288,7 +289,7 @@ def test_a_table_within_a_table_stays(table):
     assert ids(table / "inner" / "t") == [7]
 
 
-def test_files_of_any_name_go(table):
+def test_files_of_any_name_are_deleted(table):
     names = [
         put(table, name) for name in ("a\nb", "part.parquet#1", "[b]*?", "ü %41", "x=1/.", "back\\slash")[:4]
     ]
@@ -296,7 +297,7 @@ def test_files_of_any_name_go(table):
     assert not any((table / name).exists() for name in names)
 
 
-def test_metadata_of_iceberg_stays_where_the_table_has_it(table):
+def test_iceberg_metadata_is_kept_for_uniform_tables(table):
     old = put(table, "metadata/v1.metadata.json")
     assert dv.vacuum(table).files == (old,)
     state = dv.load_snapshot(table)
@@ -309,7 +310,7 @@ def _fields(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__struct_fields__}
 
 
-def test_the_log_tells_of_a_vacuum_that_deleted(table):
+def test_a_vacuum_that_deletes_is_recorded_in_the_log(table):
     put(table, "part-old.parquet")
     dv.vacuum(table, 200, dry_run=False)
     end, start, _ = dv.history(table)
@@ -324,38 +325,41 @@ def test_the_log_tells_of_a_vacuum_that_deleted(table):
     assert ids(table) == [0, 1]
 
 
-def test_what_cannot_be_deleted_is_an_error_behind_all_that_can(table, monkeypatch):
+def test_a_file_that_cannot_be_deleted_is_an_error_after_all_others(table, monkeypatch):
     names = [put(table, f"part-{number}.parquet") for number in range(3)]
 
-    def refuse(place: Any, path: str) -> None:
+    def reject(target: Any, path: str) -> None:
         if path == names[1]:
-            raise StoreError(f"{path}: permission denied")
-        store.delete(place, path)
+            raise StoreError("permission denied").at(file=path)
+        store.delete(target, path)
 
-    monkeypatch.setattr("delta_variant.operations.vacuum.delete", refuse)
-    with pytest.raises(StoreError, match=r"1 of 3 files were not deleted: part-1\.parquet: permission"):
+    monkeypatch.setattr("delta_variant.operations.vacuum.delete", reject)
+    with pytest.raises(StoreError, match=r"1 of 3 files: part-1\.parquet: permission") as caught:
         dv.vacuum(table, dry_run=False)
+    assert caught.value.file == names[1]
     assert [(table / name).exists() for name in names] == [False, True, False]
     end = dv.history(table)[0]
     assert (end.parameters["status"], end.metrics) == ("FAILED", {"numDeletedFiles": 2})
 
 
-def test_a_file_that_comes_back_while_files_are_looked_for_stays(table, monkeypatch):
+def test_a_file_that_a_concurrent_commit_adds_again_is_kept(table, monkeypatch):
     dv.delete(table)
     age(table)
 
-    def walk(place: Any) -> Any:
-        found = store.walk(place)
+    def walk(target: Any) -> Any:
+        found = store.walk(target)
         dv.restore(table, 0)
         return found
 
     monkeypatch.setattr("delta_variant.operations.vacuum.walk", walk)
-    with pytest.raises(CommitConflictError, match=r"version 2, committed meanwhile, added day=d\d/part-"):
+    with pytest.raises(CommitConflictError, match="nothing was deleted, retry") as caught:
         dv.vacuum(table, dry_run=False)
+    assert (caught.value.table, caught.value.version) == (str(table), 2)
+    assert str(caught.value.file).startswith("day=d")
     assert ids(table) == [0, 1]
 
 
-def test_a_table_of_another_writer_with_unknown_features_is_refused(table):
+def test_a_table_with_unknown_features_is_rejected(table):
     state = dv.load_snapshot(table)
     features = (*state.protocol.writer_features, "vacuumProtocolCheck", "futureFeature")
     protocol = type(state.protocol)(
@@ -369,19 +373,19 @@ def test_a_table_of_another_writer_with_unknown_features_is_refused(table):
         dv.vacuum(table)
 
 
-def test_a_folder_that_is_no_table_is_refused(tmp_path):
+def test_a_folder_without_a_table_is_rejected(tmp_path):
     put(tmp_path, "precious")
     with pytest.raises(TableNotFoundError):
         dv.vacuum(tmp_path, dry_run=False)
     assert (tmp_path / "precious").exists()
 
 
-def test_the_command_line_names_the_files_and_deletes_them_when_told(table):
+def test_the_command_line_lists_the_files_and_deletes_them_on_request(table):
     old = put(table, "part-old.parquet")
     result = CliRunner().invoke(app, ["vacuum", str(table)])
     assert result.stdout.splitlines() == [
         old,
-        f"{table}: a dry run, 1 file to delete, 1 bytes; --yes deletes",
+        f"{table}: dry run, 1 file to delete, 1 bytes; pass --yes to delete",
     ]
     result = CliRunner().invoke(app, ["vacuum", str(table), "--json", "--retention-hours", "170"])
     assert json.loads(result.stdout) == {"table": str(table), "files": [old], "bytes": 1, "dry_run": True}
@@ -392,7 +396,7 @@ def test_the_command_line_names_the_files_and_deletes_them_when_told(table):
     assert CliRunner().invoke(app, arguments).exit_code == 0
 
 
-def test_a_table_on_an_object_store_is_cleaned():
+def test_a_table_in_an_object_store_can_be_vacuumed():
     table = "memory://vacuum/t"
     append(table, 0, 1, partition_by=["day"])
     append(table, 2)
@@ -407,7 +411,7 @@ def test_a_table_on_an_object_store_is_cleaned():
         dv.restore(table, 1)
 
 
-def test_deltalake_names_the_same_files(tmp_path):
+def test_deltalake_lists_the_same_files(tmp_path):
     append(tmp_path, 0, 2, 4)
     append(tmp_path, 1)
     dv.delete(tmp_path, "id = 2")

@@ -1,4 +1,4 @@
-"""What happened to a table, commit by commit."""
+"""List the commits of a table."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ __all__ = ["HistoryEntry", "history"]
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """A commit: its version, when it was committed, in UTC, and what it says of itself.
+    """A commit of a table.
 
-    `commit_info` is its `commitInfo` as it was written, empty where it has none (PROTOCOL.md, "Commit
-    Provenance Information").
+    Attributes:
+        version: The version.
+        timestamp: The time of the commit, in UTC.
+        commit_info: The `commitInfo` action as it was written, empty without one (PROTOCOL.md, "Commit
+            Provenance Information").
     """
 
     version: int
@@ -32,19 +35,19 @@ class HistoryEntry:
 
     @property
     def operation(self) -> str | None:
-        """Return the name of the operation, such as `WRITE`."""
+        """Return the name of the operation, such as `WRITE`, None if the commit has none."""
         operation = self.commit_info.get("operation")
         return operation if isinstance(operation, str) else None
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Return the parameters of the operation, decoded where they are JSON text, as they mostly are."""
-        return {name: _decoded(value) for name, value in self._mapping("operationParameters").items()}
+        """Return the parameters of the operation. Values that are JSON text are decoded."""
+        return {name: _decode(value) for name, value in self._mapping("operationParameters").items()}
 
     @property
     def metrics(self) -> Mapping[str, Any]:
-        """Return the operation's metrics, whole numbers as such."""
-        return {name: _decoded(value) for name, value in self._mapping("operationMetrics").items()}
+        """Return the metrics of the operation. Values that are JSON text are decoded, such as counts."""
+        return {name: _decode(value) for name, value in self._mapping("operationMetrics").items()}
 
     def _mapping(self, name: str) -> Mapping[str, Any]:
         found = self.commit_info.get(name)
@@ -54,10 +57,28 @@ class HistoryEntry:
 def history(
     table: TableLocation, limit: int | None = None, *, storage_options: Mapping[str, str] | None = None
 ) -> list[HistoryEntry]:
-    """Return what happened to a table, the latest first: all commits that are in the log, or `limit` of them.
+    """Return the commits in the log of a table, newest first.
 
-    The times are those that `load_snapshot(timestamp=…)` goes by. Raises TableNotFoundError,
-    MalformedLogError for a commit that cannot be understood, ValueError for a negative limit.
+    Args:
+        table: Path or URI of the table.
+        limit: The greatest number of commits to return, None for all.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        One entry for each commit. The timestamps are those that `load_snapshot(timestamp=…)` selects by.
+
+    Raises:
+        TableNotFoundError: There is no Delta log at `table`.
+        MalformedLogError: A commit cannot be decoded.
+        ValueError: `limit` is negative.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> _ = dv.write_table(table, pa.table({"id": [1]}))
+        >>> _ = dv.delete(table, "id = 1")
+        >>> [(entry.version, entry.operation) for entry in dv.history(table)]
+        [(1, 'DELETE'), (0, 'WRITE')]
     """
     if limit is not None:
         limit = to_integer("limit", limit, 0)
@@ -76,7 +97,7 @@ def history(
         ]
 
 
-def _decoded(value: Any) -> Any:
+def _decode(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Bringing a table back to what it was: one commit, and no data file is written."""
+"""Restore a table to an earlier version, as one commit that writes no data files."""
 
 from __future__ import annotations
 
@@ -18,30 +18,34 @@ from ..log.snapshot import Snapshot, add_actions, subtract_files
 from ..log.timestamps import Timestamp
 from ..protocol import features, properties
 from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, DomainMetadata, Metadata, Protocol
+from ..protocol.clustering import NO_CLUSTERING
 from ..protocol.schema.rules import check_consistent
 from ..storage.store import TableLocation, exists
 from ..writer.table_state import commit_context
 
 __all__ = ["Restoration", "restore"]
 
-NO_CLUSTERING = f'{{"clusteringColumns":[],"domainName":"{CLUSTERING_DOMAIN}"}}'
-
 LOG_PROPERTIES = (
     properties.ENABLE_IN_COMMIT_TIMESTAMPS.name,
     properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION.name,
     properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP.name,
 )
-"""Properties that say how the log is to be read, and not what the table was."""
+"""Properties of the log itself, which a restore does not change."""
 
-NAMED_FILES = 5
+MAX_NAMED_FILES = 5
 
 
 @dataclass(frozen=True)
 class Restoration:
-    """What brought a table back to the version `restored`.
+    """The result of a restore.
 
-    `version` is that of the commit, None where the table was so already. Files were added that had gone, and
-    those removed that had come.
+    Attributes:
+        version: The version of the commit, None if the table was in that state already.
+        restored: The version that was restored.
+        files_added: The number of data files that the commit added again.
+        files_removed: The number of data files that the commit removed.
+        bytes_added: The size of the added files, in bytes.
+        bytes_removed: The size of the removed files, in bytes.
     """
 
     version: int | None
@@ -59,25 +63,49 @@ def restore(
     timestamp: Timestamp | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Restoration:
-    """Bring a table back to what it was at a version or a time, by a new commit.
+    """Restore a table to the state of an earlier version, as a new commit.
 
-    Rows, schema, partition columns and properties are those of then. The protocol only ever gains features,
-    in-commit timestamps stay as they are, and so do transactions of applications, so that no batch is written
-    twice. Data files are not touched; `load_snapshot` says what a timestamp stands for.
+    Rows, schema, partition columns and properties become those of the earlier version. The protocol keeps its
+    features and gains those of the earlier version. In-commit timestamps and the transactions of applications
+    stay as they are, so that no batch is written twice. No data file is written.
 
-    Raises DataFileError that names data files and deletion vectors which are no longer there, as after a
-    vacuum; CommitConflictError when another commit changed the table meanwhile; UnsupportedFeatureError for
-    a table where files may not be removed (`delta.appendOnly`) or that this version cannot commit to; what
-    `load_snapshot` raises; ValueError without a version or timestamp.
+    Args:
+        table: Path or URI of the table.
+        version: The version to restore.
+        timestamp: A timezone-aware datetime or an ISO 8601 string, instead of `version`. It selects the
+            latest version that was committed at that time or before it.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        The version of the commit, and the files that it added and removed.
+
+    Raises:
+        ValueError: Neither or both of `version` and `timestamp` are given.
+        TableNotFoundError: There is no Delta log at `table`.
+        VersionNotFoundError: The table does not have the version.
+        DataFileError: A data file or a deletion vector of the earlier version is missing, for example after a
+            vacuum.
+        UnsupportedFeatureError: The table sets `delta.appendOnly=true` and files would be removed, or this
+            version cannot commit to the table.
+        ProtocolError: The protocol, metadata and schema of the earlier version contradict each other.
+        CommitConflictError: A concurrent commit changed the table.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> _ = dv.write_table(table, pa.table({"id": [1, 2]}))
+        >>> _ = dv.delete(table, "id = 1")
+        >>> dv.restore(table, 0).version
+        2
     """
     if version is None and timestamp is None:
-        raise ValueError("restore needs the version, or the timestamp, that is to come back")
+        raise ValueError("pass the version or the timestamp to restore")
     present = load_snapshot(table, storage_options=storage_options)
     past = load_snapshot(present.store, version, timestamp=timestamp)
     added, removed = subtract_files(past.files, present.files), subtract_files(present.files, past.files)
     protocol, metadata = _protocol(past, present), _metadata(past, present)
     _check(present, past, protocol, metadata, removed)
-    _check_there(past, added)
+    _check_files_exist(past, added)
     changes = _Changes(
         added,
         removed,
@@ -97,7 +125,7 @@ def restore(
 
 @dataclass(frozen=True)
 class _Changes:
-    """What is to be committed: rows of `Snapshot.files` and actions, None where nothing changes."""
+    """The changes of a restore: rows of `Snapshot.files`, and actions, None for each that stays."""
 
     added: pa.Table
     removed: pa.Table
@@ -149,7 +177,7 @@ def _protocol(past: Snapshot, present: Snapshot) -> Protocol:
 
 
 def _metadata(past: Snapshot, present: Snapshot) -> Metadata:
-    """Return the metadata of then, with what only ever grows or is of the log as it is now."""
+    """Return the metadata of `past` with the log properties and the greatest column id of `present`."""
     configuration = {name: text for name, text in past.configuration.items() if name not in LOG_PROPERTIES}
     configuration |= {name: text for name, text in present.configuration.items() if name in LOG_PROPERTIES}
     greatest = properties.COLUMN_MAPPING_MAX_COLUMN_ID
@@ -162,7 +190,7 @@ def _metadata(past: Snapshot, present: Snapshot) -> Metadata:
 def _check(
     present: Snapshot, past: Snapshot, protocol: Protocol, metadata: Metadata, removed: pa.Table
 ) -> None:
-    """Raise UnsupportedFeatureError or ProtocolError where the table may not be committed so."""
+    """Raise UnsupportedFeatureError, ProtocolError or SchemaError for a restore that is not allowed."""
     features.check_may_commit(present.protocol, present.configuration, present.schema, present.uri)
     features.check_may_commit(protocol, metadata.configuration, past.schema, present.uri)
     check_consistent(past.schema, past.partition_columns)
@@ -170,30 +198,37 @@ def _check(
         features.check_may_restore(each.configuration, each.schema, present.uri)
     if removed.num_rows and properties.get(present.configuration, properties.APPEND_ONLY):
         raise UnsupportedFeatureError(
-            f"{present.uri} sets {properties.APPEND_ONLY.name}=true, and {removed.num_rows} files have come "
-            f"since version {past.version}: unset it to restore that"
+            f"cannot restore version {past.version} of {present.uri} because it sets "
+            f"{properties.APPEND_ONLY.name}=true and {removed.num_rows:,} files would be removed: unset it",
+            table=present.uri,
+            version=past.version,
         )
     before, after = (
         properties.get(each.configuration, properties.COLUMN_MAPPING_MODE) for each in (present, past)
     )
     if before not in (after, "none"):
         raise UnsupportedFeatureError(
-            f"{present.uri} maps columns by {before}, and version {past.version} by {after}: "
-            "a table cannot go back there"
+            f"cannot restore version {past.version} of {present.uri} because it has the column mapping mode "
+            f"{after}, and the mode cannot change from {before}",
+            table=present.uri,
+            version=past.version,
         )
 
 
-def _check_there(past: Snapshot, files: pa.Table) -> None:
-    """Raise DataFileError where a file or its deletion vector is gone."""
+def _check_files_exist(past: Snapshot, files: pa.Table) -> None:
+    """Raise DataFileError if a data file or a deletion vector is missing."""
     paths = list(_paths(files))
     with ThreadPoolExecutor(max_workers=16) as threads:
         found = threads.map(lambda path: exists(past.store, path), paths)
-        missing = sorted({path for path, is_there in zip(paths, found, strict=True) if not is_there})
+        missing = sorted({path for path, is_found in zip(paths, found, strict=True) if not is_found})
     if missing:
-        named = ", ".join(missing[:NAMED_FILES])
-        more = f" and {len(missing) - NAMED_FILES:,} more" if len(missing) > NAMED_FILES else ""
+        named = ", ".join(missing[:MAX_NAMED_FILES])
+        more = f" and {len(missing) - MAX_NAMED_FILES:,} more" if len(missing) > MAX_NAMED_FILES else ""
         raise DataFileError(
-            f"version {past.version} of {past.uri} cannot be restored: {named}{more} are no longer there"
+            f"cannot restore version {past.version} of {past.uri} because files are missing: {named}{more}",
+            table=past.uri,
+            file=missing[0],
+            version=past.version,
         )
 
 
@@ -207,12 +242,12 @@ def _paths(files: pa.Table) -> Iterator[str]:
 
 
 def _clustering(past: Snapshot, present: Snapshot) -> list[DomainMetadata]:
-    """Return the clustering columns of then, none where there were none, unless they are the same."""
+    """Return the action that restores the clustering columns of `past`, nothing if they are the same."""
     before, after = (each.domain_metadata.get(CLUSTERING_DOMAIN) for each in (present, past))
-    wanted = NO_CLUSTERING if after is None else after.configuration
-    if (NO_CLUSTERING if before is None else before.configuration) == wanted:
+    expected = NO_CLUSTERING if after is None else after.configuration
+    if (NO_CLUSTERING if before is None else before.configuration) == expected:
         return []
-    return [DomainMetadata(domain=CLUSTERING_DOMAIN, configuration=wanted, removed=False)]
+    return [DomainMetadata(domain=CLUSTERING_DOMAIN, configuration=expected, removed=False)]
 
 
 def _bytes(files: pa.Table) -> int:

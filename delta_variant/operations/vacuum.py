@@ -1,7 +1,7 @@
-"""Deleting the files that a table no longer needs (PROTOCOL.md, "Data Files" and "VACUUM Protocol Check").
+"""Delete the files that a table no longer needs (PROTOCOL.md, "Data Files" and "VACUUM Protocol Check").
 
-What is not known for certain to be left over stays: files that are young, hidden or of another table,
-symbolic links and what they lead to.
+A vacuum deletes only files that are certainly unused. It keeps recent files, hidden files, files of other
+tables, and symbolic links with their targets.
 """
 
 from __future__ import annotations
@@ -50,7 +50,13 @@ UNIFORM_FORMATS = "delta.universalFormat.enabledFormats"
 
 @dataclass(frozen=True)
 class Vacuum:
-    """What a vacuum deleted, or in a dry run would delete: paths below the table's root, and bytes of all."""
+    """The result of a vacuum.
+
+    Attributes:
+        files: The deleted files, or the files that a dry run would delete: paths relative to the table.
+        bytes: The size of these files, in bytes.
+        dry_run: Whether the files were only listed.
+    """
 
     files: tuple[str, ...]
     bytes: int
@@ -65,55 +71,78 @@ def vacuum(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> Vacuum:
-    """Delete the files that a table no longer needs; with `dry_run` only say which they are.
+    """Delete the data files, deletion vectors and change data files that a table no longer needs.
 
-    What goes is what no version within the retention needs, and what no commit ever took up: files that were
-    last written before, and whose removal was committed before. The retention is that of the table's
-    `delta.deletedFileRetentionDuration`, a week by default; versions that are older cannot be read any more.
-    Data files, deletion vectors and files of the change data feed are concerned. Folders, and files and
-    folders whose names begin with `_` or `.`, stay, but for those of partitions and of the change data feed.
-    A deletion is told in the log by two commits, VACUUM START and VACUUM END.
+    A vacuum deletes files that no version within the retention uses: files whose removal was committed before
+    it, and files that no commit added and that were last written before it. Older versions can then no longer
+    be read. Folders stay, and so do files and folders whose names start with `_` or `.`, except for
+    partitions and the change data feed. Two commits, VACUUM START and VACUUM END, record the deletion.
 
-    Raises RetentionDurationError for `retention_hours` that are less than the table's, unless
-    `enforce_retention_duration=False` says that no other program writes to or reads the table;
-    UnsupportedFeatureError for a table that this version cannot commit to; CommitConflictError where another
-    commit brought a file back meanwhile; StoreError, when all else is deleted, for files that cannot be.
+    Args:
+        table: Path or URI of the table.
+        retention_hours: The retention in hours. None uses `delta.deletedFileRetentionDuration` of the table,
+            one week by default.
+        dry_run: Only list the files, and delete nothing.
+        enforce_retention_duration: Reject a retention that is shorter than that of the table. Pass False only
+            if no other program reads or writes the table.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        The deleted files, or the files that would be deleted.
+
+    Raises:
+        RetentionDurationError: `retention_hours` is less than the retention of the table.
+        ValueError: `retention_hours` is negative or not finite.
+        ArgumentTypeError: `retention_hours` is not a number.
+        TableNotFoundError: There is no Delta log at `table`.
+        UnsupportedFeatureError: This version cannot commit to the table.
+        CommitConflictError: A concurrent commit added one of the files again. Nothing was deleted.
+        StoreError: Some files could not be deleted. All others were.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> _ = dv.write_table(table, pa.table({"id": [1]}))
+        >>> dv.vacuum(table, dry_run=True).files
+        ()
     """
     store = open_store(table, storage_options)
     snapshot, tombstones = load_with_tombstones(store)
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
     retention = _retention(snapshot, retention_hours, enforce_retention_duration)
     before = max(0, now() - retention)
-    needed = _Needed.of(snapshot, _kept(snapshot, tombstones, retention, before))
-    left_over = list(_left_over(snapshot, needed, before))
-    found = Vacuum(tuple(each.path for each in left_over), sum(each.size for each in left_over), dry_run)
-    if not dry_run and left_over:
+    needed = _NeededFiles.of(snapshot, _recent_tombstones(snapshot, tombstones, retention, before))
+    unused = list(_unused_files(snapshot, needed, before))
+    found = Vacuum(tuple(each.path for each in unused), sum(each.size for each in unused), dry_run)
+    if not dry_run and unused:
         _delete(snapshot, found, retention_hours)
     return found
 
 
 def _retention(snapshot: Snapshot, hours: float | None, enforced: bool) -> int:
-    """Return the milliseconds for which files that are gone are kept."""
+    """Return the retention of removed files in milliseconds."""
     least = properties.get(snapshot.configuration, properties.DELETED_FILE_RETENTION_DURATION)
     if hours is None:
         return least
     if not is_number(hours) or not 0 <= hours < inf:
         error = ValueError if is_number(hours) else ArgumentTypeError
-        raise error(f"retention_hours is a number from 0, and not {hours!r}")
+        raise error(f"retention_hours: expected a finite number of at least 0, got {hours!r}")
     retention = int(hours * HOUR)
     if enforced and retention < least:
         raise RetentionDurationError(
-            f"{snapshot.uri} keeps files for {least / HOUR:g} hours, and a vacuum after {hours:g} may break "
-            "its readers and writers: set delta.deletedFileRetentionDuration, or where there are none pass "
-            "enforce_retention_duration=False"
+            f"cannot vacuum {snapshot.uri} with a retention of {hours:g} hours because the table keeps "
+            f"removed files for {least / HOUR:g} hours, and readers and writers can need them: set "
+            "delta.deletedFileRetentionDuration, or if the table has none pass "
+            "enforce_retention_duration=False",
+            table=snapshot.uri,
         )
     return retention
 
 
-def _kept(snapshot: Snapshot, tombstones: pa.Table, retention: int, before: int) -> pa.Table:
-    """Return the tombstones of files that went within the retention."""
+def _recent_tombstones(snapshot: Snapshot, tombstones: pa.Table, retention: int, before: int) -> pa.Table:
+    """Return the tombstones of files that were removed within the retention."""
     if retention > properties.get(snapshot.configuration, properties.DELETED_FILE_RETENTION_DURATION):
-        # Checkpoints leave out what the table's own retention does not ask for.
+        # Checkpoints omit tombstones that are older than the table's own retention.
         actions = (action for commit in read_all_commits(snapshot.store) for action in commit)
         removes = [action for action in actions if isinstance(action, RemoveFile)]
         tombstones = pa.concat_tables([tombstones, tombstones_table(removes)])
@@ -121,18 +150,18 @@ def _kept(snapshot: Snapshot, tombstones: pa.Table, retention: int, before: int)
 
 
 @dataclass(frozen=True)
-class _Needed:
-    """The files that a table needs: their paths below its root, and names of those that may be anywhere."""
+class _NeededFiles:
+    """The files that a table needs: relative paths, and the names of files with absolute paths."""
 
     paths: frozenset[str]
     names: frozenset[str]
 
     @classmethod
-    def of(cls, snapshot: Snapshot, tombstones: pa.Table) -> _Needed:
+    def of(cls, snapshot: Snapshot, tombstones: pa.Table) -> _NeededFiles:
         paths, names = set(), set()
         for text in (*_texts(snapshot.files), *_texts(tombstones)):
             path = posixpath.normpath(text)
-            # One place has many absolute names, so that of the file alone has to be enough.
+            # A file can have several absolute paths, so its name alone must be enough.
             if is_absolute(text) or path.startswith("../"):
                 names.add(posixpath.basename(path))
             else:
@@ -144,21 +173,21 @@ class _Needed:
 
 
 def _texts(files: pa.Table) -> Iterator[str]:
-    """Yield paths of data files and deletion vectors, decoded, and as the log has them."""
+    """Yield the paths of data files and deletion vectors, decoded and as the log has them."""
     for batch in files.select(["path", "encoded_path", "deletion_vector"]).to_batches():
         plain: Any = batch.column(0)
         is_plain = are_unencoded(plain)
         for path, encoded, vector in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             yield path
             if encoded or not is_plain:
-                # Not every writer encodes a path: then its text is the name of the file.
+                # Not every writer encodes paths, so the text in the log can be the name of the file.
                 yield encoded or encode_path(path)
             stored = None if vector is None else deletion_vectors.file_path(vector)
             if stored is not None:
                 yield stored
 
 
-def _left_over(snapshot: Snapshot, needed: _Needed, before: int) -> Iterator[StoredFile]:
+def _unused_files(snapshot: Snapshot, needed: _NeededFiles, before: int) -> Iterator[StoredFile]:
     stored = list(walk(snapshot.store))
     others = {each.path[: each.path.rindex(LOG_FOLDER)] for each in stored if LOG_FOLDER in each.path}
     prefixes = tuple(_partition_prefixes(snapshot))
@@ -174,7 +203,7 @@ def _left_over(snapshot: Snapshot, needed: _Needed, before: int) -> Iterator[Sto
 
 
 def _partition_prefixes(snapshot: Snapshot) -> Iterator[str]:
-    """Yield how the names of folders of partitions begin, as writers spell the columns."""
+    """Yield the prefixes of the names of partition folders, in each spelling that writers use."""
     mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
     fields = [field for field in snapshot.schema.fields if field.name in snapshot.partition_columns]
     for name in {name for field in fields for name in (field.name, physical_name(field, mode))}:
@@ -208,28 +237,35 @@ def _delete(snapshot: Snapshot, found: Vacuum, hours: float | None) -> None:
         "specifiedRetentionMillis": None if hours is None else int(hours * HOUR),
     }
     metrics = {"numFilesToDelete": len(found.files), "sizeOfDataToDelete": found.bytes}
-    _tell(snapshot, "VACUUM START", parameters, metrics)
-    _check_not_back(snapshot, found.files)
+    _commit(snapshot, "VACUUM START", parameters, metrics)
+    _check_not_added_again(snapshot, found.files)
     failures = _delete_files(snapshot.store, found.files)
     status = {"status": "FAILED" if failures else "COMPLETED"}
     try:
-        _tell(snapshot, "VACUUM END", status, {"numDeletedFiles": len(found.files) - len(failures)})
+        _commit(snapshot, "VACUUM END", status, {"numDeletedFiles": len(found.files) - len(failures)})
     except DeltaVariantError:
-        _LOGGER.warning("%s: the end of a vacuum could not be committed", snapshot.uri, exc_info=True)
+        _LOGGER.warning("%s: cannot commit VACUUM END", snapshot.uri, exc_info=True)
     if failures:
-        raise StoreError(f"{len(failures):,} of {len(found.files):,} files were not deleted: {failures[0]}")
+        raise StoreError(
+            f"cannot delete {len(failures):,} of {len(found.files):,} files: {failures[0]}",
+            table=snapshot.uri,
+            file=failures[0].file,
+        )
 
 
-def _check_not_back(snapshot: Snapshot, paths: Sequence[str]) -> None:
-    """Raise CommitConflictError where a file became part of the table while files were looked for."""
-    left_over = set(paths)
+def _check_not_added_again(snapshot: Snapshot, paths: Sequence[str]) -> None:
+    """Raise CommitConflictError if a commit since the snapshot added one of the files."""
+    unused = set(paths)
     for version, actions in read_commits(snapshot.store, snapshot.version):
         added = (decode_path(action.path) for action in actions if isinstance(action, AddFile))
-        back = next((path for path in added if posixpath.normpath(path) in left_over), None)
-        if back is not None:
+        again = next((path for path in added if posixpath.normpath(path) in unused), None)
+        if again is not None:
             raise CommitConflictError(
-                f"{snapshot.uri}: version {version}, committed meanwhile, added {back}, which was to be "
-                "deleted; nothing was, try again"
+                f"concurrent version {version} re-added {again}, which this vacuum would delete; nothing was "
+                "deleted, retry",
+                table=snapshot.uri,
+                file=again,
+                version=version,
             )
 
 
@@ -245,7 +281,7 @@ def _delete_files(store: Store, paths: Iterable[str]) -> list[StoreError]:
         return [error for error in threads.map(attempt, paths) if error is not None]
 
 
-def _tell(
+def _commit(
     snapshot: Snapshot, operation: str, parameters: Mapping[str, Any], metrics: Mapping[str, int]
 ) -> None:
     context = commit_context(operation, parameters, metrics)

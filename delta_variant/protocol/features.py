@@ -427,16 +427,19 @@ def _check_lists(protocol: Protocol, table: str) -> None:
             f"{table} has reader version {reader_version}, which requires writer version 7, "
             f"but writer version {writer_version}",
             table=table,
+            rule="T5",
         )
     for name, listed, features in (
         ("readerFeatures", reads_lists, protocol.reader_features),
         ("writerFeatures", writes_lists, protocol.writer_features),
     ):
         if listed and features is None:
-            raise ProtocolError(f"the protocol of {table} has no {name}", table=table)
+            raise ProtocolError(f"the protocol of {table} has no {name}", table=table, rule="T5")
         if not listed and features:
             raise ProtocolError(
-                f"the protocol of {table} has {name}, but its version is too low for them", table=table
+                f"the protocol of {table} has {name}, but its version is too low for them",
+                table=table,
+                rule="T5",
             )
     _check_one_sided(protocol, table)
 
@@ -447,12 +450,14 @@ def _check_one_sided(protocol: Protocol, table: str) -> None:
         raise ProtocolError(
             f"the protocol of {table} lists {name} in readerFeatures but not in writerFeatures",
             table=table,
+            rule="T5",
         )
     for name in sorted(writer - reader):
         if name in FEATURES and FEATURES[name].is_reader_writer:
             raise ProtocolError(
                 f"the protocol of {table} lists {name} in writerFeatures but not in readerFeatures",
                 table=table,
+                rule="T5",
             )
 
 
@@ -463,6 +468,7 @@ def _check_type_feature(feature: TableFeature, protocol: Protocol, schema: Struc
             f"{table} has columns of type {', '.join(needing)}, "
             f"but its protocol lacks the feature {feature.name}",
             table=table,
+            rule="T4" if feature is VARIANT_TYPE else None,
         )
 
 
@@ -476,4 +482,5 @@ def _check_property_feature(
         f"{table} sets {prop.name}={configuration[prop.name]}, "
         f"but its protocol lacks the feature {feature.name}: add the feature or unset the property",
         table=table,
+        rule="H4",
     )

@@ -157,7 +157,7 @@ class RepairTask:
         """Yield the repairs that each group of files needs."""
         snapshot = self.table.open()
         for files in unpack_batches(batches):
-            yield message(statistics_repair.judge_files(snapshot, files, self.max_variant_stats_paths))
+            yield message(statistics_repair.compare_files(snapshot, files, self.max_variant_stats_paths))
 
 
 def _run(spark: SparkSession, task: AuditTask | RepairTask, snapshot: Snapshot) -> Sequence[Any]:

@@ -15,8 +15,14 @@ from .._options import Numeric
 from ..data_file.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
-from ..operations.optimize.layout import FileGroup, group_of, rows_of
-from ..operations.optimize.optimize import Optimization, Preparation, commit_groups, prepare, write_rows
+from ..operations.optimize.layout import FileGroup, plan_group, read_rows
+from ..operations.optimize.optimize import (
+    Optimization,
+    OptimizePlan,
+    commit_groups,
+    plan_optimize,
+    write_rows,
+)
 from ..scan.reader import FileEntry, files_of
 from ..storage.store import TableLocation
 from ..writer.partitioned import PartitionFile
@@ -93,7 +99,7 @@ def optimize(
         2
     """
     check_classic()
-    work = prepare(
+    work = plan_optimize(
         load_snapshot(table, storage_options=storage_options).in_timezone(session_timezone(spark)),
         where,
         sort_by=sort_by,
@@ -116,7 +122,7 @@ def optimize(
     return commit_won(lambda files: commit_groups(work, groups, files), written, job, folders)
 
 
-def _plan_groups(spark: SparkSession, work: Preparation, table: TaskTable) -> list[FileGroup]:
+def _plan_groups(spark: SparkSession, work: OptimizePlan, table: TaskTable) -> list[FileGroup]:
     """Return the groups of files to rewrite, in the order of the bins."""
     bins = [
         (number, replace(each, files=each.files.select(READ_COLUMNS)))
@@ -141,7 +147,7 @@ class PlanTask:
         """Yield number and group of each bin whose files are to be rewritten."""
         snapshot = self.table.open()
         for number, chosen in unpack_batches(batches):
-            group = group_of(snapshot, chosen, self.options)
+            group = plan_group(snapshot, chosen, self.options)
             if group is not None:
                 yield message((number, group))
 
@@ -176,7 +182,7 @@ class GroupTask(RewriteTask):
         for group in unpack_batches(batches):
             yield (
                 group.options,
-                (rows for rows, _ in rows_of(snapshot, files_of(group.files), (), group.options)),
+                (rows for rows, _ in read_rows(snapshot, files_of(group.files), (), group.options)),
             )
 
 

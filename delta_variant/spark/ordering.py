@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from ..expressions.tree import Expression, output_type
 from ..log.snapshot import Snapshot
-from ..operations.optimize.layout import FileGroup, rows_of
+from ..operations.optimize.layout import FileGroup, read_rows
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.types import StructField, StructType
 from ..scan.reader import FileEntry
@@ -95,7 +95,7 @@ class KeyedRows:
             yield from cast_for_spark(self._rows(number, files), self.schema)
 
     def _rows(self, number: int, files: Sequence[FileEntry]) -> Iterator[pa.RecordBatch]:
-        for batch, values in rows_of(self.table.open(), files, self.keys):
+        for batch, values in read_rows(self.table.open(), files, self.keys):
             group: Any = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
             names = [*batch.schema.names, *self.names]
             yield pa.record_batch([*batch.columns, group, *values], names=names)

@@ -1,4 +1,5 @@
-//! Bounds of shredded leaves (requirements 6.5), the Variants that hold them (6.1, 6.6), and of ordinary columns.
+//! Bounds of shredded leaves and of ordinary columns, and the Variants that store them (PROTOCOL.md,
+//! "Statistics for Variant Columns").
 
 use std::sync::Arc;
 

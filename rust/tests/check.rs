@@ -99,7 +99,7 @@ fn a_value_that_nests_too_deep_is_found_and_never_followed() {
     assert_eq!(found.iter().map(|each| (each.rule, each.row)).collect::<Vec<_>>(), [("E-M11", 0)]);
 }
 
-/// The strings of requirements 6.3 and 6.4 as bytes: `{"$['key']": 200}` with two bytes of padding.
+/// A bound that Databricks Runtime wrote, as bytes: `{"$['key']": 200}` with two bytes of padding.
 const METADATA: &[u8] = b"\x01\x01\x00\x08$['key']";
 const VALUE: &[u8] = b"\x02\x01\x00\x00\x09\x18\xc8\0\0\0\0\0\0\0";
 

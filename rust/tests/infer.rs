@@ -1,4 +1,4 @@
-//! Inference by majority, and what bounds it (requirements W12, P-T1, P-T3).
+//! Inference by majority, and what bounds it (W12, P-T1 and P-T3 of protocol_fixtures/README.md).
 
 use std::sync::Arc;
 

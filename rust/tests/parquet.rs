@@ -354,7 +354,7 @@ fn field_ids_come_from_the_field_metadata() {
     assert_eq!(error, Error::Unsupported("field \"a\" has the field id \"four\", not an integer".into()));
 }
 
-/// The type table of requirements 2.3.
+/// The type table of VariantShredding.md, "Shredded Value Types".
 #[test]
 fn each_type_of_the_type_table_gets_its_parquet_type() {
     let uuid = tagged(field("", &DataType::FixedSizeBinary(16), true), "ARROW:extension:name", "arrow.uuid");

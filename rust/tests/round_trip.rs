@@ -189,7 +189,7 @@ fn variants(rows: &[Option<Tree>]) -> StructArray {
 }
 
 /// Whether two values are equal; exact numbers by what they are worth unless they are shredded strictly, all else
-/// to the type and the bit (requirements X14, E-Q1, P-T1).
+/// to the type and the bit (E-Q1, P-T1).
 fn same(a: (&Metadata<'_>, &[u8]), b: (&Metadata<'_>, &[u8]), numeric: Numeric) -> bool {
     match (Value::decode(a.1).unwrap(), Value::decode(b.1).unwrap()) {
         (Value::Object(x), Value::Object(y)) => {

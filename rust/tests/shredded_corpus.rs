@@ -78,7 +78,7 @@ fn stem(case: usize) -> Option<String> {
 
 #[test]
 fn every_file_gives_the_values_that_it_stands_for() {
-    // Case 3 is an empty entry (requirements R16).
+    // Case 3 is an empty entry (R16).
     for case in (1..=138).filter(|&case| case != 3) {
         let stem = stem(case).unwrap();
         let read = |on_conflict| read(files().join(format!("{stem}.parquet")), on_conflict);

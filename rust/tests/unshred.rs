@@ -1,4 +1,4 @@
-//! Shredded columns put back together: every row of the reading table (requirements 2.4).
+//! Shredded columns put back together: every row of the table in VariantShredding.md, "Value Shredding".
 
 use std::sync::Arc;
 
@@ -347,7 +347,7 @@ fn r23_arrays_of_objects_of_arrays_are_put_together() {
     assert_eq!(json(&column), some(&[r#"[{"n":[1,"x"]},{"n":[]}]"#]));
 }
 
-/// Requirements X14: the type of `typed_value` decides, not the width that the number needs.
+/// The type of `typed_value` decides, not the width that the number needs.
 #[test]
 fn a_typed_value_keeps_its_exact_type() {
     let decimal = |precision| -> ArrayRef {

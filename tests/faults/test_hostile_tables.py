@@ -29,7 +29,7 @@ from delta_variant.errors import (
 )
 from delta_variant.log.commits import read_commits
 from delta_variant.log.listing import commit_file_name
-from delta_variant.operations.legacy import migrate_draft, read_draft_file
+from delta_variant.operations.legacy import migrate_draft, read_legacy_file
 from delta_variant.protocol import z85
 from delta_variant.protocol.actions import encode_path
 from delta_variant.storage import store
@@ -512,7 +512,7 @@ def test_columns_whose_names_cannot_be_told_are_errors_that_name_file_and_column
     expected = re.escape(f"{file.name}: {sentence}")
     for ask in (
         lambda: dv.file_stats(file),
-        lambda: read_draft_file(file),
+        lambda: read_legacy_file(file),
         lambda: migrate_draft(plain, tmp_path / "migrated"),
     ):
         with pytest.raises(DataFileError, match=expected):

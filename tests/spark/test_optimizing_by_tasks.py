@@ -210,7 +210,7 @@ def test_a_commit_that_conflicts_leaves_no_files(
 
 def test_invalid_keys_and_predicates_are_rejected_before_a_task_runs(spark: SparkSession, tmp_path: Path):
     write(tmp_path / "t", 0)
-    with pytest.raises(ExpressionError, match="has no order"):
+    with pytest.raises(ExpressionError, match="have no order"):
         dvs.optimize(spark, tmp_path / "t", sort_by="event:k")
     with pytest.raises(ExpressionError, match="more than partition columns"):
         dvs.optimize(spark, tmp_path / "t", "id = 1")

@@ -1,1 +1,1 @@
-"""Change the properties, columns and constraints of a table."""
+"""Change the properties, columns, column types and constraints of a table."""

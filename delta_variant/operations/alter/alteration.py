@@ -1,4 +1,4 @@
-"""A commit of nothing but metadata, and protocol where that needs more than it has."""
+"""Commits that change only the metadata and, where it requires more features, the protocol."""
 
 from __future__ import annotations
 
@@ -19,33 +19,35 @@ from ...protocol.types import StructType
 from ...storage.store import TableLocation
 from ...writer.table_state import assign_column_ids, commit_context
 
-__all__ = ["alterable", "check_schema_may_change", "commit_altered", "mapping_mode"]
+__all__ = ["check_schema_may_change", "commit_alteration", "load_for_alter", "mapping_mode"]
 
 ICEBERG = (properties.ENABLE_ICEBERG_COMPAT_V1, properties.ENABLE_ICEBERG_COMPAT_V2)
 
 
-def alterable(table: TableLocation, storage_options: Mapping[str, str] | None) -> Snapshot:
-    """Return the latest snapshot of a table; raises for one that this version may not commit to."""
+def load_for_alter(table: TableLocation, storage_options: Mapping[str, str] | None) -> Snapshot:
+    """Return the latest snapshot of a table; raise UnsupportedFeatureError if this version cannot commit."""
     snapshot = load_snapshot(table, storage_options=storage_options)
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
     return snapshot
 
 
 def check_schema_may_change(snapshot: Snapshot) -> None:
-    """Raise UnsupportedFeatureError where a change of the schema has more rules than this version keeps."""
+    """Raise UnsupportedFeatureError for a table with rules on schema changes that are not implemented."""
     for prop in ICEBERG:
         if properties.get(snapshot.configuration, prop):
             raise UnsupportedFeatureError(
-                f"cannot change the schema of {snapshot.uri}: this version does not honour {prop.name}=true"
+                f"cannot change the schema of {snapshot.uri} because this version does not support "
+                f"{prop.name}=true: unset it first",
+                table=snapshot.uri,
             )
 
 
 def mapping_mode(snapshot: Snapshot) -> ColumnMappingMode:
-    """Return how columns are found in the files of a table."""
+    """Return the column mapping mode of a table."""
     return properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
 
 
-def commit_altered(
+def commit_alteration(
     snapshot: Snapshot,
     *,
     columns: StructType | None = None,
@@ -56,11 +58,12 @@ def commit_altered(
     operation: str,
     parameters: Mapping[str, Any],
 ) -> int:
-    """Commit a table as it is to be, None for what stays, and return the version that is so.
+    """Commit new metadata, None for each part that stays, and return the version of the table.
 
-    The protocol gets `table_features`, and what schema and properties need besides. `relies_on_rows` says
-    that the commit holds for the files of the snapshot alone. Where nothing changes, nothing is committed.
-    Raises CommitConflictError when another commit changed metadata or protocol.
+    The protocol gains `table_features` and the features that the schema and the properties require.
+    `relies_on_rows` makes the commit conflict with concurrent changes of the files. If nothing changes, there
+    is no commit, and the version of the snapshot is returned. Raises CommitConflictError if a concurrent
+    commit changed the metadata or the protocol.
     """
     columns, settings = assign_column_ids(
         snapshot.schema if columns is None else columns,
@@ -97,6 +100,7 @@ def _check_names(columns: StructType, settings: Mapping[str, str]) -> None:
     for field in columns.fields:
         if field.name.lower() in features.CHANGE_COLUMNS:
             raise SchemaError(
-                f"the column {field.name} cannot be in a table with "
-                f"{properties.ENABLE_CHANGE_DATA_FEED.name}=true: readers of changes have one of that name"
+                f"cannot have a column {field.name!r} with {properties.ENABLE_CHANGE_DATA_FEED.name}=true "
+                "because the change data feed adds a column of that name: rename the column",
+                column=field.name,
             )

@@ -1,4 +1,4 @@
-"""Columns that are added, renamed and dropped; data files stay as they are."""
+"""Add, rename and drop columns without rewriting data files."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
-import msgspec
 import pyarrow as pa
 
 from ..._checks import check_text
-from ...errors import ArgumentTypeError, MalformedLogError, SchemaError, UnsupportedFeatureError
+from ...errors import ArgumentTypeError, SchemaError, UnsupportedFeatureError, error_location
 from ...expressions.parse import parse_type
 from ...log.snapshot import Snapshot
 from ...protocol import properties
 from ...protocol.actions import CLUSTERING_DOMAIN
+from ...protocol.clustering import decode_clustering_columns
 from ...protocol.schema.arrow import from_arrow
 from ...protocol.schema.column_mapping import physical_name
 from ...protocol.schema.paths import FieldPath, edit_fields, path_text, resolve, split_at_field, type_at
@@ -22,22 +22,30 @@ from ...protocol.schema.rules import check_new as check_new_schema
 from ...protocol.types import VARIANT, DataType, StructField, StructType, describe, fields_of
 from ...storage.store import TableLocation
 from ...writer.dependents import check_independent
-from .alteration import alterable, check_schema_may_change, commit_altered, mapping_mode
+from .alteration import check_schema_may_change, commit_alteration, load_for_alter, mapping_mode
 
-__all__ = ["ColumnPath", "Columns", "add_columns", "drop_column", "path_of", "rename_column", "type_of"]
+__all__ = [
+    "ColumnPath",
+    "Columns",
+    "add_columns",
+    "drop_column",
+    "parse_column_type",
+    "parse_path",
+    "rename_column",
+]
 
 
 class HasArrowSchema(Protocol):
-    """What a `pyarrow.Schema` has in common with the schemas of other Arrow libraries."""
+    """A schema of any Arrow library that implements the Arrow PyCapsule interface."""
 
     def __arrow_c_schema__(self) -> object:
-        """Return the schema by Arrow's C interface."""
+        """Return the schema as a PyCapsule of an `ArrowSchema`."""
 
 
 ColumnPath: TypeAlias = str | tuple[str, ...]
-"""A column by its name, or a field within one: `user.age`, "`a.b`.c", or a tuple of steps.
+"""A column or a nested field: `user.age`, "`a.b`.c" for a name with a dot, or a tuple of names.
 
-Within arrays and maps a step is `element`, `key` or `value`.
+Within arrays and maps the names are `element`, `key` and `value`.
 """
 
 Columns: TypeAlias = (
@@ -48,30 +56,50 @@ Columns: TypeAlias = (
 def add_columns(
     table: TableLocation, columns: Columns, *, storage_options: Mapping[str, str] | None = None
 ) -> int:
-    """Add columns behind those that there are, as one commit, and return the version that has them.
+    """Add columns after the existing ones, as one commit.
 
-    `columns` maps names, and paths of new fields in structs (`user.age`, `items.element.price`), to types, in
-    SQL (`variant`, `decimal(10,2)`, `array<int>`) or in Arrow; or it is an Arrow schema. Rows that are there
-    read NULL. A Variant gives the protocol what it needs, of a table of any age.
+    Existing rows read NULL in the new columns. A new Variant column adds `variantType` to the protocol,
+    whatever its version was.
 
-    Raises SchemaError for a column that is there already, or that no table can have; NOT NULL is not
-    possible, as rows that are there have no value. CommitConflictError when another commit changed metadata
-    or protocol.
+    Args:
+        table: Path or URI of the table.
+        columns: A mapping from names, or paths of new fields in structs (`user.age`, `items.element.price`),
+            to types: SQL text (`variant`, `decimal(10,2)`, `array<int>`) or Arrow types. Or an Arrow schema.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        The version of the commit.
+
+    Raises:
+        SchemaError: A column exists already, is not nullable, or is not valid in a Delta table.
+        ArgumentTypeError: `columns` or one of its items has the wrong type.
+        ValueError: `columns` is empty.
+        UnsupportedFeatureError: This version cannot change the schema of the table.
+        CommitConflictError: A concurrent commit changed the metadata or the protocol.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> _ = dv.write_table(table, pa.table({"id": [1]}))
+        >>> dv.add_columns(table, {"event": "variant", "price": "decimal(10,2)"})
+        1
     """
-    snapshot = alterable(table, storage_options)
+    snapshot = load_for_alter(table, storage_options)
     check_schema_may_change(snapshot)
-    added = list(_added(columns))
+    added = list(_parse_columns(columns))
     if not added:
-        raise ValueError("columns is empty: name a column and its type")
+        raise ValueError("columns is empty: pass at least one column with its type")
     altered = snapshot.schema
     for parent, field in added:
         altered = _with_field(altered, resolve(altered, parent), field)
     check_new_schema(altered, mode=mapping_mode(snapshot))
-    said = [
+    parameters = [
         {"column": {"name": path_text((*parent, field.name)), "type": describe(field.type), "nullable": True}}
         for parent, field in added
     ]
-    return commit_altered(snapshot, columns=altered, operation="ADD COLUMNS", parameters={"columns": said})
+    return commit_alteration(
+        snapshot, columns=altered, operation="ADD COLUMNS", parameters={"columns": parameters}
+    )
 
 
 def rename_column(
@@ -81,15 +109,37 @@ def rename_column(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> int:
-    """Give a column, or a field within one, another name, as one commit, and return its version.
+    """Rename a column or a nested field, as one commit.
 
-    Partition columns and `delta.dataSkippingStatsColumns` follow. Raises UnsupportedFeatureError for a table
-    that does not map columns, SchemaError for a name that is taken, and for a column that a constraint or a
-    generated column reads; CommitConflictError when another commit changed metadata or protocol.
+    Partition columns and `delta.dataSkippingStatsColumns` use the new name afterwards.
+
+    Args:
+        table: Path or URI of the table, which must use column mapping.
+        column: The column, or the path of a nested field.
+        new_name: The new name, without the path of the struct.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        The version of the commit.
+
+    Raises:
+        UnsupportedFeatureError: The table does not use column mapping, or this version cannot change its
+            schema.
+        SchemaError: There is no such column, the name exists already, or a constraint or a generated column
+            uses the column.
+        CommitConflictError: A concurrent commit changed the metadata or the protocol.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> mapping = {"delta.columnMapping.mode": "name"}
+        >>> _ = dv.write_table(table, pa.table({"id": [1]}), configuration=mapping)
+        >>> dv.rename_column(table, "id", "event_id")
+        1
     """
     check_text("new_name", new_name)
-    snapshot = alterable(table, storage_options)
-    path = _mapped_path(snapshot, column, "renamed")
+    snapshot = load_for_alter(table, storage_options)
+    path = _resolve_mapped(snapshot, column, "rename")
     check_independent(snapshot, path)
     new_path = (*path[:-1], new_name)
 
@@ -101,7 +151,7 @@ def rename_column(
     partitions = snapshot.partition_columns
     if len(path) == 1:
         partitions = tuple(new_name if name == path[0] else name for name in partitions)
-    return commit_altered(
+    return commit_alteration(
         snapshot,
         columns=altered,
         configuration=_with_statistics_of(snapshot, path, new_path),
@@ -114,35 +164,74 @@ def rename_column(
 def drop_column(
     table: TableLocation, column: ColumnPath, *, storage_options: Mapping[str, str] | None = None
 ) -> int:
-    """Drop a column, or a field within one, as one commit, and return the version without it.
+    """Drop a column or a nested field, as one commit.
 
-    Its values stay in the files until these are written anew, and are not read any more, not even under a
-    new column of that name. Raises UnsupportedFeatureError for a table that does not map columns, SchemaError
-    for a column that the table is partitioned or clustered by, or that a constraint or a generated column
-    reads, and for the last one; CommitConflictError when another commit changed metadata or protocol.
+    The values stay in the data files until those are rewritten, but no read returns them, not even for a new
+    column of the same name.
+
+    Args:
+        table: Path or URI of the table, which must use column mapping.
+        column: The column, or the path of a nested field.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        The version of the commit.
+
+    Raises:
+        UnsupportedFeatureError: The table does not use column mapping, or this version cannot change its
+            schema.
+        SchemaError: There is no such column, it is the last one, the table is partitioned or clustered by it,
+            or a constraint or a generated column uses it.
+        CommitConflictError: A concurrent commit changed the metadata or the protocol.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> mapping = {"delta.columnMapping.mode": "name"}
+        >>> _ = dv.write_table(table, pa.table({"id": [1], "note": ["a"]}), configuration=mapping)
+        >>> dv.drop_column(table, "note")
+        1
     """
-    snapshot = alterable(table, storage_options)
-    path = _mapped_path(snapshot, column, "dropped")
+    snapshot = load_for_alter(table, storage_options)
+    path = _resolve_mapped(snapshot, column, "drop")
     if len(path) == 1 and path[0] in snapshot.partition_columns:
-        raise SchemaError(f"{snapshot.uri} is partitioned by {path[0]}, which cannot be dropped")
+        raise SchemaError(
+            f"cannot drop the partition column {path[0]!r} of {snapshot.uri}",
+            table=snapshot.uri,
+            column=path[0],
+        )
     if _is_clustered_by(snapshot, path):
-        raise SchemaError(f"{snapshot.uri} is clustered by {path_text(path)}, which cannot be dropped")
+        raise SchemaError(
+            f"cannot drop the clustering column {path_text(path)} of {snapshot.uri}",
+            table=snapshot.uri,
+            column=".".join(path),
+        )
     check_independent(snapshot, path)
 
     def drop(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
-        left = tuple(field for field in fields if field.name != path[-1])
-        if not left and len(path) == 1:
+        remaining = tuple(field for field in fields if field.name != path[-1])
+        if not remaining and len(path) == 1:
             raise SchemaError(
-                f"the column {path_text(path)} is the only one of {snapshot.uri}, which needs one"
+                f"cannot drop {path_text(path)}, the only column of {snapshot.uri}",
+                table=snapshot.uri,
+                column=path[0],
             )
-        if not left:
-            raise SchemaError(f"the column {path_text(path)} is the only one of its struct: drop that")
-        return left
+        if not remaining:
+            raise SchemaError(
+                f"cannot drop {path_text(path)}, the only field of its struct: drop the struct",
+                table=snapshot.uri,
+                column=".".join(path),
+            )
+        return remaining
 
     altered = edit_fields(snapshot.schema, path[:-1], drop)
     if len(snapshot.partition_columns) == len(altered.fields):
-        raise SchemaError("a table needs a column besides its partition columns")
-    return commit_altered(
+        raise SchemaError(
+            f"cannot drop {path_text(path)}: every other column of {snapshot.uri} is a partition column",
+            table=snapshot.uri,
+            column=path[0],
+        )
+    return commit_alteration(
         snapshot,
         columns=altered,
         configuration=_with_statistics_of(snapshot, path, None),
@@ -151,11 +240,13 @@ def drop_column(
     )
 
 
-def path_of(column: ColumnPath) -> FieldPath:
-    """Return the steps of a path; raises SchemaError for text that is none, ArgumentTypeError for no
-    text."""
+def parse_path(column: ColumnPath) -> FieldPath:
+    """Return the names of a column's path.
+
+    Raises SchemaError for text that is not a path, and ArgumentTypeError for anything but text.
+    """
     if not isinstance(column, str | tuple | list):
-        raise ArgumentTypeError(f"a column is {column!r}: give its name, or a tuple of steps to a field")
+        raise ArgumentTypeError(f"column: expected a name or a tuple of names, got {column!r}")
     for step in (column,) if isinstance(column, str) else column:
         check_text("the name of a column", step)
     if not isinstance(column, str):
@@ -165,30 +256,33 @@ def path_of(column: ColumnPath) -> FieldPath:
             (path,) = properties.column_names(column)
         except ValueError as error:
             raise SchemaError(
-                f"{column!r} is no name of a column: put backticks around a name with a dot or a comma"
+                f"invalid column name {column!r}: use backticks around a name with a dot or a comma",
+                column=column,
             ) from error
     if not path:
         raise SchemaError("the name of a column is empty")
     return path
 
 
-def type_of(name: str, written: str | pa.DataType) -> DataType:
-    """Return the type that SQL text or an Arrow type stands for."""
+def parse_column_type(name: str, written: str | pa.DataType) -> DataType:
+    """Return the Delta type of SQL text or an Arrow type."""
     if not isinstance(written, str | pa.DataType):
-        raise ArgumentTypeError(f"the type of {name} is {written!r}: give SQL text, or an Arrow type")
+        raise ArgumentTypeError(
+            f"type of {name!r}: expected SQL text or an Arrow type, got {written!r}", column=name
+        )
     if not isinstance(written, str):
         (field,) = _from_arrow(pa.schema([pa.field(name, written)])).fields
         return field.type
     arrow_type = parse_type(written)
-    return VARIANT if arrow_type is None else type_of(name, arrow_type)
+    return VARIANT if arrow_type is None else parse_column_type(name, arrow_type)
 
 
-def _added(columns: Columns) -> Iterator[tuple[FieldPath, StructField]]:
-    """Yield the new fields, each with the path of its struct."""
+def _parse_columns(columns: Columns) -> Iterator[tuple[FieldPath, StructField]]:
+    """Yield each new field with the path of its struct."""
     if isinstance(columns, Mapping):
         for column, written in columns.items():
-            path = path_of(column)
-            yield path[:-1], StructField(path[-1], type_of(path[-1], written))
+            path = parse_path(column)
+            yield path[:-1], StructField(path[-1], parse_column_type(path[-1], written))
     else:
         yield from (((), field) for field in _from_arrow(_arrow_schema(columns)).fields)
 
@@ -198,7 +292,7 @@ def _arrow_schema(columns: Any) -> pa.Schema:
         return pa.schema(columns)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"columns is {columns!r}: give a dict of names to types, or an Arrow schema"
+            f"columns: expected a mapping from names to types or an Arrow schema, got {columns!r}"
         ) from error
 
 
@@ -207,8 +301,9 @@ def _from_arrow(arrow_schema: pa.Schema) -> StructType:
     for path, field in fields_of(columns):
         if not field.nullable:
             raise SchemaError(
-                f"the column {path_text(path)} is NOT NULL, and rows that are there would be null: make it "
-                "nullable"
+                f"cannot add the column {path_text(path)} as NOT NULL because existing rows have no value: "
+                "make it nullable",
+                column=".".join(path),
             )
     return columns
 
@@ -216,23 +311,31 @@ def _from_arrow(arrow_schema: pa.Schema) -> StructType:
 def _with_field(columns: StructType, parent: FieldPath, field: StructField) -> StructType:
     def add(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
         if any(each.name.lower() == field.name.lower() for each in fields):
-            raise SchemaError(f"there is a column {path_text((*parent, field.name))} already")
+            where = (*parent, field.name)
+            raise SchemaError(f"the column {path_text(where)} exists already", column=".".join(where))
         return (*fields, field)
 
     return edit_fields(columns, parent, add)
 
 
-def _mapped_path(snapshot: Snapshot, column: ColumnPath, done: str) -> FieldPath:
-    """Return the path of a field that may have another name than in the files."""
+def _resolve_mapped(snapshot: Snapshot, column: ColumnPath, verb: str) -> FieldPath:
+    """Return the path of a field that column mapping allows to change."""
     check_schema_may_change(snapshot)
-    path = resolve(snapshot.schema, path_of(column))
+    path = resolve(snapshot.schema, parse_path(column))
     if mapping_mode(snapshot) == "none":
         raise UnsupportedFeatureError(
-            f"{snapshot.uri} finds columns in its files by their names, so that none can be {done}: set the "
-            f"table property {properties.COLUMN_MAPPING_MODE.name}=name first"
+            f"cannot {verb} {path_text(path)} because {snapshot.uri} does not use column mapping: set the "
+            f"table property {properties.COLUMN_MAPPING_MODE.name}=name first",
+            table=snapshot.uri,
+            column=".".join(path),
         )
     if split_at_field(snapshot.schema, path)[1]:
-        raise SchemaError(f"{path_text(path)} is part of an array or a map, and no column")
+        raise SchemaError(
+            f"cannot {verb} {path_text(path)}: expected a column or a struct field, got a part of an "
+            "array or a map",
+            table=snapshot.uri,
+            column=".".join(path),
+        )
     return path
 
 
@@ -253,30 +356,21 @@ def _with_statistics_of(snapshot: Snapshot, path: FieldPath, new_path: FieldPath
     return settings
 
 
-class _Clustering(msgspec.Struct, rename="camel"):
-    clustering_columns: list[str | list[str]] = []
-
-
 def _is_clustered_by(snapshot: Snapshot, path: FieldPath) -> bool:
     domain = snapshot.domain_metadata.get(CLUSTERING_DOMAIN)
     if domain is None:
         return False
-    try:
-        columns = msgspec.json.decode(domain.configuration, type=_Clustering).clustering_columns
-    except msgspec.MsgspecError as error:
-        raise MalformedLogError(
-            f"the domain {CLUSTERING_DOMAIN} of {snapshot.uri} is not understood: {error}"
-        ) from error
-    names = [[each] if isinstance(each, str) else each for each in columns]
+    with error_location(table=snapshot.uri):
+        columns = decode_clustering_columns(domain.configuration)
     physical = _physical_path(snapshot, path)
-    return any(name[: len(physical)] == physical for name in names)
+    return any(column[: len(physical)] == physical for column in columns)
 
 
-def _physical_path(snapshot: Snapshot, path: FieldPath) -> list[str]:
-    mode, physical = mapping_mode(snapshot), []
+def _physical_path(snapshot: Snapshot, path: FieldPath) -> FieldPath:
+    mode, physical = mapping_mode(snapshot), list[str]()
     for length, step in enumerate(path):
         parent = type_at(snapshot.schema, path[:length])
         fields = parent.fields if isinstance(parent, StructType) else ()
         names = [physical_name(field, mode) for field in fields if field.name == step]
         physical.append(names[0] if names else step)
-    return physical
+    return tuple(physical)

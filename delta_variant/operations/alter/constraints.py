@@ -1,4 +1,4 @@
-"""CHECK constraints: added when all rows fulfil them, and dropped (PROTOCOL.md, "CHECK Constraints")."""
+"""Add CHECK constraints that all rows satisfy, and drop them (PROTOCOL.md, "CHECK Constraints")."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...scan.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
 from ...writer.constraints import RowConstraint
-from .alteration import alterable, commit_altered
+from .alteration import commit_alteration, load_for_alter
 
 __all__ = ["add_constraint", "drop_constraint"]
 
@@ -29,31 +29,52 @@ def add_constraint(
     timezone: str = UTC,
     storage_options: Mapping[str, str] | None = None,
 ) -> int:
-    """Add a CHECK constraint, as one commit, and return the version from which on it holds.
+    """Add a CHECK constraint, as one commit, after checking all existing rows.
 
-    `check` is SQL text over columns and Variant paths, such as `amount > 0` or `event:id::bigint is not
-    null`. It has to be true of each row: NULL violates it. All rows that are there are read and checked
-    first, with local times in `timezone` as in `read_table`, and no write of any engine may then break it.
-    The time zone is not part of the constraint: each writer checks it by its own.
+    The constraint must be true for each row: NULL violates it. Afterwards every writer must check it.
 
-    Raises ConstraintViolationError for a row that it is not true of, ExpressionError for SQL that is not
-    understood, SchemaError for a name that is taken, CommitConflictError when another commit changed metadata
-    or protocol, or added rows that were not checked.
+    Args:
+        table: Path or URI of the table.
+        name: The name of the constraint. Names are case-insensitive.
+        check: SQL text over columns and Variant paths, such as `amount > 0` or
+            `event:id::bigint is not null`.
+        timezone: The time zone of local times in `check` while existing rows are checked. It is not part of
+            the constraint: each writer uses its own time zone.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        The version of the commit.
+
+    Raises:
+        ConstraintViolationError: The constraint is not true for an existing row.
+        ExpressionError: `check` cannot be parsed, or names an unknown column.
+        SchemaError: A constraint of that name exists already.
+        ValueError: `name` is empty.
+        CommitConflictError: A concurrent commit changed the metadata, the protocol or the rows.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> _ = dv.write_table(table, pa.table({"amount": [1, 2]}))
+        >>> dv.add_constraint(table, "positive", "amount > 0")
+        1
     """
     for argument, text in (("name", name), ("check", check)):
         check_text(argument, text)
-    # It is the text of an expression, and no statement.
+    # A constraint is an expression and not a statement, so it has no final semicolon.
     check = check.rstrip("; \t\r\n")
-    snapshot = alterable(table, storage_options).in_timezone(timezone)
+    snapshot = load_for_alter(table, storage_options).in_timezone(timezone)
     check_type_changes(snapshot.schema)
     if not name.strip():
-        raise ValueError("name is empty: give the constraint a name")
+        raise ValueError("name is empty: pass the name of the constraint")
     if _key_of(snapshot, name) is not None:
-        raise SchemaError(f"{snapshot.uri} has a constraint {name} already: drop that first")
+        raise SchemaError(
+            f"{snapshot.uri} has a constraint {name!r} already: drop it first", table=snapshot.uri
+        )
     predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(check)
     assert predicate is not None
     _check_rows(snapshot, RowConstraint(f"the CHECK constraint {name}", check, predicate))
-    return commit_altered(
+    return commit_alteration(
         snapshot,
         configuration={**snapshot.configuration, f"{CONSTRAINT}{name.lower()}": check},
         relies_on_rows=True,
@@ -65,24 +86,43 @@ def add_constraint(
 def drop_constraint(
     table: TableLocation, name: str, *, storage_options: Mapping[str, str] | None = None
 ) -> int:
-    """Drop a CHECK constraint, as one commit, and return the version without it.
+    """Drop a CHECK constraint, as one commit.
 
-    Raises SchemaError where there is none of the name, CommitConflictError when another commit changed
-    metadata or protocol.
+    Args:
+        table: Path or URI of the table.
+        name: The name of the constraint. Names are case-insensitive.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        The version of the commit.
+
+    Raises:
+        SchemaError: The table has no constraint of that name.
+        CommitConflictError: A concurrent commit changed the metadata or the protocol.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> _ = dv.write_table(table, pa.table({"amount": [1, 2]}))
+        >>> _ = dv.add_constraint(table, "positive", "amount > 0")
+        >>> dv.drop_constraint(table, "positive")
+        2
     """
     check_text("name", name)
-    snapshot = alterable(table, storage_options)
+    snapshot = load_for_alter(table, storage_options)
     key = _key_of(snapshot, name)
     if key is None:
-        raise SchemaError(f"{snapshot.uri} has no constraint {name}")
-    left = {each: text for each, text in snapshot.configuration.items() if each != key}
-    said = {"name": name, "expr": snapshot.configuration[key], "existed": "true"}
-    return commit_altered(snapshot, configuration=left, operation="DROP CONSTRAINT", parameters=said)
+        raise SchemaError(f"{snapshot.uri} has no constraint {name!r}", table=snapshot.uri)
+    remaining = {each: text for each, text in snapshot.configuration.items() if each != key}
+    parameters = {"name": name, "expr": snapshot.configuration[key], "existed": "true"}
+    return commit_alteration(
+        snapshot, configuration=remaining, operation="DROP CONSTRAINT", parameters=parameters
+    )
 
 
 def _key_of(snapshot: Snapshot, name: str) -> str | None:
-    wanted = f"{CONSTRAINT}{name}".lower()
-    return next((key for key in snapshot.configuration if key.lower() == wanted), None)
+    expected = f"{CONSTRAINT}{name}".lower()
+    return next((key for key in snapshot.configuration if key.lower() == expected), None)
 
 
 def _check_rows(snapshot: Snapshot, constraint: RowConstraint) -> None:

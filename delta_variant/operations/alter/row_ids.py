@@ -1,4 +1,4 @@
-"""Ids for the rows of a table that has had none (PROTOCOL.md, "Writer Requirements for Row Tracking")."""
+"""Assign row ids in a table without row tracking (PROTOCOL.md, "Writer Requirements for Row Tracking")."""
 
 from __future__ import annotations
 
@@ -10,36 +10,42 @@ from ...log.load import refresh as refresh_snapshot
 from ...log.snapshot import Snapshot, add_actions
 from ...protocol import features, properties
 from ...writer.table_state import commit_context
-from .alteration import commit_altered
+from .alteration import commit_alteration
 
-__all__ = ["give_row_ids", "lacks_row_ids"]
+__all__ = ["assign_row_ids", "lacks_row_ids"]
 
 FEATURE = "rowTracking"
 
 
 def lacks_row_ids(snapshot: Snapshot) -> bool:
-    """Tell whether rows may have no ids: those of a file, or those that another writer adds meanwhile."""
+    """Return whether rows of a file, or rows that a concurrent writer adds, can have no ids."""
     enabled = properties.get(snapshot.configuration, properties.ENABLE_ROW_TRACKING)
     return not enabled or snapshot.files["base_row_id"].null_count > 0
 
 
-def give_row_ids(snapshot: Snapshot) -> Snapshot:
-    """Commit ids for the rows of all files that give them none, and return the table as it is then.
+def assign_row_ids(snapshot: Snapshot) -> Snapshot:
+    """Commit row ids for all files without them, and return the new snapshot.
 
-    The protocol gets the feature first: from then on every writer gives ids to the rows that it adds. Raises
-    CommitConflictError when another commit changed one of the files or the metadata meanwhile, and
-    ProtocolError for a file of which the log does not say how many rows it has.
+    The protocol gains the feature first, so that every writer assigns ids to the rows that it adds. Raises
+    CommitConflictError if a concurrent commit changed one of the files or the metadata, and ProtocolError for
+    a file whose number of rows the log does not have.
     """
-    latest = _with_ids(snapshot)
+    latest = _commit_row_ids(snapshot)
     if latest.metadata != snapshot.metadata:
-        raise CommitConflictError(f"{snapshot.uri}: another commit changed the metadata meanwhile; try again")
+        raise CommitConflictError(
+            f"a concurrent commit changed the metadata of {snapshot.uri}: retry",
+            table=snapshot.uri,
+            version=latest.version,
+        )
     return latest
 
 
-def _with_ids(snapshot: Snapshot) -> Snapshot:
+def _commit_row_ids(snapshot: Snapshot) -> Snapshot:
     if not features.supports(snapshot.protocol, FEATURE):
-        said = {"properties": {f"delta.feature.{FEATURE}": "supported"}}
-        commit_altered(snapshot, table_features=[FEATURE], operation="SET TBLPROPERTIES", parameters=said)
+        parameters = {"properties": {f"delta.feature.{FEATURE}": "supported"}}
+        commit_alteration(
+            snapshot, table_features=[FEATURE], operation="SET TBLPROPERTIES", parameters=parameters
+        )
         snapshot = refresh_snapshot(snapshot)
     files = snapshot.files.filter(pc.is_null(snapshot.files["base_row_id"]))
     if not files.num_rows:

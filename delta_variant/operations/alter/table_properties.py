@@ -1,4 +1,4 @@
-"""Setting and unsetting table properties (PROTOCOL.md, "Table Properties", and those of each feature)."""
+"""Set and unset table properties (PROTOCOL.md, "Table Properties" and the sections of the features)."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from ...protocol.schema.paths import path_text
 from ...protocol.schema.paths import resolve as resolve_path
 from ...protocol.types import fields_of
 from ...storage.store import TableLocation
-from .alteration import alterable, commit_altered, mapping_mode
-from .row_ids import give_row_ids, lacks_row_ids
+from .alteration import commit_alteration, load_for_alter, mapping_mode
+from .row_ids import assign_row_ids, lacks_row_ids
 
 __all__ = ["set_properties", "unset_properties"]
 
 FEATURE = "delta.feature."
 SUPPORTED = "supported"
 
-# Beginnings of the names of properties, and why nobody sets them.
-KEPT: Mapping[str, str] = {
+# Prefixes of the properties that cannot be set directly, each with the reason.
+RESERVED: Mapping[str, str] = {
     "delta.columnMapping.maxColumnId": "it counts the ids of columns",
-    "delta.constraints.": "add_constraint and drop_constraint do",
-    "delta.coordinatedCommits.": "this version does not know a commit coordinator",
+    "delta.constraints.": "use add_constraint and drop_constraint",
+    "delta.coordinatedCommits.": "this version does not support coordinated commits",
     "delta.inCommitTimestampEnablement": (
-        "it says since when delta.enableInCommitTimestamps is true, and is written with that"
+        "it records when delta.enableInCommitTimestamps was set, and is written with it"
     ),
     "delta.minReaderVersion": "the protocol follows from the schema, the properties and delta.feature.NAME",
     "delta.minWriterVersion": "the protocol follows from the schema, the properties and delta.feature.NAME",
-    "delta.requireCheckpointProtectionBeforeVersion": "it says from where the log must be kept",
-    "delta.rowTracking.materialized": "it names the column of row ids, and is written once",
+    "delta.requireCheckpointProtectionBeforeVersion": "it is the first version whose log must be kept",
+    "delta.rowTracking.materialized": "it is the name of an internal column, and is written once",
 }
 
 Rule: TypeAlias = Callable[[Snapshot, dict[str, str]], None]
-"""Raises for a change of properties that a table may not make, or completes the new ones."""
+"""Raises for a change of properties that the table does not allow, or completes the new properties."""
 
 
 def set_properties(
@@ -50,30 +50,46 @@ def set_properties(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> int:
-    """Set table properties, as one commit, and return the version that has them.
+    """Set table properties, as one commit.
 
-    The protocol gets the features that a property needs, by their stable names unless the preview of one is
-    there (`delta.enableVariantShredding` gives `variantShredding` and `variantType`), and a name such as
-    `delta.feature.deletionVectors` with the value `supported` gives a feature by itself. With
-    `delta.columnMapping.mode=name` the files stay as they are. What the files that are there have is not
-    changed by any property. Before `delta.enableRowTracking=true`, rows without ids get them, by two commits
-    more: one for the feature, and one for the files; so they do in a table that was left without.
+    The protocol gains the features that a property requires: `delta.enableVariantShredding=true` adds
+    `variantShredding` and `variantType`, unless the table has their preview names. A name such as
+    `delta.feature.deletionVectors` with the value `supported` adds a feature by itself. No property changes
+    existing data files. Before `delta.enableRowTracking=true`, two more commits add the feature and assign
+    ids to existing rows without them.
 
-    Raises ProtocolError for a value that is not allowed, for a name below `delta.` that is not known, and for
-    a property that is not set by hand; UnsupportedFeatureError for what this version cannot honour;
-    CommitConflictError when another commit changed metadata or protocol.
+    Args:
+        table: Path or URI of the table.
+        values: The properties and their values, as text.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        The version of the table with the properties.
+
+    Raises:
+        ProtocolError: A value is invalid, a property below `delta.` is unknown, or it cannot be set directly.
+        UnsupportedFeatureError: This version does not support the property or the feature.
+        SchemaError: `delta.dataSkippingStatsColumns` names an unknown column or a partition column.
+        CommitConflictError: A concurrent commit changed the metadata or the protocol.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> _ = dv.write_table(table, pa.table({"id": [1]}))
+        >>> dv.set_properties(table, {"delta.appendOnly": "true"})
+        1
     """
     properties.check_texts(values)
-    snapshot = alterable(table, storage_options)
-    named = {name: text for name, text in values.items() if not name.startswith(FEATURE)}
-    asked = [_feature(name, text) for name, text in values.items() if name.startswith(FEATURE)]
-    for name, text in named.items():
-        _check_free(name)
+    snapshot = load_for_alter(table, storage_options)
+    settings = {name: text for name, text in values.items() if not name.startswith(FEATURE)}
+    added_features = [_parse_feature(name, text) for name, text in values.items() if name.startswith(FEATURE)]
+    for name, text in settings.items():
+        _check_not_reserved(name)
         properties.check_set(name, text)
     return _commit(
         snapshot,
-        {**snapshot.configuration, **named},
-        asked,
+        {**snapshot.configuration, **settings},
+        added_features,
         "SET TBLPROPERTIES",
         {"properties": dict(values)},
     )
@@ -85,102 +101,125 @@ def unset_properties(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> int:
-    """Take table properties away, as one commit, and return the version without them; features stay.
+    """Unset table properties, as one commit. Table features stay.
 
-    Raises ProtocolError for a property that the table does not have, or that is not set by hand, and what
-    `set_properties` does for the defaults that come back.
+    Args:
+        table: Path or URI of the table.
+        names: The names of the properties.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        The version of the table without the properties.
+
+    Raises:
+        ProtocolError: The table does not have a property, or it cannot be unset directly.
+        UnsupportedFeatureError: This version does not support the resulting properties.
+        CommitConflictError: A concurrent commit changed the metadata or the protocol.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> _ = dv.write_table(table, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})
+        >>> dv.unset_properties(table, ["delta.appendOnly"])
+        1
     """
     given = texts_of("names", "names", names)
-    snapshot = alterable(table, storage_options)
+    snapshot = load_for_alter(table, storage_options)
     for name in given:
-        _check_free(name)
+        _check_not_reserved(name)
         if name not in snapshot.configuration:
-            raise ProtocolError(f"{snapshot.uri} has no table property {name}")
-    left = {name: text for name, text in snapshot.configuration.items() if name not in given}
-    return _commit(snapshot, left, [], "UNSET TBLPROPERTIES", {"properties": list(given), "ifExists": False})
+            raise ProtocolError(f"{snapshot.uri} has no table property {name!r}", table=snapshot.uri)
+    remaining = {name: text for name, text in snapshot.configuration.items() if name not in given}
+    return _commit(
+        snapshot, remaining, [], "UNSET TBLPROPERTIES", {"properties": list(given), "ifExists": False}
+    )
 
 
 def _commit(
     snapshot: Snapshot,
     settings: dict[str, str],
-    asked: Sequence[str],
+    added_features: Sequence[str],
     operation: str,
     parameters: Mapping[str, object],
 ) -> int:
     for rule in RULES:
         rule(snapshot, settings)
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
-    begins_mapping = mode != mapping_mode(snapshot)
-    gives_ids = properties.get(settings, properties.ENABLE_ROW_TRACKING) and lacks_row_ids(snapshot)
-    if gives_ids:
-        snapshot = give_row_ids(snapshot)
-    return commit_altered(
+    enables_mapping = mode != mapping_mode(snapshot)
+    assigns_ids = properties.get(settings, properties.ENABLE_ROW_TRACKING) and lacks_row_ids(snapshot)
+    if assigns_ids:
+        snapshot = assign_row_ids(snapshot)
+    return commit_alteration(
         snapshot,
-        columns=keep_names(snapshot.schema) if begins_mapping else None,
+        columns=keep_names(snapshot.schema) if enables_mapping else None,
         configuration=settings,
-        table_features=asked,
-        relies_on_rows=gives_ids,
+        table_features=added_features,
+        relies_on_rows=assigns_ids,
         operation=operation,
         parameters=parameters,
     )
 
 
-def _check_free(name: str) -> None:
-    for beginning, reason in KEPT.items():
-        if name.lower().startswith(beginning.lower()):
-            raise ProtocolError(f"the table property {name} is not changed by hand: {reason}")
+def _check_not_reserved(name: str) -> None:
+    for prefix, reason in RESERVED.items():
+        if name.lower().startswith(prefix.lower()):
+            raise ProtocolError(f"cannot set or unset the table property {name!r} directly: {reason}")
     if name.startswith(FEATURE):
         raise UnsupportedFeatureError(
-            f"{name.removeprefix(FEATURE)} cannot be taken out of a protocol by this version"
+            f"this version cannot remove the feature {name.removeprefix(FEATURE)!r} from a protocol"
         )
 
 
-def _feature(name: str, text: str) -> str:
+def _parse_feature(name: str, text: str) -> str:
     feature = name.removeprefix(FEATURE)
     if text != SUPPORTED:
-        raise ProtocolError(f"{name} cannot be {text!r}: it must be {SUPPORTED}")
+        raise ProtocolError(f"invalid table property {name}={text!r}, expected {SUPPORTED!r}")
     if feature not in FEATURES or not (FEATURES[feature].can_read and FEATURES[feature].can_append):
         raise UnsupportedFeatureError(
-            f"this version cannot write tables with the feature {feature}: it does not add it to one"
+            f"cannot add the feature {feature!r} because this version cannot write tables with it"
         )
     return feature
 
 
-def _begins(snapshot: Snapshot, settings: Mapping[str, str], prop: TableProperty[bool]) -> bool:
+def _enables(snapshot: Snapshot, settings: Mapping[str, str], prop: TableProperty[bool]) -> bool:
     return properties.get(settings, prop) and not properties.get(snapshot.configuration, prop)
 
 
-def _map_columns(snapshot: Snapshot, settings: dict[str, str]) -> None:
-    """Let tables begin to map columns by name, and nothing else (delta-spark's rule, too)."""
+def _check_column_mapping(snapshot: Snapshot, settings: dict[str, str]) -> None:
+    """Allow no change of the column mapping mode but from `none` to `name`, like delta-spark."""
     before, after = mapping_mode(snapshot), properties.get(settings, properties.COLUMN_MAPPING_MODE)
     name = properties.COLUMN_MAPPING_MODE.name
     if before == after:
         return
     if (before, after) != ("none", "name"):
         raise UnsupportedFeatureError(
-            f"{snapshot.uri} cannot go from {name}={before} to {after}: only from none to name can it go "
-            "without its files being written anew"
+            f"cannot change {name} of {snapshot.uri} from {before} to {after}: only a change from none to "
+            "name needs no rewrite of the data files",
+            table=snapshot.uri,
         )
     for path, field in fields_of(snapshot.schema):
         if PHYSICAL_NAME in field.metadata or field_id(field) is not None:
             raise ProtocolError(
-                f"the column {path_text(path)} has a physical name or an id, though {snapshot.uri} does not "
-                "map columns: nobody can say what they are of"
+                f"the column {path_text(path)} has column mapping metadata, but {snapshot.uri} does not use "
+                "column mapping: remove the metadata first",
+                table=snapshot.uri,
+                column=".".join(path),
             )
 
 
-def _track_rows(snapshot: Snapshot, settings: dict[str, str]) -> None:
-    """Let tables enable row tracking that do not suspend it, and name the columns that keep ids."""
+def _enable_row_tracking(snapshot: Snapshot, settings: dict[str, str]) -> None:
+    """Reject row tracking for a table that suspends it, and add the names of the materialized columns."""
     enable, suspend = properties.ENABLE_ROW_TRACKING, properties.ROW_TRACKING_SUSPENDED
-    begins = _begins(snapshot, settings, enable)
-    if begins or _begins(snapshot, settings, suspend):
+    enables = _enables(snapshot, settings, enable)
+    if enables or _enables(snapshot, settings, suspend):
         properties.check_row_tracking(settings)
-    if not begins:
+    if not enables:
         return
     if properties.get(snapshot.configuration, suspend):
         raise ProtocolError(
-            f"{snapshot.uri} suspends row tracking, so that its files get no ids: unset {suspend.name} by a "
-            f"commit before the one that sets {enable.name}=true"
+            f"cannot set {enable.name}=true because {snapshot.uri} sets {suspend.name}=true and its files "
+            f"get no ids: unset {suspend.name} in an earlier commit",
+            table=snapshot.uri,
         )
     settings.setdefault(properties.MATERIALIZED_ROW_ID_COLUMN_NAME.name, f"_row-id-col-{uuid4()}")
     settings.setdefault(
@@ -188,14 +227,16 @@ def _track_rows(snapshot: Snapshot, settings: dict[str, str]) -> None:
     )
 
 
-def _refuse_iceberg(snapshot: Snapshot, settings: dict[str, str]) -> None:
+def _reject_iceberg(snapshot: Snapshot, settings: dict[str, str]) -> None:
     for prop in (properties.ENABLE_ICEBERG_COMPAT_V1, properties.ENABLE_ICEBERG_COMPAT_V2):
-        if _begins(snapshot, settings, prop):
-            raise UnsupportedFeatureError(f"cannot set {prop.name}=true: this version does not honour it")
+        if _enables(snapshot, settings, prop):
+            raise UnsupportedFeatureError(
+                f"cannot set {prop.name}=true because this version does not support it", table=snapshot.uri
+            )
 
 
-def _name_statistics(snapshot: Snapshot, settings: dict[str, str]) -> None:
-    """Let `delta.dataSkippingStatsColumns` name columns that are there and are in the files."""
+def _check_statistics_columns(snapshot: Snapshot, settings: dict[str, str]) -> None:
+    """Check that `delta.dataSkippingStatsColumns` names existing columns that are not partition columns."""
     prop = properties.DATA_SKIPPING_STATS_COLUMNS
     if settings.get(prop.name) == snapshot.configuration.get(prop.name):
         return
@@ -203,7 +244,16 @@ def _name_statistics(snapshot: Snapshot, settings: dict[str, str]) -> None:
     for path in properties.get(settings, prop) or ():
         resolve_path(snapshot.schema, path)
         if path[0].lower() in partitions:
-            raise SchemaError(f"{prop.name} names the partition column {path[0]}, which has no statistics")
+            raise SchemaError(
+                f"{prop.name} names {path[0]!r}, but partition columns have no statistics: remove it",
+                table=snapshot.uri,
+                column=path[0],
+            )
 
 
-RULES: Sequence[Rule] = (_map_columns, _track_rows, _refuse_iceberg, _name_statistics)
+RULES: Sequence[Rule] = (
+    _check_column_mapping,
+    _enable_row_tracking,
+    _reject_iceberg,
+    _check_statistics_columns,
+)

@@ -1,4 +1,4 @@
-"""Columns that get a wider type; files keep the one that they have (PROTOCOL.md, "Type Widening")."""
+"""Widen the types of columns without rewriting data files (PROTOCOL.md, "Type Widening")."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...protocol.schema.widening import is_widening, widen_type
 from ...protocol.types import VOID, DataType, PrimitiveType, StructType, describe
 from ...storage.store import TableLocation
 from ...writer.dependents import check_independent
-from .alteration import alterable, check_schema_may_change, commit_altered
-from .columns import ColumnPath, path_of, type_of
+from .alteration import check_schema_may_change, commit_alteration, load_for_alter
+from .columns import ColumnPath, parse_column_type, parse_path
 
 __all__ = ["change_type"]
 
@@ -29,29 +29,52 @@ def change_type(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> int:
-    """Give a column, or a part of one, a wider type, as one commit, and return the version that has it.
+    """Widen the type of a column or a nested field, as one commit.
 
-    `new_type` is SQL text or an Arrow type. Integers become wider ones, `double` (but for `bigint`) or
-    decimals that hold all of them; `float` becomes `double`, `date` becomes `timestamp_ntz`, and decimals get
-    more digits before or after the point. Files that are there are read in the new type. A column of nulls
-    alone, without a type, may get any (PROTOCOL.md, "Void Type").
+    An integer can become a wider integer, a decimal that represents all its values or, except for `bigint`, a
+    `double`. A `float` can become a `double`, a `date` a `timestamp_ntz`, and a decimal one with more digits
+    before or after the point. Reads convert the values of existing files. A `void` column can become any type
+    (PROTOCOL.md, "Void Type").
 
-    Raises ProtocolError unless the table sets `delta.enableTypeWidening`, SchemaError for a type that is not
-    wider and for a column that a constraint or a generated column reads, UnsupportedFeatureError for what
-    this version cannot honour, CommitConflictError when another commit changed metadata or protocol.
+    Args:
+        table: Path or URI of the table.
+        column: The column, or the path of a nested field.
+        new_type: The new type as SQL text or an Arrow type.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        The version of the table with the type.
+
+    Raises:
+        ProtocolError: The table does not set `delta.enableTypeWidening=true`.
+        SchemaError: There is no such column, the type is not wider, or a constraint or a generated column
+            uses the column.
+        ArgumentTypeError: `column` or `new_type` has the wrong type.
+        UnsupportedFeatureError: This version cannot change the schema of the table.
+        CommitConflictError: A concurrent commit changed the metadata or the protocol.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> widening = {"delta.enableTypeWidening": "true"}
+        >>> _ = dv.write_table(table, pa.table({"n": pa.array([1], pa.int32())}), configuration=widening)
+        >>> dv.change_type(table, "n", "bigint")
+        1
     """
-    snapshot = alterable(table, storage_options)
+    snapshot = load_for_alter(table, storage_options)
     check_schema_may_change(snapshot)
-    path = resolve(snapshot.schema, path_of(column))
-    before, after = type_at(snapshot.schema, path), type_of(path[-1], new_type)
+    path = resolve(snapshot.schema, parse_path(column))
+    before, after = type_at(snapshot.schema, path), parse_column_type(path[-1], new_type)
     if before == after:
         return snapshot.version
     if before == VOID:
         return _commit(snapshot, path, edit_type(snapshot.schema, path, lambda _: after), after)
     if not isinstance(after, PrimitiveType) or not is_widening(before, after):
         raise SchemaError(
-            f"the column {path_text(path)} cannot go from {describe(before)} to {describe(after)}: "
-            "that is no type that Delta widens it to"
+            f"cannot change the type of {path_text(path)} from {describe(before)} to {describe(after)}: "
+            "expected a wider type",
+            table=snapshot.uri,
+            column=".".join(path),
         )
     _check_enabled(snapshot)
     check_independent(snapshot, path)
@@ -60,16 +83,21 @@ def change_type(
 
 def _commit(snapshot: Snapshot, path: FieldPath, columns: DataType, after: DataType) -> int:
     assert isinstance(columns, StructType)
-    said = {"name": path_text(path), "type": describe(after), "nullable": True}
-    return commit_altered(snapshot, columns=columns, operation="CHANGE COLUMN", parameters={"column": said})
+    parameter = {"name": path_text(path), "type": describe(after), "nullable": True}
+    return commit_alteration(
+        snapshot, columns=columns, operation="CHANGE COLUMN", parameters={"column": parameter}
+    )
 
 
 def _check_enabled(snapshot: Snapshot) -> None:
     prop = properties.ENABLE_TYPE_WIDENING
     if not properties.get(snapshot.configuration, prop):
-        raise ProtocolError(f"{snapshot.uri} does not let its columns be widened: set {prop.name}=true first")
+        raise ProtocolError(
+            f"cannot widen a column of {snapshot.uri}: set {prop.name}=true first", table=snapshot.uri
+        )
     if TYPE_WIDENING not in features.supported_features(snapshot.protocol):
         raise UnsupportedFeatureError(
-            f"{snapshot.uri} has the preview of {TYPE_WIDENING}, whose record of changes this version does "
-            f"not write: set delta.feature.{TYPE_WIDENING}=supported first"
+            f"cannot widen a column of {snapshot.uri} because this version does not write the type changes "
+            f"of the preview of {TYPE_WIDENING}: set delta.feature.{TYPE_WIDENING}=supported first",
+            table=snapshot.uri,
         )

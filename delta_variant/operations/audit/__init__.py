@@ -1,4 +1,7 @@
-"""Auditing a table: log, protocol, schema, files, statistics and rows, held against the rules one by one."""
+"""Audit a table: check its log, protocol, schema, data files, statistics and rows against the rules.
+
+docs/audit-rules.md lists the rules.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from ...scan.selection import select_files
 from ...storage.store import TableLocation, open_store
 from .bound_rules import BOUND_RULES
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
-from .findings import Finding, Severity, held_against
-from .log_survey import LogSurvey, survey
+from .findings import Finding, Severity, apply_rules
+from .log_survey import LogSurvey, survey_log
 from .statistics_rules import CHECKPOINT_STATISTICS_RULES, FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
 from .table_rules import LOG_RULES, TABLE_RULES
@@ -32,12 +35,18 @@ RULES = (
     *BOUND_RULES,
     *ROW_RULES,
 )
-"""All rules, in the order in which a table is held against them."""
+"""All rules, in the order in which an audit applies them."""
 
 
 @dataclass(frozen=True)
 class AuditedFile:
-    """A data file that was looked at; `rows` is None where its footer cannot be read."""
+    """A data file that was audited.
+
+    Attributes:
+        path: The decoded path.
+        rows: The number of rows in the file, None if its footer cannot be read.
+        bytes: The size in the log, in bytes.
+    """
 
     path: str
     rows: int | None
@@ -46,9 +55,15 @@ class AuditedFile:
 
 @dataclass(frozen=True)
 class Audit:
-    """What was looked at, and what was found, the table's findings before those of its files.
+    """The result of an audit.
 
-    `data` tells whether rows were looked at. `snapshot` is None for a table that cannot be loaded.
+    Attributes:
+        uri: The table.
+        version: The audited version.
+        data: Whether rows were checked.
+        files: The audited data files.
+        findings: The violations: those of the log and the table first, then those of each file.
+        snapshot: The table at `version`, None if it cannot be loaded.
     """
 
     uri: str
@@ -60,11 +75,11 @@ class Audit:
 
     @property
     def is_clean(self) -> bool:
-        """Tell whether there is neither an error nor a warning."""
+        """Return whether there are neither errors nor warnings."""
         return all(finding.severity == "info" for finding in self.findings)
 
     def count(self, severity: Severity) -> int:
-        """Return how many findings have a severity."""
+        """Return the number of findings of a severity."""
         return sum(finding.severity == severity for finding in self.findings)
 
 
@@ -76,32 +91,54 @@ def audit_table(
     version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Audit:
-    """Return what breaks a rule in a table: its log, protocol, schema, files and their statistics.
+    """Check a table against the rules of docs/audit-rules.md, and return the violations.
 
-    `data=True` looks at every row, too. `files` are the paths of the data files to look at, None for all. An
-    audit never stops at a fault, and describes a table that readers cannot load as far as its parts can be
-    read. Raises TableNotFoundError where there is no log, VersionNotFoundError for a version that it does not
-    have, StoreError where it cannot be listed, ValueError for a path in `files` that the table does not have.
+    An audit does not stop at a violation. It checks as many parts of a table as can be read, including a
+    table that readers cannot load. It changes nothing.
+
+    Args:
+        table: Path or URI of the table.
+        data: Also read and check every row. Without it, the audit reads the log and the footers of the files.
+        files: Decoded paths of the data files to check, relative to the table. None checks all.
+        version: The version to audit. None audits the latest.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        The audited files and the findings.
+
+    Raises:
+        TableNotFoundError: There is no Delta log at `table`.
+        VersionNotFoundError: The table does not have `version`.
+        StoreError: The log cannot be listed.
+        ValueError: A path in `files` is not a data file of the table.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> _ = dv.write_table(table, pa.table({"id": [1, 2]}))
+        >>> audit = dv.audit_table(table, data=True)
+        >>> audit.is_clean, audit.files[0].rows
+        (True, 2)
     """
-    place = open_store(table, storage_options)
-    log = survey(place, version)
+    store = open_store(table, storage_options)
+    log = survey_log(store, version)
     subject = TableSubject(log)
-    chosen = select_files(log.files, files, place.uri)
+    selected = select_files(log.files, files, store.uri)
     findings = [
-        *held_against(LOG_RULES, log),
-        *held_against(TABLE_RULES + CHECKPOINT_STATISTICS_RULES, subject),
+        *apply_rules(LOG_RULES, log),
+        *apply_rules(TABLE_RULES + CHECKPOINT_STATISTICS_RULES, subject),
     ]
-    audited = _audit_files(subject, chosen, data=data)
+    audited = _audit_files(subject, selected, data=data)
     findings += (finding for _, found in audited for finding in found)
     return Audit(
-        place.uri, log.version, data, tuple(file for file, _ in audited), tuple(findings), log.snapshot
+        store.uri, log.version, data, tuple(file for file, _ in audited), tuple(findings), log.snapshot
     )
 
 
 def audit_files(
     snapshot: Snapshot, files: Iterable[Mapping[str, Any]], *, data: bool
 ) -> list[tuple[AuditedFile, list[Finding]]]:
-    """Return what breaks a rule in data files of a table, rows of `Snapshot.files`, and not in its log."""
+    """Check data files of a table, rows of `Snapshot.files`, without its log, and return their violations."""
     log = LogSurvey(snapshot.store, snapshot.version, names=(), commits=(), snapshot=snapshot)
     return _audit_files(TableSubject(log), files, data=data)
 
@@ -120,7 +157,7 @@ def _audit_file(subject: FileSubject) -> tuple[AuditedFile, list[Finding]]:
 
 
 def _file_findings(subject: FileSubject) -> Iterator[Finding]:
-    yield from held_against((*FILE_RULES, *FILE_STATISTICS_RULES), subject)
+    yield from apply_rules((*FILE_RULES, *FILE_STATISTICS_RULES), subject)
     for column in subject.columns:
-        findings = held_against((*COLUMN_RULES, *BOUND_RULES, *ROW_RULES), column)
+        findings = apply_rules((*COLUMN_RULES, *BOUND_RULES, *ROW_RULES), column)
         yield from (replace(finding, column=finding.column or column.name) for finding in findings)

@@ -1,4 +1,4 @@
-"""Rules of the bounds of a Variant column: what their text tells, and what the rows do (requirements 6)."""
+"""Rules of the bounds of a Variant column: the encoded bounds alone, then compared with the rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...data_file.options import MAX_STATS_PATHS
 from ...errors import InvalidStatisticsError
 from ...protocol.statistics import Bound, BoundText, FileStatistics, value_at
 from ...variant import paths as variant_paths
-from .findings import Fault, Rule
+from .findings import Rule, Violation
 from .statistics_rules import DANGER, REPAIR, SIDES, UNUSED, is_false_null_count
 from .subjects import ColumnSubject, PathReport
 
@@ -24,18 +24,20 @@ DIGITS = {"decimal4": 9, "decimal8": 18, "decimal16": 38}
 NESTED = ("null", "object", "array")
 
 
-# The text of the bounds.
+# The encoded bounds.
 
 
-def _no_statistics(subject: ColumnSubject) -> Iterator[Fault]:
+def _no_statistics(subject: ColumnSubject) -> Iterator[Violation]:
     if not subject.column.has_bounds or not subject.is_shredded or not subject.file.table.shreds:
         return
     if not any(subject.entry(side) is not None for side in SIDES) and _could_have_bounds(subject):
-        yield Fault(f"the Variant column {subject.name} is shredded and has no bounds", column=subject.name)
+        yield Violation(
+            f"the Variant column {subject.name} is shredded but has no bounds", column=subject.name
+        )
 
 
 def _could_have_bounds(subject: ColumnSubject) -> bool:
-    """Tell whether a path has typed values alone: by the data where it is known, otherwise by the footer."""
+    """Return whether a path has only typed values: by the data if it was read, otherwise by the footer."""
     computed = subject.file.computed
     if isinstance(computed, FileStatistics):
         return value_at(computed.min_values, subject.column.path) is not None
@@ -51,27 +53,31 @@ def _group_path(column: Path, names: Path) -> Path:
 
 
 def _is_filled(leaf: Mapping[str, Any] | None) -> bool:
-    """Tell whether a leaf column has values; one whose nulls are not counted may."""
+    """Return whether a leaf column can have values; without a null count it can."""
     return leaf is not None and leaf["null_count"] != leaf["num_values"]
 
 
-def _undecodable(subject: ColumnSubject) -> Iterator[Fault]:
+def _undecodable(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if isinstance(found, InvalidStatisticsError):
-            yield Fault(f"{side} of {subject.name} cannot be decoded ({found})", column=subject.name)
+            yield Violation(
+                f"{side} of {subject.name} cannot be decoded ({found.message})", column=subject.name
+            )
 
 
-def _no_text(subject: ColumnSubject) -> Iterator[Fault]:
+def _no_text(subject: ColumnSubject) -> Iterator[Violation]:
     for side in SIDES:
         entry = subject.entry(side)
         if entry is not None and not isinstance(entry, str):
-            yield Fault(f"{side} of {subject.name} is {str(entry)[:60]}, and no text", column=subject.name)
+            yield Violation(
+                f"{side} of {subject.name} is {str(entry)[:60]}, expected a string", column=subject.name
+            )
 
 
-def _no_object(subject: ColumnSubject) -> Iterator[Fault]:
+def _no_object(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if isinstance(found, BoundText) and found.bounds is None:
-            yield Fault(f"{side} of {subject.name} is a Variant that is no object", column=subject.name)
+            yield Violation(f"{side} of {subject.name} is a Variant but not an object", column=subject.name)
 
 
 def _each(subject: ColumnSubject) -> Iterator[tuple[str, str, Bound]]:
@@ -80,32 +86,38 @@ def _each(subject: ColumnSubject) -> Iterator[tuple[str, str, Bound]]:
             yield side, key, bound
 
 
-def _fault(subject: ColumnSubject, key: str, sentence: str, row: int | None = None) -> Fault:
-    return Fault(sentence, column=subject.name, path_key=key, row=row)
+def _violation(subject: ColumnSubject, key: str, sentence: str, row: int | None = None) -> Violation:
+    return Violation(sentence, column=subject.name, path_key=key, row=row)
 
 
-def _no_scalar(subject: ColumnSubject) -> Iterator[Fault]:
+def _no_scalar(subject: ColumnSubject) -> Iterator[Violation]:
     for side, key, bound in _each(subject):
         if bound.type in NESTED:
-            yield _fault(subject, key, f"{side} of {subject.name} at {key} is of the type {bound.type}")
+            yield _violation(
+                subject,
+                key,
+                f"{side} of {subject.name} at {key} has the type {bound.type}, expected a primitive",
+            )
 
 
-def _not_normalized(subject: ColumnSubject) -> Iterator[Fault]:
+def _not_normalized(subject: ColumnSubject) -> Iterator[Violation]:
     for key in _keys(subject):
         try:
             normal = variant_paths.normalize(variant_paths.parse(key))
         except InvalidStatisticsError:
             continue
         if normal != key:
-            yield _fault(subject, key, f"the path key {key} of {subject.name} should be {normal}")
+            yield _violation(
+                subject, key, f"the path key {key} of {subject.name} is not normalized, expected {normal}"
+            )
 
 
-def _no_path(subject: ColumnSubject) -> Iterator[Fault]:
+def _no_path(subject: ColumnSubject) -> Iterator[Violation]:
     for key in _keys(subject):
         try:
             variant_paths.parse(key)
         except InvalidStatisticsError as error:
-            yield _fault(subject, key, f"a path key of {subject.name} is none ({error})")
+            yield _violation(subject, key, f"invalid path key of {subject.name} ({error.message})")
 
 
 def _keys(subject: ColumnSubject) -> list[str]:
@@ -119,43 +131,43 @@ def _both_sides(subject: ColumnSubject) -> Iterator[tuple[str, Bound, Bound]]:
             yield key, low, greatest[key]
 
 
-def _types_differ(subject: ColumnSubject) -> Iterator[Fault]:
+def _types_differ(subject: ColumnSubject) -> Iterator[Violation]:
     for key, low, high in _both_sides(subject):
         if low.type != high.type:
-            yield _fault(
+            yield _violation(
                 subject,
                 key,
-                f"the bounds of {subject.name} at {key} are of the types {low.type} and {high.type}",
+                f"the bounds of {subject.name} at {key} have the types {low.type} and {high.type}",
             )
 
 
-def _scales_differ(subject: ColumnSubject) -> Iterator[Fault]:
+def _scales_differ(subject: ColumnSubject) -> Iterator[Violation]:
     for key, low, high in _both_sides(subject):
         if low.type == high.type and low.scale != high.scale:
-            yield _fault(
+            yield _violation(
                 subject,
                 key,
                 f"the bounds of {subject.name} at {key} have the scales {low.scale} and {high.scale}",
             )
 
 
-def _one_sided(subject: ColumnSubject) -> Iterator[Fault]:
+def _one_sided(subject: ColumnSubject) -> Iterator[Violation]:
     if any(not isinstance(found, BoundText) for found in subject.sides.values()):
         return
     least, greatest = (subject.bounds.get(side, {}) for side in SIDES)
-    # The greatest of long texts may have no short bound (requirements TR2).
+    # A long string can lack the upper bound: a truncated one must still be greater than the string.
     for key in sorted(least.keys() ^ greatest.keys()):
         bound = least.get(key) or greatest[key]
         if bound.type != "string" or key in greatest:
             side = SIDES[0] if key in least else SIDES[1]
-            yield _fault(subject, key, f"the path {key} of {subject.name} is in {side} only")
+            yield _violation(subject, key, f"the path {key} of {subject.name} is only in {side}")
 
 
-def _under_array(subject: ColumnSubject) -> Iterator[Fault]:
+def _under_array(subject: ColumnSubject) -> Iterator[Violation]:
     for key in _keys(subject):
         names = _names(key)
         if names is not None and any(names[:length] in subject.lists for length in range(len(names) + 1)):
-            yield _fault(subject, key, f"the path {key} of {subject.name} leads into an array")
+            yield _violation(subject, key, f"the path {key} of {subject.name} leads into an array")
 
 
 def _names(key: str) -> tuple[str, ...] | None:
@@ -165,79 +177,89 @@ def _names(key: str) -> tuple[str, ...] | None:
         return None
 
 
-def _without_feature(subject: ColumnSubject) -> Iterator[Fault]:
+def _without_feature(subject: ColumnSubject) -> Iterator[Violation]:
     table = subject.file.table
     if (
         table.protocol is not None
         and not table.shreds
         and any(subject.entry(side) is not None for side in SIDES)
     ):
-        yield Fault(f"the statistics have bounds of {subject.name}, and the protocol lacks variantShredding")
+        yield Violation(
+            f"the statistics have bounds of {subject.name}, but the protocol lacks variantShredding"
+        )
 
 
-def _nan_bounds(subject: ColumnSubject) -> Iterator[Fault]:
+def _nan_bounds(subject: ColumnSubject) -> Iterator[Violation]:
     for side, key, bound in _each(subject):
         if bound.type in ("float", "double") and "NaN" in bound.text:
-            yield _fault(subject, key, f"{side} of {subject.name} at {key} is NaN")
+            yield _violation(subject, key, f"{side} of {subject.name} at {key} is NaN")
 
 
-def _zero_bounds(subject: ColumnSubject) -> Iterator[Fault]:
+def _zero_bounds(subject: ColumnSubject) -> Iterator[Violation]:
     for side, key, bound in _each(subject):
         is_negative = bound.text.startswith("-")
         is_zero = bound.type in ("float", "double") and bound.text in ("0", "0.0", "-0", "-0.0")
         if is_zero and is_negative is (side == "maxValues"):
-            sentence = f"{side} of {subject.name} at {key} is {bound.text}, a zero of the other sign"
-            yield _fault(subject, key, sentence)
+            sentence = (
+                f"{side} of {subject.name} at {key} is {bound.text}, expected the zero of the other sign"
+            )
+            yield _violation(subject, key, sentence)
 
 
-def _too_many_digits(subject: ColumnSubject) -> Iterator[Fault]:
+def _too_many_digits(subject: ColumnSubject) -> Iterator[Violation]:
     for side, key, bound in _each(subject):
         digits = sum(character.isdigit() for character in bound.text.lstrip("-0."))
         if bound.type in DIGITS and digits > DIGITS[bound.type]:
-            yield _fault(
-                subject, key, f"{side} of {subject.name} at {key} has {digits} digits in a {bound.type}"
+            yield _violation(
+                subject,
+                key,
+                f"{side} of {subject.name} at {key} has {digits} digits, too many for {bound.type}",
             )
 
 
-def _printed_form(subject: ColumnSubject) -> Iterator[Fault]:
+def _printed_form(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if not isinstance(found, BoundText):
             continue
         if found.is_value_first:
-            yield Fault(f"{side} of {subject.name} has its value before its metadata", column=subject.name)
+            yield Violation(
+                f"{side} of {subject.name} has its value before its metadata", column=subject.name
+            )
         if found.is_cut:
-            yield Fault(f"the last block of {side} of {subject.name} is cut", column=subject.name)
+            yield Violation(
+                f"the last z85 block of {side} of {subject.name} is incomplete", column=subject.name
+            )
         if len(found.rest) > 3 or any(found.rest):
-            yield Fault(
-                f"{side} of {subject.name} has {len(found.rest)} bytes behind it", column=subject.name
+            yield Violation(
+                f"{side} of {subject.name} has {len(found.rest)} bytes after the value", column=subject.name
             )
 
 
-def _too_many_paths(subject: ColumnSubject) -> Iterator[Fault]:
+def _too_many_paths(subject: ColumnSubject) -> Iterator[Violation]:
     count = len(_keys(subject))
     if count > MAX_STATS_PATHS:
-        yield Fault(f"{subject.name} has bounds of {count} paths", column=subject.name)
+        yield Violation(f"{subject.name} has bounds of {count} paths", column=subject.name)
 
 
-def _of_another_class(subject: ColumnSubject) -> Iterator[Fault]:
+def _of_another_class(subject: ColumnSubject) -> Iterator[Violation]:
     for key, names in ((key, _names(key)) for key in _keys(subject)):
         arrow_type = subject.leaves.get(names) if names is not None else None
         types = {bound.type for _, other, bound in _each(subject) if other == key}
         if arrow_type is not None and not all(_fits(each, arrow_type) for each in types):
             names_of_types = ", ".join(sorted(types))
             sentence = (
-                f"the bounds of {subject.name} at {key} are {names_of_types}, and the file has {arrow_type}"
+                f"the bounds of {subject.name} at {key} are {names_of_types}, but the file has {arrow_type}"
             )
-            yield _fault(subject, key, sentence)
+            yield _violation(subject, key, sentence)
 
 
-def _not_shredded(subject: ColumnSubject) -> Iterator[Fault]:
+def _not_shredded(subject: ColumnSubject) -> Iterator[Violation]:
     if subject.group is None:
         return
     for key, names in ((key, _names(key)) for key in _keys(subject)):
         if names is not None and names not in subject.leaves and not _leads_into(subject, names):
-            yield _fault(
-                subject, key, f"the path {key} of {subject.name} has bounds, and no typed_value in the file"
+            yield _violation(
+                subject, key, f"the path {key} of {subject.name} has bounds but no typed_value in the file"
             )
 
 
@@ -246,7 +268,7 @@ def _leads_into(subject: ColumnSubject, names: tuple[str, ...]) -> bool:
 
 
 def _fits(bound: str, arrow_type: Any) -> bool:
-    """Tell whether bounds of a type may be those of a column: of the same class (requirements E-Q1)."""
+    """Return whether a bound is in the class of equivalent types of a column (VariantEncoding.md)."""
     types = pa.types
     if bound in EXACT:
         return bool(types.is_integer(arrow_type) or types.is_decimal(arrow_type))
@@ -265,26 +287,26 @@ def _fits(bound: str, arrow_type: Any) -> bool:
     return bool(checks[bound](arrow_type)) if bound in checks else False
 
 
-# The bounds, and the rows.
+# The bounds, compared with the rows.
 
 
 def _paths(subject: ColumnSubject) -> Iterator[PathReport]:
     yield from subject.rows.paths if subject.rows else ()
 
 
-def _rows_of(name: str, what: str) -> Callable[[ColumnSubject], Iterator[Fault]]:
-    def check(subject: ColumnSubject) -> Iterator[Fault]:
+def _bounds_rule(name: str, what: str) -> Callable[[ColumnSubject], Iterator[Violation]]:
+    def check(subject: ColumnSubject) -> Iterator[Violation]:
         for path in _paths(subject):
             count, row, text = getattr(path, name)
             if count:
-                more = f", and {count - 1:,} more rows like it" if count > 1 else ""
+                more = f" (and {count - 1:,} more rows)" if count > 1 else ""
                 sentence = f"row {row:,}, column {subject.name} at {path.key}: {text} {what}{more}"
-                yield _fault(subject, path.key, sentence, row)
+                yield _violation(subject, path.key, sentence, row)
 
     return check
 
 
-def _not_attained(subject: ColumnSubject) -> Iterator[Fault]:
+def _not_attained(subject: ColumnSubject) -> Iterator[Violation]:
     if not subject.file.is_tight:
         return
     for path in _paths(subject):
@@ -292,25 +314,26 @@ def _not_attained(subject: ColumnSubject) -> Iterator[Fault]:
             bound = subject.bounds.get(side, {}).get(path.key)
             if bound is not None and not is_attained:
                 sentence = (
-                    f"{side} of {subject.name} at {path.key} is {bound.text}, and no row has that value"
+                    f"{side} of {subject.name} at {path.key} is {bound.text}, but no row has that value"
                 )
-                yield _fault(subject, path.key, sentence)
+                yield _violation(subject, path.key, sentence)
 
 
-def _variant_null_count(subject: ColumnSubject) -> Iterator[Fault]:
-    said = value_at(subject.file.stats.null_count, subject.column.path)
+def _variant_null_count(subject: ColumnSubject) -> Iterator[Violation]:
+    stated = value_at(subject.file.stats.null_count, subject.column.path)
     rows, live = subject.rows, subject.file.live_rows
-    if rows is None or live is None or type(said) is not int or not subject.column.has_bounds:
+    if rows is None or live is None or type(stated) is not int or not subject.column.has_bounds:
         return
     if not subject.file.is_tight:
         found = int(subject.file.opened.num_rows) - rows.variants
-        is_wrong = is_false_null_count(subject.file, said, found)
+        is_wrong = is_false_null_count(subject.file, stated, found)
     else:
         found = live - rows.variants
-        is_wrong = said != found
+        is_wrong = stated != found
     if is_wrong:
-        yield Fault(
-            f"nullCount of {subject.name} is {said:,}, and there are {found:,} nulls", column=subject.name
+        yield Violation(
+            f"nullCount of {subject.name} is {stated:,}, but the file has {found:,} nulls",
+            column=subject.name,
         )
 
 
@@ -319,36 +342,41 @@ BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
         "ST10",
         "info",
         _no_statistics,
-        "`delta-variant repair` computes them, so that readers can skip the file",
+        "run `delta-variant repair` to compute them; without bounds readers cannot skip the file",
     ),
     Rule("AU1", "error", _undecodable, UNUSED),
-    Rule("Z7", "error", _no_text, "some readers fail on it; " + REPAIR),
+    Rule("Z7", "error", _no_text, "some readers fail on other JSON; " + REPAIR),
     Rule("AU2", "error", _no_object, UNUSED),
     Rule("AU3", "error", _no_scalar, UNUSED),
     Rule("AU4", "warning", _not_normalized, UNUSED),
     Rule("AU4", "error", _no_path, UNUSED),
     Rule("AU5", "error", _types_differ, UNUSED),
     Rule("AU6", "error", _under_array, DANGER),
-    Rule("X3", "info", _one_sided, "allowed; the other side cannot be used to skip"),
-    Rule("AU12", "warning", _without_feature, "readers ignore them; add the feature, or drop them"),
+    Rule(
+        "X3",
+        "info",
+        _one_sided,
+        "allowed, but readers can skip by one side only; `delta-variant repair` computes both",
+    ),
+    Rule("AU12", "warning", _without_feature, "readers ignore them; add the feature, or remove the bounds"),
     Rule("AU14", "error", _nan_bounds, DANGER),
-    Rule("AU14", "warning", _zero_bounds, "readers that tell zeros apart lose rows; " + REPAIR),
+    Rule("AU14", "warning", _zero_bounds, "readers that distinguish the two zeros lose rows; " + REPAIR),
     Rule("AU15", "error", _scales_differ, UNUSED),
-    Rule("AU15", "error", _too_many_digits, "some readers refuse it; " + REPAIR),
-    Rule("AU16", "warning", _printed_form, "Delta on Spark cannot decode every such form; " + REPAIR),
+    Rule("AU15", "error", _too_many_digits, "some readers reject it; " + REPAIR),
+    Rule("AU16", "warning", _printed_form, "Delta on Spark cannot decode every other form; " + REPAIR),
     Rule(
         "AU18",
         "info",
         _too_many_paths,
-        f"{MAX_STATS_PATHS} are written by default; each costs every reader",
+        f"the default limit is {MAX_STATS_PATHS}, because every reader decodes all bounds",
     ),
     Rule("AU19", "error", _of_another_class, DANGER),
-    Rule("AU19", "warning", _not_shredded, "only the data can tell whether they hold; " + REPAIR),
-    Rule("AU7", "error", _rows_of("below", "is less than the lower bound"), DANGER),
-    Rule("AU7", "error", _rows_of("above", "is greater than the upper bound"), DANGER),
-    Rule("AU7", "error", _rows_of("others", "is of another type than the bounds"), DANGER),
-    Rule("AU8", "warning", _not_attained, "the bounds skip less than they could; " + REPAIR),
-    Rule("AU9", "error", _rows_of("nulls", "is a Variant null at a path with bounds"), DANGER),
-    Rule("AU14", "error", _rows_of("nans", "is NaN at a path with bounds"), DANGER),
+    Rule("AU19", "warning", _not_shredded, "only data=True can verify them; " + REPAIR),
+    Rule("AU7", "error", _bounds_rule("below", "is less than the lower bound"), DANGER),
+    Rule("AU7", "error", _bounds_rule("above", "is greater than the upper bound"), DANGER),
+    Rule("AU7", "error", _bounds_rule("others", "has another type than the bounds"), DANGER),
+    Rule("AU8", "warning", _not_attained, "wider bounds skip fewer files; " + REPAIR),
+    Rule("AU9", "error", _bounds_rule("nulls", "is a Variant null at a path with bounds"), DANGER),
+    Rule("AU14", "error", _bounds_rule("nans", "is NaN at a path with bounds"), DANGER),
     Rule("AU10", "error", _variant_null_count, DANGER),
 )

@@ -16,7 +16,7 @@ from ...protocol.actions import (
     decode_path,
     reconciliation_key,
 )
-from .findings import Fault
+from .findings import Violation
 from .log_survey import LogSurvey
 
 __all__ = ["contradictions", "unreconciled"]
@@ -24,45 +24,45 @@ __all__ = ["contradictions", "unreconciled"]
 Key = tuple[Any, ...]
 
 
-def unreconciled(subject: LogSurvey) -> Iterator[Fault]:
-    """L10: a compaction can be read, and holds one action for each key."""
+def unreconciled(subject: LogSurvey) -> Iterator[Violation]:
+    """L10: a log compaction file can be read and has one action for each reconciliation key."""
     for compaction in subject.compactions:
-        if compaction.refusal is not None:
-            yield Fault(
-                f"the log compaction {compaction.name} cannot be read ({compaction.refusal})",
+        if compaction.read_error is not None:
+            yield Violation(
+                f"the log compaction {compaction.name} cannot be read ({compaction.read_error})",
                 compaction.span.last,
             )
         elif compaction.duplicates:
             key = reconciliation_key(compaction.duplicates[0]) or ()
-            yield Fault(
-                f"the log compaction {compaction.name} is not reconciled: it has several actions for "
-                f"{_describe(key)} ({len(compaction.duplicates):,} actions too many)",
+            yield Violation(
+                f"the log compaction {compaction.name} is not reconciled: it has more than one action for "
+                f"{_describe(key)} ({len(compaction.duplicates):,} duplicates)",
                 compaction.span.last,
             )
 
 
-def contradictions(subject: LogSurvey) -> Iterator[Fault]:
-    """L11: a compaction has the same reconciled actions as the commits that it covers."""
+def contradictions(subject: LogSurvey) -> Iterator[Violation]:
+    """L11: a log compaction file has the same reconciled actions as the commits that it covers."""
     for compaction in subject.compactions:
         first, last = compaction.span.first, compaction.span.last
         commits = [each for each in subject.commits if first <= each.version <= last]
-        is_comparable = len(commits) == last - first + 1 and not any(each.faults for each in commits)
-        if compaction.refusal is not None or not is_comparable:
+        is_comparable = len(commits) == last - first + 1 and not any(each.violations for each in commits)
+        if compaction.read_error is not None or not is_comparable:
             continue
         found = list(_differences((each.actions for each in commits), compaction.actions))
         if found:
             more = f", and {len(found) - 1:,} more differences" if len(found) > 1 else ""
-            yield Fault(
-                f"the log compaction {compaction.name} contradicts the commits that it covers: "
+            yield Violation(
+                f"the log compaction {compaction.name} differs from the commits that it covers: "
                 f"{found[0]}{more}",
                 last,
             )
 
 
 def _differences(commits: Iterable[Iterable[Action]], compacted: Iterable[Action]) -> Iterator[str]:
-    """Yield what a compaction says otherwise than its commits.
+    """Yield the differences between a compaction and the commits that it covers.
 
-    It may lack the tombstone of something that its own commits added: nothing older can come back then.
+    The compaction can omit the tombstone of a file that the same commits added: no older commit has the file.
     """
     expected: dict[Key, Action] = {}
     added: set[Key] = set()
@@ -77,9 +77,9 @@ def _differences(commits: Iterable[Iterable[Action]], compacted: Iterable[Action
             if not (_is_tombstone(action) and key in added):
                 yield f"it lacks {_describe(key)}"
         elif _comparable(action) != _comparable(actual[key]):
-            yield f"it has another action for {_describe(key)}"
+            yield f"it has a different action for {_describe(key)}"
     for key in actual.keys() - expected.keys():
-        yield f"it has {_describe(key)}, which is in none of them"
+        yield f"it has {_describe(key)}, which no commit has"
 
 
 def _is_tombstone(action: Action) -> bool:
@@ -87,9 +87,9 @@ def _is_tombstone(action: Action) -> bool:
 
 
 def _comparable(action: Action) -> object:
-    """Return what two actions have in common that say the same.
+    """Return a value that is equal for two equivalent actions.
 
-    Reconciliation sets `dataChange` to false, and may leave fields of tombstones out.
+    Reconciliation sets `dataChange` to false and can omit fields of tombstones.
     """
     if isinstance(action, AddFile):
         path, tags = decode_path(action.path), action.tags or None

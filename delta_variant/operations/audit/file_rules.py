@@ -1,9 +1,10 @@
-"""Rules of a data file: that it is there and whole, and how Variants lie in it (requirements 2, 4, 10)."""
+"""Rules of a data file: that it exists and can be read, and how it stores Variants."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from string import ascii_lowercase
 from typing import Any
 
 import pyarrow as pa
@@ -11,122 +12,127 @@ import pyarrow as pa
 from ...errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureError
 from ...protocol import properties
 from ...protocol.schema.partition_values import partition_value_from_string
-from .findings import Fault, Rule
+from .findings import Rule, Severity, Violation
 from .subjects import ColumnSubject, FileSubject
 
-__all__ = ["COLUMN_RULES", "FILE_RULES", "ROW_RULES"]
+__all__ = ["COLUMN_RULES", "FILE_RULES", "NATIVE_ROW_RULES", "NATIVE_SCHEMA_RULES", "ROW_RULES"]
 
 FIELD_ID = b"PARQUET:field_id"
 
 
-def _missing(subject: FileSubject) -> Iterator[Fault]:
+def _missing(subject: FileSubject) -> Iterator[Violation]:
     if isinstance(subject.size, DeltaVariantError):
-        yield Fault(f"the data file cannot be found ({subject.size})")
+        yield Violation(f"the data file cannot be found ({subject.size.message})")
 
 
-def _size(subject: FileSubject) -> Iterator[Fault]:
-    said = subject.add["size"]
-    if isinstance(subject.size, int) and subject.size != said:
-        yield Fault(f"the data file has {subject.size:,} bytes, and the log says {said:,}")
+def _size(subject: FileSubject) -> Iterator[Violation]:
+    expected = subject.add["size"]
+    if isinstance(subject.size, int) and subject.size != expected:
+        yield Violation(f"the data file has {subject.size:,} bytes, but its add action has {expected:,}")
 
 
-def _unreadable(subject: FileSubject) -> Iterator[Fault]:
+def _unreadable(subject: FileSubject) -> Iterator[Violation]:
     if isinstance(subject.size, int) and isinstance(subject.file, DeltaVariantError):
-        yield Fault(f"the data file cannot be opened ({subject.file})")
+        yield Violation(f"the data file cannot be opened ({subject.file.message})")
 
 
-def _partition_values(subject: FileSubject) -> Iterator[Fault]:
+def _partition_values(subject: FileSubject) -> Iterator[Violation]:
     columns = subject.table.columns.fields
     fields = {field.name: field for field in columns}
-    stored = {
+    physical = {
         field.name: each.name for field, each in zip(columns, subject.table.physical.fields, strict=True)
     }
-    wanted = {stored[name]: fields[name] for name in subject.table.partition_columns if name in fields}
+    expected = {physical[name]: fields[name] for name in subject.table.partition_columns if name in fields}
     values = dict(subject.add["partition_values"] or ())
-    for name in sorted(set(wanted) - set(values)):
-        yield Fault(f"partitionValues has nothing for the partition column {wanted[name].name}")
-    for name in sorted(set(values) - set(wanted)):
-        yield Fault(f"partitionValues names {name!r}, which is no partition column")
-    for name in sorted(set(values) & set(wanted)):
+    for name in sorted(set(expected) - set(values)):
+        column = expected[name].name
+        yield Violation(f"partitionValues has no value for the partition column {column}", column=column)
+    for name in sorted(set(values) - set(expected)):
+        yield Violation(f"partitionValues has the key {name!r}, which is not a partition column")
+    for name in sorted(set(values) & set(expected)):
+        column = expected[name].name
         try:
             with suppress(UnsupportedFeatureError):
-                partition_value_from_string(values[name], wanted[name].type)
+                partition_value_from_string(values[name], expected[name].type)
         except MalformedLogError as error:
-            yield Fault(f"{error}, of the partition column {wanted[name].name}")
+            message = f"invalid value of the partition column {column} ({error.message})"
+            yield Violation(message, column=column)
 
 
-def _deletion_vector(subject: FileSubject) -> Iterator[Fault]:
+def _deletion_vector(subject: FileSubject) -> Iterator[Violation]:
     if isinstance(subject.deleted, DeltaVariantError):
-        yield Fault(f"the deletion vector cannot be read ({subject.deleted})")
+        yield Violation(f"the deletion vector cannot be read ({subject.deleted.message})")
 
 
-def _cardinality(subject: FileSubject) -> Iterator[Fault]:
+def _cardinality(subject: FileSubject) -> Iterator[Violation]:
     vector = subject.add["deletion_vector"]
     if subject.opened is None or vector is None:
         return
     rows, deleted = subject.opened.num_rows, vector["cardinality"]
     if not 0 <= deleted <= rows:
-        yield Fault(f"the deletion vector has {deleted:,} rows, and the file {rows:,}")
+        yield Violation(f"the deletion vector has {deleted:,} rows, but the file has {rows:,}")
 
 
-def _row_ids(subject: FileSubject) -> Iterator[Fault]:
-    # Where row tracking is supported and not enabled, nobody relies on ids of all files.
+def _row_ids(subject: FileSubject) -> Iterator[Violation]:
+    # Readers rely on the ids of all files only where row tracking is enabled, not where it is supported.
     enabled = properties.get(subject.table.configuration, properties.ENABLE_ROW_TRACKING)
     if enabled and subject.add["base_row_id"] is None:
-        yield Fault(f"the file has no baseRowId, and the table sets {properties.ENABLE_ROW_TRACKING.name}")
+        yield Violation(
+            f"the file has no baseRowId, but the table sets {properties.ENABLE_ROW_TRACKING.name}=true"
+        )
 
 
-def _field_ids(subject: FileSubject) -> Iterator[Fault]:
+def _field_ids(subject: FileSubject) -> Iterator[Violation]:
     if subject.table.mode != "id" or subject.opened is None:
         return
     if not any(FIELD_ID in (field.metadata or {}) for field in subject.opened.schema):
-        yield Fault("the columns are mapped by id, and the file has no field ids")
+        yield Violation("the table maps columns by id, but the file has no field ids")
 
 
-def _no_data_rows(subject: FileSubject) -> Iterator[Fault]:
+def _undecodable_pages(subject: FileSubject) -> Iterator[Violation]:
     if isinstance(subject.computed, DeltaVariantError):
-        yield Fault(f"the data cannot be read ({subject.computed})")
+        yield Violation(f"the data cannot be read ({subject.computed.message})")
 
 
-def _other_type(subject: ColumnSubject) -> Iterator[Fault]:
+def _other_type(subject: ColumnSubject) -> Iterator[Violation]:
     if subject.file.opened is None or subject.group is not None:
         return
     found = subject.file.opened.schema
     if len(subject.column.path) == 1 and subject.column.path[0] in found.names:
         arrow_type = found.field(subject.column.path[0]).type
-        yield Fault(f"the column {subject.name} is {arrow_type} in the file, and variant in the table")
+        yield Violation(f"the column {subject.name} is {arrow_type} in the file, expected variant")
 
 
-def _shredded_without_feature(subject: ColumnSubject) -> Iterator[Fault]:
+def _shredded_without_feature(subject: ColumnSubject) -> Iterator[Violation]:
     if subject.is_shredded and subject.file.table.protocol is not None and not subject.file.table.shreds:
-        yield Fault(f"the column {subject.name} is shredded, and the protocol lacks variantShredding")
+        yield Violation(f"the column {subject.name} is shredded, but the protocol lacks variantShredding")
 
 
-def _of_schema(code: str) -> Callable[[ColumnSubject], Iterator[Fault]]:
-    def check(subject: ColumnSubject) -> Iterator[Fault]:
-        for rule, path_key, message in subject.schema_faults:
+def _schema_rule(code: str) -> Callable[[ColumnSubject], Iterator[Violation]]:
+    def check(subject: ColumnSubject) -> Iterator[Violation]:
+        for rule, path_key, message in subject.schema_violations:
             if rule == code and subject.group is not None:
-                yield Fault(f"column {subject.name} at {path_key}: {message}", path_key=path_key)
+                yield Violation(f"column {subject.name} at {path_key}: {message}", path_key=path_key)
 
     return check
 
 
-def _null_counts(subject: ColumnSubject) -> Iterator[Fault]:
+def _null_counts(subject: ColumnSubject) -> Iterator[Violation]:
     if not subject.is_shredded:
         return
     path = subject.column.path
     for leaf in subject.file.footer.get("leaves", ()):
         steps = tuple(leaf["path"])
         if steps[: len(path)] == path and steps[-1] == "value" and leaf["null_count"] is None:
-            yield Fault(f"the footer has no null count for {'.'.join(steps)}")
+            yield Violation(f"the footer has no null count for {'.'.join(steps)}")
             return
 
 
-def _spark_types(subject: ColumnSubject) -> Iterator[Fault]:
+def _spark_types(subject: ColumnSubject) -> Iterator[Violation]:
     for arrow_type in _all_leaves(subject.group):
-        if _is_refused_by_spark(arrow_type):
-            yield Fault(
-                f"the column {subject.name} has a typed_value of {arrow_type}, which makes Spark refuse it"
+        if _is_unsupported_by_spark(arrow_type):
+            yield Violation(
+                f"the column {subject.name} has a typed_value of {arrow_type}, which Spark does not support"
             )
             return
 
@@ -143,24 +149,26 @@ def _all_leaves(arrow_type: Any) -> Iterator[Any]:
         yield arrow_type
 
 
-def _is_refused_by_spark(arrow_type: Any) -> bool:
+def _is_unsupported_by_spark(arrow_type: Any) -> bool:
     types = pa.types
     is_uuid = types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 16
     nanos = types.is_timestamp(arrow_type) and arrow_type.unit == "ns"
     return bool(types.is_time(arrow_type) or nanos or is_uuid)
 
 
-def _unreadable_rows(subject: ColumnSubject) -> Iterator[Fault]:
+def _unreadable_rows(subject: ColumnSubject) -> Iterator[Violation]:
     if isinstance(subject.row_report, DeltaVariantError):
-        yield Fault(f"the rows of the column {subject.name} cannot be looked at ({subject.row_report})")
+        yield Violation(
+            f"the rows of the column {subject.name} cannot be read ({subject.row_report.message})"
+        )
 
 
-def _of_rows(code: str) -> Callable[[ColumnSubject], Iterator[Fault]]:
-    def check(subject: ColumnSubject) -> Iterator[Fault]:
+def _row_rule(code: str) -> Callable[[ColumnSubject], Iterator[Violation]]:
+    def check(subject: ColumnSubject) -> Iterator[Violation]:
         for rule, path_key, row, count, message in subject.rows.violations if subject.rows else ():
             if rule == code:
-                more = f", and {count - 1:,} more like it" if count > 1 else ""
-                yield Fault(
+                more = f" (and {count - 1:,} more rows)" if count > 1 else ""
+                yield Violation(
                     f"row {row:,}, column {subject.name} at {path_key}: {message}{more}",
                     path_key=path_key,
                     row=row,
@@ -169,82 +177,99 @@ def _of_rows(code: str) -> Callable[[ColumnSubject], Iterator[Fault]]:
     return check
 
 
-REWRITE = "write the file anew with a writer that keeps the rule"
-
 FILE_RULES: tuple[Rule[FileSubject], ...] = (
-    Rule("F1", "error", _missing, "restore it, or the table lacks its rows"),
-    Rule("F2", "error", _size, "the file is not the one that was committed; restore that one"),
-    Rule("F3", "error", _unreadable, "restore it, or remove it from the table"),
+    Rule("F1", "error", _missing, "restore the file; without it the table has lost rows"),
+    Rule("F2", "error", _size, "restore the file that was committed"),
+    Rule("F3", "error", _unreadable, "restore the file, or remove it from the table"),
     Rule("F4", "error", _partition_values, "commit the file with its partition values"),
-    Rule("F6", "error", _deletion_vector, "restore it: without it, rows that are deleted come back"),
-    Rule("F7", "error", _cardinality, "the vector is that of another file; restore the right one"),
-    Rule("F8", "error", _no_data_rows, "restore the file, or remove it from the table"),
-    Rule("F9", "error", _row_ids, "commit the file with fresh row ids"),
-    Rule("T11", "error", _field_ids, "write the file anew with field ids: readers find no column in it"),
+    Rule("F6", "error", _deletion_vector, "restore the deletion vector; without it deleted rows reappear"),
+    Rule("F7", "error", _cardinality, "restore the deletion vector of this file"),
+    Rule("F8", "error", _undecodable_pages, "restore the file, or remove it from the table"),
+    Rule("F9", "error", _row_ids, "commit the file again with a new baseRowId"),
+    Rule("T11", "error", _field_ids, "rewrite the file with field ids; readers find no column in it"),
 )
 
+REWRITE = "rewrite the file"
+
+NATIVE_SCHEMA_RULES: tuple[tuple[str, Severity, str], ...] = (
+    ("O1", "error", "run `delta-variant migrate`; Delta readers do not support this layout"),
+    ("P-S1", "error", REWRITE),
+    ("P-S1m", "warning", "nothing to do while it is never null"),
+    ("P-S1t", "warning", "rewrite the file; readers cannot recognize a missing value"),
+    ("P-S2", "info", "nothing to do for readers that use the schema of the table"),
+    ("P-S2v", "error", REWRITE),
+    ("P-S3o", "info", "nothing to do while it is never null"),
+    ("P-S4", "error", "rewrite the file; every value reads as a Variant null"),
+    ("P-S4v", "info", "nothing to do if every value has the shredded type"),
+    ("P-S6", "error", REWRITE),
+    ("P-S7", "error", "rewrite the file; Spark rejects a null group"),
+    ("P-S9", "error", "rewrite the file; readers reject the column"),
+    ("P-S10", "error", REWRITE),
+    ("P-X1", "warning", "rewrite the file without the column; Spark rejects the Variant column"),
+    ("P-X2", "error", "rewrite the file without the column; readers reject the Variant column"),
+    ("W10", "error", REWRITE),
+)
+"""The codes that the native check of a column's Parquet schema reports, each with its severity and remedy.
+
+A code is the id of a rule, and a lower-case letter where the rule has another check with its own severity.
+"""
+
+WRITE_NULL = "rewrite the file with a Variant null; Spark rejects the row"
+EITHER_VALUE = "rewrite the file; readers reject the row or return either value"
+UNREADABLE = "rewrite the file; no reader can read the row"
+
+NATIVE_ROW_RULES: tuple[tuple[str, Severity, str], ...] = (
+    ("R2", "warning", WRITE_NULL),
+    ("R3", "error", WRITE_NULL),
+    ("R5", "error", EITHER_VALUE),
+    ("R6", "error", "rewrite the file; readers reject the row"),
+    ("R7", "error", EITHER_VALUE),
+    ("R8", "error", "rewrite the file; readers of a path can miss the object"),
+    ("R9", "error", "rewrite the file; readers of a path can miss the array"),
+    ("R10", "error", "rewrite the file; some readers reject the row"),
+    ("R11", "error", UNREADABLE),
+    ("R12", "error", UNREADABLE),
+    ("R13", "info", "allowed, but the path cannot have bounds; rewrite the file to allow data skipping"),
+    ("R14", "error", "rewrite the file; Spark rejects the row"),
+    ("P-S3", "error", WRITE_NULL),
+    ("W7", "error", "rewrite the file; some readers reject the row"),
+    ("E-M", "error", UNREADABLE),
+    ("E-M9", "warning", "readers ignore the bytes; rewrite the file to remove them"),
+    ("E-M11", "error", "rewrite the file with a value that is nested less deeply; readers reject this one"),
+    ("E-V", "error", UNREADABLE),
+    ("E-V3", "error", "rewrite the file; no reader can read the value"),
+    ("E-V4", "warning", "upgrade this library if a newer version of the specification defines the type"),
+    ("E-V5", "error", "rewrite the file with a wider decimal type; some readers reject the value"),
+    ("E-O3", "error", "rewrite the file; readers that search for a field can miss it"),
+    ("E-O5", "error", "rewrite the file; readers reject the row"),
+    ("E-O7", "error", UNREADABLE),
+    ("X15", "warning", "rewrite the file; readers that search by UTF-8 order can miss a field"),
+)
+"""The codes that the native check of a column's rows reports, each with its severity and remedy."""
+
 COLUMN_RULES: tuple[Rule[ColumnSubject], ...] = (
-    Rule("T10", "error", _other_type, "no type is widened to Variant; write the file anew"),
-    Rule("H8", "error", _shredded_without_feature, "add the feature, or write the file without shredding"),
-    Rule(
-        "O1", "error", _of_schema("O1"), "no reader of Delta knows it; `delta-variant migrate` writes it anew"
+    Rule("T10", "error", _other_type, "rewrite the file; no type change converts to Variant"),
+    Rule("H8", "error", _shredded_without_feature, "add the feature, or rewrite the file without shredding"),
+    *(
+        Rule(code.rstrip(ascii_lowercase), severity, _schema_rule(code), remedy)
+        for code, severity, remedy in NATIVE_SCHEMA_RULES
     ),
-    Rule("P-S1", "error", _of_schema("P-S1"), REWRITE),
-    Rule("P-S1", "warning", _of_schema("P-S1m"), "no harm as long as it is never null"),
-    Rule("P-S1", "warning", _of_schema("P-S1t"), "readers cannot tell what is missing from what is there"),
-    Rule("P-S2", "info", _of_schema("P-S2"), "readers that go by the table's schema need none"),
-    Rule("P-S2", "error", _of_schema("P-S2v"), REWRITE),
-    Rule("P-S3", "info", _of_schema("P-S3o"), "no harm as long as it is never null"),
-    Rule("P-S4", "error", _of_schema("P-S4"), "every value reads as a Variant null; " + REWRITE),
-    Rule("P-S4", "info", _of_schema("P-S4v"), "allowed where every value is typed"),
-    Rule("P-S6", "error", _of_schema("P-S6"), REWRITE),
-    Rule("P-S7", "error", _of_schema("P-S7"), "Spark refuses a null group there; " + REWRITE),
-    Rule("P-S9", "error", _of_schema("P-S9"), "readers refuse the whole column; " + REWRITE),
-    Rule("P-S10", "error", _of_schema("P-S10"), REWRITE),
-    Rule("P-X1", "warning", _of_schema("P-X1"), "Spark refuses the column for it; write the file without it"),
-    Rule("P-X2", "error", _of_schema("P-X2"), "readers refuse the column for it; write the file without it"),
-    Rule("W10", "error", _of_schema("W10"), REWRITE),
-    Rule("W14", "warning", _null_counts, "no reader can skip its row groups; write the file anew"),
-    Rule("P-T", "warning", _spark_types, "write the file with spark_compatible=True if Spark is to read it"),
+    Rule(
+        "W14",
+        "warning",
+        _null_counts,
+        "rewrite the file; without the count no reader can skip its row groups",
+    ),
+    Rule(
+        "P-T",
+        "warning",
+        _spark_types,
+        "if Spark reads the table, rewrite the file with a schema of "
+        "infer_shredding_schema(..., spark_compatible=True)",
+    ),
 )
 
 ROW_RULES: tuple[Rule[ColumnSubject], ...] = (
-    Rule("F8", "error", _unreadable_rows, "restore the file, or write it anew"),
-    Rule("R2", "warning", _of_rows("R2"), "Spark refuses the row; write a Variant null there"),
-    Rule("R3", "error", _of_rows("R3"), "Spark refuses the row; write a Variant null there"),
-    Rule("R5", "error", _of_rows("R5"), "readers refuse the row, or read either; write the file anew"),
-    Rule("R6", "error", _of_rows("R6"), "readers refuse the row; write the file anew"),
-    Rule("R7", "error", _of_rows("R7"), "readers refuse the row, or read either; write the file anew"),
-    Rule("R8", "error", _of_rows("R8"), "readers of a path may miss it; write the file anew"),
-    Rule("R9", "error", _of_rows("R9"), "readers of a path may miss it; write the file anew"),
-    Rule("R10", "error", _of_rows("R10"), "some readers refuse the row; write the file anew"),
-    Rule("R11", "error", _of_rows("R11"), "no reader can read the row; write the file anew"),
-    Rule("R12", "error", _of_rows("R12"), "no reader can read the row; write the file anew"),
-    Rule(
-        "R13",
-        "info",
-        _of_rows("R13"),
-        "allowed, and it takes the path its bounds; writing anew helps skipping",
-    ),
-    Rule("R14", "error", _of_rows("R14"), "Spark refuses the row; write the file anew"),
-    Rule("P-S3", "error", _of_rows("P-S3"), "Spark refuses the row; write a Variant null there"),
-    Rule("W7", "error", _of_rows("W7"), "readers may refuse the row; write the file anew"),
-    Rule("E-M", "error", _of_rows("E-M"), "no reader can read the row; write the file anew"),
-    Rule(
-        "E-M9", "warning", _of_rows("E-M9"), "readers pass over them; write the file anew to be rid of them"
-    ),
-    Rule("E-M11", "error", _of_rows("E-M11"), "readers refuse it; write a flatter value"),
-    Rule("E-V", "error", _of_rows("E-V"), "no reader can read the row; write the file anew"),
-    Rule("E-V3", "error", _of_rows("E-V3"), "no reader can read the value; write the file anew"),
-    Rule("E-V4", "warning", _of_rows("E-V4"), "readers of today cannot say what it is"),
-    Rule("E-V5", "error", _of_rows("E-V5"), "some readers refuse it; write the wider decimal"),
-    Rule("E-O3", "error", _of_rows("E-O3"), "readers miss fields when they search; write the file anew"),
-    Rule("E-O5", "error", _of_rows("E-O5"), "readers refuse the row; write the file anew"),
-    Rule("E-O7", "error", _of_rows("E-O7"), "no reader can read the row; write the file anew"),
-    Rule(
-        "X15",
-        "warning",
-        _of_rows("X15"),
-        "readers that search by UTF-8 may miss a field; write the file anew",
-    ),
+    Rule("F8", "error", _unreadable_rows, "restore the file, or remove it from the table"),
+    *(Rule(code, severity, _row_rule(code), remedy) for code, severity, remedy in NATIVE_ROW_RULES),
 )

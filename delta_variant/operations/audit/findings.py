@@ -1,4 +1,4 @@
-"""Findings, and the rules that make them."""
+"""Findings of an audit, and the rules that produce them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-__all__ = ["SEVERITIES", "Fault", "Finding", "Rule", "Severity", "held_against"]
+__all__ = ["SEVERITIES", "Finding", "Rule", "Severity", "Violation", "apply_rules"]
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
-"""An error breaks a rule of the specification or a promise to readers, a warning harms some reader or hides
-files from skipping, an info is allowed and worth knowing."""
+"""`error` breaks the specification or a guarantee to readers, `warning` affects some readers or prevents data
+skipping, and `info` is allowed and useful to know."""
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
@@ -19,10 +19,17 @@ Subject = TypeVar("Subject")
 
 @dataclass(frozen=True)
 class Finding:
-    """What an audit found: a rule of the requirements that is broken, and where.
+    """A violation of a rule in a table.
 
-    `sentence` says what, where, and what to do. Of the places, those are known that are not None: a version
-    of the log, a data file's path, a column, a path key within its Variants, and a row of the file from 0.
+    Attributes:
+        rule: The id of the rule, as docs/audit-rules.md lists it.
+        severity: `error`, `warning` or `info`.
+        sentence: What is wrong and where, then the remedy.
+        version: The version of the log, None if the finding is not about one commit.
+        file_path: The decoded path of the data file, None for a finding about the log or the table.
+        column: The logical name of the column, with dots between nested names.
+        path_key: The path within the Variant, such as `$['a']`.
+        row: The first row of the file that violates the rule, counted from 0.
     """
 
     rule: str
@@ -36,10 +43,10 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Fault:
-    """What one rule says of its subject: a sentence without advice, and the places of a Finding."""
+class Violation:
+    """A violation that a check reports: a message without the remedy, and the location of a `Finding`."""
 
-    sentence: str
+    message: str
     version: int | None = None
     file_path: str | None = None
     column: str | None = None
@@ -49,25 +56,25 @@ class Fault:
 
 @dataclass(frozen=True)
 class Rule(Generic[Subject]):
-    """A rule: its id in the requirements, its weight, what finds where it is broken, and what to do then."""
+    """A rule: its id in docs/audit-rules.md, its severity, its check, and the remedy for a violation."""
 
     id: str
     severity: Severity
-    check: Callable[[Subject], Iterator[Fault]]
-    advice: str
+    check: Callable[[Subject], Iterator[Violation]]
+    remedy: str
 
 
-def held_against(rules: Iterable[Rule[Subject]], subject: Subject) -> Iterator[Finding]:
-    """Yield what the rules find in a subject."""
+def apply_rules(rules: Iterable[Rule[Subject]], subject: Subject) -> Iterator[Finding]:
+    """Yield a finding for each violation of the rules in a subject."""
     for rule in rules:
-        for fault in rule.check(subject):
+        for violation in rule.check(subject):
             yield Finding(
                 rule.id,
                 rule.severity,
-                f"{fault.sentence}: {rule.advice}",
-                fault.version,
-                fault.file_path,
-                fault.column,
-                fault.path_key,
-                fault.row,
+                f"{violation.message}: {rule.remedy}",
+                violation.version,
+                violation.file_path,
+                violation.column,
+                violation.path_key,
+                violation.row,
             )

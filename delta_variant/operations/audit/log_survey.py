@@ -1,8 +1,7 @@
-"""A log that may be broken: every part of it that can be read, and what is wrong with the others."""
+"""The log of a table as an audit reads it: the parts that can be decoded, and the errors of the others."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -46,39 +45,37 @@ from ...protocol.actions import (
     decode_compaction,
     file_key,
 )
-from ...storage import store
+from ...storage import store as storage
 from ...storage.store import Store
-from .findings import Fault
+from .findings import Violation
 
-__all__ = ["LogSurvey", "survey"]
+__all__ = ["LogSurvey", "survey_log"]
 
 THREADS = 16
-
-PREFIX = re.compile(r"line, (?:line|action) 1: ")
 
 Kind = TypeVar("Kind", Protocol, Metadata)
 
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit: the actions that can be read, and what is wrong with the others, by rule."""
+    """A commit: the actions that can be decoded, and the violations, each a rule id and a message."""
 
     version: int
     actions: tuple[Action, ...]
-    faults: tuple[tuple[str, str], ...] = ()
+    violations: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """One log compaction: one action for each key, and the other actions for these keys.
+    """A log compaction file: one action for each reconciliation key, and the other actions with these keys.
 
-    `refusal` says why the file cannot be read, and is None for a file that can.
+    `read_error` says why the file cannot be read, and is None for a file that can.
     """
 
     span: Span
     actions: Sequence[Action] = ()
     duplicates: Sequence[Action] = ()
-    refusal: str | None = None
+    read_error: str | None = None
 
     @property
     def name(self) -> str:
@@ -88,10 +85,10 @@ class Compaction:
 
 @dataclass(frozen=True)
 class LogSurvey:
-    """What a log holds up to a version.
+    """The log of a table up to a version.
 
-    `snapshot` is the table as readers see it, None where they cannot load it; then `refusal` says why, and
-    the other properties are made of the commits that can be read.
+    `snapshot` is the table as readers load it. It is None for a table that cannot be loaded: `load_error`
+    says why, and the properties are derived from the commits that can be decoded.
     """
 
     store: Store
@@ -99,34 +96,34 @@ class LogSurvey:
     names: tuple[str, ...]
     commits: tuple[Commit, ...]
     snapshot: Snapshot | None = None
-    refusal: str | None = None
+    load_error: str | None = None
 
     @property
     def protocol(self) -> Protocol | None:
-        """Return the protocol, as far as it is known."""
+        """Return the protocol, None if it is unknown."""
         return self.snapshot.protocol if self.snapshot else self._last(Protocol)
 
     @property
     def metadata(self) -> Metadata | None:
-        """Return the metadata, as far as it is known."""
+        """Return the metadata, None if it is unknown."""
         return self.snapshot.metadata if self.snapshot else self._last(Metadata)
 
     @property
     def domains(self) -> Mapping[str, DomainMetadata]:
-        """Return the domains, as far as they are known."""
+        """Return the known metadata domains by name."""
         if self.snapshot:
             return self.snapshot.domain_metadata
         return {each.domain: each for each in self._actions() if isinstance(each, DomainMetadata)}
 
     @cached_property
     def compactions(self) -> tuple[Compaction, ...]:
-        """Return the log compactions that end at the version or before it."""
+        """Return the log compaction files that end at the version or before it."""
         spans = (span for name in self.names if (span := compaction_of(name)) is not None)
         return tuple(_read_compaction(self.store, span) for span in spans if span.last <= self.version)
 
     @property
     def files(self) -> Sequence[Mapping[str, Any]]:
-        """Return the AddFiles as rows of FILES_SCHEMA, as far as they are known."""
+        """Return the known add actions as rows of FILES_SCHEMA."""
         if self.snapshot:
             rows: list[dict[str, Any]] = self.snapshot.files.to_pylist()
             return rows
@@ -141,8 +138,8 @@ class LogSurvey:
                     added[key] = action
                 else:
                     added.pop(key, None)
-        broken: list[dict[str, Any]] = files_table(list(added.values())).to_pylist()
-        return broken
+        decoded: list[dict[str, Any]] = files_table(list(added.values())).to_pylist()
+        return decoded
 
     def _actions(self) -> Iterator[Action]:
         return (action for commit in self.commits for action in commit.actions)
@@ -152,121 +149,116 @@ class LogSurvey:
         return found[-1] if found else None
 
 
-def survey(place: Store, version: int | None) -> LogSurvey:
-    """Return what the log of a table holds, however broken it is.
+def survey_log(store: Store, version: int | None) -> LogSurvey:
+    """Read the log of a table up to a version, the latest for None, and keep everything that can be decoded.
 
-    Raises TableNotFoundError where there is no log at all, VersionNotFoundError for a version that it does
-    not have, StoreError where it cannot be listed.
+    Raises TableNotFoundError if there is no log, VersionNotFoundError if the table does not have the version,
+    and StoreError if the log cannot be listed.
     """
-    names = tuple(path.removeprefix(f"{LOG}/") for path in store.list_files(place, LOG))
+    names = tuple(path.removeprefix(f"{LOG}/") for path in storage.list_files(store, LOG))
     versions = sorted(each for name in names if (each := commit_version(name)) is not None)
     checkpoints = [found.version for name in names if (found := checkpoint_name(name)) is not None]
     if not versions and not checkpoints:
-        raise TableNotFoundError(f"there is no Delta table at {place.uri}: it has no {LOG}")
+        raise TableNotFoundError(f"there is no Delta table at {store.uri}: it has no {LOG}", table=store.uri)
     latest = max([*versions, *checkpoints]) if version is None else version
-    snapshot, refusal = _load(place, version)
+    snapshot, load_error = _load(store, version)
     with ThreadPoolExecutor(THREADS) as threads:
-        commits = tuple(threads.map(lambda each: _read(place, each), (v for v in versions if v <= latest)))
-    return LogSurvey(place, latest, names, commits, snapshot, refusal)
+        commits = tuple(threads.map(lambda each: _read(store, each), (v for v in versions if v <= latest)))
+    return LogSurvey(store, latest, names, commits, snapshot, load_error)
 
 
-def _load(place: Store, version: int | None) -> tuple[Snapshot | None, str | None]:
+def _load(store: Store, version: int | None) -> tuple[Snapshot | None, str | None]:
     try:
-        return load_snapshot(place, version), None
+        return load_snapshot(store, version), None
     except VersionNotFoundError:
         raise
     except DeltaVariantError as error:
         return None, str(error)
 
 
-def _read(place: Store, version: int) -> Commit:
+def _read(store: Store, version: int) -> Commit:
     path = commit_file_name(version)
     try:
-        data = store.read(place, path)
+        data = storage.read(store, path)
     except StoreError as error:
-        return Commit(version, (), (("L1", str(error)),))
+        return Commit(version, (), (("L1", f"cannot be read ({error})"),))
     try:
         return Commit(version, tuple(decode_commit(data, path)))
     except MalformedLogError as error:
-        actions, faults = _salvage(data)
-        return Commit(version, actions, faults or (("L3", _without_name(error, path)),))
+        actions, violations = _decode_lines(data, path)
+        return Commit(version, actions, violations or (("L3", f"is not valid: {error.message}"),))
 
 
-def _read_compaction(place: Store, span: Span) -> Compaction:
+def _read_compaction(store: Store, span: Span) -> Compaction:
     try:
-        return Compaction(span, *decode_compaction(store.read(place, span.path), span.path))
+        return Compaction(span, *decode_compaction(storage.read(store, span.path), span.path))
     except DeltaVariantError as error:
-        return Compaction(span, refusal=str(error))
+        return Compaction(span, read_error=str(error))
 
 
-def _salvage(data: bytes) -> tuple[tuple[Action, ...], tuple[tuple[str, str], ...]]:
-    """Return the lines of a commit that can be understood, and what is wrong with the others."""
+def _decode_lines(data: bytes, path: str) -> tuple[tuple[Action, ...], tuple[tuple[str, str], ...]]:
+    """Return the actions of the valid lines of a commit, and a violation for each invalid line."""
     actions: list[Action] = []
-    faults: list[tuple[str, str]] = []
+    violations: list[tuple[str, str]] = []
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
-            actions += decode_commit(line, "line")
+            actions += decode_commit(line, path)
         except MalformedLogError as error:
-            why = PREFIX.sub("", str(error))
-            faults.append(("L1", f"line {number} cannot be understood ({why})"))
-    return tuple(actions), tuple(faults)
-
-
-def _without_name(error: MalformedLogError, path: str) -> str:
-    return str(error).removeprefix(f"{path}, ")
+            violations.append(("L1", f"has an invalid line {number} ({error.message})"))
+    return tuple(actions), tuple(violations)
 
 
 # Rules of the log.
 
 
-def not_loadable(subject: LogSurvey) -> Iterator[Fault]:
+def not_loadable(subject: LogSurvey) -> Iterator[Violation]:
     """L0: readers can load the table."""
-    if subject.refusal is not None:
-        yield Fault(f"the table cannot be loaded at version {subject.version} ({subject.refusal})")
+    if subject.load_error is not None:
+        yield Violation(f"cannot load the table at version {subject.version} ({subject.load_error})")
 
 
-def commit_faults(rule: str) -> Callable[[LogSurvey], Iterator[Fault]]:
-    """Return the check for one kind of fault in commits."""
+def commit_violations(rule: str) -> Callable[[LogSurvey], Iterator[Violation]]:
+    """Return the check that reports the violations of one rule in commits."""
 
-    def check(subject: LogSurvey) -> Iterator[Fault]:
+    def check(subject: LogSurvey) -> Iterator[Violation]:
         for commit in subject.commits:
-            for found, what in commit.faults:
+            for found, message in commit.violations:
                 if found == rule:
-                    yield Fault(f"in {commit.version:020d}.json, {what}", version=commit.version)
+                    yield Violation(f"{commit.version:020d}.json {message}", version=commit.version)
 
     return check
 
 
-def gaps(subject: LogSurvey) -> Iterator[Fault]:
-    """L2: there is a commit for every version behind the oldest that is needed."""
+def gaps(subject: LogSurvey) -> Iterator[Violation]:
+    """L2: every version from the oldest required one has a commit."""
     versions = [commit.version for commit in subject.commits]
     if not versions:
         return
     for before, after in pairwise([*versions, subject.version + 1]):
         first, last = before + 1, after - 1
         if first < last:
-            yield Fault(
-                f"{last - first + 1:,} commits are missing, from {first:020d}.json to {last:020d}.json, and "
-                "other versions around them are there",
+            yield Violation(
+                f"{last - first + 1:,} commits are missing, from {first:020d}.json to {last:020d}.json, "
+                "between commits that exist",
                 first,
             )
         elif first == last:
-            yield Fault(f"{first:020d}.json is missing, and other versions around it are there", first)
+            yield Violation(f"{first:020d}.json is missing, but the commits around it exist", first)
     if versions[0] > 0 and all(checkpoint_name(name) is None for name in subject.names):
-        yield Fault(f"{0:020d}.json is missing, and no checkpoint stands in for it", 0)
+        yield Violation(f"{0:020d}.json is missing, and there is no checkpoint", 0)
 
 
-def no_protocol_or_metadata(subject: LogSurvey) -> Iterator[Fault]:
-    """L4: there is a protocol and a metaData."""
+def no_protocol_or_metadata(subject: LogSurvey) -> Iterator[Violation]:
+    """L4: the log has a protocol and a metaData action."""
     for name, action in (("protocol", subject.protocol), ("metaData", subject.metadata)):
         if action is None:
-            yield Fault(f"no commit or checkpoint up to version {subject.version} has a {name} action")
+            yield Violation(f"no commit or checkpoint up to version {subject.version} has a {name} action")
 
 
-def checkpoints(subject: LogSurvey) -> Iterator[Fault]:
-    """L5: checkpoints are whole, and can be read."""
+def checkpoints(subject: LogSurvey) -> Iterator[Violation]:
+    """L5: checkpoints are complete and can be read."""
     parts: dict[tuple[int, int], set[int]] = {}
     for name in subject.names:
         found = checkpoint_name(name)
@@ -274,24 +266,26 @@ def checkpoints(subject: LogSurvey) -> Iterator[Fault]:
             continue
         if found.part is not None and found.parts is not None:
             parts.setdefault((found.version, found.parts), set()).add(found.part)
-        elif (why := _unreadable(subject.store, name)) is not None:
-            yield Fault(f"the checkpoint {name} cannot be read ({why})", found.version)
-    for (version, count), there in parts.items():
-        missing = count - sum(1 <= part <= count for part in there)
+        elif (error := _checkpoint_error(subject.store, name)) is not None:
+            yield Violation(f"the checkpoint {name} cannot be read ({error})", found.version)
+    for (version, count), existing in parts.items():
+        missing = count - sum(1 <= part <= count for part in existing)
         if missing:
-            yield Fault(f"the checkpoint of version {version} lacks {missing} of its {count} parts", version)
+            yield Violation(
+                f"the checkpoint of version {version} lacks {missing} of its {count} parts", version
+            )
 
 
-def _unreadable(place: Store, name: str) -> str | None:
-    """Return why a checkpoint's file cannot be read: the footer of Parquet, or the lines of JSON."""
+def _checkpoint_error(store: Store, name: str) -> str | None:
+    """Return why the Parquet footer or the JSON lines of a checkpoint cannot be read, None if they can."""
     path = f"{LOG}/{name}"
     try:
         if name.endswith(".json"):
-            decode_commit(store.read(place, path), name)
+            decode_commit(storage.read(store, path), path)
         else:
-            open_file(place, path)
+            open_file(store, path)
     except DeltaVariantError as error:
-        return str(error)
+        return error.message
     return None
 
 
@@ -299,43 +293,43 @@ class _LastCheckpoint(msgspec.Struct):
     version: int
 
 
-def last_checkpoint(subject: LogSurvey) -> Iterator[Fault]:
-    """L6: `_last_checkpoint` names a checkpoint that is there."""
-    data = store.read_if_present(subject.store, LAST_CHECKPOINT)
+def last_checkpoint(subject: LogSurvey) -> Iterator[Violation]:
+    """L6: `_last_checkpoint` points to an existing checkpoint."""
+    data = storage.read_if_present(subject.store, LAST_CHECKPOINT)
     if data is None:
         return
     try:
         version = msgspec.json.decode(data, type=_LastCheckpoint).version
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        yield Fault(f"_last_checkpoint cannot be understood ({error})")
+        yield Violation(f"_last_checkpoint cannot be decoded ({error})")
         return
     found = (checkpoint_name(name) for name in subject.names)
     if not any(each is not None and each.version == version for each in found):
-        yield Fault(f"_last_checkpoint names version {version}, which has no checkpoint", version)
+        yield Violation(f"_last_checkpoint points to version {version}, which has no checkpoint", version)
 
 
-def impossible_versions(subject: LogSurvey) -> Iterator[Fault]:
+def impossible_versions(subject: LogSurvey) -> Iterator[Violation]:
     """L12: the versions in file names are 64-bit integers."""
     for name in subject.names:
         if (number := impossible_version(name)) is not None:
-            yield Fault(
-                f"{name} is not a log file, because {number} exceeds the greatest version, {LAST_VERSION}"
+            yield Violation(
+                f"{name} is not a log file because {number} exceeds the greatest version, {LAST_VERSION}"
             )
 
 
-def checksums(subject: LogSurvey) -> Iterator[Fault]:
-    """L8: the version checksum says what the snapshot has."""
+def checksums(subject: LogSurvey) -> Iterator[Violation]:
+    """L8: the version checksum file agrees with the snapshot."""
     if subject.snapshot is None:
         return
     try:
-        sentences = checksum_discrepancies(subject.snapshot)
+        discrepancies = checksum_discrepancies(subject.snapshot)
     except StoreError as error:
-        sentences = [str(error)]
-    yield from (Fault(sentence, subject.version) for sentence in sentences)
+        discrepancies = [str(error)]
+    yield from (Violation(message, subject.version) for message in discrepancies)
 
 
-def in_commit_timestamps(subject: LogSurvey) -> Iterator[Fault]:
-    """L9: with in-commit timestamps, each commit begins with one that is later than the last."""
+def in_commit_timestamps(subject: LogSurvey) -> Iterator[Violation]:
+    """L9: with in-commit timestamps, each commit starts with one that is later than the previous."""
     metadata = subject.metadata
     if metadata is None or metadata.configuration.get("delta.enableInCommitTimestamps", "").lower() != "true":
         return
@@ -343,15 +337,17 @@ def in_commit_timestamps(subject: LogSurvey) -> Iterator[Fault]:
     since = int(enabled) if enabled.isdecimal() else 0
     last: int | None = None
     for commit in subject.commits:
-        if commit.version < since or commit.faults:
+        if commit.version < since or commit.violations:
             continue
         first = commit.actions[0] if commit.actions else None
         timestamp = first.in_commit_timestamp if isinstance(first, CommitInfo) else None
         if timestamp is None:
-            yield Fault(f"version {commit.version} does not begin with an inCommitTimestamp", commit.version)
+            yield Violation(
+                f"version {commit.version} does not start with an inCommitTimestamp", commit.version
+            )
         elif last is not None and timestamp <= last:
-            yield Fault(
-                f"the inCommitTimestamp of version {commit.version} is not later than that before",
+            yield Violation(
+                f"the inCommitTimestamp of version {commit.version} is not later than the previous one",
                 commit.version,
             )
         last = timestamp if timestamp is not None else last

@@ -1,4 +1,4 @@
-"""Rules of the statistics of a file: what its text and its ordinary columns tell (requirements 6)."""
+"""Rules of the statistics of a file: their text, and the bounds and null counts of ordinary columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...protocol.statistics import (
     value_at,
 )
 from ...protocol.types import VARIANT, DataType, StructType
-from .findings import Fault, Rule
+from .findings import Rule, Violation
 from .subjects import FileSubject, TableSubject
 
 __all__ = [
@@ -37,38 +37,40 @@ Path: TypeAlias = tuple[str, ...]
 SIDES = ("minValues", "maxValues")
 
 
-# The text of a file.
+# The text of the statistics.
 
 
-def _not_statistics(subject: FileSubject) -> Iterator[Fault]:
+def _not_statistics(subject: FileSubject) -> Iterator[Violation]:
     if isinstance(subject.decoded, InvalidStatisticsError):
-        yield Fault(str(subject.decoded))
+        yield Violation(subject.decoded.message)
 
 
-def _num_records(subject: FileSubject) -> Iterator[Fault]:
+def _num_records(subject: FileSubject) -> Iterator[Violation]:
     records = subject.stats.num_records
     if subject.opened is None or records is None:
         return
     if records != subject.opened.num_rows:
-        yield Fault(f"numRecords is {records:,}, and the file has {subject.opened.num_rows:,} rows")
+        yield Violation(f"numRecords is {records:,}, but the file has {subject.opened.num_rows:,} rows")
 
 
-def _no_num_records(subject: FileSubject) -> Iterator[Fault]:
+def _no_num_records(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is not None and subject.stats.num_records is None:
-        yield Fault("the file has a deletion vector, and its statistics no numRecords")
+        yield Violation("the file has a deletion vector, but its statistics have no numRecords")
 
 
-def _unknown_names(subject: FileSubject) -> Iterator[Fault]:
+def _unknown_names(subject: FileSubject) -> Iterator[Violation]:
     members = (("nullCount", subject.stats.null_count), *zip(SIDES, _bounds(subject.stats), strict=True))
     if not subject.table.physical.fields:
         return
     for member, values in members:
-        for path in _strangers(values, subject.table.physical, ()):
+        for path in _unknown_columns(values, subject.table.physical, ()):
             if subject.column(path) is None:
-                yield Fault(f"{member} has {'.'.join(path)}, and the data files have no such column")
+                yield Violation(
+                    f"{member} has {'.'.join(path)}, which is not a column of the table or the file"
+                )
 
 
-def _strangers(
+def _unknown_columns(
     values: Mapping[str, Any], columns: StructType, path: tuple[str, ...]
 ) -> Iterator[tuple[str, ...]]:
     types = {field.name: field.type for field in columns.fields}
@@ -77,21 +79,21 @@ def _strangers(
         if found is None:
             yield (*path, name)
         elif isinstance(found, StructType) and isinstance(value, Mapping):
-            yield from _strangers(value, found, (*path, name))
+            yield from _unknown_columns(value, found, (*path, name))
 
 
 def _bounds(stats: FileStatistics) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return stats.min_values, stats.max_values
 
 
-def _impossible_null_counts(subject: FileSubject) -> Iterator[Fault]:
+def _impossible_null_counts(subject: FileSubject) -> Iterator[Violation]:
     records = subject.stats.num_records
     for path, count in leaves_of(subject.stats.null_count):
         if type(count) is not int or count < 0 or (records is not None and count > records):
-            yield Fault(f"nullCount of {'.'.join(path)} is {count}, of {records} rows")
+            yield Violation(f"nullCount of {'.'.join(path)} is {count}, but numRecords is {records}")
 
 
-# The data of a file: ordinary columns.
+# Ordinary columns, compared with the data.
 
 
 def _ordinary_columns(columns: StructType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
@@ -103,31 +105,31 @@ def _ordinary_columns(columns: StructType, path: Path = ()) -> Iterator[tuple[Pa
             yield where, field.type
 
 
-def _ordinary_faults(
-    subject: FileSubject, is_fault: Callable[[Any, Any, bool], bool], what: str
-) -> Iterator[Fault]:
+def _ordinary_violations(
+    subject: FileSubject, is_violation: Callable[[Any, Any, bool], bool], what: str
+) -> Iterator[Violation]:
     computed = subject.computed
     if not isinstance(computed, FileStatistics):
         return
     for path, data_type in _ordinary_columns(subject.table.physical):
         of_bounds = type_of_bounds(data_type, subject.column(path))
-        for side, said, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
-            texts = value_at(said, path), value_at(found, path)
+        for side, recorded, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
+            texts = value_at(recorded, path), value_at(found, path)
             stated, actual = (to_comparable(text, of_bounds) for text in texts)
-            if None not in (stated, actual) and is_fault(stated, actual, side == SIDES[1]):
+            if None not in (stated, actual) and is_violation(stated, actual, side == SIDES[1]):
                 name = ".".join(path)
-                sentence = f"{side} of {name} is {texts[0]}, {what} {texts[1]}, that of the data"
-                yield Fault(sentence, column=name)
+                sentence = f"{side} of {name} is {texts[0]}, which {what} {texts[1]} in the data"
+                yield Violation(sentence, column=name)
 
 
-def _ordinary_outside(subject: FileSubject) -> Iterator[Fault]:
+def _ordinary_outside(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is None or not subject.is_tight:
-        yield from _ordinary_faults(subject, _is_outside, "and does not reach")
+        yield from _ordinary_violations(subject, _is_outside, "does not cover")
 
 
-def _ordinary_loose(subject: FileSubject) -> Iterator[Fault]:
+def _ordinary_loose(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is None and subject.is_tight:
-        yield from _ordinary_faults(subject, _is_loose, "and is further out than")
+        yield from _ordinary_violations(subject, _is_loose, "is wider than")
 
 
 def _is_outside(stated: Any, actual: Any, is_upper: bool) -> bool:
@@ -141,37 +143,42 @@ def _is_loose(stated: Any, actual: Any, is_upper: bool) -> bool:
 
 
 def _is_near(stated: Any, actual: Any) -> bool:
-    # Writers cut timestamps to the millisecond, also those of maxValues.
+    # Writers truncate timestamps to milliseconds, including those of maxValues.
     return isinstance(stated, datetime) and abs(stated - actual) <= timedelta(milliseconds=1)
 
 
-def _ordinary_null_counts(subject: FileSubject) -> Iterator[Fault]:
+def _ordinary_null_counts(subject: FileSubject) -> Iterator[Violation]:
     computed = subject.computed
     if not isinstance(computed, FileStatistics):
         return
     is_whole = subject.add["deletion_vector"] is None
     for path, _ in _ordinary_columns(subject.table.physical):
-        said, found = value_at(subject.stats.null_count, path), value_at(computed.null_count, path)
+        stated, found = value_at(subject.stats.null_count, path), value_at(computed.null_count, path)
         if subject.lacks(path):
             found = computed.num_records
-        if type(said) is not int or type(found) is not int:
+        if type(stated) is not int or type(found) is not int:
             continue
-        if said != found if is_whole and subject.is_tight else is_false_null_count(subject, said, found):
+        if stated != found if is_whole and subject.is_tight else is_false_null_count(subject, stated, found):
             name = ".".join(path)
-            yield Fault(f"nullCount of {name} is {said:,}, and the file has {found:,} nulls", column=name)
+            yield Violation(
+                f"nullCount of {name} is {stated:,}, but the file has {found:,} nulls", column=name
+            )
 
 
-def is_false_null_count(subject: FileSubject, said: int, found: int) -> bool:
-    """Tell whether a count that is not tight says what is not so: only none and all say something (ST15)."""
+def is_false_null_count(subject: FileSubject, stated: int, found: int) -> bool:
+    """Return whether a null count next to wide bounds is wrong: only 0 and `numRecords` have a meaning there.
+
+    See PROTOCOL.md, "Per-file Statistics".
+    """
     if subject.is_tight:
         return False
-    return (said == 0 and found > 0) or (said == subject.stats.num_records and found < said)
+    return (stated == 0 and found > 0) or (stated == subject.stats.num_records and found < stated)
 
 
-# Statistics that a checkpoint says twice.
+# Statistics that a checkpoint has both as `stats` and as `stats_parsed`.
 
 
-def _said_otherwise(subject: TableSubject) -> Iterator[Fault]:
+def _inconsistent_copies(subject: TableSubject) -> Iterator[Violation]:
     snapshot = subject.survey.snapshot
     if snapshot is None:
         return
@@ -180,9 +187,9 @@ def _said_otherwise(subject: TableSubject) -> Iterator[Fault]:
         for file_path, text, parsed in duplicate_statistics(snapshot):
             for what in _differences(_decoded(text), _decoded(parsed), types):
                 sentence = f"stats and stats_parsed of the newest checkpoint differ in {what}"
-                yield Fault(sentence, file_path=file_path)
+                yield Violation(sentence, file_path=file_path)
     except MalformedLogError as error:
-        yield Fault(f"stats_parsed of the newest checkpoint cannot be understood ({error})")
+        yield Violation(f"stats_parsed of the newest checkpoint cannot be decoded ({error.message})")
 
 
 def _decoded(text: str) -> FileStatistics:
@@ -193,23 +200,23 @@ def _decoded(text: str) -> FileStatistics:
 
 
 def _differences(
-    said: FileStatistics, parsed: FileStatistics, types: Mapping[Path, DataType]
+    text: FileStatistics, parsed: FileStatistics, types: Mapping[Path, DataType]
 ) -> Iterator[str]:
-    """Yield what both have and do not agree on: either may leave out what it has no form for."""
-    if None not in (said.num_records, parsed.num_records) and said.num_records != parsed.num_records:
+    """Yield the statistics that both have with different values. Either can omit what it cannot represent."""
+    if None not in (text.num_records, parsed.num_records) and text.num_records != parsed.num_records:
         yield "numRecords"
     for path, count in leaves_of(parsed.null_count):
-        if value_at(said.null_count, path) not in (None, count):
+        if value_at(text.null_count, path) not in (None, count):
             yield f"nullCount of {'.'.join(path)}"
-    for side, texts, others in zip(SIDES, _bounds(said), _bounds(parsed), strict=True):
+    for side, texts, others in zip(SIDES, _bounds(text), _bounds(parsed), strict=True):
         for path, other in leaves_of(others):
-            text = value_at(texts, path)
-            if text is not None and not _is_same(text, other, types.get(path)):
+            bound = value_at(texts, path)
+            if bound is not None and not _is_same(bound, other, types.get(path)):
                 yield f"{side} of {'.'.join(path)}"
 
 
 def _is_same(text: Any, other: Any, data_type: DataType | None) -> bool:
-    """Tell whether two bounds are one; those of a column that is not ordinary are of a Variant."""
+    """Return whether two bounds are equal. Without a `data_type` they are bounds of a Variant."""
     if data_type is None:
         return bool(text == other) or _variant_bounds(text) == _variant_bounds(other)
     values = to_comparable(text, data_type), to_comparable(other, data_type)
@@ -223,19 +230,19 @@ def _variant_bounds(text: Any) -> Any:
         return None
 
 
-REPAIR = "`delta-variant repair` computes it anew"
-UNUSED = "readers take it for absent, so no file is skipped by it; `delta-variant repair` computes it anew"
-DANGER = "a reader that skips by it loses rows; `delta-variant repair` computes it anew"
+REPAIR = "run `delta-variant repair`"
+UNUSED = "readers ignore it, so they do not skip the file by it; run `delta-variant repair`"
+DANGER = "a reader that skips by it loses rows; run `delta-variant repair`"
 
 CHECKPOINT_STATISTICS_RULES: tuple[Rule[TableSubject], ...] = (
-    Rule("AU17", "error", _said_otherwise, "readers take either of the two; write another checkpoint"),
+    Rule("AU17", "error", _inconsistent_copies, "readers use either of the two; write a new checkpoint"),
 )
 
 FILE_STATISTICS_RULES: tuple[Rule[FileSubject], ...] = (
     Rule("ST19", "error", _not_statistics, UNUSED),
     Rule("AU11", "error", _num_records, DANGER),
-    Rule("ST15", "error", _no_num_records, "the protocol asks for it; `delta-variant repair` computes it"),
-    Rule("AU13", "warning", _unknown_names, "statistics go by the physical names of columns; " + REPAIR),
+    Rule("ST15", "error", _no_num_records, "PROTOCOL.md requires it; run `delta-variant repair`"),
+    Rule("AU13", "warning", _unknown_names, "statistics use the physical names of columns; " + REPAIR),
     Rule("AU10", "error", _impossible_null_counts, DANGER),
     Rule("AU7", "error", _ordinary_outside, DANGER),
     Rule("AU8", "warning", _ordinary_loose, REPAIR),

@@ -1,4 +1,4 @@
-"""What rules are held against: a table, a data file of it, and a Variant column of that file."""
+"""The subjects of rules: a table, a data file of it, and a Variant column of that file."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Path: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class VariantColumn:
-    """A Variant column: its logical name, and its path in data files.
+    """A Variant column: its logical name, and its physical path in data files.
 
-    In the path, `element`, `key` and `value` stand for the parts of lists and maps; `has_bounds` says that
-    it goes through structs only.
+    In the path, `element`, `key` and `value` are the parts of lists and maps. `has_bounds` is true for a path
+    of structs only, because statistics have no other columns.
     """
 
     name: str
@@ -45,28 +45,28 @@ class VariantColumn:
 
 @dataclass(frozen=True)
 class TableSubject:
-    """A table at one version, as far as it is known."""
+    """A table at one version, with the parts that can be read."""
 
     survey: LogSurvey
 
     @property
     def protocol(self) -> Protocol | None:
-        """Return the protocol, where there is one."""
+        """Return the protocol, None if it is unknown."""
         return self.survey.protocol
 
     @property
     def metadata(self) -> Metadata | None:
-        """Return the metadata, where there is one."""
+        """Return the metadata, None if it is unknown."""
         return self.survey.metadata
 
     @property
     def configuration(self) -> Mapping[str, str]:
-        """Return the table properties, none where there is no metadata."""
+        """Return the table properties, empty without metadata."""
         return {} if self.metadata is None else self.metadata.configuration
 
     @cached_property
     def schema(self) -> StructType | SchemaError:
-        """Return the schema, or why it cannot be understood."""
+        """Return the schema, or the error that parsing it raises."""
         if self.metadata is None:
             return StructType()
         try:
@@ -76,12 +76,12 @@ class TableSubject:
 
     @property
     def columns(self) -> StructType:
-        """Return the schema, without columns where it is not known."""
+        """Return the schema, without columns if it cannot be parsed."""
         return StructType() if isinstance(self.schema, SchemaError) else self.schema
 
     @property
     def mode(self) -> ColumnMappingMode:
-        """Return how columns are mapped; a mode that is none counts as no mapping."""
+        """Return the column mapping mode, `none` for an invalid one."""
         try:
             return properties.get(self.configuration, properties.COLUMN_MAPPING_MODE)
         except ProtocolError:
@@ -94,7 +94,7 @@ class TableSubject:
 
     @cached_property
     def physical(self) -> StructType:
-        """Return the schema with the names that data files have; logical ones where those are not known."""
+        """Return the schema with physical names, or with logical names if those are invalid."""
         try:
             return physical_schema(self.columns, self.mode)
         except SchemaError:
@@ -107,7 +107,7 @@ class TableSubject:
 
     @property
     def shreds(self) -> bool:
-        """Tell whether the protocol supports `variantShredding` by either name."""
+        """Return whether the protocol supports `variantShredding` by its stable or its preview name."""
         return self.protocol is not None and features.supports(self.protocol, "variantShredding")
 
 
@@ -130,9 +130,9 @@ def _variants(
 
 @dataclass(frozen=True)
 class FileSubject:
-    """A data file as the log has it, and as it is; `add` is a row of FILES_SCHEMA.
+    """A data file and its `add` action, a row of FILES_SCHEMA.
 
-    `rows` says whether its rows are looked at, too.
+    `rows` enables the rules that read the rows.
     """
 
     table: TableSubject
@@ -146,7 +146,7 @@ class FileSubject:
 
     @cached_property
     def size(self) -> int | DeltaVariantError:
-        """Return the size of the file in bytes, or why it is not known."""
+        """Return the size of the file in bytes, or the error that reading it raises."""
         try:
             return store.size(self.table.survey.store, self.path)
         except DeltaVariantError as error:
@@ -154,12 +154,12 @@ class FileSubject:
 
     @cached_property
     def file(self) -> Any | DeltaVariantError:
-        """Return the open file, or why it cannot be opened."""
+        """Return the open file, or the error that opening it raises."""
         if isinstance(self.size, DeltaVariantError):
             return self.size
         try:
             opened = open_file(self.table.survey.store, self.path)
-            # Most rules look at the schema, which may have names that Arrow cannot hold.
+            # Most rules read the schema, which can have names that Arrow does not support.
             _ = opened.schema
         except DeltaVariantError as error:
             return error
@@ -167,28 +167,28 @@ class FileSubject:
 
     @property
     def opened(self) -> Any:
-        """Return the open file, None where it cannot be opened."""
+        """Return the open file, None if it cannot be opened."""
         return None if isinstance(self.file, DeltaVariantError) else self.file
 
     def column(self, path: Path) -> Any:
-        """Return the Arrow type of a column in the file, be it one that the table dropped; None without."""
+        """Return the Arrow type of a column in the file, also of a dropped column; None without one."""
         found = None if self.opened is None else self.opened.schema
         for step in path:
             found = _part(found, step)
         return found
 
     def lacks(self, path: Path) -> bool:
-        """Tell whether the file surely has no such column, which is all null then."""
+        """Return whether the file certainly lacks a column, whose values then are all null."""
         return self.opened is not None and self.table.mode != "id" and self.column(path) is None
 
     @cached_property
     def footer(self) -> Mapping[str, Any]:
-        """Return what the footer says, nothing where the file cannot be opened."""
+        """Return the footer, empty if the file cannot be opened."""
         return {} if self.opened is None else self.opened.inspect()
 
     @cached_property
     def decoded(self) -> FileStatistics | InvalidStatisticsError:
-        """Return the statistics, empty ones where there are none, or why they cannot be understood."""
+        """Return the statistics, empty ones without any, or the error that decoding them raises."""
         try:
             return decode_statistics(self.add["stats"]) if self.add["stats"] is not None else FileStatistics()
         except InvalidStatisticsError as error:
@@ -196,17 +196,17 @@ class FileSubject:
 
     @property
     def stats(self) -> FileStatistics:
-        """Return the statistics, empty ones where there are none or they cannot be understood."""
+        """Return the statistics, empty ones if the file has no valid statistics."""
         return self.decoded if isinstance(self.decoded, FileStatistics) else FileStatistics()
 
     @property
     def is_tight(self) -> bool:
-        """Tell whether the bounds are those of the rows that are there; that is the rule (ST15)."""
+        """Return whether bounds are tight, which is the default (PROTOCOL.md, "Per-file Statistics")."""
         return self.stats.tight_bounds is not False
 
     @cached_property
     def deleted(self) -> bytes | DeltaVariantError | None:
-        """Return the deletion vector's bitmap, None without one, or why it cannot be read."""
+        """Return the bitmap of the deletion vector, None without one, or the error that reading it raises."""
         try:
             return deletion_vectors.load(self.table.survey.store, self.add["deletion_vector"])
         except DeltaVariantError as error:
@@ -214,7 +214,7 @@ class FileSubject:
 
     @property
     def live_rows(self) -> int | None:
-        """Return how many rows are not deleted, None where the file cannot be opened."""
+        """Return the number of rows that are not deleted, None if the file cannot be opened."""
         if self.opened is None:
             return None
         vector = self.add["deletion_vector"]
@@ -222,12 +222,12 @@ class FileSubject:
 
     @cached_property
     def columns(self) -> tuple[ColumnSubject, ...]:
-        """Return the Variant columns that the table knows."""
+        """Return the Variant columns of the table."""
         return tuple(ColumnSubject(self, column) for column in self.table.variants)
 
     @cached_property
     def computed(self) -> FileStatistics | DeltaVariantError | None:
-        """Return the statistics of the data, with texts whole, or why they are not known; None unasked."""
+        """Return statistics of the data with untruncated strings, None without `rows`, or the error."""
         if not self.rows or self.opened is None:
             return None
         try:
@@ -239,9 +239,9 @@ class FileSubject:
 
 @dataclass(frozen=True)
 class PathReport:
-    """The bounds of one path, and what the rows have there.
+    """The bounds of one path, compared with the rows.
 
-    A pair of a count, the first row and its value stands for each kind of row that breaks a rule.
+    Each kind of row that violates a rule is a tuple of the count, the first row and the value in it.
     """
 
     key: str
@@ -257,7 +257,7 @@ class PathReport:
 
 @dataclass(frozen=True)
 class RowReport:
-    """What the rows of a Variant column have: how many are not SQL NULL, and the rules that they break."""
+    """The rows of a Variant column: the number that are not SQL NULL, and the rules that they violate."""
 
     variants: int
     violations: Sequence[tuple[str, str, int, int, str]]
@@ -278,18 +278,18 @@ class ColumnSubject:
 
     @cached_property
     def group(self) -> pa.StructType | None:
-        """Return the Arrow type of the column in the file, None where it is not there or no group."""
+        """Return the Arrow type of the column in the file, None if it is missing or not a group."""
         found = self.file.column(self.column.path)
         return found if found is not None and pa.types.is_struct(found) else None
 
     @property
     def is_shredded(self) -> bool:
-        """Tell whether the file has a `typed_value` for the column."""
+        """Return whether the file has a `typed_value` for the column."""
         return self.group is not None and self.group.get_field_index("typed_value") >= 0
 
     @cached_property
-    def schema_faults(self) -> Sequence[tuple[str, str, str]]:
-        """Return the rules that the column's Parquet schema breaks, each with path key and message."""
+    def schema_violations(self) -> Sequence[tuple[str, str, str]]:
+        """Return the violations in the Parquet schema of the column: code, path key and message."""
         return () if self.file.opened is None else self.file.opened.check_schema(list(self.column.path))
 
     @cached_property
@@ -303,13 +303,13 @@ class ColumnSubject:
         return frozenset() if self.group is None else frozenset(_lists(self.group, ()))
 
     def entry(self, side: str) -> Any:
-        """Return what `minValues` or `maxValues` have for the column, None for nothing."""
+        """Return the entry of the column in `minValues` or `maxValues`, None without one."""
         values = self.file.stats.min_values if side == "minValues" else self.file.stats.max_values
         return value_at(values, self.column.path)
 
     @cached_property
     def sides(self) -> Mapping[str, BoundText | InvalidStatisticsError]:
-        """Return the bounds that are text, decoded or why they cannot be, by `minValues` and `maxValues`."""
+        """Return the bounds that are strings, decoded or the error, by `minValues` and `maxValues`."""
         decoded: dict[str, BoundText | InvalidStatisticsError] = {}
         for side in ("minValues", "maxValues"):
             text = self.entry(side)
@@ -322,7 +322,7 @@ class ColumnSubject:
 
     @property
     def bounds(self) -> Mapping[str, Mapping[str, Bound]]:
-        """Return the bounds that can be read, by side and path key."""
+        """Return the bounds that can be decoded, by side and path key."""
         return {
             side: found.bounds
             for side, found in self.sides.items()
@@ -331,7 +331,7 @@ class ColumnSubject:
 
     @cached_property
     def row_report(self) -> RowReport | DeltaVariantError | None:
-        """Return what the rows have, or why it cannot be known; None where they are not looked at."""
+        """Return the report of the rows, None if they are not read, or the error that reading them raises."""
         deleted = self.file.deleted
         if not self.file.rows or self.group is None or isinstance(deleted, DeltaVariantError):
             return None
@@ -349,7 +349,7 @@ class ColumnSubject:
 
     @property
     def rows(self) -> RowReport | None:
-        """Return what the rows have, None where it is not known."""
+        """Return the report of the rows, None without one."""
         return self.row_report if isinstance(self.row_report, RowReport) else None
 
 

@@ -1,4 +1,4 @@
-"""Rules of the log, and of the protocol, schema and properties of a table (requirements 4, 5, 10)."""
+"""Rules of the log, and of the protocol, schema and properties of a table."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...errors import ProtocolError, SchemaError
+from ...errors import MalformedLogError, SchemaError
 from ...protocol import features, properties
 from ...protocol.actions import CLUSTERING_DOMAIN, Protocol
+from ...protocol.clustering import decode_clustering_columns
 from ...protocol.schema.column_mapping import physical_schema
 from ...protocol.schema.rules import contradictions
 from ...protocol.types import VARIANT, ArrayType, DataType, MapType, StructType, fields_of, has_variant
 from . import compaction_rules, log_survey
-from .findings import Fault, Rule
+from .findings import Rule, Violation
 from .log_survey import LogSurvey
 from .subjects import TableSubject
 
@@ -22,30 +23,30 @@ __all__ = ["LOG_RULES", "TABLE_RULES"]
 LEAKED_KEY = "__VARIANT_METADATA_KEY"
 
 
-def _needs_variant_type(subject: TableSubject) -> Iterator[Fault]:
+def _needs_variant_type(subject: TableSubject) -> Iterator[Violation]:
     protocol = subject.protocol
     if protocol is None or not has_variant(subject.columns):
         return
     if not features.supports(protocol, "variantType"):
         names = ", ".join(column.name for column in subject.variants)
-        yield Fault(f"the Variant columns {names} are in a table whose protocol lacks variantType")
+        yield Violation(f"the table has the Variant columns {names}, but its protocol lacks variantType")
 
 
-def _feature_lists(subject: TableSubject) -> Iterator[Fault]:
+def _feature_lists(subject: TableSubject) -> Iterator[Violation]:
     protocol = subject.protocol
     if protocol is None:
         return
     for name, needed, listed in _lists(protocol):
         if needed and listed is None:
-            yield Fault(f"the protocol has no {name}, which its version asks for")
+            yield Violation(f"the protocol has no {name}, which its version requires")
         if not needed and listed:
-            yield Fault(f"the protocol has {name}, and its version is too low for a list")
+            yield Violation(f"the protocol has {name}, but its version is too low for a feature list")
     reader, writer = (set(listed or ()) for _, _, listed in _lists(protocol))
     for name in sorted(reader - writer):
-        yield Fault(f"the protocol lists {name} in readerFeatures and not in writerFeatures")
+        yield Violation(f"the protocol lists {name} in readerFeatures but not in writerFeatures")
     for name in sorted(writer - reader):
         if name in features.FEATURES and features.FEATURES[name].is_reader_writer:
-            yield Fault(f"the protocol lists {name} in writerFeatures and not in readerFeatures")
+            yield Violation(f"the protocol lists {name} in writerFeatures but not in readerFeatures")
 
 
 def _lists(protocol: Protocol) -> tuple[tuple[str, bool, tuple[str, ...] | None], ...]:
@@ -55,34 +56,37 @@ def _lists(protocol: Protocol) -> tuple[tuple[str, bool, tuple[str, ...] | None]
     )
 
 
-def _both_names(name: str) -> Callable[[TableSubject], Iterator[Fault]]:
-    def check(subject: TableSubject) -> Iterator[Fault]:
+def _both_names(name: str) -> Callable[[TableSubject], Iterator[Violation]]:
+    def check(subject: TableSubject) -> Iterator[Violation]:
         known = set() if subject.protocol is None else features.supported_features(subject.protocol)
         if {name, f"{name}-preview"} <= known:
-            yield Fault(f"the protocol lists {name} and {name}-preview, which are one feature")
+            yield Violation(f"the protocol lists both {name} and {name}-preview, two names of one feature")
 
     return check
 
 
-def _unknown_features(subject: TableSubject) -> Iterator[Fault]:
+def _unknown_features(subject: TableSubject) -> Iterator[Violation]:
     if subject.protocol is None:
         return
     for name in sorted(features.supported_features(subject.protocol)):
         feature = features.FEATURES.get(name)
         if feature is None or not feature.can_read:
-            yield Fault(f"the table uses the feature {name}, which this version does not know")
+            yield Violation(f"this version does not support the feature {name} of the protocol")
 
 
-def _unreadable_schema(subject: TableSubject) -> Iterator[Fault]:
+def _unreadable_schema(subject: TableSubject) -> Iterator[Violation]:
     if isinstance(subject.schema, SchemaError):
-        yield Fault(str(subject.schema))
+        yield Violation(subject.schema.message)
 
 
-def _object_form(subject: TableSubject) -> Iterator[Fault]:
+def _object_form(subject: TableSubject) -> Iterator[Violation]:
     if subject.metadata is None or isinstance(subject.schema, SchemaError):
         return
     for path in _object_types(json.loads(subject.metadata.schema_string), ()):
-        yield Fault(f'the type of {".".join(path)} is written {{"type":"variant"}}', column=".".join(path))
+        yield Violation(
+            f'the type of {".".join(path)} is {{"type":"variant"}}, expected the string "variant"',
+            column=".".join(path),
+        )
 
 
 def _object_types(document: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -96,10 +100,11 @@ def _object_types(document: Any, path: tuple[str, ...]) -> Iterator[tuple[str, .
         yield from _object_types(document.get(key), (*path, step))
 
 
-def _map_keys(subject: TableSubject) -> Iterator[Fault]:
+def _map_keys(subject: TableSubject) -> Iterator[Violation]:
     for path in _variant_keys(subject.columns, ()):
-        yield Fault(
-            f"the map {'.'.join(path)} has Variant keys, which cannot be compared", column=".".join(path)
+        yield Violation(
+            f"the map {'.'.join(path)} has Variant keys, but Variants are not comparable",
+            column=".".join(path),
         )
 
 
@@ -115,64 +120,77 @@ def _variant_keys(data_type: DataType, path: tuple[str, ...]) -> Iterator[tuple[
         yield from _variant_keys(data_type.value_type, (*path, "value"))
 
 
-def _placed_variants(subject: TableSubject) -> Iterator[Fault]:
+def _disallowed_variants(subject: TableSubject) -> Iterator[Violation]:
     types = {field.name: field.type for field in subject.columns.fields}
     for name in subject.partition_columns:
         if types.get(name) == VARIANT:
-            yield Fault(f"the table is partitioned by the Variant {name}", column=name)
+            yield Violation(f"the table is partitioned by the Variant column {name}", column=name)
     names = {column.path: column.name for column in subject.variants}
     for path in _clustering_columns(subject):
         if path in names:
-            yield Fault(f"the table is clustered by the Variant {names[path]}", column=names[path])
+            yield Violation(f"the table is clustered by the Variant column {names[path]}", column=names[path])
     for path, field in fields_of(subject.columns):
         if field.type == VARIANT and "delta.generationExpression" in field.metadata:
             name = ".".join(path)
-            yield Fault(f"the Variant {name} is a generated column", column=name)
+            yield Violation(f"the Variant column {name} is a generated column", column=name)
 
 
-def _contradictions(subject: TableSubject) -> Iterator[Fault]:
+def _contradictions(subject: TableSubject) -> Iterator[Violation]:
     for sentence in contradictions(subject.columns, subject.partition_columns):
-        yield Fault(sentence)
+        yield Violation(sentence)
 
 
-def _clustering_columns(subject: TableSubject) -> Iterator[tuple[str, ...]]:
+def _clustering_columns(subject: TableSubject) -> tuple[tuple[str, ...], ...]:
     domain = subject.survey.domains.get(CLUSTERING_DOMAIN)
     try:
-        columns = json.loads(domain.configuration)["clusteringColumns"] if domain else ()
-        yield from (tuple(column) for column in columns)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return
+        return decode_clustering_columns(domain.configuration) if domain else ()
+    except MalformedLogError:
+        return ()
 
 
-def _defaults(subject: TableSubject) -> Iterator[Fault]:
+def _names_that_differ_by_case(subject: TableSubject) -> Iterator[Violation]:
+    spellings: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for path, _ in fields_of(subject.columns):
+        # Names that are equal are a violation of T14.
+        first = spellings.setdefault((*path[:-1], path[-1].lower()), path)
+        if first != path:
+            names = f"{'.'.join(first)} and {'.'.join(path)}"
+            yield Violation(f"the columns {names} differ only by case", column=".".join(path))
+
+
+def _defaults(subject: TableSubject) -> Iterator[Violation]:
     for path, field in fields_of(subject.columns):
         default = str(field.metadata.get("CURRENT_DEFAULT", "NULL"))
         if field.type == VARIANT and default.strip().upper() != "NULL":
             name = ".".join(path)
-            yield Fault(f"the Variant {name} defaults to {default}, and not to NULL", column=name)
+            yield Violation(
+                f"the default of the Variant column {name} is {default}, expected NULL", column=name
+            )
 
 
-def _leaked_keys(subject: TableSubject) -> Iterator[Fault]:
+def _leaked_keys(subject: TableSubject) -> Iterator[Violation]:
     for path, field in fields_of(subject.columns):
         if LEAKED_KEY in field.metadata:
             name = ".".join(path)
-            yield Fault(f"the metadata of the column {name} has the key {LEAKED_KEY} of Spark", column=name)
+            yield Violation(
+                f"the metadata of the column {name} has the internal key {LEAKED_KEY} of Spark", column=name
+            )
 
 
-def _physical_names(subject: TableSubject) -> Iterator[Fault]:
+def _physical_names(subject: TableSubject) -> Iterator[Violation]:
     try:
         physical_schema(subject.columns, subject.mode)
     except SchemaError as error:
-        yield Fault(str(error))
+        yield Violation(error.message, column=error.column)
 
 
-def _iceberg(subject: TableSubject) -> Iterator[Fault]:
+def _iceberg(subject: TableSubject) -> Iterator[Violation]:
     for name in ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"):
         if subject.configuration.get(name, "").lower() == "true" and subject.variants:
-            yield Fault(f"the table has {name}=true, and Variants, which that forbids")
+            yield Violation(f"the table sets {name}=true, which does not allow its Variant columns")
 
 
-def _property_without_feature(subject: TableSubject) -> Iterator[Fault]:
+def _property_without_feature(subject: TableSubject) -> Iterator[Violation]:
     if subject.protocol is None:
         return
     for row in features.FEATURES.values():
@@ -189,103 +207,109 @@ def _property_without_feature(subject: TableSubject) -> Iterator[Fault]:
         except ValueError:
             continue
         if is_on:
-            yield Fault(f"{prop.name}={text}, and the protocol lacks the feature {row.name}")
+            yield Violation(
+                f"the table sets {prop.name}={text}, but its protocol lacks the feature {row.name}"
+            )
 
 
-def _property_texts(subject: TableSubject) -> Iterator[Fault]:
+def _property_texts(subject: TableSubject) -> Iterator[Violation]:
     for name, text in sorted(subject.configuration.items()):
         prop = properties.PROPERTIES.get(name)
         if prop is not None and not prop.accepts(text):
-            yield Fault(f"the table property {name} is {text!r}, and must be {prop.expected}")
+            yield Violation(f"invalid table property {name}={text!r}, expected {prop.expected}")
 
 
-def _required_features(subject: TableSubject) -> Iterator[Fault]:
+def _required_features(subject: TableSubject) -> Iterator[Violation]:
     if subject.protocol is None:
         return
     names = features.supported_features(subject.protocol)
     for name in sorted(names):
         feature = features.FEATURES.get(name)
-        # The preview of shredding stands without a type (requirements X10).
+        # Delta on Spark lists variantShredding-preview without variantType, so the preview requires nothing.
         for needed in () if feature is None else feature.requires:
             if not features.supports(subject.protocol, needed):
-                yield Fault(f"the protocol lists {name}, which needs {needed}")
-
-
-def _unmapped(subject: TableSubject) -> Iterator[Fault]:
-    try:
-        properties.get(subject.configuration, properties.COLUMN_MAPPING_MODE)
-    except ProtocolError as error:
-        yield Fault(str(error))
+                yield Violation(f"the protocol lists {name} but not {needed}, which {name} requires")
 
 
 LOG_RULES: tuple[Rule[LogSurvey], ...] = (
-    Rule("L0", "error", log_survey.not_loadable, "readers refuse it; mend what the other findings name"),
+    Rule("L0", "error", log_survey.not_loadable, "fix the other findings first"),
     Rule(
         "L1",
         "error",
-        log_survey.commit_faults("L1"),
-        "restore the commit from a copy; what it did is not known",
+        log_survey.commit_violations("L1"),
+        "restore the commit from a backup; the audit cannot determine what it changed",
     ),
-    Rule("L2", "error", log_survey.gaps, "restore the commit from a copy"),
+    Rule("L2", "error", log_survey.gaps, "restore the commits from a backup"),
     Rule(
         "L3",
         "error",
-        log_survey.commit_faults("L3"),
-        "readers may take either action; commit what is meant once more",
+        log_survey.commit_violations("L3"),
+        "readers can apply either action; commit the intended one again",
     ),
-    Rule("L4", "error", log_survey.no_protocol_or_metadata, "restore the commit that had it"),
-    Rule("L5", "warning", log_survey.checkpoints, "delete it, and write another one"),
-    Rule("L6", "warning", log_survey.last_checkpoint, "delete it, and write a checkpoint"),
-    Rule("L8", "warning", log_survey.checksums, "delete the file: it is only a hint, and a wrong one"),
-    Rule("L9", "error", log_survey.in_commit_timestamps, "time travel by timestamp goes wrong there"),
+    Rule("L4", "error", log_survey.no_protocol_or_metadata, "restore the commit that had the action"),
+    Rule("L5", "warning", log_survey.checkpoints, "write a new checkpoint, then delete the damaged one"),
+    Rule("L6", "warning", log_survey.last_checkpoint, "delete the file and write a checkpoint"),
+    Rule("L8", "warning", log_survey.checksums, "if the log is correct, delete the file; it is optional"),
+    Rule(
+        "L9",
+        "error",
+        log_survey.in_commit_timestamps,
+        "time travel by timestamp returns wrong versions there; select them by number",
+    ),
     Rule(
         "L10",
         "error",
         compaction_rules.unreconciled,
-        "readers may return removed rows; delete the file if the commits that it covers are still in the log",
+        "readers can return removed rows; delete the file if the log still has the commits that it covers",
     ),
     Rule(
         "L11",
         "error",
         compaction_rules.contradictions,
-        "delete the file: readers that use it see another table than readers of the commits",
+        "readers that use the file see a different table; delete it",
     ),
     Rule(
         "L12",
         "error",
         log_survey.impossible_versions,
-        "remove the file: this library ignores it, and other readers may fail to load the table",
+        "remove the file; this library ignores it, and other readers can fail to load the table",
     ),
 )
 
+KEEP_BOTH = "leave both; a feature must not be removed from a protocol"
+
 TABLE_RULES: tuple[Rule[TableSubject], ...] = (
-    Rule(
-        "T1",
-        "error",
-        _unreadable_schema,
-        "no reader can say what the columns are; commit a metaData that can",
-    ),
+    Rule("T1", "error", _unreadable_schema, "commit a metaData action with a valid schema"),
     Rule(
         "T1",
         "warning",
         _object_form,
-        'write the type as the string "variant": not every reader knows this form',
+        'commit a schema with the string "variant"; some readers reject the object',
     ),
-    Rule("T3", "info", _both_names("variantType"), "leave it so, for neither can be dropped"),
-    Rule("T4", "error", _needs_variant_type, "add the feature to both lists of the protocol"),
-    Rule("T5", "error", _feature_lists, "commit a protocol whose two lists agree"),
-    Rule("T6", "error", _map_keys, "write the map as an array of keys and values"),
-    Rule("T7", "error", _placed_variants, "take an ordinary column, made of a path of the Variant"),
-    Rule("T11", "error", _physical_names, "commit a schema with the names that the data files have"),
+    Rule("T3", "info", _both_names("variantType"), KEEP_BOTH),
+    Rule("T4", "error", _needs_variant_type, "add the feature to readerFeatures and writerFeatures"),
+    Rule("T5", "error", _feature_lists, "commit a protocol with two consistent lists"),
+    Rule("T6", "error", _map_keys, "store the map as an array of structs with a key and a value"),
+    Rule("T7", "error", _disallowed_variants, "use an ordinary column, extracted from a path of the Variant"),
+    Rule("T11", "error", _physical_names, "commit a schema with the names in the data files"),
     Rule("T13", "error", _iceberg, "unset the property"),
-    Rule("T14", "error", _contradictions, "commit a metaData whose names agree"),
-    Rule("X8", "warning", _defaults, "drop the default: some readers refuse the table for it"),
-    Rule("X9", "info", _both_names("variantShredding"), "leave it so, for neither can be dropped"),
-    Rule("H4", "error", _property_without_feature, "add the feature to the protocol, or unset the property"),
-    Rule("H5", "warning", _property_texts, "set it anew: Spark refuses to read the table"),
-    Rule("H9", "error", _required_features, "add that feature, too"),
+    Rule("T14", "error", _contradictions, "commit a metaData action with consistent names"),
     Rule(
-        "S1", "warning", _leaked_keys, "remove the key: such a column cannot be read when it is in a struct"
+        "T16",
+        "warning",
+        _names_that_differ_by_case,
+        "rename one of them; Delta on Spark rejects writes to the table",
     ),
-    Rule("S2", "warning", _unknown_features, "look at the table with a version that knows it"),
+    Rule("X8", "warning", _defaults, "drop the default; some readers reject the table"),
+    Rule("X9", "info", _both_names("variantShredding"), KEEP_BOTH),
+    Rule("H4", "error", _property_without_feature, "add the feature to the protocol, or unset the property"),
+    Rule("H5", "warning", _property_texts, "set a valid value; Spark can reject the table"),
+    Rule("H9", "error", _required_features, "add the missing feature"),
+    Rule(
+        "S1",
+        "warning",
+        _leaked_keys,
+        "remove the key; Spark cannot read a struct that contains such a column",
+    ),
+    Rule("S2", "warning", _unknown_features, "audit the table with a version that supports the feature"),
 )

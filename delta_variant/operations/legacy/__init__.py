@@ -1,22 +1,21 @@
-"""The older Spark draft of shredding: read, written on demand, and migrated to the present layout.
+"""Read, write and migrate local Parquet files in the legacy shredding layout of an older Spark draft.
 
-A Variant column of the draft is a group of `object`, `array`, `typed_value` and `untyped_value`. The draft
-was given up for `metadata`, `value` and `typed_value`, and engines read it no more: so its files, on a local
-disk, are migrated.
+A Variant column in the legacy layout is a group of `object`, `array`, `typed_value` and `untyped_value`.
+VariantShredding.md replaced it with `metadata`, `value` and `typed_value`, and no current engine reads it.
 """
 
 from __future__ import annotations
 
-from .columns import shred_draft, unshred_draft
-from .files import read_draft_file, write_draft_file
+from .columns import shred_legacy, unshred_legacy
+from .files import read_legacy_file, write_legacy_file
 from .migration import MigratedFile, Migration, migrate_draft
 
 __all__ = [
     "MigratedFile",
     "Migration",
     "migrate_draft",
-    "read_draft_file",
-    "shred_draft",
-    "unshred_draft",
-    "write_draft_file",
+    "read_legacy_file",
+    "shred_legacy",
+    "unshred_legacy",
+    "write_legacy_file",
 ]

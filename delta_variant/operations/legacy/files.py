@@ -1,4 +1,4 @@
-"""Parquet files whose Variants are in the draft's layout."""
+"""Parquet files with Variants in the legacy layout."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from ...log.load import load_snapshot
 from ...protocol import features
 from ...storage.store import local_location, open_store
 from ...variant.shredding import ShreddingSchema
-from .columns import shred_draft
-from .staging import staged
+from .columns import shred_legacy
+from .staging import staging_folder
 
 __all__ = [
-    "DraftFile",
     "FilePath",
-    "batches_of",
-    "open_draft",
-    "read_draft_file",
-    "write_draft_file",
+    "LegacyFile",
+    "open_legacy_file",
+    "read_batches",
+    "read_legacy_file",
     "write_file",
+    "write_legacy_file",
 ]
 
 FilePath: TypeAlias = "str | PathLike[str]"
 
 
 @dataclass(frozen=True)
-class DraftFile:
-    """A Parquet file that may have Variants in the draft's layout; `name` is relative to `folder`.
+class LegacyFile:
+    """A Parquet file that can have Variants in the legacy layout.
 
-    `schema` is that of its rows, with Variants in place of the draft's groups. `columns` are those that have
-    such groups, and `schemas` the shredding schemas of those that are one.
+    `name` is relative to `folder`. `schema` is the schema of the rows, with Variants instead of legacy
+    groups. `columns` are the columns with such groups, and `schemas` the shredding schemas of top-level ones.
     """
 
     folder: Path
@@ -55,20 +55,20 @@ class DraftFile:
 
     @property
     def path(self) -> Path:
-        """Return where the file is."""
+        """Return the path of the file."""
         return self.folder / self.name
 
 
-def open_draft(folder: Path, name: str) -> DraftFile:
-    """Return what the footer says.
+def open_legacy_file(folder: Path, name: str) -> LegacyFile:
+    """Read the footer of a file.
 
-    Raises DataFileError, and ShreddingError for columns that break the rules of the draft.
+    Raises DataFileError, and ShreddingError for columns that violate the rules of the legacy layout.
     """
     file = open_file(open_store(folder), name)
     before = list(file.schema)
     with error_location(file=name):
         after = [_native.draft_column(field) for field in before]
-    return DraftFile(
+    return LegacyFile(
         folder,
         name,
         file.num_rows,
@@ -78,8 +78,8 @@ def open_draft(folder: Path, name: str) -> DraftFile:
     )
 
 
-def batches_of(file: DraftFile, *, compat: bool) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the rows of a file, its Variants put together, as one batch at least."""
+def read_batches(file: LegacyFile, *, compat: bool) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the rows of a file with reconstructed Variants, as at least one batch."""
     batches = _batches(file, "compat" if compat else "strict")
     first = next(batches, None)
     if first is None:
@@ -87,51 +87,91 @@ def batches_of(file: DraftFile, *, compat: bool) -> tuple[pa.Schema, Iterator[pa
     return first.schema, chain([first], batches)
 
 
-def _batches(file: DraftFile, mode: LegacyMode) -> Iterator[pa.RecordBatch]:
+def _batches(file: LegacyFile, mode: LegacyMode) -> Iterator[pa.RecordBatch]:
     projections = [Projection(field, (field.name,)) for field in file.schema]
     opened = open_file(open_store(file.folder), file.name)
     for batch in read(opened, file.name, projections, legacy_mode=mode):
-        # The kernel gives every column as nullable; whether it is the file knows.
+        # The native reader returns every column as nullable. The schema of the file has the nullability.
         own = zip(batch.schema, file.schema, strict=True)
         schema = pa.schema([field.with_nullable(known.nullable) for field, known in own])
         yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
-def read_draft_file(path: FilePath, *, compat: bool = False) -> pa.RecordBatchReader:
-    """Return the rows of a Parquet file, with Variants in place of the columns of the draft.
+def read_legacy_file(path: FilePath, *, compat: bool = False) -> pa.RecordBatchReader:
+    """Read a local Parquet file in the legacy layout.
 
-    Raises DataFileError for a file without any, and else what `unshred_draft` raises, naming file and row.
+    Args:
+        path: The path of the file.
+        compat: As for `unshred_legacy`.
+
+    Returns:
+        A reader of the rows, with Variants instead of the columns in the legacy layout.
+
+    Raises:
+        DataFileError: The file cannot be read, or has no column in the legacy layout.
+        ShreddingError: A column violates the rules of the legacy layout.
+        ConflictingValueError: Two columns of a row contradict each other.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> from delta_variant.operations.legacy import read_legacy_file, write_legacy_file
+        >>> path = tempfile.mkdtemp() + "/old.parquet"
+        >>> data = pa.table({"event": dv.parse_json(['{"id": 7}'])})
+        >>> _ = write_legacy_file(path, data, {"event": dv.ShreddingSchema.of({"id": pa.int64()})})
+        >>> dv.to_json(read_legacy_file(path).read_all()["event"]).to_pylist()
+        ['{"id":7}']
     """
-    local = local_location("a file of the older Spark draft", path).absolute()
-    file = open_draft(local.parent, local.name)
+    local = local_location("a file in the legacy layout", path).absolute()
+    file = open_legacy_file(local.parent, local.name)
     if not file.columns:
-        raise DataFileError(f"{path} has no column in the layout of the older Spark draft")
-    return pa.RecordBatchReader.from_batches(*batches_of(file, compat=compat))
+        raise DataFileError(f"{path} has no column in the legacy layout", file=str(path))
+    return pa.RecordBatchReader.from_batches(*read_batches(file, compat=compat))
 
 
-def write_draft_file(
+def write_legacy_file(
     path: FilePath,
     data: Any,
     shredding: Mapping[str, ShreddingSchema],
     *,
     compression: Compression = "zstd",
 ) -> WrittenFile:
-    """Write Arrow data to a new Parquet file, the Variants that `shredding` names in the draft's layout.
+    """Write Arrow data to a new local Parquet file in the legacy layout, for tests of readers and migrations.
 
-    Engines do not read such a file any more; it is for tests of those that should. Raises ShreddingError
-    within a Delta table that supports `variantShredding`, which allows the present layout only (PROTOCOL.md,
-    "Variant Shredding"), and DataFileError for a path that is taken.
+    Args:
+        path: The path of the new file.
+        data: Arrow data with Variants: a table, a record batch or a reader.
+        shredding: The shredding schema of each column to write in the legacy layout.
+        compression: The Parquet compression codec.
+
+    Returns:
+        The written file.
+
+    Raises:
+        DataFileError: The path exists already, or cannot be written.
+        ShreddingError: The path is within a Delta table that supports `variantShredding`, which does not
+            allow the legacy layout (PROTOCOL.md, "Variant Shredding").
+        ValueError: `shredding` names a column that the data does not have.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> from delta_variant.operations.legacy import write_legacy_file
+        >>> data = pa.table({"event": dv.parse_json(['{"id": 7}'])})
+        >>> schema = dv.ShreddingSchema.of({"id": pa.int64()})
+        >>> write_legacy_file(tempfile.mkdtemp() + "/old.parquet", data, {"event": schema}).rows
+        1
     """
-    target = local_location("a file of the older Spark draft", path).absolute()
+    target = local_location("a file in the legacy layout", path).absolute()
     if target.exists():
-        raise DataFileError(f"{target} exists already: name a file that does not")
+        raise DataFileError(f"{target} exists already: pass the path of a new file", file=str(target))
     _check_no_shredding_table(target)
     reader = pa.RecordBatchReader.from_stream(data)
     if missing := set(shredding) - set(reader.schema.names):
-        raise ValueError(f"the data has no column {', '.join(sorted(missing))}")
+        raise ValueError(
+            f"shredding: expected columns of the data, got {', '.join(map(repr, sorted(missing)))}"
+        )
     none = pa.RecordBatch.from_pylist([], schema=reader.schema)
-    batches = (_with_draft(batch, shredding) for batch in chain([none], reader))
-    with staged(target) as staging:
+    batches = (_shred_columns(batch, shredding) for batch in chain([none], reader))
+    with staging_folder(target) as staging:
         options = WriteOptions(shredding=None, compression=compression)
         written = write_file(staging, target.name, batches, (), options)
         os.link(staging / target.name, target)
@@ -143,15 +183,17 @@ def _check_no_shredding_table(path: Path) -> None:
     for table in tables:
         if features.supports_shredding(load_snapshot(table).protocol):
             raise ShreddingError(
-                f"{table} is a Delta table with variantShredding, which allows no file in the layout of the "
-                "older Spark draft: add rows to it with write_table"
+                f"cannot write {path} because {table} is a Delta table with variantShredding, which does not "
+                "allow the legacy layout: use write_table to add rows",
+                table=str(table),
+                file=str(path),
             )
 
 
-def _with_draft(batch: pa.RecordBatch, shredding: Mapping[str, ShreddingSchema]) -> pa.RecordBatch:
+def _shred_columns(batch: pa.RecordBatch, shredding: Mapping[str, ShreddingSchema]) -> pa.RecordBatch:
     for name, schema in shredding.items():
-        column = shred_draft(batch.column(name), schema)
-        # Without the name of the Variant extension: the annotation VARIANT stands for the present layout.
+        column = shred_legacy(batch.column(name), schema)
+        # The field has no Variant extension type: the VARIANT annotation means the current layout.
         field = pa.field(name, column.type, batch.schema.field(name).nullable)
         batch = batch.set_column(batch.schema.get_field_index(name), field, column)
     return batch
@@ -164,14 +206,16 @@ def write_file(
     variants: Iterable[str],
     options: WriteOptions,
 ) -> WrittenFile:
-    """Write batches, one at least, to one file."""
+    """Write at least one batch to one file."""
     options = replace(options, target_file_size=sys.maxsize)
-    series = FileSeries[None](open_store(folder), lambda: name, options, None, tuple(variants), _no_faults)
+    series = FileSeries[None](
+        open_store(folder), lambda: name, options, None, tuple(variants), _ignore_invalid
+    )
     for batch in batches:
         series.add(batch, None)
     (written,) = series.close()
     return written
 
 
-def _no_faults(_context: None, _batch: pa.RecordBatch, _faults: list[InvalidValue]) -> None:
-    """Do nothing: only JSON text has faults."""
+def _ignore_invalid(_context: None, _batch: pa.RecordBatch, _values: list[InvalidValue]) -> None:
+    """Do nothing, because only JSON text can have invalid values."""

@@ -1,4 +1,4 @@
-"""Files and folders in the draft's layout, written anew in the present one."""
+"""Migration of files and folders from the legacy layout to the current one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...data_file.writer import WrittenFile
 from ...errors import DataFileError, error_location
 from ...storage.store import local_location
 from ...variant.shredding import ShreddingSchema
-from .files import DraftFile, FilePath, batches_of, open_draft, write_file
-from .staging import staged
+from .files import FilePath, LegacyFile, open_legacy_file, read_batches, write_file
+from .staging import staging_folder
 
 __all__ = ["MigratedFile", "Migration", "migrate_draft"]
 
@@ -24,10 +24,15 @@ NewShredding: TypeAlias = "Shredding | Literal['same']"
 
 @dataclass(frozen=True)
 class MigratedFile:
-    """A file of a migration; `path` is relative to the source, and to the target.
+    """A file of a migration.
 
-    `columns` are those that were in the draft's layout, and `written` says how they are shredded now. A file
-    without any was copied.
+    Attributes:
+        path: The path relative to the source and to the target.
+        rows: The number of rows.
+        bytes_before: The size of the source file, in bytes.
+        bytes: The size of the new file, in bytes.
+        columns: The columns that were in the legacy layout. A file without any was copied.
+        written: The new file with its shredding schemas, None for a copied file.
     """
 
     path: str
@@ -40,7 +45,12 @@ class MigratedFile:
 
 @dataclass(frozen=True)
 class Migration:
-    """What a migration did; `others` are the files of the source that are not Parquet, which stay behind."""
+    """The result of a migration.
+
+    Attributes:
+        files: The Parquet files of the target.
+        others: The other files of the source, which were not copied.
+    """
 
     files: tuple[MigratedFile, ...]
     others: tuple[str, ...] = ()
@@ -54,15 +64,40 @@ def migrate_draft(
     compat: bool = False,
     compression: Compression = "zstd",
 ) -> Migration:
-    """Write a Parquet file in the draft's layout, or a folder of them, anew in the present layout.
+    """Rewrite a Parquet file in the legacy layout, or a folder of such files, in the current layout.
 
-    Values, rows, their order and the other columns stay as they are, and so do the relative names of files; a
-    Parquet file without such a column is copied. Columns are shredded by the `same` schema as before, by one
-    that is inferred, by a given one, or not at all (None); Variants within structs, lists and maps are not
-    shredded. `compat` is that of `unshred_draft`.
+    Values, row order, other columns and the relative paths of files stay the same. A Parquet file without a
+    legacy column is copied. The target appears only when the migration is complete; after an error it is
+    unchanged. The source is not modified.
 
-    `target` must not exist, or be an empty folder, and is there when all is done; after an error it is as
-    before. Raises DataFileError where source or target will not do, and what `read_draft_file` raises.
+    Args:
+        source: A local Parquet file or a folder.
+        target: A path that does not exist, or an empty folder.
+        shredding: How to shred the columns: `"same"` keeps the schema of the file, `"infer"` infers a schema
+            from the values, a `ShreddingSchema` is used as given, and None does not shred. Variants within
+            structs, lists and maps are never shredded.
+        compat: As for `unshred_legacy`.
+        compression: The Parquet compression codec of the new files.
+
+    Returns:
+        The migrated and copied files.
+
+    Raises:
+        DataFileError: The source has no column in the legacy layout, is a Delta table, or cannot be read; or
+            the target exists already.
+        ShreddingError: A column violates the rules of the legacy layout.
+        ConflictingValueError: Two columns of a row contradict each other.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> from delta_variant.operations.legacy import write_legacy_file
+        >>> folder = tempfile.mkdtemp()
+        >>> data = pa.table({"event": dv.parse_json(['{"id": 7}'])})
+        >>> schema = dv.ShreddingSchema.of({"id": pa.int64()})
+        >>> _ = write_legacy_file(f"{folder}/old.parquet", data, {"event": schema})
+        >>> migration = dv.migrate_draft(f"{folder}/old.parquet", f"{folder}/new.parquet")
+        >>> [file.columns for file in migration.files]
+        [('event',)]
     """
     if not isinstance(shredding, ShreddingSchema):
         check_option("shredding", shredding, ("same", "infer", None))
@@ -70,52 +105,53 @@ def migrate_draft(
     check_path("target", target)
     source = local_location("the source of a migration", source).resolve()
     target = local_location("the target of a migration", target).resolve()
-    _check_places(source, target)
-    files, others = _files_of(source)
+    _check_locations(source, target)
+    files, others = _list_files(source)
     if not any(file.columns for file in files):
         raise DataFileError(
-            f"{source} has no column in the layout of the older Spark draft: there is nothing to migrate"
+            f"{source} has no column in the legacy layout: there is nothing to migrate", file=str(source)
         )
-    with staged(target) as staging:
+    with staging_folder(target) as staging:
         migrated = [_migrate(file, staging, shredding, compat, compression) for file in files]
         _publish(staging, source, target)
     return Migration(tuple(migrated), tuple(others))
 
 
-def _check_places(source: Path, target: Path) -> None:
+def _check_locations(source: Path, target: Path) -> None:
     if not source.exists():
-        raise DataFileError(f"there is no file or folder {source}")
+        raise DataFileError(f"there is no file or folder {source}", file=str(source))
     if target == source or source in target.parents:
-        raise DataFileError(f"the target {target} is the source or lies in it: name another place")
-    is_room = source.is_dir() and target.is_dir() and not any(target.iterdir())
-    if target.exists() and not is_room:
-        raise DataFileError(f"{target} exists already: name a target that does not")
+        raise DataFileError(f"the target {target} is within the source: pass another path", file=str(target))
+    is_empty_folder = source.is_dir() and target.is_dir() and not any(target.iterdir())
+    if target.exists() and not is_empty_folder:
+        raise DataFileError(f"{target} exists already: pass the path of a new target", file=str(target))
 
 
-def _files_of(source: Path) -> tuple[list[DraftFile], list[str]]:
-    """Return a Parquet file or those of a folder, and the names of its other files that are not hidden."""
+def _list_files(source: Path) -> tuple[list[LegacyFile], list[str]]:
+    """Return the Parquet files of the source, and the names of its other files that are not hidden."""
     if source.is_file():
-        return [open_draft(source.parent, source.name)], []
+        return [open_legacy_file(source.parent, source.name)], []
     if any(source.rglob("_delta_log")):
         raise DataFileError(
-            f"{source} is or holds a Delta table, and its log says which files and rows count: copy those "
-            "files to another folder, and migrate that"
+            f"cannot migrate {source} because it contains a Delta table, whose log determines the valid "
+            "files and rows: copy those files to another folder and migrate that",
+            file=str(source),
         )
     paths = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
     names = [path.as_posix() for path in paths if not any(map(_is_hidden, path.parts))]
-    files = [open_draft(source, name) for name in names if name.endswith(".parquet")]
+    files = [open_legacy_file(source, name) for name in names if name.endswith(".parquet")]
     if not files:
-        raise DataFileError(f"{source} has no files whose names end in .parquet")
+        raise DataFileError(f"{source} has no files with names that end in .parquet", file=str(source))
     return files, [name for name in names if not name.endswith(".parquet")]
 
 
 def _is_hidden(part: str) -> bool:
-    # As Spark has it: `_day=1` is a partition, `_SUCCESS` is not data.
+    # Like Spark: `_day=1` is a partition, and `_SUCCESS` is not data.
     return part.startswith(".") or (part.startswith("_") and "=" not in part)
 
 
 def _migrate(
-    file: DraftFile, folder: Path, shredding: NewShredding, compat: bool, compression: Compression
+    file: LegacyFile, folder: Path, shredding: NewShredding, compat: bool, compression: Compression
 ) -> MigratedFile:
     size = file.path.stat().st_size
     if not file.columns:
@@ -124,7 +160,7 @@ def _migrate(
         return MigratedFile(file.name, file.rows, size, size)
     same: dict[tuple[str, ...], ShreddingSchema] = {(name,): schema for name, schema in file.schemas.items()}
     options = WriteOptions(shredding=same if shredding == "same" else shredding, compression=compression)
-    _, batches = batches_of(file, compat=compat)
+    _, batches = read_batches(file, compat=compat)
     with error_location(file=file.name):
         written = write_file(folder, file.name, batches, file.schemas, options)
     return MigratedFile(file.name, written.rows, size, written.bytes, file.columns, written)
@@ -132,7 +168,7 @@ def _migrate(
 
 def _publish(staging: Path, source: Path, target: Path) -> None:
     if source.is_file():
-        # A link fails where there is a file already; a rename would replace it.
+        # A link fails if the target exists. A rename would replace it.
         os.link(staging / source.name, target)
         return
     if target.exists():

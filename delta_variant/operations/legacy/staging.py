@@ -1,4 +1,4 @@
-"""Work that is seen when it is done, or not at all."""
+"""Staging of output that becomes visible as a whole."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 from ...errors import DataFileError
 
-__all__ = ["staged"]
+__all__ = ["staging_folder"]
 
 
 @contextmanager
-def staged(target: Path) -> Iterator[Path]:
-    """Give a new folder beside `target` for what is not finished; it is removed in the end.
+def staging_folder(target: Path) -> Iterator[Path]:
+    """Create a folder next to `target` for unfinished output, and remove it at the end.
 
-    Raises DataFileError when there is one: it also keeps two runs with one target apart.
+    Raises DataFileError if the folder exists, so that two runs cannot write to the same target.
     """
     folder = target.with_name(f".{target.name}.unfinished")
     absent = [parent for parent in target.parents if not parent.exists()]
@@ -25,7 +25,9 @@ def staged(target: Path) -> Iterator[Path]:
         folder.mkdir()
     except FileExistsError as error:
         raise DataFileError(
-            f"{folder} is there: another run is at work on {target}, or was killed; then delete that folder"
+            f"{folder} exists already: another run is writing {target}, or was killed; delete the folder if "
+            "no run is active",
+            file=str(target),
         ) from error
     try:
         yield folder

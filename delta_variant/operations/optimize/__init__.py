@@ -1,1 +1,1 @@
-"""Compact, sort and shred the files of a table again."""
+"""Compact and sort the files of a table, and shred its Variants again."""

@@ -1,4 +1,4 @@
-"""How the files of a table are grouped to be written anew, and how each group is shredded then."""
+"""Groups of files that an optimization rewrites together, and the shredding schema of each group."""
 
 from __future__ import annotations
 
@@ -29,13 +29,22 @@ from ...writer.invalid_json import InvalidValueHandler
 from ...writer.partitioned import infer_shared_shredding, write_files
 from ...writer.table_state import TableState
 
-__all__ = ["Bin", "FileGroup", "LeafPath", "Rows", "bins_of", "group_of", "rows_by_file", "rows_of"]
+__all__ = [
+    "Bin",
+    "FileGroup",
+    "LeafPath",
+    "RowBatches",
+    "plan_bins",
+    "plan_group",
+    "read_rows",
+    "read_rows_by_file",
+]
 
 Row: TypeAlias = Mapping[str, Any]
 Shreddings: TypeAlias = Mapping[tuple[str, ...], ShreddingSchema]
 
-Rows: TypeAlias = Iterator[tuple[pa.RecordBatch, list[Any]]]
-"""Batches of a table's rows, and the values of keys beside each."""
+RowBatches: TypeAlias = Iterator[tuple[pa.RecordBatch, list[Any]]]
+"""Batches of rows of a table, each with the values of the sort keys."""
 
 SAMPLE_BYTES = 4 << 20
 SAMPLE_ROWS = 16 << 10
@@ -43,7 +52,7 @@ SAMPLE_ROWS = 16 << 10
 
 @dataclass(frozen=True, order=True)
 class LeafPath:
-    """A path of a Variant column that has a `typed_value`; None stands for the elements of lists."""
+    """A path of a Variant column that has a `typed_value`. None in the path is an element of a list."""
 
     column: str
     path: tuple[str | None, ...]
@@ -52,10 +61,10 @@ class LeafPath:
 
 @dataclass(frozen=True)
 class Bin:
-    """Files of one partition, rows of `Snapshot.files`, that make one group if they are written anew.
+    """Files of one partition, rows of `Snapshot.files`, that can form one group.
 
-    `is_due` says that they are whatever their paths have become, `reshred` that new files are to be shredded
-    by what these are now.
+    `is_due` means that they are rewritten in any case, and not only if the inferred shredding schema has
+    changed. `reshred` means that the schema of the new files is inferred again.
     """
 
     files: pa.Table
@@ -65,10 +74,18 @@ class Bin:
 
 @dataclass(frozen=True)
 class FileGroup:
-    """Files of one partition that are written anew together, rows of `Snapshot.files`.
+    """Files of one partition that are rewritten together.
 
-    `gained` and `dropped` are the shredded paths that the new files have and the old did not, and the other
-    way round; `bytes_estimated` is about what they will take, by a sample that was written.
+    Attributes:
+        paths: The decoded paths of the files.
+        partition_values: The partition values, by physical name.
+        rows: The number of rows that are not deleted.
+        bytes: The size of the files, in bytes.
+        bytes_estimated: The estimated size of the new files, in bytes, from a written sample.
+        gained: The shredded paths that only the new files have.
+        dropped: The shredded paths that only the old files have.
+        options: The options of the new files.
+        files: The files as rows of `Snapshot.files`.
     """
 
     paths: tuple[str, ...]
@@ -83,20 +100,20 @@ class FileGroup:
 
     @property
     def files_estimated(self) -> int:
-        """Return how many files there are to be."""
+        """Return the estimated number of new files."""
         return max(1, -(-self.bytes_estimated // self.options.target_file_size))
 
 
-def bins_of(files: pa.Table, target_file_size: int, *, everything: bool, reshred: bool) -> list[Bin]:
-    """Return the files that may be written anew.
+def plan_bins(files: pa.Table, target_file_size: int, *, everything: bool, reshred: bool) -> list[Bin]:
+    """Return the files that an optimization can rewrite, in bins that each become one group.
 
-    Those are files that are smaller than they should be and have others of their partition beside them, and
-    files with deleted rows; with `everything` all, a bin for each partition; with `reshred` also those that
-    may have to be shredded otherwise.
+    These are small files that share a partition with other small files, and files with deleted rows. With
+    `everything` these are all files, one bin for each partition. With `reshred` these are also the files
+    whose shredding schema can have changed.
     """
     columns = files.select(["path", "size", "partition_values", "deletion_vector"]).to_pylist()
     rows: list[Row] = [
-        {**row, "number": number, "partition": _key(row)} for number, row in enumerate(columns)
+        {**row, "number": number, "partition": _partition(row)} for number, row in enumerate(columns)
     ]
     rows.sort(key=lambda row: (str(row["partition"]), row["path"]))
     bins = []
@@ -108,7 +125,7 @@ def bins_of(files: pa.Table, target_file_size: int, *, everything: bool, reshred
     return bins
 
 
-def _key(row: Row) -> tuple[tuple[str, str | None], ...]:
+def _partition(row: Row) -> tuple[tuple[str, str | None], ...]:
     return tuple(sorted(dict(row["partition_values"] or ()).items(), key=str))
 
 
@@ -120,9 +137,9 @@ def _pack(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
     yield from pack_by_size(small, lambda row: int(row["size"]), target)
 
 
-def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
-    """Return how files are written anew, None where they stay; `snapshot.files` is not looked at."""
-    schemas, rows = _looked_at(snapshot, chosen.files)
+def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
+    """Return how the files of a bin are rewritten, None if they stay. `snapshot.files` is not used."""
+    schemas, rows = _inspect_files(snapshot, chosen.files)
     bytes_before = sum(int(size or 0) for size in chosen.files["size"].to_pylist())
     bytes_after = bytes_before
     if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
@@ -131,7 +148,7 @@ def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGrou
         sample = _sample(snapshot, chosen.files)
         if options.shredding == "infer" and sample:
             options = infer_shared_shredding(options, sample, TableState.of(snapshot))
-        bytes_after = _estimate(sample, TableState.of(snapshot), options, rows)
+        bytes_after = _estimate_bytes(sample, TableState.of(snapshot), options, rows)
     before = {leaf for each in schemas for leaf in _leaves(snapshot, each)}
     after = set(_leaves(snapshot, options.shredding if isinstance(options.shredding, Mapping) else {}))
     if not chosen.is_due and before == after:
@@ -149,8 +166,8 @@ def group_of(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGrou
     )
 
 
-def _looked_at(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int]:
-    """Return the different schemas by which files are shredded, and how many rows there are."""
+def _inspect_files(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int]:
+    """Return the distinct shredding schemas of files, and the number of rows that are not deleted."""
     schemas: list[Shreddings] = []
     rows = 0
     for file in TableReader.of(snapshot).open_all(files_of(files)):
@@ -166,7 +183,7 @@ def _shreds(schemas: Shreddings) -> bool:
 
 
 def _sample(snapshot: Snapshot, files: pa.Table) -> list[pa.RecordBatch]:
-    """Return first rows of all files."""
+    """Return the first rows of each file."""
     opened = TableReader.of(snapshot).open_all(files_of(files))
     return [batch for file in opened for batch in _first_rows(file, files.num_rows)]
 
@@ -194,34 +211,34 @@ def _leaf_types(path: tuple[str | None, ...], form: Any) -> Iterator[tuple[tuple
         yield path, form
 
 
-def rows_of(
+def read_rows(
     snapshot: Snapshot,
     files: Iterable[FileEntry],
     keys: Sequence[Expression] = (),
     options: WriteOptions | None = None,
-) -> Rows:
-    """Yield the rows of files as batches of columns, and the values of keys beside them.
+) -> RowBatches:
+    """Yield the rows of files in batches, with the values of the sort keys.
 
-    The columns are those of the table, and those that keep the ids of rows where it tracks them. With options
-    that say how Variants are shredded, these come shredded so: as they lie, where a file has them so already.
+    The columns are those of the table, and the materialized row ids of a table with row tracking. With a
+    shredding schema in `options`, Variants are returned shredded, and copied from files with the same schema.
     """
-    return chain.from_iterable(rows_by_file(snapshot, files, keys, options))
+    return chain.from_iterable(read_rows_by_file(snapshot, files, keys, options))
 
 
-def rows_by_file(
+def read_rows_by_file(
     snapshot: Snapshot,
     files: Iterable[FileEntry],
     keys: Sequence[Expression] = (),
     options: WriteOptions | None = None,
-) -> Iterator[Rows]:
-    """Yield what `rows_of` does file by file: they may be read at the same time."""
+) -> Iterator[RowBatches]:
+    """Yield the rows of each file like `read_rows`. The files can be read at the same time."""
     columns = Scope.of(snapshot.schema).whole_columns()
     inputs = expression_inputs([*columns.values(), *keys])
     tracking = RowTracking.of(snapshot)
     options = options or WriteOptions(shredding=None)
     shreddings = _shreddings(snapshot, options)
 
-    def rows(file: FileReader) -> Rows:
+    def rows(file: FileReader) -> RowBatches:
         copied = file.shredded(shreddings, options.shredding)
         for batch, moving in file.read_with_row_ids(inputs, tracking, copied):
             arrays = {name: evaluate(each, batch) for name, each in columns.items()}
@@ -234,7 +251,7 @@ def rows_by_file(
 
 
 def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, ShreddingSchema]:
-    """Return the schema of each Variant column that is shredded."""
+    """Return the shredding schema of each shredded top-level Variant column."""
     if not isinstance(options.shredding, Mapping):
         return {}
     mode = TableState.of(snapshot).mapping_mode
@@ -251,27 +268,29 @@ def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, Shreddin
 
 
 def _first_rows(file: FileReader, files: int) -> Iterator[pa.RecordBatch]:
-    """Yield the share that one of several files has in a sample."""
+    """Yield the share of one file in a sample of several files."""
     columns = Scope.of(file.table.snapshot.schema).whole_columns()
     rows, size = max(1, SAMPLE_ROWS // files), SAMPLE_BYTES // files
     for batch in file.read(expression_inputs(columns.values()), [(0, rows)], "error"):
         arrays = [evaluate(each, batch) for each in columns.values()]
         rows = min(batch.num_rows, max(1, size * batch.num_rows // max(batch.nbytes, 1)))
         first = pa.record_batch(arrays, names=list(columns)).slice(0, rows)
-        # A slice would hold on to all rows, of every file.
+        # A slice would keep all rows of the batch in memory, for each file.
         yield first if rows == batch.num_rows else first.take(pa.array(range(rows)))
         size -= batch.nbytes
         if size <= 0:
             return
 
 
-def _estimate(sample: Sequence[pa.RecordBatch], target: TableState, options: WriteOptions, rows: int) -> int:
-    """Return about how many bytes rows take, of which some are written to see it."""
-    seen = sum(batch.num_rows for batch in sample)
-    if not seen:
+def _estimate_bytes(
+    sample: Sequence[pa.RecordBatch], target: TableState, options: WriteOptions, rows: int
+) -> int:
+    """Return the estimated size of the rows in bytes, from a sample that is written to a temporary folder."""
+    sampled = sum(batch.num_rows for batch in sample)
+    if not sampled:
         return 0
     with TemporaryDirectory() as folder:
         batches = ((batch, None) for batch in sample)
         whole = replace(options, target_file_size=1 << 62)
         written = write_files(open_store(folder), batches, target, whole, InvalidValueHandler("error"))
-    return sum(file.written.bytes for file in written) * rows // seen
+    return sum(file.written.bytes for file in written) * rows // sampled

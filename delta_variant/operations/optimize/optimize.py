@@ -1,4 +1,4 @@
-"""Optimizing: small files become one, Variants are shredded by what they have become, and rows are sorted."""
+"""Optimize a table: compact small files, shred Variants again, and sort rows."""
 
 from __future__ import annotations
 
@@ -34,20 +34,23 @@ from ...writer.partitioned import PartitionFile, discard, new_name, write_files
 from ...writer.table_state import TableState, restrict_to_table, with_row_tracking_columns
 from ..rewrite.permission import check_may_rewrite
 from ..rewrite.result import commit_rewrite
-from .layout import Bin, FileGroup, LeafPath, Rows, bins_of, group_of, rows_by_file
-from .sorting import sorted_runs
+from .layout import Bin, FileGroup, LeafPath, RowBatches, plan_bins, plan_group, read_rows_by_file
+from .sorting import sort_into_runs
 
-__all__ = ["Optimization", "Preparation", "commit_groups", "optimize", "prepare", "write_rows"]
+__all__ = ["Optimization", "OptimizePlan", "commit_groups", "optimize", "plan_optimize", "write_rows"]
 
 FILES_AT_ONCE = 2
-"""How many files are read at a time: the columns of each are decoded one after the other."""
+"""The number of files that are read concurrently. The columns of one file are decoded sequentially."""
 
 
 @dataclass(frozen=True)
 class Optimization:
-    """What an optimization does: the groups of files that are written anew, and the files in their place.
+    """The result or the plan of an optimization.
 
-    `version` is None and `files` are empty for a dry run, and where there is nothing to do.
+    Attributes:
+        version: The version of the commit, None for a dry run and if there was nothing to do.
+        groups: The groups of files that are rewritten together.
+        files: The new files, empty without a commit.
     """
 
     version: int | None
@@ -56,17 +59,17 @@ class Optimization:
 
     @property
     def files_before(self) -> int:
-        """Return how many files are written anew."""
+        """Return the number of rewritten files."""
         return sum(len(group.paths) for group in self.groups)
 
     @property
     def bytes_before(self) -> int:
-        """Return what these take."""
+        """Return the size of the rewritten files in bytes."""
         return sum(group.bytes for group in self.groups)
 
     @property
     def bytes_after(self) -> int:
-        """Return what the new files take; in a dry run about what they would."""
+        """Return the size of the new files in bytes, estimated for a dry run."""
         if self.files:
             return sum(file.bytes for file in self.files)
         return sum(group.bytes_estimated for group in self.groups)
@@ -80,17 +83,17 @@ class Optimization:
 
     def _lines(self) -> Iterator[str]:
         if not self.groups:
-            yield "nothing to do: no files are small, and none hold deleted rows"
+            yield "nothing to do: no small files and no files with deleted rows"
             return
         about = "" if self.files else "about "
         yield f"files   {self.files_before:,} become {len(self.files) or f'about {self._files_estimated:,}'}"
         yield f"bytes   {self.bytes_before:,} become {about}{self.bytes_after:,}"
         for name in ("gained", "dropped"):
             leaves = sorted({leaf for group in self.groups for leaf in getattr(group, name)}, key=str)
-            yield from (f"{name:8}{_text(leaf)}" for leaf in leaves)
+            yield from (f"{name:8}{_describe(leaf)}" for leaf in leaves)
 
 
-def _text(leaf: LeafPath) -> str:
+def _describe(leaf: LeafPath) -> str:
     steps = "".join("[]" if step is None else f".{step}" for step in leaf.path).removeprefix(".")
     return f"{leaf.column}:{steps}  {leaf.type}" if steps else f"{leaf.column}  {leaf.type}"
 
@@ -107,24 +110,47 @@ def optimize(
     dry_run: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> Optimization:
-    """Write small files of each partition as one, and files with deleted rows without them, as one commit.
+    """Compact small files and files with deleted rows, as one commit.
 
-    The new files of a group are shredded by one schema: by that of its files where all have the same, and
-    else, or with `reshred`, by one that is inferred from rows of all of them. Variants that lie so already
-    are copied; in others exact numbers are shredded as a write shreds them, or with `numeric="strict"` only
-    by their own type. With `reshred`, files whose paths have changed since they were written are written
-    anew, too. With `sort_by`, SQL text of columns and Variant paths, all files are, each partition in that
-    order over all its files, so that a query of a few values reads few of them; the keys are held in memory,
-    and rows lie in a temporary folder meanwhile. `where` is over partition columns alone. Local
-    times in the SQL text are those of `timezone`, as in `read_table`.
+    Rows do not change, so the change data feed has no changes (`dataChange=false`). The new files of a group
+    have one shredding schema: that of the old files if all have the same one, otherwise a schema inferred
+    from rows of all of them. Variants that have the schema already are copied.
 
-    `dry_run` commits nothing and gives the plan: groups of files, paths gained and dropped, bytes before and,
-    by a sample, after. The rows are the same, so readers of changes see none (`dataChange=false`).
+    Args:
+        table: Path or URI of the table.
+        where: SQL text over partition columns: only files of matching partitions are rewritten. None selects
+            all partitions.
+        sort_by: SQL text of a sort key, or a list of keys, over columns and Variant paths, such as
+            `event:ts::timestamp`. All files are rewritten, and the rows of each partition are sorted over all
+            its files, so that a query for few values reads few files. The keys are held in memory, and the
+            rows in a temporary folder.
+        reshred: Infer the shredding schemas again, and also rewrite files whose schema differs.
+        numeric: How exact numbers are shredded: `"value"` as in a write, `"strict"` only by their own type.
+        timezone: The time zone of local times in the SQL text, as in `read_table`.
+        target_file_size: The size of new files to aim at, in bytes.
+        dry_run: Only plan, and commit nothing. The size of the new files is estimated from a sample.
+        storage_options: Options of the object store, as deltalake names them.
 
-    Raises ExpressionError for SQL that is not understood, UnsupportedFeatureError for a table whose rows may
-    not be moved, CommitConflictError when another commit removed one of the files.
+    Returns:
+        The groups of rewritten files, their gained and dropped shredded paths, and the new files.
+
+    Raises:
+        TableNotFoundError: There is no Delta log at `table`.
+        ExpressionError: SQL text cannot be parsed, `where` uses other columns than partition columns, or a
+            sort key has no order.
+        UnsupportedFeatureError: This version cannot rewrite files of the table.
+        CommitConflictError: A concurrent commit removed one of the files.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> for number in range(2):
+        ...     _ = dv.write_table(table, pa.table({"id": [number]}), mode="append")
+        >>> result = dv.optimize(table)
+        >>> result.version, result.files_before, len(result.files)
+        (2, 2, 1)
     """
-    work = prepare(
+    work = plan_optimize(
         load_snapshot(table, storage_options=storage_options).in_timezone(timezone),
         where,
         sort_by=sort_by,
@@ -132,7 +158,7 @@ def optimize(
         numeric=numeric,
         target_file_size=target_file_size,
     )
-    found = (group_of(work.snapshot, each, work.options) for each in work.bins)
+    found = (plan_group(work.snapshot, each, work.options) for each in work.bins)
     groups = [group for group in found if group is not None]
     if dry_run or not groups:
         return Optimization(None, tuple(groups))
@@ -140,8 +166,8 @@ def optimize(
 
 
 @dataclass(frozen=True)
-class Preparation:
-    """What an optimization looks at, and what it is to make of it; `keys` are those of `sort_by`."""
+class OptimizePlan:
+    """The files that an optimization can rewrite, and how. `keys` are the bound expressions of `sort_by`."""
 
     snapshot: Snapshot
     bins: tuple[Bin, ...]
@@ -151,7 +177,7 @@ class Preparation:
     where: str | None
 
 
-def prepare(
+def plan_optimize(
     snapshot: Snapshot,
     where: str | None,
     *,
@@ -159,16 +185,16 @@ def prepare(
     reshred: bool,
     numeric: Numeric,
     target_file_size: int,
-) -> Preparation:
-    """Return what there is to be done, before a data file is opened; raises what `optimize` does then."""
+) -> OptimizePlan:
+    """Return the plan of an optimization without opening data files. Raises the errors of `optimize`."""
     scope = Scope.of(snapshot.schema, snapshot.timezone)
     texts = () if sort_by is None else one_or_more("expressions", "sort_by", sort_by)
     keys = _sort_keys(scope, texts)
-    files = _chosen(snapshot, scope.predicate(where), where)
+    files = _select_files(snapshot, scope.predicate(where), where)
     check_may_rewrite(snapshot, removes_rows=False)
     options = WriteOptions(numeric=numeric, target_file_size=target_file_size)
-    bins = bins_of(files, target_file_size, everything=bool(keys), reshred=reshred)
-    return Preparation(
+    bins = plan_bins(files, target_file_size, everything=bool(keys), reshred=reshred)
+    return OptimizePlan(
         snapshot,
         tuple(bins),
         restrict_to_table(options, TableState.of(snapshot), snapshot.uri),
@@ -184,9 +210,9 @@ def write_rows(
     options: WriteOptions,
     name: Callable[[int], str] = new_name,
 ) -> list[PartitionFile]:
-    """Return new files of a table that hold rows of it, as `rows_of` gives them.
+    """Write rows of a table, as `read_rows` yields them, to new files.
 
-    When one fails, none is left behind. `name` gives the name of each file by its number.
+    `name` returns the name of each file by its number. After an error, all new files are deleted.
     """
     rows = ((batch, None) for batch in batches)
     target = with_row_tracking_columns(TableState.of(snapshot), RowTracking.of(snapshot))
@@ -194,9 +220,9 @@ def write_rows(
 
 
 def commit_groups(
-    work: Preparation, groups: Sequence[FileGroup], files: Sequence[PartitionFile]
+    work: OptimizePlan, groups: Sequence[FileGroup], files: Sequence[PartitionFile]
 ) -> Optimization:
-    """Commit new files in the place of groups; raises CommitConflictError, and removes them then."""
+    """Replace groups of files by new files; on conflict, delete those and raise CommitConflictError."""
     removed = pa.concat_tables(group.files for group in groups)
     rows = sum(group.rows for group in groups)
     version = commit_rewrite(
@@ -217,26 +243,28 @@ def _sort_keys(scope: Scope, texts: Sequence[str]) -> tuple[Expression, ...]:
         arrow_type = output_type(key)
         if arrow_type is None or kind_of(arrow_type) == "nested":
             raise ExpressionError(
-                f"`{describe_expression(key)}` has no order: cast it, as in event:id::bigint"
+                f"cannot sort by `{describe_expression(key)}` because its values have no order: cast it, as "
+                "in event:id::bigint"
             )
     return keys
 
 
-def _chosen(snapshot: Snapshot, predicate: Expression | None, where: str | None) -> pa.Table:
+def _select_files(snapshot: Snapshot, predicate: Expression | None, where: str | None) -> pa.Table:
     if predicate is None:
         return snapshot.files
     if not is_partition_predicate(snapshot, predicate):
         raise ExpressionError(
-            f"`{where}` is over more than partition columns: optimize takes whole partitions"
+            f"where: expected only partition columns, got `{where}`: optimize rewrites whole partitions",
+            table=snapshot.uri,
         )
     return snapshot.files.filter(partition_matches(snapshot, predicate))
 
 
-def _write(work: Preparation, groups: Sequence[FileGroup]) -> list[PartitionFile]:
+def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> list[PartitionFile]:
     written: list[PartitionFile] = []
     try:
         for group in groups:
-            for batches in _runs(work, group):
+            for batches in _rows_of_new_files(work, group):
                 written += write_rows(work.snapshot, batches, group.options)
     except BaseException:
         discard(work.snapshot.store, [file.written.path for file in written])
@@ -244,28 +272,28 @@ def _write(work: Preparation, groups: Sequence[FileGroup]) -> list[PartitionFile
     return written
 
 
-def _runs(work: Preparation, group: FileGroup) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Yield the rows of each new file, or of all where they have no order."""
+def _rows_of_new_files(work: OptimizePlan, group: FileGroup) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Yield the rows of each new file, or all rows at once without sort keys."""
     if work.keys:
-        yield from sorted_runs(work.snapshot, group, work.keys)
+        yield from sort_into_runs(work.snapshot, group, work.keys)
     else:
-        yield _ahead(rows_by_file(work.snapshot, files_of(group.files), (), group.options))
+        yield _read_ahead(read_rows_by_file(work.snapshot, files_of(group.files), (), group.options))
 
 
-def _ahead(files: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
-    """Yield batches of files in their order; while one is written, the next is read."""
+def _read_ahead(files: Iterable[RowBatches]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of files in order, and read the next file while one is written."""
     with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
-        begun: deque[tuple[Rows, Future[Any]]] = deque()
+        begun: deque[tuple[RowBatches, Future[Any]]] = deque()
         for rows in files:
             begun.append((rows, threads.submit(next, rows, None)))
             if len(begun) == FILES_AT_ONCE:
-                yield from _batches(threads, *begun.popleft())
+                yield from _drain(threads, *begun.popleft())
         while begun:
-            yield from _batches(threads, *begun.popleft())
+            yield from _drain(threads, *begun.popleft())
 
 
-def _batches(threads: ThreadPoolExecutor, rows: Rows, coming: Future[Any]) -> Iterator[pa.RecordBatch]:
-    """Yield batches of a file, the first of which is coming."""
+def _drain(threads: ThreadPoolExecutor, rows: RowBatches, coming: Future[Any]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file, starting with the one that `coming` returns."""
     while (found := coming.result()) is not None:
         coming = threads.submit(next, rows, None)
         yield found[0]

@@ -1,4 +1,4 @@
-"""Rows of a group in the order of keys, by files in a temporary folder."""
+"""Sort the rows of a group by keys, with an external sort in a temporary folder."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...scan.reader import TableReader, files_of
-from .layout import FileGroup, rows_of
+from .layout import FileGroup, read_rows
 
-__all__ = ["sorted_runs"]
+__all__ = ["sort_into_runs"]
 
 BATCH_ROWS = 32 << 10
 BATCH_BYTES = 256 << 20
-"""How much of the rows in their order is put together at a time."""
+"""The size of the sorted rows that are assembled at a time, in bytes."""
 
 
-def sorted_runs(
+def sort_into_runs(
     snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Yield the rows of each new file of a group, whose keys follow those of the file before."""
+    """Yield the rows of each new file of a group. The keys of a file follow those of the previous one."""
     with TemporaryDirectory() as folder:
-        for path in _spilled(snapshot, group, keys, Path(folder), group.files_estimated):
-            yield _in_order(path, len(keys))
+        for path in _spill(snapshot, group, keys, Path(folder), group.files_estimated):
+            yield _sort_file(path, len(keys))
 
 
-def _spilled(
+def _spill(
     snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression], folder: Path, count: int
 ) -> list[Path]:
-    """Write rows to as many files as there are to be, each with those that follow the last one's in order."""
-    bucket_of = _buckets(snapshot, group, keys, count)
+    """Partition rows by key range into `count` files, and return their paths in key order."""
+    bucket_of = _assign_files(snapshot, group, keys, count)
     paths = [folder / f"{number}.arrow" for number in range(count)]
     writers: dict[int, Any] = {}
     first = 0
     with ExitStack() as stack:
-        for batch, values in rows_of(snapshot, files_of(group.files), keys):
+        for batch, values in read_rows(snapshot, files_of(group.files), keys):
             places = bucket_of.slice(first, batch.num_rows)
             first += batch.num_rows
             whole = _with_keys(batch, values)
@@ -58,15 +58,15 @@ def _spilled(
     return [path for path in paths if path.exists()]
 
 
-def _buckets(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression], count: int) -> Array:
-    """Return for each row of a group, in the order of reading, the number of the file that it goes to."""
-    table = pa.Table.from_batches(list(_keys_of(snapshot, group, keys)))
+def _assign_files(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression], count: int) -> Array:
+    """Return the number of the new file for each row of a group, in read order."""
+    table = pa.Table.from_batches(list(_read_keys(snapshot, group, keys)))
     order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
     rank = pc.sort_indices(order)
     return pc.divide(pc.multiply(rank.cast(pa.int64()), count), max(1, table.num_rows))
 
 
-def _keys_of(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]) -> Iterator[pa.RecordBatch]:
+def _read_keys(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]) -> Iterator[pa.RecordBatch]:
     table, inputs = TableReader.of(snapshot), expression_inputs(keys)
     for file in table.open_all(files_of(group.files)):
         for batch in file.read(inputs, None, "error"):
@@ -82,42 +82,43 @@ def _with_keys(batch: pa.RecordBatch, values: Sequence[Array]) -> pa.RecordBatch
     return pa.record_batch([*batch.columns, *values], names=[*batch.schema.names, *_key_names(len(values))])
 
 
-def _in_order(path: Path, keys: int) -> Iterator[pa.RecordBatch]:
+def _sort_file(path: Path, keys: int) -> Iterator[pa.RecordBatch]:
     with pa.memory_map(str(path)) as source:
         table = pa.ipc.open_file(source).read_all()
     names = _key_names(keys)
     order = pc.sort_indices(table.select(names), sort_keys=[(name, "ascending") for name in names])
     batches = [
-        _joined(batches)
+        _concatenate(batches)
         for batches in pack_by_size(
             table.drop_columns(names).to_batches(), lambda batch: batch.nbytes, BATCH_BYTES
         )
     ]
     for first in range(0, len(order), BATCH_ROWS):
-        yield from _taken(batches, order.slice(first, BATCH_ROWS))
+        yield from _take(batches, order.slice(first, BATCH_ROWS))
 
 
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def _concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
     return whole
 
 
-def _taken(batches: Sequence[pa.RecordBatch], rows: Array) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of these numbers, counted over all batches, in their order.
+def _take(batches: Sequence[pa.RecordBatch], rows: Array) -> Iterator[pa.RecordBatch]:
+    """Yield the rows with these numbers, counted over all batches, in their order.
 
-    As one batch where that is not too large: Arrow cannot take from text that is more than 2 GiB in all.
+    The rows are split into several batches if one would be too large: Arrow cannot take strings of more than
+    2 GiB in total.
     """
     first, parts, places = 0, [], []
     for batch in batches:
-        behind: Array = pc.less(rows, pa.scalar(first + batch.num_rows))
-        within: Array = pc.and_not(behind, pc.less(rows, pa.scalar(first)))
+        before_end: Array = pc.less(rows, pa.scalar(first + batch.num_rows))
+        within: Array = pc.and_not(before_end, pc.less(rows, pa.scalar(first)))
         if within.true_count:
             parts.append(batch.take(pc.subtract(rows.filter(within), first)))
             places.append(pc.indices_nonzero(within))
         first += batch.num_rows
     if len(rows) > 1 and sum(part.nbytes for part in parts) > BATCH_BYTES:
         half = len(rows) // 2
-        yield from _taken(batches, rows.slice(0, half))
-        yield from _taken(batches, rows.slice(half))
+        yield from _take(batches, rows.slice(0, half))
+        yield from _take(batches, rows.slice(half))
     else:
-        yield _joined(parts).take(pc.sort_indices(pa.concat_arrays(places)))
+        yield _concatenate(parts).take(pc.sort_indices(pa.concat_arrays(places)))

@@ -1,4 +1,4 @@
-"""Repairing statistics: computed from the data of each file, and committed with the file as it was."""
+"""Repair statistics: compute them from the data files, and commit the files again without other changes."""
 
 from __future__ import annotations
 
@@ -32,9 +32,14 @@ OPERATION = "COMPUTE STATS"
 
 @dataclass(frozen=True)
 class FileRepair:
-    """A file whose statistics are not right: why, their text as it is, and as it should be.
+    """A data file with wrong or missing statistics.
 
-    `stats` is None where they cannot be computed, and `reasons` say why: such a file is left as it is.
+    Attributes:
+        path: The decoded path.
+        reasons: What is wrong with the statistics, a phrase for each difference.
+        stats_before: The JSON text of the statistics, None without them.
+        stats: The JSON text of the computed statistics. None if they cannot be computed, for one of the
+            reasons; a repair does not change such a file.
     """
 
     path: str
@@ -45,7 +50,15 @@ class FileRepair:
 
 @dataclass(frozen=True)
 class Repair:
-    """What a repair found in the files of `version`, and the version that it committed, None for none."""
+    """The result of a repair.
+
+    Attributes:
+        uri: The table.
+        version: The version whose files were compared.
+        num_files: The number of compared files.
+        files: The files with wrong or missing statistics.
+        committed: The version of the commit, None if there was none.
+    """
 
     uri: str
     version: int
@@ -72,19 +85,41 @@ def repair_table(
     max_variant_stats_paths: int = MAX_STATS_PATHS,
     storage_options: Mapping[str, str] | None = None,
 ) -> Repair:
-    """Compute the statistics of data files that are wrong, absent or one-sided, and commit them.
+    """Compute the statistics of data files where they are wrong, missing or one-sided, and commit them.
 
-    Data files are read and never touched. All other fields of a file are committed as they were, with
-    `dataChange=false`. `dry_run=True` commits nothing and says what would be. `files` are the paths of the
-    files to look at, None for all. Raises UnsupportedFeatureError and ProtocolError for a table that this
-    version cannot commit to, CommitConflictError when another writer changed one of the files meanwhile,
-    ValueError for a path in `files` that the table does not have.
+    Data files are not modified. The commit keeps all other fields of a file and has `dataChange=false`.
+
+    Args:
+        table: Path or URI of the table.
+        dry_run: Only compare the statistics, and commit nothing.
+        files: Decoded paths of the data files to compare, relative to the table. None compares all.
+        max_variant_stats_paths: The greatest number of paths with bounds for each Variant column.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        The files with wrong or missing statistics, and the version of the commit.
+
+    Raises:
+        TableNotFoundError: There is no Delta log at `table`.
+        UnsupportedFeatureError: This version cannot commit to the table.
+        ProtocolError: The protocol, metadata and schema of the table contradict each other.
+        ValueError: A path in `files` is not a data file of the table, or `max_variant_stats_paths` is
+            negative.
+        CommitConflictError: A concurrent commit changed one of the files.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa, tempfile
+        >>> table = tempfile.mkdtemp() + "/events"
+        >>> _ = dv.write_table(table, pa.table({"id": [1, 2]}))
+        >>> repair = dv.repair_table(table)
+        >>> repair.num_files, repair.files
+        (1, ())
     """
     to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
     snapshot = load_snapshot(table, storage_options=storage_options)
     check_may_repair(snapshot)
     chosen = select_files(snapshot.files.to_pylist(), files, snapshot.uri)
-    found = judge_files(snapshot, chosen, max_variant_stats_paths)
+    found = compare_files(snapshot, chosen, max_variant_stats_paths)
     result = Repair(snapshot.uri, snapshot.version, len(chosen), found, None)
     return result if dry_run else commit_repair(snapshot, result)
 
@@ -94,51 +129,53 @@ def check_may_repair(snapshot: Snapshot) -> None:
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
 
 
-def judge_files(
+def compare_files(
     snapshot: Snapshot, files: Iterable[Mapping[str, Any]], max_variant_stats_paths: int
 ) -> tuple[FileRepair, ...]:
-    """Return those of the files, rows of `Snapshot.files`, whose statistics are not right."""
+    """Return the repairs of those files, rows of `Snapshot.files`, that have wrong or missing statistics."""
     statistics = TableStatistics.of(snapshot, max_variant_stats_paths)
-    judged = (_judge(statistics, add) for add in files)
-    return tuple(repair for repair in judged if repair is not None)
+    compared = (_compare_file(statistics, add) for add in files)
+    return tuple(repair for repair in compared if repair is not None)
 
 
 def commit_repair(snapshot: Snapshot, repair: Repair) -> Repair:
-    """Commit what was computed for files of a snapshot; raises CommitConflictError where one was changed."""
+    """Commit computed statistics; raise CommitConflictError if a concurrent commit changed a file."""
     if not repair.repairable:
         return repair
     return replace(repair, committed=_commit(snapshot, repair))
 
 
-def _judge(statistics: TableStatistics, add: Mapping[str, Any]) -> FileRepair | None:
-    """Return what is wrong with the statistics of a file, None when nothing is."""
-    stated, why = _stated(add["stats"])
+def _compare_file(statistics: TableStatistics, add: Mapping[str, Any]) -> FileRepair | None:
+    """Return the repair of a file, None if its statistics are correct."""
+    stated, defects = _decode_stats(add["stats"])
     vector = add["deletion_vector"]
     try:
         file = statistics.open(str(add["path"]))
         computed = statistics.compute(file, whole=True)
-        reasons = why or tuple(reasons_to_repair(stated, computed, statistics.columns, file.schema))
-        if vector is not None and stated.tight_bounds is not False and not why:
-            reasons = (*reasons, "they claim to be of the rows that are left, and not of all")
+        reasons = defects or tuple(reasons_to_repair(stated, computed, statistics.columns, file.schema))
+        if vector is not None and stated.tight_bounds is not False and not defects:
+            reasons = (*reasons, "the bounds are marked as tight, but the file has a deletion vector")
         if not reasons:
             return None
         limited = statistics.compute(file)
     except DeltaVariantError as error:
-        return FileRepair(add["path"], (f"they cannot be computed: {error}",), add["stats"], None)
-    # Bounds of all rows are wide when some are deleted (requirements ST15).
+        return FileRepair(
+            add["path"], (f"the statistics cannot be computed: {error.message}",), add["stats"], None
+        )
+    # Bounds of all rows are wide if some rows are deleted (PROTOCOL.md, "Per-file Statistics").
     has_vectors = features.supports(statistics.snapshot.protocol, "deletionVectors")
     tight = False if vector is not None else True if has_vectors else None
     return FileRepair(add["path"], reasons, add["stats"], replace(limited, tight_bounds=tight).to_json())
 
 
-def _stated(text: str | None) -> tuple[FileStatistics, tuple[str, ...]]:
-    """Return the statistics of a file, and why they are none."""
+def _decode_stats(text: str | None) -> tuple[FileStatistics, tuple[str, ...]]:
+    """Return the statistics of a file, and why they cannot be decoded."""
     if text is None:
-        return FileStatistics(), ("there are none",)
+        return FileStatistics(), ("the file has no statistics",)
     try:
         return decode_statistics(text), ()
     except InvalidStatisticsError as error:
-        return FileStatistics(), (str(error),)
+        return FileStatistics(), (error.message,)
 
 
 def _commit(snapshot: Snapshot, repair: Repair) -> int:

@@ -1,4 +1,4 @@
-"""The statistics that the files of a table should have, computed from their data."""
+"""Statistics of data files, computed from their data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALL_PATHS = 1 << 20
 
 @dataclass(frozen=True)
 class TableStatistics:
-    """Which leaf columns of a table have statistics, by their path in a file, and how many paths Variants."""
+    """The leaf columns of a table that have statistics, by physical path, and the limit of Variant paths."""
 
     snapshot: Snapshot
     columns: Mapping[Path, DataType]
@@ -30,7 +30,7 @@ class TableStatistics:
 
     @classmethod
     def of(cls, snapshot: Snapshot, max_variant_stats_paths: int = MAX_STATS_PATHS) -> TableStatistics:
-        """Return what the schema, the protocol and the properties of a table ask for (ST10 to ST13, T8)."""
+        """Return the statistics that the schema, the protocol and the properties of a table require."""
         mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
         chains = stats_columns(snapshot.schema, snapshot.configuration, snapshot.partition_columns)
         columns = {tuple(physical_name(field, mode) for field in chain): chain[-1].type for chain in chains}
@@ -38,13 +38,13 @@ class TableStatistics:
         return cls(snapshot, columns, limit)
 
     def open(self, path: str) -> NativeFile:
-        """Open a data file; raises DataFileError."""
+        """Open a data file; raise DataFileError if it cannot be read."""
         return open_file(self.snapshot.store, path)
 
     def compute(self, file: NativeFile, *, whole: bool = False) -> FileStatistics:
-        """Return the statistics of an open data file, of all its rows.
+        """Return the statistics of all rows of an open data file.
 
-        `whole=True` keeps every path of Variants and long texts as they are. Raises DataFileError.
+        `whole=True` keeps every path of Variants and untruncated strings. Raises DataFileError.
         """
         limit = self.max_variant_stats_paths
         return compute_stats(

@@ -48,10 +48,12 @@ def check_consistent(schema: StructType, partition_columns: Sequence[str]) -> No
     """
     for field in schema.fields:
         if field.type == VARIANT and field.name in partition_columns:
-            raise SchemaError(f"cannot partition by the Variant column {field.name!r}", column=field.name)
+            raise SchemaError(
+                f"cannot partition by the Variant column {field.name!r}", column=field.name, rule="T7"
+            )
         _check_map_keys(field.type, (field.name,))
     for contradiction in contradictions(schema, partition_columns):
-        raise SchemaError(contradiction)
+        raise SchemaError(contradiction, rule="T14")
 
 
 def contradictions(schema: StructType, partition_columns: Sequence[str]) -> Iterator[str]:
@@ -152,6 +154,7 @@ def _check_map_keys(data_type: DataType, path: tuple[str, ...]) -> None:
             raise SchemaError(
                 f"the map {column!r} has Variant keys, which cannot be compared: use another key type",
                 column=column,
+                rule="T6",
             )
         _check_map_keys(data_type.value_type, (*path, "value"))
 
@@ -178,7 +181,9 @@ def _check_names(struct: StructType, path: tuple[str, ...], mode: ColumnMappingM
         twin = seen.get(field.name.lower())
         if twin is not None:
             raise SchemaError(
-                f"the columns {twin!r} and {where!r} differ at most by case: rename one", column=where
+                f"the columns {twin!r} and {where!r} differ at most by case: rename one",
+                column=where,
+                rule="T14" if twin == where else "T16",
             )
         seen[field.name.lower()] = where
         if not field.name:

@@ -1,4 +1,4 @@
-"""The older Spark draft of shredding: read, written on demand, migrated, never mistaken (section 3)."""
+"""The legacy layout of an older Spark draft: reads, writes, migrations, and rejection elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import delta_variant as dv
 from delta_variant import ShreddingSchema, errors
 from delta_variant.cli import main
 from delta_variant.operations import legacy
-from delta_variant.operations.legacy import read_draft_file, shred_draft, unshred_draft, write_draft_file
+from delta_variant.operations.legacy import read_legacy_file, shred_legacy, unshred_legacy, write_legacy_file
 
 ROWS = st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4)
 
@@ -40,7 +40,7 @@ def arrays(element: pa.DataType) -> pa.StructType:
 
 
 def read(kind: pa.DataType, *rows: Any, compat: bool = False) -> list[str | None]:
-    return dv.to_json(unshred_draft(pa.array(rows, kind), compat=compat)).to_pylist()
+    return dv.to_json(unshred_legacy(pa.array(rows, kind), compat=compat)).to_pylist()
 
 
 def hex_of(array: pa.StructArray) -> list[tuple[str, str]]:
@@ -124,7 +124,7 @@ EXAMPLE_VARIANTS = [
 
 
 def test_the_rows_of_the_first_example_are_written_byte_by_byte():
-    written = shred_draft(dv.parse_json(EXAMPLE_JSON), EXAMPLE)
+    written = shred_legacy(dv.parse_json(EXAMPLE_JSON), EXAMPLE)
     assert written.type == EXAMPLE_TYPE
     assert written.to_pylist() == EXAMPLE_ROWS
 
@@ -132,7 +132,7 @@ def test_the_rows_of_the_first_example_are_written_byte_by_byte():
 @pytest.mark.parametrize("row", range(6))
 def test_a_row_of_the_first_example_is_read_byte_by_byte(row: int):
     expected = tuple(part.replace(" ", "") for part in EXAMPLE_VARIANTS[row])
-    assert hex_of(unshred_draft(pa.array([EXAMPLE_ROWS[row]], EXAMPLE_TYPE))) == [expected]
+    assert hex_of(unshred_legacy(pa.array([EXAMPLE_ROWS[row]], EXAMPLE_TYPE))) == [expected]
 
 
 NESTED = ShreddingSchema.of([{"a": [pa.int64()], "b": pa.int64()}])
@@ -143,7 +143,7 @@ NESTED_JSON = [
 
 
 def test_the_nested_example_is_written_byte_by_byte():
-    fully, partly = shred_draft(dv.parse_json(NESTED_JSON), NESTED).to_pylist()
+    fully, partly = shred_legacy(dv.parse_json(NESTED_JSON), NESTED).to_pylist()
     assert fully["untyped_value"] is partly["untyped_value"] is None
     assert [element["untyped_value"] for element in fully["array"]] == [None, None]
     assert [element["untyped_value"] for element in partly["array"]] == [
@@ -169,7 +169,7 @@ def test_the_nested_example_is_read_byte_by_byte():
             ]
         }
     ]
-    array = unshred_draft(pa.array(rows, arrays(objects(a=arrays(leaf(pa.int64())), b=leaf(pa.int64())))))
+    array = unshred_legacy(pa.array(rows, arrays(objects(a=arrays(leaf(pa.int64())), b=leaf(pa.int64())))))
     metadata = "11 03 00 01 02 03 616263"
     value = (
         "03 02 00 2a 38"
@@ -188,24 +188,22 @@ def test_the_nested_example_is_read_byte_by_byte():
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(ROWS, shredding_schemas())
-def test_unshred_draft_undoes_shred_draft_for_any_variant_and_any_schema(
-    rows: list[Encoded | None], schema: pa.DataType
-):
-    written = shred_draft(variant_array(rows), ShreddingSchema.from_arrow(schema))
-    assert meanings(unshred_draft(written)) == [row and row.meaning for row in rows]
+def test_unshred_legacy_inverts_shred_legacy(rows: list[Encoded | None], schema: pa.DataType):
+    written = shred_legacy(variant_array(rows), ShreddingSchema.from_arrow(schema))
+    assert meanings(unshred_legacy(written)) == [row and row.meaning for row in rows]
 
 
 @settings(max_examples=100, deadline=None)
 @given(ROWS, shredding_schemas())
-def test_written_columns_keep_the_rules_of_the_draft(rows: list[Encoded | None], schema: pa.DataType):
-    """O4, O5, O7 to O9, checked by a reader that trusts nothing."""
-    for row in map(plain, shred_draft(variant_array(rows), ShreddingSchema.from_arrow(schema))):
+def test_written_columns_follow_the_rules_of_the_layout(rows: list[Encoded | None], schema: pa.DataType):
+    """O4, O5, O7 to O9, checked by a strict reader."""
+    for row in map(plain, shred_legacy(variant_array(rows), ShreddingSchema.from_arrow(schema))):
         if row is not None:
             check_group(row)
 
 
 def plain(scalar: Any) -> Any:
-    """Return what Python has for a value; pyarrow alone has nothing for nanoseconds."""
+    """Return a value as a Python object; pyarrow alone has none for nanoseconds."""
     if not scalar.is_valid:
         return None
     if isinstance(scalar, pa.StructScalar):
@@ -235,12 +233,12 @@ def value_of(untyped_value: bytes) -> bytes:
 
 @settings(max_examples=60, deadline=None)
 @given(rows=ROWS, schema=shredding_schemas())
-def test_a_migrated_file_has_equal_values_whatever_its_schema(
+def test_a_migrated_file_has_equal_values_for_each_schema(
     tmp_path_factory, rows: list[Encoded | None], schema: pa.DataType
 ):
     folder = tmp_path_factory.mktemp("migration")
     table = pa.table({"id": range(len(rows)), "v": variant_array(rows)})
-    write_draft_file(folder / "old.parquet", table, {"v": ShreddingSchema.from_arrow(schema)})
+    write_legacy_file(folder / "old.parquet", table, {"v": ShreddingSchema.from_arrow(schema)})
     dv.migrate_draft(folder / "old.parquet", folder / "new.parquet")
     new = pq.read_table(folder / "new.parquet")
     assert meanings(dv.unshred(new["v"])) == [row and row.meaning for row in rows]
@@ -264,7 +262,7 @@ def test_members_are_found_in_any_order_and_any_number():
 
 
 @pytest.mark.parametrize(
-    ("fields", "sentence"),
+    ("fields", "message"),
     [
         ([("metadata", pa.binary()), ("untyped_value", pa.binary())], r"at \$: it has `metadata`"),
         ([("untyped_value", pa.binary()), ("value", pa.binary())], r"at \$: it has `value`"),
@@ -281,32 +279,32 @@ def test_members_are_found_in_any_order_and_any_number():
         ([("typed_value", pa.list_(pa.int64()))], "not of the type of a scalar"),
     ],
 )
-def test_a_group_that_breaks_the_rules_of_the_draft_is_refused(fields: list[Any], sentence: str):
+def test_a_group_that_violates_the_layout_is_rejected(fields: list[Any], message: str):
     """O1, O15, O18, P-S9."""
     array = pa.nulls(1, pa.struct(fields))
-    with pytest.raises(errors.ShreddingError, match=sentence):
-        unshred_draft(array)
+    with pytest.raises(errors.ShreddingError, match=message):
+        unshred_legacy(array)
 
 
-def test_columns_beside_untyped_value_that_begin_with_an_underscore_are_ignored():
-    """O15, P-X1, P-X5: and a field of an object that does is data."""
+def test_columns_with_an_underscore_next_to_untyped_value_are_ignored():
+    """O15, P-X1, P-X5. A field of an object with such a name is data."""
     kind = pa.struct([("_spark_x", pa.int64()), *objects(_id=leaf(pa.int64()))])
     assert read(kind, {"_spark_x": 1, "object": {"_id": {"typed_value": 2}}}) == ['{"_id":2}']
 
 
-def test_a_group_nested_too_deep_is_refused():
+def test_a_group_that_is_nested_too_deeply_is_rejected():
     kind = leaf(pa.int64())
     for _ in range(70):
         kind = arrays(kind)
     with pytest.raises(errors.ShreddingError, match="deeper than 64 levels"):
-        unshred_draft(pa.nulls(1, kind))
+        unshred_legacy(pa.nulls(1, kind))
 
 
 # Values: O2, O4, O5, O7 to O12, O16.
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "message"),
     [
         ("", "it is empty"),
         ("02", "version is 2"),
@@ -317,23 +315,23 @@ def test_a_group_nested_too_deep_is_refused():
         ("01000002010500020c01", "name id 5"),
     ],
 )
-def test_an_untyped_value_that_is_no_variant_is_refused_by_row_and_path(text: str, sentence: str):
+def test_an_invalid_untyped_value_is_rejected_with_its_row_and_path(text: str, message: str):
     """O2."""
     rows = [{"object": None}, {"object": {"a": untyped(text)}}]
     with pytest.raises(
-        errors.MalformedVariantError, match=rf"row 1: .*{sentence}.*untyped_value at \$\['a'\]"
+        errors.MalformedVariantError, match=rf"row 1: .*{message}.*untyped_value at \$\['a'\]"
     ):
         read(objects(a=leaf(pa.int64())), *rows)
 
 
 def test_bytes_of_a_row_that_is_not_shredded_are_kept():
-    """O2, O16: the unused name, the order of the names and the wide offsets stay."""
+    """O2, O16. The unused name, the order of the names and the wide offsets stay."""
     metadata, value = "4102000000010002007a62", "02010000020c01"
-    kept = unshred_draft(pa.array([{"untyped_value": bytes.fromhex(metadata + value)}], leaf(pa.int64())))
+    kept = unshred_legacy(pa.array([{"untyped_value": bytes.fromhex(metadata + value)}], leaf(pa.int64())))
     assert hex_of(kept) == [(metadata, value)]
 
 
-def test_an_untyped_value_whose_fields_are_out_of_order_is_put_in_order():
+def test_unsorted_fields_of_an_untyped_value_are_sorted():
     untyped_value = bytes.fromhex("01020001027a61" + "02020001000204" + "0c010c02")
     assert read(leaf(pa.int64()), {"untyped_value": untyped_value}) == ['{"a":2,"z":1}']
 
@@ -347,7 +345,7 @@ def test_only_one_of_object_array_and_typed_value_may_be_set(compat: bool):
         read(kind, {"typed_value": 1, "object": {}}, compat=compat)
 
 
-def test_a_leaf_of_two_values_is_an_error_and_with_compat_a_variant_null_wins():
+def test_a_leaf_with_two_values_is_an_error_except_a_variant_null_with_compat():
     """O5."""
     kind = objects(a=leaf(pa.int64()))
     null_too, one_too = ({"object": {"a": {"untyped_value": each, "typed_value": 7}}} for each in (NULL, ONE))
@@ -362,7 +360,7 @@ def test_a_leaf_of_two_values_is_an_error_and_with_compat_a_variant_null_wins():
 
 
 @pytest.mark.parametrize("compat", [False, True])
-def test_an_object_beside_a_value_that_is_none_is_ambiguous(compat: bool):
+def test_an_object_next_to_another_value_is_ambiguous(compat: bool):
     """O7, O8."""
     kind = objects(a=leaf(pa.int64()))
     assert read(kind, {"untyped_value": ONE}, compat=compat) == ["1"]
@@ -372,7 +370,7 @@ def test_an_object_beside_a_value_that_is_none_is_ambiguous(compat: bool):
         read(kind, {"untyped_value": ONE, "object": {}}, compat=compat)
 
 
-def test_an_array_beside_an_untyped_value_is_an_error_and_with_compat_the_array():
+def test_an_array_next_to_an_untyped_value_is_an_error_except_with_compat():
     """O9."""
     kind = arrays(leaf(pa.int64()))
     both = {"untyped_value": ONE, "array": [{"typed_value": 2}]}
@@ -381,8 +379,8 @@ def test_an_array_beside_an_untyped_value_is_an_error_and_with_compat_the_array(
     assert read(kind, both, compat=True) == ["[2]"]
 
 
-def test_a_field_counts_in_object_first_and_then_in_untyped_value():
-    """O10: and one that is in neither is left out."""
+def test_a_field_in_object_takes_precedence_over_untyped_value():
+    """O10. A field in neither is omitted."""
     leftovers = bytes.fromhex("0101000161" + "02010000020c01")
     kind = objects(a=leaf(pa.int64()), b=leaf(pa.int64()))
     rows = [
@@ -392,14 +390,14 @@ def test_a_field_counts_in_object_first_and_then_in_untyped_value():
     assert read(kind, *rows) == ['{"a":9}', '{"a":1,"b":2}']
 
 
-def test_a_name_twice_in_untyped_value_is_an_error():
+def test_a_duplicate_name_in_untyped_value_is_an_error():
     """O10."""
     twice = bytes.fromhex("01020001026161" + "02020001000204" + "0c010c02")
     with pytest.raises(errors.MalformedVariantError, match=r'row 0: .*two fields called "a"'):
         read(objects(b=leaf(pa.int64())), {"untyped_value": twice, "object": {"b": None}})
 
 
-def test_what_is_missing_is_null_at_the_top_and_in_arrays_and_left_out_of_objects():
+def test_a_missing_value_is_null_except_in_objects():
     """O3, O11."""
     assert read(leaf(pa.int64()), None, {}) == [None, "null"]
     assert read(arrays(leaf(pa.int64())), {"array": [None, {}]}) == ["[null,null]"]
@@ -408,7 +406,7 @@ def test_what_is_missing_is_null_at_the_top_and_in_arrays_and_left_out_of_object
 
 def test_a_null_field_is_a_variant_null_in_untyped_value():
     """O12."""
-    (row,) = shred_draft(dv.parse_json(['{"a": null}']), ShreddingSchema.of({"a": pa.int64()})).to_pylist()
+    (row,) = shred_legacy(dv.parse_json(['{"a": null}']), ShreddingSchema.of({"a": pa.int64()})).to_pylist()
     assert row == {"untyped_value": None, "object": {"a": untyped("01000000")}}
 
 
@@ -431,12 +429,12 @@ def test_a_null_field_is_a_variant_null_in_untyped_value():
 )
 def test_numbers_are_one_type_and_nothing_else_is_cast(text: str, kind: pa.DataType, stored: Any):
     """O13."""
-    (row,) = shred_draft(dv.parse_json([text]), ShreddingSchema.of(kind)).to_pylist()
+    (row,) = shred_legacy(dv.parse_json([text]), ShreddingSchema.of(kind)).to_pylist()
     assert row["typed_value"] == stored
     assert (row["untyped_value"] is None) == (stored is not None)
 
 
-def test_dictionaries_are_united_and_sorted():
+def test_dictionaries_are_merged_and_sorted():
     """O16."""
     rows = [
         {
@@ -446,25 +444,25 @@ def test_dictionaries_are_united_and_sorted():
             },
         }
     ]
-    array = unshred_draft(pa.array(rows, objects(z=pa.struct([("untyped_value", pa.binary())]))))
+    array = unshred_legacy(pa.array(rows, objects(z=pa.struct([("untyped_value", pa.binary())]))))
     # b, c and z; the object is {"c": 3, "z": {"b": 4 at 0, "z": 5}}.
     assert hex_of(array) == [
         ("110300010203" + "62637a", "0202010200020d" + "0c03" + "02020002000204" + "0c040c05")
     ]
 
 
-def test_many_names_of_many_parts_need_wide_ids():
-    """O16: more than 255 names, of parts with some names each."""
+def test_many_names_need_wide_ids():
+    """O16. More than 255 names, in several parts."""
     rows = [json.dumps({f"n{number}": {f"m{number}": number} for number in range(300)})]
     schema = ShreddingSchema.of({f"n{number}": None for number in range(300)})
-    written = shred_draft(dv.parse_json(rows), schema)
-    assert json.loads(dv.to_json(unshred_draft(written))[0].as_py()) == json.loads(rows[0])
+    written = shred_legacy(dv.parse_json(rows), schema)
+    assert json.loads(dv.to_json(unshred_legacy(written))[0].as_py()) == json.loads(rows[0])
 
 
-def test_a_value_nests_as_deep_as_any_and_no_deeper():
+def test_the_nesting_limit_applies_to_legacy_values():
     deep = "[" * 999 + "]" * 999
     assert read(
-        leaf(pa.int64()), *shred_draft(dv.parse_json([deep]), ShreddingSchema.of(None)).to_pylist()
+        leaf(pa.int64()), *shred_legacy(dv.parse_json([deep]), ShreddingSchema.of(None)).to_pylist()
     ) == [deep]
     level, nested = bytes.fromhex("00"), b""
     for _ in range(1002):
@@ -474,40 +472,40 @@ def test_a_value_nests_as_deep_as_any_and_no_deeper():
         read(objects(a=leaf(pa.int64())), {"object": {"a": untyped("010000" + level.hex())}})
 
 
-# Ordinary reading refuses the layout.
+# Ordinary reading rejects the layout.
 
 MIGRATE = "delta-variant migrate SOURCE TARGET"
 
 
 @pytest.mark.parametrize("kind", [EXAMPLE_TYPE, leaf(pa.int64()), pa.struct([("typed_value", pa.int64())])])
-def test_unshred_and_to_json_refuse_the_draft_and_name_migrate(kind: pa.DataType):
+def test_unshred_and_to_json_reject_the_legacy_layout(kind: pa.DataType):
     for function in (dv.unshred, dv.to_json):
         with pytest.raises(errors.ShreddingError, match=MIGRATE):
             function(pa.nulls(1, kind))
 
 
-def test_variant_get_refuses_the_draft():
+def test_variant_get_rejects_the_legacy_layout():
     with pytest.raises(errors.ShreddingError, match=MIGRATE):
         dv.variant_get(pa.array([{"typed_value": 1}], leaf(pa.int64())), "$", "bigint")
 
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """Return the six rows of the example as a file of the draft."""
+    """Return the six rows of the example as a legacy file."""
     table = pa.table({"id": range(6), "v": dv.parse_json(EXAMPLE_JSON)})
-    write_draft_file(tmp_path / "old.parquet", table, {"v": EXAMPLE})
+    write_legacy_file(tmp_path / "old.parquet", table, {"v": EXAMPLE})
     return tmp_path / "old.parquet"
 
 
-def test_statistics_of_a_file_of_the_draft_are_refused(old: Path):
-    """O14: `typed_value` alone bounds nothing."""
+def test_statistics_of_a_legacy_file_are_rejected(old: Path):
+    """O14. The values of `typed_value` alone are not bounds."""
     with pytest.raises(errors.ShreddingError, match=MIGRATE) as caught:
         dv.file_stats(old)
     assert (caught.value.file, caught.value.column) == (str(old), "v")
 
 
-def test_a_table_with_a_file_of_the_draft_is_refused(tmp_path: Path, old: Path):
-    """O14: whatever is asked of it."""
+def test_a_table_with_a_legacy_file_is_rejected(tmp_path: Path, old: Path):
+    """O14, for each kind of query."""
     dv.write_table(
         tmp_path / "table",
         pa.table({"id": range(6), "v": dv.parse_json(EXAMPLE_JSON)}),
@@ -522,29 +520,30 @@ def test_a_table_with_a_file_of_the_draft_is_refused(tmp_path: Path, old: Path):
         dv.read_table(tmp_path / "table", where="v:a::bigint = 123").read_all()
 
 
-def test_an_ordinary_struct_with_a_field_called_object_is_none_of_the_draft(tmp_path: Path):
+def test_a_struct_with_a_field_object_is_not_in_the_legacy_layout(tmp_path: Path):
     struct = pa.array([{"object": "x", "array": [1], "value": 2}])
     pq.write_table(pa.table({"s": struct}), tmp_path / "f.parquet")
     assert dv.file_stats(tmp_path / "f.parquet").num_records == 1
-    with pytest.raises(errors.DataFileError, match="no column in the layout of the older Spark draft"):
-        read_draft_file(tmp_path / "f.parquet")
+    with pytest.raises(errors.DataFileError, match="no column in the legacy layout") as caught:
+        read_legacy_file(tmp_path / "f.parquet")
+    assert caught.value.file == str(tmp_path / "f.parquet")
 
 
 # Files.
 
 
-def test_a_file_of_the_draft_is_read_row_by_row(old: Path):
-    table = read_draft_file(old).read_all()
+def test_a_legacy_file_can_be_read(old: Path):
+    table = read_legacy_file(old).read_all()
     assert table["id"].to_pylist() == list(range(6))
     assert dv.to_json(table["v"]).to_pylist() == dv.to_json(dv.parse_json(EXAMPLE_JSON)).to_pylist()
     assert table.schema.field("v").metadata == {b"ARROW:extension:name": b"arrow.parquet.variant"}
 
 
-def test_an_error_of_a_file_names_the_file_the_row_and_the_path(tmp_path: Path):
+def test_an_error_has_the_file_the_row_and_the_path(tmp_path: Path):
     rows = [{"object": {"a": {"typed_value": 1}}}] * 20_000 + [{"object": {"a": untyped("0100000c")}}]
     pq.write_table(pa.table({"v": pa.array(rows, objects(a=leaf(pa.int64())))}), tmp_path / "f.parquet")
     with pytest.raises(errors.MalformedVariantError, match=r"f.parquet: row 20000: .*\$\['a'\]"):
-        read_draft_file(tmp_path / "f.parquet").read_all()
+        read_legacy_file(tmp_path / "f.parquet").read_all()
 
 
 def test_a_file_is_written_without_the_annotation_and_with_optional_groups(old: Path):
@@ -558,33 +557,33 @@ def test_a_file_is_written_without_the_annotation_and_with_optional_groups(old: 
 def test_writing_never_replaces_a_file(old: Path):
     before = old.read_bytes()
     with pytest.raises(errors.DataFileError, match="exists already"):
-        write_draft_file(old, pa.table({"v": dv.parse_json(["1"])}), {"v": EXAMPLE})
+        write_legacy_file(old, pa.table({"v": dv.parse_json(["1"])}), {"v": EXAMPLE})
     assert old.read_bytes() == before
 
 
-def test_a_failed_write_leaves_nothing(tmp_path: Path):
+def test_a_failed_write_leaves_no_files(tmp_path: Path):
     bad = pa.array(
         [{"metadata": b"\x01\x00\x00", "value": b"\x0c"}],
         pa.struct([("metadata", pa.binary()), ("value", pa.binary())]),
     )
     with pytest.raises(errors.MalformedVariantError, match="row 0"):
-        write_draft_file(tmp_path / "f.parquet", pa.table({"v": bad}), {"v": EXAMPLE})
+        write_legacy_file(tmp_path / "f.parquet", pa.table({"v": bad}), {"v": EXAMPLE})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_draft_is_not_written_into_a_table_with_variant_shredding(tmp_path: Path):
+def test_a_legacy_file_cannot_be_written_into_a_table_with_variant_shredding(tmp_path: Path):
     """O19."""
     table = pa.table({"v": dv.parse_json(["1"])})
     dv.write_table(tmp_path / "shredded", table, variant_columns=["v"])
     dv.write_table(tmp_path / "plain", table, variant_columns=["v"], shredding=None)
     with pytest.raises(errors.ShreddingError, match="shredded is a Delta table with variantShredding"):
-        write_draft_file(tmp_path / "shredded" / "day=1" / "f.parquet", table, {"v": EXAMPLE})
-    assert write_draft_file(tmp_path / "plain" / "f.parquet", table, {"v": EXAMPLE}).rows == 1
+        write_legacy_file(tmp_path / "shredded" / "day=1" / "f.parquet", table, {"v": EXAMPLE})
+    assert write_legacy_file(tmp_path / "plain" / "f.parquet", table, {"v": EXAMPLE}).rows == 1
 
 
-def test_a_table_takes_no_rows_in_the_draft(tmp_path: Path):
-    """O19: what is written to a table is in the present layout."""
-    with pytest.raises(errors.SchemaError, match="cannot convert the column 'v' to Variant"):
+def test_a_write_rejects_columns_in_the_legacy_layout(tmp_path: Path):
+    """O19. Tables have the current layout."""
+    with pytest.raises(errors.SchemaError, match=r"the column '?v'? "):
         dv.write_table(
             tmp_path / "t", pa.table({"v": pa.array([EXAMPLE_ROWS[0]], EXAMPLE_TYPE)}), variant_columns=["v"]
         )
@@ -624,7 +623,7 @@ def test_a_file_is_migrated_with_another_shredding(
     assert ("typed_value" in str(pq.ParquetFile(tmp_path / "new.parquet").schema)) == has_typed_value
 
 
-def test_other_columns_and_the_order_of_rows_stay(tmp_path: Path):
+def test_a_migration_keeps_other_columns_and_the_row_order(tmp_path: Path):
     schema = pa.schema(
         [
             pa.field("id", pa.int32(), nullable=False),
@@ -667,7 +666,7 @@ def test_variants_within_structs_lists_and_maps_are_migrated(tmp_path: Path):
     assert str(pq.ParquetFile(tmp_path / "new.parquet").schema).count("(Variant(1))") == 3
 
 
-def test_timestamps_of_spark_in_int96_keep_their_year(tmp_path: Path):
+def test_int96_timestamps_keep_their_year(tmp_path: Path):
     import datetime
 
     old = datetime.datetime(1000, 2, 3, 4, 5, 6, 7)
@@ -681,7 +680,9 @@ def test_timestamps_of_spark_in_int96_keep_their_year(tmp_path: Path):
 
 
 def test_a_file_without_rows_is_migrated(tmp_path: Path):
-    write_draft_file(tmp_path / "old.parquet", pa.table({"v": dv.parse_json(["1"])}).slice(1), {"v": EXAMPLE})
+    write_legacy_file(
+        tmp_path / "old.parquet", pa.table({"v": dv.parse_json(["1"])}).slice(1), {"v": EXAMPLE}
+    )
     (file,) = dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet").files
     assert file.rows == 0
     assert "v (Variant(1))" in str(pq.ParquetFile(tmp_path / "new.parquet").schema)
@@ -689,13 +690,13 @@ def test_a_file_without_rows_is_migrated(tmp_path: Path):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a partitioned folder of files of the draft, with what lies beside them."""
+    """Return a partitioned folder of legacy files and other files."""
     root = tmp_path / "old"
     for day in (1, 2):
         (root / f"_day={day}" / "hour=0").mkdir(parents=True)
         rows = [json.dumps({"a": day, "b": {"c": str(number)}, "x": number}) for number in range(100)]
         table = pa.table({"id": range(100), "v": dv.parse_json(rows)})
-        write_draft_file(root / f"_day={day}" / "hour=0" / "part-0.parquet", table, {"v": EXAMPLE})
+        write_legacy_file(root / f"_day={day}" / "hour=0" / "part-0.parquet", table, {"v": EXAMPLE})
     pq.write_table(pa.table({"id": [7]}), root / "plain.parquet")
     (root / "_SUCCESS").write_text("")
     (root / "_temporary").mkdir()
@@ -705,7 +706,7 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_folder_is_migrated_with_every_value_equal_and_every_name_kept(tmp_path: Path, folder: Path):
+def test_a_folder_is_migrated_with_equal_values_and_names(tmp_path: Path, folder: Path):
     result = dv.migrate_draft(folder, tmp_path / "new")
     names = ["_day=1/hour=0/part-0.parquet", "_day=2/hour=0/part-0.parquet", "plain.parquet"]
     assert [file.path for file in result.files] == names
@@ -716,18 +717,18 @@ def test_a_folder_is_migrated_with_every_value_equal_and_every_name_kept(tmp_pat
     for name in names[:2]:
         assert (
             migrated(tmp_path / "new" / name)
-            == dv.to_json(read_draft_file(folder / name).read_all()["v"]).to_pylist()
+            == dv.to_json(read_legacy_file(folder / name).read_all()["v"]).to_pylist()
         )
     assert (tmp_path / "new" / names[2]).read_bytes() == (folder / names[2]).read_bytes()
 
 
-def test_an_empty_folder_is_a_target(tmp_path: Path, folder: Path):
+def test_an_empty_folder_can_be_the_target(tmp_path: Path, folder: Path):
     (tmp_path / "new").mkdir()
     dv.migrate_draft(folder, tmp_path / "new")
     assert (tmp_path / "new" / "plain.parquet").exists()
 
 
-def test_a_failed_migration_leaves_nothing_and_can_be_run_again(tmp_path: Path, folder: Path):
+def test_a_failed_migration_leaves_no_files_and_can_be_repeated(tmp_path: Path, folder: Path):
     bad = folder / "_day=2" / "hour=0" / "part-1.parquet"
     pq.write_table(pa.table({"v": pa.array([{"untyped_value": b"\x02"}], leaf(pa.int8()))}), bad)
     with pytest.raises(errors.MalformedVariantError, match=r"^_day=2/hour=0/part-1.parquet: row 0: "):
@@ -748,15 +749,15 @@ def test_an_interrupted_migration_leaves_no_file(tmp_path: Path, old: Path, monk
     assert os.listdir(tmp_path) == ["old.parquet"]
 
 
-def test_a_killed_migration_is_named(tmp_path: Path, old: Path):
+def test_the_folder_of_a_killed_migration_is_reported(tmp_path: Path, old: Path):
     (tmp_path / ".new.parquet.unfinished").mkdir()
     with pytest.raises(
-        errors.DataFileError, match=r"\.new\.parquet\.unfinished is there: .*delete that folder"
+        errors.DataFileError, match=r"\.new\.parquet\.unfinished exists already: .*delete the folder"
     ):
         dv.migrate_draft(old, tmp_path / "new.parquet")
 
 
-def test_a_target_that_is_taken_is_left_alone(tmp_path: Path, old: Path, folder: Path):
+def test_an_existing_target_is_not_replaced(tmp_path: Path, old: Path, folder: Path):
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").write_text("mine")
     for source, target in (
@@ -769,29 +770,29 @@ def test_a_target_that_is_taken_is_left_alone(tmp_path: Path, old: Path, folder:
     assert (tmp_path / "taken" / "file").read_text() == "mine"
 
 
-def test_a_target_within_the_source_is_refused(folder: Path):
+def test_a_target_within_the_source_is_rejected(folder: Path):
     for target in (folder, folder / "new"):
-        with pytest.raises(errors.DataFileError, match="is the source or lies in it"):
+        with pytest.raises(errors.DataFileError, match="is within the source"):
             dv.migrate_draft(folder, target)
 
 
-def test_what_cannot_be_migrated_is_named(tmp_path: Path):
+def test_an_invalid_source_is_rejected(tmp_path: Path):
     with pytest.raises(errors.DataFileError, match="there is no file or folder"):
         dv.migrate_draft(tmp_path / "none", tmp_path / "new")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(errors.DataFileError, match=r"has no files whose names end in \.parquet"):
+    with pytest.raises(errors.DataFileError, match=r"no files with names that end in \.parquet"):
         dv.migrate_draft(tmp_path / "empty", tmp_path / "new")
     pq.write_table(pa.table({"id": [1]}), tmp_path / "plain.parquet")
     with pytest.raises(errors.DataFileError, match="nothing to migrate"):
         dv.migrate_draft(tmp_path / "plain.parquet", tmp_path / "new")
     dv.write_table(tmp_path / "table", pa.table({"id": [1]}))
-    with pytest.raises(errors.DataFileError, match="is or holds a Delta table"):
+    with pytest.raises(errors.DataFileError, match="contains a Delta table"):
         dv.migrate_draft(tmp_path / "table", tmp_path / "new")
     with pytest.raises(ValueError, match="shredding: expected one of 'same', 'infer', None"):
         dv.migrate_draft(tmp_path / "plain.parquet", tmp_path / "new", shredding="all")
 
 
-def test_compat_reaches_the_files_of_a_migration(tmp_path: Path):
+def test_compat_applies_to_the_files_of_a_migration(tmp_path: Path):
     rows = pa.array([{"untyped_value": NULL, "typed_value": 1}], leaf(pa.int64()))
     pq.write_table(pa.table({"v": rows}), tmp_path / "old.parquet")
     with pytest.raises(errors.ConflictingValueError, match=r"old\.parquet: row 0"):
@@ -809,11 +810,11 @@ def run(*arguments: object) -> int:
     return int(stopped.value.code or 0)
 
 
-def test_the_command_says_what_it_did(tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_command_prints_a_summary(tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]):
     assert run("migrate", folder, tmp_path / "new") == 0
     out = capsys.readouterr().out
-    assert "2 files of 200 rows in the present layout" in out
-    assert "1 file had no column of the draft: copied" in out
+    assert "2 files with 200 rows in the current layout" in out
+    assert "1 file had no column in the older layout: copied" in out
     assert "_day=1/hour=0/part-0.parquet" in out
 
 
@@ -824,18 +825,18 @@ def test_the_command_prints_json(tmp_path: Path, old: Path, capsys: pytest.Captu
     assert report["bytes"] == (tmp_path / "new.parquet").stat().st_size
 
 
-def test_the_command_ends_with_2_and_a_sentence(
-    tmp_path: Path, old: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_the_command_exits_with_2_and_an_error(tmp_path: Path, old: Path, capsys: pytest.CaptureFixture[str]):
     assert run("migrate", old, old) == 2
-    assert "is the source" in capsys.readouterr().err
+    assert "is within the source" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["inspect", "stats"])
-def test_inspect_and_stats_name_the_command(old: Path, command: str, capsys: pytest.CaptureFixture[str]):
+def test_inspect_and_stats_name_the_migrate_command(
+    old: Path, command: str, capsys: pytest.CaptureFixture[str]
+):
     assert run(command, old) == 2
     assert "old.parquet: column 'v' is shredded in the legacy Spark layout" in capsys.readouterr().err
 
 
-def test_the_room_says_what_it_offers():
+def test_each_public_name_of_the_package_has_a_docstring():
     assert all(getattr(legacy, name).__doc__ for name in legacy.__all__)
