@@ -132,9 +132,10 @@ class DeltaVariantError(Exception):
         return self
 
     def __str__(self) -> str:
-        location = ", ".join(
-            template.format(getattr(self, name)) for name, template in _LOCATION.items() if name in self._added
-        )
+        facts = [
+            (template, getattr(self, name)) for name, template in _LOCATION.items() if name in self._added
+        ]
+        location = ", ".join(template.format(fact) for template, fact in facts if fact is not None)
         return f"{location}: {self.message}" if location else self.message
 
 

@@ -265,16 +265,16 @@ def test_members_are_found_in_any_order_and_any_number():
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ([("metadata", pa.binary()), ("untyped_value", pa.binary())], r"at \$: it has `metadata`"),
-        ([("untyped_value", pa.binary()), ("value", pa.binary())], r"at \$: it has `value`"),
+        ([("metadata", pa.binary()), ("untyped_value", pa.binary())], r"path \$: .* it has `metadata`"),
+        ([("untyped_value", pa.binary()), ("value", pa.binary())], r"path \$: .* it has `value`"),
         ([("untyped_value", pa.binary()), ("note", pa.string())], 'it has a column "note"'),
         ([("_spark_x", pa.int64())], "none of object, array, typed_value and untyped_value"),
         ([("untyped_value", pa.string())], "`untyped_value` is Utf8, not binary"),
         ([("object", pa.int64())], "`object` is Int64, not a group"),
         ([("array", pa.int64())], "`array` is Int64, not a list"),
-        ([("object", pa.struct([("a", pa.int64())]))], r"at \$\['a'\]: it is Int64, not a group"),
-        ([("array", pa.list_(pa.int64()))], r"at \$\[\*\]: it is Int64, not a group"),
-        ([("object", pa.struct([("a", pa.struct([]))]))], r"at \$\['a'\]: it has none of"),
+        ([("object", pa.struct([("a", pa.int64())]))], r"path \$\['a'\]: .* it is Int64, not a group"),
+        ([("array", pa.list_(pa.int64()))], r"path \$\[\*\]: .* it is Int64, not a group"),
+        ([("object", pa.struct([("a", pa.struct([]))]))], r"path \$\['a'\]: .* it has none of"),
         ([("typed_value", pa.uint64())], "UInt64 cannot be a shredded type"),
         ([("typed_value", pa.float16())], "Float16 cannot be a shredded type"),
         ([("typed_value", pa.list_(pa.int64()))], "not of the type of a scalar"),
@@ -319,10 +319,9 @@ def test_a_group_nested_too_deep_is_refused():
 def test_an_untyped_value_that_is_no_variant_is_refused_by_row_and_path(text: str, sentence: str):
     """O2."""
     rows = [{"object": None}, {"object": {"a": untyped(text)}}]
-    with pytest.raises(
-        errors.MalformedVariantError, match=rf"row 1: .*{sentence}.*untyped_value at \$\['a'\]"
-    ):
+    with pytest.raises(errors.MalformedVariantError, match=sentence) as caught:
         read(objects(a=leaf(pa.int64())), *rows)
+    assert (caught.value.row, caught.value.path) == (1, "$['a']")
 
 
 def test_bytes_of_a_row_that_is_not_shredded_are_kept():
@@ -342,8 +341,9 @@ def test_only_one_of_object_array_and_typed_value_may_be_set(compat: bool):
     """O4."""
     kind = pa.struct([*objects(a=leaf(pa.int64())), ("typed_value", pa.int64())])
     assert read(kind, {"typed_value": 1}, {"object": {}}, compat=compat) == ["1", "{}"]
-    with pytest.raises(errors.ConflictingValueError, match=r"row 0: .* at \$: only one of object, array and"):
+    with pytest.raises(errors.ConflictingValueError, match="only one of object, array and") as caught:
         read(kind, {"typed_value": 1, "object": {}}, compat=compat)
+    assert (caught.value.row, caught.value.path) == (0, "$")
 
 
 def test_a_leaf_of_two_values_is_an_error_and_with_compat_a_variant_null_wins():
@@ -352,7 +352,7 @@ def test_a_leaf_of_two_values_is_an_error_and_with_compat_a_variant_null_wins():
     null_too, one_too = ({"object": {"a": {"untyped_value": each, "typed_value": 7}}} for each in (NULL, ONE))
     for row in (null_too, one_too):
         with pytest.raises(
-            errors.ConflictingValueError, match=r"at \$\['a'\]: typed_value and untyped_value"
+            errors.ConflictingValueError, match=r"path \$\['a'\]: .* typed_value and untyped_value"
         ):
             read(kind, row)
     assert read(kind, null_too, compat=True) == ['{"a":null}']
@@ -394,8 +394,9 @@ def test_a_field_counts_in_object_first_and_then_in_untyped_value():
 def test_a_name_twice_in_untyped_value_is_an_error():
     """O10."""
     twice = bytes.fromhex("01020001026161" + "02020001000204" + "0c010c02")
-    with pytest.raises(errors.MalformedVariantError, match=r'row 0: .*two fields called "a"'):
+    with pytest.raises(errors.MalformedVariantError, match='two fields called "a"') as caught:
         read(objects(b=leaf(pa.int64())), {"untyped_value": twice, "object": {"b": None}})
+    assert (caught.value.row, caught.value.path) == (0, "$")
 
 
 def test_what_is_missing_is_null_at_the_top_and_in_arrays_and_left_out_of_objects():
@@ -541,7 +542,7 @@ def test_a_file_of_the_draft_is_read_row_by_row(old: Path):
 def test_an_error_of_a_file_names_the_file_the_row_and_the_path(tmp_path: Path):
     rows = [{"object": {"a": {"typed_value": 1}}}] * 20_000 + [{"object": {"a": untyped("0100000c")}}]
     pq.write_table(pa.table({"v": pa.array(rows, objects(a=leaf(pa.int64())))}), tmp_path / "f.parquet")
-    with pytest.raises(errors.MalformedVariantError, match=r"f.parquet: row 20000: .*\$\['a'\]"):
+    with pytest.raises(errors.MalformedVariantError, match=r"f.parquet.* row 20000, .*path \$\['a'\]"):
         read_draft_file(tmp_path / "f.parquet").read_all()
 
 
@@ -728,7 +729,7 @@ def test_an_empty_folder_is_a_target(tmp_path: Path, folder: Path):
 def test_a_failed_migration_leaves_nothing_and_can_be_run_again(tmp_path: Path, folder: Path):
     bad = folder / "_day=2" / "hour=0" / "part-1.parquet"
     pq.write_table(pa.table({"v": pa.array([{"untyped_value": b"\x02"}], leaf(pa.int8()))}), bad)
-    with pytest.raises(errors.MalformedVariantError, match=r"^_day=2/hour=0/part-1.parquet: row 0: "):
+    with pytest.raises(errors.MalformedVariantError, match=r"^_day=2/hour=0/part-1.parquet.* row 0[,:] "):
         dv.migrate_draft(folder, tmp_path / "new")
     assert os.listdir(tmp_path) == ["old"]
     bad.unlink()
@@ -792,7 +793,7 @@ def test_what_cannot_be_migrated_is_named(tmp_path: Path):
 def test_compat_reaches_the_files_of_a_migration(tmp_path: Path):
     rows = pa.array([{"untyped_value": NULL, "typed_value": 1}], leaf(pa.int64()))
     pq.write_table(pa.table({"v": rows}), tmp_path / "old.parquet")
-    with pytest.raises(errors.ConflictingValueError, match=r"old\.parquet: row 0"):
+    with pytest.raises(errors.ConflictingValueError, match=r"old\.parquet.* row 0"):
         dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet")
     dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet", compat=True)
     assert migrated(tmp_path / "new.parquet") == ["null"]

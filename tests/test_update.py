@@ -70,10 +70,10 @@ def test_objects_that_are_missing_or_null_on_the_way_are_made(table: str):
 @pytest.mark.parametrize(
     ("path", "number", "sentence"),
     [
-        ("event:user.email", 5, r"\$\['user'\]\['email'\] cannot be set: what is at \$\['user'\] is string"),
-        ("event:a", 6, r"what is at \$ is array, and no object"),
-        ("variant_get(event, '$[2]')", 6, "has 2 elements, and none at 2"),
-        ("event:user[0]", 1, "missing, and no array"),
+        ("event:user.email", 5, r"\$\['user'\]\['email'\]: .*expected an object at \$\['user'\], got string"),
+        ("event:a", 6, r"expected an object at \$, got array"),
+        ("variant_get(event, '$[2]')", 6, "has 2 elements, and index 2 is out of range"),
+        ("event:user[0]", 1, "expected an array at .*, got missing"),
     ],
 )
 def test_a_path_through_another_kind_is_an_error_and_changes_nothing(table: str, path, number, sentence):
@@ -87,16 +87,17 @@ def test_a_path_through_another_kind_is_an_error_and_changes_nothing(table: str,
 @pytest.mark.parametrize(
     ("updates", "error", "sentence"),
     [
-        ({"event:a.b": "1"}, VariantPathError, r"\$\['a'\]\['b'\] cannot be set"),
+        ({"event:a.b": "1"}, VariantPathError, r"\$\['a'\]\['b'\]: cannot set"),
         ({"id": "cast(name as bigint)"}, CastError, r"`cast\(name as bigint\)`"),
     ],
 )
 def test_an_error_of_a_value_names_the_file_and_no_number_that_nobody_can_count(
-    tmp_path: Path, updates: dict[str, str | None], error: type[Exception], sentence: str
+    tmp_path: Path, updates: dict[str, str | None], error: type[dv.DeltaVariantError], sentence: str
 ):
     write(tmp_path / "t", ['{"a": {}}', '{"a": "x"}'])
-    with pytest.raises(error, match=rf"^part-[^ ]*\.parquet: {sentence}"):
+    with pytest.raises(error, match=rf"^part-[^ ]*\.parquet.*{sentence}") as caught:
         dv.update(str(tmp_path / "t"), updates, "id = 1")
+    assert caught.value.row is None
 
 
 def test_what_does_not_match_is_not_evaluated(table: str):

@@ -16,7 +16,7 @@ STEP = re.compile(
 )
 
 
-def normalize(names: Sequence[str]) -> str:
+def normalize(names: Sequence[str | int]) -> str:
     """Return the normalized path (RFC 9535 section 2.7) that leads through the object members `names`."""
     # jsonpath_rfc9535 loads a regular expression engine, which would cost every import of delta_variant.
     from jsonpath_rfc9535 import JSONPathNode

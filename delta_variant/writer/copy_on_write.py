@@ -7,7 +7,6 @@ Variant that is not changed reads as the same bytes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -49,8 +48,6 @@ __all__ = [
 
 # The stubs of pyarrow do not narrow arrays by their types.
 Array: TypeAlias = Any
-
-ROW_NUMBER = re.compile(r"^row \d+: ")
 
 FILES_AT_ONCE = 2
 """How many files are written anew at a time: more than one thread is busy with each."""
@@ -277,8 +274,10 @@ def _applied(change: RowChange, batch: pa.RecordBatch, path: str) -> Changed:
     try:
         return change.apply(batch)
     except (CastError, VariantPathError) as error:
-        # The number is that of a row among those that change, which nobody can count.
-        raise type(error)(f"{path}: {ROW_NUMBER.sub('', str(error))}") from error
+        # The row is counted among the changed rows only, so a user could not find it in the file.
+        error.row = None
+        error.at(file=path)
+        raise
 
 
 def _add_changes(writer: ChangeWriter, snapshot: Snapshot, batch: pa.RecordBatch, after: Changed) -> None:

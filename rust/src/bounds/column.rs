@@ -165,7 +165,7 @@ impl ColumnBounds {
             (Scalar::String(v), DataType::LargeUtf8) => Arc::new(LargeStringArray::from(vec![v])),
             (Scalar::String(v), DataType::Utf8View) => Arc::new(StringViewArray::from(vec![v])),
             (Scalar::String(v), _) => Arc::new(StringArray::from(vec![v])),
-            (Scalar::Decimal(_), other) => return Err(Error::Unsupported(format!("{other} is no decimal"))),
+            (Scalar::Decimal(_), other) => return Err(Error::unsupported(format!("{other} is no decimal"))),
         })
     }
 }
@@ -192,10 +192,10 @@ fn integer(value: i64, data_type: &DataType) -> Result<ArrayRef> {
                 }
             }
         }
-        other => return Err(Error::Unsupported(format!("{other} is no integer, date or timestamp"))),
+        other => return Err(Error::unsupported(format!("{other} is no integer, date or timestamp"))),
     })
 }
 
 fn unexpected(data_type: &DataType, array: &dyn Array) -> Error {
-    Error::Unsupported(format!("a column of {data_type} came as {}", array.data_type()))
+    Error::unsupported(format!("a column of {data_type} came as {}", array.data_type()))
 }

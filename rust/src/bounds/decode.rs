@@ -115,7 +115,7 @@ fn decode_z85(text: &str, bytes: &mut Vec<u8>) -> Result<()> {
             (Ok(number), 2..) if !digits.contains(&NO_DIGIT) => {
                 bytes.extend_from_slice(&number.to_be_bytes()[..block.len() - 1]);
             }
-            _ => return Err(Error::Variant("the text is not z85".into())),
+            _ => return Err(Error::variant("the text is not z85")),
         }
     }
     Ok(())

@@ -287,5 +287,5 @@ fn prefix(data: &[u8], start: usize, end: usize) -> u128 {
 }
 
 fn unexpected(array: &dyn Array, wanted: DataType) -> Error {
-    Error::Unsupported(format!("bounds of {wanted} were asked of an array of {}", array.data_type()))
+    Error::unsupported(format!("bounds of {wanted} were asked of an array of {}", array.data_type()))
 }

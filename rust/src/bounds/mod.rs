@@ -248,5 +248,5 @@ fn elements(list: &ListArray, valid: Option<&NullBuffer>) -> (arrow_array::Array
 }
 
 fn unexpected(array: &dyn Array) -> Error {
-    Error::Unsupported(format!("{} is not the layout of the shredding schema", array.data_type()))
+    Error::unsupported(format!("{} is not the layout of the shredding schema", array.data_type()))
 }

@@ -74,7 +74,7 @@ fn check_row_group(
     start: u64,
 ) -> Result<ColumnCheck> {
     let [name, rest @ ..] = column else {
-        return Err(Error::DataFile("a column has a name".into()));
+        return Err(Error::data_file("a column has a name"));
     };
     let descriptors = file.metadata().file_metadata().schema_descr().columns().iter().enumerate();
     let leaves = descriptors.filter(|(_, leaf)| leaf.path().parts().first() == Some(name));
@@ -149,5 +149,5 @@ fn check_variants(array: &ArrayRef, rows: &[Option<u64>], check: &mut ColumnChec
 }
 
 fn no_variant(array: &ArrayRef) -> Error {
-    Error::DataFile(format!("a column of {} is no Variant", array.data_type()))
+    Error::data_file(format!("a column of {} is no Variant", array.data_type()))
 }

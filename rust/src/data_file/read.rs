@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int64Array, LargeListArray, ListArray, MapArray, RecordBatch,
-    RecordBatchOptions, StructArray, new_null_array,
+    Array, ArrayRef, BooleanArray, Int64Array, LargeListArray, ListArray, MapArray, OffsetSizeTrait,
+    RecordBatch, RecordBatchOptions, StructArray, new_null_array,
 };
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
@@ -48,6 +48,12 @@ pub struct Projection {
     pub what: What,
     /// The field of the result; where the file lacks the column, it is null.
     pub field: Field,
+}
+
+impl Projection {
+    fn locate(&self, error: Error) -> Error {
+        error.in_column(&self.column.join("."))
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -172,7 +178,7 @@ impl DataFileReader {
         deleted: Option<RoaringTreemap>,
     ) -> Result<Self> {
         for projection in &projections {
-            check_variants(file.schema(), projection)?;
+            check_variants(file.schema(), projection).map_err(|error| projection.locate(error))?;
         }
         let row_groups = selected_row_groups(&file, rows);
         Ok(DataFileReader {
@@ -345,12 +351,12 @@ impl Query {
         let Some(live) = self.deleted.as_ref().and_then(|deleted| live_rows(deleted, rows)) else {
             return self
                 .project(batch, rows.iter().cloned().flatten())
-                .map_err(|error| error.renumbered(number));
+                .map_err(|error| error.map_row(number));
         };
         let kept = filter_record_batch(batch, &BooleanArray::new(live.clone(), None))?;
         let numbers = rows.iter().cloned().flatten().zip(&live).filter(|(_, live)| *live);
         self.project(&kept, numbers.map(|(row, _)| row))
-            .map_err(|error| error.renumbered(|row| number(live.set_indices().nth(row).unwrap_or_default())))
+            .map_err(|error| error.map_row(|row| number(live.set_indices().nth(row).unwrap_or_default())))
     }
 
     /// Whether whole values are read, and not just leaves.
@@ -364,7 +370,8 @@ impl Query {
 
     fn needed_leaves(&self) -> Result<Vec<Needed>> {
         let fields = self.file.arrow_schema().fields();
-        self.projections.iter().map(|projection| Needed::of(projection, fields)).collect()
+        let needed = |each: &Projection| Needed::of(each, fields).map_err(|error| each.locate(error));
+        self.projections.iter().map(needed).collect()
     }
 
     fn lacks_metadata(&self, batch: &RecordBatch) -> Result<bool> {
@@ -389,7 +396,10 @@ impl Query {
         let columns = self
             .projections
             .iter()
-            .map(|projection| self.column(projection, batch, numbers.clone()))
+            .map(|projection| {
+                let column = self.column(projection, batch, numbers.clone());
+                column.map_err(|error| projection.locate(error))
+            })
             .collect::<Result<Vec<_>>>()?;
         // A column that is not a Variant has the type that the file gives it.
         let fields = self.projections.iter().zip(&columns);
@@ -449,14 +459,14 @@ impl Query {
             (DataType::Struct(_), DataType::Struct(fields)) => self.restore_struct(array.as_struct(), fields),
             (DataType::List(_), DataType::List(element)) => {
                 let list = array.as_list::<i32>();
-                let values = self.restore(list.values(), element)?;
+                let values = self.restore_elements(list.values(), list.value_offsets(), element)?;
                 let element = retyped(element, &values);
                 let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
                 Ok(Arc::new(ListArray::try_new(element, offsets, values, nulls)?))
             }
             (DataType::LargeList(_), DataType::LargeList(element)) => {
                 let list = array.as_list::<i64>();
-                let values = self.restore(list.values(), element)?;
+                let values = self.restore_elements(list.values(), list.value_offsets(), element)?;
                 let element = retyped(element, &values);
                 let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
                 Ok(Arc::new(LargeListArray::try_new(element, offsets, values, nulls)?))
@@ -464,11 +474,22 @@ impl Query {
             (DataType::Map(_, _), DataType::Map(entry, sorted)) => {
                 self.restore_map(array.as_map(), entry, *sorted)
             }
-            (found, wanted) => Err(Error::DataFile(format!(
-                "column {:?} is {found} in the Parquet file, and {wanted} in the table",
-                field.name()
-            ))),
+            (found, wanted) => {
+                Err(Error::data_file(format!("expected the type {wanted} of the table, got {found}")))
+            }
         }
+    }
+
+    /// The elements of a list or map, restored. Errors get the row of the list instead of the element.
+    fn restore_elements<O: OffsetSizeTrait>(
+        &self,
+        elements: &ArrayRef,
+        offsets: &[O],
+        field: &Field,
+    ) -> Result<ArrayRef> {
+        let row_of =
+            |element| offsets.partition_point(|offset| offset.as_usize() <= element).saturating_sub(1);
+        self.restore(elements, field).map_err(|error| error.map_row(row_of))
     }
 
     fn restore_struct(&self, array: &StructArray, fields: &Fields) -> Result<ArrayRef> {
@@ -476,7 +497,7 @@ impl Query {
         let mut columns = Vec::with_capacity(fields.len());
         for field in fields {
             let column = match array.column_by_name(field.name()) {
-                Some(column) => self.restore(column, field)?,
+                Some(column) => self.restore(column, field).map_err(|error| error.in_column(field.name()))?,
                 None => new_null_array(field.data_type(), array.len()),
             };
             restored.push(retyped(field, &column));
@@ -487,12 +508,13 @@ impl Query {
 
     fn restore_map(&self, map: &MapArray, entry: &Field, sorted: bool) -> Result<ArrayRef> {
         let DataType::Struct(fields) = entry.data_type() else {
-            return Err(Error::Unsupported("a map has entries of a key and a value".into()));
+            return Err(Error::unsupported("a map has entries of a key and a value"));
         };
         let [key, value] = &fields[..] else {
-            return Err(Error::Unsupported("a map has entries of a key and a value".into()));
+            return Err(Error::unsupported("a map has entries of a key and a value"));
         };
-        let columns = vec![map.keys().clone(), self.restore(map.values(), value)?];
+        let columns =
+            vec![map.keys().clone(), self.restore_elements(map.values(), map.value_offsets(), value)?];
         // A key is never null: a map whose keys could be is refused.
         let key = Field::clone(key).with_data_type(columns[0].data_type().clone()).with_nullable(false);
         let fields = Fields::from(vec![Arc::new(key), retyped(value, &columns[1])]);
@@ -569,7 +591,8 @@ fn check_variants_in(column: &Type, field: &Field) -> Result<()> {
     match (field.data_type(), members(column)) {
         (DataType::Struct(fields), children) => fields.iter().try_for_each(|field| {
             let child = children.iter().find(|child| child.name() == field.name());
-            child.map_or(Ok(()), |child| check_variants_in(child, field))
+            let checked = child.map_or(Ok(()), |child| check_variants_in(child, field));
+            checked.map_err(|error| error.in_column(field.name()))
         }),
         (DataType::List(element) | DataType::LargeList(element), [repeated]) => match members(repeated) {
             [item] => check_variants_in(item, element),
@@ -623,7 +646,7 @@ fn variant_group(batch: &RecordBatch, path: &[String]) -> Result<Option<StructAr
 
 fn as_group(array: &ArrayRef) -> Result<&StructArray> {
     array.as_struct_opt().ok_or_else(|| {
-        Error::DataFile(format!(
+        Error::data_file(format!(
             "a Variant column is a group in the Parquet file, and not {}",
             array.data_type()
         ))

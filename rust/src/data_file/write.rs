@@ -227,7 +227,7 @@ impl WriteError {
             WriteError::Invalid(invalid) => {
                 WriteError::Invalid(Invalid { row: invalid.row + rows, ..invalid })
             }
-            WriteError::Other(error) => WriteError::Other(error.renumbered(|row| row + rows)),
+            WriteError::Other(error) => WriteError::Other(error.map_row(|row| row + rows)),
         }
     }
 }
@@ -254,8 +254,8 @@ fn convert(
         chunk = filter_record_batch(&chunk, &keep).map_err(Error::from)?;
         arrays = convert_columns(columns, schema, on_invalid, &chunk)?.0;
     }
-    for (array, bounds) in arrays.iter().zip(bounds) {
-        bounds.update(array)?;
+    for ((array, bounds), field) in arrays.iter().zip(bounds).zip(schema.fields()) {
+        bounds.update(array).map_err(|error| error.in_column(field.name()))?;
     }
     let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(chunk.num_rows()));
     let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(Error::from)?;
@@ -272,11 +272,13 @@ fn convert_columns(
     let mut invalid = Vec::new();
     let mut arrays = Vec::with_capacity(columns.len());
     for (index, (column, array)) in columns.iter_mut().zip(chunk.columns()).enumerate() {
+        let field = schema.field(index);
+        let locate = |error: Error| error.in_column(field.name());
         arrays.push(match column {
             Column::Plain => array.clone(),
             Column::Json(shredder) => {
-                let found = parse_column(shredder, array, index)?;
-                let group = shredder.take()?;
+                let found = parse_column(shredder, array, index).map_err(locate)?;
+                let group = shredder.take().map_err(locate)?;
                 if on_invalid == OnInvalid::Error
                     && let Some(first) = found.first()
                 {
@@ -286,10 +288,12 @@ fn convert_columns(
                 Arc::new(group)
             }
             Column::Variant(shredding, numeric) => {
-                Arc::new(shred(struct_column(array)?, shredding.clone(), *numeric)?)
+                let group = struct_column(array).and_then(|group| shred(group, shredding.clone(), *numeric));
+                Arc::new(group.map_err(locate)?)
             }
             Column::Struct(fields) => {
-                convert_struct(fields, schema.field(index), struct_column(array)?, None)?
+                let group = struct_column(array).and_then(|group| convert_struct(fields, field, group, None));
+                group.map_err(locate)?
             }
         });
     }
@@ -313,9 +317,11 @@ fn convert_struct(
                 let nulls = NullBuffer::union(valid.as_ref(), variants.nulls());
                 let parts = (variants.fields().clone(), variants.columns().to_vec());
                 let variants = StructArray::try_new(parts.0, parts.1, nulls)?;
-                Ok(Arc::new(shred(&variants, schema.clone(), *numeric)?) as ArrayRef)
+                let group = shred(&variants, schema.clone(), *numeric);
+                Ok(Arc::new(group.map_err(|error| error.in_column(field.name()))?) as ArrayRef)
             }
-            Column::Struct(fields) => convert_struct(fields, field, struct_column(array)?, valid.as_ref()),
+            Column::Struct(fields) => convert_struct(fields, field, struct_column(array)?, valid.as_ref())
+                .map_err(|error| error.in_column(field.name())),
             Column::Plain | Column::Json(_) => Ok(array.clone()),
         });
     let converted = converted.collect::<Result<Vec<_>>>()?;
@@ -327,7 +333,7 @@ fn struct_column(array: &ArrayRef) -> Result<&StructArray> {
 }
 
 fn no_struct(data_type: &DataType) -> Error {
-    Error::Unsupported(format!("a Variant column is a struct of metadata and value, and not {data_type}"))
+    Error::unsupported(format!("a Variant column is a struct of metadata and value, and not {data_type}"))
 }
 
 fn parse_column(shredder: &mut JsonShredder, array: &ArrayRef, column: usize) -> Result<Vec<Invalid>> {

@@ -198,7 +198,7 @@ impl<'a> Assembler<'a> {
             let values =
                 self.members[members.clone()].iter().map(|member| self.parts[member.part].size).sum();
             if values > MAX_SIZE {
-                return Err(Error::Variant(format!("a Variant value takes more than {MAX_SIZE} bytes")));
+                return Err(Error::variant(format!("a Variant value takes more than {MAX_SIZE} bytes")));
             }
             let (layout, content) = if is_object {
                 let fields = &mut self.members[members.clone()];

@@ -88,9 +88,7 @@ pub fn recognise(field: &Field) -> Result<Option<Group>> {
     let DataType::Struct(fields) = field.data_type() else { return Ok(None) };
     match Group::parse(fields) {
         Ok(group) => Ok(Some(group)),
-        Err(error) if fields.find(UNTYPED_VALUE).is_some() => {
-            Err(error.map_message(|message| format!("column {:?}: {message}", field.name())))
-        }
+        Err(error) if fields.find(UNTYPED_VALUE).is_some() => Err(error.in_column(field.name())),
         Err(_) => Ok(None),
     }
 }
@@ -183,5 +181,5 @@ fn inner_group(field: &Field, path: String, depth: usize) -> Result<Group> {
 }
 
 fn refused(path: &str, why: &str) -> Error {
-    Error::Shredding(format!("invalid Variant column of the older Spark draft at {path}: {why}"))
+    Error::shredding(format!("invalid Variant column of the older Spark draft: {why}")).at_path(path)
 }

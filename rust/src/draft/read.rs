@@ -56,9 +56,7 @@ impl Output {
     /// End a row: it has the bytes since the row before.
     pub fn end(&mut self) -> Result<()> {
         let end = i32::try_from(self.bytes.len()).map_err(|_| {
-            Error::Unsupported(
-                "the values of one batch take more than 2 GiB: give fewer rows at a time".into(),
-            )
+            Error::unsupported("the values of one batch take more than 2 GiB: give fewer rows at a time")
         })?;
         self.ends.push(end);
         Ok(())
@@ -157,7 +155,7 @@ impl<'a> Reader<'a> {
         if self.is_typed(row) {
             return Ok(None);
         }
-        let (metadata, value) = split(bytes).map_err(|error| self.at(UNTYPED_VALUE, error))?;
+        let (metadata, value) = split(bytes).map_err(|error| error.at_path(self.path))?;
         Ok(value::validate(&metadata, value).is_ok().then_some((metadata, value)))
     }
 
@@ -192,15 +190,12 @@ impl<'a> Reader<'a> {
             (Some(fields), None, None) => self.read_object(fields, untyped, index, out, depth),
             (None, Some((offsets, element)), None) => {
                 if untyped.is_some() && !self.compat {
-                    return Err(self.conflict(ARRAY));
+                    return Err(self.both_set(ARRAY));
                 }
                 read_array(offsets.range(index), element, out, depth)
             }
             (None, None, Some(scalars)) => self.read_scalar(scalars, untyped, index, out),
-            _ => Err(Error::Conflict(format!(
-                "conflicting columns at {}: only one of {OBJECT}, {ARRAY} and {TYPED_VALUE} may be set",
-                self.path
-            ))),
+            _ => Err(self.conflict(&format!("only one of {OBJECT}, {ARRAY} and {TYPED_VALUE} may be set"))),
         }
         .map(Some)
     }
@@ -211,7 +206,7 @@ impl<'a> Reader<'a> {
                 let names: Vec<&str> = metadata.names().collect();
                 out.value(&names, value, depth)
             })
-            .map_err(|error| self.at(UNTYPED_VALUE, error))
+            .map_err(|error| error.at_path(self.path))
     }
 
     fn read_scalar(
@@ -222,13 +217,13 @@ impl<'a> Reader<'a> {
         out: &mut Assembler<'a>,
     ) -> Result<PartId> {
         if let Some(bytes) = untyped {
-            let (_, value) = split(bytes).map_err(|error| self.at(UNTYPED_VALUE, error))?;
+            let (_, value) = split(bytes).map_err(|error| error.at_path(self.path))?;
             if !self.compat || value != value::NULL {
-                return Err(self.conflict(TYPED_VALUE));
+                return Err(self.both_set(TYPED_VALUE));
             }
             return Ok(out.scalar(&Value::Null, None));
         }
-        let value = scalars.value(index).map_err(|error| self.at(TYPED_VALUE, error))?;
+        let value = scalars.value(index).map_err(|error| error.at_path(self.path))?;
         Ok(out.scalar(&value, scalars.precision()))
     }
 
@@ -250,7 +245,7 @@ impl<'a> Reader<'a> {
         if let Some(bytes) = untyped {
             self.read_leftovers(bytes, fields, index, out, depth)?;
         }
-        out.end_object(frame).map_err(|error| self.at(UNTYPED_VALUE, error))
+        out.end_object(frame).map_err(|error| error.at_path(self.path))
     }
 
     fn read_leftovers(
@@ -261,13 +256,10 @@ impl<'a> Reader<'a> {
         out: &mut Assembler<'a>,
         depth: usize,
     ) -> Result<()> {
-        let at = |error| self.at(UNTYPED_VALUE, error);
+        let at = |error: Error| error.at_path(self.path);
         let (metadata, value) = split(bytes).map_err(at)?;
         let Value::Object(object) = Value::decode(value).map_err(at)? else {
-            return Err(Error::Conflict(format!(
-                "conflicting columns at {}: {OBJECT} is set, and {UNTYPED_VALUE} is not an object",
-                self.path
-            )));
+            return Err(self.conflict(&format!("{OBJECT} is set, and {UNTYPED_VALUE} is not an object")));
         };
         let names: Vec<&str> = metadata.names().collect();
         for field in object.fields() {
@@ -281,13 +273,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn conflict(&self, typed: &str) -> Error {
-        let path = self.path;
-        Error::Conflict(format!("conflicting columns at {path}: {typed} and {UNTYPED_VALUE} are both set"))
+    fn both_set(&self, typed: &str) -> Error {
+        self.conflict(&format!("{typed} and {UNTYPED_VALUE} are both set"))
     }
 
-    fn at(&self, column: &str, error: Error) -> Error {
-        error.map_message(|message| format!("{message} (in {column} at {})", self.path))
+    fn conflict(&self, what: &str) -> Error {
+        Error::conflict(format!("conflicting columns: {what}")).at_path(self.path)
     }
 }
 

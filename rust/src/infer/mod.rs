@@ -297,14 +297,14 @@ impl<'a> MetadataColumn<'a> {
 
 fn column<'a>(variants: &'a StructArray, name: &str) -> Result<&'a ArrayRef> {
     variants.column_by_name(name).ok_or_else(|| {
-        Error::Unsupported(format!(
+        Error::unsupported(format!(
             "a variant column is a struct of metadata and value; this one has no {name}"
         ))
     })
 }
 
 fn unsupported(name: &str, wanted: &str, array: &ArrayRef) -> Error {
-    Error::Unsupported(format!(
+    Error::unsupported(format!(
         "the {name} of a variant column must be {wanted}, and is {}",
         array.data_type()
     ))

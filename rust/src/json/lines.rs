@@ -101,10 +101,7 @@ impl Lines {
 
     fn push(&mut self, text: &[u8], start: Position) -> Result<()> {
         let end = i32::try_from(self.text.len() + text.len()).map_err(|_| {
-            Error::Json(format!(
-                "line {}: a batch of lines is larger than 2 GiB; feed smaller pieces",
-                start.line
-            ))
+            Error::json("a batch of lines is larger than 2 GiB; feed smaller pieces").at_line(start.line)
         })?;
         self.text.extend_from_slice(text);
         self.offsets.push(end);
@@ -424,7 +421,7 @@ impl ArrayStage {
     }
 
     fn error(&self, what: &str) -> Error {
-        Error::Json(format!("line {}, column {}: {what}", self.place.line, self.place.column))
+        Error::json(format!("{what} (column {})", self.place.column)).at_line(self.place.line)
     }
 }
 

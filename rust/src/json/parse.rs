@@ -574,7 +574,7 @@ pub fn text_bytes(text: &ArrayRef) -> Result<ArrayRef> {
         DataType::Utf8View => Arc::new(text.as_string_view().clone().to_binary_view()),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => text.clone(),
         other => {
-            return Err(Error::Unsupported(format!("JSON text is a column of strings, and not {other}")));
+            return Err(Error::unsupported(format!("JSON text is a column of strings, and not {other}")));
         }
     })
 }
@@ -726,6 +726,6 @@ fn next(text: &[u8], at: &mut usize, close: u8) -> Scan<bool> {
 
 impl From<JsonError> for Error {
     fn from(error: JsonError) -> Self {
-        Error::Json(format!("column {}: {}", error.offset + 1, error.message))
+        Error::json(format!("column {}: {}", error.offset + 1, error.message))
     }
 }

@@ -132,7 +132,7 @@ impl RowGroups for RowGroup {
 fn check_pages(bytes: &[u8], codec: Compression) -> Result<()> {
     let check =
         || pages(bytes)?.into_iter().try_for_each(|(sizes, page)| check_unpacked_size(sizes, page, codec));
-    check().map_err(|error| ParquetError::General(error.to_string()))
+    check().map_err(|error| ParquetError::External(Box::new(error)))
 }
 
 struct OneChunk(Option<Box<dyn PageReader>>);

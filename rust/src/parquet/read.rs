@@ -69,7 +69,7 @@ impl ParquetFile {
     /// Read and check the footer of `source`.
     ///
     /// Bytes that are no Parquet file, or a footer that contradicts itself or the file's length, are
-    /// `Error::DataFile`; the message leaves the file's name to the caller.
+    /// `ErrorKind::DataFile`; the message leaves the file's name to the caller.
     pub fn open(source: Source) -> Result<Self> {
         let store = Store::open(source)?;
         let bytes = footer_bytes(&store)?;
@@ -135,11 +135,11 @@ impl ParquetFile {
     ) -> Result<RowGroupBatches> {
         let leaves = self.metadata().file_metadata().schema_descr().num_columns();
         if let Some(leaf) = scan.leaves.iter().find(|leaf| **leaf >= leaves) {
-            return Err(Error::DataFile(format!("the file has {leaves} leaf columns, and no leaf {leaf}")));
+            return Err(Error::data_file(format!("the file has {leaves} leaf columns, and no leaf {leaf}")));
         }
         let groups = self.row_groups().len();
         let Some(group) = self.row_groups().get(row_group) else {
-            return Err(Error::DataFile(format!(
+            return Err(Error::data_file(format!(
                 "the file has {groups} row groups, and no row group {row_group}"
             )));
         };
@@ -273,7 +273,7 @@ fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 fn broken(what: &str) -> Error {
-    Error::DataFile(format!("the Parquet file {what}"))
+    Error::data_file(format!("the Parquet file {what}"))
 }
 
 /// A source that is open and whose length is known.
@@ -374,7 +374,7 @@ fn footer_bytes(store: &Store) -> Result<Bytes> {
     let (mut size, magic) = tail.split_at(4);
     match magic {
         MAGIC => {}
-        ENCRYPTED_MAGIC => return Err(Error::Unsupported("the Parquet file has an encrypted footer".into())),
+        ENCRYPTED_MAGIC => return Err(Error::unsupported("the Parquet file has an encrypted footer")),
         _ => return Err(broken("does not end with the magic bytes PAR1")),
     }
     let size = u64::from(size.get_u32_le());

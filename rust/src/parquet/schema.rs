@@ -28,7 +28,7 @@ const MAX_INT64_PRECISION: u8 = 18;
 /// The Parquet schema of a file that holds columns of `schema`.
 ///
 /// `annotate` puts `VARIANT(1)` on the groups of Variant columns. Field ids come from the metadata key
-/// `PARQUET:field_id`. A type that a Delta table cannot hold is `Error::Unsupported`.
+/// `PARQUET:field_id`. A type that a Delta table cannot hold is `ErrorKind::Unsupported`.
 pub fn to_parquet(schema: &Schema, annotate: bool) -> Result<SchemaDescPtr> {
     let converter = Converter { annotate };
     let columns = schema.fields().iter().map(|field| converter.field(field, 1)).collect::<Result<_>>()?;
@@ -208,5 +208,5 @@ fn field_id(field: &Field) -> Result<Option<i32>> {
 }
 
 fn unsupported(field: &Field, what: &str) -> Error {
-    Error::Unsupported(format!("field {:?} {what}", field.name()))
+    Error::unsupported(format!("field {:?} {what}", field.name()))
 }

@@ -356,7 +356,7 @@ impl Walk<'_> {
 }
 
 fn bad(what: &str) -> Error {
-    Error::DataFile(format!("the Parquet file's metadata {what}"))
+    Error::data_file(format!("the Parquet file's metadata {what}"))
 }
 
 #[cfg(test)]
@@ -386,7 +386,7 @@ mod tests {
         // Uncompressed 2^31.
         let page = [0x15, 0, 0x15, 0x80, 0x80, 0x80, 0x80, 0x10, 0x15, 0, 0];
         let expected = "the Parquet file's metadata has a page of an impossible size";
-        assert_eq!(pages(&page).unwrap_err(), Error::DataFile(expected.into()));
+        assert_eq!(pages(&page).unwrap_err(), Error::data_file(expected));
     }
 
     #[test]
@@ -395,6 +395,6 @@ mod tests {
         let page = [0x99, 0xf5, 0x80, 0x80, 0x80, 0x80, 0x01, 0];
         let error = pages(&page).unwrap_err();
         let expected = "the Parquet file's metadata has a list that is longer than the bytes it is in";
-        assert_eq!(error, Error::DataFile(expected.into()));
+        assert_eq!(error, Error::data_file(expected));
     }
 }

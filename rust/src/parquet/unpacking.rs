@@ -26,7 +26,7 @@ pub(super) fn check_unpacked_size(sizes: PageSizes, page: &[u8], codec: Compress
     }
     let wrong = || {
         let PageSizes { stored, unpacked, .. } = sizes;
-        Error::DataFile(format!(
+        Error::data_file(format!(
             "a page of {stored} bytes does not decompress to the {unpacked} of its header"
         ))
     };
@@ -101,7 +101,7 @@ mod tests {
         let length = blanks().len();
         let expected =
             format!("a page of {length} bytes does not decompress to the 2147483648 of its header");
-        assert_eq!(error, Error::DataFile(expected));
+        assert_eq!(error, Error::data_file(expected));
         assert!(check(&blanks(), (32 << 20) - 1, codec).is_err());
         assert!(check(b"no zstd", 32 << 20, codec).is_err());
         assert!(check(b"no brotli", 32 << 20, Compression::BROTLI(BrotliLevel::default())).is_err());

@@ -28,11 +28,8 @@ pub fn check_variant_at(root: &Type, path: &[String]) -> Result<()> {
 pub fn check_variant_column(column: &Type) -> Result<()> {
     match column.get_basic_info().logical_type_ref() {
         Some(LogicalType::Variant(variant)) if variant.specification_version.is_some_and(|v| v != 1) => {
-            Err(Error::DataFile(format!(
-                "column {} is VARIANT({}), and only VARIANT(1) is known",
-                column.name(),
-                variant.specification_version.unwrap_or_default()
-            )))
+            let version = variant.specification_version.unwrap_or_default();
+            Err(Error::data_file(format!("expected the annotation VARIANT(1), got VARIANT({version})")))
         }
         _ => check_group(column, "$"),
     }
@@ -130,5 +127,5 @@ fn is_shredded_converted_type(physical: PhysicalType, converted: ConvertedType) 
 }
 
 fn refused(path: &str, why: &str) -> Error {
-    Error::Shredding(format!("invalid shredded Variant column at {path}: its `typed_value` {why}"))
+    Error::shredding(format!("invalid shredded Variant column: its `typed_value` {why}")).at_path(path)
 }

@@ -114,7 +114,7 @@ enum Role {
 impl<W: Write + Send> FileWriter<W> {
     /// A writer of batches of `schema`. Nothing is written to `sink` before the first batch.
     ///
-    /// A schema that a Parquet file of a Delta table cannot hold is `Error::Unsupported`.
+    /// A schema that a Parquet file of a Delta table cannot hold is `ErrorKind::Unsupported`.
     pub fn new(sink: W, schema: SchemaRef, options: WriteOptions) -> Result<Self> {
         let parquet_schema = to_parquet(&schema, options.annotate)?;
         let mut roles = Vec::with_capacity(parquet_schema.num_columns());
@@ -171,9 +171,7 @@ impl<W: Write + Send> FileWriter<W> {
             });
         match same {
             true => Ok(()),
-            false => {
-                Err(Error::DataFile("a batch has other column types than the file it is written to".into()))
-            }
+            false => Err(Error::data_file("a batch has other column types than the file it is written to")),
         }
     }
 
@@ -194,7 +192,7 @@ impl<W: Write + Send> FileWriter<W> {
                     group_rows: 0,
                 }))
             }
-            State::Broken => Err(Error::DataFile("the file cannot be continued after a failed write".into())),
+            State::Broken => Err(Error::data_file("the file cannot be continued after a failed write")),
         }
     }
 

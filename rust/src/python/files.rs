@@ -155,7 +155,7 @@ fn create(path: &PathBuf) -> Result<File> {
 }
 
 fn closed() -> Error {
-    Error::DataFile("the file is closed, or was broken by an error".into())
+    Error::data_file("the file is closed, or was broken by an error")
 }
 
 fn encoding(encoding: Option<PyEncoding>, numeric: Numeric) -> Result<Encoding> {
@@ -326,8 +326,7 @@ impl PyDataFile {
     #[getter]
     fn schema(&self) -> PyResult<PyArrowType<Schema>> {
         let schema = self.file.arrow_schema();
-        check_columns(schema.fields())
-            .map_err(|error| error.map_message(|message| format!("{}: {message}", self.name)))?;
+        check_columns(schema.fields()).map_err(|error| error.in_file(&self.name))?;
         Ok(PyArrowType(schema.as_ref().clone()))
     }
 
@@ -441,7 +440,7 @@ fn check_columns(fields: &Fields) -> Result<()> {
     if let Some(field) = fields.iter().find(|field| !names.insert(field.name())) {
         let message =
             format!("cannot tell the columns named {:?} apart: the file has two of them", field.name());
-        return Err(Error::DataFile(message));
+        return Err(Error::data_file(message));
     }
     check_names(fields, &mut Vec::new())
 }
@@ -453,7 +452,7 @@ fn check_names<'f>(fields: &'f Fields, parents: &mut Vec<&'f str>) -> Result<()>
         if field.name().contains('\0') {
             let name = parents.join(".");
             let message = format!("cannot hand the column {name:?} to Arrow because its name contains a NUL");
-            return Err(Error::DataFile(message));
+            return Err(Error::data_file(message));
         }
         check_type(field.data_type(), parents)?;
         parents.pop();
@@ -513,8 +512,7 @@ impl PyBatches {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyArrowType<RecordBatch>>> {
         let batch = run(py, || {
-            let mut reader =
-                self.reader.lock().map_err(|_| Error::DataFile("an earlier read failed".into()))?;
+            let mut reader = self.reader.lock().map_err(|_| Error::data_file("an earlier read failed"))?;
             reader.next().transpose()
         })?;
         if let Some(batch) = &batch {

@@ -48,7 +48,7 @@ pub fn numeric_option(numeric: &str) -> Result<Numeric> {
 }
 
 pub fn time_zone(name: &str) -> Result<Zone> {
-    Zone::parse(name).ok_or_else(|| Error::Unsupported(format!("unknown time zone {name:?}")))
+    Zone::parse(name).ok_or_else(|| Error::unsupported(format!("unknown time zone {name:?}")))
 }
 
 /// Whether Spark and this library know a time zone by this name.
@@ -86,7 +86,7 @@ pub fn steps(path: Vec<PyStep>) -> Vec<Step> {
 fn group(array: ArrayData) -> Result<StructArray> {
     let array = make_array(array);
     array.as_struct_opt().cloned().ok_or_else(|| {
-        Error::Unsupported(format!(
+        Error::unsupported(format!(
             "a Variant array is a struct of metadata and value, and not {}",
             array.data_type()
         ))
@@ -178,7 +178,7 @@ pub fn filter_rows(
 ) -> PyResult<PyArrowType<RecordBatch>> {
     run(py, || {
         let mask = make_array(mask.0);
-        let mask = mask.as_boolean_opt().ok_or_else(|| Error::Unsupported("a mask is boolean".into()))?;
+        let mask = mask.as_boolean_opt().ok_or_else(|| Error::unsupported("a mask is boolean"))?;
         Ok::<_, Error>(PyArrowType(filter_record_batch(&batch.0, mask)?))
     })
 }
@@ -300,7 +300,7 @@ pub fn bound_column(
     target: PyArrowType<DataType>,
 ) -> PyResult<PyArray> {
     let bounds = run(py, || in_parts(texts.0, |part| Ok(vec![bounds::bound_column(part, key, &target.0)?])))?;
-    bounds.into_iter().next().map(PyArrowType).ok_or_else(|| Error::Unsupported("no column".into()).into())
+    bounds.into_iter().next().map(PyArrowType).ok_or_else(|| Error::unsupported("no column").into())
 }
 
 /// The columns that `work` makes of texts, in parts on all threads.
@@ -309,7 +309,7 @@ fn in_parts(
     work: impl Fn(&StringArray) -> Result<Vec<ArrayRef>> + Sync,
 ) -> Result<Vec<ArrayData>> {
     let texts = make_array(texts);
-    let texts = texts.as_string_opt::<i32>().ok_or_else(|| Error::Unsupported("texts are strings".into()))?;
+    let texts = texts.as_string_opt::<i32>().ok_or_else(|| Error::unsupported("texts are strings"))?;
     let starts: Vec<usize> = (0..texts.len().max(1)).step_by(ROWS_PER_THREAD).collect();
     let part = |start: &usize| work(&texts.slice(*start, ROWS_PER_THREAD.min(texts.len() - start)));
     let parts = starts.par_iter().map(part).collect::<Result<Vec<_>>>()?;

@@ -9,7 +9,7 @@ use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Fields};
 
 use super::layout::{Group, Layout, Typed};
-use super::reader::OnConflict;
+use super::reader::{OnConflict, conflict};
 use super::shapes::Shapes;
 use super::unshred::unshred_as;
 use crate::error::{Error, Result};
@@ -158,8 +158,22 @@ pub fn needs_metadata(group: &StructArray, path: &[Step], target: &DataType) -> 
 
 /// The values at `path` cast to `target` by the rules of [`CastBuilder`], null where a step finds nothing.
 ///
-/// `group` may lack every column but those of [`leaves_needed`]. Errors name the row.
+/// `group` may lack every column but those of [`leaves_needed`]. Errors name row and path.
 pub fn extract(
+    group: &StructArray,
+    path: &[Step],
+    target: &DataType,
+    casting: &Casting,
+    on_conflict: OnConflict,
+) -> Result<ArrayRef> {
+    let extracted = extract_at(group, path, target, casting, on_conflict);
+    match path {
+        [] => extracted,
+        _ => extracted.map_err(|error| error.at_path(&path::normalized(path))),
+    }
+}
+
+fn extract_at(
     group: &StructArray,
     path: &[Step],
     target: &DataType,
@@ -302,7 +316,7 @@ impl<'a> Place<'a> {
             _ => None,
         };
         if is_nested && metadata.is_none() && self.has_names_left() {
-            return Err(Error::Shredding("`metadata` was not read, and a name in `value` needs it".into()));
+            return Err(Error::shredding("`metadata` was not read, and a name in `value` needs it"));
         }
         let found = match bytes {
             Some(bytes) => {
@@ -333,12 +347,7 @@ impl<'a> Place<'a> {
     }
 
     fn conflict(&self, row: usize) -> Error {
-        Error::Conflict(format!(
-            "conflicting `value` and `typed_value` at {}: `value` and `typed_value` are both set; \
-             on_conflict=\"typed\" reads `typed_value`",
-            self.layout.path
-        ))
-        .at_row(row)
+        conflict("`value` and `typed_value` are both set").at_path(&self.layout.path).at_row(row)
     }
 
     fn rows_of_values(&self) -> Result<Vec<usize>> {
@@ -384,7 +393,7 @@ impl<'a> Place<'a> {
             && let Some(row) = nested.set_indices().next()
         {
             let kind = if typed.as_struct_opt().is_some() { "object" } else { "array" };
-            return Err(Error::Cast(format!(
+            return Err(Error::cast(format!(
                 "cannot cast a value of type {kind} to {}; `try_variant_get` gives null where a cast fails",
                 request.target
             ))
@@ -395,7 +404,7 @@ impl<'a> Place<'a> {
 
     /// Put the values together, and cast them.
     fn rebuild(&self, request: &Request<'_>) -> Result<ArrayRef> {
-        let metadata = self.metadata.ok_or_else(|| Error::Shredding("`metadata` was not read".into()))?;
+        let metadata = self.metadata.ok_or_else(|| Error::shredding("`metadata` was not read"))?;
         let mut fields = self.group.fields().to_vec();
         let mut columns = self.group.columns().to_vec();
         fields.push(Arc::new(arrow_schema::Field::new("metadata", metadata.data_type().clone(), true)));

@@ -51,7 +51,7 @@ impl Layout {
         match layout.metadata {
             Some(_) => Ok(layout),
             None if layout.group.value.is_none() && layout.group.typed_value.is_some() => Err(older_draft()),
-            None => Err(Error::Shredding("a Variant column has no `metadata`: it is no Variant".into())),
+            None => Err(Error::shredding("a Variant column has no `metadata`: it is no Variant")),
         }
     }
 
@@ -142,7 +142,7 @@ pub(crate) fn leaf_type(field: &Field, path: &str) -> Result<LeafType> {
     match ShreddingSchema::from_arrow(field) {
         Ok(ShreddingSchema::Leaf(leaf)) => Ok(leaf),
         Ok(_) => Err(refused(path, "its `typed_value` is not of the type of a scalar")),
-        Err(error) => Err(error.map_message(|message| format!("{message} (at {path})"))),
+        Err(error) => Err(error.at_path(path)),
     }
 }
 
@@ -180,10 +180,9 @@ pub fn is_of_older_draft(name: &str) -> bool {
 }
 
 fn older_draft() -> Error {
-    Error::Shredding(
+    Error::shredding(
         "the Variant column is shredded in the layout of the older Spark draft (object, array, typed_value, \
-         untyped_value): `delta-variant migrate SOURCE TARGET` writes the file anew in the present layout"
-            .into(),
+         untyped_value): `delta-variant migrate SOURCE TARGET` writes the file anew in the present layout",
     )
 }
 
@@ -204,5 +203,5 @@ fn position(fields: &Fields, name: &str) -> Option<usize> {
 }
 
 fn refused(path: &str, why: &str) -> Error {
-    Error::Shredding(format!("invalid shredded Variant column at {path}: {why}"))
+    Error::shredding(format!("invalid shredded Variant column: {why}")).at_path(path)
 }

@@ -120,7 +120,7 @@ impl<'a> GroupReader<'a> {
     ) -> Result<()> {
         match typed {
             None => match value {
-                Some([]) => Err(malformed(&format!("`value` is empty at {}", self.path))),
+                Some([]) => Err(malformed("`value` is empty").at_path(self.path)),
                 Some(bytes) => sink.value(bytes, depth),
                 None => {
                     sink.null();
@@ -208,11 +208,7 @@ impl<'a> GroupReader<'a> {
     fn conflict(&self, what: impl FnOnce() -> String) -> Result<()> {
         match self.on_conflict {
             OnConflict::Typed => Ok(()),
-            OnConflict::Error => Err(Error::Conflict(format!(
-                "conflicting `value` and `typed_value` at {}: {}; on_conflict=\"typed\" reads `typed_value`",
-                self.path,
-                what()
-            ))),
+            OnConflict::Error => Err(conflict(&what()).at_path(self.path)),
         }
     }
 }
@@ -264,6 +260,12 @@ impl<'a> Offsets<'a> {
             Offsets::Large(offsets) => offsets[index] as usize..offsets[index + 1] as usize,
         }
     }
+}
+
+pub(super) fn conflict(what: &str) -> Error {
+    Error::conflict(format!(
+        "conflicting `value` and `typed_value`: {what}; on_conflict=\"typed\" reads `typed_value`"
+    ))
 }
 
 #[inline]

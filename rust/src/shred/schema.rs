@@ -69,7 +69,7 @@ impl ShreddingSchema {
 
     fn from_arrow_at(field: &Field, depth: usize) -> Result<Self> {
         if depth > MAX_SCHEMA_DEPTH {
-            return Err(Error::Shredding(format!(
+            return Err(Error::shredding(format!(
                 "the shredding schema nests deeper than {MAX_SCHEMA_DEPTH} levels"
             )));
         }
@@ -92,7 +92,7 @@ impl ShreddingSchema {
         let mut shredded = Vec::with_capacity(fields.len());
         for field in fields {
             if !seen.insert(field.name().as_str()) {
-                return Err(Error::Shredding(format!(
+                return Err(Error::shredding(format!(
                     "the shredding schema has two fields called {:?} in one object",
                     field.name()
                 )));
@@ -172,7 +172,7 @@ impl LeafType {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::String,
             DataType::FixedSizeBinary(16) if is_uuid => Self::Uuid,
             other => {
-                return Err(Error::Shredding(format!(
+                return Err(Error::shredding(format!(
                     "field {:?}: {other} cannot be a shredded type; the table of shredded value types in \
                      VariantShredding.md lists those that can",
                     field.name()
@@ -186,7 +186,7 @@ impl LeafType {
             Ok(scale) if (1..=MAX_DECIMAL_DIGITS).contains(&precision) && scale <= precision => {
                 Ok(Self::Decimal { precision, scale })
             }
-            _ => Err(Error::Shredding(format!(
+            _ => Err(Error::shredding(format!(
                 "decimal({precision}, {scale}) cannot be a shredded type: the precision is 1 to 38 and the \
                  scale 0 to the precision"
             ))),

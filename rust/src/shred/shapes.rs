@@ -44,7 +44,7 @@ impl<'a, T> Shapes<'a, T> {
                 let keys = column.as_dictionary_opt::<Int32Type>().map(|d| d.keys());
                 match (dictionary, keys) {
                     (Some(values), Some(keys)) => (Bytes::new(values)?, Some(keys)),
-                    _ => return Err(Error::Unsupported("the keys of a dictionary are int32".into())),
+                    _ => return Err(Error::unsupported("the keys of a dictionary are int32")),
                 }
             }
             _ => (Bytes::new(column)?, None),
@@ -60,7 +60,7 @@ impl<'a, T> Shapes<'a, T> {
             Some(keys) => self.bytes.get(keys.value(index) as usize),
             None => self.bytes.get(index),
         };
-        let bytes = bytes.ok_or_else(|| Error::Variant("malformed Variant: `metadata` is null".into()))?;
+        let bytes = bytes.ok_or_else(|| Error::variant("malformed Variant: `metadata` is null"))?;
         let known = if bytes == self.last.0 { Some(self.last.1) } else { self.by_bytes.get(bytes).copied() };
         let shape = match known.filter(|&shape| shape < self.shapes.len()) {
             Some(shape) => shape,

@@ -60,10 +60,7 @@ pub fn to_json(group: &StructArray, on_conflict: OnConflict, zone: &Zone) -> Res
     }
     let parts: Vec<&dyn Array> = parts.iter().map(|part| part as &dyn Array).collect();
     let text = arrow_select::concat::concat(&parts)?;
-    text.as_any()
-        .downcast_ref::<StringArray>()
-        .cloned()
-        .ok_or_else(|| Error::Unsupported("text is not utf8".into()))
+    text.as_any().downcast_ref::<StringArray>().cloned().ok_or_else(|| Error::unsupported("text is not utf8"))
 }
 
 /// Apply `work` to ranges of rows, by threads; errors get the number of the row in the whole.
@@ -91,7 +88,7 @@ impl Part {
 }
 
 fn metadata_column<'a>(group: &'a StructArray, layout: &Layout) -> Result<&'a ArrayRef> {
-    let position = layout.metadata.ok_or_else(|| Error::Shredding("`metadata` was not read".into()))?;
+    let position = layout.metadata.ok_or_else(|| Error::shredding("`metadata` was not read"))?;
     Ok(group.column(position))
 }
 
@@ -143,7 +140,7 @@ fn json_of(part: &Part, layout: &Layout, on_conflict: OnConflict, zone: &Zone) -
 
 fn offset(length: usize) -> Result<i32> {
     i32::try_from(length).map_err(|_| {
-        Error::Unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time".into())
+        Error::unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time")
     })
 }
 
@@ -346,7 +343,7 @@ impl BytesSink<'_, '_> {
         let values_end = self.out.len();
         let size = values_end - container.values;
         if size > MAX_SIZE {
-            return Err(Error::Variant(format!("a Variant value takes more than {MAX_SIZE} bytes")));
+            return Err(Error::variant(format!("a Variant value takes more than {MAX_SIZE} bytes")));
         }
         write(self.out, &self.entries[container.entries..], size);
         let header_size = self.out.len() - values_end;

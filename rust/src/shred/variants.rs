@@ -45,7 +45,7 @@ struct Columns {
 
 fn child<'a>(variants: &'a StructArray, name: &str) -> Result<&'a ArrayRef> {
     variants.column_by_name(name).ok_or_else(|| {
-        Error::Unsupported(format!(
+        Error::unsupported(format!(
             "a Variant array is a struct of metadata and value; this one has no {name}"
         ))
     })

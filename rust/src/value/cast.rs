@@ -149,7 +149,7 @@ impl CastBuilder {
             DataType::List(field) => Column::List(ListColumn::new(field, casting)?),
             DataType::Struct(fields) => Column::Struct(StructColumn::new(fields, casting)?),
             DataType::Map(entries, _) => Column::Map(MapColumn::new(entries, casting)?),
-            other => return Err(Error::Unsupported(format!("a Variant cannot be cast to {other}"))),
+            other => return Err(Error::unsupported(format!("a Variant cannot be cast to {other}"))),
         };
         Ok(CastBuilder { column, casting: casting.clone() })
     }
@@ -271,7 +271,7 @@ impl CastBuilder {
             Column::List(column) => column.finish(),
             Column::Struct(column) => column.finish(),
             Column::Map(column) => column.finish(),
-            _ => Err(Error::Unsupported("this type is not nested".into())),
+            _ => Err(Error::unsupported("this type is not nested")),
         }
     }
 }
@@ -296,9 +296,9 @@ fn append_binary(column: &mut BinaryBuilder, value: &Value<'_>) -> Result<Option
 fn check_room(length: usize, more: usize) -> Result<()> {
     match i32::try_from(length + more) {
         Ok(_) => Ok(()),
-        Err(_) => Err(Error::Unsupported(
-            "the values of one batch take more than 2 GiB: read fewer rows at a time".into(),
-        )),
+        Err(_) => {
+            Err(Error::unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time"))
+        }
     }
 }
 
@@ -315,11 +315,11 @@ fn cannot_cast(value: &Value<'_>, target: &DataType) -> Error {
         }
         Err(_) => format!("a value of type {}", value.type_name()),
     };
-    Error::Cast(format!("cannot cast {shown} to {target}; `try_variant_get` gives null where a cast fails"))
+    Error::cast(format!("cannot cast {shown} to {target}; `try_variant_get` gives null where a cast fails"))
 }
 
 fn names_needed() -> Error {
-    Error::Variant("the `metadata` of a Variant with names was not given".into())
+    Error::variant("the `metadata` of a Variant with names was not given")
 }
 
 impl StringColumn {
@@ -451,7 +451,7 @@ impl StructColumn {
 
 impl MapColumn {
     fn new(entries: &FieldRef, casting: &Casting) -> Result<Self> {
-        let refused = || Error::Unsupported(format!("a Variant cannot be cast to a map of {entries}"));
+        let refused = || Error::unsupported(format!("a Variant cannot be cast to a map of {entries}"));
         let DataType::Struct(fields) = entries.data_type() else { return Err(refused()) };
         let [key, value] = &fields[..] else { return Err(refused()) };
         if *key.data_type() != DataType::Utf8 {

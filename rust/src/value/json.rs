@@ -80,7 +80,7 @@ impl Keys {
     /// The key of the name with this id, or the error that there is none.
     pub(crate) fn checked(&self, id: usize) -> Result<&[u8]> {
         self.get(id).ok_or_else(|| {
-            Error::Variant(format!(
+            Error::variant(format!(
                 "malformed Variant value: a field has name id {id}, and the metadata has {} names",
                 self.ends.len()
             ))
@@ -158,9 +158,9 @@ pub(crate) fn value_at(
 fn check_size(text: &[u8]) -> Result<()> {
     match i32::try_from(text.len()) {
         Ok(_) => Ok(()),
-        Err(_) => Err(Error::Unsupported(
-            "the values of one batch take more than 2 GiB: read fewer rows at a time".into(),
-        )),
+        Err(_) => {
+            Err(Error::unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time"))
+        }
     }
 }
 
@@ -178,7 +178,7 @@ pub fn scalar(out: &mut Vec<u8>, value: &Value<'_>, zone: &Zone) -> Result<()> {
         Value::Double(v) if v.is_finite() => text::double(out, v),
         Value::String(v) => string(out, v),
         Value::Object(_) | Value::Array(_) => {
-            return Err(Error::Variant("an object or array is no scalar".into()));
+            return Err(Error::variant("an object or array is no scalar"));
         }
         _ => {
             out.push(b'"');
@@ -210,7 +210,7 @@ pub fn plain(out: &mut Vec<u8>, value: &Value<'_>, zone: &Zone) -> Result<()> {
         Value::Binary(v) => text::base64(out, v),
         Value::Uuid(v) => text::uuid(out, &v),
         Value::Unknown(id) => {
-            return Err(Error::Variant(format!(
+            return Err(Error::variant(format!(
                 "a Variant value has primitive type {id}, which this version does not know and cannot print"
             )));
         }

@@ -169,7 +169,7 @@ pub(crate) fn write_unsigned(out: &mut Vec<u8>, value: usize, size: usize) {
 }
 
 fn malformed(why: &str) -> Error {
-    Error::Variant(format!("malformed Variant metadata: {why}"))
+    Error::variant(format!("malformed Variant metadata: {why}"))
 }
 
 fn cut_short() -> Error {

@@ -230,7 +230,7 @@ fn split_value_first(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
 }
 
 pub(crate) fn malformed(why: &str) -> Error {
-    Error::Variant(format!("malformed Variant value: {why}"))
+    Error::variant(format!("malformed Variant value: {why}"))
 }
 
 pub(crate) fn no_such_name(id: usize, count: usize) -> Error {
@@ -238,7 +238,7 @@ pub(crate) fn no_such_name(id: usize, count: usize) -> Error {
 }
 
 pub(crate) fn too_deep() -> Error {
-    Error::Variant(format!("the Variant nests deeper than {MAX_DEPTH} levels"))
+    Error::variant(format!("the Variant nests deeper than {MAX_DEPTH} levels"))
 }
 
 fn take(data: &[u8], length: usize) -> Result<&[u8]> {

@@ -74,7 +74,7 @@ pub fn set<'a>(
     let value = replaced(&mut names, value, path, 0, &new)?;
     let metadata = names.metadata();
     if value.len().max(metadata.len()) > MAX_SIZE {
-        return Err(Error::Variant(format!("the Variant would be larger than {MAX_SIZE} bytes")));
+        return Err(Error::variant(format!("the Variant would be larger than {MAX_SIZE} bytes")));
     }
     Ok((metadata, value))
 }
@@ -153,19 +153,19 @@ fn replaced<'a>(
 }
 
 fn no_way(path: &[Step], depth: usize, step: &Step, met: Option<Value<'_>>) -> Error {
-    let place = normalized(&path[..depth]);
+    let parent = normalized(&path[..depth]);
     let kind = met.map_or("missing", |value| value.type_name());
-    let whole = normalized(path);
-    Error::Path(match (step, met) {
+    let message = match (step, met) {
         (Step::Index(index), Some(Value::Array(array))) => {
             format!(
-                "{whole} cannot be set: the array at {place} has {} elements, and none at {index}",
+                "cannot set the value because the array at {parent} has {} elements, and index {index} is out of range",
                 array.len()
             )
         }
-        (Step::Index(_), _) => format!("{whole} cannot be set: what is at {place} is {kind}, and no array"),
-        (Step::Field(_), _) => format!("{whole} cannot be set: what is at {place} is {kind}, and no object"),
-    })
+        (Step::Index(_), _) => format!("cannot set the value: expected an array at {parent}, got {kind}"),
+        (Step::Field(_), _) => format!("cannot set the value: expected an object at {parent}, got {kind}"),
+    };
+    Error::variant_path(message).at_path(&normalized(path))
 }
 
 /// A field of an object: its name, the id of the name, and its bytes.
@@ -304,7 +304,7 @@ fn known_rows(variants: &StructArray) -> Result<impl Iterator<Item = Result<Know
 fn parts(variants: &StructArray) -> Result<[Bytes<'_>; 2]> {
     let part = |name: &str| match variants.column_by_name(name) {
         Some(column) => Bytes::new(column),
-        None => Err(Error::Unsupported(format!("an array of Variants has {name}, and this one has not"))),
+        None => Err(Error::unsupported(format!("an array of Variants needs a column {name:?}"))),
     };
     Ok([part("metadata")?, part("value")?])
 }

@@ -50,7 +50,7 @@ pub fn parts(values: &ArrayRef, part: Part, zone: &Zone) -> Result<ArrayRef> {
                 .as_primitive::<TimestampMicrosecondType>()
                 .unary(|micros| part.of(zone.local_seconds(micros.div_euclid(MICROS_PER_SECOND)).0))
         }
-        other => return Err(Error::Unsupported(format!("expected dates or timestamps, got {other}"))),
+        other => return Err(Error::unsupported(format!("expected dates or timestamps, got {other}"))),
     };
     Ok(Arc::new(parts))
 }
