@@ -18,7 +18,7 @@ __all__ = [
     "check_shredding_schema",
     "date_part",
     "describe_bound",
-    "draft_column",
+    "legacy_column",
     "filter_rows",
     "infer",
     "instant_of",
@@ -29,12 +29,12 @@ __all__ = [
     "remove_path",
     "set_path",
     "shred",
-    "shred_draft",
+    "shred_legacy",
     "split_variant",
     "to_json",
     "to_python",
     "unshred",
-    "unshred_draft",
+    "unshred_legacy",
     "validate",
     "variant_get",
 ]
@@ -61,9 +61,9 @@ def is_time_zone(name: str) -> bool: ...
 def instant_of(local: int, zone: str) -> int | None: ...
 def shred(variants: pa.Array[Any], schema: pa.Field[Any], numeric: Numeric) -> pa.StructArray: ...
 def unshred(shredded: pa.Array[Any], on_conflict: OnConflict) -> pa.StructArray: ...
-def shred_draft(variants: pa.Array[Any], schema: pa.Field[Any]) -> pa.StructArray: ...
-def unshred_draft(columns: pa.Array[Any], compat: bool) -> pa.StructArray: ...
-def draft_column(field: pa.Field[Any]) -> tuple[pa.Field[Any], pa.Field[Any] | None]: ...
+def shred_legacy(variants: pa.Array[Any], schema: pa.Field[Any]) -> pa.StructArray: ...
+def unshred_legacy(columns: pa.Array[Any], compat: bool) -> pa.StructArray: ...
+def legacy_column(field: pa.Field[Any]) -> tuple[pa.Field[Any], pa.Field[Any] | None]: ...
 def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch: ...
 def infer(
     arrays: list[pa.Array[Any]], max_leaves: int, max_depth: int, spark_compatible: bool
@@ -144,7 +144,7 @@ class DataFile:
         rows: list[tuple[int, int]] | None,
         on_conflict: OnConflict,
         deleted: bytes | None = None,
-        draft: str | None = None,
+        legacy: str | None = None,
     ) -> Batches: ...
 
 @final

@@ -65,7 +65,7 @@ def variant_paths(file: _native.DataFile) -> Iterator[Path]:
 def check_layout(file: _native.DataFile) -> None:
     """Raise ShreddingError for a file that has a Variant in the layout of the older Spark draft."""
     for field in file.schema:
-        if not _native.draft_column(field)[0].equals(field):
+        if not _native.legacy_column(field)[0].equals(field):
             raise ShreddingError(
                 f"column {field.name} is shredded in the layout of the older Spark draft (object, array, "
                 "typed_value, untyped_value): `delta-variant migrate SOURCE TARGET` writes the file anew in "

@@ -6,10 +6,10 @@ pub mod bounds;
 pub mod check;
 pub mod data_file;
 pub mod deletion_vector;
-pub mod draft;
 pub mod error;
 pub mod infer;
 pub mod json;
+pub mod legacy;
 pub mod parquet;
 pub mod python;
 pub mod shred;
@@ -29,7 +29,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::values::bound_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::check_shredding_schema, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::date_part, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::draft_column, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::legacy_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::filter_rows, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::infer, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::instant_of, module)?)?;
@@ -40,11 +40,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::values::remove_path, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::set_path, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::shred, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::shred_draft, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::shred_legacy, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::split_variant, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::to_json, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::unshred_array, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::unshred_draft, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::unshred_legacy, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::validate, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::variant_get, module)?)?;
     Ok(())

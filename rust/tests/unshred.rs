@@ -399,7 +399,7 @@ fn values_that_their_type_cannot_have_are_refused() {
         Arc::new(Decimal128Array::from(vec![10_000_000_000]).with_precision_and_scale(9, 0).unwrap());
     for typed in [time, decimal] {
         let error = read(&group(&[metadata_of(&[], 1), ("typed_value", typed)], None), OnConflict::Error);
-        assert!(matches!(error, Err(e) if e.kind() == ErrorKind::Variant), "{error:?}");
+        assert!(matches!(&error, Err(e) if e.kind() == ErrorKind::Variant), "{error:?}");
     }
 }
 

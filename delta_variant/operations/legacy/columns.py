@@ -17,7 +17,7 @@ def shred_draft(variants: ArrowArray, schema: ShreddingSchema) -> pa.StructArray
     A value fits where it does for `shred`: when it is of the column's type, or an exact number that the
     column holds without loss. All else is in an `untyped_value`, a Variant with metadata of its own.
     """
-    return _native.shred_draft(to_arrow_array(variants), schema.field)
+    return _native.shred_legacy(to_arrow_array(variants), schema.field)
 
 
 def unshred_draft(columns: ArrowArray, *, compat: bool = False) -> pa.StructArray:
@@ -27,4 +27,4 @@ def unshred_draft(columns: ArrowArray, *, compat: bool = False) -> pa.StructArra
     contradict each other. `compat` gives what the draft's algorithm gives where its rules forbid the columns:
     Variant null for a Variant null beside a `typed_value`, and the array for one beside an `untyped_value`.
     """
-    return _native.unshred_draft(to_arrow_array(columns), compat)
+    return _native.unshred_legacy(to_arrow_array(columns), compat)

@@ -67,7 +67,7 @@ def open_draft(folder: Path, name: str) -> DraftFile:
     file = open_file(open_store(folder), name)
     before = list(file.schema)
     with naming(name):
-        after = [_native.draft_column(field) for field in before]
+        after = [_native.legacy_column(field) for field in before]
     return DraftFile(
         folder,
         name,

@@ -83,13 +83,13 @@ fn text(value: &Value<'_>) -> String {
 
 /// Rows that break one rule: how many, the first, and its value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Faults {
+pub struct Offenders {
     pub count: u64,
     pub row: u64,
     pub text: String,
 }
 
-impl Faults {
+impl Offenders {
     fn add(&mut self, row: u64, value: &Value<'_>) {
         if self.count == 0 {
             (self.row, self.text) = (row, text(value));
@@ -114,13 +114,13 @@ pub struct PathCheck {
     /// Rows that have the path.
     pub present: u64,
     /// Rows with a Variant null there.
-    pub nulls: Faults,
+    pub nulls: Offenders,
     /// Rows with a NaN there.
-    pub nans: Faults,
+    pub nans: Offenders,
     /// Rows with a value of a type that does not compare with the bounds.
-    pub others: Faults,
-    pub below: Faults,
-    pub above: Faults,
+    pub others: Offenders,
+    pub below: Offenders,
+    pub above: Offenders,
     pub min_attained: bool,
     pub max_attained: bool,
 }
@@ -137,11 +137,11 @@ impl PathCheck {
             min: of(least)?,
             max: of(greatest)?,
             present: 0,
-            nulls: Faults::default(),
-            nans: Faults::default(),
-            others: Faults::default(),
-            below: Faults::default(),
-            above: Faults::default(),
+            nulls: Offenders::default(),
+            nans: Offenders::default(),
+            others: Offenders::default(),
+            below: Offenders::default(),
+            above: Offenders::default(),
             min_attained: false,
             max_attained: false,
         })

@@ -10,9 +10,9 @@ mod schema;
 
 use std::collections::BTreeMap;
 
-pub use bounds::{Bound, BoundReport, Faults, PathCheck, describe_bound};
+pub use bounds::{Bound, BoundReport, Offenders, PathCheck, describe_bound};
 pub use file::{ColumnCheck, check_column};
-pub use schema::{SchemaFault, check_schema};
+pub use schema::{SchemaViolation, check_schema};
 
 /// One rule that is broken at one path, in one row or in many.
 #[derive(Debug, Clone, PartialEq, Eq)]

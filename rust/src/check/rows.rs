@@ -51,7 +51,7 @@ enum Kind {
 
 /// Where a group is: what both of its columns being null means depends on it.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum GroupKind {
     Root,
     Field,
     Element,
@@ -204,13 +204,13 @@ impl<'c> RowCheck<'c> {
                     self.add("E-M9", columns.path, "bytes follow the `metadata`");
                 }
                 self.names = names;
-                self.group(columns, slot, Place::Root, 0);
+                self.group(columns, slot, GroupKind::Root, 0);
             }
         }
     }
 
-    fn group(&mut self, columns: &Columns<'_>, index: usize, place: Place, depth: usize) {
-        if place != Place::Root && !is_valid(columns.nulls, index) {
+    fn group(&mut self, columns: &Columns<'_>, index: usize, place: GroupKind, depth: usize) {
+        if place != GroupKind::Root && !is_valid(columns.nulls, index) {
             return self.add("R14", columns.path, "the group is null, and it should hold two nulls");
         }
         let (typed, value) = columns.parts(index);
@@ -229,23 +229,23 @@ impl<'c> RowCheck<'c> {
                 if depth >= MAX_DEPTH {
                     return self.refuse("E-M11", columns.path, "the value nests too deep");
                 }
-                offsets
-                    .range(index)
-                    .for_each(|element_index| self.group(element, element_index, Place::Element, depth + 1));
+                offsets.range(index).for_each(|element_index| {
+                    self.group(element, element_index, GroupKind::Element, depth + 1)
+                });
             }
             (Some(TypedColumn::Object(fields)), value) => self.object(columns, fields, value, index, depth),
         }
     }
 
-    fn missing(&mut self, columns: &Columns<'_>, place: Place) {
+    fn missing(&mut self, columns: &Columns<'_>, place: GroupKind) {
         let neither = "neither `value` nor `typed_value` is set: readers take it for a Variant null";
         match place {
-            Place::Field => {}
-            Place::Element => self.add("R3", columns.path, neither),
-            Place::Root if columns.kind == Kind::Untyped => {
+            GroupKind::Field => {}
+            GroupKind::Element => self.add("R3", columns.path, neither),
+            GroupKind::Root if columns.kind == Kind::Untyped => {
                 self.add("P-S3", columns.path, "`value` is null in a row that is not")
             }
-            Place::Root => self.add("R2", columns.path, neither),
+            GroupKind::Root => self.add("R2", columns.path, neither),
         }
     }
 
@@ -294,7 +294,7 @@ impl<'c> RowCheck<'c> {
             if field.is_present(index) && !self.names.contains(name) {
                 self.add("R10", field.path, "the shredded name is not in the `metadata` of the row");
             }
-            self.group(field, index, Place::Field, depth + 1);
+            self.group(field, index, GroupKind::Field, depth + 1);
         }
     }
 

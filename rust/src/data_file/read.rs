@@ -19,8 +19,8 @@ use rayon::prelude::*;
 use roaring::RoaringTreemap;
 
 use super::columns::{locate, row_group_rows};
-use crate::draft;
 use crate::error::{Error, Result};
+use crate::legacy;
 use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan, members};
 use crate::parquet::variants::check_variant_column;
 use crate::shred::OnConflict;
@@ -81,7 +81,7 @@ pub struct DataFileReader {
 
 /// How Variants in the layout of the older Spark draft are read.
 #[derive(Debug, Clone, Copy)]
-pub struct Draft {
+pub struct LegacyLayout {
     /// As the draft's algorithm does, where its rules forbid what is there.
     pub compat: bool,
 }
@@ -91,8 +91,8 @@ struct Query {
     file: Arc<ParquetFile>,
     projections: Vec<Projection>,
     on_conflict: OnConflict,
-    /// Whether Variants are in the layout of the older Spark draft, and how those are read.
-    draft: Option<Draft>,
+    /// Whether Variants are in the layout of the older Spark legacy, and how those are read.
+    legacy: Option<LegacyLayout>,
     /// Rows of the file that are not read.
     deleted: Option<RoaringTreemap>,
 }
@@ -182,7 +182,7 @@ impl DataFileReader {
         }
         let row_groups = selected_row_groups(&file, rows);
         Ok(DataFileReader {
-            query: Query { file, projections, on_conflict, draft: None, deleted },
+            query: Query { file, projections, on_conflict, legacy: None, deleted },
             row_groups,
             decoder: Decoder::default(),
             reading: VecDeque::new(),
@@ -192,8 +192,8 @@ impl DataFileReader {
     }
 
     /// The same reader of whole columns, of a file in the older draft's layout.
-    pub fn of_draft(mut self, draft: Draft) -> Self {
-        self.query.draft = Some(draft);
+    pub fn with_legacy_layout(mut self, legacy: LegacyLayout) -> Self {
+        self.query.legacy = Some(legacy);
         self
     }
 
@@ -447,8 +447,8 @@ impl Query {
     fn restore(&self, array: &ArrayRef, field: &Field) -> Result<ArrayRef> {
         if is_variant(field) {
             let group = as_group(array)?;
-            return Ok(Arc::new(match self.draft {
-                Some(Draft { compat }) => draft::unshred(group, compat)?,
+            return Ok(Arc::new(match self.legacy {
+                Some(LegacyLayout { compat }) => legacy::unshred(group, compat)?,
                 None => unshred(group, self.on_conflict)?,
             }));
         }

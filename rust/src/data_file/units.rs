@@ -46,19 +46,19 @@ pub struct UnitBounds {
 
 /// The row groups of a file.
 pub fn row_group_units(file: &ParquetFile, inputs: &[Input]) -> Result<Units> {
-    let places = places(file, inputs)?;
+    let locations = locations(file, inputs)?;
     let mut units = UnitsBuilder::new(inputs)?;
     for (row_group, rows) in row_group_rows(file).into_iter().enumerate() {
-        units.push(rows, file, &places, |leaf| Statistics::of_chunk(file, row_group, leaf))?;
+        units.push(rows, file, &locations, |leaf| Statistics::of_chunk(file, row_group, leaf))?;
     }
     units.finish()
 }
 
 /// The rows of some row groups, in pieces that no page of the inputs crosses.
 pub fn page_units(file: &ParquetFile, inputs: &[Input], row_groups: &[usize]) -> Result<Units> {
-    let places = places(file, inputs)?;
+    let locations = locations(file, inputs)?;
     let leaves: Vec<usize> =
-        places.iter().flat_map(Place::leaves).collect::<BTreeSet<_>>().into_iter().collect();
+        locations.iter().flat_map(Location::leaves).collect::<BTreeSet<_>>().into_iter().collect();
     let groups = row_group_rows(file);
     let mut units = UnitsBuilder::new(inputs)?;
     let indexes = file.page_indexes(row_groups, &leaves, true)?;
@@ -74,7 +74,7 @@ pub fn page_units(file: &ParquetFile, inputs: &[Input], row_groups: &[usize]) ->
                 }
             };
             let rows = rows.start + piece.start..rows.start + piece.end;
-            units.push(rows, file, &places, statistics)?;
+            units.push(rows, file, &locations, statistics)?;
         }
     }
     units.finish()
@@ -93,7 +93,7 @@ fn page_at(pages: &PageIndex, row: u64) -> Option<Statistics<'_>> {
 }
 
 /// Where an input is in the file.
-enum Place {
+enum Location {
     /// The file has no such column: it is null.
     Absent,
     /// Something that statistics do not tell of.
@@ -101,31 +101,31 @@ enum Place {
     Leaf(ShreddedLeaf),
 }
 
-impl Place {
+impl Location {
     fn leaves(&self) -> impl Iterator<Item = usize> {
         let leaf = match self {
-            Place::Leaf(leaf) => Some(*leaf),
+            Location::Leaf(leaf) => Some(*leaf),
             _ => None,
         };
         leaf.into_iter().flat_map(|leaf| [Some(leaf.typed_value), leaf.value]).flatten()
     }
 }
 
-fn places(file: &ParquetFile, inputs: &[Input]) -> Result<Vec<Place>> {
+fn locations(file: &ParquetFile, inputs: &[Input]) -> Result<Vec<Location>> {
     let fields = file.arrow_schema().fields();
-    inputs.iter().map(|input| place(fields, input)).collect()
+    inputs.iter().map(|input| location(fields, input)).collect()
 }
 
-fn place(fields: &Fields, input: &Input) -> Result<Place> {
-    let Some((first, field)) = locate(fields, &input.column) else { return Ok(Place::Absent) };
+fn location(fields: &Fields, input: &Input) -> Result<Location> {
+    let Some((first, field)) = locate(fields, &input.column) else { return Ok(Location::Absent) };
     let leaf = match (&input.path, field.data_type()) {
         (None, data_type) if data_type.is_nested() => None,
         (None, _) => Some(ShreddedLeaf { typed_value: 0, value: None }),
         (Some(path), DataType::Struct(group)) => shredded_leaf(group, path)?,
         (Some(_), _) => None,
     };
-    Ok(leaf.map_or(Place::Unknown, |leaf| {
-        Place::Leaf(ShreddedLeaf {
+    Ok(leaf.map_or(Location::Unknown, |leaf| {
+        Location::Leaf(ShreddedLeaf {
             typed_value: first + leaf.typed_value,
             value: leaf.value.map(|value| first + value),
         })
@@ -154,16 +154,16 @@ impl UnitsBuilder {
         &mut self,
         rows: Range<u64>,
         file: &ParquetFile,
-        places: &[Place],
+        locations: &[Location],
         statistics: impl Fn(usize) -> Statistics<'a>,
     ) -> Result<()> {
         let columns = file.metadata().file_metadata().schema_descr().columns();
         self.rows.push(rows);
-        for (input, place) in self.inputs.iter_mut().zip(places) {
-            match place {
-                Place::Absent => input.push_null(true)?,
-                Place::Unknown => input.push_null(false)?,
-                Place::Leaf(leaf) => {
+        for (input, location) in self.inputs.iter_mut().zip(locations) {
+            match location {
+                Location::Absent => input.push_null(true)?,
+                Location::Unknown => input.push_null(false)?,
+                Location::Leaf(leaf) => {
                     let value = leaf.value.map(&statistics);
                     input.push(&columns[leaf.typed_value], statistics(leaf.typed_value), value)?;
                 }

@@ -52,7 +52,7 @@ pub enum Encoding {
 
 /// A value that is not valid JSON.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Invalid {
+pub struct InvalidValue {
     /// In the batch given to [`DataFileWriter::write`].
     pub row: usize,
     pub column: usize,
@@ -104,7 +104,7 @@ impl<W: Write + Send> DataFileWriter<W> {
     }
 
     /// Add the rows of `batch`; the values that were not valid JSON, when they are no error.
-    pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<Invalid>, WriteError> {
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<InvalidValue>, WriteError> {
         let mut invalid = Vec::new();
         let mut start = 0;
         while start < batch.num_rows() {
@@ -119,7 +119,7 @@ impl<W: Write + Send> DataFileWriter<W> {
             );
             encoded?;
             let (columns, found) = converted.map_err(|error| error.after(start))?;
-            invalid.extend(found.into_iter().map(|one| Invalid { row: one.row + start, ..one }));
+            invalid.extend(found.into_iter().map(|one| InvalidValue { row: one.row + start, ..one }));
             self.pending = Some(columns);
             start += length;
         }
@@ -217,15 +217,15 @@ fn metadata_type(fields: &arrow_schema::Fields) -> DataType {
 /// Why a batch was not written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WriteError {
-    Invalid(Invalid),
+    InvalidValue(InvalidValue),
     Other(Error),
 }
 
 impl WriteError {
     fn after(self, rows: usize) -> Self {
         match self {
-            WriteError::Invalid(invalid) => {
-                WriteError::Invalid(Invalid { row: invalid.row + rows, ..invalid })
+            WriteError::InvalidValue(invalid) => {
+                WriteError::InvalidValue(InvalidValue { row: invalid.row + rows, ..invalid })
             }
             WriteError::Other(error) => WriteError::Other(error.map_row(|row| row + rows)),
         }
@@ -245,7 +245,7 @@ fn convert(
     schema: &SchemaRef,
     on_invalid: OnInvalid,
     mut chunk: RecordBatch,
-) -> Result<(RecordBatch, Vec<Invalid>), WriteError> {
+) -> Result<(RecordBatch, Vec<InvalidValue>), WriteError> {
     let (mut arrays, invalid) = convert_columns(columns, schema, on_invalid, &chunk)?;
     if on_invalid == OnInvalid::Reject && !invalid.is_empty() {
         let keep = BooleanArray::from_iter(
@@ -268,7 +268,7 @@ fn convert_columns(
     schema: &Schema,
     on_invalid: OnInvalid,
     chunk: &RecordBatch,
-) -> Result<(Vec<ArrayRef>, Vec<Invalid>), WriteError> {
+) -> Result<(Vec<ArrayRef>, Vec<InvalidValue>), WriteError> {
     let mut invalid = Vec::new();
     let mut arrays = Vec::with_capacity(columns.len());
     for (index, (column, array)) in columns.iter_mut().zip(chunk.columns()).enumerate() {
@@ -282,7 +282,7 @@ fn convert_columns(
                 if on_invalid == OnInvalid::Error
                     && let Some(first) = found.first()
                 {
-                    return Err(WriteError::Invalid(first.clone()));
+                    return Err(WriteError::InvalidValue(first.clone()));
                 }
                 invalid.extend(found);
                 Arc::new(group)
@@ -336,10 +336,10 @@ fn no_struct(data_type: &DataType) -> Error {
     Error::unsupported(format!("a Variant column is a struct of metadata and value, and not {data_type}"))
 }
 
-fn parse_column(shredder: &mut JsonShredder, array: &ArrayRef, column: usize) -> Result<Vec<Invalid>> {
+fn parse_column(shredder: &mut JsonShredder, array: &ArrayRef, column: usize) -> Result<Vec<InvalidValue>> {
     let mut invalid = Vec::new();
     parse_rows(shredder, array, |row, error| {
-        invalid.push(Invalid { row, column, offset: error.offset, message: error.message.into_owned() });
+        invalid.push(InvalidValue { row, column, offset: error.offset, message: error.message.into_owned() });
     })?;
     Ok(invalid)
 }

@@ -37,7 +37,7 @@ pub struct JsonShredder {
     tree: Tree,
     names: Names,
     /// For each node that is a shredded object: its fields by name, and which key follows which.
-    sites: Vec<Site>,
+    object_keys: Vec<ObjectKeys>,
     residual: Residual,
     rows: Slots,
     keys: Vec<i32>,
@@ -47,13 +47,13 @@ pub struct JsonShredder {
 
 /// Where the keys of one shredded object lead.
 #[derive(Debug, Default)]
-struct Site {
+struct ObjectKeys {
     /// By name: the field's node, or [`ROOT`], which is nobody's field.
     targets: Vec<NodeId>,
-    guesses: Guesses,
+    predictor: KeyPredictor,
 }
 
-impl Site {
+impl ObjectKeys {
     #[inline(always)]
     fn target(&self, name: NameId) -> NodeId {
         self.targets.get(name as usize).copied().unwrap_or(ROOT)
@@ -62,11 +62,11 @@ impl Site {
 
 /// The key that came after a key the last time.
 #[derive(Debug, Default)]
-struct Guesses {
+struct KeyPredictor {
     next: Vec<NameId>,
 }
 
-impl Guesses {
+impl KeyPredictor {
     #[inline(always)]
     fn after(&self, name: NameId) -> NameId {
         self.next.get(name as usize).copied().unwrap_or(NO_NAME)
@@ -85,8 +85,8 @@ impl Guesses {
 #[derive(Debug, Default)]
 struct Residual {
     /// By the key of the object that they are in.
-    first: Guesses,
-    guesses: Guesses,
+    first: KeyPredictor,
+    predictor: KeyPredictor,
     /// Fields of the objects that are not closed yet, innermost last.
     open: Vec<Field>,
     /// Offsets of the elements of the arrays that are not closed yet.
@@ -123,7 +123,7 @@ impl JsonShredder {
             options,
             tree: Tree::new(schema),
             names: Names::new(),
-            sites: Vec::new(),
+            object_keys: Vec::new(),
             residual: Residual::default(),
             rows: Slots::default(),
             keys: Vec::new(),
@@ -138,17 +138,17 @@ impl JsonShredder {
     fn learn_fields(&mut self) {
         self.names = self.names.restart();
         self.residual = Residual::default();
-        self.sites = Vec::with_capacity(self.tree.nodes.len());
+        self.object_keys = Vec::with_capacity(self.tree.nodes.len());
         for node in &self.tree.nodes {
-            let mut site = Site::default();
+            let mut keys = ObjectKeys::default();
             if let Typed::Object(object) = &node.typed {
                 for (name, field) in &object.fields {
                     let name = self.names.intern(name.as_bytes()) as usize;
-                    site.targets.resize(site.targets.len().max(name + 1), ROOT);
-                    site.targets[name] = *field;
+                    keys.targets.resize(keys.targets.len().max(name + 1), ROOT);
+                    keys.targets[name] = *field;
                 }
             }
-            self.sites.push(site);
+            self.object_keys.push(keys);
         }
     }
 
@@ -270,10 +270,10 @@ impl JsonShredder {
         let mut more = open(text, at, b'}')?;
         while more {
             let key = *at;
-            let name = self.key(text, at, self.sites[node].guesses.after(previous))?;
-            self.sites[node].guesses.learn(previous, name);
+            let name = self.key(text, at, self.object_keys[node].predictor.after(previous))?;
+            self.object_keys[node].predictor.learn(previous, name);
             previous = name;
-            match self.sites[node].target(name) {
+            match self.object_keys[node].target(name) {
                 ROOT => self.leftover(text, at, node, Field { name, offset: start, key }, depth)?,
                 field => {
                     if self.tree.is_filled(field, slot) {
@@ -399,8 +399,8 @@ impl JsonShredder {
                     name
                 }
                 _ => {
-                    let name = self.key(text, at, self.residual.guesses.after(previous))?;
-                    self.residual.guesses.learn(previous, name);
+                    let name = self.key(text, at, self.residual.predictor.after(previous))?;
+                    self.residual.predictor.learn(previous, name);
                     name
                 }
             };

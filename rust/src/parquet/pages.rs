@@ -207,7 +207,7 @@ impl CheckedPages {
         }
     }
 
-    /// Every value of a dictionary takes bytes, and the decoder makes room for as many as the page says.
+    /// Every value of a dictionary takes bytes, and the decoder reserves memory for as many as the page states.
     fn check_dictionary(&self, bytes: &[u8], num_values: u32) -> Result<()> {
         let width = match self.descriptor.physical_type() {
             PhysicalType::INT32 | PhysicalType::FLOAT | PhysicalType::BYTE_ARRAY => 4,

@@ -86,12 +86,12 @@ pub struct FileWriter<W: Write + Send> {
 /// The file is opened by its first batch, which decides the encodings.
 enum State<W: Write + Send> {
     Unopened(W),
-    Open(Box<OpenFile<W>>),
+    Open(Box<OpenWriter<W>>),
     /// A failed write; the file cannot be completed.
     Broken,
 }
 
-struct OpenFile<W: Write + Send> {
+struct OpenWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     factory: ArrowRowGroupWriterFactory,
     /// One writer a leaf of the row group in progress; empty between row groups.
@@ -131,8 +131,8 @@ impl<W: Write + Send> FileWriter<W> {
         let mut offset = 0;
         while offset < batch.num_rows() {
             let mut file = self.opened(batch)?;
-            let room = self.options.row_group_rows.max(1) - file.group_rows;
-            let length = PIECE_ROWS.min(room).min(batch.num_rows() - offset);
+            let remaining = self.options.row_group_rows.max(1) - file.group_rows;
+            let length = PIECE_ROWS.min(remaining).min(batch.num_rows() - offset);
             let written = file.write(&batch.slice(offset, length), &self.options, &self.roles);
             self.restore(file, written)?;
             offset += length;
@@ -176,7 +176,7 @@ impl<W: Write + Send> FileWriter<W> {
     }
 
     /// Take the open file out, opening it with encodings chosen for `batch` when this is the first.
-    fn opened(&mut self, batch: &RecordBatch) -> Result<Box<OpenFile<W>>> {
+    fn opened(&mut self, batch: &RecordBatch) -> Result<Box<OpenWriter<W>>> {
         match std::mem::replace(&mut self.state, State::Broken) {
             State::Open(file) => Ok(file),
             State::Unopened(sink) => {
@@ -184,7 +184,7 @@ impl<W: Write + Send> FileWriter<W> {
                 let root = self.parquet_schema.root_schema_ptr();
                 let writer = SerializedFileWriter::new(sink, root, properties)?;
                 let factory = ArrowRowGroupWriterFactory::new(&writer, self.schema.clone());
-                Ok(Box::new(OpenFile {
+                Ok(Box::new(OpenWriter {
                     writer,
                     factory,
                     columns: Vec::new(),
@@ -196,7 +196,7 @@ impl<W: Write + Send> FileWriter<W> {
         }
     }
 
-    fn restore(&mut self, file: Box<OpenFile<W>>, written: Result<()>) -> Result<()> {
+    fn restore(&mut self, file: Box<OpenWriter<W>>, written: Result<()>) -> Result<()> {
         if written.is_ok() {
             self.state = State::Open(file);
         }
@@ -222,7 +222,7 @@ impl<W: Write + Send> FileWriter<W> {
     }
 }
 
-impl<W: Write + Send> OpenFile<W> {
+impl<W: Write + Send> OpenWriter<W> {
     fn write(&mut self, batch: &RecordBatch, options: &WriteOptions, roles: &[Role]) -> Result<()> {
         if self.columns.is_empty() {
             self.columns = self.factory.create_column_writers(self.writer.flushed_row_groups().len())?;

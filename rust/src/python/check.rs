@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::check::{BoundReport, ColumnCheck, Faults, PathCheck, describe_bound};
+use crate::check::{BoundReport, ColumnCheck, Offenders, PathCheck, describe_bound};
 
 /// Read the bytes of a statistics entry: whether the value stands first, what follows, and the bounds as (path
 /// key, type, scale, JSON text), `None` where the Variant is no object.
@@ -47,7 +47,7 @@ fn path_report<'py>(py: Python<'py>, path: &PathCheck) -> PyResult<Bound<'py, Py
         ("below", &path.below),
         ("above", &path.above),
     ];
-    for (name, Faults { count, row, text }) in faults {
+    for (name, Offenders { count, row, text }) in faults {
         report.set_item(name, (count, row, text))?;
     }
     Ok(report)

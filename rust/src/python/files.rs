@@ -21,7 +21,7 @@ use super::values::{PyArray, PyStep, conflict_option, numeric_option, parse_opti
 use super::{callback_error, choice, run};
 use crate::bounds::{ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
 use crate::check::{PathCheck, check_column, check_schema};
-use crate::data_file::read::{DataFileReader, Draft, Projection, What};
+use crate::data_file::read::{DataFileReader, LegacyLayout, Projection, What};
 use crate::data_file::stats::file_bounds;
 use crate::data_file::units::{Input, UnitBounds, page_units, row_group_units};
 use crate::data_file::write::{DataFileWriter, Encoding, OnInvalid, WriteError};
@@ -38,7 +38,7 @@ type Sink = Box<dyn Write + Send + Sync>;
 
 /// A path of this machine, or a Python object with the methods that are needed of it.
 #[derive(FromPyObject)]
-enum Place {
+enum PathOrObject {
     Path(PathBuf),
     Object(Py<PyAny>),
 }
@@ -78,7 +78,7 @@ impl PyDataFileWriter {
     #[pyo3(signature = (place, schema, encodings, *, numeric, floats, duplicate_keys, on_invalid, annotate, compression, row_group_bytes))]
     #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
     fn new(
-        place: Place,
+        place: PathOrObject,
         schema: PyArrowType<Schema>,
         encodings: Vec<Option<PyEncoding>>,
         numeric: &str,
@@ -98,8 +98,8 @@ impl PyDataFileWriter {
         let compression = compression_option(compression)?;
         let options = WriteOptions { annotate, compression, row_group_bytes, ..WriteOptions::default() };
         let sink: Sink = match place {
-            Place::Path(path) => Box::new(BufWriter::with_capacity(1 << 20, create(&path)?)),
-            Place::Object(object) => Box::new(BufWriter::with_capacity(8 << 20, ObjectSink(object))),
+            PathOrObject::Path(path) => Box::new(BufWriter::with_capacity(1 << 20, create(&path)?)),
+            PathOrObject::Object(object) => Box::new(BufWriter::with_capacity(8 << 20, ObjectSink(object))),
         };
         let writer = DataFileWriter::new(sink, &schema.0, encodings, parse, on_invalid, options)?;
         Ok(PyDataFileWriter { writer: Mutex::new(Some(writer)) })
@@ -115,7 +115,7 @@ impl PyDataFileWriter {
     ) -> PyResult<Vec<(usize, usize, usize, String)>> {
         let invalid = run(py, || match self.lock()?.as_mut().ok_or_else(closed)?.write(&batch.0) {
             Ok(invalid) => Ok(invalid),
-            Err(WriteError::Invalid(invalid)) => Ok(vec![invalid]),
+            Err(WriteError::InvalidValue(invalid)) => Ok(vec![invalid]),
             Err(WriteError::Other(error)) => Err(error),
         })?;
         Ok(invalid.into_iter().map(|one| (one.row, one.column, one.offset, one.message)).collect())
@@ -309,10 +309,10 @@ fn input((column, path, target): PyInput) -> Input {
 #[pymethods]
 impl PyDataFile {
     #[new]
-    fn new(py: Python<'_>, place: Place, name: String) -> PyResult<Self> {
+    fn new(py: Python<'_>, place: PathOrObject, name: String) -> PyResult<Self> {
         let source = match place {
-            Place::Path(path) => Source::Path(path),
-            Place::Object(object) => Source::Ranges(Arc::new(ObjectRanges(object))),
+            PathOrObject::Path(path) => Source::Path(path),
+            PathOrObject::Object(object) => Source::Ranges(Arc::new(ObjectRanges(object))),
         };
         run(py, || ParquetFile::open(source)).map(|file| PyDataFile { file: Arc::new(file), name })
     }
@@ -378,8 +378,8 @@ impl PyDataFile {
     /// What is wrong with the schema of the Variant column at a path, as (rule, path in the Variant, message).
     fn check_schema(&self, column: Vec<String>) -> Vec<(&'static str, String, String)> {
         let Some(group) = find_group(self.file.schema(), &column) else { return Vec::new() };
-        let faults = check_schema(group).into_iter();
-        faults.map(|fault| (fault.rule, fault.path, fault.message)).collect()
+        let violations = check_schema(group).into_iter();
+        violations.map(|fault| (fault.rule, fault.path, fault.message)).collect()
     }
 
     /// What is wrong in the rows of the Variant column at a path: see `column_report`.
@@ -407,9 +407,9 @@ impl PyDataFile {
     /// An iterator of record batches of the projections, without the rows of a deletion vector; of all rows, or of
     /// those in `rows`, ranges in order and apart from each other.
     ///
-    /// With `draft`, whole Variants are in the layout of the older Spark draft: "strict" keeps to its rules, "compat"
+    /// With `draft`, whole Variants are in the layout of the older Spark legacy: "strict" keeps to its rules, "compat"
     /// to its algorithm.
-    #[pyo3(signature = (projections, rows, on_conflict, deleted=None, draft=None))]
+    #[pyo3(signature = (projections, rows, on_conflict, deleted=None, legacy=None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -417,7 +417,7 @@ impl PyDataFile {
         rows: Option<Vec<PyRows>>,
         on_conflict: &str,
         deleted: Option<&[u8]>,
-        draft: Option<&str>,
+        legacy: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let on_conflict = conflict_option(on_conflict)?;
         let deleted = deleted.map(deletion_vector::rows).transpose()?;
@@ -426,9 +426,9 @@ impl PyDataFile {
             rows.map(|rows| rows.into_iter().map(|(start, end)| start..end).collect());
         let file = self.file.clone();
         let mut reader = DataFileReader::new(file, projections, rows.as_deref(), on_conflict, deleted)?;
-        if let Some(word) = draft {
-            let compat = choice(word, "draft", &[("strict", false), ("compat", true)])?;
-            reader = reader.of_draft(Draft { compat });
+        if let Some(word) = legacy {
+            let compat = choice(word, "legacy", &[("strict", false), ("compat", true)])?;
+            reader = reader.with_legacy_layout(LegacyLayout { compat });
         }
         Ok(PyBatches { reader: Mutex::new(reader) }.into_pyobject(py)?.into_any())
     }

@@ -11,11 +11,11 @@ use rayon::prelude::*;
 
 use super::{choice, run};
 use crate::bounds::{self, normalize_path};
-use crate::draft::{self, layout::TYPED_VALUE};
 use crate::error::{Error, Result};
 use crate::infer::{InferOptions, Inference};
 use crate::json::leaves;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
+use crate::legacy::{self, layout::TYPED_VALUE};
 use crate::shred::unshred::unshred;
 use crate::shred::{Numeric, OnConflict, ShreddingSchema, extract, unshred as unshredding, variants};
 use crate::value::cast::Casting;
@@ -208,26 +208,28 @@ pub fn unshred_array(py: Python<'_>, shredded: PyArray, on_conflict: &str) -> Py
 
 /// Variants as columns of the older Spark draft.
 #[pyfunction]
-pub fn shred_draft(py: Python<'_>, variants: PyArray, schema: PyArrowType<Field>) -> PyResult<PyArray> {
+pub fn shred_legacy(py: Python<'_>, variants: PyArray, schema: PyArrowType<Field>) -> PyResult<PyArray> {
     run(py, || {
         let schema = ShreddingSchema::from_arrow(&schema.0)?;
         let unshredded = unshred(&group(variants.0)?, OnConflict::Error)?;
-        Ok::<_, Error>(PyArrowType(draft::shred(&unshredded, &schema)?.to_data()))
+        Ok::<_, Error>(PyArrowType(legacy::shred(&unshredded, &schema)?.to_data()))
     })
 }
 
 /// Columns of the older Spark draft as Variants.
 #[pyfunction]
-pub fn unshred_draft(py: Python<'_>, columns: PyArray, compat: bool) -> PyResult<PyArray> {
-    run(py, || Ok::<_, Error>(PyArrowType(draft::unshred(&group(columns.0)?, compat)?.to_data())))
+pub fn unshred_legacy(py: Python<'_>, columns: PyArray, compat: bool) -> PyResult<PyArray> {
+    run(py, || Ok::<_, Error>(PyArrowType(legacy::unshred(&group(columns.0)?, compat)?.to_data())))
 }
 
 /// A column with the Variants of the older Spark draft in it as `struct<metadata, value>`, and its shredding schema
 /// when it is one itself.
 #[pyfunction]
-pub fn draft_column(field: PyArrowType<Field>) -> PyResult<(PyArrowType<Field>, Option<PyArrowType<Field>>)> {
-    let schema = draft::layout::recognise(&field.0)?.map(|layout| layout.schema().to_arrow(TYPED_VALUE));
-    Ok((PyArrowType(draft::restored(&field.0)?), schema.map(PyArrowType)))
+pub fn legacy_column(
+    field: PyArrowType<Field>,
+) -> PyResult<(PyArrowType<Field>, Option<PyArrowType<Field>>)> {
+    let schema = legacy::layout::recognise(&field.0)?.map(|layout| layout.schema().to_arrow(TYPED_VALUE));
+    Ok((PyArrowType(legacy::restored(&field.0)?), schema.map(PyArrowType)))
 }
 
 /// The shredding schema that suits arrays of Variants, or of JSON text whose invalid rows are passed over.

@@ -143,14 +143,14 @@ pub(crate) fn leaf_count(data_type: &DataType) -> usize {
 /// Whether [`extract`] needs `metadata` for a group that was read without it.
 pub fn needs_metadata(group: &StructArray, path: &[Step], target: &DataType) -> Result<bool> {
     let layout = Layout::parse_projected(group.fields())?;
-    let place = Place::find(group, &layout, path)?;
-    let is_nested = matches!(place.layout.typed_value, Some((_, Typed::Object(_) | Typed::List(_))));
+    let selection = Selection::find(group, &layout, path)?;
+    let is_nested = matches!(selection.layout.typed_value, Some((_, Typed::Object(_) | Typed::List(_))));
     let names_shown = shows_names(target) || is_list(target);
-    if is_variant(target) || place.rest.is_empty() && is_nested && names_shown {
+    if is_variant(target) || selection.rest.is_empty() && is_nested && names_shown {
         return Ok(true);
     }
-    let Some(values) = place.values()? else { return Ok(false) };
-    let has_names = names_shown || place.has_names_left();
+    let Some(values) = selection.values()? else { return Ok(false) };
+    let has_names = names_shown || selection.has_names_left();
     // Basic types 2 and 3 are object and array.
     let is_nested = |bytes: &[u8]| bytes.first().is_some_and(|header| header & 0b10 != 0);
     Ok(has_names && (0..group.len()).any(|row| values.get(row).is_some_and(is_nested)))
@@ -181,17 +181,17 @@ fn extract_at(
     on_conflict: OnConflict,
 ) -> Result<ArrayRef> {
     let layout = Layout::parse_projected(group.fields())?;
-    let place = Place::find(group, &layout, path)?;
+    let selection = Selection::find(group, &layout, path)?;
     let request = Request { target, casting, on_conflict };
-    match &place.layout.typed_value {
-        _ if !place.rest.is_empty() => place.cast_values(&request, &place.valid_rows()),
-        None if is_variant(target) => place.rebuild(&request),
-        None => place.cast_values(&request, &place.valid_rows()),
-        Some((position, Typed::Leaf(_))) if !is_variant(target) => place.cast_leaf(*position, &request),
+    match &selection.layout.typed_value {
+        _ if !selection.rest.is_empty() => selection.cast_values(&request, &selection.valid_rows()),
+        None if is_variant(target) => selection.rebuild(&request),
+        None => selection.cast_values(&request, &selection.valid_rows()),
+        Some((position, Typed::Leaf(_))) if !is_variant(target) => selection.cast_leaf(*position, &request),
         Some((position, _)) if !shows_names(target) && !is_list(target) => {
-            place.cast_beside_nested(*position, &request)
+            selection.cast_beside_nested(*position, &request)
         }
-        Some(_) => place.rebuild(&request),
+        Some(_) => selection.rebuild(&request),
     }
 }
 
@@ -203,7 +203,7 @@ struct Request<'a> {
 }
 
 /// The group that a path leads to as far as it is shredded, row by row.
-struct Place<'a> {
+struct Selection<'a> {
     group: StructArray,
     layout: &'a Group,
     /// Rows without this group: SQL null, or missing on the way.
@@ -215,9 +215,9 @@ struct Place<'a> {
     is_field: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Selection<'a> {
     fn find(group: &'a StructArray, layout: &'a Layout, path: &'a [Step]) -> Result<Self> {
-        let mut place = Place {
+        let mut selection = Selection {
             group: group.clone(),
             layout: &layout.group,
             nulls: group.nulls().cloned(),
@@ -225,19 +225,19 @@ impl<'a> Place<'a> {
             rest: path,
             is_field: false,
         };
-        while let [step, rest @ ..] = place.rest
-            && let Some((position, (field, group))) = shredded_step(place.layout, step)
+        while let [step, rest @ ..] = selection.rest
+            && let Some((position, (field, group))) = shredded_step(selection.layout, step)
         {
-            let typed = place.group.column(position).clone();
-            place.nulls = NullBuffer::union(place.nulls.as_ref(), typed.nulls());
+            let typed = selection.group.column(position).clone();
+            selection.nulls = NullBuffer::union(selection.nulls.as_ref(), typed.nulls());
             match (field, step) {
-                (Some(field), _) => place.enter(typed.as_struct().column(field).as_struct().clone()),
-                (None, Step::Index(index)) => place.enter_element(typed.as_ref(), *index)?,
+                (Some(field), _) => selection.enter(typed.as_struct().column(field).as_struct().clone()),
+                (None, Step::Index(index)) => selection.enter_element(typed.as_ref(), *index)?,
                 (None, Step::Field(_)) => {}
             }
-            (place.layout, place.rest, place.is_field) = (group, rest, field.is_some());
+            (selection.layout, selection.rest, selection.is_field) = (group, rest, field.is_some());
         }
-        Ok(place)
+        Ok(selection)
     }
 
     fn enter(&mut self, group: StructArray) {

@@ -50,7 +50,9 @@ impl Layout {
         let layout = Self::parse_projected(fields)?;
         match layout.metadata {
             Some(_) => Ok(layout),
-            None if layout.group.value.is_none() && layout.group.typed_value.is_some() => Err(older_draft()),
+            None if layout.group.value.is_none() && layout.group.typed_value.is_some() => {
+                Err(legacy_layout())
+            }
             None => Err(Error::shredding("a Variant column has no `metadata`: it is no Variant")),
         }
     }
@@ -160,8 +162,8 @@ fn check_names(fields: &Fields, path: &str, is_root: bool) -> Result<()> {
     for field in fields {
         let name = field.name().as_str();
         let is_known = matches!(name, "value" | "typed_value") || is_root && name == "metadata";
-        if is_root && is_of_older_draft(name) && !has_metadata {
-            return Err(older_draft());
+        if is_root && is_legacy_column(name) && !has_metadata {
+            return Err(legacy_layout());
         }
         if !is_known && !name.starts_with('_') {
             return Err(refused(path, &format!("it has a column {name:?} beside `value` and `typed_value`")));
@@ -175,11 +177,11 @@ fn check_names(fields: &Fields, path: &str, is_root: bool) -> Result<()> {
 
 /// A group in the layout of the older Spark draft (requirements, section 3), which has no `metadata`.
 /// Whether only the older Spark draft has a column of this name in the group of a Variant.
-pub fn is_of_older_draft(name: &str) -> bool {
+pub fn is_legacy_column(name: &str) -> bool {
     matches!(name, "untyped_value" | "object" | "array")
 }
 
-fn older_draft() -> Error {
+fn legacy_layout() -> Error {
     Error::shredding(
         "the Variant column is shredded in the layout of the older Spark draft (object, array, typed_value, \
          untyped_value): `delta-variant migrate SOURCE TARGET` writes the file anew in the present layout",

@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use super::layout::{Group, Typed};
 use crate::error::{Error, Result};
 use crate::value::column::{Bytes, Scalars};
-use crate::value::{Object, Room, Value, malformed};
+use crate::value::{ByteBudget, Object, Value, malformed};
 
 /// What a contradiction between `value` and `typed_value` leads to (requirements R5 to R7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -276,7 +276,7 @@ pub(crate) fn is_valid(nulls: Option<&NullBuffer>, index: usize) -> bool {
 /// The fields of an object in the order of their names, read one after the other.
 struct Fields<'a> {
     object: Object<'a>,
-    room: Room,
+    budget: ByteBudget,
     /// Where the object has another order.
     order: Option<Vec<usize>>,
     next: usize,
@@ -284,7 +284,7 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     fn new(object: Object<'a>, names: &[&str]) -> Result<Self> {
-        let mut fields = Fields { object, room: object.room(), order: None, next: 0 };
+        let mut fields = Fields { object, budget: object.budget(), order: None, next: 0 };
         let mut previous = None;
         for index in 0..object.len() {
             let name = fields.name(index, names)?;
@@ -325,7 +325,7 @@ impl<'a> Fields<'a> {
 
     fn read_next(&mut self, sink: &mut impl Sink, depth: usize) -> Result<()> {
         let (id, bytes) = self.object.field(self.next_index())?;
-        self.room.take(bytes)?;
+        self.budget.take(bytes)?;
         self.next += 1;
         sink.key(id)?;
         sink.value(bytes, depth + 1)

@@ -287,13 +287,13 @@ where
 
 fn append_binary(column: &mut BinaryBuilder, value: &Value<'_>) -> Result<Option<()>> {
     let Some(bytes) = convert::binary(value) else { return Ok(None) };
-    check_room(column.values_slice().len(), bytes.len())?;
+    check_capacity(column.values_slice().len(), bytes.len())?;
     column.append_value(bytes);
     Ok(Some(()))
 }
 
 /// Refuse to grow a column beyond what its 32-bit offsets reach.
-fn check_room(length: usize, more: usize) -> Result<()> {
+fn check_capacity(length: usize, more: usize) -> Result<()> {
     match i32::try_from(length + more) {
         Ok(_) => Ok(()),
         Err(_) => {
@@ -336,7 +336,7 @@ impl StringColumn {
             _ if convert::string(&mut self.scratch, value, zone).is_none() => return Ok(None),
             _ => {}
         }
-        check_room(self.builder.values_slice().len(), self.scratch.len())?;
+        check_capacity(self.builder.values_slice().len(), self.scratch.len())?;
         let text = super::utf8(&self.scratch).ok_or_else(|| super::malformed("a string is not UTF-8"))?;
         self.builder.append_value(text);
         Ok(Some(()))
@@ -370,8 +370,8 @@ impl VariantColumn {
 
     fn append(&mut self, metadata: Option<&Metadata<'_>>, bytes: &[u8]) -> Result<()> {
         let metadata = metadata.ok_or_else(names_needed)?.as_bytes();
-        check_room(self.metadata.values_slice().len(), metadata.len())?;
-        check_room(self.value.values_slice().len(), bytes.len())?;
+        check_capacity(self.metadata.values_slice().len(), metadata.len())?;
+        check_capacity(self.value.values_slice().len(), bytes.len())?;
         self.metadata.append_value(metadata);
         self.value.append_value(bytes);
         self.nulls.append_non_null();
@@ -411,7 +411,7 @@ impl ListColumn {
     }
 
     fn end(&mut self, is_valid: bool) -> Result<()> {
-        check_room(self.elements.len(), 0)?;
+        check_capacity(self.elements.len(), 0)?;
         self.offsets.push(self.elements.len() as i32);
         self.nulls.append(is_valid);
         Ok(())
@@ -473,7 +473,7 @@ impl MapColumn {
         for field in object.fields() {
             let (id, bytes) = field?;
             let name = names.get(id)?;
-            check_room(self.keys.values_slice().len(), name.len())?;
+            check_capacity(self.keys.values_slice().len(), name.len())?;
             self.values.append(metadata, Some(bytes))?;
             self.keys.append_value(name);
         }
@@ -481,7 +481,7 @@ impl MapColumn {
     }
 
     fn end(&mut self, is_valid: bool) -> Result<()> {
-        check_room(self.keys.len(), 0)?;
+        check_capacity(self.keys.len(), 0)?;
         self.offsets.push(self.keys.len() as i32);
         self.nulls.append(is_valid);
         Ok(())

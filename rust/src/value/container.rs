@@ -59,11 +59,11 @@ impl<'a> Header<'a> {
     }
 
     fn values(&self) -> Values<'a> {
-        Values { header: *self, next: 0, room: self.room(), sorted_offsets: Vec::new() }
+        Values { header: *self, next: 0, budget: self.budget(), sorted_offsets: Vec::new() }
     }
 
-    fn room(&self) -> Room {
-        Room { bytes: self.end - self.values }
+    fn budget(&self) -> ByteBudget {
+        ByteBudget { bytes: self.end - self.values }
     }
 }
 
@@ -72,11 +72,11 @@ impl<'a> Header<'a> {
 /// Values may share bytes, but not so that they multiply: short scalars may, and what else there is has to fit
 /// beside each other (requirements E-O9, E-Q4).
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+pub struct ByteBudget {
     bytes: usize,
 }
 
-impl Room {
+impl ByteBudget {
     /// Give `value` its place, or the error that there is none left.
     #[inline]
     pub fn take(&mut self, value: &[u8]) -> Result<()> {
@@ -93,7 +93,7 @@ impl Room {
 struct Values<'a> {
     header: Header<'a>,
     next: usize,
-    room: Room,
+    budget: ByteBudget,
     /// Made when the first value of an unknown type is met.
     sorted_offsets: Vec<usize>,
 }
@@ -119,7 +119,7 @@ impl<'a> Iterator for Values<'a> {
         let (header, sorted_offsets) = (&self.header, &mut self.sorted_offsets);
         let value = header
             .value_before(self.next, |offset| Self::offset_after(sorted_offsets, header, offset))
-            .and_then(|value| self.room.take(value).map(|()| value));
+            .and_then(|value| self.budget.take(value).map(|()| value));
         self.next += 1;
         Some(value)
     }
@@ -179,8 +179,8 @@ impl<'a> Object<'a> {
     }
 
     /// The room for the values of the fields, for those who read them in another order.
-    pub fn room(&self) -> Room {
-        self.header.room()
+    pub fn budget(&self) -> ByteBudget {
+        self.header.budget()
     }
 
     /// The bytes of the field called `name`.

@@ -13,7 +13,7 @@ pub mod path;
 pub mod text;
 pub mod zone;
 
-pub use container::{Array, Object, Room};
+pub use container::{Array, ByteBudget, Object};
 pub use metadata::Metadata;
 pub use zone::Zone;
 

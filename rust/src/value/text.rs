@@ -146,9 +146,9 @@ struct Shortest {
 
 impl Write for Shortest {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let room = self.text.get_mut(self.length..).unwrap_or_default();
-        let taken = bytes.len().min(room.len());
-        room[..taken].copy_from_slice(&bytes[..taken]);
+        let free = self.text.get_mut(self.length..).unwrap_or_default();
+        let taken = bytes.len().min(free.len());
+        free[..taken].copy_from_slice(&bytes[..taken]);
         self.length += taken;
         Ok(taken)
     }

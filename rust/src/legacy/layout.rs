@@ -1,4 +1,4 @@
-//! The layout of a Variant column in the older draft: where its members are, to every level.
+//! The layout of a Variant column in the older legacy: where its members are, to every level.
 //!
 //! Members are found by name, in any order, and checked level by level (requirements O1, O3, O6, O15, O18).
 
@@ -80,7 +80,7 @@ impl Group {
     }
 }
 
-/// The layout of `field` if it is a Variant column of the draft; `None` if it is another column.
+/// The layout of `field` if it is a Variant column of the legacy; `None` if it is another column.
 ///
 /// A group with an `untyped_value` is one, and an error if it breaks a rule. A group without may be an ordinary
 /// struct with a field called `object` or `array`: it is one if it keeps all rules.
@@ -181,5 +181,5 @@ fn inner_group(field: &Field, path: String, depth: usize) -> Result<Group> {
 }
 
 fn refused(path: &str, why: &str) -> Error {
-    Error::shredding(format!("invalid Variant column of the older Spark draft: {why}")).at_path(path)
+    Error::shredding(format!("invalid Variant column of the older Spark legacy: {why}")).at_path(path)
 }

@@ -1,10 +1,10 @@
-//! The older Spark draft: its schema, its examples and hostile bytes (requirements, section 3).
+//! The older Spark legacy: its schema, its examples and hostile bytes (requirements, section 3).
 
 use std::sync::Arc;
 
-use _native::draft::layout::{Group, recognise, restored};
-use _native::draft::{shred, unshred};
 use _native::error::ErrorKind;
+use _native::legacy::layout::{Group, recognise, restored};
+use _native::legacy::{shred, unshred};
 use _native::shred::{LeafType, ShreddingSchema};
 use _native::value::{Metadata, split_concatenated, validate};
 use arrow_array::cast::AsArray;

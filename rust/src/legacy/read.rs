@@ -1,4 +1,4 @@
-//! Columns of the draft back to Variant values (ConstructVariant in the draft; requirements O4 to O12, O16).
+//! Columns of the draft back to Variant values (ConstructVariant in the legacy; requirements O4 to O12, O16).
 
 use std::sync::Arc;
 
