@@ -51,7 +51,7 @@ __all__ = [
 class DeltaVariantError(Exception):
     """The base class of every error that `delta_variant` raises on purpose.
 
-    `str()` puts the location that `at` added in front of the message: `part-0.parquet, row 3: malformed Variant`.
+    `str()` puts the location that `at` added in front of the message: `a.parquet, row 3: malformed Variant`.
     Attributes are None where the fact is not known. They survive pickling.
 
     Attributes:

@@ -23,12 +23,12 @@ UNSHREDDED = CORPORA / "parquet-testing" / "variant"
 REFUSED: dict[int, tuple[type[DeltaVariantError], str]] = {
     40: (ConflictingValueError, r"row 0, .*path \$\[\*\]: .* `value` and `typed_value` are both set"),
     42: (ConflictingValueError, r"row 0, .*path \$: .* `value` and `typed_value` are both set"),
-    87: (ConflictingValueError, r"row 0, .*path \$: .* `typed_value` holds an object, and `value`"),
+    87: (ConflictingValueError, r"row 0, .*path \$: .* `typed_value` holds an object, but `value`"),
     127: (
         ShreddingError,
         r"path \$: .* its `typed_value` is INT\(32,false\), which cannot be a shredded type",
     ),
-    128: (ConflictingValueError, r"row 0, .*path \$: .* `typed_value` holds an object, and `value`"),
+    128: (ConflictingValueError, r"row 0, .*path \$: .* `typed_value` holds an object, but `value`"),
     137: (
         ShreddingError,
         r"path \$: .* its `typed_value` is FIXED_LEN_BYTE_ARRAY, which cannot be a shredded type",
@@ -36,9 +36,9 @@ REFUSED: dict[int, tuple[type[DeltaVariantError], str]] = {
 }
 # Not valid, with a value to be read by those who do read it.
 INVALID: dict[int, str] = {
-    43: r"row 0, .*path \$: .* the shredded field \"b\" is in `value`, too",
+    43: r"row 0, .*path \$: .* the shredded field \"b\" is in `value` too",
     84: r"row 0, .*path \$: .* the group of the shredded field \"d\" is null",
-    125: r"row 0, .*path \$: .* the shredded field \"b\" is in `value`, too",
+    125: r"row 0, .*path \$: .* the shredded field \"b\" is in `value` too",
 }
 
 

@@ -93,7 +93,7 @@ def test_what_python_cannot_hold_is_a_cast_error_that_names_it(variant: Variant,
     ("variant", "sentence"),
     [
         (Variant(EMPTY, b""), "it is empty"),
-        (Variant(EMPTY, b"\x09a"), "cut short"),
+        (Variant(EMPTY, b"\x09a"), "truncated"),
         (Variant(EMPTY, b"\x05\xff"), "not UTF-8"),
         (Variant(EMPTY, b"\x02\x01\x00\x00\x01\x04"), "name id 0, and the metadata has 0 names"),
         (Variant(b"\x02\x00\x00", b"\x00"), "version is 2"),

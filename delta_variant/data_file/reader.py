@@ -20,7 +20,9 @@ __all__ = [
     "Input",
     "NativeFile",
     "Projection",
+    "RowViolation",
     "Rows",
+    "SchemaViolation",
     "Units",
     "filter_rows",
     "naming",
@@ -31,6 +33,9 @@ __all__ = [
 
 NativeFile: TypeAlias = _native.DataFile
 """An open Parquet file."""
+
+SchemaViolation: TypeAlias = _native.SchemaViolation
+RowViolation: TypeAlias = _native.RowViolation
 
 Rows: TypeAlias = tuple[int, int]
 """A range of the rows of a file, its end excluded."""
@@ -58,10 +63,6 @@ class Projection:
     timezone: str = UTC
 
 
-END_BYTES = 64 << 10
-"""How much of the end of a file the kernel asks for first."""
-
-
 class _Ranges:
     """A file in a store, as the kernel reads it: its size, its end, and then byte ranges.
 
@@ -71,7 +72,7 @@ class _Ranges:
     def __init__(self, place: Store, path: str) -> None:
         self._store = place
         self._path = path
-        self._size, self._end = store.read_end(place, path, END_BYTES)
+        self._size, self._end = store.read_end(place, path, _native.END_BYTES)
 
     def size(self) -> int:
         return self._size

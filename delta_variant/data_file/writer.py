@@ -198,7 +198,9 @@ class _OpenFile:
     def write(self, batch: pa.RecordBatch) -> list[Fault]:
         """Write a batch and return the values that are not valid JSON."""
         with _naming_writes(self.uri):
-            return [Fault(*fault) for fault in self.writer.write(batch)]
+            return [
+                Fault(each.row, each.column, each.offset, each.message) for each in self.writer.write(batch)
+            ]
 
     def close(self, max_stats_paths: int, indexed: Collection[Path] | None) -> WrittenFile:
         with _naming_writes(self.uri):
@@ -206,7 +208,9 @@ class _OpenFile:
         if self.upload is not None:
             self.upload.close()
         variants = {
-            name: tuple(ShreddedPath(tuple(path), *rest) for path, *rest in column["paths"])
+            name: tuple(
+                ShreddedPath(tuple(each.path), each.type, each.typed, each.values) for each in column["paths"]
+            )
             for name, column in zip(self.names, report["columns"], strict=True)
             if isinstance(column, dict)
         }

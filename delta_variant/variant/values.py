@@ -86,8 +86,8 @@ def parse_json(
         text = text.cast(pa.string())
     variants, invalid = _native.parse_json(text, floats, duplicate_keys)
     if invalid:
-        row, offset, message = invalid[0]
-        raise InvalidJsonError(f"row {row}, column {offset + 1}: {message}")
+        first = invalid[0]
+        raise InvalidJsonError(f"row {first.row}, column {first.offset + 1}: {first.message}", row=first.row)
     return variants
 
 
@@ -99,7 +99,7 @@ def parse_valid_json(
     if pa.types.is_null(text.type):
         text = text.cast(pa.string())
     variants, invalid = _native.parse_json(text, floats, duplicate_keys)
-    return variants, [row for row, _, _ in invalid]
+    return variants, [each.row for each in invalid]
 
 
 def check(variants: ArrowArray) -> None:

@@ -24,6 +24,14 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::files::PyDataFileWriter>()?;
     module.add_class::<python::lines::PyLineSplitter>()?;
     module.add_class::<python::lines::PyPositions>()?;
+    module.add_class::<python::reports::PyColumnCheck>()?;
+    module.add_class::<python::reports::PyInvalidValue>()?;
+    module.add_class::<python::reports::PyLeafReport>()?;
+    module.add_class::<python::reports::PyPathBound>()?;
+    module.add_class::<python::reports::PyRowViolation>()?;
+    module.add_class::<python::reports::PySchemaViolation>()?;
+    module.add_class::<python::reports::PyShreddedPath>()?;
+    module.add_class::<python::reports::PyStatisticsEntry>()?;
     module.add_function(wrap_pyfunction!(python::check::py_describe_bound, module)?)?;
     module.add_function(wrap_pyfunction!(python::objects::to_python, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::bound_column, module)?)?;
@@ -47,5 +55,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::values::unshred_legacy, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::validate, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::variant_get, module)?)?;
+    module.add("MAX_LEAVES", infer::MAX_LEAVES)?;
+    module.add("MAX_DEPTH", infer::MAX_DEPTH)?;
+    module.add("END_BYTES", parquet::read::END_BYTES)?;
     Ok(())
 }

@@ -364,7 +364,7 @@ fn objects_and_arrays_cast_to_their_json_text_and_to_no_scalar() {
     let error = cast_bytes(&object, &["a"], &DataType::Int64, true).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cannot cast a value of type object to Int64; `try_variant_get` gives null where a cast fails"
+        "cannot cast a value of type object to Int64; `try_variant_get` returns null where a cast fails"
     );
 }
 
@@ -383,7 +383,9 @@ fn a_strict_cast_names_the_value_its_type_and_the_way_out() {
     let error = cast_bytes(&bytes(Value::String("n/a")), &[], &DataType::Int64, true).unwrap_err();
     assert_eq!(
         error,
-        Error::cast("cannot cast \"n/a\" (string) to Int64; `try_variant_get` gives null where a cast fails")
+        Error::cast(
+            "cannot cast \"n/a\" (string) to Int64; `try_variant_get` returns null where a cast fails"
+        )
     );
     let error = cast_bytes(&bytes(Value::String(&"é".repeat(500))), &[], &DataType::Int64, true).unwrap_err();
     assert!(error.to_string().len() < 250, "{error}");

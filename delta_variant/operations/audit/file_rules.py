@@ -104,9 +104,9 @@ def _shredded_without_feature(subject: ColumnSubject) -> Iterator[Fault]:
 
 def _of_schema(code: str) -> Callable[[ColumnSubject], Iterator[Fault]]:
     def check(subject: ColumnSubject) -> Iterator[Fault]:
-        for rule, path_key, message in subject.schema_faults:
-            if rule == code and subject.group is not None:
-                yield Fault(f"column {subject.name} at {path_key}: {message}", path_key=path_key)
+        for found in subject.schema_faults:
+            if found.rule == code and subject.group is not None:
+                yield Fault(f"column {subject.name} at {found.path}: {found.message}", path_key=found.path)
 
     return check
 
@@ -157,13 +157,13 @@ def _unreadable_rows(subject: ColumnSubject) -> Iterator[Fault]:
 
 def _of_rows(code: str) -> Callable[[ColumnSubject], Iterator[Fault]]:
     def check(subject: ColumnSubject) -> Iterator[Fault]:
-        for rule, path_key, row, count, message in subject.rows.violations if subject.rows else ():
-            if rule == code:
-                more = f", and {count - 1:,} more like it" if count > 1 else ""
+        for found in subject.rows.violations if subject.rows else ():
+            if found.rule == code:
+                more = f", and {found.count - 1:,} more like it" if found.count > 1 else ""
                 yield Fault(
-                    f"row {row:,}, column {subject.name} at {path_key}: {message}{more}",
-                    path_key=path_key,
-                    row=row,
+                    f"row {found.row:,}, column {subject.name} at {found.path}: {found.message}{more}",
+                    path_key=found.path,
+                    row=found.row,
                 )
 
     return check

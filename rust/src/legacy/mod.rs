@@ -1,7 +1,7 @@
-//! The older Spark draft of shredding: `object`, `array`, `typed_value` and `untyped_value` (requirements, section 3).
+//! The legacy layout, an older Spark draft of shredding: `object`, `array`, `typed_value` and `untyped_value`.
 //!
-//! There is no `metadata`: each `untyped_value` is a whole Variant, its own metadata in front of its value. Files in
-//! this layout are read to be migrated, and written only on demand.
+//! There is no `metadata`: each `untyped_value` is a whole Variant, its metadata followed by its value. Files in
+//! this layout are read for migration, and written only on request.
 
 mod assemble;
 pub mod layout;

@@ -1,4 +1,4 @@
-//! Columns of the draft back to Variant values (ConstructVariant in the legacy; requirements O4 to O12, O16).
+//! Turn columns of the legacy layout back into Variant values (ConstructVariant in the draft).
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::value::cast::variant_fields;
 use crate::value::column::{Bytes, Scalars};
 use crate::value::{self, Metadata, Value, malformed};
 
-/// The Variant values of a column of the draft as `struct<metadata: binary, value: binary>`, null where the group is.
+/// Return the Variant values of a legacy column as `struct<metadata: binary, value: binary>`, null where the group is.
 ///
 /// A value that is not shredded at all keeps its bytes. Any other has a metadata of its own, with the names of all
-/// its parts. `compat` takes what the draft's own algorithm takes and its rules forbid: a `typed_value` beside a
-/// Variant null, which wins, and an `array` beside an `untyped_value`, which loses. Errors name the row and the path.
+/// its parts. `compat` accepts data that the draft's algorithm accepts and its rules forbid: the Variant null of an
+/// `untyped_value` wins over a `typed_value`, and an `array` wins over an `untyped_value`. Errors have row and path.
 pub fn unshred(group: &StructArray, compat: bool) -> Result<StructArray> {
     let layout = Group::parse(group.fields())?;
     let reader = Reader::new(group, &layout, compat)?;
@@ -53,7 +53,7 @@ impl Output {
         Output { bytes: Vec::new(), ends }
     }
 
-    /// End a row: it has the bytes since the row before.
+    /// End a row, which has the bytes since the previous row.
     pub fn end(&mut self) -> Result<()> {
         let end = i32::try_from(self.bytes.len()).map_err(|_| {
             Error::unsupported("the values of one batch take more than 2 GiB: give fewer rows at a time")
@@ -68,10 +68,10 @@ impl Output {
     }
 }
 
-/// The columns of one [`Group`]; those that are not in the file are null throughout (requirements O6).
+/// The columns of one [`Group`]; those that are not in the file are null throughout.
 struct Reader<'a> {
     path: &'a str,
-    /// A null group is a missing value (requirements O3).
+    /// A null group is a missing value.
     nulls: Option<&'a NullBuffer>,
     untyped_value: Option<Bytes<'a>>,
     object: Option<Column<'a, Vec<FieldReader<'a>>>>,
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         Ok(Reader { path, nulls, untyped_value, object, array, typed_value, compat })
     }
 
-    /// Append the value of a row; one that is missing is Variant null (requirements O11).
+    /// Append the value of a row; one that is missing is Variant null.
     fn read_row(
         &self,
         row: usize,
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         out.write_value(root, values)
     }
 
-    /// The bytes of a row that is in `untyped_value` alone, where they need no repair.
+    /// The bytes of a row that is in `untyped_value` alone, if they need no repair.
     fn unshredded(&self, row: usize) -> Result<Option<(Metadata<'a>, &'a [u8])>> {
         let Some(bytes) = self.untyped_at(row) else { return Ok(None) };
         if self.is_typed(row) {
@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
         Ok(out.scalar(&value, scalars.precision()))
     }
 
-    /// The fields of `object`, and those of `untyped_value` that are missing there (requirement O10).
+    /// The fields of `object`, and those of `untyped_value` that are missing there.
     fn read_object(
         &self,
         fields: &[FieldReader<'a>],
@@ -282,7 +282,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A missing element is Variant null: an array has no gaps.
+/// Read an array; a missing element is Variant null.
 fn read_array<'a>(
     range: std::ops::Range<usize>,
     element: &Reader<'a>,
@@ -304,7 +304,7 @@ fn is_shredded(fields: &[FieldReader<'_>], name: &str, index: usize) -> bool {
     found.is_ok_and(|position| !fields[position].reader.is_missing(index))
 }
 
-/// `untyped_value` as its metadata and its value; bytes behind the value are tolerated (requirement O2).
+/// `untyped_value` as its metadata and its value; bytes after the value are tolerated.
 fn split(bytes: &[u8]) -> Result<(Metadata<'_>, &[u8])> {
     let metadata = Metadata::parse_prefix(bytes)?;
     let rest = &bytes[metadata.as_bytes().len()..];

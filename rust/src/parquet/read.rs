@@ -29,7 +29,7 @@ const ENCRYPTED_MAGIC: &[u8] = b"PARE";
 /// Length of the footer and the magic, at the end of a file.
 const TAIL_BYTES: u64 = 8;
 /// Read from the end at first, and kept: most footers and page indexes fit, and need no request of their own.
-const END_BYTES: u64 = 64 << 10;
+pub const END_BYTES: u64 = 64 << 10;
 /// Column chunks closer than this are fetched in one request.
 const COALESCE_GAP: u64 = 256 << 10;
 /// About how many bytes of text a batch may have: a dictionary can make gigabytes of a small page, more than the

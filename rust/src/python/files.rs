@@ -16,7 +16,8 @@ use parquet::schema::types::Type;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use super::check::{PyColumnCheck, column_report};
+use super::check::column_report;
+use super::reports::{PyColumnCheck, PyInvalidValue, PyLeafReport, PySchemaViolation, PyShreddedPath};
 use super::values::{PyArray, PyStep, conflict_option, numeric_option, parse_options, steps, time_zone};
 use super::{callback_error, choice, run};
 use crate::bounds::{ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
@@ -75,10 +76,10 @@ pub struct PyDataFileWriter {
 #[pymethods]
 impl PyDataFileWriter {
     #[new]
-    #[pyo3(signature = (place, schema, encodings, *, numeric, floats, duplicate_keys, on_invalid, annotate, compression, row_group_bytes))]
+    #[pyo3(signature = (sink, schema, encodings, *, numeric, floats, duplicate_keys, on_invalid, annotate, compression, row_group_bytes))]
     #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
     fn new(
-        place: PathOrObject,
+        sink: PathOrObject,
         schema: PyArrowType<Schema>,
         encodings: Vec<Option<PyEncoding>>,
         numeric: &str,
@@ -97,7 +98,7 @@ impl PyDataFileWriter {
             encodings.into_iter().map(|one| encoding(one, numeric)).collect::<Result<Vec<_>>>()?;
         let compression = compression_option(compression)?;
         let options = WriteOptions { annotate, compression, row_group_bytes, ..WriteOptions::default() };
-        let sink: Sink = match place {
+        let sink: Sink = match sink {
             PathOrObject::Path(path) => Box::new(BufWriter::with_capacity(1 << 20, create(&path)?)),
             PathOrObject::Object(object) => Box::new(BufWriter::with_capacity(8 << 20, ObjectSink(object))),
         };
@@ -105,20 +106,16 @@ impl PyDataFileWriter {
         Ok(PyDataFileWriter { writer: Mutex::new(Some(writer)) })
     }
 
-    /// Add a batch; the values that are not valid JSON as (row, column, offset, message).
+    /// Add a batch, and return the values that are not valid JSON.
     ///
-    /// With `on_invalid="error"` nothing after the first of them is written: the file is to be discarded.
-    fn write(
-        &self,
-        py: Python<'_>,
-        batch: PyArrowType<RecordBatch>,
-    ) -> PyResult<Vec<(usize, usize, usize, String)>> {
+    /// With `on_invalid="error"`, writing stops at the first of them and the caller must discard the file.
+    fn write(&self, py: Python<'_>, batch: PyArrowType<RecordBatch>) -> PyResult<Vec<PyInvalidValue>> {
         let invalid = run(py, || match self.lock()?.as_mut().ok_or_else(closed)?.write(&batch.0) {
             Ok(invalid) => Ok(invalid),
             Err(WriteError::InvalidValue(invalid)) => Ok(vec![invalid]),
             Err(WriteError::Other(error)) => Err(error),
         })?;
-        Ok(invalid.into_iter().map(|one| (one.row, one.column, one.offset, one.message)).collect())
+        Ok(invalid.into_iter().map(PyInvalidValue::from).collect())
     }
 
     /// Bytes written, and an estimate of those still to be.
@@ -127,18 +124,13 @@ impl PyDataFileWriter {
         Ok(self.lock()?.as_ref().ok_or_else(closed)?.bytes_written())
     }
 
-    /// Finish the file: rows, bytes, leaf columns, and the bounds of each column.
+    /// Finish the file, and report its size and the bounds of each column.
     fn close<'py>(&self, py: Python<'py>, max_stats_paths: usize) -> PyResult<Bound<'py, PyDict>> {
         let writer = self.lock()?.take().ok_or_else(closed)?;
         let (summary, bounds) = run(py, || writer.close())?;
         let report = PyDict::new(py);
         report.set_item("rows", summary.rows)?;
         report.set_item("bytes", summary.bytes)?;
-        let leaves = PyList::empty(py);
-        for leaf in summary.leaves {
-            leaves.append((leaf.path, leaf.compressed_bytes, leaf.num_values, leaf.null_count))?;
-        }
-        report.set_item("leaves", leaves)?;
         report.set_item("columns", columns_report(py, &bounds, max_stats_paths)?)?;
         Ok(report)
     }
@@ -201,7 +193,7 @@ fn columns_report<'py>(
     Ok(columns)
 }
 
-/// The leaves of a column as (path, nulls, min, max); the bounds are arrays of one row, and bytes of a Variant.
+/// The leaves of a column. Their bounds are arrays of one row, or bytes for a Variant.
 fn plain_report<'py>(
     py: Python<'py>,
     bounds: &ColumnBounds,
@@ -221,7 +213,8 @@ fn plain_report<'py>(
                 None => (None, None),
             },
         };
-        leaves.append((leaf.path, leaf.nulls, min, max))?;
+        let (min, max) = (min.map(Bound::unbind), max.map(Bound::unbind));
+        leaves.append(Py::new(py, PyLeafReport { path: leaf.path, nulls: leaf.nulls, min, max })?)?;
     }
     Ok(leaves)
 }
@@ -245,20 +238,14 @@ fn variant_report<'py>(
     Ok(report)
 }
 
-/// A shredded path: its steps, `None` for a list's element; its type; the values in `typed_value` and in `value`.
-type PyPath<'py> = (Vec<Option<String>>, Bound<'py, PyAny>, u64, u64);
-
-fn path_report<'py>(py: Python<'py>, path: &PathReport) -> PyResult<PyPath<'py>> {
-    let steps = path
-        .path
-        .iter()
-        .map(|step| match step {
-            Step::Field(name) => Some(name.clone()),
-            Step::Element => None,
-        })
-        .collect();
-    let data_type = PyArrowType(path.leaf_type.data_type()).into_pyobject(py)?;
-    Ok((steps, data_type.into_any(), path.typed, path.values))
+fn path_report(py: Python<'_>, path: &PathReport) -> PyResult<Py<PyShreddedPath>> {
+    let steps = path.path.iter().map(|step| match step {
+        Step::Field(name) => Some(name.clone()),
+        Step::Element => None,
+    });
+    let data_type = PyArrowType(path.leaf_type.data_type()).into_pyobject(py)?.into_any().unbind();
+    let (typed, values) = (path.typed, path.values);
+    Py::new(py, PyShreddedPath { path: steps.collect(), r#type: data_type, typed, values })
 }
 
 /// Reads byte ranges through a Python object with `size()` and `read(starts, ends)`.
@@ -309,8 +296,8 @@ fn input((column, path, target): PyInput) -> Input {
 #[pymethods]
 impl PyDataFile {
     #[new]
-    fn new(py: Python<'_>, place: PathOrObject, name: String) -> PyResult<Self> {
-        let source = match place {
+    fn new(py: Python<'_>, source: PathOrObject, name: String) -> PyResult<Self> {
+        let source = match source {
             PathOrObject::Path(path) => Source::Path(path),
             PathOrObject::Object(object) => Source::Ranges(Arc::new(ObjectRanges(object))),
         };
@@ -375,26 +362,25 @@ impl PyDataFile {
         Ok((rows, bounds.collect()))
     }
 
-    /// What is wrong with the schema of the Variant column at a path, as (rule, path in the Variant, message).
-    fn check_schema(&self, column: Vec<String>) -> Vec<(&'static str, String, String)> {
+    /// Check the schema of the Variant column at a path.
+    fn check_schema(&self, column: Vec<String>) -> Vec<PySchemaViolation> {
         let Some(group) = find_group(self.file.schema(), &column) else { return Vec::new() };
-        let violations = check_schema(group).into_iter();
-        violations.map(|fault| (fault.rule, fault.path, fault.message)).collect()
+        check_schema(group).into_iter().map(PySchemaViolation::from).collect()
     }
 
-    /// What is wrong in the rows of the Variant column at a path: see `column_report`.
+    /// Check the rows of the Variant column at a path.
     ///
     /// `paths` are the path keys and names of the bounds in `least` and `greatest`.
     #[pyo3(signature = (column, paths, least, greatest, deleted=None))]
-    fn check_rows<'py>(
+    fn check_rows(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         column: Vec<String>,
         paths: Vec<(String, Vec<String>)>,
         least: Option<&[u8]>,
         greatest: Option<&[u8]>,
         deleted: Option<&[u8]>,
-    ) -> PyResult<PyColumnCheck<'py>> {
+    ) -> PyResult<PyColumnCheck> {
         let deleted = deleted.map(deletion_vector::rows).transpose()?;
         let paths = paths
             .into_iter()

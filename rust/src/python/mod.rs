@@ -4,6 +4,7 @@ pub mod check;
 pub mod files;
 pub mod lines;
 pub mod objects;
+pub mod reports;
 pub mod threads;
 pub mod values;
 

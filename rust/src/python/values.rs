@@ -9,6 +9,7 @@ use arrow_select::filter::filter_record_batch;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
+use super::reports::PyInvalidValue;
 use super::{choice, run};
 use crate::bounds::{self, normalize_path};
 use crate::error::{Error, Result};
@@ -25,9 +26,6 @@ use crate::value::{self, Metadata, Zone, modify};
 
 /// An Arrow array that crosses the seam.
 pub type PyArray = PyArrowType<ArrayData>;
-
-/// A value that is not JSON: its row, the byte where it stops being JSON, and why.
-pub type InvalidValue = (usize, usize, String);
 
 /// Rows of JSON text that are parsed by one thread.
 const ROWS_PER_THREAD: usize = 16 << 10;
@@ -105,7 +103,7 @@ pub fn parse_json(
     text: PyArray,
     floats: &str,
     duplicate_keys: &str,
-) -> PyResult<(PyArray, Vec<InvalidValue>)> {
+) -> PyResult<(PyArray, Vec<PyInvalidValue>)> {
     let options = parse_options(floats, duplicate_keys)?;
     run(py, || {
         let text = make_array(text.0);
@@ -113,7 +111,7 @@ pub fn parse_json(
         let parts = starts
             .par_iter()
             .map(|&start| parse_part(&text, start, options))
-            .collect::<Result<Vec<(StructArray, Vec<InvalidValue>)>>>()?;
+            .collect::<Result<Vec<(StructArray, Vec<PyInvalidValue>)>>>()?;
         let (variants, invalid): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         Ok::<_, Error>((PyArrowType(concat(&variants)?.to_data()), invalid.concat()))
     })
@@ -123,12 +121,13 @@ fn parse_part(
     text: &ArrayRef,
     start: usize,
     options: ParseOptions,
-) -> Result<(StructArray, Vec<InvalidValue>)> {
+) -> Result<(StructArray, Vec<PyInvalidValue>)> {
     let part = text.slice(start, ROWS_PER_THREAD.min(text.len() - start));
     let mut shredder = JsonShredder::new(ShreddingSchema::Untyped, options);
     let mut invalid = Vec::new();
     parse_rows(&mut shredder, &part, |row, error| {
-        invalid.push((start + row, error.offset, error.message.into_owned()));
+        let (offset, message) = (error.offset, error.message.into_owned());
+        invalid.push(PyInvalidValue { row: start + row, column: 0, offset, message });
     })?;
     Ok((unshred(&shredder.take()?, OnConflict::Error)?, invalid))
 }

@@ -1,4 +1,4 @@
-//! `variant_get` on a shredded column: a path read from the columns that hold it, without putting values together.
+//! `variant_get` on a shredded column: a path read from the columns that hold it, without rebuilding values.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use crate::value::path::{self, Step};
 /// The leaf columns that a path needs, as positions among all leaf columns of the group, depth first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NeededLeaves {
-    /// Those that are always needed; at least one.
+    /// The leaves that are always needed, at least one.
     pub leaves: Vec<usize>,
-    /// `metadata`, where it may be needed, too: [`needs_metadata`] says so once the others are read.
+    /// `metadata`, if it may be needed: [`needs_metadata`] decides after the other leaves are read.
     pub metadata: Option<usize>,
 }
 
-/// Which leaf columns of a group with these fields [`extract`] needs for `path` and `target`.
+/// Return which leaf columns of a group with these fields [`extract`] needs for `path` and `target`.
 ///
-/// A shredded path needs its own `value` and `typed_value`, and no `value` above them: a reader may take it that
-/// no object is in `value` where `typed_value` is an object (requirements R21).
+/// A shredded path needs its own `value` and `typed_value`, and no `value` above them: readers may assume that
+/// `value` does not hold an object where `typed_value` is an object (VariantShredding.md, "Reading").
 pub fn leaves_needed(fields: &Fields, path: &[Step], target: &DataType) -> Result<NeededLeaves> {
     let layout = Layout::parse(fields)?;
     let metadata = layout.metadata.map(|position| leaves_before(fields, position));
@@ -40,7 +40,7 @@ pub fn leaves_needed(fields: &Fields, path: &[Step], target: &DataType) -> Resul
     if let (Some((position, typed)), []) = (&group.typed_value, rest) {
         let start = first + leaves_before(fields, *position);
         let count = leaf_count(fields[*position].data_type());
-        // Whether an object or array is there at all is known from any column in it.
+        // Any column in an object or array shows whether it is present.
         let all = matches!(typed, Typed::Leaf(_)) || shows_names(target) || is_list(target);
         leaves.extend(start..start + if all { count } else { count.min(1) });
     }
@@ -79,7 +79,7 @@ fn is_list(target: &DataType) -> bool {
     matches!(target, DataType::List(_))
 }
 
-/// Follow `path` as far as it is shredded: the group, its fields, its first leaf, and the steps left.
+/// Follow `path` as far as it is shredded. Return the group, its fields, its first leaf and the remaining steps.
 fn locate<'a>(
     mut group: &'a Group,
     mut fields: &'a Fields,
@@ -189,13 +189,13 @@ fn extract_at(
         None => selection.cast_values(&request, &selection.valid_rows()),
         Some((position, Typed::Leaf(_))) if !is_variant(target) => selection.cast_leaf(*position, &request),
         Some((position, _)) if !shows_names(target) && !is_list(target) => {
-            selection.cast_beside_nested(*position, &request)
+            selection.cast_unshredded_scalars(*position, &request)
         }
         Some(_) => selection.rebuild(&request),
     }
 }
 
-/// What is asked of the values at a path.
+/// How to cast the values at a path.
 struct Request<'a> {
     target: &'a DataType,
     casting: &'a Casting,
@@ -206,10 +206,10 @@ struct Request<'a> {
 struct Selection<'a> {
     group: StructArray,
     layout: &'a Group,
-    /// Rows without this group: SQL null, or missing on the way.
+    /// Rows without this group: SQL NULL, or missing on the path.
     nulls: Option<NullBuffer>,
     metadata: Option<&'a ArrayRef>,
-    /// The steps that lead on inside of `value`.
+    /// The remaining steps, within `value`.
     rest: &'a [Step],
     /// Whether the last step was into an object, where both columns null means missing; else Variant null.
     is_field: bool,
@@ -309,7 +309,7 @@ impl<'a> Selection<'a> {
         row: usize,
         bytes: Option<&[u8]>,
     ) -> Result<()> {
-        // Scalars have no names, and most values beside a `typed_value` are scalars.
+        // Scalars have no names, and most values next to a `typed_value` are scalars.
         let is_nested = bytes.and_then(|bytes| bytes.first()).is_some_and(|header| header & 0b10 != 0);
         let metadata = match shapes {
             Some(shapes) if is_nested => Some(shapes.at(row)?.metadata),
@@ -327,7 +327,7 @@ impl<'a> Selection<'a> {
         builder.append(metadata.as_ref(), found)
     }
 
-    /// Cast a shredded leaf as a whole, and put the casts of `value` where that has one.
+    /// Cast a shredded leaf as a column, and replace rows that have a `value` by its cast.
     fn cast_leaf(&self, position: usize, request: &Request<'_>) -> Result<ArrayRef> {
         let typed = with_nulls(self.group.column(position), self.nulls.as_ref())?;
         let rows = self.rows_of_values()?;
@@ -384,8 +384,8 @@ impl<'a> Selection<'a> {
         Ok(make_array(merged.freeze()))
     }
 
-    /// Cast the scalars in `value` beside objects or arrays, which have no cast to a scalar.
-    fn cast_beside_nested(&self, position: usize, request: &Request<'_>) -> Result<ArrayRef> {
+    /// Cast the scalars in `value`; shredded objects and arrays have no cast to a scalar.
+    fn cast_unshredded_scalars(&self, position: usize, request: &Request<'_>) -> Result<ArrayRef> {
         let typed = self.group.column(position);
         let nulls = NullBuffer::union(self.nulls.as_ref(), typed.nulls());
         let nested = nulls.as_ref().map_or_else(|| self.valid_rows(), |nulls| nulls.inner().clone());
@@ -394,7 +394,7 @@ impl<'a> Selection<'a> {
         {
             let kind = if typed.as_struct_opt().is_some() { "object" } else { "array" };
             return Err(Error::cast(format!(
-                "cannot cast a value of type {kind} to {}; `try_variant_get` gives null where a cast fails",
+                "cannot cast a value of type {kind} to {}; `try_variant_get` returns null where a cast fails",
                 request.target
             ))
             .at_row(row));
@@ -402,7 +402,7 @@ impl<'a> Selection<'a> {
         self.cast_values(request, &(&self.valid_rows() & &!&nested))
     }
 
-    /// Put the values together, and cast them.
+    /// Rebuild the values, and cast them.
     fn rebuild(&self, request: &Request<'_>) -> Result<ArrayRef> {
         let metadata = self.metadata.ok_or_else(|| Error::shredding("`metadata` was not read"))?;
         let mut fields = self.group.fields().to_vec();
@@ -431,7 +431,7 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// `array` with nulls where `nulls` has them, too.
+/// Return `array` with the nulls of `nulls` in addition to its own.
 fn with_nulls(array: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
     match (nulls, array.nulls()) {
         (None, _) => Ok(array.clone()),

@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 use crate::value::column::{Bytes, Scalars};
 use crate::value::{ByteBudget, Object, Value, malformed};
 
-/// What a contradiction between `value` and `typed_value` leads to (requirements R5 to R7).
+/// What to do when `value` and `typed_value` contradict each other (VariantShredding.md, "Value Shredding").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnConflict {
-    /// An error that names the row and the path.
+    /// Return an error with the row and the path.
     #[default]
     Error,
-    /// `typed_value` is read, and what contradicts it in `value` is not.
+    /// Read `typed_value` and ignore the contradicting `value`.
     Typed,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct GroupReader<'a> {
     value: Option<Bytes<'a>>,
     /// With its nulls; `None` when every row is null, too.
     typed_value: Option<(TypedColumn<'a>, Option<&'a NullBuffer>)>,
-    /// The group's own nulls, which only an element's group should have (requirements P-S6, R14).
+    /// The group's own nulls. VariantShredding.md requires the group, but some writers make it optional.
     nulls: Option<&'a NullBuffer>,
     on_conflict: OnConflict,
 }
@@ -59,7 +59,7 @@ pub(crate) enum Offsets<'a> {
 pub(super) trait Sink {
     fn null(&mut self);
     fn scalar(&mut self, column: &Scalars<'_>, index: usize) -> Result<()>;
-    /// A value as it is in a `value` column, so many levels deep.
+    /// The bytes of a `value` column, at nesting level `depth`.
     fn value(&mut self, bytes: &[u8], depth: usize) -> Result<()>;
     fn begin_object(&mut self);
     fn shredded_key(&mut self, field: &FieldReader<'_>);
@@ -103,7 +103,7 @@ impl<'a> GroupReader<'a> {
         (typed.map(|(column, _)| column), self.value.and_then(|value| value.get(index)))
     }
 
-    /// Hand the value at `index` to `sink`; one that is missing is Variant null (requirements R2, R3).
+    /// Pass the value at `index` to `sink`; a missing value is Variant null, as VariantShredding.md requires of readers.
     ///
     /// `names` are those of the row's metadata, by id.
     pub fn read(&self, index: usize, names: &[&str], sink: &mut impl Sink, depth: usize) -> Result<()> {
@@ -161,7 +161,7 @@ impl<'a> GroupReader<'a> {
                     rest.read_next(sink, depth)?;
                 }
                 if rest.peek(names)? == Some(field.name) {
-                    self.conflict(|| format!("the shredded field {:?} is in `value`, too", field.name))?;
+                    self.conflict(|| format!("the shredded field {:?} is in `value` too", field.name))?;
                     rest.next += 1;
                 }
             }
@@ -189,9 +189,7 @@ impl<'a> GroupReader<'a> {
             Some(Value::Object(object)) => Fields::new(object, names).map(Some),
             Some(other) => {
                 let kind = other.type_name();
-                self.conflict(|| {
-                    format!("`typed_value` holds an object, and `value` a value of type {kind}")
-                })?;
+                self.conflict(|| format!("`typed_value` holds an object, but `value` has the type {kind}"))?;
                 Ok(None)
             }
         }
@@ -277,7 +275,7 @@ pub(crate) fn is_valid(nulls: Option<&NullBuffer>, index: usize) -> bool {
 struct Fields<'a> {
     object: Object<'a>,
     budget: ByteBudget,
-    /// Where the object has another order.
+    /// The order of the fields, if the object is not sorted by name.
     order: Option<Vec<usize>>,
     next: usize,
 }

@@ -29,8 +29,8 @@ pub struct CastBuilder {
     casting: Casting,
 }
 
-/// How values are cast: a value that has no cast is an error when `strict`, else null; `zone` is where the local
-/// times are of that timestamps are cast to and from.
+/// How values are cast: a value without a cast is an error if `strict`, else null. `zone` is the time zone of local
+/// times.
 #[derive(Debug, Clone)]
 pub struct Casting {
     pub strict: bool,
@@ -65,7 +65,7 @@ enum Column {
     Map(MapColumn),
 }
 
-/// How many distinct metadata a column of text keeps the keys of, before it lets all go.
+/// The number of distinct metadata whose keys a text column caches before it clears the cache.
 const MAX_KEYS: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -124,7 +124,7 @@ pub fn is_variant(target: &DataType) -> bool {
 }
 
 impl CastBuilder {
-    /// A builder of columns of the type `target`, or the error that no Variant is cast to it.
+    /// Return a builder of columns of the type `target`, or an error if Variants cannot be cast to it.
     pub fn new(target: &DataType, casting: &Casting) -> Result<Self> {
         let timestamps = || PrimitiveBuilder::new().with_data_type(target.clone());
         let column = match target {
@@ -292,7 +292,7 @@ fn append_binary(column: &mut BinaryBuilder, value: &Value<'_>) -> Result<Option
     Ok(Some(()))
 }
 
-/// Refuse to grow a column beyond what its 32-bit offsets reach.
+/// Return an error before a column grows beyond its 32-bit offsets.
 fn check_capacity(length: usize, more: usize) -> Result<()> {
     match i32::try_from(length + more) {
         Ok(_) => Ok(()),
@@ -315,11 +315,11 @@ fn cannot_cast(value: &Value<'_>, target: &DataType) -> Error {
         }
         Err(_) => format!("a value of type {}", value.type_name()),
     };
-    Error::cast(format!("cannot cast {shown} to {target}; `try_variant_get` gives null where a cast fails"))
+    Error::cast(format!("cannot cast {shown} to {target}; `try_variant_get` returns null where a cast fails"))
 }
 
 fn names_needed() -> Error {
-    Error::variant("the `metadata` of a Variant with names was not given")
+    Error::variant("the `metadata` of a Variant with names is missing")
 }
 
 impl StringColumn {
@@ -550,7 +550,7 @@ pub fn cast_array(typed: &ArrayRef, target: &DataType, casting: &Casting) -> Res
     builder.finish()
 }
 
-/// The casts between numbers that no value fails.
+/// The casts between numbers that cannot fail.
 fn widened(typed: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
     match (typed.data_type(), target) {
         (DataType::Int8, DataType::Int64) => Some(unary::<Int8Type, Int64Type>(typed, i64::from)),
