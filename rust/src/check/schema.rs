@@ -1,4 +1,4 @@
-//! The Parquet schema of a Variant column, held against the rules for it (requirements 2.2 and 2.6).
+//! Check the Parquet schema of a Variant column against VariantShredding.md.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::shred::layout::is_legacy_column;
 use crate::shred::schema::MAX_SCHEMA_DEPTH;
 use crate::value::path::push_field;
 
-/// One rule that the schema of a Variant column breaks at one path.
+/// One rule that the schema of a Variant column violates at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaViolation {
     pub rule: &'static str,
@@ -19,7 +19,7 @@ pub struct SchemaViolation {
     pub message: String,
 }
 
-/// All that is wrong with `group` as the group of a Variant column.
+/// Return all violations in the group of a Variant column.
 pub fn check_schema(group: &Type) -> Vec<SchemaViolation> {
     let mut check = Check { violations: Vec::new() };
     if !group.is_group() {
@@ -99,7 +99,7 @@ impl Check {
         }
     }
 
-    /// Names that no such group has; those that begin with `_` are ignored by readers.
+    /// Report unknown columns; readers ignore those that begin with `_`.
     fn names(&mut self, group: &Type, path: &str, is_root: bool) {
         let mut seen = HashSet::new();
         for field in group.get_fields() {

@@ -1,4 +1,6 @@
-//! Columns of one data file, Variants whole or by path; only the leaf columns asked for are read.
+//! Read columns of one data file, whole Variants or values by path. Only the required leaf columns are decoded.
+//!
+//! At most `DECODED_BYTES` are decoded ahead of the consumer.
 
 use std::collections::BTreeSet;
 use std::collections::VecDeque;
@@ -33,11 +35,11 @@ use crate::value::path::Step;
 
 /// Rows decoded at a time, where only leaves are read.
 const BATCH_ROWS: usize = 64 << 10;
-/// Rows decoded at a time where values are put together: the columns of a row should still be in the cache.
+/// Rows decoded at a time where values are rebuilt, few enough that their columns stay in the CPU cache.
 const WHOLE_BATCH_ROWS: usize = 8 << 10;
-/// Batches of whole values that are decoded ahead of those that are put together.
+/// Batches of whole values that are decoded ahead of the rebuilding.
 const WHOLE_BATCHES: usize = 8;
-/// How much is decoded before it is handed out, of whole values or of the leaves of one row group.
+/// The maximum of decoded bytes that wait for the consumer, for whole values or the leaves of one row group.
 const DECODED_BYTES: usize = 128 << 20;
 
 /// One column of the result.
@@ -58,11 +60,11 @@ impl Projection {
 
 #[derive(Debug, Clone)]
 pub enum What {
-    /// The column as it is, Variants in it unshredded.
+    /// The column itself, with its Variants unshredded.
     Column,
     /// The values at a path in a Variant, cast to the type of the result's field.
     Path { path: Vec<Step>, casting: Casting },
-    /// The values at a path in a Variant as JSON text, timestamps as local times of a zone.
+    /// The values at a path in a Variant as JSON text, with timestamps as local times of a zone.
     Json { path: Vec<Step>, zone: Zone },
     /// The numbers of the rows in the file, from 0 on, deleted ones counted.
     Position,
@@ -79,19 +81,19 @@ pub struct DataFileReader {
     failed: bool,
 }
 
-/// How Variants in the layout of the older Spark draft are read.
+/// How to read Variants in the legacy layout.
 #[derive(Debug, Clone, Copy)]
 pub struct LegacyLayout {
-    /// As the draft's algorithm does, where its rules forbid what is there.
+    /// Whether to follow the draft's algorithm where its rules forbid the data.
     pub compat: bool,
 }
 
-/// What is read.
+/// The query of a read.
 struct Query {
     file: Arc<ParquetFile>,
     projections: Vec<Projection>,
     on_conflict: OnConflict,
-    /// Whether Variants are in the layout of the older Spark legacy, and how those are read.
+    /// How to read Variants, if they are in the legacy layout.
     legacy: Option<LegacyLayout>,
     /// Rows of the file that are not read.
     deleted: Option<RoaringTreemap>,
@@ -108,7 +110,7 @@ struct Selected {
 }
 
 impl Selected {
-    /// The ranges as the rows of the row group are counted.
+    /// The ranges, counted from the first row of the row group.
     fn within(&self) -> Option<Vec<Range<u64>>> {
         let rows = self.rows.as_ref()?;
         Some(rows.iter().map(|range| range.start - self.start..range.end - self.start).collect())
@@ -120,7 +122,7 @@ impl Selected {
     }
 }
 
-/// The numbers that rows have in the file, handed out batch by batch.
+/// The row numbers in the file, batch by batch.
 #[derive(Default)]
 struct RowNumbers {
     ranges: VecDeque<Range<u64>>,
@@ -143,20 +145,20 @@ impl RowNumbers {
     }
 }
 
-/// Where a read of whole values is: they are large, so their row groups are not held in memory.
+/// The state of a read of whole values, which are large, so row groups are not held in memory.
 #[derive(Default)]
 struct Decoder {
     batches: Option<RowGroupBatches>,
     /// The rows that are decoded next.
     rows: RowNumbers,
-    /// Batches that are not put together yet, each with its rows.
+    /// Decoded batches that are not rebuilt yet, each with its rows.
     decoded: Vec<(Vec<Range<u64>>, RecordBatch)>,
 }
 
-/// Where a read of leaves is in one row group.
+/// The state of a read of leaves in one row group.
 struct LeafReader {
     selected: Selected,
-    /// Whether names are read, which is found out by what the leaves hold.
+    /// Whether `metadata` is read, which depends on the contents of the leaves.
     has_metadata: bool,
     batches: Option<RowGroupBatches>,
     /// The rows that come next.
@@ -166,10 +168,10 @@ struct LeafReader {
 }
 
 impl DataFileReader {
-    /// A reader of `rows`, ranges in order and apart from each other, or of all rows; `deleted` are the numbers of
-    /// rows in the file that are left out.
+    /// Return a reader of `rows`, which are ascending and disjoint ranges, or of all rows. `deleted` are the numbers
+    /// of rows in the file to skip.
     ///
-    /// Variant columns of types that the specification does not allow are refused, even where no row uses them.
+    /// Variant columns of types that the specification does not allow are rejected, even if no row uses them.
     pub fn new(
         file: Arc<ParquetFile>,
         projections: Vec<Projection>,
@@ -191,7 +193,7 @@ impl DataFileReader {
         })
     }
 
-    /// The same reader of whole columns, of a file in the older draft's layout.
+    /// Return the same reader for a file in the legacy layout.
     pub fn with_legacy_layout(mut self, legacy: LegacyLayout) -> Self {
         self.query.legacy = Some(legacy);
         self
@@ -208,7 +210,7 @@ impl DataFileReader {
         }
     }
 
-    /// Put the decoded batches together, on all threads, while one of them decodes the next.
+    /// Rebuild the decoded batches on all threads, while one of them decodes the next.
     fn read_values(&mut self) -> Result<()> {
         let DataFileReader { query, row_groups, decoder, ready, .. } = self;
         let decoded = std::mem::take(&mut decoder.decoded);
@@ -226,7 +228,7 @@ impl DataFileReader {
         decoding
     }
 
-    /// Read as many row groups at once as there are threads, those behind the first only so far.
+    /// Read as many row groups at once as there are threads; row groups after the first are bounded by bytes.
     fn read_leaves(&mut self) -> Result<()> {
         let DataFileReader { query, row_groups, reading, ready, .. } = self;
         let count = rayon::current_num_threads().saturating_sub(reading.len()).min(row_groups.len());
@@ -258,7 +260,7 @@ impl LeafReader {
         }
     }
 
-    /// Read and project batches, until there are as many as may wait.
+    /// Read and project batches until `DECODED_BYTES` wait.
     fn advance(&mut self, query: &Query) -> Result<()> {
         let mut bytes: usize = self.projected.iter().map(RecordBatch::get_array_memory_size).sum();
         while !self.is_at_end && bytes < DECODED_BYTES {
@@ -279,7 +281,7 @@ impl LeafReader {
         Ok(())
     }
 
-    /// Read the rows that come next once more, with names.
+    /// Read the next rows again, with names.
     fn add_metadata(&mut self) {
         self.has_metadata = true;
         self.batches = None;
@@ -332,7 +334,7 @@ impl Query {
         self.file.read_rows(scan, selected.row_group, selected.within().as_deref())
     }
 
-    /// The leaves of a row group that are needed, with those that are only when names are or without.
+    /// Read the required leaves of a row group, with or without `metadata`.
     fn read_leaves(&self, selected: &Selected, with_metadata: bool) -> Result<RowGroupBatches> {
         let needed = self.needed_leaves()?;
         let metadata = needed.iter().filter_map(|one| one.metadata.filter(|_| with_metadata));
@@ -345,7 +347,7 @@ impl Query {
 
     /// The projections of a batch of `rows` of the file, without its deleted rows.
     ///
-    /// Those are dropped first: what they hold is no error.
+    /// Deleted rows are dropped first, so that malformed values in them are not errors.
     fn project_rows(&self, batch: &RecordBatch, rows: &[Range<u64>]) -> Result<RecordBatch> {
         let number = |index| rows.iter().cloned().flatten().nth(index).unwrap_or_default() as usize;
         let Some(live) = self.deleted.as_ref().and_then(|deleted| live_rows(deleted, rows)) else {
@@ -442,8 +444,7 @@ impl Query {
         Ok(Arc::new(to_json(values.as_struct(), self.on_conflict, zone)?))
     }
 
-    /// `array` with its Variants unshredded, wherever `field` has them, and the other columns as the file has
-    /// them.
+    /// Return `array` with its Variants unshredded wherever `field` has them, and other columns unchanged.
     fn restore(&self, array: &ArrayRef, field: &Field) -> Result<ArrayRef> {
         if is_variant(field) {
             let group = as_group(array)?;
@@ -480,7 +481,7 @@ impl Query {
         }
     }
 
-    /// The elements of a list or map, restored. Errors get the row of the list instead of the element.
+    /// Restore the elements of a list or map. Errors get the row of the list instead of the element.
     fn restore_elements<O: OffsetSizeTrait>(
         &self,
         elements: &ArrayRef,
@@ -515,7 +516,7 @@ impl Query {
         };
         let columns =
             vec![map.keys().clone(), self.restore_elements(map.values(), map.value_offsets(), value)?];
-        // A key is never null: a map whose keys could be is refused.
+        // Map keys cannot be null.
         let key = Field::clone(key).with_data_type(columns[0].data_type().clone()).with_nullable(false);
         let fields = Fields::from(vec![Arc::new(key), retyped(value, &columns[1])]);
         let entries = StructArray::try_new(fields.clone(), columns, None)?;
@@ -539,7 +540,7 @@ impl Iterator for DataFileReader {
     }
 }
 
-/// The row groups that hold any of `rows`, or all.
+/// Return the row groups with any of `rows`, or all.
 fn selected_row_groups(file: &ParquetFile, rows: Option<&[Range<u64>]>) -> VecDeque<Selected> {
     let groups = row_group_rows(file).into_iter().enumerate();
     let selected = groups.filter_map(|(row_group, group)| {
@@ -606,10 +607,10 @@ fn check_variants_in(column: &Type, field: &Field) -> Result<()> {
     }
 }
 
-/// The leaf columns of the file that a projection needs.
+/// The leaf columns that a projection requires.
 struct Needed {
     leaves: Vec<usize>,
-    /// Needed as well when names are.
+    /// `metadata`, required only with names.
     metadata: Option<usize>,
 }
 
@@ -668,7 +669,7 @@ fn has_variant(field: &Field) -> bool {
         }
 }
 
-/// `field` with the type that its column came out with.
+/// Return `field` with the type of its column.
 fn retyped(field: &Field, column: &ArrayRef) -> Arc<Field> {
     Arc::new(field.clone().with_data_type(column.data_type().clone()).with_nullable(true))
 }

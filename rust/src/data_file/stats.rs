@@ -1,4 +1,6 @@
-//! The exact bounds of the columns of a data file, from its data.
+//! Compute the exact bounds of the columns of a data file from its data.
+//!
+//! Each thread holds one row group.
 
 use std::sync::Arc;
 

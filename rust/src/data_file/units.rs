@@ -1,5 +1,4 @@
-//! What is known of the rows of a file before they are read: bounds of columns and of shredded paths, by row
-//! groups and by pages.
+//! The statistics of columns and shredded paths, by row group or page, for skipping rows before they are read.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,7 +17,7 @@ use crate::parquet::statistics::{Statistics, bound_value};
 use crate::shred::extract::{ShreddedLeaf, shredded_leaf};
 use crate::value::path::Step;
 
-/// An ordinary column, or the values at a path in a Variant, as they are cast to `target`.
+/// An ordinary column, or the values at a path in a Variant, cast to `target`.
 #[derive(Debug, Clone)]
 pub struct Input {
     pub column: Vec<String>,
@@ -26,20 +25,20 @@ pub struct Input {
     pub target: DataType,
 }
 
-/// Ranges of rows, and what is known of each input in them.
+/// Ranges of rows, and the statistics of each input in them.
 #[derive(Debug)]
 pub struct Units {
     pub rows: Vec<Range<u64>>,
     pub inputs: Vec<UnitBounds>,
 }
 
-/// What is known of one input, a row for each unit.
+/// The statistics of one input, with one row for each unit.
 #[derive(Debug)]
 pub struct UnitBounds {
-    /// Null where nothing is known.
+    /// Null where a bound is unknown.
     pub min: ArrayRef,
     pub max: ArrayRef,
-    /// Whether every value is known to be null, and whether none is.
+    /// Whether all values are known to be null, and whether all are known not to be.
     pub all_null: BooleanArray,
     pub no_null: BooleanArray,
 }
@@ -54,7 +53,7 @@ pub fn row_group_units(file: &ParquetFile, inputs: &[Input]) -> Result<Units> {
     units.finish()
 }
 
-/// The rows of some row groups, in pieces that no page of the inputs crosses.
+/// Return the rows of some row groups as ranges that cross no page boundary of the inputs.
 pub fn page_units(file: &ParquetFile, inputs: &[Input], row_groups: &[usize]) -> Result<Units> {
     let locations = locations(file, inputs)?;
     let leaves: Vec<usize> =
@@ -80,7 +79,7 @@ pub fn page_units(file: &ParquetFile, inputs: &[Input], row_groups: &[usize]) ->
     units.finish()
 }
 
-/// The rows of a row group, cut wherever a page begins.
+/// Return the rows of a row group, split at each page boundary.
 fn pieces(pages: &[Option<PageIndex>], total: u64) -> Vec<Range<u64>> {
     let starts = pages.iter().flatten().flat_map(|pages| pages.rows(total)).map(|rows| rows.start);
     let cuts: Vec<u64> = starts.chain([0, total]).collect::<BTreeSet<_>>().into_iter().collect();
@@ -92,11 +91,11 @@ fn page_at(pages: &PageIndex, row: u64) -> Option<Statistics<'_>> {
     pages.statistics.get(after.checked_sub(1)?).map(Statistics::of_page)
 }
 
-/// Where an input is in the file.
+/// The location of an input in the file.
 enum Location {
-    /// The file has no such column: it is null.
+    /// The file lacks the column, which is null.
     Absent,
-    /// Something that statistics do not tell of.
+    /// A column without usable statistics.
     Unknown,
     Leaf(ShreddedLeaf),
 }

@@ -1,7 +1,7 @@
-//! Batches into one data file: JSON text is parsed, Variants are shredded, and bounds are collected on the way.
+//! Write batches to one data file: parse JSON text, shred Variants and collect bounds.
 //!
-//! While one chunk of rows is turned into columns, the columns of the chunk before are encoded on the other
-//! threads, so memory holds two chunks and one row group of encoded pages.
+//! While one chunk of rows is converted to columns, the previous chunk is encoded on the other threads, so memory
+//! holds two chunks and one row group of encoded pages.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -22,31 +22,31 @@ use crate::shred::variants::shred;
 use crate::shred::{Numeric, ShreddingSchema};
 use crate::value::column::Bytes;
 
-/// How much text or how many bytes of Variants are turned into columns at a time: also what a page holds.
+/// The bytes of text or Variants that are converted at a time, which is also the size of a page.
 const CHUNK_BYTES: usize = 6 << 20;
 const CHUNK_ROWS: usize = 32 << 10;
 
-/// What is done with a row whose JSON text is not valid.
+/// What to do with a row whose JSON text is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnInvalid {
     /// The write fails.
     Error,
-    /// The row is left out, and reported.
+    /// The row is skipped and reported.
     Reject,
     /// The value becomes SQL NULL, and the row is reported.
     Null,
 }
 
-/// What a column of the batches becomes in the file.
+/// How a column of the batches is stored in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Encoding {
-    /// Itself: a Variant stays shredded as it comes.
+    /// Unchanged: a Variant keeps its shredding.
     Plain,
     /// JSON text as a Variant shredded by the schema.
     Json(ShreddingSchema),
     /// A struct of `metadata` and `value` as a Variant shredded by the schema.
     Variant(ShreddingSchema, Numeric),
-    /// A struct whose fields become these; none of them is JSON text.
+    /// A struct whose fields have these encodings; none of them is JSON text.
     Struct(Vec<Encoding>),
 }
 
@@ -80,7 +80,7 @@ enum Column {
 }
 
 impl<W: Write + Send> DataFileWriter<W> {
-    /// A writer of batches of `schema`; `encodings` says what each of its columns becomes.
+    /// A writer of batches of `schema`; `encodings` has one entry for each column.
     pub fn new(
         sink: W,
         schema: &Schema,
@@ -92,7 +92,7 @@ impl<W: Write + Send> DataFileWriter<W> {
         let fields: Vec<Field> =
             schema.fields().iter().zip(&encodings).map(|(field, encoding)| encoding.field(field)).collect();
         let bounds = fields.iter().zip(&encodings).map(|(field, encoding)| match encoding {
-            // Others may have shredded it.
+            // Another writer may have shredded it.
             Encoding::Plain => ColumnBounds::new(field).map(ColumnBounds::distrusting),
             _ => ColumnBounds::new(field),
         });
@@ -103,7 +103,7 @@ impl<W: Write + Send> DataFileWriter<W> {
         Ok(DataFileWriter { writer, schema: file_schema, columns, bounds, on_invalid, pending: None })
     }
 
-    /// Add the rows of `batch`; the values that were not valid JSON, when they are no error.
+    /// Add the rows of `batch`. Return the values that are not valid JSON, unless they are errors.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<InvalidValue>, WriteError> {
         let mut invalid = Vec::new();
         let mut start = 0;
@@ -126,7 +126,7 @@ impl<W: Write + Send> DataFileWriter<W> {
         Ok(invalid)
     }
 
-    /// How many rows from `start` make a chunk.
+    /// Return the number of rows from `start` that form a chunk.
     fn chunk_rows(&self, batch: &RecordBatch, start: usize) -> Result<usize> {
         let most = CHUNK_ROWS.min(batch.num_rows() - start);
         let mut length = most;
@@ -206,7 +206,7 @@ fn shapes_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Binary))
 }
 
-/// The type that shredding gives the `metadata` of `fields`: dictionaries stay.
+/// The type of `metadata` after shredding `fields`: dictionaries stay.
 fn metadata_type(fields: &arrow_schema::Fields) -> DataType {
     match fields.find("metadata").map(|(_, field)| field.data_type()) {
         Some(dictionary @ DataType::Dictionary(_, _)) => dictionary.clone(),
@@ -214,7 +214,7 @@ fn metadata_type(fields: &arrow_schema::Fields) -> DataType {
     }
 }
 
-/// Why a batch was not written.
+/// The reason why a batch was not written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WriteError {
     InvalidValue(InvalidValue),
@@ -238,7 +238,7 @@ impl From<Error> for WriteError {
     }
 }
 
-/// Turn the columns of `chunk` into those of the file.
+/// Convert the columns of `chunk` to those of the file.
 fn convert(
     columns: &mut [Column],
     bounds: &mut [ColumnBounds],
@@ -262,7 +262,7 @@ fn convert(
     Ok((batch, invalid))
 }
 
-/// The columns of the file, with SQL NULL where JSON text is not valid, and where that is, by row.
+/// Return the columns of the file, with SQL NULL for invalid JSON text, and the invalid values sorted by row.
 fn convert_columns(
     columns: &mut [Column],
     schema: &Schema,

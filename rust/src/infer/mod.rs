@@ -1,8 +1,8 @@
 //! Infer a shredding schema: which paths get a `typed_value` column, and of which type.
 //!
 //! Values are counted per path and kind. At each path the kind with the most values wins, so that a value of
-//! another kind costs only itself: it stays in `value`. [`Counts::typed`] chooses the type, and
-//! [`is_worth_a_column`] the paths. `MAX_PATHS` and `MAX_NAME_BYTES` bound the memory, whatever the number of rows.
+//! another kind costs only itself: it stays in `value`. `Counts::typed` chooses the type, and
+//! `is_worth_a_column` the paths. `MAX_PATHS` and `MAX_NAME_BYTES` bound the memory, whatever the number of rows.
 
 mod counts;
 mod digits;
@@ -43,7 +43,8 @@ impl Default for InferOptions {
 
 /// The maximum number of counted paths; later ones are ignored, which bounds the memory.
 const MAX_PATHS: usize = 20_000;
-/// The most fields that are counted in one object: an object with more is used as a map and must not exhaust `MAX_PATHS`.
+/// The most fields that are counted in one object: an object with more is used as a map and must not exhaust
+/// `MAX_PATHS`.
 const MAX_FIELDS: usize = 1_000;
 
 /// The maximum length of a counted name, because each path stores its name.

@@ -17,7 +17,7 @@ pub enum Format {
     Lines,
     /// One array, whose elements are the values; they may span lines.
     Array,
-    /// `Array` when the file begins with `[`, else `Lines`; see [`detect`] for lines that are arrays.
+    /// `Array` when the file begins with `[`, else `Lines`; see `detect` for lines that are arrays.
     Auto,
 }
 
@@ -58,7 +58,8 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Return the position in the file of the byte that follows `before`, the first bytes of the text of value `index`.
+    /// Return the position in the file of the byte that follows `before`, the first bytes of the text of value
+    /// `index`.
     pub fn locate(&self, index: usize, before: &[u8]) -> Option<Position> {
         self.starts.get(index).map(|start| start.after(before))
     }

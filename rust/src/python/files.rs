@@ -1,4 +1,4 @@
-//! Data files: written batch by batch, and read by column.
+//! Write data files batch by batch, and read them by column.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -37,14 +37,14 @@ use crate::value::path::Step as PathStep;
 
 type Sink = Box<dyn Write + Send + Sync>;
 
-/// A path of this machine, or a Python object with the methods that are needed of it.
+/// A local path, or a Python object with the required methods.
 #[derive(FromPyObject)]
 enum PathOrObject {
     Path(PathBuf),
     Object(Py<PyAny>),
 }
 
-/// Writes what it is given to a Python object's `write`.
+/// Passes bytes to a Python object's `write`.
 struct ObjectSink(Py<PyAny>);
 
 impl Write for ObjectSink {
@@ -59,8 +59,8 @@ impl Write for ObjectSink {
     }
 }
 
-/// What a column becomes, unless it stays as it is: `"json"` or `"variant"` with a shredding schema, or a list of
-/// what the fields of a struct become.
+/// The encoding of a column: `"json"` or `"variant"` with a shredding schema, or a list of the encodings of the
+/// fields of a struct.
 #[derive(FromPyObject)]
 enum PyEncoding {
     Shredded((String, PyArrowType<Field>)),
@@ -118,7 +118,7 @@ impl PyDataFileWriter {
         Ok(invalid.into_iter().map(PyInvalidValue::from).collect())
     }
 
-    /// Bytes written, and an estimate of those still to be.
+    /// The bytes written, plus an estimate for the row group in progress.
     #[getter]
     fn bytes_written(&self) -> PyResult<usize> {
         Ok(self.lock()?.as_ref().ok_or_else(closed)?.bytes_written())
@@ -270,11 +270,11 @@ impl RangeReader for ObjectRanges {
 #[pyclass(name = "DataFile", module = "delta_variant._native", frozen)]
 pub struct PyDataFile {
     file: Arc<ParquetFile>,
-    /// The name in errors of the schema, which is asked for in many places.
+    /// The name in errors of `schema`.
     name: String,
 }
 
-/// Makes what is projected of a path, and of how its values are cast.
+/// Returns the kind of a projection for a path and its casts.
 type MakeWhat = fn(Vec<PathStep>, Casting) -> What;
 
 /// A column of a read: the path to it, what of it, and the result's field.
@@ -317,12 +317,12 @@ impl PyDataFile {
         Ok(PyArrowType(schema.as_ref().clone()))
     }
 
-    /// What the footer says.
+    /// Return the contents of the footer.
     fn inspect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         footer_report(py, &inspect(&self.file))
     }
 
-    /// The bounds of the columns, from the data; `variants` are the paths of those that are Variants.
+    /// Compute the bounds of the columns from the data; `variants` are the paths of the Variant columns.
     fn bounds<'py>(
         &self,
         py: Python<'py>,
@@ -333,13 +333,13 @@ impl PyDataFile {
         columns_report(py, &bounds, max_stats_paths)
     }
 
-    /// Bytes that were read of the file so far, its footer among them.
+    /// The bytes read of the file so far, its footer included.
     #[getter]
     fn bytes_read(&self) -> u64 {
         self.file.bytes_read()
     }
 
-    /// What is known of inputs in ranges of rows: in the row groups, or with `row_groups` in the pages of those.
+    /// Return the statistics of inputs by row group, or by page of `row_groups`.
     ///
     /// The ranges as (start, end), and for each input (min, max, all_null, no_null), a row for each range.
     #[pyo3(signature = (inputs, row_groups=None))]
@@ -390,11 +390,11 @@ impl PyDataFile {
         column_report(py, check)
     }
 
-    /// An iterator of record batches of the projections, without the rows of a deletion vector; of all rows, or of
-    /// those in `rows`, ranges in order and apart from each other.
+    /// Return an iterator of record batches of the projections, without the rows of a deletion vector, for all rows or
+    /// for the ascending and disjoint ranges `rows`.
     ///
-    /// With `draft`, whole Variants are in the layout of the older Spark legacy: "strict" keeps to its rules, "compat"
-    /// to its algorithm.
+    /// `legacy` means that whole Variants are in the legacy layout: "strict" enforces the draft's rules, "compat"
+    /// follows its algorithm.
     #[pyo3(signature = (projections, rows, on_conflict, deleted=None, legacy=None))]
     fn read<'py>(
         &self,
@@ -431,7 +431,7 @@ fn check_columns(fields: &Fields) -> Result<()> {
     check_names(fields, &mut Vec::new())
 }
 
-/// Return an error for a name with a NUL, at which names end in Arrow's C interface.
+/// Return an error for a name with a NUL, which terminates names in Arrow's C interface.
 fn check_names<'f>(fields: &'f Fields, parents: &mut Vec<&'f str>) -> Result<()> {
     for field in fields {
         parents.push(field.name());

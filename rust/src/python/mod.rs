@@ -1,4 +1,5 @@
-//! The seam to Python: each binding converts, lets go of the interpreter, calls, converts.
+//! The Python binding: each function converts its arguments, releases the GIL, calls the kernel and converts the
+//! result.
 
 pub mod check;
 pub mod files;
@@ -43,12 +44,12 @@ fn exception<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>>
     exception.call_method("at", (), Some(&location))
 }
 
-/// An exception that was raised in a callback, as an error of the kernel.
+/// Return the error for an exception that a Python callback raised.
 pub fn callback_error(error: PyErr) -> Error {
     Error::data_file(error.to_string())
 }
 
-/// What a parsed choice between words is, or an error that names them.
+/// Return the choice called `word`, or an error that lists the choices.
 fn choice<T: Copy>(word: &str, what: &str, choices: &[(&str, T)]) -> Result<T> {
     choices.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice).ok_or_else(|| {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();

@@ -103,7 +103,8 @@ impl<'a> GroupReader<'a> {
         (typed.map(|(column, _)| column), self.value.and_then(|value| value.get(index)))
     }
 
-    /// Pass the value at `index` to `sink`; a missing value is Variant null, as VariantShredding.md requires of readers.
+    /// Pass the value at `index` to `sink`; a missing value is Variant null, as VariantShredding.md requires of
+    /// readers.
     ///
     /// `names` are those of the row's metadata, by id.
     pub fn read(&self, index: usize, names: &[&str], sink: &mut impl Sink, depth: usize) -> Result<()> {

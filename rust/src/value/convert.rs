@@ -338,8 +338,8 @@ fn moment_text(text: &str) -> Option<Moment> {
     Some(Moment { seconds: midnight + seconds, fraction, zone })
 }
 
-/// Seconds since midnight, and microseconds of a second, of the time `[h]h[:[m]m[:[s]s[.f…]]]` at the start of `text`, and the time zone
-/// that follows: only seconds may be followed by one.
+/// Seconds since midnight, and microseconds of a second, of the time `[h]h[:[m]m[:[s]s[.f…]]]` at the start of
+/// `text`, and the time zone that follows: only seconds may be followed by one.
 fn time_of_day(text: &str) -> Option<(i64, i64, &str)> {
     let (hour, rest) = number(text, 1..=2)?;
     let (minute, rest) = after_colon(rest)?.unwrap_or((0, rest));
