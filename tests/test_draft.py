@@ -308,7 +308,7 @@ def test_a_group_nested_too_deep_is_refused():
     ("text", "sentence"),
     [
         ("", "it is empty"),
-        ("02", "version is 2"),
+        ("02", "expected version 1, got 2"),
         ("0101000968690c01", "truncated"),
         ("010100026869", "no value after the metadata"),
         ("0100000c", "truncated"),

@@ -192,7 +192,7 @@ fn r7_a_shredded_name_in_value_is_a_conflict_even_when_the_shredded_field_is_mis
     let column = object(&[Some(value), Some(value)], &[None, None], &[Some(1), None], &[true, true]);
     let (error, typed) = conflict(&column);
     assert!(
-        error.starts_with("row 0: ") && error.contains(r#"the shredded field "a" is in `value` too"#),
+        error.starts_with("row 0, path $: ") && error.contains(r#"the shredded field "a" is in `value` too"#),
         "{error}"
     );
     assert_eq!(typed, some(&[r#"{"a":1,"b":1}"#, r#"{"b":1}"#]));
@@ -468,7 +468,7 @@ fn layouts_that_the_specification_does_not_allow_are_refused() {
     let structure = |fields: Vec<Field>| DataType::Struct(fields.into());
     let leaf = || structure(vec![Field::new("typed_value", DataType::Int64, true)]);
     let typed = |kind: DataType| [metadata.clone(), ("typed_value", kind)];
-    assert!(layout_error(std::slice::from_ref(&value)).contains("no `metadata`"));
+    assert!(layout_error(std::slice::from_ref(&value)).contains("needs `metadata`"));
     assert!(layout_error(&[metadata.clone(), ("value", DataType::Utf8)]).contains("its `value` is Utf8"));
     assert!(layout_error(&[metadata.clone(), ("foo", DataType::Utf8)]).contains("a column \"foo\""));
     assert!(layout_error(&[metadata.clone(), value.clone(), value.clone()]).contains("two columns"));

@@ -188,7 +188,7 @@ fn what_is_shredded_is_checked_whole_and_the_row_is_named() {
     let shredded = ShreddingSchema::Object(vec![("a".into(), ShreddingSchema::Leaf(LeafType::String))]);
     for schema in [ShreddingSchema::Untyped, shredded] {
         for (bad, sentence) in
-            [(&bad_string, "not UTF-8"), (&bad_name, "name id 9, and the metadata has 2 names")]
+            [(&bad_string, "not UTF-8"), (&bad_name, "name id 9, but the metadata has 2 names")]
         {
             let error =
                 shred(&variants(&[(&metadata, &good), (&metadata, bad)]), schema.clone(), Numeric::Value)
