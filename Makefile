@@ -58,6 +58,7 @@ check: build
 	$(BIN)/mypy
 	cargo fmt $(CRATE) --all --check
 	$(CARGO) clippy $(CRATE) --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc $(CRATE) --no-deps --document-private-items
 
 test: build browser $(NEWEST_PYSPARK) $(AZURITE)
 	$(CARGO) test --quiet $(CRATE) --workspace

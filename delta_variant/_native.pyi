@@ -1,102 +1,362 @@
-"""The native kernel: Variant bytes, Arrow columns and one Parquet file; whole batches at a time."""
+"""The native kernel: Variant bytes, Arrow columns and one Parquet file, whole batches at a time.
+
+Every function releases the GIL while it works. Errors are classes of `delta_variant.errors` and carry the
+facts that the kernel knows: `row` (of the array or file, from 0), `column`, `path` (a normalized path, RFC
+9535), `line` and `file`. A `Variant array` is a struct of `metadata` and `value`, both binary, and of
+`typed_value` where it is shredded. The types of options are those of `_options.py`; another value raises
+`SchemaError`.
+"""
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Protocol, final, type_check_only
+from typing import Any, Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import pyarrow as pa
 
 from ._options import DuplicateKeys, Encoding, Floats, JsonKind, Numeric, OnConflict
 
 __all__ = [
+    "END_BYTES",
+    "MAX_DEPTH",
+    "MAX_LEAVES",
     "Batches",
+    "ColumnCheck",
     "DataFile",
     "DataFileWriter",
+    "InvalidValue",
+    "LeafReport",
     "LineSplitter",
+    "PathBound",
     "Positions",
+    "RowViolation",
+    "SchemaViolation",
+    "ShreddedPath",
+    "StatisticsEntry",
     "bound_column",
     "check_shredding_schema",
     "date_part",
     "describe_bound",
-    "draft_column",
     "filter_rows",
     "infer",
     "instant_of",
     "is_time_zone",
     "json_leaves",
+    "legacy_column",
     "parse_json",
     "path_key",
     "remove_path",
     "set_path",
     "shred",
-    "shred_draft",
+    "shred_legacy",
     "split_variant",
     "to_json",
     "to_python",
     "unshred",
-    "unshred_draft",
+    "unshred_legacy",
     "validate",
     "variant_get",
 ]
 
+MAX_LEAVES: int
+"""The most leaf columns of an inferred shredding schema, by default."""
+
+MAX_DEPTH: int
+"""How deep an inferred shredding schema nests, by default."""
+
+END_BYTES: int
+"""How many bytes `DataFile` reads from the end of a file first: most footers and page indexes fit."""
+
+# Protocols that Python objects implement for the kernel.
+
 @type_check_only
 class Sink(Protocol):
-    def write(self, data: bytes, /) -> object: ...
+    """A file that is written to a store. The kernel buffers 8 MiB for each call."""
+
+    def write(self, data: bytes, /) -> object:
+        """Append `data`."""
 
 @type_check_only
 class Ranges(Protocol):
-    def size(self) -> int: ...
-    def read(self, starts: list[int], ends: list[int], /) -> Sequence[bytes]: ...
+    """A file that is read from a store."""
+
+    def size(self) -> int:
+        """Return the length of the file in bytes."""
+
+    def read(self, starts: list[int], ends: list[int], /) -> Sequence[bytes]:
+        """Return the bytes of each range `starts[i]:ends[i]`, in order."""
+
+# JSON text.
+
+@final
+class InvalidValue:
+    """A value that is not valid JSON."""
+
+    @property
+    def row(self) -> int:
+        """The row in the array or batch, from 0."""
+    @property
+    def column(self) -> int:
+        """The position of the column in the batch; 0 for an array."""
+    @property
+    def offset(self) -> int:
+        """The byte of the text at which it stops being JSON, from 0."""
+    @property
+    def message(self) -> str:
+        """Why the text is not JSON."""
 
 def parse_json(
     text: pa.Array[Any], floats: Floats, duplicate_keys: DuplicateKeys
-) -> tuple[pa.StructArray, list[tuple[int, int, str]]]: ...
-def to_json(variants: pa.Array[Any], on_conflict: OnConflict, zone: str) -> pa.StringArray: ...
-def to_python(metadata: bytes, value: bytes) -> Any: ...
-def variant_get(
-    variants: pa.Array[Any], path: list[str | int], target: pa.DataType, strict: bool, zone: str
-) -> pa.Array[Any]: ...
-def date_part(values: pa.Array[Any], part: str, zone: str) -> pa.Int32Array: ...
-def is_time_zone(name: str) -> bool: ...
-def instant_of(local: int, zone: str) -> int | None: ...
-def shred(variants: pa.Array[Any], schema: pa.Field[Any], numeric: Numeric) -> pa.StructArray: ...
-def unshred(shredded: pa.Array[Any], on_conflict: OnConflict) -> pa.StructArray: ...
-def shred_draft(variants: pa.Array[Any], schema: pa.Field[Any]) -> pa.StructArray: ...
-def unshred_draft(columns: pa.Array[Any], compat: bool) -> pa.StructArray: ...
-def draft_column(field: pa.Field[Any]) -> tuple[pa.Field[Any], pa.Field[Any] | None]: ...
-def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch: ...
-def infer(
-    arrays: list[pa.Array[Any]], max_leaves: int, max_depth: int, spark_compatible: bool
-) -> pa.Field[Any]: ...
-def check_shredding_schema(schema: pa.Field[Any]) -> pa.Field[Any]: ...
-def split_variant(bytes: bytes) -> tuple[bytes, bytes]: ...  # noqa: A002 - the name in the module
-def json_leaves(texts: pa.Array[Any], paths: list[tuple[list[str], JsonKind]]) -> list[pa.StringArray]: ...
-def bound_column(texts: pa.Array[Any], key: str, target: pa.DataType) -> pa.Array[Any]: ...
-def describe_bound(
-    bytes: bytes,  # noqa: A002 - the name in the module
-) -> tuple[bool, bytes, list[tuple[str, str, int | None, str]] | None]: ...
-def path_key(names: list[str]) -> str: ...
-def remove_path(variants: pa.Array[Any], path: list[str | int]) -> pa.StructArray: ...
-def set_path(variants: pa.Array[Any], path: list[str | int], values: pa.Array[Any]) -> pa.StructArray: ...
-def validate(variants: pa.Array[Any]) -> None: ...
+) -> tuple[pa.StructArray, list[InvalidValue]]:
+    """Parse JSON text, strings or binary of UTF-8, on all threads.
+
+    Returns:
+        A Variant array, null where the text is null or not valid JSON, and the values that are not valid.
+    """
+
+def to_json(variants: pa.Array[Any], on_conflict: OnConflict, zone: str) -> pa.StringArray:
+    """Return Variants as JSON text as Spark's `to_json` prints it, with timestamps as local times in `zone`.
+
+    Raises MalformedVariantError and ConflictingValueError, with `row`, and SchemaError for 2 GiB of text or
+    more.
+    """
+
+def json_leaves(texts: pa.Array[Any], paths: list[tuple[list[str], JsonKind]]) -> list[pa.StringArray]:
+    """Return one column for each of `paths`, which differ: the value at the names in each JSON text.
+
+    A number is its digits. Null stands for a missing value, one of another kind, and text that is not JSON.
+    """
 
 @final
 class LineSplitter:
-    def __new__(cls, format: str, max_bytes: int) -> LineSplitter: ...  # noqa: A002 - the name in the module
-    def feed(self, piece: bytes) -> tuple[pa.BinaryArray, Positions]: ...
-    def finish(self) -> tuple[pa.BinaryArray, Positions]: ...
+    """Splits the bytes of one JSON file into the texts of its values.
+
+    Holds at most one value of `max_bytes`, or 1 MiB until the format is known. It cannot be used after an
+    error.
+    """
+
+    def __new__(cls, format: str, max_bytes: int) -> LineSplitter:  # noqa: A002 - the name in the module
+        """Start a file in `format`: "lines", "array" or "auto". Values over `max_bytes` bytes are skipped."""
+
+    def feed(self, piece: bytes) -> tuple[pa.BinaryArray, Positions]:
+        """Return the texts and positions of the values that end in `piece`, the next bytes of the file.
+
+        Raises InvalidJsonError, with `line`, where the commas and brackets around the elements of an array
+        are wrong. The texts themselves are not checked.
+        """
+
+    def finish(self) -> tuple[pa.BinaryArray, Positions]:
+        """Return the value that the end of the file completes, if any, as `feed` does."""
 
 @final
 class Positions:
+    """Where the values of a batch are in their file."""
+
     @property
-    def oversized(self) -> list[int]: ...
-    def locate(self, index: int, before: bytes) -> tuple[int, int] | None: ...
+    def oversized(self) -> list[int]:
+        """The values that are longer than allowed, in ascending order. Their text is empty."""
+
+    def locate(self, index: int, before: bytes) -> tuple[int, int] | None:
+        """Return the line and the column in bytes, both from 1, of the byte that follows `before`.
+
+        `before` are the first bytes of the text of the value `index`. Return None for an unknown index.
+        """
+
+# Variant values.
+
+def to_python(metadata: bytes, value: bytes) -> Any:
+    """Return one Variant as Python objects: dict, list, str, int, float, Decimal, datetime, UUID and so on.
+
+    Raises MalformedVariantError, and CastError for a value that Python cannot represent, such as nanoseconds.
+    """
+
+def variant_get(
+    variants: pa.Array[Any], path: list[str | int], target: pa.DataType, strict: bool, zone: str
+) -> pa.Array[Any]:
+    """Return the values at `path` cast to `target` by the rules of Spark's `variant_get`.
+
+    A missing value and Variant null are null. `zone` is the time zone of local times. If `strict`, a value
+    without a cast raises CastError, with `row` and `path`; otherwise it is null.
+    """
+
+def set_path(variants: pa.Array[Any], path: list[str | int], values: pa.Array[Any]) -> pa.StructArray:
+    """Return the Variants with `values`, scalars or Variants of the same length, set at `path`.
+
+    Null becomes Variant null. Missing objects on the path are created. Raises VariantPathError, with `row`
+    and `path`, for a step that meets a value of another kind or an index out of range.
+    """
+
+def remove_path(variants: pa.Array[Any], path: list[str | int]) -> pa.StructArray:
+    """Return the Variants without the value at `path`, where there is one."""
+
+def validate(variants: pa.Array[Any]) -> None:
+    """Raise MalformedVariantError, with `row`, unless all bytes are valid to the last nested value."""
+
+def split_variant(bytes: bytes) -> tuple[bytes, bytes]:  # noqa: A002 - the name in the module
+    """Split `metadata‖value` or `value‖metadata` into metadata and value. Raises MalformedVariantError."""
+
+def path_key(names: list[str]) -> str:
+    """Return the normalized path (RFC 9535) of the member reached through `names`."""
+
+# Dates, times and rows.
+
+def date_part(values: pa.Array[Any], part: str, zone: str) -> pa.Int32Array:
+    """Return "year", "month", "day" or "hour" of dates or timestamps; for instants, in the zone `zone`."""
+
+def is_time_zone(name: str) -> bool:
+    """Return whether Spark and this library know a time zone called `name`."""
+
+def instant_of(local: int, zone: str) -> int | None:
+    """Return the microseconds since the epoch of a local time in microseconds, None beyond 64 bits."""
+
+def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """Return the rows of `batch` for which `mask`, which has no nulls, is true."""
+
+# Shredding. A shredding schema is a field with the type of the values, null for those with only `value`.
+
+def shred(variants: pa.Array[Any], schema: pa.Field[Any], numeric: Numeric) -> pa.StructArray:
+    """Return Variants shredded by `schema`, as a struct of `metadata`, `value` and `typed_value`.
+
+    Raises MalformedVariantError, with `row`, and ShreddingError for an invalid schema.
+    """
+
+def unshred(shredded: pa.Array[Any], on_conflict: OnConflict) -> pa.StructArray:
+    """Return shredded Variants as a struct of `metadata` and `value`.
+
+    Raises ConflictingValueError and MalformedVariantError, with `row` and `path`, and ShreddingError, with
+    `path`, for a layout that VariantShredding.md does not allow.
+    """
+
+def infer(
+    arrays: list[pa.Array[Any]], max_leaves: int, max_depth: int, spark_compatible: bool
+) -> pa.Field[Any]:
+    """Return the shredding schema that suits arrays of Variants or of JSON text; invalid text is skipped.
+
+    At most 20,000 paths are counted, so memory does not grow with the number of rows. `spark_compatible`
+    avoids the types that make Spark reject the column.
+    """
+
+def check_shredding_schema(schema: pa.Field[Any]) -> pa.Field[Any]:
+    """Return a shredding schema with its fields sorted by name. Raises ShreddingError for an invalid one."""
+
+# The legacy layout: the older Spark draft of shredding, `object`, `array`, `typed_value` and `untyped_value`.
+
+def shred_legacy(variants: pa.Array[Any], schema: pa.Field[Any]) -> pa.StructArray:
+    """Return Variants shredded by `schema` into the legacy layout."""
+
+def unshred_legacy(columns: pa.Array[Any], compat: bool) -> pa.StructArray:
+    """Return columns of the legacy layout as a struct of `metadata` and `value`.
+
+    `compat` follows the draft's algorithm where the draft's rules forbid the data. Raises
+    ConflictingValueError and MalformedVariantError, with `row` and `path`, and ShreddingError, with `path`.
+    """
+
+def legacy_column(field: pa.Field[Any]) -> tuple[pa.Field[Any], pa.Field[Any] | None]:
+    """Return `field` with its legacy Variants as `struct<metadata, value>`, and its shredding schema.
+
+    The schema is None unless `field` is itself a Variant in the legacy layout.
+    """
+
+# Statistics.
+
+@final
+class PathBound:
+    """The bound of one path in a statistics entry."""
+
+    @property
+    def key(self) -> str:
+        """The normalized path."""
+    @property
+    def type_name(self) -> str:
+        """The type of the value as VariantEncoding.md names it."""
+    @property
+    def scale(self) -> int | None:
+        """The scale of a decimal."""
+    @property
+    def text(self) -> str:
+        """The value as JSON text."""
+
+@final
+class StatisticsEntry:
+    """The decoded bytes of a statistics entry."""
+
+    @property
+    def is_value_first(self) -> bool:
+        """Whether `value` comes before `metadata`, as in an example of PROTOCOL.md."""
+    @property
+    def rest(self) -> bytes:
+        """The bytes that follow both."""
+    @property
+    def bounds(self) -> list[PathBound] | None:
+        """The bounds of the paths; None if the Variant is not an object."""
+
+def describe_bound(bytes: bytes) -> StatisticsEntry:  # noqa: A002 - the name in the module
+    """Decode the bytes of a statistics entry. Raises MalformedVariantError."""
+
+def bound_column(texts: pa.Array[Any], key: str, target: pa.DataType) -> pa.Array[Any]:
+    """Return the bound of the path `key` in each statistics text, cast to `target`.
+
+    Null stands for a missing bound, malformed text, and a bound whose order differs from that of `target`.
+    """
+
+# Data files.
+
+@final
+class LeafReport:
+    """The bounds of one leaf column, ordinary or a Variant within a struct."""
+
+    @property
+    def path(self) -> list[str]:
+        """The names of the column and of the fields down to the leaf."""
+    @property
+    def nulls(self) -> int:
+        """The number of rows in which the leaf or a struct around it is null."""
+    @property
+    def min(self) -> pa.Array[Any] | bytes | None:
+        """An array of one row; for a Variant the bytes `metadata‖value`; None without a bound."""
+    @property
+    def max(self) -> pa.Array[Any] | bytes | None:
+        """As `min`."""
+
+@final
+class ShreddedPath:
+    """One shredded path of a Variant column."""
+
+    @property
+    def path(self) -> list[str | None]:
+        """The names of the fields; None stands for the elements of a list."""
+    @property
+    def type(self) -> pa.DataType:
+        """The type of `typed_value`."""
+    @property
+    def typed(self) -> int:
+        """The number of values in `typed_value`."""
+    @property
+    def values(self) -> int:
+        """The number of values of other types in `value`."""
+
+class VariantReport(TypedDict):
+    """The bounds of a top-level Variant column."""
+
+    nulls: int  # Rows that are SQL NULL.
+    bounds: tuple[bytes, bytes] | None  # The least and the greatest values, each as `metadata‖value`.
+    paths: list[ShreddedPath]
+
+ColumnReport: TypeAlias = VariantReport | list[LeafReport]
+
+class WriteReport(TypedDict):
+    """A finished file."""
+
+    rows: int
+    bytes: int
+    columns: list[ColumnReport]  # In the order of the schema.
 
 @final
 class DataFileWriter:
+    """Writes one Parquet file. Memory holds two chunks of rows and one row group of encoded pages."""
+
     def __new__(
         cls,
-        place: str | PathLike[str] | Sink,
+        sink: str | PathLike[str] | Sink,
         schema: pa.Schema,
         encodings: Sequence[Encoding],
         *,
@@ -107,29 +367,174 @@ class DataFileWriter:
         annotate: bool,
         compression: str,
         row_group_bytes: int,
-    ) -> DataFileWriter: ...
-    def write(self, batch: pa.RecordBatch) -> list[tuple[int, int, int, str]]: ...
+    ) -> DataFileWriter:
+        """Create the file.
+
+        Args:
+            sink: A local path, which must not exist, or an object to write to.
+            schema: The schema of the batches.
+            encodings: What each column becomes in the file.
+            numeric: Which exact numbers go to a `typed_value` of an exact type.
+            floats: The type of JSON numbers with a fraction.
+            duplicate_keys: What to do with two fields of one name in JSON.
+            on_invalid: What to do with text that is not JSON: "error", "reject" the row, or "null".
+            annotate: Whether Variant columns get the Parquet annotation `VARIANT(1)`.
+            compression: "zstd", "snappy", "gzip", "lz4" or "none".
+            row_group_bytes: The encoded size at which a row group ends.
+
+        Raises:
+            DataFileError: The file cannot be created.
+            SchemaError: A type that a Delta table cannot store.
+            ShreddingError: An invalid shredding schema.
+        """
+
+    def write(self, batch: pa.RecordBatch) -> list[InvalidValue]:
+        """Add a batch, and return its values that are not valid JSON.
+
+        With `on_invalid="error"`, writing stops at the first of them and the caller must discard the file.
+        Raises DataFileError, and MalformedVariantError or ConflictingValueError with `row` and `column`.
+        """
+
     @property
-    def bytes_written(self) -> int: ...
-    def close(self, max_stats_paths: int) -> dict[str, Any]: ...
+    def bytes_written(self) -> int:
+        """The bytes written, plus an estimate for the row group in progress."""
+
+    def close(self, max_stats_paths: int) -> WriteReport:
+        """Finish the file. The bounds of a Variant have the `max_stats_paths` most filled paths."""
+
+class FooterLeaf(TypedDict):
+    """One leaf column over all row groups."""
+
+    path: list[str]
+    physical_type: str  # Such as INT64.
+    logical_type: str | None  # Such as DECIMAL(18,2).
+    num_values: int  # Nulls included.
+    null_count: int | None  # None if a row group does not state it.
+    compressed_bytes: int
+    uncompressed_bytes: int
+    encodings: list[str]
+
+class Footer(TypedDict):
+    """The footer of a file."""
+
+    rows: int
+    bytes: int
+    row_groups: int
+    created_by: str | None
+    keys: list[str]  # The keys of the key-value metadata.
+    variants: list[tuple[list[str], int | None]]  # Annotated groups: path and specification version.
+    leaves: list[FooterLeaf]
+
+@final
+class SchemaViolation:
+    """A rule of docs/audit-rules.md that the schema of a Variant column violates."""
+
+    @property
+    def rule(self) -> str:
+        """The id of the rule; a lower-case letter at the end separates severities."""
+    @property
+    def path(self) -> str:
+        """The normalized path in the Variant; `[*]` stands for the elements of a list."""
+    @property
+    def message(self) -> str:
+        """What is wrong."""
+
+@final
+class RowViolation:
+    """A rule of docs/audit-rules.md that rows of a Variant column violate at one path."""
+
+    @property
+    def rule(self) -> str:
+        """The id of the rule; a lower-case letter at the end separates severities."""
+    @property
+    def path(self) -> str:
+        """The normalized path in the Variant; `[*]` stands for the elements of a list."""
+    @property
+    def row(self) -> int:
+        """The first row that violates the rule, from 0."""
+    @property
+    def count(self) -> int:
+        """How many rows, or elements in them, violate the rule."""
+    @property
+    def message(self) -> str:
+        """What is wrong in the first row."""
+
+Offenders: TypeAlias = tuple[int, int, str]
+"""Rows that contradict a bound: how many, the first of them, and its value as JSON text."""
+
+class PathCheck(TypedDict):
+    """How the rows agree with the bounds of one path."""
+
+    present: int  # Rows that have the path.
+    min_attained: bool
+    max_attained: bool
+    nulls: Offenders  # Variant null.
+    nans: Offenders
+    others: Offenders  # A type that does not compare with the bounds.
+    below: Offenders
+    above: Offenders
+
+@final
+class ColumnCheck:
+    """The check of the rows of a Variant column."""
+
+    @property
+    def variants(self) -> int:
+        """The number of values that are not SQL NULL."""
+    @property
+    def violations(self) -> list[RowViolation]:
+        """The violated rules, ordered by their first row."""
+    @property
+    def paths(self) -> list[PathCheck]:
+        """One for each of the requested paths."""
 
 @final
 class DataFile:
-    def __new__(cls, place: str | PathLike[str] | Ranges, name: str) -> DataFile: ...
+    """One open Parquet file. Its footer is read and checked; data is read on demand."""
+
+    def __new__(cls, source: str | PathLike[str] | Ranges, name: str) -> DataFile:
+        """Open a local path or an object to read from; `name` is the file in errors.
+
+        Raises DataFileError for a file that is missing, damaged or not Parquet.
+        """
+
     @property
-    def num_rows(self) -> int: ...
+    def num_rows(self) -> int:
+        """The number of rows, deleted ones included."""
     @property
-    def schema(self) -> pa.Schema: ...
-    def inspect(self) -> dict[str, Any]: ...
+    def schema(self) -> pa.Schema:
+        """The Arrow schema; a Variant column is its group. Raises DataFileError for duplicate names."""
     @property
-    def bytes_read(self) -> int: ...
+    def bytes_read(self) -> int:
+        """The bytes read of the file so far, its footer included."""
+
+    def inspect(self) -> Footer:
+        """Return the contents of the footer."""
+
     def units(
         self,
         inputs: list[tuple[list[str], list[str | int] | None, pa.DataType]],
         row_groups: list[int] | None = None,
-    ) -> tuple[list[tuple[int, int]], list[list[pa.Array[Any]]]]: ...
-    def bounds(self, variants: list[list[str]], max_stats_paths: int) -> list[Any]: ...
-    def check_schema(self, column: list[str]) -> list[tuple[str, str, str]]: ...
+    ) -> tuple[list[tuple[int, int]], list[list[pa.Array[Any]]]]:
+        """Return statistics of inputs by row group, or by page of `row_groups`.
+
+        Args:
+            inputs: Columns, each as its path, the path in the Variant (None for another column), and the type
+                that its values are cast to.
+            row_groups: The row groups whose pages to describe. Pages of several columns are cut into ranges
+                that cross no page boundary.
+
+        Returns:
+            The ranges of rows as `(start, end)`, and for each input the arrays `(min, max, all_null,
+            no_null)` with one row for each range. A null bound is unknown.
+        """
+
+    def bounds(self, variants: list[list[str]], max_stats_paths: int) -> list[ColumnReport]:
+        """Return the exact bounds of all columns, computed from the data; `variants` lists the Variants."""
+
+    def check_schema(self, column: list[str]) -> list[SchemaViolation]:
+        """Check the schema of the Variant column at a path; a missing column has no violations."""
+
     def check_rows(
         self,
         column: list[str],
@@ -137,17 +542,44 @@ class DataFile:
         least: bytes | None,
         greatest: bytes | None,
         deleted: bytes | None = None,
-    ) -> tuple[int, list[tuple[str, str, int, int, str]], list[dict[str, Any]]]: ...
+    ) -> ColumnCheck:
+        """Check the rows of a Variant column, and the bounds of its statistics against them.
+
+        Args:
+            column: The path to the column through structs, lists (`element`) and maps (`key`, `value`).
+            paths: The paths with bounds, each as its key and its names.
+            least: The `minValues` entry as `metadata‖value`.
+            greatest: The `maxValues` entry as `metadata‖value`.
+            deleted: A deletion vector, whose rows are skipped.
+        """
+
     def read(
         self,
         projections: list[tuple[list[str], tuple[str, list[str | int], bool, str] | None, pa.Field[Any]]],
         rows: list[tuple[int, int]] | None,
         on_conflict: OnConflict,
         deleted: bytes | None = None,
-        draft: str | None = None,
-    ) -> Batches: ...
+        legacy: str | None = None,
+    ) -> Batches:
+        """Read columns, decoding only the leaf columns that they need.
+
+        Args:
+            projections: Columns, each as its path, its kind and the field of the result. The kind is None for
+                the column itself, or a tuple of "path", "json" or "position", the path in the Variant,
+                whether casts are strict, and the time zone of local times. A missing column is null.
+            rows: Ranges of rows as `(start, end)`, ascending and disjoint; None for all.
+            on_conflict: What to do where `value` and `typed_value` contradict each other.
+            deleted: A deletion vector, whose rows are skipped.
+            legacy: "strict" or "compat" if whole Variants are in the legacy layout.
+
+        Returns:
+            An iterator of batches. At most 128 MiB of decoded leaves are held ahead of the consumer. Errors
+            have `row` (of the file), `column` and `path`.
+        """
 
 @final
 class Batches:
+    """An iterator over the batches of a read."""
+
     def __iter__(self) -> Batches: ...
     def __next__(self) -> pa.RecordBatch: ...

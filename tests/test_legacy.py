@@ -264,16 +264,16 @@ def test_members_are_found_in_any_order_and_any_number():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ([("metadata", pa.binary()), ("untyped_value", pa.binary())], r"at \$: it has `metadata`"),
-        ([("untyped_value", pa.binary()), ("value", pa.binary())], r"at \$: it has `value`"),
+        ([("metadata", pa.binary()), ("untyped_value", pa.binary())], r"path \$: .* it has `metadata`"),
+        ([("untyped_value", pa.binary()), ("value", pa.binary())], r"path \$: .* it has `value`"),
         ([("untyped_value", pa.binary()), ("note", pa.string())], 'it has a column "note"'),
         ([("_spark_x", pa.int64())], "none of object, array, typed_value and untyped_value"),
         ([("untyped_value", pa.string())], "`untyped_value` is Utf8, not binary"),
         ([("object", pa.int64())], "`object` is Int64, not a group"),
         ([("array", pa.int64())], "`array` is Int64, not a list"),
-        ([("object", pa.struct([("a", pa.int64())]))], r"at \$\['a'\]: it is Int64, not a group"),
-        ([("array", pa.list_(pa.int64()))], r"at \$\[\*\]: it is Int64, not a group"),
-        ([("object", pa.struct([("a", pa.struct([]))]))], r"at \$\['a'\]: it has none of"),
+        ([("object", pa.struct([("a", pa.int64())]))], r"path \$\['a'\]: .* expected a group, got Int64"),
+        ([("array", pa.list_(pa.int64()))], r"path \$\[\*\]: .* expected a group, got Int64"),
+        ([("object", pa.struct([("a", pa.struct([]))]))], r"path \$\['a'\]: .* it has none of"),
         ([("typed_value", pa.uint64())], "UInt64 cannot be a shredded type"),
         ([("typed_value", pa.float16())], "Float16 cannot be a shredded type"),
         ([("typed_value", pa.list_(pa.int64()))], "not of the type of a scalar"),
@@ -307,21 +307,20 @@ def test_a_group_that_is_nested_too_deeply_is_rejected():
     ("text", "message"),
     [
         ("", "it is empty"),
-        ("02", "version is 2"),
-        ("0101000968690c01", "cut short"),
+        ("02", "expected version 1, got 2"),
+        ("0101000968690c01", "truncated"),
         ("010100026869", "no value after the metadata"),
-        ("0100000c", "cut short"),
-        ("010000020100000203", "cut short"),
+        ("0100000c", "truncated"),
+        ("010000020100000203", "truncated"),
         ("01000002010500020c01", "name id 5"),
     ],
 )
 def test_an_invalid_untyped_value_is_rejected_with_its_row_and_path(text: str, message: str):
     """O2."""
     rows = [{"object": None}, {"object": {"a": untyped(text)}}]
-    with pytest.raises(
-        errors.MalformedVariantError, match=rf"row 1: .*{message}.*untyped_value at \$\['a'\]"
-    ):
+    with pytest.raises(errors.MalformedVariantError, match=message) as caught:
         read(objects(a=leaf(pa.int64())), *rows)
+    assert (caught.value.row, caught.value.path) == (1, "$['a']")
 
 
 def test_bytes_of_a_row_that_is_not_shredded_are_kept():
@@ -341,8 +340,9 @@ def test_only_one_of_object_array_and_typed_value_may_be_set(compat: bool):
     """O4."""
     kind = pa.struct([*objects(a=leaf(pa.int64())), ("typed_value", pa.int64())])
     assert read(kind, {"typed_value": 1}, {"object": {}}, compat=compat) == ["1", "{}"]
-    with pytest.raises(errors.ConflictingValueError, match=r"row 0: .* at \$: only one of object, array and"):
+    with pytest.raises(errors.ConflictingValueError, match="only one of object, array and") as caught:
         read(kind, {"typed_value": 1, "object": {}}, compat=compat)
+    assert (caught.value.row, caught.value.path) == (0, "$")
 
 
 def test_a_leaf_with_two_values_is_an_error_except_a_variant_null_with_compat():
@@ -351,7 +351,7 @@ def test_a_leaf_with_two_values_is_an_error_except_a_variant_null_with_compat():
     null_too, one_too = ({"object": {"a": {"untyped_value": each, "typed_value": 7}}} for each in (NULL, ONE))
     for row in (null_too, one_too):
         with pytest.raises(
-            errors.ConflictingValueError, match=r"at \$\['a'\]: typed_value and untyped_value"
+            errors.ConflictingValueError, match=r"path \$\['a'\]: .* typed_value and untyped_value"
         ):
             read(kind, row)
     assert read(kind, null_too, compat=True) == ['{"a":null}']
@@ -393,8 +393,9 @@ def test_a_field_in_object_takes_precedence_over_untyped_value():
 def test_a_duplicate_name_in_untyped_value_is_an_error():
     """O10."""
     twice = bytes.fromhex("01020001026161" + "02020001000204" + "0c010c02")
-    with pytest.raises(errors.MalformedVariantError, match=r'row 0: .*two fields called "a"'):
+    with pytest.raises(errors.MalformedVariantError, match='two fields called "a"') as caught:
         read(objects(b=leaf(pa.int64())), {"untyped_value": twice, "object": {"b": None}})
+    assert (caught.value.row, caught.value.path) == (0, "$")
 
 
 def test_a_missing_value_is_null_except_in_objects():
@@ -542,8 +543,10 @@ def test_a_legacy_file_can_be_read(old: Path):
 def test_an_error_has_the_file_the_row_and_the_path(tmp_path: Path):
     rows = [{"object": {"a": {"typed_value": 1}}}] * 20_000 + [{"object": {"a": untyped("0100000c")}}]
     pq.write_table(pa.table({"v": pa.array(rows, objects(a=leaf(pa.int64())))}), tmp_path / "f.parquet")
-    with pytest.raises(errors.MalformedVariantError, match=r"f.parquet: row 20000: .*\$\['a'\]"):
+    with pytest.raises(errors.MalformedVariantError) as caught:
         read_legacy_file(tmp_path / "f.parquet").read_all()
+    error = caught.value
+    assert (error.file, error.row, error.path) == ("f.parquet", 20_000, "$['a']")
 
 
 def test_a_file_is_written_without_the_annotation_and_with_optional_groups(old: Path):
@@ -731,7 +734,7 @@ def test_an_empty_folder_can_be_the_target(tmp_path: Path, folder: Path):
 def test_a_failed_migration_leaves_no_files_and_can_be_repeated(tmp_path: Path, folder: Path):
     bad = folder / "_day=2" / "hour=0" / "part-1.parquet"
     pq.write_table(pa.table({"v": pa.array([{"untyped_value": b"\x02"}], leaf(pa.int8()))}), bad)
-    with pytest.raises(errors.MalformedVariantError, match=r"^_day=2/hour=0/part-1.parquet: row 0: "):
+    with pytest.raises(errors.MalformedVariantError, match=r"^_day=2/hour=0/part-1.parquet.* row 0[,:] "):
         dv.migrate_draft(folder, tmp_path / "new")
     assert os.listdir(tmp_path) == ["old"]
     bad.unlink()
@@ -795,7 +798,7 @@ def test_an_invalid_source_is_rejected(tmp_path: Path):
 def test_compat_applies_to_the_files_of_a_migration(tmp_path: Path):
     rows = pa.array([{"untyped_value": NULL, "typed_value": 1}], leaf(pa.int64()))
     pq.write_table(pa.table({"v": rows}), tmp_path / "old.parquet")
-    with pytest.raises(errors.ConflictingValueError, match=r"old\.parquet: row 0"):
+    with pytest.raises(errors.ConflictingValueError, match=r"old\.parquet.* row 0"):
         dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet")
     dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet", compat=True)
     assert migrated(tmp_path / "new.parquet") == ["null"]

@@ -116,9 +116,11 @@ def test_an_invalid_expression_is_rejected_before_reading(columns: Any, sentence
 
 def test_a_value_that_cannot_be_cast_is_an_error_that_names_file_row_and_path(table: Path):
     (added,) = dv.load_snapshot(table).files.column("path").to_pylist()
-    with pytest.raises(CastError, match=rf"{added}: row 2.*three.*") as caught:
+    with pytest.raises(CastError, match="three") as caught:
         read(table, {"n": "event:n::bigint"})
-    assert "$" in str(caught.value) or "n" in str(caught.value)
+    assert str(caught.value).startswith(f"{added}")
+    assert "row 2" in str(caught.value)
+    assert "path $['n']" in str(caught.value)
     assert "try_variant_get" in str(caught.value)
 
 
@@ -350,14 +352,14 @@ def test_conflicting_values_are_an_error_or_the_typed_one(table: Path):
     """An error has file and row; `on_conflict="typed"` reads what parquet-testing expects."""
     replace_file(table, shredded([None, None, None, b"\x0c\x07"], [1, 2, 3, 4]))
     name = only_file(table).name
-    with pytest.raises(ConflictingValueError, match=f"^{name}: row 3"):
+    with pytest.raises(ConflictingValueError, match=f"^{name}.* row 3,.* path "):
         read(table, {"j": "to_json(event)"})
     assert read(table, {"j": "to_json(event)"}, on_conflict="typed")[3] == {"j": "4"}
 
 
 def test_malformed_bytes_are_an_error_that_names_file_and_row(table: Path):
     replace_file(table, shredded([None, None, b"\x0c"], [1, 2, None]))
-    with pytest.raises(MalformedVariantError, match=f"^{only_file(table).name}: row 2"):
+    with pytest.raises(MalformedVariantError, match=f"^{only_file(table).name}.* row 2, column 'event'"):
         read(table, {"j": "to_json(event)"})
 
 

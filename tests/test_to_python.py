@@ -93,10 +93,10 @@ def test_a_value_outside_the_range_of_python_is_a_cast_error(variant: Variant, s
     ("variant", "sentence"),
     [
         (Variant(EMPTY, b""), "it is empty"),
-        (Variant(EMPTY, b"\x09a"), "cut short"),
+        (Variant(EMPTY, b"\x09a"), "truncated"),
         (Variant(EMPTY, b"\x05\xff"), "not UTF-8"),
-        (Variant(EMPTY, b"\x02\x01\x00\x00\x01\x04"), "name id 0, and the metadata has 0 names"),
-        (Variant(b"\x02\x00\x00", b"\x00"), "version is 2"),
+        (Variant(EMPTY, b"\x02\x01\x00\x00\x01\x04"), "name id 0, but the metadata has 0 names"),
+        (Variant(b"\x02\x00\x00", b"\x00"), "expected version 1, got 2"),
         (primitive(63), "primitive type 63"),
     ],
 )

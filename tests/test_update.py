@@ -71,10 +71,10 @@ def test_objects_that_are_missing_or_null_on_the_way_are_made(table: str):
 @pytest.mark.parametrize(
     ("path", "number", "sentence"),
     [
-        ("event:user.email", 5, r"\$\['user'\]\['email'\] cannot be set: what is at \$\['user'\] is string"),
-        ("event:a", 6, r"what is at \$ is array, and no object"),
-        ("variant_get(event, '$[2]')", 6, "has 2 elements, and none at 2"),
-        ("event:user[0]", 1, "missing, and no array"),
+        ("event:user.email", 5, r"\$\['user'\]\['email'\]: .*expected an object at \$\['user'\], got string"),
+        ("event:a", 6, r"expected an object at \$, got array"),
+        ("variant_get(event, '$[2]')", 6, "has 2 elements, and index 2 is out of range"),
+        ("event:user[0]", 1, "expected an array at .*, got missing"),
     ],
 )
 def test_a_path_through_another_kind_is_an_error_and_changes_nothing(table: str, path, number, sentence):
@@ -88,7 +88,7 @@ def test_a_path_through_another_kind_is_an_error_and_changes_nothing(table: str,
 @pytest.mark.parametrize(
     ("updates", "error", "sentence"),
     [
-        ({"event:a.b": "1"}, VariantPathError, r"\$\['a'\]\['b'\] cannot be set"),
+        ({"event:a.b": "1"}, VariantPathError, r"\$\['a'\]\['b'\]: cannot set"),
         ({"id": "cast(name as bigint)"}, CastError, r"`cast\(name as bigint\)`"),
     ],
 )
@@ -100,7 +100,6 @@ def test_an_error_of_a_value_has_the_file_but_not_a_row_of_the_changed_rows(
         dv.update(str(tmp_path / "t"), updates, "id = 1")
     assert re.fullmatch(r"part-[^ ]*\.parquet", str(caught.value.file))
     assert caught.value.row is None
-    assert str(caught.value) == f"{caught.value.file}: {caught.value.message}"
 
 
 def test_expressions_are_evaluated_for_matching_rows_only(table: str):

@@ -68,7 +68,7 @@ def variant_paths(file: _native.DataFile) -> Iterator[Path]:
 def check_layout(file: _native.DataFile) -> None:
     """Raise ShreddingError for a file that has a Variant in the legacy Spark layout."""
     for field in file.schema:
-        if not _native.draft_column(field)[0].equals(field):
+        if not _native.legacy_column(field)[0].equals(field):
             raise ShreddingError(
                 f"column {field.name!r} is shredded in the legacy Spark layout (object, array, typed_value, "
                 "untyped_value); convert the file with `delta-variant migrate SOURCE TARGET`",

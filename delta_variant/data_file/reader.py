@@ -25,6 +25,8 @@ __all__ = [
     "NativeFile",
     "Projection",
     "RowRange",
+    "RowViolation",
+    "SchemaViolation",
     "Units",
     "filter_rows",
     "open_file",
@@ -34,6 +36,9 @@ __all__ = [
 
 NativeFile: TypeAlias = _native.DataFile
 """An open Parquet file."""
+
+SchemaViolation: TypeAlias = _native.SchemaViolation
+RowViolation: TypeAlias = _native.RowViolation
 
 RowRange: TypeAlias = tuple[int, int]
 """A half-open range of the rows of a file."""
@@ -61,10 +66,6 @@ class Projection:
     timezone: str = UTC
 
 
-END_BYTES = 64 << 10
-"""Number of bytes at the end of a file that are read first; they usually contain the footer."""
-
-
 class _Ranges:
     """A file in a store, as the kernel reads it: its size, and byte ranges.
 
@@ -75,7 +76,7 @@ class _Ranges:
     def __init__(self, store: Store, path: str) -> None:
         self._store = store
         self._path = path
-        self._size, self._end = storage.read_end(store, path, END_BYTES)
+        self._size, self._end = storage.read_end(store, path, _native.END_BYTES)
 
     def size(self) -> int:
         return self._size

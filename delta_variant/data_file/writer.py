@@ -202,7 +202,10 @@ class _FileWriter:
     def write(self, batch: pa.RecordBatch) -> list[InvalidValue]:
         """Write a batch and return the values that are not valid JSON."""
         with _write_errors(self.uri):
-            return [InvalidValue(*each) for each in self.writer.write(batch)]
+            return [
+                InvalidValue(each.row, each.column, each.offset, each.message)
+                for each in self.writer.write(batch)
+            ]
 
     def close(self, max_stats_paths: int, indexed: Collection[Path] | None) -> WrittenFile:
         with _write_errors(self.uri):
@@ -210,7 +213,9 @@ class _FileWriter:
         if self.upload is not None:
             self.upload.close()
         variants = {
-            name: tuple(ShreddedPath(tuple(path), *rest) for path, *rest in column["paths"])
+            name: tuple(
+                ShreddedPath(tuple(each.path), each.type, each.typed, each.values) for each in column["paths"]
+            )
             for name, column in zip(self.names, report["columns"], strict=True)
             if isinstance(column, dict)
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -15,6 +14,7 @@ from .._arrow import Array
 from ..errors import CastError, ExpressionError
 from ..variant import values as variant_values
 from ..variant.moments import DATE_PARTS, UTC, date_part
+from ..variant.paths import normalize
 from .cast import cast_scalar, cast_values
 from .tree import Call, Cast, Column, Expression, Extraction, Field, Input, Literal, describe, input_name
 from .types import kind_of
@@ -23,8 +23,6 @@ Values: TypeAlias = Any
 
 ROW_NUMBERS = "\0row"
 """The column of a batch with the row numbers in the file, for `error.row`."""
-
-ROW = re.compile(r"row (\d+): ")
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> Array:
@@ -116,20 +114,15 @@ def _read(source: Column | Extraction, batch: pa.RecordBatch) -> Array:
         raise ExpressionError(
             f"cannot evaluate `{describe(source)}` because the batch has no column {input_name(source)!r}"
         )
+    assert isinstance(source, Extraction)
+    variants = batch.column(position)
     try:
-        assert isinstance(source, Extraction)
-        variants = batch.column(position)
         return variant_values.extract(variants, (), source.type, strict=True, timezone=source.timezone)
     except CastError as error:
-        raise CastError(_renumbered(str(error), batch)) from error
-
-
-def _renumbered(message: str, batch: pa.RecordBatch) -> str:
-    """Return an error's message with the number that the row has in its file, where that is known."""
-    found = ROW.match(message)
-    if found is None or ROW_NUMBERS not in batch.schema.names:
-        return message
-    return f"row {batch.column(ROW_NUMBERS)[int(found[1])]}: {message[found.end() :]}"
+        if error.row is not None and ROW_NUMBERS in batch.schema.names:
+            error.row = batch.column(ROW_NUMBERS)[error.row].as_py()
+        error.at(column=".".join((source.column, *source.fields)), path=normalize(source.path))
+        raise
 
 
 def _field(values: Values, name: str) -> Values:

@@ -218,13 +218,15 @@ def describe_bound(text: str) -> BoundText:
     """Return the content of a statistics entry; raises InvalidStatisticsError."""
     try:
         data = z85.decode(text)
-        is_value_first, rest, bounds = _native.describe_bound(data)
+        entry = _native.describe_bound(data)
     except (InvalidZ85Error, MalformedVariantError) as error:
         raise InvalidStatisticsError(f"cannot decode {text!r} as a Variant: {error}") from error
     members = (
-        None if bounds is None else {key: Bound(kind, scale, shown) for key, kind, scale, shown in bounds}
+        None
+        if entry.bounds is None
+        else {each.key: Bound(each.type_name, each.scale, each.text) for each in entry.bounds}
     )
-    return BoundText(data, members, is_value_first, rest, len(text) % z85.BLOCK_CHARACTERS != 0)
+    return BoundText(data, members, entry.is_value_first, entry.rest, len(text) % z85.BLOCK_CHARACTERS != 0)
 
 
 def from_report(
@@ -264,8 +266,8 @@ def _leaves(name: str, column: Any, ends: tuple[Shorten, Shorten]) -> list[tuple
             ((name,), column["nulls"], least and encode_bound(least), greatest and encode_bound(greatest))
         ]
     return [
-        (tuple(path), nulls, _bound(least, ends[0]), _bound(greatest, ends[1]))
-        for path, nulls, least, greatest in column
+        (tuple(leaf.path), leaf.nulls, _bound(leaf.min, ends[0]), _bound(leaf.max, ends[1]))
+        for leaf in column
     ]
 
 

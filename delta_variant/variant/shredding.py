@@ -19,8 +19,8 @@ __all__ = ["ShreddingSchema", "infer_shredding_schema", "shred", "unshred"]
 Spec: TypeAlias = "pa.DataType | Mapping[str, Spec] | Sequence[Spec] | None"
 """An Arrow type for a leaf, a mapping for an object, a list of one item for an array, None for `value`."""
 
-MAX_LEAVES = 300
-MAX_DEPTH = 32
+MAX_LEAVES = _native.MAX_LEAVES
+MAX_DEPTH = _native.MAX_DEPTH
 
 
 @dataclass(frozen=True)

@@ -103,8 +103,8 @@ def parse_json(
         text = text.cast(pa.string())
     variants, invalid = _native.parse_json(text, floats, duplicate_keys)
     if invalid:
-        row, offset, message = invalid[0]
-        raise InvalidJsonError(f"byte {offset + 1} of the text: {message}").at(row=row)
+        first = invalid[0]
+        raise InvalidJsonError(f"byte {first.offset + 1} of the text: {first.message}").at(row=first.row)
     return variants
 
 
@@ -116,7 +116,7 @@ def parse_valid_json(
     if pa.types.is_null(text.type):
         text = text.cast(pa.string())
     variants, invalid = _native.parse_json(text, floats, duplicate_keys)
-    return variants, [row for row, _, _ in invalid]
+    return variants, [each.row for each in invalid]
 
 
 def check(variants: ArrowArray) -> None:

@@ -19,5 +19,5 @@ pub fn rows(bytes: &[u8]) -> Result<RoaringTreemap> {
 }
 
 fn malformed(why: &str) -> Error {
-    Error::DataFile(format!("malformed deletion vector: {why}"))
+    Error::data_file(format!("malformed deletion vector: {why}"))
 }

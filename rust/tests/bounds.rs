@@ -216,7 +216,7 @@ fn an_array_of_another_type_is_an_error() {
     let wrong = group(&[false], Arc::new(StringArray::from(vec!["x"])), None);
     assert_eq!(
         bounds.update(&wrong).unwrap_err().to_string(),
-        "bounds of Int64 were asked of an array of Utf8"
+        "expected an array of Int64 for its bounds, got Utf8"
     );
     let mut bounds = VariantBounds::new(&object_schema(&[("a", INT64)]));
     assert!(

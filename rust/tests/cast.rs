@@ -364,7 +364,7 @@ fn objects_and_arrays_cast_to_their_json_text_and_to_no_scalar() {
     let error = cast_bytes(&object, &["a"], &DataType::Int64, true).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cannot cast a value of type object to Int64; `try_variant_get` gives null where a cast fails"
+        "cannot cast a value of type object to Int64; `try_variant_get` returns null where a cast fails"
     );
 }
 
@@ -383,8 +383,8 @@ fn a_strict_cast_names_the_value_its_type_and_the_way_out() {
     let error = cast_bytes(&bytes(Value::String("n/a")), &[], &DataType::Int64, true).unwrap_err();
     assert_eq!(
         error,
-        Error::Cast(
-            "cannot cast \"n/a\" (string) to Int64; `try_variant_get` gives null where a cast fails".into()
+        Error::cast(
+            "cannot cast \"n/a\" (string) to Int64; `try_variant_get` returns null where a cast fails"
         )
     );
     let error = cast_bytes(&bytes(Value::String(&"é".repeat(500))), &[], &DataType::Int64, true).unwrap_err();
@@ -427,7 +427,7 @@ fn arrays_and_objects_cast_to_lists_structs_and_maps() {
 #[test]
 fn a_type_that_no_variant_is_cast_to_is_refused_by_name() {
     let error = CastBuilder::new(&DataType::UInt8, &Casting::utc(true)).unwrap_err();
-    assert_eq!(error, Error::Unsupported("a Variant cannot be cast to UInt8".into()));
+    assert_eq!(error, Error::unsupported("a Variant cannot be cast to UInt8"));
 }
 
 /// Every leaf type, cast as a column and value by value, to every target.

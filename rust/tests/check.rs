@@ -12,10 +12,10 @@ use parquet::arrow::ArrowWriter;
 use parquet::schema::parser::parse_message_type;
 
 /// The rules that the group of a Variant breaks, with their paths.
-fn faults(column: &str) -> Vec<(&'static str, String)> {
+fn violations(column: &str) -> Vec<(&'static str, String)> {
     let schema = parse_message_type(&format!("message m {{ {column} }}")).unwrap();
-    let faults = check_schema(&schema.get_fields()[0]).into_iter();
-    faults.map(|fault| (fault.rule, fault.path)).filter(|(rule, _)| *rule != "P-S2").collect()
+    let violations = check_schema(&schema.get_fields()[0]).into_iter();
+    violations.map(|fault| (fault.rule, fault.path)).filter(|(rule, _)| *rule != "P-S2").collect()
 }
 
 fn at(rule: &'static str, path: &str) -> (&'static str, String) {
@@ -30,7 +30,7 @@ fn a_group_as_the_specification_has_it_has_no_fault() {
             required group l { optional binary value; optional group typed_value (LIST) {
                 repeated group list { required group element {
                     optional binary value; optional binary typed_value (STRING); } } } } } }";
-    assert_eq!(faults(column), []);
+    assert_eq!(violations(column), []);
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn every_fault_of_a_schema_is_found_and_not_just_the_first() {
             optional group a { optional binary value; optional int32 typed_value (TIME_MILLIS); }
             required group a { optional binary value; optional int64 typed_value; }
             required group n { } } }";
-    let found = faults(column);
+    let found = violations(column);
     let expected = [
         at("P-S1m", "$"),
         at("P-X2", "$"),
@@ -60,14 +60,14 @@ fn a_list_of_two_levels_is_found_by_either_annotation() {
              optional group typed_value ({annotation}) {{ repeated binary element; }} }}"
         );
         let rule = if annotation == "LIST" { at("P-S6", "$[*]") } else { at("P-S9", "$") };
-        assert_eq!(faults(&column), [rule]);
+        assert_eq!(violations(&column), [rule]);
     }
 }
 
 #[test]
 fn the_layout_of_the_older_draft_is_named_as_such() {
     let column = "optional group v { optional binary untyped_value; optional int64 typed_value; }";
-    assert_eq!(faults(column), [at("O1", "$")]);
+    assert_eq!(violations(column), [at("O1", "$")]);
 }
 
 /// A file of one unshredded Variant.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use _native::data_file::read::{DataFileReader, Projection, What};
 use _native::deletion_vector;
-use _native::error::Error;
+use _native::error::ErrorKind;
 use _native::parquet::read::{ParquetFile, Source};
 use _native::parquet::write::{FileWriter, WriteOptions};
 use _native::shred::OnConflict;
@@ -29,8 +29,8 @@ fn serialized(rows: &RoaringTreemap) -> Vec<u8> {
 
 fn message(bytes: &[u8]) -> String {
     match deletion_vector::rows(bytes) {
-        Err(Error::DataFile(message)) => message,
-        other => panic!("{other:?} is no DataFile error"),
+        Err(error) if error.kind() == ErrorKind::DataFile => error.message().to_owned(),
+        other => panic!("{other:?} is not a DataFile error"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use _native::error::Error;
+use _native::error::ErrorKind;
 use _native::json::parse::{JsonShredder, ParseOptions};
 use _native::shred::extract::{NeededLeaves, extract, leaves_needed, needs_metadata};
 use _native::shred::unshred::unshred;
@@ -240,22 +240,23 @@ fn metadata_is_needed_where_names_are() {
 #[test]
 fn a_strict_cast_names_the_row_of_the_value_that_fails() {
     for (schema, prefix) in [
-        (structure(&[("o", structure(&[("y", DataType::Decimal128(18, 2))]))]), "row 1: cannot cast \"n/a\""),
-        (DataType::Null, "row 1: cannot cast \"n/a\""),
+        (structure(&[("o", structure(&[("y", DataType::Decimal128(18, 2))]))]), "cannot cast \"n/a\""),
+        (DataType::Null, "cannot cast \"n/a\""),
     ] {
         let path = [field("o"), field("y")];
         let error =
             extract(&column(&schema), &path, &DataType::Float64, &Casting::utc(true), OnConflict::Error)
                 .unwrap_err();
-        assert!(matches!(error, Error::Cast(_)), "{error:?}");
-        assert!(error.to_string().starts_with(prefix), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Cast, "{error}");
+        assert_eq!((error.row(), error.path()), (Some(1), Some("$['o']['y']")));
+        assert!(error.message().starts_with(prefix), "{error}");
     }
     let schema = structure(&[("o", structure(&[("y", DataType::Int64)]))]);
     let error =
         extract(&column(&schema), &[field("o")], &DataType::Int64, &Casting::utc(true), OnConflict::Error);
     assert_eq!(
         error.unwrap_err().to_string(),
-        "row 0: cannot cast a value of type object to Int64; `try_variant_get` gives null where a cast fails"
+        "row 0, path $['o']: cannot cast a value of type object to Int64; `try_variant_get` returns null where a cast fails"
     );
 }
 

@@ -321,7 +321,7 @@ fn malformed_bytes_are_an_error_that_names_the_row() {
     let error = Inference::new(InferOptions::default()).add_array(&variants(&rows, false, &[true, true]));
     assert_eq!(
         error.unwrap_err().to_string(),
-        "row 1: malformed Variant value: an object or array is cut short"
+        "row 1: malformed Variant value: an object or array is truncated"
     );
 }
 

@@ -9,7 +9,7 @@ const LAYERS: [&[&str]; 6] = [
     &["error"],
     &["value"],
     &["shred", "parquet", "deletion_vector"],
-    &["json", "bounds", "infer", "draft"],
+    &["json", "bounds", "infer", "legacy"],
     &["data_file", "check"],
     &["python"],
 ];

@@ -189,14 +189,17 @@ fn a_first_line_too_long_to_hold_back_is_one_array() {
 
 #[test]
 fn faults_around_the_elements_are_errors_with_their_place() {
-    assert_eq!(failure("{}"), "line 1, column 1: the array of values must begin with [");
-    assert_eq!(failure(""), "line 1, column 1: the file holds no array of values");
-    assert_eq!(failure("[1,\n2"), "line 2, column 2: the file ends before the ] of its array");
-    assert_eq!(failure("[1,\n \"2]"), "line 2, column 5: the file ends before the ] of its array");
-    assert_eq!(failure("[1]\n x"), "line 2, column 2: something follows the array of values");
-    assert_eq!(failure("[1,]"), "line 1, column 4: a value of the array is missing");
-    assert_eq!(failure("[,1]"), "line 1, column 2: a value of the array is missing");
-    assert_eq!(failure("[1,,2]"), "line 1, column 4: a value of the array is missing");
+    assert_eq!(failure("{}"), "line 1: expected [ at the start of the array of values (column 1)");
+    assert_eq!(failure(""), "line 1: expected an array of values, got an empty file (column 1)");
+    assert_eq!(failure("[1,\n2"), "line 2: the file ends before the ] of its array (column 2)");
+    assert_eq!(failure("[1,\n \"2]"), "line 2: the file ends before the ] of its array (column 5)");
+    assert_eq!(
+        failure("[1]\n x"),
+        "line 2: expected the end of the file after the array of values (column 2)"
+    );
+    assert_eq!(failure("[1,]"), "line 1: expected a value of the array (column 4)");
+    assert_eq!(failure("[,1]"), "line 1: expected a value of the array (column 2)");
+    assert_eq!(failure("[1,,2]"), "line 1: expected a value of the array (column 4)");
 }
 
 #[test]

@@ -143,6 +143,6 @@ def test_a_file_is_inspected_and_has_statistics(outcome: FileOutcome, corpora: P
     leaves = [tuple(leaf["path"]) for leaf in opened.inspect()["leaves"]]
     schema = pq.ParquetFile(file).schema
     assert leaves == [tuple(schema.column(number).path.split(".")) for number in range(len(schema))]
-    _, violations, _ = opened.check_rows(["var"], [], None, None)
-    found = {rule for rule, *_ in (*opened.check_schema(["var"]), *violations)}
+    violations = opened.check_rows(["var"], [], None, None).violations
+    found = {each.rule for each in (*opened.check_schema(["var"]), *violations)}
     assert found == set(outcome.findings.split()) - {NOTHING}

@@ -59,7 +59,7 @@ def cases(spark: SparkSession, corpora: Path, tmp_path_factory: pytest.TempPathF
     """Return every mutated line with both results."""
     texts = list(mutated_lines(corpora))
     ours, invalid = _native.parse_json(pa.array(texts, pa.binary()), "decimal", "error")
-    reasons = {row: (offset, reason) for row, offset, reason in invalid}
+    reasons = {each.row: (each.offset, each.message) for each in invalid}
     file = tmp_path_factory.mktemp("mutated") / "lines.parquet"
     pq.write_table(pa.table({"line": range(len(texts)), "text": pa.array(texts, pa.binary())}), file)
     parsed = spark.read.parquet(str(file)).selectExpr("line", "try_parse_json(cast(text as string)) as event")
@@ -219,4 +219,4 @@ def test_spark_and_we_parse_up_to_1000_levels(spark: SparkSession, opening: str,
     _, invalid = _native.parse_json(pa.array(texts), "decimal", "error")
     frame = spark.createDataFrame([(text,) for text in texts], "text string")
     taken = [row[0] for row in frame.selectExpr("try_parse_json(text) is not null").collect()]
-    assert ([row for row, _, _ in invalid], taken) == ([1], [True, False])
+    assert ([each.row for each in invalid], taken) == ([1], [True, False])

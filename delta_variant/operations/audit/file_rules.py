@@ -110,9 +110,11 @@ def _shredded_without_feature(subject: ColumnSubject) -> Iterator[Violation]:
 
 def _schema_rule(code: str) -> Callable[[ColumnSubject], Iterator[Violation]]:
     def check(subject: ColumnSubject) -> Iterator[Violation]:
-        for rule, path_key, message in subject.schema_violations:
-            if rule == code and subject.group is not None:
-                yield Violation(f"column {subject.name} at {path_key}: {message}", path_key=path_key)
+        for found in subject.schema_violations:
+            if found.rule == code and subject.group is not None:
+                yield Violation(
+                    f"column {subject.name} at {found.path}: {found.message}", path_key=found.path
+                )
 
     return check
 
@@ -165,13 +167,13 @@ def _unreadable_rows(subject: ColumnSubject) -> Iterator[Violation]:
 
 def _row_rule(code: str) -> Callable[[ColumnSubject], Iterator[Violation]]:
     def check(subject: ColumnSubject) -> Iterator[Violation]:
-        for rule, path_key, row, count, message in subject.rows.violations if subject.rows else ():
-            if rule == code:
-                more = f" (and {count - 1:,} more rows)" if count > 1 else ""
+        for found in subject.rows.violations if subject.rows else ():
+            if found.rule == code:
+                more = f" (and {found.count - 1:,} more rows)" if found.count > 1 else ""
                 yield Violation(
-                    f"row {row:,}, column {subject.name} at {path_key}: {message}{more}",
-                    path_key=path_key,
-                    row=row,
+                    f"row {found.row:,}, column {subject.name} at {found.path}: {found.message}{more}",
+                    path_key=found.path,
+                    row=found.row,
                 )
 
     return check

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ...data_file.reader import open_file
+from ...data_file.reader import RowViolation, SchemaViolation, open_file
 from ...data_file.statistics import compute_stats
 from ...errors import DeltaVariantError, InvalidStatisticsError, ProtocolError, SchemaError
 from ...log import deletion_vectors
@@ -260,7 +260,7 @@ class RowReport:
     """The rows of a Variant column: the number that are not SQL NULL, and the rules that they violate."""
 
     variants: int
-    violations: Sequence[tuple[str, str, int, int, str]]
+    violations: Sequence[RowViolation]
     paths: Sequence[PathReport]
 
 
@@ -288,8 +288,8 @@ class ColumnSubject:
         return self.group is not None and self.group.get_field_index("typed_value") >= 0
 
     @cached_property
-    def schema_violations(self) -> Sequence[tuple[str, str, str]]:
-        """Return the violations in the Parquet schema of the column: code, path key and message."""
+    def schema_violations(self) -> Sequence[SchemaViolation]:
+        """Return the violations in the Parquet schema of the column."""
         return () if self.file.opened is None else self.file.opened.check_schema(list(self.column.path))
 
     @cached_property
@@ -339,13 +339,13 @@ class ColumnSubject:
         paths = [(key, list(names)) for key in dict.fromkeys(keys) if (names := _names(key)) is not None]
         least, greatest = (_bytes(self.sides.get(side)) for side in ("minValues", "maxValues"))
         try:
-            variants, violations, reports = self.file.opened.check_rows(
+            found = self.file.opened.check_rows(
                 list(self.column.path), paths, least, greatest, deleted if self.file.is_tight else None
             )
         except DeltaVariantError as error:
             return error
-        described = [PathReport(key, **report) for (key, _), report in zip(paths, reports, strict=True)]
-        return RowReport(variants, violations, described)
+        described = [PathReport(key, **report) for (key, _), report in zip(paths, found.paths, strict=True)]
+        return RowReport(found.variants, found.violations, described)
 
     @property
     def rows(self) -> RowReport | None:

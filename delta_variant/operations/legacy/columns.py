@@ -35,7 +35,7 @@ def shred_legacy(variants: ArrowArray, schema: ShreddingSchema) -> pa.StructArra
         >>> shred_legacy(dv.parse_json(['{"id": 7}']), schema).field("object").type.names
         ['id']
     """
-    return _native.shred_draft(to_arrow_array(variants), schema.field)
+    return _native.shred_legacy(to_arrow_array(variants), schema.field)
 
 
 def unshred_legacy(columns: ArrowArray, *, compat: bool = False) -> pa.StructArray:
@@ -60,4 +60,4 @@ def unshred_legacy(columns: ArrowArray, *, compat: bool = False) -> pa.StructArr
         >>> dv.to_json(unshred_legacy(shred_legacy(dv.parse_json(['{"id": 7}']), schema))).to_pylist()
         ['{"id":7}']
     """
-    return _native.unshred_draft(to_arrow_array(columns), compat)
+    return _native.unshred_legacy(to_arrow_array(columns), compat)

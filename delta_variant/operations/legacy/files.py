@@ -67,7 +67,7 @@ def open_legacy_file(folder: Path, name: str) -> LegacyFile:
     file = open_file(open_store(folder), name)
     before = list(file.schema)
     with error_location(file=name):
-        after = [_native.draft_column(field) for field in before]
+        after = [_native.legacy_column(field) for field in before]
     return LegacyFile(
         folder,
         name,

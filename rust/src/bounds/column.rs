@@ -1,4 +1,4 @@
-//! The bounds of the columns of a file, for Delta's statistics of it: ordinary ones, Variants, and structs of both.
+//! The bounds of the columns of a file for Delta's statistics: ordinary columns, Variants, and structs of both.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ enum Content {
     Struct(Vec<ColumnBounds>),
 }
 
-/// What one leaf of a column holds; a Variant is a leaf.
+/// The null count and bounds of one leaf column; a Variant is a leaf.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnReport<'a> {
     /// The name of the column, and of the fields down to the leaf.
@@ -45,15 +45,15 @@ pub struct ColumnReport<'a> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum LeafBounds<'a> {
-    /// The least and the greatest value, each as an array of one row and of the leaf's type: none without values,
-    /// for types without an order, and where there was a NaN. Strings are whole.
+    /// The least and the greatest value, each as an array of one row and of the leaf's type. `None` without values,
+    /// for types without an order, and after a NaN. Strings are not truncated.
     Ordinary(Option<(ArrayRef, ArrayRef)>),
     Variant(&'a VariantBounds),
 }
 
 impl ColumnBounds {
-    /// Fields with the extension name of Variants are shredded as their type says. Lists and maps count their
-    /// nulls only, whatever is in them (requirements ST11).
+    /// Fields with the extension name of Variants are shredded by their type. Lists and maps count only their
+    /// nulls, whatever they contain.
     pub fn new(field: &Field) -> Result<Self> {
         let is_variant = field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == VARIANT_EXTENSION);
         let content = match field.data_type() {
@@ -69,7 +69,7 @@ impl ColumnBounds {
         Ok(ColumnBounds { name, data_type, nulls: 0, content })
     }
 
-    /// The same, for columns that others shredded: see [`VariantBounds::distrusting`].
+    /// Return the same for columns that another writer shredded: see [`VariantBounds::distrusting`].
     pub fn distrusting(mut self) -> Self {
         self.content = match self.content {
             Content::Leaf(extremes) => Content::Leaf(extremes),
@@ -89,7 +89,7 @@ impl ColumnBounds {
         }
     }
 
-    /// Take in a batch of the column.
+    /// Add a batch of the column.
     pub fn update(&mut self, array: &dyn Array) -> Result<()> {
         self.update_valid(array, None)
     }
@@ -115,7 +115,7 @@ impl ColumnBounds {
         }
     }
 
-    /// Take in what `other` has seen of the same column.
+    /// Merge the bounds of other rows of the same column.
     pub fn merge(&mut self, other: &Self) {
         self.nulls += other.nulls;
         match (&mut self.content, &other.content) {
@@ -165,7 +165,9 @@ impl ColumnBounds {
             (Scalar::String(v), DataType::LargeUtf8) => Arc::new(LargeStringArray::from(vec![v])),
             (Scalar::String(v), DataType::Utf8View) => Arc::new(StringViewArray::from(vec![v])),
             (Scalar::String(v), _) => Arc::new(StringArray::from(vec![v])),
-            (Scalar::Decimal(_), other) => return Err(Error::Unsupported(format!("{other} is no decimal"))),
+            (Scalar::Decimal(_), other) => {
+                return Err(Error::unsupported(format!("expected a decimal, got {other}")));
+            }
         })
     }
 }
@@ -192,10 +194,12 @@ fn integer(value: i64, data_type: &DataType) -> Result<ArrayRef> {
                 }
             }
         }
-        other => return Err(Error::Unsupported(format!("{other} is no integer, date or timestamp"))),
+        other => {
+            return Err(Error::unsupported(format!("expected an integer, date or timestamp, got {other}")));
+        }
     })
 }
 
 fn unexpected(data_type: &DataType, array: &dyn Array) -> Error {
-    Error::Unsupported(format!("a column of {data_type} came as {}", array.data_type()))
+    Error::unsupported(format!("expected a column of {data_type}, got {}", array.data_type()))
 }

@@ -1,4 +1,4 @@
-//! The bounds in the statistics of many files: one path of each, as columns that compare.
+//! Decode the bounds of one path in the statistics of many files, as columns that can be compared.
 
 use arrow_array::{ArrayRef, StringArray};
 use arrow_schema::{DataType, TimeUnit};
@@ -25,8 +25,8 @@ const fn digits() -> [u8; 256] {
 
 /// The bound of the path `key` in each of `texts` as a column of `target`.
 ///
-/// Null where there is none, where a text is no statistics string, and where the bound is of a type whose order
-/// is not that of `target`: then it says nothing of the values cast to it.
+/// Null stands for a missing bound, for malformed text, and for a bound whose type has another order than `target`,
+/// because it does not bound the cast values.
 pub fn bound_column(texts: &StringArray, key: &str, target: &DataType) -> Result<ArrayRef> {
     let mut column = BoundBuilder::new(target)?;
     let mut bytes = Vec::new();
@@ -79,7 +79,7 @@ pub fn bound_at<'b>(bytes: &'b [u8], key: &str) -> Result<Option<&'b [u8]>> {
 
 /// Whether `a <= b` means `cast(a) <= cast(b)` for values of the type of `value` cast to `target`.
 ///
-/// A file whose bounds of a path have a type holds values of that type alone there (requirements ST1).
+/// A file with bounds of a path has values of only that type there.
 fn keeps_order(value: &Value<'_>, target: &DataType) -> bool {
     use DataType::*;
     match value {
@@ -100,8 +100,8 @@ fn keeps_order(value: &Value<'_>, target: &DataType) -> bool {
     }
 }
 
-/// Fill `bytes` with what `text` stands for: blocks of five characters, the last of which may be cut to n + 1
-/// characters for n bytes (requirements Z1, Z5).
+/// Decode z85 `text` into `bytes`: blocks of five characters, the last of which may be truncated to n + 1 characters
+/// for n bytes.
 fn decode_z85(text: &str, bytes: &mut Vec<u8>) -> Result<()> {
     bytes.clear();
     for block in text.as_bytes().chunks(5) {
@@ -115,7 +115,7 @@ fn decode_z85(text: &str, bytes: &mut Vec<u8>) -> Result<()> {
             (Ok(number), 2..) if !digits.contains(&NO_DIGIT) => {
                 bytes.extend_from_slice(&number.to_be_bytes()[..block.len() - 1]);
             }
-            _ => return Err(Error::Variant("the text is not z85".into())),
+            _ => return Err(Error::variant("malformed z85 text")),
         }
     }
     Ok(())
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// The strings of requirements 6.4 and of the protocol's example (6.3), which other writers made.
+    /// Strings by other writers, among them the example of PROTOCOL.md.
     const MIN: &str = "0rJld6c{^fC42ifwHy+etpjq%zdL820S&x52(>OPwb(Pf00000a.=4fzc]1KfAq7M";
     const KEY: &str = "0rAfabWhTiwQbUe0S-o32]H.-0000000000";
     const EXAMPLE: &str = "0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu";
@@ -167,7 +167,7 @@ mod tests {
         ] {
             assert!(bounds(&[Some(MIN)], key, target).is_null(0), "{key}");
         }
-        // 200 is no tinyint: the cast fails, and nothing is known.
+        // 200 does not fit into a tinyint, so the bound is unknown.
         assert!(bounds(&[Some(KEY)], "$['key']", DataType::Int8).is_null(0));
     }
 

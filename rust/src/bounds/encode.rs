@@ -1,4 +1,5 @@
-//! The bounds of a Variant column as the two Variant objects that a file's statistics hold (requirements 6).
+//! Encode the bounds of a Variant column as the two Variant objects of a file's statistics (PROTOCOL.md, "Per-file
+//! Statistics").
 
 use std::cmp::Reverse;
 
@@ -7,13 +8,13 @@ use crate::shred::LeafType;
 use crate::value::path::push_field;
 use crate::value::{Value, encode, metadata};
 
-/// How many code points of a string a bound keeps.
+/// The number of code points to which a bound truncates a string.
 const MAX_CHARS: usize = 32;
 
 /// The Variants of the least and of the greatest values, each as `metadata‖value`.
 ///
-/// Of the paths that qualify, the `max_paths` most filled are in them; `None` when there is none. A string without
-/// a short greatest value is only in the first.
+/// Of the qualifying paths, they have the `max_paths` most filled ones; `None` if there are none. A string whose
+/// maximum cannot be truncated is only in the first.
 pub fn encode_bounds(paths: &[PathReport], max_paths: usize) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut chosen: Vec<_> = paths.iter().filter_map(entry).collect();
     chosen.sort_by(|a, b| (Reverse(a.typed), &a.key).cmp(&(Reverse(b.typed), &b.key)));
@@ -56,7 +57,7 @@ fn entry(report: &PathReport) -> Option<Entry> {
     })
 }
 
-/// A bound that is at most `min`: of a string, its beginning (requirements TR1).
+/// Return a bound that is at most `min`: a string is truncated.
 fn truncate_min(min: &Scalar) -> Scalar {
     match min {
         Scalar::String(text) => Scalar::String(first_chars(text).to_owned()),
@@ -64,8 +65,8 @@ fn truncate_min(min: &Scalar) -> Scalar {
     }
 }
 
-/// A bound that is at least `max`: of a long string, its beginning and the last code point there is; `None`
-/// when that would not be greater (requirements TR2, TR3).
+/// Return a bound that is at least `max`: a long string is truncated and the last code point, U+10FFFF, appended;
+/// `None` if that is not greater.
 fn truncate_max(max: &Scalar) -> Option<Scalar> {
     match max {
         Scalar::String(text) if first_chars(text).len() < text.len() => {
@@ -80,7 +81,7 @@ fn first_chars(text: &str) -> &str {
     text.char_indices().nth(MAX_CHARS).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The Variant value of a bound, of the type of its column (requirements ST8); `None` for a type without bounds.
+/// The Variant value of a bound, of the type of its column; `None` for a type without bounds.
 fn encode_bound(leaf_type: LeafType, bound: &Scalar) -> Option<Vec<u8>> {
     let value = match (leaf_type, bound) {
         (LeafType::Decimal { precision, scale }, Scalar::Decimal(unscaled)) => {
@@ -103,7 +104,7 @@ fn encode_bound(leaf_type: LeafType, bound: &Scalar) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A decimal of the width of its column, and not of its own digits.
+/// A decimal in the width of its column instead of that of its digits.
 fn decimal(precision: u8, scale: u8, unscaled: i128) -> Vec<u8> {
     let (id, width) = match precision {
         0..=9 => (8, 4),
@@ -117,7 +118,7 @@ fn decimal(precision: u8, scale: u8, unscaled: i128) -> Vec<u8> {
 
 /// The object of `fields`, which are in the order of their keys.
 ///
-/// The names are sorted, and the header does not say so, as in Spark's: of one path, the bytes are equal.
+/// The names are sorted but the header does not mark them as sorted, as in Spark: then the bytes are equal.
 fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a Vec<u8>)> + Clone) -> Vec<u8> {
     let mut bytes = Vec::new();
     metadata::write(&mut bytes, fields.clone().map(|(key, _)| key), false);

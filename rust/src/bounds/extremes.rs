@@ -1,4 +1,4 @@
-//! The least and the greatest value of one column, over the Arrow arrays it comes in.
+//! The least and the greatest value of one column, over its Arrow arrays.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -12,7 +12,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use crate::error::{Error, Result};
 
-/// A bound; the type of its column says how an integer is meant.
+/// A bound; the type of its column determines the meaning of an integer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scalar {
     /// An integer, the days of a date or the units of a timestamp.
@@ -57,7 +57,7 @@ impl Extremes {
         }
     }
 
-    /// Take in the values of `array` that are `valid`, which covers the nulls of `array` itself.
+    /// Add the values of `array` that are `valid`, which covers the nulls of `array` itself.
     pub(super) fn update(&mut self, array: &dyn Array, valid: Option<&NullBuffer>) -> Result<()> {
         match self {
             Self::Unordered => {}
@@ -70,7 +70,7 @@ impl Extremes {
         Ok(())
     }
 
-    /// Take in what `other` has seen of the same column.
+    /// Merge the extremes of other rows of the same column.
     pub(super) fn merge(&mut self, other: &Self) {
         match (self, other) {
             (Self::Integer(range), Self::Integer(other)) => widen(range, *other),
@@ -82,9 +82,10 @@ impl Extremes {
         }
     }
 
-    /// The least and the greatest value; `None` without values, and where there was a NaN (requirements ST6).
+    /// The least and the greatest value; `None` without values and after a NaN, because
+    /// engines order NaN differently.
     ///
-    /// A zero is -0.0 as the least and +0.0 as the greatest (ST7).
+    /// A zero is -0.0 as the least and +0.0 as the greatest value, as parquet.thrift requires.
     pub(super) fn bounds(&self) -> Option<(Scalar, Scalar)> {
         match self {
             Self::Unordered => None,
@@ -101,7 +102,7 @@ impl Extremes {
 
 /// A number in the total order of IEEE 754: NaNs lie outside of the infinities, and -0.0 below +0.0.
 ///
-/// Integers compare without branches, and the extremes alone tell whether a NaN was among them.
+/// Integers compare without branches, and the extremes alone show whether there was a NaN.
 fn float_key(value: f32) -> i32 {
     key32(value.to_bits() as i32)
 }
@@ -215,7 +216,7 @@ fn strings(array: &dyn Array, valid: Option<&NullBuffer>) -> Result<Option<Range
     Ok(range.map(|range| Range { min: range.min.to_owned(), max: range.max.to_owned() }))
 }
 
-/// A text of an array, with what settles most comparisons without reading it.
+/// A text of an array, with a prefix that decides most comparisons.
 #[derive(Debug, Clone, Copy)]
 struct Text {
     row: usize,
@@ -229,7 +230,7 @@ impl Text {
         Text { row, length: end - start, prefix: prefix(array.value_data(), start, end) }
     }
 
-    /// Whether this may lie outside of `range`, without a branch: which text comes next cannot be predicted.
+    /// Whether this may be outside `range`, without a branch: which text comes next cannot be predicted.
     fn may_widen(&self, range: &Range<Text>) -> bool {
         let is_long = self.length > PREFIX;
         let below = (self.prefix == range.min.prefix) & (is_long | (self.length < range.min.length));
@@ -271,8 +272,8 @@ fn texts<O: OffsetSizeTrait>(
 /// How many bytes of a text are compared as one number.
 const PREFIX: usize = 16;
 
-/// The first bytes of `data[start..end]` as a big-endian number, with zeros behind a shorter text: where two
-/// differ, they order the texts as their bytes do.
+/// The first bytes of `data[start..end]` as a big-endian number, padded with zeros. If two numbers
+/// differ, they are ordered like the texts.
 fn prefix(data: &[u8], start: usize, end: usize) -> u128 {
     let length = end - start;
     match data.get(start..).and_then(<[u8]>::first_chunk::<PREFIX>) {
@@ -287,5 +288,5 @@ fn prefix(data: &[u8], start: usize, end: usize) -> u128 {
 }
 
 fn unexpected(array: &dyn Array, wanted: DataType) -> Error {
-    Error::Unsupported(format!("bounds of {wanted} were asked of an array of {}", array.data_type()))
+    Error::unsupported(format!("expected an array of {wanted} for its bounds, got {}", array.data_type()))
 }

@@ -1,5 +1,5 @@
-//! Values of shredded paths that a file holds where the specification has none: in the `value` of a group around
-//! them (requirements R7, R8). Readers still find them, so the columns of such a path do not bound it.
+//! Find values of shredded paths in the `value` of a group around them, which VariantShredding.md forbids. Readers
+//! still find such values, so the columns of the path do not bound it.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StructArray};
@@ -12,7 +12,7 @@ use crate::value::column::Bytes;
 use crate::value::{Object, Value};
 
 impl Group {
-    /// Mark the paths of which `value` holds values in the rows of a whole Variant column that are `valid`.
+    /// Mark the paths that have values in `value` in the rows of a whole Variant column that are `valid`.
     pub(super) fn find_hidden(&mut self, group: &StructArray, valid: Option<&NullBuffer>) -> Result<()> {
         match group.column_by_name("metadata") {
             Some(metadata) => self.find_hidden_below(group, metadata, valid),

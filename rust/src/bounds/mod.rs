@@ -1,4 +1,6 @@
-//! Exact bounds of columns on their way into a file: of the leaves of a shredded Variant, and of ordinary columns.
+//! Exact bounds of columns, collected while a file is written: of shredded Variants and ordinary columns.
+//!
+//! Memory holds two values for each leaf column, whatever the number of rows.
 
 mod column;
 mod decode;
@@ -23,7 +25,7 @@ use crate::shred::{LeafType, ShreddingSchema};
 pub struct VariantBounds {
     rows: u64,
     sql_nulls: u64,
-    /// Whether `value` is searched for what the shredding schema should have taken.
+    /// Whether to search `value` for values that belong into shredded columns.
     is_distrusting: bool,
     root: Group,
 }
@@ -55,7 +57,7 @@ pub enum Step {
     Element,
 }
 
-/// What one leaf column holds.
+/// The values of one leaf column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathReport {
     /// Empty for a Variant that is shredded as a scalar.
@@ -65,14 +67,13 @@ pub struct PathReport {
     pub typed: u64,
     /// How many values of other types are in `value`.
     pub values: u64,
-    /// The least and the greatest typed value: none below a list, of a type that has no bounds, where there was a
-    /// NaN, and where values of the path are not in its columns.
+    /// The least and the greatest typed value. `None` below a list, for types without bounds, after a NaN, and if
+    /// values of the path are outside its columns.
     pub bounds: Option<(Scalar, Scalar)>,
 }
 
 impl PathReport {
-    /// Whether the bounds hold for every value at the path, so that readers may skip by them (requirements
-    /// ST1 to ST6).
+    /// Whether the bounds hold for every value at the path, so that readers may skip by them.
     pub fn qualifies(&self) -> bool {
         self.values == 0 && self.bounds.is_some()
     }
@@ -83,18 +84,18 @@ impl VariantBounds {
         VariantBounds { rows: 0, sql_nulls: 0, is_distrusting: false, root: Group::new(schema, true) }
     }
 
-    /// The same, for columns that others shredded: an object that they left in `value`, or a field that is both
-    /// there and in `typed_value`, takes the bounds of the paths that it has values of (requirements ST4).
+    /// Return the same for columns that another writer shredded: an object in `value`, or a field that is both there
+    /// and in `typed_value`, invalidates the bounds of its paths.
     pub fn distrusting(self) -> Self {
         VariantBounds { is_distrusting: true, ..self }
     }
 
-    /// Take in a batch: a struct of `metadata`, `value` and `typed_value` as the schema lays them out.
+    /// Add a batch: a struct of `metadata`, `value` and `typed_value` as the schema lays them out.
     pub fn update(&mut self, group: &StructArray) -> Result<()> {
         self.update_valid(group, group.nulls())
     }
 
-    /// Take in the rows of a batch that are `valid`; the others are SQL NULL.
+    /// Add the rows of a batch that are `valid`; the others are SQL NULL.
     fn update_valid(&mut self, group: &StructArray, valid: Option<&NullBuffer>) -> Result<()> {
         self.rows += group.len() as u64;
         self.sql_nulls += valid.map_or(0, NullBuffer::null_count) as u64;
@@ -104,7 +105,7 @@ impl VariantBounds {
         self.root.update(group, valid)
     }
 
-    /// Take in what `other` has seen of the same column, with the same schema.
+    /// Merge the bounds of other rows of the same column, with the same schema.
     pub fn merge(&mut self, other: &Self) {
         self.rows += other.rows;
         self.sql_nulls += other.sql_nulls;
@@ -115,7 +116,7 @@ impl VariantBounds {
         self.rows
     }
 
-    /// The rows that are SQL NULL; a Variant null is none (requirements ST14).
+    /// The number of rows that are SQL NULL; Variant null does not count.
     pub fn sql_nulls(&self) -> u64 {
         self.sql_nulls
     }
@@ -128,7 +129,7 @@ impl VariantBounds {
     }
 }
 
-/// Whether a leaf has bounds: those types of which Delta Lake on Spark writes them too (requirements 6.5).
+/// Whether a leaf has bounds: the types for which Delta Lake on Spark writes them too.
 fn has_bounds(leaf_type: LeafType) -> bool {
     use LeafType::*;
     match leaf_type {
@@ -154,7 +155,7 @@ impl Group {
         Group { values: 0, typed: 0, is_hidden: false, typed_value }
     }
 
-    /// Take in the slots of `group` that are `valid`: what the others hold is arbitrary.
+    /// Add the slots of `group` that are `valid`; the others have arbitrary contents.
     fn update(&mut self, group: &StructArray, valid: Option<&NullBuffer>) -> Result<()> {
         if let Some(value) = group.column_by_name("value") {
             self.values += count_valid(value, valid);
@@ -248,5 +249,5 @@ fn elements(list: &ListArray, valid: Option<&NullBuffer>) -> (arrow_array::Array
 }
 
 fn unexpected(array: &dyn Array) -> Error {
-    Error::Unsupported(format!("{} is not the layout of the shredding schema", array.data_type()))
+    Error::unsupported(format!("{} is not the layout of the shredding schema", array.data_type()))
 }

@@ -1,4 +1,4 @@
-//! Bounds of paths, as statistics hold them, against the values that rows have there (requirements AU1 to AU9).
+//! Check the bounds of paths in statistics against the values in rows (docs/audit-rules.md).
 
 use std::cmp::Ordering;
 
@@ -12,28 +12,28 @@ use crate::value::json::plain;
 use crate::value::path::{self, Step};
 use crate::value::{self, Decimal, Metadata, Value};
 
-/// One bound of one path: its type by the specification's name, and its value as JSON text.
+/// The bound of one path: the specification's name of its type, and its value as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
     pub key: String,
     pub type_name: &'static str,
-    /// Of a decimal.
+    /// The scale of a decimal.
     pub scale: Option<u8>,
     pub text: String,
 }
 
-/// What the bytes of a statistics entry hold.
+/// The decoded bytes of a statistics entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundReport {
-    /// Whether `value` stands before `metadata`, as in the protocol's example (requirements Z5).
+    /// Whether `value` comes before `metadata`, as in an example of PROTOCOL.md.
     pub is_value_first: bool,
-    /// What follows the two.
+    /// The bytes that follow both.
     pub rest: Vec<u8>,
-    /// `None` for a Variant that is no object.
+    /// `None` for a Variant that is not an object.
     pub bounds: Option<Vec<Bound>>,
 }
 
-/// Read `metadata‖value`, or `value‖metadata`, with whatever follows.
+/// Decode `metadata‖value` or `value‖metadata`, and any bytes that follow.
 pub fn describe_bound(bytes: &[u8]) -> Result<BoundReport> {
     let (metadata, value) = value::split_variant(bytes)?;
     let is_value_first = std::ptr::eq(value.as_ptr(), bytes.as_ptr());
@@ -81,15 +81,15 @@ fn text(value: &Value<'_>) -> String {
     }
 }
 
-/// Rows that break one rule: how many, the first, and its value.
+/// The rows that violate one rule: how many, the first one, and its value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Faults {
+pub struct Offenders {
     pub count: u64,
     pub row: u64,
     pub text: String,
 }
 
-impl Faults {
+impl Offenders {
     fn add(&mut self, row: u64, value: &Value<'_>) {
         if self.count == 0 {
             (self.row, self.text) = (row, text(value));
@@ -105,7 +105,7 @@ impl Faults {
     }
 }
 
-/// The bounds of one path, and what the rows have there.
+/// The bounds of one path, and how the rows agree with them.
 #[derive(Debug, Clone)]
 pub struct PathCheck {
     path: Vec<Step>,
@@ -114,19 +114,19 @@ pub struct PathCheck {
     /// Rows that have the path.
     pub present: u64,
     /// Rows with a Variant null there.
-    pub nulls: Faults,
+    pub nulls: Offenders,
     /// Rows with a NaN there.
-    pub nans: Faults,
+    pub nans: Offenders,
     /// Rows with a value of a type that does not compare with the bounds.
-    pub others: Faults,
-    pub below: Faults,
-    pub above: Faults,
+    pub others: Offenders,
+    pub below: Offenders,
+    pub above: Offenders,
     pub min_attained: bool,
     pub max_attained: bool,
 }
 
 impl PathCheck {
-    /// The check of `key`, which leads through `names`, by the two Variants of a file's statistics.
+    /// Return the check of `key`, the path of `names`, by the two Variants of a file's statistics.
     pub fn new(key: &str, names: Vec<String>, least: Option<&[u8]>, greatest: Option<&[u8]>) -> Result<Self> {
         let of = |bytes: Option<&[u8]>| -> Result<Option<Vec<u8>>> {
             let bound = bytes.map(|bytes| bound_at(bytes, key)).transpose()?.flatten();
@@ -137,17 +137,17 @@ impl PathCheck {
             min: of(least)?,
             max: of(greatest)?,
             present: 0,
-            nulls: Faults::default(),
-            nans: Faults::default(),
-            others: Faults::default(),
-            below: Faults::default(),
-            above: Faults::default(),
+            nulls: Offenders::default(),
+            nans: Offenders::default(),
+            others: Offenders::default(),
+            below: Offenders::default(),
+            above: Offenders::default(),
             min_attained: false,
             max_attained: false,
         })
     }
 
-    /// Take in the slots of `variants`, whose rows are in `rows`.
+    /// Add the slots of `variants`, whose rows are in `rows`.
     pub fn update(&mut self, variants: &StructArray, rows: &[Option<u64>]) -> Result<()> {
         let (metadata, values) =
             (variants.column(0).as_binary::<i32>(), variants.column(1).as_binary::<i32>());
@@ -188,7 +188,7 @@ impl PathCheck {
         }
     }
 
-    /// Take in what later rows have.
+    /// Merge the check of later rows.
     pub fn merge(&mut self, later: Self) {
         self.present += later.present;
         self.nulls.merge(later.nulls);
@@ -201,7 +201,7 @@ impl PathCheck {
     }
 }
 
-/// How two values of one equivalence class compare; `None` for values of two classes (requirements E-Q1).
+/// Compare two values of one equivalence class (VariantEncoding.md, "Value encoding"); `None` for two classes.
 fn compare(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
     use Value::*;
     if let (Some(a), Some(b)) = (exact(a), exact(b)) {
@@ -240,7 +240,7 @@ fn compare_exact(a: Decimal, b: Decimal) -> Ordering {
     let widen = |d: Decimal| d.unscaled.checked_mul(10_i128.checked_pow(u32::from(scale - d.scale))?);
     match (widen(a), widen(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
-        // What overflows is further from zero than anything that does not.
+        // A number that overflows is further from zero than one that does not.
         (None, _) => a.unscaled.cmp(&0),
         (_, None) => 0.cmp(&b.unscaled),
     }
@@ -257,10 +257,10 @@ fn nanos(value: &Value<'_>) -> Option<(i128, bool)> {
     })
 }
 
-/// How many characters a bound keeps of a string at least, when it keeps not all (requirements TR1, TR2).
+/// The minimum number of characters in a truncated bound.
 const MIN_CUT_CHARS: usize = 16;
 
-/// Whether a string begins with a bound that was cut; `?` stands for a character that was cut in two.
+/// Return whether a string begins with a truncated bound; `?` stands for a split character.
 fn is_cut_min(value: &Value<'_>, min: &Value<'_>) -> bool {
     match (value, min) {
         (Value::String(value), Value::String(min)) => {

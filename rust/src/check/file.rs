@@ -1,4 +1,4 @@
-//! The Variants of one column of a file, row by row.
+//! Check the Variants of one column of a file, row by row, with one row group in memory for each thread.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray};
@@ -17,7 +17,7 @@ use crate::shred::unshred::unshred;
 
 const BATCH_ROWS: usize = 8 << 10;
 
-/// What was found in a column.
+/// The result of the check of a column.
 pub struct ColumnCheck {
     /// Variants that are not SQL NULL, in rows that are not deleted.
     pub variants: u64,
@@ -39,7 +39,7 @@ impl ColumnCheck {
 
 /// Check the Variant column at `column`, a path through structs, lists (`element`) and maps (`key`, `value`).
 ///
-/// `paths` are those with bounds. Rows in `deleted` do not count.
+/// `paths` are those with bounds. Rows in `deleted` are skipped.
 pub fn check_column(
     file: &ParquetFile,
     column: &[String],
@@ -74,7 +74,7 @@ fn check_row_group(
     start: u64,
 ) -> Result<ColumnCheck> {
     let [name, rest @ ..] = column else {
-        return Err(Error::DataFile("a column has a name".into()));
+        return Err(Error::data_file("expected the name of a column"));
     };
     let descriptors = file.metadata().file_metadata().schema_descr().columns().iter().enumerate();
     let leaves = descriptors.filter(|(_, leaf)| leaf.path().parts().first() == Some(name));
@@ -121,7 +121,7 @@ fn check_nested(
     Err(no_variant(array))
 }
 
-/// The rows of elements, from those of their lists.
+/// Return the rows of the elements of lists in `rows`.
 fn spread(offsets: &[i32], rows: &[Option<u64>]) -> Vec<Option<u64>> {
     let first = offsets.first().map_or(0, |&offset| offset as usize);
     let mut spread = vec![None; first];
@@ -149,5 +149,5 @@ fn check_variants(array: &ArrayRef, rows: &[Option<u64>], check: &mut ColumnChec
 }
 
 fn no_variant(array: &ArrayRef) -> Error {
-    Error::DataFile(format!("a column of {} is no Variant", array.data_type()))
+    Error::data_file(format!("expected a Variant, got {}", array.data_type()))
 }

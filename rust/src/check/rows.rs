@@ -1,4 +1,4 @@
-//! The rows of a shredded Variant column, held against the rules of reading and writing them (requirements 1, 2).
+//! Check the rows of a shredded Variant column against VariantEncoding.md and VariantShredding.md.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::shred::shapes::to_binary;
 use crate::value::column::{Bytes, Scalars};
 use crate::value::{MAX_DEPTH, Metadata, Object, Value, size};
 
-/// How many distinct metadata are kept before all are let go.
+/// The number of distinct metadata that are cached before the cache is cleared.
 const MAX_SHAPES: usize = 4096;
 
 /// The columns of one group; a column that is null in every row counts as absent.
@@ -25,7 +25,7 @@ struct Columns<'a> {
     path: &'a str,
     value: Option<Bytes<'a>>,
     typed_value: Option<(TypedColumn<'a>, Option<&'a NullBuffer>)>,
-    /// What the schema has, whether or not a row of it is set.
+    /// The kind of `typed_value` in the schema, whether or not a row has one.
     kind: Kind,
     nulls: Option<&'a NullBuffer>,
 }
@@ -49,17 +49,17 @@ enum Kind {
     List,
 }
 
-/// Where a group is: what both of its columns being null means depends on it.
+/// The position of a group, which determines the meaning of two null columns.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum GroupKind {
     Root,
     Field,
     Element,
 }
 
-/// Check the slots of a Variant column; `rows` has the row of the file for each, `None` where it does not count.
+/// Check the slots of a Variant column; `rows` has the row of the file for each, `None` for a slot to skip.
 ///
-/// The slots that no reader could put together are in the result.
+/// Return the slots that no reader can rebuild.
 pub fn check_rows(
     group: &StructArray,
     layout: &Layout,
@@ -165,7 +165,7 @@ fn is_valid(nulls: Option<&NullBuffer>, index: usize) -> bool {
 /// The check of one row.
 struct RowCheck<'c> {
     row: u64,
-    /// Those of the row's metadata, by id.
+    /// The names of the row's metadata, by id.
     names: &'c [&'c str],
     found: &'c mut Violations,
     is_readable: bool,
@@ -204,13 +204,13 @@ impl<'c> RowCheck<'c> {
                     self.add("E-M9", columns.path, "bytes follow the `metadata`");
                 }
                 self.names = names;
-                self.group(columns, slot, Place::Root, 0);
+                self.group(columns, slot, GroupKind::Root, 0);
             }
         }
     }
 
-    fn group(&mut self, columns: &Columns<'_>, index: usize, place: Place, depth: usize) {
-        if place != Place::Root && !is_valid(columns.nulls, index) {
+    fn group(&mut self, columns: &Columns<'_>, index: usize, place: GroupKind, depth: usize) {
+        if place != GroupKind::Root && !is_valid(columns.nulls, index) {
             return self.add("R14", columns.path, "the group is null, and it should hold two nulls");
         }
         let (typed, value) = columns.parts(index);
@@ -219,37 +219,37 @@ impl<'c> RowCheck<'c> {
             (_, Some([])) => self.refuse("R12", columns.path, "`value` has no bytes"),
             (None, Some(bytes)) => self.untyped(columns, bytes, depth),
             (Some(TypedColumn::Leaf(column)), value) => {
-                self.no_value_beside(columns.path, value, depth);
+                self.no_value_with_typed(columns.path, value, depth);
                 if let Err(error) = column.value(index) {
                     self.refuse("E-V3", columns.path, &error.to_string());
                 }
             }
             (Some(TypedColumn::List(offsets, element)), value) => {
-                self.no_value_beside(columns.path, value, depth);
+                self.no_value_with_typed(columns.path, value, depth);
                 if depth >= MAX_DEPTH {
                     return self.refuse("E-M11", columns.path, "the value nests too deep");
                 }
-                offsets
-                    .range(index)
-                    .for_each(|element_index| self.group(element, element_index, Place::Element, depth + 1));
+                offsets.range(index).for_each(|element_index| {
+                    self.group(element, element_index, GroupKind::Element, depth + 1)
+                });
             }
             (Some(TypedColumn::Object(fields)), value) => self.object(columns, fields, value, index, depth),
         }
     }
 
-    fn missing(&mut self, columns: &Columns<'_>, place: Place) {
+    fn missing(&mut self, columns: &Columns<'_>, place: GroupKind) {
         let neither = "neither `value` nor `typed_value` is set: readers take it for a Variant null";
         match place {
-            Place::Field => {}
-            Place::Element => self.add("R3", columns.path, neither),
-            Place::Root if columns.kind == Kind::Untyped => {
+            GroupKind::Field => {}
+            GroupKind::Element => self.add("R3", columns.path, neither),
+            GroupKind::Root if columns.kind == Kind::Untyped => {
                 self.add("P-S3", columns.path, "`value` is null in a row that is not")
             }
-            Place::Root => self.add("R2", columns.path, neither),
+            GroupKind::Root => self.add("R2", columns.path, neither),
         }
     }
 
-    /// A value without a typed one beside it: it must be of a kind that `typed_value` does not take.
+    /// Check a value without `typed_value`: it must be of a kind that `typed_value` cannot store.
     fn untyped(&mut self, columns: &Columns<'_>, bytes: &[u8], depth: usize) {
         self.bytes(bytes, columns.path, depth);
         let Ok(value) = Value::decode(bytes) else { return };
@@ -269,7 +269,7 @@ impl<'c> RowCheck<'c> {
         }
     }
 
-    fn no_value_beside(&mut self, path: &str, value: Option<&[u8]>, depth: usize) {
+    fn no_value_with_typed(&mut self, path: &str, value: Option<&[u8]>, depth: usize) {
         if let Some(bytes) = value {
             self.add("R5", path, "`value` and `typed_value` are both set");
             self.bytes(bytes, path, depth);
@@ -294,11 +294,11 @@ impl<'c> RowCheck<'c> {
             if field.is_present(index) && !self.names.contains(name) {
                 self.add("R10", field.path, "the shredded name is not in the `metadata` of the row");
             }
-            self.group(field, index, Place::Field, depth + 1);
+            self.group(field, index, GroupKind::Field, depth + 1);
         }
     }
 
-    /// What is in `value` beside a shredded object: an object of other fields, at least one.
+    /// Check the `value` of a partially shredded object: an object with at least one other field.
     fn leftover(&mut self, path: &str, fields: &[(&str, Columns<'_>)], bytes: &[u8], depth: usize) {
         self.bytes(bytes, path, depth);
         match Value::decode(bytes) {

@@ -1,4 +1,4 @@
-//! The Parquet schema of a Variant column, held against the rules for it (requirements 2.2 and 2.6).
+//! Check the Parquet schema of a Variant column against VariantShredding.md.
 
 use std::collections::HashSet;
 
@@ -7,28 +7,28 @@ use parquet::schema::types::Type;
 
 use crate::parquet::read::members;
 use crate::parquet::variants::unknown_leaf;
-use crate::shred::layout::is_of_older_draft;
+use crate::shred::layout::is_legacy_column;
 use crate::shred::schema::MAX_SCHEMA_DEPTH;
 use crate::value::path::push_field;
 
-/// One rule that the schema of a Variant column breaks at one path.
+/// One rule that the schema of a Variant column violates at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaFault {
+pub struct SchemaViolation {
     pub rule: &'static str,
     pub path: String,
     pub message: String,
 }
 
-/// All that is wrong with `group` as the group of a Variant column.
-pub fn check_schema(group: &Type) -> Vec<SchemaFault> {
-    let mut check = Check { faults: Vec::new() };
+/// Return all violations in the group of a Variant column.
+pub fn check_schema(group: &Type) -> Vec<SchemaViolation> {
+    let mut check = Check { violations: Vec::new() };
     if !group.is_group() {
         check.add("P-S1", "$", "the column is no group of `metadata`, `value` and `typed_value`");
-        return check.faults;
+        return check.violations;
     }
-    if member(group, "metadata").is_none() && members(group).iter().any(|m| is_of_older_draft(m.name())) {
+    if member(group, "metadata").is_none() && members(group).iter().any(|m| is_legacy_column(m.name())) {
         check.add("O1", "$", "the group is in the layout of the older Spark draft");
-        return check.faults;
+        return check.violations;
     }
     match group.get_basic_info().logical_type_ref() {
         Some(LogicalType::Variant(variant)) if !matches!(variant.specification_version, Some(1)) => {
@@ -40,23 +40,23 @@ pub fn check_schema(group: &Type) -> Vec<SchemaFault> {
     }
     check.metadata(group);
     check.group(group, "$", true, 0);
-    check.faults
+    check.violations
 }
 
 struct Check {
-    faults: Vec<SchemaFault>,
+    violations: Vec<SchemaViolation>,
 }
 
 impl Check {
     fn add(&mut self, rule: &'static str, path: &str, message: &str) {
-        self.faults.push(SchemaFault { rule, path: path.to_owned(), message: message.to_owned() });
+        self.violations.push(SchemaViolation { rule, path: path.to_owned(), message: message.to_owned() });
     }
 
     fn annotation(&mut self, version: Option<i8>) {
         match version {
             Some(version) => {
                 let message = format!("the annotation is VARIANT({version}), and only VARIANT(1) is known");
-                self.faults.push(SchemaFault { rule: "P-S2v", path: "$".into(), message });
+                self.violations.push(SchemaViolation { rule: "P-S2v", path: "$".into(), message });
             }
             None => self.add("P-S2v", "$", "the annotation VARIANT has no version, which Spark refuses"),
         }
@@ -99,7 +99,7 @@ impl Check {
         }
     }
 
-    /// Names that no such group has; those that begin with `_` are ignored by readers.
+    /// Report unknown columns; readers ignore those that begin with `_`.
     fn names(&mut self, group: &Type, path: &str, is_root: bool) {
         let mut seen = HashSet::new();
         for field in group.get_fields() {

@@ -1,4 +1,6 @@
-//! One data file: batches with JSON text or Variants into shredded Parquet, and back.
+//! One data file: write batches with JSON text or Variants as shredded Parquet, and read them back.
+//!
+//! The modules state what bounds their memory.
 
 mod columns;
 pub mod read;

@@ -1,4 +1,6 @@
-//! Columns of one data file, Variants whole or by path; only the leaf columns asked for are read.
+//! Read columns of one data file, whole Variants or values by path. Only the required leaf columns are decoded.
+//!
+//! At most `DECODED_BYTES` are decoded ahead of the consumer.
 
 use std::collections::BTreeSet;
 use std::collections::VecDeque;
@@ -8,8 +10,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int64Array, LargeListArray, ListArray, MapArray, RecordBatch,
-    RecordBatchOptions, StructArray, new_null_array,
+    Array, ArrayRef, BooleanArray, Int64Array, LargeListArray, ListArray, MapArray, OffsetSizeTrait,
+    RecordBatch, RecordBatchOptions, StructArray, new_null_array,
 };
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
@@ -19,8 +21,8 @@ use rayon::prelude::*;
 use roaring::RoaringTreemap;
 
 use super::columns::{locate, row_group_rows};
-use crate::draft;
 use crate::error::{Error, Result};
+use crate::legacy;
 use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan, members};
 use crate::parquet::variants::check_variant_column;
 use crate::shred::OnConflict;
@@ -33,11 +35,11 @@ use crate::value::path::Step;
 
 /// Rows decoded at a time, where only leaves are read.
 const BATCH_ROWS: usize = 64 << 10;
-/// Rows decoded at a time where values are put together: the columns of a row should still be in the cache.
+/// Rows decoded at a time where values are rebuilt, few enough that their columns stay in the CPU cache.
 const WHOLE_BATCH_ROWS: usize = 8 << 10;
-/// Batches of whole values that are decoded ahead of those that are put together.
+/// Batches of whole values that are decoded ahead of the rebuilding.
 const WHOLE_BATCHES: usize = 8;
-/// How much is decoded before it is handed out, of whole values or of the leaves of one row group.
+/// The maximum of decoded bytes that wait for the consumer, for whole values or the leaves of one row group.
 const DECODED_BYTES: usize = 128 << 20;
 
 /// One column of the result.
@@ -50,13 +52,19 @@ pub struct Projection {
     pub field: Field,
 }
 
+impl Projection {
+    fn locate(&self, error: Error) -> Error {
+        error.in_column(&self.column.join("."))
+    }
+}
+
 #[derive(Debug, Clone)]
 pub enum What {
-    /// The column as it is, Variants in it unshredded.
+    /// The column itself, with its Variants unshredded.
     Column,
     /// The values at a path in a Variant, cast to the type of the result's field.
     Path { path: Vec<Step>, casting: Casting },
-    /// The values at a path in a Variant as JSON text, timestamps as local times of a zone.
+    /// The values at a path in a Variant as JSON text, with timestamps as local times of a zone.
     Json { path: Vec<Step>, zone: Zone },
     /// The numbers of the rows in the file, from 0 on, deleted ones counted.
     Position,
@@ -73,20 +81,20 @@ pub struct DataFileReader {
     failed: bool,
 }
 
-/// How Variants in the layout of the older Spark draft are read.
+/// How to read Variants in the legacy layout.
 #[derive(Debug, Clone, Copy)]
-pub struct Draft {
-    /// As the draft's algorithm does, where its rules forbid what is there.
+pub struct LegacyLayout {
+    /// Whether to follow the draft's algorithm where its rules forbid the data.
     pub compat: bool,
 }
 
-/// What is read.
+/// The query of a read.
 struct Query {
     file: Arc<ParquetFile>,
     projections: Vec<Projection>,
     on_conflict: OnConflict,
-    /// Whether Variants are in the layout of the older Spark draft, and how those are read.
-    draft: Option<Draft>,
+    /// How to read Variants, if they are in the legacy layout.
+    legacy: Option<LegacyLayout>,
     /// Rows of the file that are not read.
     deleted: Option<RoaringTreemap>,
 }
@@ -102,7 +110,7 @@ struct Selected {
 }
 
 impl Selected {
-    /// The ranges as the rows of the row group are counted.
+    /// The ranges, counted from the first row of the row group.
     fn within(&self) -> Option<Vec<Range<u64>>> {
         let rows = self.rows.as_ref()?;
         Some(rows.iter().map(|range| range.start - self.start..range.end - self.start).collect())
@@ -114,7 +122,7 @@ impl Selected {
     }
 }
 
-/// The numbers that rows have in the file, handed out batch by batch.
+/// The row numbers in the file, batch by batch.
 #[derive(Default)]
 struct RowNumbers {
     ranges: VecDeque<Range<u64>>,
@@ -137,20 +145,20 @@ impl RowNumbers {
     }
 }
 
-/// Where a read of whole values is: they are large, so their row groups are not held in memory.
+/// The state of a read of whole values, which are large, so row groups are not held in memory.
 #[derive(Default)]
 struct Decoder {
     batches: Option<RowGroupBatches>,
     /// The rows that are decoded next.
     rows: RowNumbers,
-    /// Batches that are not put together yet, each with its rows.
+    /// Decoded batches that are not rebuilt yet, each with its rows.
     decoded: Vec<(Vec<Range<u64>>, RecordBatch)>,
 }
 
-/// Where a read of leaves is in one row group.
+/// The state of a read of leaves in one row group.
 struct LeafReader {
     selected: Selected,
-    /// Whether names are read, which is found out by what the leaves hold.
+    /// Whether `metadata` is read, which depends on the contents of the leaves.
     has_metadata: bool,
     batches: Option<RowGroupBatches>,
     /// The rows that come next.
@@ -160,10 +168,10 @@ struct LeafReader {
 }
 
 impl DataFileReader {
-    /// A reader of `rows`, ranges in order and apart from each other, or of all rows; `deleted` are the numbers of
-    /// rows in the file that are left out.
+    /// Return a reader of `rows`, which are ascending and disjoint ranges, or of all rows. `deleted` are the numbers
+    /// of rows in the file to skip.
     ///
-    /// Variant columns of types that the specification does not allow are refused, even where no row uses them.
+    /// Variant columns of types that the specification does not allow are rejected, even if no row uses them.
     pub fn new(
         file: Arc<ParquetFile>,
         projections: Vec<Projection>,
@@ -172,11 +180,11 @@ impl DataFileReader {
         deleted: Option<RoaringTreemap>,
     ) -> Result<Self> {
         for projection in &projections {
-            check_variants(file.schema(), projection)?;
+            check_variants(file.schema(), projection).map_err(|error| projection.locate(error))?;
         }
         let row_groups = selected_row_groups(&file, rows);
         Ok(DataFileReader {
-            query: Query { file, projections, on_conflict, draft: None, deleted },
+            query: Query { file, projections, on_conflict, legacy: None, deleted },
             row_groups,
             decoder: Decoder::default(),
             reading: VecDeque::new(),
@@ -185,9 +193,9 @@ impl DataFileReader {
         })
     }
 
-    /// The same reader of whole columns, of a file in the older draft's layout.
-    pub fn of_draft(mut self, draft: Draft) -> Self {
-        self.query.draft = Some(draft);
+    /// Return the same reader for a file in the legacy layout.
+    pub fn with_legacy_layout(mut self, legacy: LegacyLayout) -> Self {
+        self.query.legacy = Some(legacy);
         self
     }
 
@@ -202,7 +210,7 @@ impl DataFileReader {
         }
     }
 
-    /// Put the decoded batches together, on all threads, while one of them decodes the next.
+    /// Rebuild the decoded batches on all threads, while one of them decodes the next.
     fn read_values(&mut self) -> Result<()> {
         let DataFileReader { query, row_groups, decoder, ready, .. } = self;
         let decoded = std::mem::take(&mut decoder.decoded);
@@ -220,7 +228,7 @@ impl DataFileReader {
         decoding
     }
 
-    /// Read as many row groups at once as there are threads, those behind the first only so far.
+    /// Read as many row groups at once as there are threads; row groups after the first are bounded by bytes.
     fn read_leaves(&mut self) -> Result<()> {
         let DataFileReader { query, row_groups, reading, ready, .. } = self;
         let count = rayon::current_num_threads().saturating_sub(reading.len()).min(row_groups.len());
@@ -252,7 +260,7 @@ impl LeafReader {
         }
     }
 
-    /// Read and project batches, until there are as many as may wait.
+    /// Read and project batches until `DECODED_BYTES` wait.
     fn advance(&mut self, query: &Query) -> Result<()> {
         let mut bytes: usize = self.projected.iter().map(RecordBatch::get_array_memory_size).sum();
         while !self.is_at_end && bytes < DECODED_BYTES {
@@ -273,7 +281,7 @@ impl LeafReader {
         Ok(())
     }
 
-    /// Read the rows that come next once more, with names.
+    /// Read the next rows again, with names.
     fn add_metadata(&mut self) {
         self.has_metadata = true;
         self.batches = None;
@@ -326,7 +334,7 @@ impl Query {
         self.file.read_rows(scan, selected.row_group, selected.within().as_deref())
     }
 
-    /// The leaves of a row group that are needed, with those that are only when names are or without.
+    /// Read the required leaves of a row group, with or without `metadata`.
     fn read_leaves(&self, selected: &Selected, with_metadata: bool) -> Result<RowGroupBatches> {
         let needed = self.needed_leaves()?;
         let metadata = needed.iter().filter_map(|one| one.metadata.filter(|_| with_metadata));
@@ -339,18 +347,18 @@ impl Query {
 
     /// The projections of a batch of `rows` of the file, without its deleted rows.
     ///
-    /// Those are dropped first: what they hold is no error.
+    /// Deleted rows are dropped first, so that malformed values in them are not errors.
     fn project_rows(&self, batch: &RecordBatch, rows: &[Range<u64>]) -> Result<RecordBatch> {
         let number = |index| rows.iter().cloned().flatten().nth(index).unwrap_or_default() as usize;
         let Some(live) = self.deleted.as_ref().and_then(|deleted| live_rows(deleted, rows)) else {
             return self
                 .project(batch, rows.iter().cloned().flatten())
-                .map_err(|error| error.renumbered(number));
+                .map_err(|error| error.map_row(number));
         };
         let kept = filter_record_batch(batch, &BooleanArray::new(live.clone(), None))?;
         let numbers = rows.iter().cloned().flatten().zip(&live).filter(|(_, live)| *live);
         self.project(&kept, numbers.map(|(row, _)| row))
-            .map_err(|error| error.renumbered(|row| number(live.set_indices().nth(row).unwrap_or_default())))
+            .map_err(|error| error.map_row(|row| number(live.set_indices().nth(row).unwrap_or_default())))
     }
 
     /// Whether whole values are read, and not just leaves.
@@ -364,7 +372,8 @@ impl Query {
 
     fn needed_leaves(&self) -> Result<Vec<Needed>> {
         let fields = self.file.arrow_schema().fields();
-        self.projections.iter().map(|projection| Needed::of(projection, fields)).collect()
+        let needed = |each: &Projection| Needed::of(each, fields).map_err(|error| each.locate(error));
+        self.projections.iter().map(needed).collect()
     }
 
     fn lacks_metadata(&self, batch: &RecordBatch) -> Result<bool> {
@@ -389,7 +398,10 @@ impl Query {
         let columns = self
             .projections
             .iter()
-            .map(|projection| self.column(projection, batch, numbers.clone()))
+            .map(|projection| {
+                let column = self.column(projection, batch, numbers.clone());
+                column.map_err(|error| projection.locate(error))
+            })
             .collect::<Result<Vec<_>>>()?;
         // A column that is not a Variant has the type that the file gives it.
         let fields = self.projections.iter().zip(&columns);
@@ -432,13 +444,12 @@ impl Query {
         Ok(Arc::new(to_json(values.as_struct(), self.on_conflict, zone)?))
     }
 
-    /// `array` with its Variants unshredded, wherever `field` has them, and the other columns as the file has
-    /// them.
+    /// Return `array` with its Variants unshredded wherever `field` has them, and other columns unchanged.
     fn restore(&self, array: &ArrayRef, field: &Field) -> Result<ArrayRef> {
         if is_variant(field) {
             let group = as_group(array)?;
-            return Ok(Arc::new(match self.draft {
-                Some(Draft { compat }) => draft::unshred(group, compat)?,
+            return Ok(Arc::new(match self.legacy {
+                Some(LegacyLayout { compat }) => legacy::unshred(group, compat)?,
                 None => unshred(group, self.on_conflict)?,
             }));
         }
@@ -449,14 +460,14 @@ impl Query {
             (DataType::Struct(_), DataType::Struct(fields)) => self.restore_struct(array.as_struct(), fields),
             (DataType::List(_), DataType::List(element)) => {
                 let list = array.as_list::<i32>();
-                let values = self.restore(list.values(), element)?;
+                let values = self.restore_elements(list.values(), list.value_offsets(), element)?;
                 let element = retyped(element, &values);
                 let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
                 Ok(Arc::new(ListArray::try_new(element, offsets, values, nulls)?))
             }
             (DataType::LargeList(_), DataType::LargeList(element)) => {
                 let list = array.as_list::<i64>();
-                let values = self.restore(list.values(), element)?;
+                let values = self.restore_elements(list.values(), list.value_offsets(), element)?;
                 let element = retyped(element, &values);
                 let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
                 Ok(Arc::new(LargeListArray::try_new(element, offsets, values, nulls)?))
@@ -464,11 +475,22 @@ impl Query {
             (DataType::Map(_, _), DataType::Map(entry, sorted)) => {
                 self.restore_map(array.as_map(), entry, *sorted)
             }
-            (found, wanted) => Err(Error::DataFile(format!(
-                "column {:?} is {found} in the Parquet file, and {wanted} in the table",
-                field.name()
-            ))),
+            (found, wanted) => {
+                Err(Error::data_file(format!("expected the type {wanted} of the table, got {found}")))
+            }
         }
+    }
+
+    /// Restore the elements of a list or map. Errors get the row of the list instead of the element.
+    fn restore_elements<O: OffsetSizeTrait>(
+        &self,
+        elements: &ArrayRef,
+        offsets: &[O],
+        field: &Field,
+    ) -> Result<ArrayRef> {
+        let row_of =
+            |element| offsets.partition_point(|offset| offset.as_usize() <= element).saturating_sub(1);
+        self.restore(elements, field).map_err(|error| error.map_row(row_of))
     }
 
     fn restore_struct(&self, array: &StructArray, fields: &Fields) -> Result<ArrayRef> {
@@ -476,7 +498,7 @@ impl Query {
         let mut columns = Vec::with_capacity(fields.len());
         for field in fields {
             let column = match array.column_by_name(field.name()) {
-                Some(column) => self.restore(column, field)?,
+                Some(column) => self.restore(column, field).map_err(|error| error.in_column(field.name()))?,
                 None => new_null_array(field.data_type(), array.len()),
             };
             restored.push(retyped(field, &column));
@@ -487,13 +509,14 @@ impl Query {
 
     fn restore_map(&self, map: &MapArray, entry: &Field, sorted: bool) -> Result<ArrayRef> {
         let DataType::Struct(fields) = entry.data_type() else {
-            return Err(Error::Unsupported("a map has entries of a key and a value".into()));
+            return Err(Error::unsupported("a map has entries of a key and a value"));
         };
         let [key, value] = &fields[..] else {
-            return Err(Error::Unsupported("a map has entries of a key and a value".into()));
+            return Err(Error::unsupported("a map has entries of a key and a value"));
         };
-        let columns = vec![map.keys().clone(), self.restore(map.values(), value)?];
-        // A key is never null: a map whose keys could be is refused.
+        let columns =
+            vec![map.keys().clone(), self.restore_elements(map.values(), map.value_offsets(), value)?];
+        // Map keys cannot be null.
         let key = Field::clone(key).with_data_type(columns[0].data_type().clone()).with_nullable(false);
         let fields = Fields::from(vec![Arc::new(key), retyped(value, &columns[1])]);
         let entries = StructArray::try_new(fields.clone(), columns, None)?;
@@ -517,7 +540,7 @@ impl Iterator for DataFileReader {
     }
 }
 
-/// The row groups that hold any of `rows`, or all.
+/// Return the row groups with any of `rows`, or all.
 fn selected_row_groups(file: &ParquetFile, rows: Option<&[Range<u64>]>) -> VecDeque<Selected> {
     let groups = row_group_rows(file).into_iter().enumerate();
     let selected = groups.filter_map(|(row_group, group)| {
@@ -569,7 +592,8 @@ fn check_variants_in(column: &Type, field: &Field) -> Result<()> {
     match (field.data_type(), members(column)) {
         (DataType::Struct(fields), children) => fields.iter().try_for_each(|field| {
             let child = children.iter().find(|child| child.name() == field.name());
-            child.map_or(Ok(()), |child| check_variants_in(child, field))
+            let checked = child.map_or(Ok(()), |child| check_variants_in(child, field));
+            checked.map_err(|error| error.in_column(field.name()))
         }),
         (DataType::List(element) | DataType::LargeList(element), [repeated]) => match members(repeated) {
             [item] => check_variants_in(item, element),
@@ -583,10 +607,10 @@ fn check_variants_in(column: &Type, field: &Field) -> Result<()> {
     }
 }
 
-/// The leaf columns of the file that a projection needs.
+/// The leaf columns that a projection requires.
 struct Needed {
     leaves: Vec<usize>,
-    /// Needed as well when names are.
+    /// `metadata`, required only with names.
     metadata: Option<usize>,
 }
 
@@ -623,7 +647,7 @@ fn variant_group(batch: &RecordBatch, path: &[String]) -> Result<Option<StructAr
 
 fn as_group(array: &ArrayRef) -> Result<&StructArray> {
     array.as_struct_opt().ok_or_else(|| {
-        Error::DataFile(format!(
+        Error::data_file(format!(
             "a Variant column is a group in the Parquet file, and not {}",
             array.data_type()
         ))
@@ -645,7 +669,7 @@ fn has_variant(field: &Field) -> bool {
         }
 }
 
-/// `field` with the type that its column came out with.
+/// Return `field` with the type of its column.
 fn retyped(field: &Field, column: &ArrayRef) -> Arc<Field> {
     Arc::new(field.clone().with_data_type(column.data_type().clone()).with_nullable(true))
 }

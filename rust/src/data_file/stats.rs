@@ -1,4 +1,6 @@
-//! The exact bounds of the columns of a data file, from its data.
+//! Compute the exact bounds of the columns of a data file from its data.
+//!
+//! Each thread holds one row group.
 
 use std::sync::Arc;
 
@@ -14,7 +16,9 @@ const BATCH_ROWS: usize = 64 << 10;
 
 /// The bounds of each top-level column; `variants` are the paths of those that are Variants, through structs.
 pub fn file_bounds(file: &ParquetFile, variants: &[Vec<String>]) -> Result<Vec<ColumnBounds>> {
-    variants.iter().try_for_each(|path| check_variant_at(file.schema(), path))?;
+    variants.iter().try_for_each(|path| {
+        check_variant_at(file.schema(), path).map_err(|error| error.in_column(&path.join(".")))
+    })?;
     let fields = file.arrow_schema().fields();
     let empty: Vec<ColumnBounds> = fields
         .iter()
@@ -50,7 +54,7 @@ fn marked(field: &Field, parents: &mut Vec<String>, variants: &[Vec<String>]) ->
             }
             other => {
                 let path = parents.join(".");
-                return Err(Error::DataFile(format!("column {path:?} is {other}, and no Variant")));
+                return Err(Error::data_file(format!("expected a Variant, got {other}")).in_column(&path));
             }
         },
         DataType::Struct(fields) => {

@@ -1,5 +1,4 @@
-//! What is known of the rows of a file before they are read: bounds of columns and of shredded paths, by row
-//! groups and by pages.
+//! The statistics of columns and shredded paths, by row group or page, for skipping rows before they are read.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,7 +17,7 @@ use crate::parquet::statistics::{Statistics, bound_value};
 use crate::shred::extract::{ShreddedLeaf, shredded_leaf};
 use crate::value::path::Step;
 
-/// An ordinary column, or the values at a path in a Variant, as they are cast to `target`.
+/// An ordinary column, or the values at a path in a Variant, cast to `target`.
 #[derive(Debug, Clone)]
 pub struct Input {
     pub column: Vec<String>,
@@ -26,39 +25,39 @@ pub struct Input {
     pub target: DataType,
 }
 
-/// Ranges of rows, and what is known of each input in them.
+/// Ranges of rows, and the statistics of each input in them.
 #[derive(Debug)]
 pub struct Units {
     pub rows: Vec<Range<u64>>,
     pub inputs: Vec<UnitBounds>,
 }
 
-/// What is known of one input, a row for each unit.
+/// The statistics of one input, with one row for each unit.
 #[derive(Debug)]
 pub struct UnitBounds {
-    /// Null where nothing is known.
+    /// Null where a bound is unknown.
     pub min: ArrayRef,
     pub max: ArrayRef,
-    /// Whether every value is known to be null, and whether none is.
+    /// Whether all values are known to be null, and whether all are known not to be.
     pub all_null: BooleanArray,
     pub no_null: BooleanArray,
 }
 
 /// The row groups of a file.
 pub fn row_group_units(file: &ParquetFile, inputs: &[Input]) -> Result<Units> {
-    let places = places(file, inputs)?;
+    let locations = locations(file, inputs)?;
     let mut units = UnitsBuilder::new(inputs)?;
     for (row_group, rows) in row_group_rows(file).into_iter().enumerate() {
-        units.push(rows, file, &places, |leaf| Statistics::of_chunk(file, row_group, leaf))?;
+        units.push(rows, file, &locations, |leaf| Statistics::of_chunk(file, row_group, leaf))?;
     }
     units.finish()
 }
 
-/// The rows of some row groups, in pieces that no page of the inputs crosses.
+/// Return the rows of some row groups as ranges that cross no page boundary of the inputs.
 pub fn page_units(file: &ParquetFile, inputs: &[Input], row_groups: &[usize]) -> Result<Units> {
-    let places = places(file, inputs)?;
+    let locations = locations(file, inputs)?;
     let leaves: Vec<usize> =
-        places.iter().flat_map(Place::leaves).collect::<BTreeSet<_>>().into_iter().collect();
+        locations.iter().flat_map(Location::leaves).collect::<BTreeSet<_>>().into_iter().collect();
     let groups = row_group_rows(file);
     let mut units = UnitsBuilder::new(inputs)?;
     let indexes = file.page_indexes(row_groups, &leaves, true)?;
@@ -74,13 +73,13 @@ pub fn page_units(file: &ParquetFile, inputs: &[Input], row_groups: &[usize]) ->
                 }
             };
             let rows = rows.start + piece.start..rows.start + piece.end;
-            units.push(rows, file, &places, statistics)?;
+            units.push(rows, file, &locations, statistics)?;
         }
     }
     units.finish()
 }
 
-/// The rows of a row group, cut wherever a page begins.
+/// Return the rows of a row group, split at each page boundary.
 fn pieces(pages: &[Option<PageIndex>], total: u64) -> Vec<Range<u64>> {
     let starts = pages.iter().flatten().flat_map(|pages| pages.rows(total)).map(|rows| rows.start);
     let cuts: Vec<u64> = starts.chain([0, total]).collect::<BTreeSet<_>>().into_iter().collect();
@@ -92,40 +91,40 @@ fn page_at(pages: &PageIndex, row: u64) -> Option<Statistics<'_>> {
     pages.statistics.get(after.checked_sub(1)?).map(Statistics::of_page)
 }
 
-/// Where an input is in the file.
-enum Place {
-    /// The file has no such column: it is null.
+/// The location of an input in the file.
+enum Location {
+    /// The file lacks the column, which is null.
     Absent,
-    /// Something that statistics do not tell of.
+    /// A column without usable statistics.
     Unknown,
     Leaf(ShreddedLeaf),
 }
 
-impl Place {
+impl Location {
     fn leaves(&self) -> impl Iterator<Item = usize> {
         let leaf = match self {
-            Place::Leaf(leaf) => Some(*leaf),
+            Location::Leaf(leaf) => Some(*leaf),
             _ => None,
         };
         leaf.into_iter().flat_map(|leaf| [Some(leaf.typed_value), leaf.value]).flatten()
     }
 }
 
-fn places(file: &ParquetFile, inputs: &[Input]) -> Result<Vec<Place>> {
+fn locations(file: &ParquetFile, inputs: &[Input]) -> Result<Vec<Location>> {
     let fields = file.arrow_schema().fields();
-    inputs.iter().map(|input| place(fields, input)).collect()
+    inputs.iter().map(|input| location(fields, input)).collect()
 }
 
-fn place(fields: &Fields, input: &Input) -> Result<Place> {
-    let Some((first, field)) = locate(fields, &input.column) else { return Ok(Place::Absent) };
+fn location(fields: &Fields, input: &Input) -> Result<Location> {
+    let Some((first, field)) = locate(fields, &input.column) else { return Ok(Location::Absent) };
     let leaf = match (&input.path, field.data_type()) {
         (None, data_type) if data_type.is_nested() => None,
         (None, _) => Some(ShreddedLeaf { typed_value: 0, value: None }),
         (Some(path), DataType::Struct(group)) => shredded_leaf(group, path)?,
         (Some(_), _) => None,
     };
-    Ok(leaf.map_or(Place::Unknown, |leaf| {
-        Place::Leaf(ShreddedLeaf {
+    Ok(leaf.map_or(Location::Unknown, |leaf| {
+        Location::Leaf(ShreddedLeaf {
             typed_value: first + leaf.typed_value,
             value: leaf.value.map(|value| first + value),
         })
@@ -154,16 +153,16 @@ impl UnitsBuilder {
         &mut self,
         rows: Range<u64>,
         file: &ParquetFile,
-        places: &[Place],
+        locations: &[Location],
         statistics: impl Fn(usize) -> Statistics<'a>,
     ) -> Result<()> {
         let columns = file.metadata().file_metadata().schema_descr().columns();
         self.rows.push(rows);
-        for (input, place) in self.inputs.iter_mut().zip(places) {
-            match place {
-                Place::Absent => input.push_null(true)?,
-                Place::Unknown => input.push_null(false)?,
-                Place::Leaf(leaf) => {
+        for (input, location) in self.inputs.iter_mut().zip(locations) {
+            match location {
+                Location::Absent => input.push_null(true)?,
+                Location::Unknown => input.push_null(false)?,
+                Location::Leaf(leaf) => {
                     let value = leaf.value.map(&statistics);
                     input.push(&columns[leaf.typed_value], statistics(leaf.typed_value), value)?;
                 }

@@ -1,7 +1,7 @@
-//! Batches into one data file: JSON text is parsed, Variants are shredded, and bounds are collected on the way.
+//! Write batches to one data file: parse JSON text, shred Variants and collect bounds.
 //!
-//! While one chunk of rows is turned into columns, the columns of the chunk before are encoded on the other
-//! threads, so memory holds two chunks and one row group of encoded pages.
+//! While one chunk of rows is converted to columns, the previous chunk is encoded on the other threads, so memory
+//! holds two chunks and one row group of encoded pages.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -22,37 +22,37 @@ use crate::shred::variants::shred;
 use crate::shred::{Numeric, ShreddingSchema};
 use crate::value::column::Bytes;
 
-/// How much text or how many bytes of Variants are turned into columns at a time: also what a page holds.
+/// The bytes of text or Variants that are converted at a time, which is also the size of a page.
 const CHUNK_BYTES: usize = 6 << 20;
 const CHUNK_ROWS: usize = 32 << 10;
 
-/// What is done with a row whose JSON text is not valid.
+/// What to do with a row whose JSON text is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnInvalid {
     /// The write fails.
     Error,
-    /// The row is left out, and reported.
+    /// The row is skipped and reported.
     Reject,
     /// The value becomes SQL NULL, and the row is reported.
     Null,
 }
 
-/// What a column of the batches becomes in the file.
+/// How a column of the batches is stored in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Encoding {
-    /// Itself: a Variant stays shredded as it comes.
+    /// Unchanged: a Variant keeps its shredding.
     Plain,
     /// JSON text as a Variant shredded by the schema.
     Json(ShreddingSchema),
     /// A struct of `metadata` and `value` as a Variant shredded by the schema.
     Variant(ShreddingSchema, Numeric),
-    /// A struct whose fields become these; none of them is JSON text.
+    /// A struct whose fields have these encodings; none of them is JSON text.
     Struct(Vec<Encoding>),
 }
 
 /// A value that is not valid JSON.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Invalid {
+pub struct InvalidValue {
     /// In the batch given to [`DataFileWriter::write`].
     pub row: usize,
     pub column: usize,
@@ -80,7 +80,7 @@ enum Column {
 }
 
 impl<W: Write + Send> DataFileWriter<W> {
-    /// A writer of batches of `schema`; `encodings` says what each of its columns becomes.
+    /// A writer of batches of `schema`; `encodings` has one entry for each column.
     pub fn new(
         sink: W,
         schema: &Schema,
@@ -92,7 +92,7 @@ impl<W: Write + Send> DataFileWriter<W> {
         let fields: Vec<Field> =
             schema.fields().iter().zip(&encodings).map(|(field, encoding)| encoding.field(field)).collect();
         let bounds = fields.iter().zip(&encodings).map(|(field, encoding)| match encoding {
-            // Others may have shredded it.
+            // Another writer may have shredded it.
             Encoding::Plain => ColumnBounds::new(field).map(ColumnBounds::distrusting),
             _ => ColumnBounds::new(field),
         });
@@ -103,8 +103,8 @@ impl<W: Write + Send> DataFileWriter<W> {
         Ok(DataFileWriter { writer, schema: file_schema, columns, bounds, on_invalid, pending: None })
     }
 
-    /// Add the rows of `batch`; the values that were not valid JSON, when they are no error.
-    pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<Invalid>, WriteError> {
+    /// Add the rows of `batch`. Return the values that are not valid JSON, unless they are errors.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<InvalidValue>, WriteError> {
         let mut invalid = Vec::new();
         let mut start = 0;
         while start < batch.num_rows() {
@@ -119,14 +119,14 @@ impl<W: Write + Send> DataFileWriter<W> {
             );
             encoded?;
             let (columns, found) = converted.map_err(|error| error.after(start))?;
-            invalid.extend(found.into_iter().map(|one| Invalid { row: one.row + start, ..one }));
+            invalid.extend(found.into_iter().map(|one| InvalidValue { row: one.row + start, ..one }));
             self.pending = Some(columns);
             start += length;
         }
         Ok(invalid)
     }
 
-    /// How many rows from `start` make a chunk.
+    /// Return the number of rows from `start` that form a chunk.
     fn chunk_rows(&self, batch: &RecordBatch, start: usize) -> Result<usize> {
         let most = CHUNK_ROWS.min(batch.num_rows() - start);
         let mut length = most;
@@ -206,7 +206,7 @@ fn shapes_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Binary))
 }
 
-/// The type that shredding gives the `metadata` of `fields`: dictionaries stay.
+/// The type of `metadata` after shredding `fields`: dictionaries stay.
 fn metadata_type(fields: &arrow_schema::Fields) -> DataType {
     match fields.find("metadata").map(|(_, field)| field.data_type()) {
         Some(dictionary @ DataType::Dictionary(_, _)) => dictionary.clone(),
@@ -214,20 +214,20 @@ fn metadata_type(fields: &arrow_schema::Fields) -> DataType {
     }
 }
 
-/// Why a batch was not written.
+/// The reason why a batch was not written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WriteError {
-    Invalid(Invalid),
+    InvalidValue(InvalidValue),
     Other(Error),
 }
 
 impl WriteError {
     fn after(self, rows: usize) -> Self {
         match self {
-            WriteError::Invalid(invalid) => {
-                WriteError::Invalid(Invalid { row: invalid.row + rows, ..invalid })
+            WriteError::InvalidValue(invalid) => {
+                WriteError::InvalidValue(InvalidValue { row: invalid.row + rows, ..invalid })
             }
-            WriteError::Other(error) => WriteError::Other(error.renumbered(|row| row + rows)),
+            WriteError::Other(error) => WriteError::Other(error.map_row(|row| row + rows)),
         }
     }
 }
@@ -238,14 +238,14 @@ impl From<Error> for WriteError {
     }
 }
 
-/// Turn the columns of `chunk` into those of the file.
+/// Convert the columns of `chunk` to those of the file.
 fn convert(
     columns: &mut [Column],
     bounds: &mut [ColumnBounds],
     schema: &SchemaRef,
     on_invalid: OnInvalid,
     mut chunk: RecordBatch,
-) -> Result<(RecordBatch, Vec<Invalid>), WriteError> {
+) -> Result<(RecordBatch, Vec<InvalidValue>), WriteError> {
     let (mut arrays, invalid) = convert_columns(columns, schema, on_invalid, &chunk)?;
     if on_invalid == OnInvalid::Reject && !invalid.is_empty() {
         let keep = BooleanArray::from_iter(
@@ -254,42 +254,46 @@ fn convert(
         chunk = filter_record_batch(&chunk, &keep).map_err(Error::from)?;
         arrays = convert_columns(columns, schema, on_invalid, &chunk)?.0;
     }
-    for (array, bounds) in arrays.iter().zip(bounds) {
-        bounds.update(array)?;
+    for ((array, bounds), field) in arrays.iter().zip(bounds).zip(schema.fields()) {
+        bounds.update(array).map_err(|error| error.in_column(field.name()))?;
     }
     let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(chunk.num_rows()));
     let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(Error::from)?;
     Ok((batch, invalid))
 }
 
-/// The columns of the file, with SQL NULL where JSON text is not valid, and where that is, by row.
+/// Return the columns of the file, with SQL NULL for invalid JSON text, and the invalid values sorted by row.
 fn convert_columns(
     columns: &mut [Column],
     schema: &Schema,
     on_invalid: OnInvalid,
     chunk: &RecordBatch,
-) -> Result<(Vec<ArrayRef>, Vec<Invalid>), WriteError> {
+) -> Result<(Vec<ArrayRef>, Vec<InvalidValue>), WriteError> {
     let mut invalid = Vec::new();
     let mut arrays = Vec::with_capacity(columns.len());
     for (index, (column, array)) in columns.iter_mut().zip(chunk.columns()).enumerate() {
+        let field = schema.field(index);
+        let locate = |error: Error| error.in_column(field.name());
         arrays.push(match column {
             Column::Plain => array.clone(),
             Column::Json(shredder) => {
-                let found = parse_column(shredder, array, index)?;
-                let group = shredder.take()?;
+                let found = parse_column(shredder, array, index).map_err(locate)?;
+                let group = shredder.take().map_err(locate)?;
                 if on_invalid == OnInvalid::Error
                     && let Some(first) = found.first()
                 {
-                    return Err(WriteError::Invalid(first.clone()));
+                    return Err(WriteError::InvalidValue(first.clone()));
                 }
                 invalid.extend(found);
                 Arc::new(group)
             }
             Column::Variant(shredding, numeric) => {
-                Arc::new(shred(struct_column(array)?, shredding.clone(), *numeric)?)
+                let group = struct_column(array).and_then(|group| shred(group, shredding.clone(), *numeric));
+                Arc::new(group.map_err(locate)?)
             }
             Column::Struct(fields) => {
-                convert_struct(fields, schema.field(index), struct_column(array)?, None)?
+                let group = struct_column(array).and_then(|group| convert_struct(fields, field, group, None));
+                group.map_err(locate)?
             }
         });
     }
@@ -313,9 +317,11 @@ fn convert_struct(
                 let nulls = NullBuffer::union(valid.as_ref(), variants.nulls());
                 let parts = (variants.fields().clone(), variants.columns().to_vec());
                 let variants = StructArray::try_new(parts.0, parts.1, nulls)?;
-                Ok(Arc::new(shred(&variants, schema.clone(), *numeric)?) as ArrayRef)
+                let group = shred(&variants, schema.clone(), *numeric);
+                Ok(Arc::new(group.map_err(|error| error.in_column(field.name()))?) as ArrayRef)
             }
-            Column::Struct(fields) => convert_struct(fields, field, struct_column(array)?, valid.as_ref()),
+            Column::Struct(fields) => convert_struct(fields, field, struct_column(array)?, valid.as_ref())
+                .map_err(|error| error.in_column(field.name())),
             Column::Plain | Column::Json(_) => Ok(array.clone()),
         });
     let converted = converted.collect::<Result<Vec<_>>>()?;
@@ -327,13 +333,13 @@ fn struct_column(array: &ArrayRef) -> Result<&StructArray> {
 }
 
 fn no_struct(data_type: &DataType) -> Error {
-    Error::Unsupported(format!("a Variant column is a struct of metadata and value, and not {data_type}"))
+    Error::unsupported(format!("a Variant column is a struct of metadata and value, and not {data_type}"))
 }
 
-fn parse_column(shredder: &mut JsonShredder, array: &ArrayRef, column: usize) -> Result<Vec<Invalid>> {
+fn parse_column(shredder: &mut JsonShredder, array: &ArrayRef, column: usize) -> Result<Vec<InvalidValue>> {
     let mut invalid = Vec::new();
     parse_rows(shredder, array, |row, error| {
-        invalid.push(Invalid { row, column, offset: error.offset, message: error.message.into_owned() });
+        invalid.push(InvalidValue { row, column, offset: error.offset, message: error.message.into_owned() });
     })?;
     Ok(invalid)
 }

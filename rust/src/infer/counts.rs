@@ -4,7 +4,7 @@ use super::digits::Digits;
 use crate::shred::LeafType;
 use crate::value::Value;
 
-/// The kinds that exclude each other in a `typed_value`; integers and decimals are one (requirements P-T1).
+/// The kinds that exclude each other in a `typed_value`; integers and decimals are one kind.
 /// Of kinds with as many values, the first wins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
@@ -43,7 +43,7 @@ const KINDS: [Kind; 15] = [
     Kind::Uuid,
 ];
 
-/// What `typed_value` would be.
+/// The candidate for `typed_value`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Typed {
     Object,
@@ -55,7 +55,7 @@ pub(super) enum Typed {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Majority {
     pub kind: Typed,
-    /// How many values its column would hold.
+    /// The number of values in its column.
     pub rows: u64,
     /// The bytes of the values of that kind.
     pub bytes: u64,

@@ -3,7 +3,7 @@
 use crate::shred::LeafType;
 use crate::value::{Decimal, MAX_DECIMAL_DIGITS};
 
-/// The digits in front of and behind the point.
+/// The digits before and after the point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Shape {
     integer: u8,
@@ -19,7 +19,7 @@ pub(super) struct Digits {
 
 /// The precisions that are chosen, as Spark's inference chooses: an INT64 column, or the widest.
 const PRECISIONS: [u8; 2] = [INT64_DIGITS, MAX_DECIMAL_DIGITS];
-/// Every number of so many digits is an int64.
+/// Every number of this many digits fits into an int64.
 const INT64_DIGITS: u8 = 18;
 
 impl Digits {
@@ -43,8 +43,8 @@ impl Digits {
         }
     }
 
-    /// The narrowest of INT64, DECIMAL(18, s) and DECIMAL(38, s) that holds the most numbers without loss
-    /// (requirements P-T3), and how many.
+    /// The narrowest of INT64, DECIMAL(18, s) and DECIMAL(38, s) that holds the most numbers without loss,
+    /// and how many.
     pub(super) fn leaf_type(&self) -> (LeafType, u64) {
         let mut best = (LeafType::Int64, self.int64);
         for precision in PRECISIONS {

@@ -1,8 +1,8 @@
-//! Inferring a shredding schema: which paths earn a `typed_value` column, and of which type (requirements W12).
+//! Infer a shredding schema: which paths get a `typed_value` column, and of which type.
 //!
 //! Values are counted per path and kind. At each path the kind with the most values wins, so that a value of
-//! another kind costs only itself: it stays in `value`. [`Counts::typed`] says how a type is chosen, and
-//! [`is_worth_a_column`] which paths are kept.
+//! another kind costs only itself: it stays in `value`. `Counts::typed` chooses the type, and
+//! `is_worth_a_column` the paths. `MAX_PATHS` and `MAX_NAME_BYTES` bound the memory, whatever the number of rows.
 
 mod counts;
 mod digits;
@@ -18,37 +18,42 @@ use crate::error::{Error, Result};
 use crate::shred::{LeafType, ShreddingSchema};
 use crate::value::{Metadata, Object, Value};
 
-/// What bounds an inferred schema.
+/// The limits of an inferred schema.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InferOptions {
     /// The most leaf columns; the most filled paths are kept.
     pub max_leaves: usize,
-    /// How deep objects and lists may nest: pyarrow refuses files of more than about 100 Parquet levels, and
+    /// How deep objects and lists may nest: pyarrow rejects files of more than about 100 Parquet levels, and
     /// one level here takes up to three there.
     pub max_depth: usize,
-    /// Leave out the types that make Spark refuse the whole column.
+    /// Skip the types that make Spark reject the whole column.
     pub spark_compatible: bool,
 }
 
+/// The default of [`InferOptions::max_leaves`], which Python uses too.
+pub const MAX_LEAVES: usize = 300;
+/// The default of [`InferOptions::max_depth`], which Python uses too.
+pub const MAX_DEPTH: usize = 32;
+
 impl Default for InferOptions {
     fn default() -> Self {
-        InferOptions { max_leaves: 300, max_depth: 32, spark_compatible: true }
+        InferOptions { max_leaves: MAX_LEAVES, max_depth: MAX_DEPTH, spark_compatible: true }
     }
 }
 
-/// The most paths that are counted: past it new ones are not added, so memory stays flat.
+/// The maximum number of counted paths; later ones are ignored, which bounds the memory.
 const MAX_PATHS: usize = 20_000;
-/// The most fields that are counted in one object: one with more is a map, and must not use up `MAX_PATHS`.
+/// The most fields that are counted in one object: an object with more is used as a map and must not exhaust
+/// `MAX_PATHS`.
 const MAX_FIELDS: usize = 1_000;
 
-/// The longest name that is counted: each path keeps its own.
+/// The maximum length of a counted name, because each path stores its name.
 const MAX_NAME_BYTES: usize = 1024;
 
-/// About what a `typed_value` and its `value` companion cost in a file: their pages' headers and their part of
-/// the footer.
+/// The approximate cost of a `typed_value` and its `value` in a file: page headers and footer entries.
 const COLUMN_BYTES: u64 = 200;
 
-/// Running counts over values; [`finish`](Self::finish) may be asked at any time.
+/// Running counts over values; [`finish`](Self::finish) may be called at any time.
 #[derive(Debug, Clone)]
 pub struct Inference {
     options: InferOptions,
@@ -56,14 +61,14 @@ pub struct Inference {
     nodes: Vec<Node>,
 }
 
-/// What was seen at one path.
+/// The counts of one path.
 #[derive(Debug, Clone, Default)]
 struct Node {
     counts: Counts,
     name: Box<str>,
     fields: HashMap<Box<str>, usize>,
     element: Option<usize>,
-    /// Guesses that save the hash, from the last object seen: its first field, and what followed this field.
+    /// Predictions that save a hash lookup, from the last object: its first field, and the field after this one.
     first: Option<usize>,
     next: Option<usize>,
 }
@@ -108,7 +113,7 @@ impl Inference {
         Ok(())
     }
 
-    /// The schema that suits the values counted so far.
+    /// Return the schema that suits the values counted so far.
     pub fn finish(&self) -> ShreddingSchema {
         let mut leaves = Vec::new();
         self.collect(ROOT, &mut leaves);
@@ -138,13 +143,13 @@ impl Inference {
         }
     }
 
-    /// Whether so many typed values pay for the column: they are in a tenth of the rows, or in a hundredth and
+    /// Return whether `typed` values justify a column: they are in a tenth of the rows, or in a hundredth and
     /// large enough in all.
     fn is_worth_a_column(&self, typed: &Majority) -> bool {
         typed.rows * 10 >= self.rows || (typed.rows * 100 >= self.rows && typed.bytes >= COLUMN_BYTES)
     }
 
-    /// The schema of `node` with the leaves `kept`; what holds no leaf stays in `value`.
+    /// The schema of `node` with the leaves `kept`; a subtree without leaves stays in `value`.
     fn schema(&self, node: usize, kept: &HashMap<usize, LeafType>) -> ShreddingSchema {
         if let Some(&leaf_type) = kept.get(&node) {
             return ShreddingSchema::Leaf(leaf_type);
@@ -297,14 +302,14 @@ impl<'a> MetadataColumn<'a> {
 
 fn column<'a>(variants: &'a StructArray, name: &str) -> Result<&'a ArrayRef> {
     variants.column_by_name(name).ok_or_else(|| {
-        Error::Unsupported(format!(
+        Error::unsupported(format!(
             "a variant column is a struct of metadata and value; this one has no {name}"
         ))
     })
 }
 
 fn unsupported(name: &str, wanted: &str, array: &ArrayRef) -> Error {
-    Error::Unsupported(format!(
+    Error::unsupported(format!(
         "the {name} of a variant column must be {wanted}, and is {}",
         array.data_type()
     ))

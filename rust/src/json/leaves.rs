@@ -1,4 +1,4 @@
-//! Single values out of many JSON texts, by the names that lead to them; what is between is skipped unread.
+//! Extract single values from many JSON texts by the names that lead to them. Other values are skipped.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, StringArray};
 
 use super::scan::{Scan, Text, error, skip_space, string};
 
-/// How deep a text may nest where it is skipped.
+/// The maximum nesting depth of skipped values.
 const MAX_DEPTH: usize = 1000;
 
 /// The kind of JSON value that a column takes. A value of another kind counts as absent: statistics that have text
@@ -18,7 +18,7 @@ pub enum Kind {
     Text,
 }
 
-/// The names that are looked for below one object, as a tree.
+/// The requested names below one object, as a tree.
 #[derive(Debug, Default)]
 struct Wanted {
     names: Vec<(String, Wanted)>,
@@ -41,7 +41,7 @@ impl Wanted {
         }
     }
 
-    /// Forget what was found here: a later value of the same name counts instead.
+    /// Remove the values found here: the last value of a name counts.
     fn clear(&self, found: &mut [Found]) {
         if let Some(column) = self.column {
             found[column] = Found::Nothing;
@@ -54,13 +54,13 @@ impl Wanted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Found {
     Nothing,
-    /// A number or a word, as it stands in the text.
+    /// The range of a number or literal in the text.
     Token(usize, usize),
     Text(String),
 }
 
-/// One column of text for each of `paths`, which differ: the string there, or the digits of the number, as its kind
-/// says; null where there is a value of another kind or none, and for a text that is not JSON.
+/// Return one column of text for each of `paths`, which differ: the string or the digits of the number there. Null
+/// stands for a missing value, one of another kind, and text that is not JSON.
 pub fn json_leaves(texts: &StringArray, paths: &[(Vec<String>, Kind)]) -> Vec<ArrayRef> {
     let mut wanted = Wanted::default();
     paths.iter().enumerate().for_each(|(column, (path, _))| wanted.insert(path, column));
@@ -83,7 +83,7 @@ pub fn json_leaves(texts: &StringArray, paths: &[(Vec<String>, Kind)]) -> Vec<Ar
     columns.into_iter().map(|mut column| Arc::new(column.finish()) as ArrayRef).collect()
 }
 
-/// Whether a token is a number and not a word: `true`, `false`, or the `NaN` that some writers print.
+/// Return whether a token is a number, not a literal such as `true`, `false`, or the `NaN` that some writers print.
 fn is_number(token: &str) -> bool {
     token.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit())
 }
@@ -179,7 +179,7 @@ impl Reader {
     }
 }
 
-/// Whether another member follows, at `*at` then.
+/// Step over the separator after a member. Return whether another member follows, which then starts at `*at`.
 fn next_member(text: &[u8], at: &mut usize, end: u8) -> Scan<bool> {
     *at = skip_space(text, *at);
     match text.get(*at) {

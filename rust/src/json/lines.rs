@@ -1,7 +1,8 @@
-//! Splitting the bytes of a JSON file into the texts of its values: one a line, or the elements of one array.
+//! Split the bytes of a JSON file into the texts of its values: one per line, or the elements of one array.
 //!
-//! A file may come in pieces of any size: the lines and their positions are the same. Nothing here is checked to
-//! be JSON or UTF-8; that is the parser's work, value by value.
+//! A file may be fed in pieces of any size without changing the result. The parser checks later that each value is
+//! JSON and UTF-8. Between pieces, memory holds at most one value of the maximum size, or `MAX_HEAD` bytes until the
+//! format is known.
 
 use arrow_array::BinaryArray;
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
@@ -12,22 +13,22 @@ use crate::error::{Error, Result};
 /// How the values of a file are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// One value a line; a line may be an array.
+    /// One value per line; a line may be an array.
     Lines,
     /// One array, whose elements are the values; they may span lines.
     Array,
-    /// `Array` when the file begins with `[`, else `Lines`; see [`detect`] for lines that are arrays.
+    /// `Array` when the file begins with `[`, else `Lines`; see `detect` for lines that are arrays.
     Auto,
 }
 
-/// The most bytes of a line or element that is kept, unless the caller says otherwise.
+/// The default maximum length of a line or element in bytes; longer ones are skipped.
 pub const DEFAULT_MAX_BYTES: usize = 128 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-/// How much of a file is held back, at most, until its format is known.
+/// The maximum number of bytes held back until the format is known.
 const MAX_HEAD: usize = 1024 * 1024;
 
-/// A place in a file: line and column count from 1, the column in bytes.
+/// A position in a file: line and column count from 1, the column in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     pub line: u64,
@@ -35,7 +36,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// The place behind `bytes`, which begin here.
+    /// Return the position after `bytes`, which begin here.
     fn after(self, bytes: &[u8]) -> Self {
         match memrchr(b'\n', bytes) {
             None => Position { column: self.column + bytes.len() as u64, ..self },
@@ -52,12 +53,13 @@ impl Position {
 pub struct Positions {
     /// The first byte of each value.
     pub starts: Vec<Position>,
-    /// The values that were longer than allowed, in ascending order; their text is left out.
+    /// The values that were longer than allowed, in ascending order; their text is empty.
     pub oversized: Vec<usize>,
 }
 
 impl Positions {
-    /// The place in the file of the byte that follows `before`, the first bytes of the text of value `index`.
+    /// Return the position in the file of the byte that follows `before`, the first bytes of the text of value
+    /// `index`.
     pub fn locate(&self, index: usize, before: &[u8]) -> Option<Position> {
         self.starts.get(index).map(|start| start.after(before))
     }
@@ -101,10 +103,7 @@ impl Lines {
 
     fn push(&mut self, text: &[u8], start: Position) -> Result<()> {
         let end = i32::try_from(self.text.len() + text.len()).map_err(|_| {
-            Error::Json(format!(
-                "line {}: a batch of lines is larger than 2 GiB; feed smaller pieces",
-                start.line
-            ))
+            Error::json("a batch of lines is larger than 2 GiB; feed smaller pieces").at_line(start.line)
         })?;
         self.text.extend_from_slice(text);
         self.offsets.push(end);
@@ -118,7 +117,7 @@ impl Lines {
     }
 }
 
-/// Splits one file, fed piece by piece. After an error it is of no more use.
+/// Splits one file, fed piece by piece. It cannot be used after an error.
 #[derive(Debug)]
 pub struct LineSplitter {
     format: Format,
@@ -128,14 +127,14 @@ pub struct LineSplitter {
 
 #[derive(Debug)]
 enum Stage {
-    /// The first bytes, as long as they do not tell how to go on.
+    /// The first bytes, until they determine the format.
     Head(Vec<u8>),
     Lines(LineStage),
     Array(ArrayStage),
 }
 
 impl LineSplitter {
-    /// A value of more than `max_bytes` bytes is passed over, and named in [`Positions::oversized`].
+    /// A value of more than `max_bytes` bytes is skipped and listed in [`Positions::oversized`].
     pub fn new(format: Format, max_bytes: usize) -> Self {
         LineSplitter { format, max_bytes, stage: Stage::Head(Vec::new()) }
     }
@@ -156,7 +155,7 @@ impl LineSplitter {
         }
     }
 
-    /// Append to `out` the value that the end of the file ends.
+    /// Append to `out` the value that the end of the file completes.
     pub fn finish(&mut self, out: &mut Lines) -> Result<()> {
         if let Stage::Head(head) = &mut self.stage {
             let head = std::mem::take(head);
@@ -169,7 +168,7 @@ impl LineSplitter {
         }
     }
 
-    /// Go on from the head of the file, or keep it until it tells how.
+    /// Continue after the head of the file, or keep it until it determines the format.
     fn begin(&mut self, head: &[u8], at_end: bool, out: &mut Lines) -> Result<()> {
         if !at_end && head.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(head) {
             self.stage = Stage::Head(head.to_vec());
@@ -196,8 +195,8 @@ impl LineSplitter {
 /// The format of a file that begins with `head`; `None` when more of it is needed.
 ///
 /// A file that begins with `[` is one array, unless that bracket closes at the end of its line and another value
-/// follows on a later line: then its lines are arrays. Only `MAX_HEAD` bytes are looked at: a file whose first
-/// line is longer, and begins with `[`, is taken for one array.
+/// follows on a later line: then its lines are arrays. Only `MAX_HEAD` bytes are checked: a file whose first
+/// line is longer and begins with `[` counts as one array.
 fn detect(head: &[u8], at_end: bool) -> Option<Format> {
     let head = &head[..head.len().min(MAX_HEAD)];
     let undecided = |otherwise| (at_end || head.len() == MAX_HEAD).then_some(otherwise);
@@ -223,7 +222,7 @@ fn detect(head: &[u8], at_end: bool) -> Option<Format> {
     }
 }
 
-/// The place of the bracket that closes the one at `open`.
+/// Return the position of the bracket that closes the one at `open`.
 fn find_close(head: &[u8], open: usize) -> Option<usize> {
     let mut structure = Structure::default();
     let mut at = open + 1;
@@ -254,7 +253,7 @@ impl Pending {
     }
 
     fn hold(&mut self, bytes: &[u8], max_bytes: usize) {
-        // One byte more than a value may have: it may be a carriage return.
+        // One extra byte, which may be a carriage return.
         if self.is_oversized || self.bytes.len() + bytes.len() > max_bytes.saturating_add(1) {
             *self = Pending { bytes: Vec::new(), is_oversized: true };
         } else {
@@ -333,19 +332,19 @@ struct ArrayStage {
     pending: Pending,
     /// Where the element that has begun begins.
     start: Position,
-    place: Position,
+    position: Position,
 }
 
 impl ArrayStage {
     fn new(max_bytes: usize) -> Self {
-        let place = Position { line: 1, column: 1 };
+        let position = Position { line: 1, column: 1 };
         ArrayStage {
             max_bytes,
             expected: Expected::Open,
             structure: Structure::default(),
             pending: Pending::default(),
-            start: place,
-            place,
+            start: position,
+            position,
         }
     }
 
@@ -356,7 +355,7 @@ impl ArrayStage {
                 _ => self.take_between(byte)?,
             };
             let (passed, rest) = piece.split_at(taken);
-            self.place = self.place.after(passed);
+            self.position = self.position.after(passed);
             piece = rest;
         }
         Ok(())
@@ -365,27 +364,29 @@ impl ArrayStage {
     fn finish(&self) -> Result<()> {
         match self.expected {
             Expected::End => Ok(()),
-            Expected::Open => Err(self.error("the file holds no array of values")),
+            Expected::Open => Err(self.error("expected an array of values, got an empty file")),
             _ => Err(self.error("the file ends before the ] of its array")),
         }
     }
 
-    /// Take `byte`, which is outside of the elements; take none where an element begins.
+    /// Consume `byte`, which is outside the elements; consume nothing where an element begins.
     fn take_between(&mut self, byte: u8) -> Result<usize> {
         if is_space(byte) {
             return Ok(1);
         }
         self.expected = match (self.expected, byte) {
             (Expected::Open, b'[') => Expected::FirstOrClose,
-            (Expected::Open, _) => return Err(self.error("the array of values must begin with [")),
+            (Expected::Open, _) => return Err(self.error("expected [ at the start of the array of values")),
             (Expected::FirstOrClose | Expected::CommaOrClose, b']') => Expected::End,
             (Expected::CommaOrClose, b',') => Expected::Element,
             (Expected::FirstOrClose | Expected::Element, b',' | b']') => {
-                return Err(self.error("a value of the array is missing"));
+                return Err(self.error("expected a value of the array"));
             }
-            (Expected::End, _) => return Err(self.error("something follows the array of values")),
+            (Expected::End, _) => {
+                return Err(self.error("expected the end of the file after the array of values"));
+            }
             _ => {
-                self.start = self.place;
+                self.start = self.position;
                 self.expected = Expected::Rest;
                 return Ok(0);
             }
@@ -393,7 +394,7 @@ impl ArrayStage {
         Ok(1)
     }
 
-    /// Take the bytes of the element that has begun, up to its end or all.
+    /// Consume the bytes of the current element, up to its end or all of them.
     fn take_element(&mut self, piece: &[u8], out: &mut Lines) -> Result<usize> {
         let Some(end) = self.structure.find_separator(piece) else {
             self.pending.hold(piece, self.max_bytes);
@@ -424,11 +425,11 @@ impl ArrayStage {
     }
 
     fn error(&self, what: &str) -> Error {
-        Error::Json(format!("line {}, column {}: {what}", self.place.line, self.place.column))
+        Error::json(format!("{what} (column {})", self.position.column)).at_line(self.position.line)
     }
 }
 
-/// Where the bytes of an array stand: in how many brackets and braces, and whether in a string.
+/// The state within an element: the depth of brackets and braces, and whether it is in a string.
 #[derive(Debug, Default)]
 struct Structure {
     depth: usize,
@@ -437,9 +438,9 @@ struct Structure {
 }
 
 impl Structure {
-    /// Go on over `bytes` to the comma or bracket that ends the element; `None` when it goes on behind them.
+    /// Skip to the comma or bracket that ends the element; `None` if the element continues after `bytes`.
     ///
-    /// Brackets are counted and not matched with braces: the parser refuses such an element.
+    /// Brackets are counted but not matched with braces: the parser rejects a mismatch.
     fn find_separator(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
@@ -459,7 +460,7 @@ impl Structure {
         None
     }
 
-    /// Go on in a string up to its next quotation mark or backslash, and say how many bytes that were.
+    /// Skip within a string up to the next quotation mark or backslash. Return the number of bytes skipped.
     fn take_string(&mut self, bytes: &[u8]) -> usize {
         if std::mem::take(&mut self.is_escaped) {
             return 1;

@@ -1,4 +1,4 @@
-//! JSON text into Variant values, and the leaves of JSON documents.
+//! Parse JSON text into Variant values, and extract leaves of JSON documents.
 
 pub mod leaves;
 pub mod lines;

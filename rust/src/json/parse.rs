@@ -1,7 +1,7 @@
-//! JSON text straight into shredded columns: no tree of values in between.
+//! Parse JSON text directly into shredded columns, without a tree of values.
 //!
-//! Each key is guessed to be the one that followed the last key the last time, which one comparison of eight
-//! bytes confirms. What has no column of its own is encoded at the end of the `value` column it belongs to;
+//! Each key is predicted to be the one that followed the previous key last time, which one comparison of eight
+//! bytes confirms. A value without a column of its own is encoded at the end of the `value` column it belongs to;
 //! the name ids of its objects are filled in at the end of the row, when the row's `metadata` is known.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::value::encode::{self, Layout};
 use crate::value::metadata::unsigned_size;
 use crate::value::{self, MAX_DEPTH, MAX_SIZE, Value};
 
-/// How JSON text that leaves a choice is read.
+/// How to read JSON text where there is a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ParseOptions {
     /// Every number that is not an integer becomes a double, instead of a decimal where it is in plain notation.
@@ -36,8 +36,8 @@ pub struct JsonShredder {
     options: ParseOptions,
     tree: Tree,
     names: Names,
-    /// For each node that is a shredded object: its fields by name, and which key follows which.
-    sites: Vec<Site>,
+    /// For each node that is a shredded object: its fields by name, and the order of its keys.
+    object_keys: Vec<ObjectKeys>,
     residual: Residual,
     rows: Slots,
     keys: Vec<i32>,
@@ -45,28 +45,28 @@ pub struct JsonShredder {
     scratch: Vec<u8>,
 }
 
-/// Where the keys of one shredded object lead.
+/// The keys of one shredded object, and the nodes they lead to.
 #[derive(Debug, Default)]
-struct Site {
-    /// By name: the field's node, or [`ROOT`], which is nobody's field.
+struct ObjectKeys {
+    /// By name: the field's node, or [`ROOT`] for a name that is not a shredded field.
     targets: Vec<NodeId>,
-    guesses: Guesses,
+    predictor: KeyPredictor,
 }
 
-impl Site {
+impl ObjectKeys {
     #[inline(always)]
     fn target(&self, name: NameId) -> NodeId {
         self.targets.get(name as usize).copied().unwrap_or(ROOT)
     }
 }
 
-/// The key that came after a key the last time.
+/// Predicts the next key as the one that followed the same key last time.
 #[derive(Debug, Default)]
-struct Guesses {
+struct KeyPredictor {
     next: Vec<NameId>,
 }
 
-impl Guesses {
+impl KeyPredictor {
     #[inline(always)]
     fn after(&self, name: NameId) -> NameId {
         self.next.get(name as usize).copied().unwrap_or(NO_NAME)
@@ -85,11 +85,11 @@ impl Guesses {
 #[derive(Debug, Default)]
 struct Residual {
     /// By the key of the object that they are in.
-    first: Guesses,
-    guesses: Guesses,
-    /// Fields of the objects that are not closed yet, innermost last.
+    first: KeyPredictor,
+    predictor: KeyPredictor,
+    /// Fields of the open objects, innermost last.
     open: Vec<Field>,
-    /// Offsets of the elements of the arrays that are not closed yet.
+    /// Offsets of the elements of the open arrays.
     elements: Vec<usize>,
     /// Fields of the closed ones.
     fields: Vec<Field>,
@@ -102,7 +102,7 @@ struct Field {
     name: NameId,
     /// In the values of its object.
     offset: usize,
-    /// Where its key stands in the text.
+    /// The position of its key in the text.
     key: usize,
 }
 
@@ -123,7 +123,7 @@ impl JsonShredder {
             options,
             tree: Tree::new(schema),
             names: Names::new(),
-            sites: Vec::new(),
+            object_keys: Vec::new(),
             residual: Residual::default(),
             rows: Slots::default(),
             keys: Vec::new(),
@@ -134,21 +134,21 @@ impl JsonShredder {
         shredder
     }
 
-    /// Intern the names of the shredded fields, from nothing.
+    /// Reset the names, and intern those of the shredded fields.
     fn learn_fields(&mut self) {
         self.names = self.names.restart();
         self.residual = Residual::default();
-        self.sites = Vec::with_capacity(self.tree.nodes.len());
+        self.object_keys = Vec::with_capacity(self.tree.nodes.len());
         for node in &self.tree.nodes {
-            let mut site = Site::default();
+            let mut keys = ObjectKeys::default();
             if let Typed::Object(object) = &node.typed {
                 for (name, field) in &object.fields {
                     let name = self.names.intern(name.as_bytes()) as usize;
-                    site.targets.resize(site.targets.len().max(name + 1), ROOT);
-                    site.targets[name] = *field;
+                    keys.targets.resize(keys.targets.len().max(name + 1), ROOT);
+                    keys.targets[name] = *field;
                 }
             }
-            self.sites.push(site);
+            self.object_keys.push(keys);
         }
     }
 
@@ -166,7 +166,7 @@ impl JsonShredder {
         self.keys.push(0);
     }
 
-    /// Add the row of `text`, which must be UTF-8; after an error it is as if the row had not been tried.
+    /// Add the row of `text`, which must be UTF-8. An error leaves the columns unchanged.
     pub fn push(&mut self, text: &[u8]) -> Scan<()> {
         if text.len() > MAX_SIZE {
             return error(0, format!("the value has {} bytes, and {MAX_SIZE} are the most", text.len()));
@@ -186,7 +186,7 @@ impl JsonShredder {
                 self.end_row(row)?;
                 return Ok(());
             }
-            // Name ids turned out to need more bytes than was left for them.
+            // Name ids need more bytes than were reserved.
             self.forget_row(row);
             self.id_size = id_size;
         }
@@ -258,7 +258,7 @@ impl JsonShredder {
         Ok(())
     }
 
-    /// Read an object whose fields have columns; what has none is left in the node's `value`.
+    /// Read an object whose fields have columns; other fields go to the node's `value`.
     fn object(&mut self, text: &[u8], at: &mut usize, node: NodeId, slot: usize, depth: usize) -> Scan<()> {
         check_depth(depth, *at)?;
         if let Typed::Object(object) = &mut self.tree.nodes[node].typed {
@@ -270,10 +270,10 @@ impl JsonShredder {
         let mut more = open(text, at, b'}')?;
         while more {
             let key = *at;
-            let name = self.key(text, at, self.sites[node].guesses.after(previous))?;
-            self.sites[node].guesses.learn(previous, name);
+            let name = self.key(text, at, self.object_keys[node].predictor.after(previous))?;
+            self.object_keys[node].predictor.learn(previous, name);
             previous = name;
-            match self.sites[node].target(name) {
+            match self.object_keys[node].target(name) {
                 ROOT => self.leftover(text, at, node, Field { name, offset: start, key }, depth)?,
                 field => {
                     if self.tree.is_filled(field, slot) {
@@ -399,8 +399,8 @@ impl JsonShredder {
                     name
                 }
                 _ => {
-                    let name = self.key(text, at, self.residual.guesses.after(previous))?;
-                    self.residual.guesses.learn(previous, name);
+                    let name = self.key(text, at, self.residual.predictor.after(previous))?;
+                    self.residual.predictor.learn(previous, name);
                     name
                 }
             };
@@ -476,7 +476,7 @@ impl JsonShredder {
         )
     }
 
-    /// Put a blank header in front of the fields of `frame`, whose values start at `start`.
+    /// Insert a blank header before the fields of `frame`, whose values start at `start`.
     fn close_object(&mut self, out: &mut Vec<u8>, node: NodeId, start: usize, frame: Frame) -> Scan<()> {
         if self.options.last_duplicate {
             self.residual.keep_last(frame.open);
@@ -488,7 +488,7 @@ impl JsonShredder {
         Ok(())
     }
 
-    /// Give the row its `metadata`, and its objects their headers.
+    /// Write the `metadata` of the row, and the headers of its objects.
     fn end_row(&mut self, row: usize) -> Scan<()> {
         if !self.residual.objects.is_empty()
             && !self.options.last_duplicate
@@ -542,7 +542,7 @@ impl JsonShredder {
     }
 }
 
-/// Add each row of a column of JSON text; where it is not valid, `invalid` is told and the row is SQL NULL.
+/// Add each row of a column of JSON text. For text that is not valid, call `invalid` and add SQL NULL.
 pub fn parse_rows(
     shredder: &mut JsonShredder,
     text: &ArrayRef,
@@ -574,7 +574,7 @@ pub fn text_bytes(text: &ArrayRef) -> Result<ArrayRef> {
         DataType::Utf8View => Arc::new(text.as_string_view().clone().to_binary_view()),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => text.clone(),
         other => {
-            return Err(Error::Unsupported(format!("JSON text is a column of strings, and not {other}")));
+            return Err(Error::unsupported(format!("expected a column of JSON text, got {other}")));
         }
     })
 }
@@ -582,11 +582,11 @@ pub fn text_bytes(text: &ArrayRef) -> Result<ArrayRef> {
 fn check_utf8(text: &[u8]) -> Scan<()> {
     match simdutf8::compat::from_utf8(text) {
         Ok(_) => Ok(()),
-        Err(place) => error(place.valid_up_to(), "the text is not UTF-8"),
+        Err(cause) => error(cause.valid_up_to(), "the text is not UTF-8"),
     }
 }
 
-/// What of the residual belonged to outer objects when a new one was begun.
+/// The lengths of the residual when a new object began: the parts that belong to outer objects.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     open: usize,
@@ -624,7 +624,7 @@ impl Residual {
         out[start..start + self.header.len()].copy_from_slice(&self.header);
     }
 
-    /// Move what stands at `start` back by `size`, and the objects in it with it.
+    /// Move the bytes at `start` by `size`, and the objects in them.
     fn make_room(&mut self, out: &mut Vec<u8>, node: NodeId, start: usize, size: usize, frame: Frame) {
         let end = out.len();
         out.resize(end + size, 0);
@@ -636,7 +636,7 @@ impl Residual {
         }
     }
 
-    /// Of open fields with one name keep the last; the bytes of the others stay, which the encoding allows.
+    /// Of open fields with one name, keep the last. The bytes of the others stay, which the encoding allows.
     fn keep_last(&mut self, frame: usize) {
         let fields = &mut self.open[frame..];
         fields.sort_unstable_by_key(|field| (field.name, std::cmp::Reverse(field.offset)));
@@ -684,7 +684,7 @@ fn check_depth(depth: usize, at: usize) -> Scan<()> {
     Ok(())
 }
 
-/// Step over an opening bracket; whether something comes before the closing one.
+/// Step over an opening bracket. Return whether a value precedes the closing one.
 #[inline(always)]
 fn open(text: &[u8], at: &mut usize, close: u8) -> Scan<bool> {
     *at = skip_space(text, *at + 1);
@@ -695,7 +695,7 @@ fn open(text: &[u8], at: &mut usize, close: u8) -> Scan<bool> {
     Ok(true)
 }
 
-/// Step over the comma or the closing bracket after a value; whether there is another value.
+/// Step over the comma or the closing bracket after a value. Return whether another value follows.
 #[inline(always)]
 fn next(text: &[u8], at: &mut usize, close: u8) -> Scan<bool> {
     let mut byte = text.get(*at);
@@ -726,6 +726,6 @@ fn next(text: &[u8], at: &mut usize, close: u8) -> Scan<bool> {
 
 impl From<JsonError> for Error {
     fn from(error: JsonError) -> Self {
-        Error::Json(format!("column {}: {}", error.offset + 1, error.message))
+        Error::json(format!("column {}: {}", error.offset + 1, error.message))
     }
 }

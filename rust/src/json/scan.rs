@@ -1,10 +1,10 @@
-//! Scanning JSON text: eight bytes at a time where it pays.
+//! Scanning JSON text: eight bytes at a time where that is faster.
 
 use std::borrow::Cow;
 
 use crate::value::{Decimal, MAX_DECIMAL_DIGITS, Value};
 
-/// Why text is not JSON, and at which byte.
+/// Why text is not JSON, and the byte where it stops being JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError {
     pub message: Cow<'static, str>,
@@ -52,7 +52,7 @@ fn special(text: &[u8], mut at: usize) -> usize {
 
 /// A string without its quotes.
 pub enum Text<'t> {
-    /// As it stands in the text.
+    /// Bytes of the text itself.
     Plain(&'t [u8]),
     /// With escapes; its text is in the scratch buffer.
     Unescaped,
@@ -74,7 +74,7 @@ pub fn string<'t>(text: &'t [u8], at: &mut usize, scratch: &mut Vec<u8>) -> Scan
     Ok(Text::Unescaped)
 }
 
-/// Append the rest of a string that goes on at `*at` with an escape.
+/// Append the rest of a string that continues at `*at` with an escape.
 fn unescape(text: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Scan<()> {
     loop {
         match text.get(*at) {
@@ -165,7 +165,7 @@ impl Number {
 /// Read the number at `*at`.
 ///
 /// Integers of 64 bits stay integers; other numbers in plain notation are decimals up to 38 digits and scale
-/// 38; the rest are doubles (requirements E-V6). With `doubles`, all that are not integers are doubles.
+/// 38; the rest are doubles as in Spark's `parse_json`. With `doubles`, all that are not integers are doubles.
 #[inline(always)]
 pub fn number(text: &[u8], at: &mut usize, doubles: bool) -> Scan<Number> {
     let start = *at;

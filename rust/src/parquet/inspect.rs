@@ -1,4 +1,4 @@
-//! What a footer says about a file: its leaves, their sizes and bounds, and which groups are Variants.
+//! Describe a file by its footer: its leaves, their sizes and bounds, and the Variant groups.
 
 use parquet::basic::{LogicalType, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, KeyValue};
@@ -8,7 +8,7 @@ use parquet::schema::types::{ColumnDescriptor, Type};
 use super::ParquetFile;
 use super::write::null_count;
 
-/// A file, as its footer describes it.
+/// The contents of a footer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileReport {
     pub rows: u64,
@@ -28,7 +28,7 @@ pub struct GroupReport {
     pub path: Vec<String>,
     /// Whether the group is annotated VARIANT.
     pub variant: bool,
-    /// The annotation's specification version; a reader may take none or 1 (P-S2).
+    /// The annotation's specification version; readers accept none or 1.
     pub specification_version: Option<i8>,
 }
 
@@ -36,12 +36,12 @@ pub struct GroupReport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeafReport {
     pub path: Vec<String>,
-    /// As `INT64` or `FIXED_LEN_BYTE_ARRAY(16)`.
+    /// Such as `INT64` or `FIXED_LEN_BYTE_ARRAY(16)`.
     pub physical_type: String,
-    /// As `DECIMAL(18,2)` or `TIMESTAMP(true,MICROS)`; none for a plain physical type.
+    /// Such as `DECIMAL(18,2)` or `TIMESTAMP(true,MICROS)`; `None` for a plain physical type.
     pub logical_type: Option<String>,
     pub num_values: u64,
-    /// Absent where a row group does not say.
+    /// `None` if a row group does not state it.
     pub null_count: Option<u64>,
     pub compressed_bytes: u64,
     pub uncompressed_bytes: u64,
@@ -56,7 +56,7 @@ pub struct LeafReport {
 pub struct Bounds {
     pub min: Option<Vec<u8>>,
     pub max: Option<Vec<u8>>,
-    /// Whether the bound is a value of the column, and not a shortened one beyond it.
+    /// Whether the bound is a value of the column rather than a truncated one.
     pub min_is_exact: bool,
     pub max_is_exact: bool,
 }

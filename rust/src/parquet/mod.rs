@@ -19,7 +19,7 @@ pub use read::{ParquetFile, RangeReader, Scan, Source};
 pub use schema::{UUID_EXTENSION, VARIANT_EXTENSION, to_parquet};
 pub use write::{FileSummary, FileWriter, LeafSummary, WriteOptions};
 
-/// How deeply the groups of a schema may nest, in a file read or written.
+/// The maximum nesting depth of a schema, in files read and written.
 ///
 /// The decoder recurses once per level, so a deeper footer could exhaust the stack.
 pub const MAX_SCHEMA_DEPTH: usize = 200;

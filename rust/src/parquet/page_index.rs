@@ -1,7 +1,7 @@
-//! The page index: where the pages of a column chunk are, and what each of them holds (parquet.thrift, OffsetIndex
-//! and ColumnIndex).
+//! The page index: where the pages of a column chunk are, and their statistics (parquet.thrift, OffsetIndex and
+//! ColumnIndex).
 //!
-//! It is optional and only ever spares work, so one that cannot be understood is as good as none.
+//! It is an optional optimization, so a malformed index is ignored.
 
 use std::ops::Range;
 
@@ -18,11 +18,11 @@ use crate::error::Result;
 pub struct PageIndex {
     /// Where the pages are, in the order of their rows.
     pub locations: Vec<PageLocation>,
-    /// What each of them holds; empty where the file does not say.
+    /// The statistics of each page; empty if the file has none.
     pub statistics: Vec<PageStatistics>,
 }
 
-/// What the values of one page are.
+/// The statistics of one page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageStatistics {
     pub all_null: bool,
@@ -42,8 +42,8 @@ impl PageIndex {
 }
 
 impl ParquetFile {
-    /// The pages of `leaves` in each of `row_groups`, `None` for those of which the file does not say; with their
-    /// statistics where `statistics` asks for them.
+    /// The pages of `leaves` in each of `row_groups`, `None` for chunks without an index; with their
+    /// statistics if `statistics` is set.
     pub fn page_indexes(
         &self,
         row_groups: &[usize],
@@ -65,7 +65,7 @@ impl ParquetFile {
         Ok(row_groups.iter().map(|_| indexes.by_ref().take(leaves.len()).collect()).collect())
     }
 
-    /// The bytes of those ranges that are there and within the file.
+    /// Return the bytes of the ranges that exist and are within the file.
     fn fetch_some(&self, ranges: impl Iterator<Item = Option<Range<u64>>>) -> Result<Vec<Option<Bytes>>> {
         let ranges: Vec<Option<Range<u64>>> =
             ranges.map(|range| range.filter(|range| range.end <= self.length())).collect();
@@ -103,7 +103,7 @@ fn decode(
     Some(PageIndex { locations, statistics: if known { statistics } else { Vec::new() } })
 }
 
-/// Whether the pages begin with the row group's first row, go on in order, and lie within the column chunk.
+/// Return whether the pages start at the first row of the row group, are in order and are within the column chunk.
 fn are_pages_of(locations: &[PageLocation], group: &RowGroupMetaData, chunk: &ColumnChunkMetaData) -> bool {
     let (start, length) = chunk.byte_range();
     let within = |page: &PageLocation| {

@@ -1,7 +1,7 @@
 //! The pages of one row group, checked before they are decoded.
 //!
-//! The decoder believes the counts that a page holds: it reserves memory for them, or loops over them, past
-//! what a few broken bytes can stand for. Neither can be caught afterwards, so such pages are refused here.
+//! The decoder trusts the counts in a page: it reserves memory for them or loops over them, however few bytes the
+//! page has. Neither can be caught afterwards, so such pages are rejected here.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -36,7 +36,7 @@ impl Chunks {
         self.get_bytes(range.start, length).ok()
     }
 
-    /// What was fetched from `start` on, to the end of its piece.
+    /// The fetched bytes from `start` to the end of their piece.
     fn from(&self, start: u64) -> Result<Bytes> {
         let outside = || broken(&format!("has a page at byte {start}, outside its column chunk"));
         let index = self.pieces.partition_point(|(begin, _)| *begin <= start);
@@ -132,7 +132,7 @@ impl RowGroups for RowGroup {
 fn check_pages(bytes: &[u8], codec: Compression) -> Result<()> {
     let check =
         || pages(bytes)?.into_iter().try_for_each(|(sizes, page)| check_unpacked_size(sizes, page, codec));
-    check().map_err(|error| ParquetError::General(error.to_string()))
+    check().map_err(|error| ParquetError::External(Box::new(error)))
 }
 
 struct OneChunk(Option<Box<dyn PageReader>>);
@@ -207,7 +207,7 @@ impl CheckedPages {
         }
     }
 
-    /// Every value of a dictionary takes bytes, and the decoder makes room for as many as the page says.
+    /// Every value of a dictionary takes bytes, and the decoder reserves memory for as many as the page states.
     fn check_dictionary(&self, bytes: &[u8], num_values: u32) -> Result<()> {
         let width = match self.descriptor.physical_type() {
             PhysicalType::INT32 | PhysicalType::FLOAT | PhysicalType::BYTE_ARRAY => 4,
@@ -228,7 +228,7 @@ fn is_delta(encoding: Encoding) -> bool {
     matches!(encoding, DELTA_BINARY_PACKED | DELTA_LENGTH_BYTE_ARRAY | DELTA_BYTE_ARRAY)
 }
 
-/// What follows the levels of a version 1 page: each kind begins with its length, when the column has it.
+/// Return the bytes after the levels of a version 1 page. Each kind of level starts with its length.
 fn after_levels(bytes: &[u8], max_level: i16, encoding: Encoding) -> Result<&[u8]> {
     if max_level == 0 {
         return Ok(bytes);
@@ -255,7 +255,7 @@ fn check_delta(bytes: &[u8], encoding: Encoding, num_values: u32) -> Result<()> 
     }
 }
 
-/// What follows integers in DELTA_BINARY_PACKED, of which there may be no more than `most`.
+/// Return the bytes after integers in DELTA_BINARY_PACKED, of which there may be at most `most`.
 fn skip_delta_block(bytes: &[u8], most: u32) -> Result<&[u8]> {
     let mut rest = bytes;
     let block = varint(&mut rest)?;
@@ -265,7 +265,7 @@ fn skip_delta_block(bytes: &[u8], most: u32) -> Result<&[u8]> {
     if count > u64::from(most) {
         return Err(broken(&format!("has {count} deltas in a page of {most} values")));
     }
-    // The format asks for blocks of 128 values or a multiple; all writers make them of some hundreds.
+    // The format requires blocks of a multiple of 128 values; writers use a few hundred.
     if block == 0 || block > 1 << 20 || miniblocks == 0 || miniblocks > block || block % miniblocks != 0 {
         return Err(broken("has deltas in blocks of an impossible size"));
     }

@@ -1,4 +1,6 @@
-//! One Parquet file → record batches of chosen leaf columns.
+//! Read selected leaf columns of one Parquet file as record batches.
+//!
+//! Memory holds the compressed chunks of the selected leaves of one row group for each thread, and one decoded batch.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -28,12 +30,12 @@ const MAGIC: &[u8] = b"PAR1";
 const ENCRYPTED_MAGIC: &[u8] = b"PARE";
 /// Length of the footer and the magic, at the end of a file.
 const TAIL_BYTES: u64 = 8;
-/// Read from the end at first, and kept: most footers and page indexes fit, and need no request of their own.
-const END_BYTES: u64 = 64 << 10;
+/// The bytes read from the end of a file first. Most footers and page indexes fit, and need no further request.
+pub const END_BYTES: u64 = 64 << 10;
 /// Column chunks closer than this are fetched in one request.
 const COALESCE_GAP: u64 = 256 << 10;
-/// About how many bytes of text a batch may have: a dictionary can make gigabytes of a small page, more than the
-/// offsets of an array can count.
+/// The approximate maximum of text bytes in a batch: a dictionary can expand a small page to gigabytes, which
+/// overflow the offsets of an array.
 const BATCH_BYTES: usize = 128 << 20;
 
 /// Where the bytes of a file come from.
@@ -43,7 +45,7 @@ pub enum Source {
     Ranges(Arc<dyn RangeReader>),
 }
 
-/// A file that somebody else reads, as from an object store.
+/// A file that the caller reads, for example from an object store.
 pub trait RangeReader: Send + Sync {
     fn length(&self) -> Result<u64>;
     /// The bytes of each of `ranges`, in their order.
@@ -68,8 +70,8 @@ pub struct ParquetFile {
 impl ParquetFile {
     /// Read and check the footer of `source`.
     ///
-    /// Bytes that are no Parquet file, or a footer that contradicts itself or the file's length, are
-    /// `Error::DataFile`; the message leaves the file's name to the caller.
+    /// Return `ErrorKind::DataFile` for bytes that are not a Parquet file, and for a footer that contradicts itself or
+    /// the length of the file. The caller adds the name of the file.
     pub fn open(source: Source) -> Result<Self> {
         let store = Store::open(source)?;
         let bytes = footer_bytes(&store)?;
@@ -135,11 +137,11 @@ impl ParquetFile {
     ) -> Result<RowGroupBatches> {
         let leaves = self.metadata().file_metadata().schema_descr().num_columns();
         if let Some(leaf) = scan.leaves.iter().find(|leaf| **leaf >= leaves) {
-            return Err(Error::DataFile(format!("the file has {leaves} leaf columns, and no leaf {leaf}")));
+            return Err(Error::data_file(format!("the file has {leaves} leaf columns, and no leaf {leaf}")));
         }
         let groups = self.row_groups().len();
         let Some(group) = self.row_groups().get(row_group) else {
-            return Err(Error::DataFile(format!(
+            return Err(Error::data_file(format!(
                 "the file has {groups} row groups, and no row group {row_group}"
             )));
         };
@@ -206,10 +208,10 @@ impl ParquetFile {
         })
     }
 
-    /// What `work` makes of each batch of a scan, in order; an iterator over the row groups.
+    /// Apply `work` to each batch of a scan. Return its results in order, as an iterator over the row groups.
     ///
-    /// As many row groups as rayon has threads are decoded and worked on at a time, so the outcomes of that
-    /// many row groups are in memory, whatever the size of the file.
+    /// As many row groups as rayon has threads are decoded and worked on at a time, so memory holds the results of
+    /// that many row groups, whatever the size of the file.
     pub fn read_parallel<'a, T, F>(
         &'a self,
         scan: &'a Scan,
@@ -232,7 +234,7 @@ impl ParquetFile {
 /// The batches of one row group. After an error there are no more.
 pub struct RowGroupBatches {
     reader: Option<ParquetRecordBatchReader>,
-    /// Rows that the footer promises and that have not come yet.
+    /// The remaining rows, according to the footer.
     missing: u64,
 }
 
@@ -273,7 +275,7 @@ fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 fn broken(what: &str) -> Error {
-    Error::DataFile(format!("the Parquet file {what}"))
+    Error::data_file(format!("the Parquet file {what}"))
 }
 
 /// A source that is open and whose length is known.
@@ -374,7 +376,7 @@ fn footer_bytes(store: &Store) -> Result<Bytes> {
     let (mut size, magic) = tail.split_at(4);
     match magic {
         MAGIC => {}
-        ENCRYPTED_MAGIC => return Err(Error::Unsupported("the Parquet file has an encrypted footer".into())),
+        ENCRYPTED_MAGIC => return Err(Error::unsupported("the Parquet file has an encrypted footer")),
         _ => return Err(broken("does not end with the magic bytes PAR1")),
     }
     let size = u64::from(size.get_u32_le());
@@ -411,7 +413,7 @@ fn check_row_groups(metadata: &ParquetMetaData, length: u64) -> Result<()> {
     }
 }
 
-/// How many rows make a batch of a scan: fewer than it asks for where they are large.
+/// The number of rows in a batch: fewer than requested where they are large.
 fn rows_at_a_time(group: &RowGroupMetaData, scan: &Scan) -> usize {
     let chunks = scan.leaves.iter().map(|leaf| group.column(*leaf));
     let sizes = chunks.map(|chunk| chunk.unencoded_byte_array_data_bytes().unwrap_or(0).unsigned_abs());
@@ -507,8 +509,8 @@ pub fn members(column: &Type) -> &[TypePtr] {
     if column.is_group() { column.get_fields() } else { &[] }
 }
 
-/// `fields` as `share` makes them, or as they are where the groups of the file are of another shape (lists
-/// and maps in an old form).
+/// Apply `share` to `fields`, or return them unchanged where the groups of the file have another shape (lists and
+/// maps in an old form).
 fn share_members(
     fields: &Fields,
     children: &[TypePtr],
@@ -525,8 +527,8 @@ fn shared(metadata: &Field) -> FieldRef {
     Arc::new(metadata.clone().with_data_type(dictionary))
 }
 
-/// Whether a group is annotated VARIANT, or is made as an unannotated Variant is: a required binary `metadata`
-/// and no other member than `value` and `typed_value`.
+/// Whether a group is annotated VARIANT, or has the shape of an unannotated Variant: a required binary `metadata`
+/// and otherwise only `value` and `typed_value`.
 fn is_variant_group(group: &Type) -> bool {
     let members = members(group);
     let binary =

@@ -1,7 +1,7 @@
-//! Arrow schema → Parquet schema.
+//! Convert an Arrow schema to a Parquet schema.
 //!
-//! The crate's own converter annotates VARIANT without a specification version, which Spark refuses, and can
-//! be asked neither to leave the annotation out nor to keep to the types a Delta table may hold.
+//! The crate's own converter annotates VARIANT without a specification version, which Spark rejects. It can neither
+//! omit the annotation nor restrict the types to those of Delta tables.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub const VARIANT_EXTENSION: &str = "arrow.parquet.variant";
 /// Extension name of a UUID, on a field of 16 fixed bytes.
 pub const UUID_EXTENSION: &str = "arrow.uuid";
 
-/// The specification version written into the annotation; Spark refuses every other one.
+/// The specification version of the annotation; Spark rejects every other one.
 const VARIANT_SPECIFICATION_VERSION: i8 = 1;
 const MAX_INT32_PRECISION: u8 = 9;
 const MIN_INT64_PRECISION: u8 = MAX_INT32_PRECISION + 1;
@@ -27,8 +27,8 @@ const MAX_INT64_PRECISION: u8 = 18;
 
 /// The Parquet schema of a file that holds columns of `schema`.
 ///
-/// `annotate` puts `VARIANT(1)` on the groups of Variant columns. Field ids come from the metadata key
-/// `PARQUET:field_id`. A type that a Delta table cannot hold is `Error::Unsupported`.
+/// `annotate` annotates the groups of Variant columns as `VARIANT(1)`. Field ids come from the metadata key
+/// `PARQUET:field_id`. Returns `ErrorKind::Unsupported` for a type that a Delta table cannot store.
 pub fn to_parquet(schema: &Schema, annotate: bool) -> Result<SchemaDescPtr> {
     let converter = Converter { annotate };
     let columns = schema.fields().iter().map(|field| converter.field(field, 1)).collect::<Result<_>>()?;
@@ -208,5 +208,5 @@ fn field_id(field: &Field) -> Result<Option<i32>> {
 }
 
 fn unsupported(field: &Field, what: &str) -> Error {
-    Error::Unsupported(format!("field {:?} {what}", field.name()))
+    Error::unsupported(format!("field {:?} {what}", field.name()))
 }

@@ -1,4 +1,4 @@
-//! What a footer and a page index know of the values of a leaf column, in some of its rows.
+//! The statistics of a leaf column in a footer or a page index.
 
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as PhysicalType};
 use parquet::schema::types::ColumnDescriptor;
@@ -8,25 +8,25 @@ use super::read::ParquetFile;
 use super::write::null_count;
 use crate::value::{Decimal, Value};
 
-/// What is known of the values in one column chunk or one page.
+/// The statistics of one column chunk or one page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Statistics<'a> {
     pub all_null: bool,
     pub no_null: bool,
-    /// Bounds in plain encoding; `None` where the file does not say, or says it by an order out of use.
+    /// Bounds in plain encoding; `None` if the file lacks them or uses a deprecated order.
     pub min: Option<&'a [u8]>,
     pub max: Option<&'a [u8]>,
 }
 
 impl<'a> Statistics<'a> {
-    /// What the footer says of a column chunk.
+    /// Return the statistics of a column chunk in the footer.
     pub fn of_chunk(file: &'a ParquetFile, row_group: usize, leaf: usize) -> Self {
         let Some(chunk) = file.row_groups().get(row_group).and_then(|group| group.columns().get(leaf)) else {
             return Statistics::default();
         };
         let nulls = null_count(chunk);
         let statistics = chunk.statistics().filter(|statistics| {
-            // Bytes had no order but a wrong one, before columns said theirs.
+            // Before files declared column orders, bytes were compared as signed numbers.
             let is_bytes = matches!(
                 chunk.column_type(),
                 PhysicalType::BYTE_ARRAY | PhysicalType::FIXED_LEN_BYTE_ARRAY | PhysicalType::INT96
@@ -41,7 +41,7 @@ impl<'a> Statistics<'a> {
         }
     }
 
-    /// What the column index says of a page.
+    /// Return the statistics of a page in the column index.
     pub fn of_page(page: &'a PageStatistics) -> Self {
         let has_bounds = !page.all_null;
         Statistics {
@@ -57,8 +57,7 @@ fn has_column_orders(file: &ParquetFile) -> bool {
     file.metadata().file_metadata().column_orders().is_some()
 }
 
-/// The value that a bound stands for; `None` for bytes that are none of the column's type, and for types whose
-/// bounds are not used.
+/// Decode a bound; `None` for bytes that do not match the column's type, and for types whose bounds are not used.
 pub fn bound_value<'b>(column: &ColumnDescriptor, bytes: &'b [u8]) -> Option<Value<'b>> {
     let logical = column.logical_type_ref();
     match column.physical_type() {

@@ -1,9 +1,9 @@
 //! A check of Thrift bytes, the footer and the headers of pages, before the decoder sees them.
 //!
 //! The decoder builds the schema by recursion, reserves memory by the counts it reads, and loops over lists
-//! past the end of its bytes; that would end the process, not the read. This walk reads no meaning but the
-//! schema's shape and the lengths of pages: every list has as many elements as it says, nothing nests too
-//! deeply, and no group claims children it lacks.
+//! past the end of its bytes. That would abort the process instead of the read. This walk decodes only the shape of
+//! the schema and the lengths of pages. It checks that every list is complete, that nesting is bounded and that every
+//! group has its children.
 
 use std::ops::Range;
 
@@ -81,10 +81,10 @@ pub(super) fn pages(chunk: &[u8]) -> Result<Vec<(PageSizes, &[u8])>> {
     Ok(pages)
 }
 
-/// A walk through the bytes of a page index, which keeps what it says.
+/// A decoder of the page index.
 pub(super) struct PageIndexWalk;
 
-/// Where a binary value is among the bytes it was read from.
+/// The range of a binary value within the bytes it was read from.
 pub(super) type Binary = Range<usize>;
 
 /// The fields of a ColumnIndex that matter here.
@@ -190,13 +190,13 @@ impl Walk<'_> {
         }
     }
 
-    /// What `read` makes of each element of a list.
+    /// Apply `read` to each element of a list.
     fn each<T>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let (_, count) = self.list()?;
         (0..count).map(|_| read(self)).collect()
     }
 
-    /// A binary value's place among `total` bytes, of which `rest` is the end.
+    /// Return the range of a binary value within `total` bytes, of which `rest` is the end.
     fn binary(&mut self, total: usize) -> Result<Binary> {
         let length = self.varint()?;
         let start = total - self.rest.len();
@@ -263,7 +263,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// No list of a footer or a page header holds booleans, whose size readers do not agree on.
+    /// Reject lists of booleans: readers disagree on their size, and no footer or page header has one.
     fn element(&mut self, kind: u8, depth: usize) -> Result<()> {
         match kind {
             BOOLEAN_TRUE | BOOLEAN_FALSE => Err(bad("has a list of booleans")),
@@ -356,7 +356,7 @@ impl Walk<'_> {
 }
 
 fn bad(what: &str) -> Error {
-    Error::DataFile(format!("the Parquet file's metadata {what}"))
+    Error::data_file(format!("the Parquet file's metadata {what}"))
 }
 
 #[cfg(test)]
@@ -386,7 +386,7 @@ mod tests {
         // Uncompressed 2^31.
         let page = [0x15, 0, 0x15, 0x80, 0x80, 0x80, 0x80, 0x10, 0x15, 0, 0];
         let expected = "the Parquet file's metadata has a page of an impossible size";
-        assert_eq!(pages(&page).unwrap_err(), Error::DataFile(expected.into()));
+        assert_eq!(pages(&page).unwrap_err(), Error::data_file(expected));
     }
 
     #[test]
@@ -395,6 +395,6 @@ mod tests {
         let page = [0x99, 0xf5, 0x80, 0x80, 0x80, 0x80, 0x01, 0];
         let error = pages(&page).unwrap_err();
         let expected = "the Parquet file's metadata has a list that is longer than the bytes it is in";
-        assert_eq!(error, Error::DataFile(expected.into()));
+        assert_eq!(error, Error::data_file(expected));
     }
 }

@@ -11,7 +11,7 @@ use parquet::basic::Compression;
 use super::thrift::PageSizes;
 use crate::error::{Error, Result};
 
-/// Pages up to this size are not checked: the decoder may reserve this much on the word of a header.
+/// Pages up to this size are not checked: the decoder may reserve this much memory for any header.
 const TRUSTED_BYTES: u64 = 16 << 20;
 /// The most bytes that DEFLATE makes of one: two bits stand for a match of 258 bytes.
 const DEFLATE_RATIO: u64 = 1032;
@@ -19,14 +19,14 @@ const DEFLATE_RATIO: u64 = 1032;
 const LZ4_RATIO: u64 = 255;
 const COUNTING_BUFFER: usize = 64 << 10;
 
-/// Check that `page` decompresses to as many bytes as `sizes` says, when those are many.
+/// Check that a large `page` decompresses to the number of bytes in `sizes`.
 pub(super) fn check_unpacked_size(sizes: PageSizes, page: &[u8], codec: Compression) -> Result<()> {
     if sizes.unpacked <= TRUSTED_BYTES || !sizes.is_compressed {
         return Ok(());
     }
     let wrong = || {
         let PageSizes { stored, unpacked, .. } = sizes;
-        Error::DataFile(format!(
+        Error::data_file(format!(
             "a page of {stored} bytes does not decompress to the {unpacked} of its header"
         ))
     };
@@ -43,13 +43,13 @@ pub(super) fn check_unpacked_size(sizes: PageSizes, page: &[u8], codec: Compress
         Compression::SNAPPY | Compression::LZ4 | Compression::LZ4_RAW => {
             claimed <= stored.saturating_mul(LZ4_RATIO)
         }
-        // The decoder rejects LZO, and takes an uncompressed page as it is.
+        // The decoder rejects LZO, and uses an uncompressed page without copying.
         Compression::LZO | Compression::UNCOMPRESSED => true,
     };
     if is_possible { Ok(()) } else { Err(wrong()) }
 }
 
-/// How many bytes come out of `decoder`, at most one more than `most`; those before an error count.
+/// Return how many bytes `decoder` yields before an error, at most `most` + 1.
 fn count(decoder: io::Result<impl Read>, most: u64) -> u64 {
     let Ok(decoder) = decoder else { return 0 };
     let mut limited = decoder.take(most + 1);
@@ -101,7 +101,7 @@ mod tests {
         let length = blanks().len();
         let expected =
             format!("a page of {length} bytes does not decompress to the 2147483648 of its header");
-        assert_eq!(error, Error::DataFile(expected));
+        assert_eq!(error, Error::data_file(expected));
         assert!(check(&blanks(), (32 << 20) - 1, codec).is_err());
         assert!(check(b"no zstd", 32 << 20, codec).is_err());
         assert!(check(b"no brotli", 32 << 20, Compression::BROTLI(BrotliLevel::default())).is_err());

@@ -1,8 +1,8 @@
-//! The Parquet types of a Variant column, where they say more than the Arrow types made of them.
+//! Check the Parquet types of a Variant column, where they are more specific than the Arrow types.
 //!
-//! Types are refused even where no row uses them. Arrow readers take INT96 for a timestamp, TIME(true,MICROS) for TIME(false,MICROS), JSON for a string, any
-//! FIXED_LEN_BYTE_ARRAY(16) for a UUID, and lists of two levels for lists: none is a `typed_value`
-//! (VariantShredding.md, requirements P-S2, P-S6, P-S9).
+//! Types are rejected even if no row uses them. Arrow readers map INT96 to a timestamp, TIME(true,MICROS) to
+//! TIME(false,MICROS), JSON to a string, any FIXED_LEN_BYTE_ARRAY(16) to a UUID, and two-level lists to lists. None of
+//! them is a valid `typed_value` (VariantShredding.md, "Shredded Value Types").
 
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as PhysicalType};
 use parquet::schema::types::Type;
@@ -28,17 +28,14 @@ pub fn check_variant_at(root: &Type, path: &[String]) -> Result<()> {
 pub fn check_variant_column(column: &Type) -> Result<()> {
     match column.get_basic_info().logical_type_ref() {
         Some(LogicalType::Variant(variant)) if variant.specification_version.is_some_and(|v| v != 1) => {
-            Err(Error::DataFile(format!(
-                "column {} is VARIANT({}), and only VARIANT(1) is known",
-                column.name(),
-                variant.specification_version.unwrap_or_default()
-            )))
+            let version = variant.specification_version.unwrap_or_default();
+            Err(Error::data_file(format!("expected the annotation VARIANT(1), got VARIANT({version})")))
         }
         _ => check_group(column, "$"),
     }
 }
 
-/// The depth of the schema is bounded when the footer is read.
+/// Recursion is bounded, because reading the footer limits the depth of the schema.
 fn check_group(group: &Type, path: &str) -> Result<()> {
     match members(group).iter().find(|member| member.name() == "typed_value") {
         Some(typed_value) => check_typed_value(typed_value, path),
@@ -83,7 +80,7 @@ fn check_leaf(leaf: &Type, path: &str) -> Result<()> {
     }
 }
 
-/// The type of a leaf that no `typed_value` may have; `None` for one that is in the specification.
+/// Return the name of a leaf type that VariantShredding.md does not allow; `None` for an allowed one.
 pub fn unknown_leaf(leaf: &Type) -> Option<String> {
     let info = leaf.get_basic_info();
     let (logical, converted) = (info.logical_type_ref(), info.converted_type());
@@ -116,7 +113,7 @@ fn is_shredded_type(physical: PhysicalType, logical: &LogicalType) -> bool {
     }
 }
 
-/// The same, by the annotations of older writers; a time of theirs is in UTC.
+/// The same by the converted types of older writers, whose times are in UTC and therefore invalid.
 fn is_shredded_converted_type(physical: PhysicalType, converted: ConvertedType) -> bool {
     use {ConvertedType as C, PhysicalType as P};
     match physical {
@@ -130,5 +127,5 @@ fn is_shredded_converted_type(physical: PhysicalType, converted: ConvertedType) 
 }
 
 fn refused(path: &str, why: &str) -> Error {
-    Error::Shredding(format!("invalid shredded Variant column at {path}: its `typed_value` {why}"))
+    Error::shredding(format!("invalid shredded Variant column: its `typed_value` {why}")).at_path(path)
 }

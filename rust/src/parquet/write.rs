@@ -1,4 +1,5 @@
-//! Record batches → one Parquet file, the leaf columns of a batch encoded in parallel on rayon's current threads.
+//! Write record batches to one Parquet file, encoding the leaf columns of a batch in parallel on rayon's current
+//! threads. Memory holds the encoded pages of one row group, at most about `row_group_bytes`.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -23,9 +24,9 @@ use crate::error::{Error, Result};
 
 /// Rows encoded at once: bounds the level arrays of a batch, however large the batch is.
 const PIECE_ROWS: usize = 32_768;
-/// Non-null values of a leaf looked at to choose its encoding.
+/// The number of non-null values of a leaf that are sampled to choose its encoding.
 const SAMPLE_VALUES: usize = 4096;
-/// Values encoded between two looks at the size of the page.
+/// The number of values encoded between two checks of the page size.
 const WRITE_BATCH: usize = 4096;
 /// Statistics up to this length are exact.
 const STATISTICS_BYTES: usize = 64;
@@ -33,7 +34,7 @@ const STATISTICS_BYTES: usize = 64;
 /// How a file is written.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
-    /// Put `VARIANT(1)` on Variant columns (not for Spark 4.0 and older).
+    /// Annotate Variant columns as `VARIANT(1)` (Spark 4.0 and older cannot read it).
     pub annotate: bool,
     pub compression: Compression,
     /// A row group ends when its encoded columns reach this size …
@@ -53,7 +54,7 @@ impl Default for WriteOptions {
     }
 }
 
-/// What was written, as the closed footer has it.
+/// The footer of the finished file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSummary {
     pub rows: u64,
@@ -69,7 +70,7 @@ pub struct LeafSummary {
     pub compressed_bytes: u64,
     /// Level entries: values and nulls, and one for each empty list.
     pub num_values: u64,
-    /// Absent where a row group does not say.
+    /// `None` if a row group does not state it.
     pub null_count: Option<u64>,
 }
 
@@ -86,12 +87,12 @@ pub struct FileWriter<W: Write + Send> {
 /// The file is opened by its first batch, which decides the encodings.
 enum State<W: Write + Send> {
     Unopened(W),
-    Open(Box<OpenFile<W>>),
+    Open(Box<OpenWriter<W>>),
     /// A failed write; the file cannot be completed.
     Broken,
 }
 
-struct OpenFile<W: Write + Send> {
+struct OpenWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     factory: ArrowRowGroupWriterFactory,
     /// One writer a leaf of the row group in progress; empty between row groups.
@@ -101,7 +102,7 @@ struct OpenFile<W: Write + Send> {
     group_rows: usize,
 }
 
-/// What a leaf holds, as far as statistics care.
+/// The role of a leaf, which determines its statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Ordinary,
@@ -112,9 +113,9 @@ enum Role {
 }
 
 impl<W: Write + Send> FileWriter<W> {
-    /// A writer of batches of `schema`. Nothing is written to `sink` before the first batch.
+    /// Return a writer of batches of `schema`. The first write to `sink` is that of the first batch.
     ///
-    /// A schema that a Parquet file of a Delta table cannot hold is `Error::Unsupported`.
+    /// Return `ErrorKind::Unsupported` for a schema that a Delta table cannot store.
     pub fn new(sink: W, schema: SchemaRef, options: WriteOptions) -> Result<Self> {
         let parquet_schema = to_parquet(&schema, options.annotate)?;
         let mut roles = Vec::with_capacity(parquet_schema.num_columns());
@@ -131,8 +132,8 @@ impl<W: Write + Send> FileWriter<W> {
         let mut offset = 0;
         while offset < batch.num_rows() {
             let mut file = self.opened(batch)?;
-            let room = self.options.row_group_rows.max(1) - file.group_rows;
-            let length = PIECE_ROWS.min(room).min(batch.num_rows() - offset);
+            let remaining = self.options.row_group_rows.max(1) - file.group_rows;
+            let length = PIECE_ROWS.min(remaining).min(batch.num_rows() - offset);
             let written = file.write(&batch.slice(offset, length), &self.options, &self.roles);
             self.restore(file, written)?;
             offset += length;
@@ -171,14 +172,12 @@ impl<W: Write + Send> FileWriter<W> {
             });
         match same {
             true => Ok(()),
-            false => {
-                Err(Error::DataFile("a batch has other column types than the file it is written to".into()))
-            }
+            false => Err(Error::data_file("a batch has other column types than the file it is written to")),
         }
     }
 
-    /// Take the open file out, opening it with encodings chosen for `batch` when this is the first.
-    fn opened(&mut self, batch: &RecordBatch) -> Result<Box<OpenFile<W>>> {
+    /// Take the open file out of the state. The first batch opens it and decides the encodings.
+    fn opened(&mut self, batch: &RecordBatch) -> Result<Box<OpenWriter<W>>> {
         match std::mem::replace(&mut self.state, State::Broken) {
             State::Open(file) => Ok(file),
             State::Unopened(sink) => {
@@ -186,7 +185,7 @@ impl<W: Write + Send> FileWriter<W> {
                 let root = self.parquet_schema.root_schema_ptr();
                 let writer = SerializedFileWriter::new(sink, root, properties)?;
                 let factory = ArrowRowGroupWriterFactory::new(&writer, self.schema.clone());
-                Ok(Box::new(OpenFile {
+                Ok(Box::new(OpenWriter {
                     writer,
                     factory,
                     columns: Vec::new(),
@@ -194,11 +193,11 @@ impl<W: Write + Send> FileWriter<W> {
                     group_rows: 0,
                 }))
             }
-            State::Broken => Err(Error::DataFile("the file cannot be continued after a failed write".into())),
+            State::Broken => Err(Error::data_file("the file cannot be continued after a failed write")),
         }
     }
 
-    fn restore(&mut self, file: Box<OpenFile<W>>, written: Result<()>) -> Result<()> {
+    fn restore(&mut self, file: Box<OpenWriter<W>>, written: Result<()>) -> Result<()> {
         if written.is_ok() {
             self.state = State::Open(file);
         }
@@ -224,7 +223,7 @@ impl<W: Write + Send> FileWriter<W> {
     }
 }
 
-impl<W: Write + Send> OpenFile<W> {
+impl<W: Write + Send> OpenWriter<W> {
     fn write(&mut self, batch: &RecordBatch, options: &WriteOptions, roles: &[Role]) -> Result<()> {
         if self.columns.is_empty() {
             self.columns = self.factory.create_column_writers(self.writer.flushed_row_groups().len())?;
@@ -238,7 +237,7 @@ impl<W: Write + Send> OpenFile<W> {
         for (field, column) in fields.iter().zip(batch.columns()) {
             leaves.extend(compute_leaves(field, column)?);
         }
-        // One leaf a task: some take a hundred times as long as others.
+        // One task per leaf: some take a hundred times as long as others.
         self.columns
             .par_iter_mut()
             .zip(leaves)
@@ -276,8 +275,8 @@ impl<W: Write + Send> OpenFile<W> {
     }
 }
 
-/// Variant bytes have no order worth a bound; skipping needs only to know where `value` is null. Bounds that leave
-/// a NaN out are right by parquet.thrift, but Spark, to which a NaN is above all numbers, skips it by them.
+/// Variant bytes get no bounds, because skipping needs only the null count of `value`. parquet.thrift lets bounds
+/// exclude NaN, but Spark orders NaN above all numbers and would skip it wrongly.
 fn keep_null_count_only(chunk: &mut ArrowColumnChunk) -> Result<()> {
     let close = chunk.close_mut();
     let null_count = close.metadata.statistics().and_then(Statistics::null_count_opt);
@@ -310,10 +309,10 @@ fn leaf_properties(
         properties = properties.set_column_encoding(path(), encoding);
     }
     let statistics = match role {
-        // A bound over shapes would cost a comparison of long bytes a row.
+        // Bounds of `metadata` would cost a comparison of long bytes for each row.
         Role::Metadata => EnabledStatistics::None,
         Role::Value => EnabledStatistics::Chunk,
-        // The crate takes a page of lists for all null when it has as many nulls as rows, values or not.
+        // The crate marks a page of lists as all null if it has as many nulls as rows, even with values.
         Role::Ordinary if descriptor.max_rep_level() > 0 => EnabledStatistics::Chunk,
         Role::Ordinary => EnabledStatistics::Page,
     };
@@ -322,8 +321,8 @@ fn leaf_properties(
         .set_column_dictionary_enabled(path(), role == Role::Metadata || !mostly_distinct(leaf))
 }
 
-/// How values are stored where a dictionary does not pay; none for plainly. Spark's vectorised reader takes
-/// these, and refuses BYTE_STREAM_SPLIT.
+/// The encoding of values where a dictionary is not smaller; `None` for plain. Spark's vectorized reader supports
+/// these encodings, but not BYTE_STREAM_SPLIT.
 fn without_dictionary(physical: PhysicalType) -> Option<Encoding> {
     match physical {
         PhysicalType::INT32 | PhysicalType::INT64 => Some(Encoding::DELTA_BINARY_PACKED),
@@ -332,7 +331,7 @@ fn without_dictionary(physical: PhysicalType) -> Option<Encoding> {
     }
 }
 
-/// Whether more than half of a sample of the non-null values occur once: a dictionary would not pay.
+/// Whether more than half of a sample of the non-null values occur once: a dictionary would not be smaller.
 fn mostly_distinct(leaf: &ArrayRef) -> bool {
     let present = leaf.len() - leaf.null_count();
     let step = present.div_ceil(SAMPLE_VALUES).max(1);
@@ -341,7 +340,7 @@ fn mostly_distinct(leaf: &ArrayRef) -> bool {
     distinct(leaf, rows).is_some_and(|distinct| distinct * 2 > sampled)
 }
 
-/// How many different values `leaf` has at `rows`, none for a type that has no dictionary of its own.
+/// Return the number of distinct values of `leaf` at `rows`; `None` for a type that is not sampled.
 fn distinct(leaf: &ArrayRef, rows: impl Iterator<Item = usize>) -> Option<usize> {
     fn count<'a, T: ?Sized + std::hash::Hash + Eq + 'a>(values: impl Iterator<Item = &'a T>) -> usize {
         values.collect::<HashSet<_>>().len()
@@ -379,7 +378,7 @@ fn leaf_arrays(array: &ArrayRef, leaves: &mut Vec<ArrayRef>) {
     }
 }
 
-/// The role of each leaf below `field`. `role` is that of a leaf which is this very field.
+/// The role of each leaf below `field`. `role` is that of the field itself if it is a leaf.
 fn leaf_roles(field: &Field, role: Role, roles: &mut Vec<Role>) {
     match field.data_type() {
         DataType::Struct(children) if is_variant(field) => {

@@ -1,4 +1,4 @@
-//! Data files: written batch by batch, and read by column.
+//! Write data files batch by batch, and read them by column.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -16,12 +16,13 @@ use parquet::schema::types::Type;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use super::check::{PyColumnCheck, column_report};
+use super::check::column_report;
+use super::reports::{PyColumnCheck, PyInvalidValue, PyLeafReport, PySchemaViolation, PyShreddedPath};
 use super::values::{PyArray, PyStep, conflict_option, numeric_option, parse_options, steps, time_zone};
 use super::{callback_error, choice, run};
 use crate::bounds::{ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
 use crate::check::{PathCheck, check_column, check_schema};
-use crate::data_file::read::{DataFileReader, Draft, Projection, What};
+use crate::data_file::read::{DataFileReader, LegacyLayout, Projection, What};
 use crate::data_file::stats::file_bounds;
 use crate::data_file::units::{Input, UnitBounds, page_units, row_group_units};
 use crate::data_file::write::{DataFileWriter, Encoding, OnInvalid, WriteError};
@@ -36,14 +37,14 @@ use crate::value::path::Step as PathStep;
 
 type Sink = Box<dyn Write + Send + Sync>;
 
-/// A path of this machine, or a Python object with the methods that are needed of it.
+/// A local path, or a Python object with the required methods.
 #[derive(FromPyObject)]
-enum Place {
+enum PathOrObject {
     Path(PathBuf),
     Object(Py<PyAny>),
 }
 
-/// Writes what it is given to a Python object's `write`.
+/// Passes bytes to a Python object's `write`.
 struct ObjectSink(Py<PyAny>);
 
 impl Write for ObjectSink {
@@ -58,8 +59,8 @@ impl Write for ObjectSink {
     }
 }
 
-/// What a column becomes, unless it stays as it is: `"json"` or `"variant"` with a shredding schema, or a list of
-/// what the fields of a struct become.
+/// The encoding of a column: `"json"` or `"variant"` with a shredding schema, or a list of the encodings of the
+/// fields of a struct.
 #[derive(FromPyObject)]
 enum PyEncoding {
     Shredded((String, PyArrowType<Field>)),
@@ -75,10 +76,10 @@ pub struct PyDataFileWriter {
 #[pymethods]
 impl PyDataFileWriter {
     #[new]
-    #[pyo3(signature = (place, schema, encodings, *, numeric, floats, duplicate_keys, on_invalid, annotate, compression, row_group_bytes))]
+    #[pyo3(signature = (sink, schema, encodings, *, numeric, floats, duplicate_keys, on_invalid, annotate, compression, row_group_bytes))]
     #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
     fn new(
-        place: Place,
+        sink: PathOrObject,
         schema: PyArrowType<Schema>,
         encodings: Vec<Option<PyEncoding>>,
         numeric: &str,
@@ -97,48 +98,39 @@ impl PyDataFileWriter {
             encodings.into_iter().map(|one| encoding(one, numeric)).collect::<Result<Vec<_>>>()?;
         let compression = compression_option(compression)?;
         let options = WriteOptions { annotate, compression, row_group_bytes, ..WriteOptions::default() };
-        let sink: Sink = match place {
-            Place::Path(path) => Box::new(BufWriter::with_capacity(1 << 20, create(&path)?)),
-            Place::Object(object) => Box::new(BufWriter::with_capacity(8 << 20, ObjectSink(object))),
+        let sink: Sink = match sink {
+            PathOrObject::Path(path) => Box::new(BufWriter::with_capacity(1 << 20, create(&path)?)),
+            PathOrObject::Object(object) => Box::new(BufWriter::with_capacity(8 << 20, ObjectSink(object))),
         };
         let writer = DataFileWriter::new(sink, &schema.0, encodings, parse, on_invalid, options)?;
         Ok(PyDataFileWriter { writer: Mutex::new(Some(writer)) })
     }
 
-    /// Add a batch; the values that are not valid JSON as (row, column, offset, message).
+    /// Add a batch, and return the values that are not valid JSON.
     ///
-    /// With `on_invalid="error"` nothing after the first of them is written: the file is to be discarded.
-    fn write(
-        &self,
-        py: Python<'_>,
-        batch: PyArrowType<RecordBatch>,
-    ) -> PyResult<Vec<(usize, usize, usize, String)>> {
+    /// With `on_invalid="error"`, writing stops at the first of them and the caller must discard the file.
+    fn write(&self, py: Python<'_>, batch: PyArrowType<RecordBatch>) -> PyResult<Vec<PyInvalidValue>> {
         let invalid = run(py, || match self.lock()?.as_mut().ok_or_else(closed)?.write(&batch.0) {
             Ok(invalid) => Ok(invalid),
-            Err(WriteError::Invalid(invalid)) => Ok(vec![invalid]),
+            Err(WriteError::InvalidValue(invalid)) => Ok(vec![invalid]),
             Err(WriteError::Other(error)) => Err(error),
         })?;
-        Ok(invalid.into_iter().map(|one| (one.row, one.column, one.offset, one.message)).collect())
+        Ok(invalid.into_iter().map(PyInvalidValue::from).collect())
     }
 
-    /// Bytes written, and an estimate of those still to be.
+    /// The bytes written, plus an estimate for the row group in progress.
     #[getter]
     fn bytes_written(&self) -> PyResult<usize> {
         Ok(self.lock()?.as_ref().ok_or_else(closed)?.bytes_written())
     }
 
-    /// Finish the file: rows, bytes, leaf columns, and the bounds of each column.
+    /// Finish the file, and report its size and the bounds of each column.
     fn close<'py>(&self, py: Python<'py>, max_stats_paths: usize) -> PyResult<Bound<'py, PyDict>> {
         let writer = self.lock()?.take().ok_or_else(closed)?;
         let (summary, bounds) = run(py, || writer.close())?;
         let report = PyDict::new(py);
         report.set_item("rows", summary.rows)?;
         report.set_item("bytes", summary.bytes)?;
-        let leaves = PyList::empty(py);
-        for leaf in summary.leaves {
-            leaves.append((leaf.path, leaf.compressed_bytes, leaf.num_values, leaf.null_count))?;
-        }
-        report.set_item("leaves", leaves)?;
         report.set_item("columns", columns_report(py, &bounds, max_stats_paths)?)?;
         Ok(report)
     }
@@ -155,7 +147,7 @@ fn create(path: &PathBuf) -> Result<File> {
 }
 
 fn closed() -> Error {
-    Error::DataFile("the file is closed, or was broken by an error".into())
+    Error::data_file("the file is closed, or was broken by an error")
 }
 
 fn encoding(encoding: Option<PyEncoding>, numeric: Numeric) -> Result<Encoding> {
@@ -201,7 +193,7 @@ fn columns_report<'py>(
     Ok(columns)
 }
 
-/// The leaves of a column as (path, nulls, min, max); the bounds are arrays of one row, and bytes of a Variant.
+/// The leaves of a column. Their bounds are arrays of one row, or bytes for a Variant.
 fn plain_report<'py>(
     py: Python<'py>,
     bounds: &ColumnBounds,
@@ -221,7 +213,8 @@ fn plain_report<'py>(
                 None => (None, None),
             },
         };
-        leaves.append((leaf.path, leaf.nulls, min, max))?;
+        let (min, max) = (min.map(Bound::unbind), max.map(Bound::unbind));
+        leaves.append(Py::new(py, PyLeafReport { path: leaf.path, nulls: leaf.nulls, min, max })?)?;
     }
     Ok(leaves)
 }
@@ -245,20 +238,14 @@ fn variant_report<'py>(
     Ok(report)
 }
 
-/// A shredded path: its steps, `None` for a list's element; its type; the values in `typed_value` and in `value`.
-type PyPath<'py> = (Vec<Option<String>>, Bound<'py, PyAny>, u64, u64);
-
-fn path_report<'py>(py: Python<'py>, path: &PathReport) -> PyResult<PyPath<'py>> {
-    let steps = path
-        .path
-        .iter()
-        .map(|step| match step {
-            Step::Field(name) => Some(name.clone()),
-            Step::Element => None,
-        })
-        .collect();
-    let data_type = PyArrowType(path.leaf_type.data_type()).into_pyobject(py)?;
-    Ok((steps, data_type.into_any(), path.typed, path.values))
+fn path_report(py: Python<'_>, path: &PathReport) -> PyResult<Py<PyShreddedPath>> {
+    let steps = path.path.iter().map(|step| match step {
+        Step::Field(name) => Some(name.clone()),
+        Step::Element => None,
+    });
+    let data_type = PyArrowType(path.leaf_type.data_type()).into_pyobject(py)?.into_any().unbind();
+    let (typed, values) = (path.typed, path.values);
+    Py::new(py, PyShreddedPath { path: steps.collect(), r#type: data_type, typed, values })
 }
 
 /// Reads byte ranges through a Python object with `size()` and `read(starts, ends)`.
@@ -283,11 +270,11 @@ impl RangeReader for ObjectRanges {
 #[pyclass(name = "DataFile", module = "delta_variant._native", frozen)]
 pub struct PyDataFile {
     file: Arc<ParquetFile>,
-    /// The name in errors of the schema, which is asked for in many places.
+    /// The name in errors of `schema`.
     name: String,
 }
 
-/// Makes what is projected of a path, and of how its values are cast.
+/// Returns the kind of a projection for a path and its casts.
 type MakeWhat = fn(Vec<PathStep>, Casting) -> What;
 
 /// A column of a read: the path to it, what of it, and the result's field.
@@ -309,10 +296,10 @@ fn input((column, path, target): PyInput) -> Input {
 #[pymethods]
 impl PyDataFile {
     #[new]
-    fn new(py: Python<'_>, place: Place, name: String) -> PyResult<Self> {
-        let source = match place {
-            Place::Path(path) => Source::Path(path),
-            Place::Object(object) => Source::Ranges(Arc::new(ObjectRanges(object))),
+    fn new(py: Python<'_>, source: PathOrObject, name: String) -> PyResult<Self> {
+        let source = match source {
+            PathOrObject::Path(path) => Source::Path(path),
+            PathOrObject::Object(object) => Source::Ranges(Arc::new(ObjectRanges(object))),
         };
         run(py, || ParquetFile::open(source)).map(|file| PyDataFile { file: Arc::new(file), name })
     }
@@ -326,17 +313,16 @@ impl PyDataFile {
     #[getter]
     fn schema(&self) -> PyResult<PyArrowType<Schema>> {
         let schema = self.file.arrow_schema();
-        check_columns(schema.fields())
-            .map_err(|error| error.map_message(|message| format!("{}: {message}", self.name)))?;
+        check_columns(schema.fields()).map_err(|error| error.in_file(&self.name))?;
         Ok(PyArrowType(schema.as_ref().clone()))
     }
 
-    /// What the footer says.
+    /// Return the contents of the footer.
     fn inspect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         footer_report(py, &inspect(&self.file))
     }
 
-    /// The bounds of the columns, from the data; `variants` are the paths of those that are Variants.
+    /// Compute the bounds of the columns from the data; `variants` are the paths of the Variant columns.
     fn bounds<'py>(
         &self,
         py: Python<'py>,
@@ -347,13 +333,13 @@ impl PyDataFile {
         columns_report(py, &bounds, max_stats_paths)
     }
 
-    /// Bytes that were read of the file so far, its footer among them.
+    /// The bytes read of the file so far, its footer included.
     #[getter]
     fn bytes_read(&self) -> u64 {
         self.file.bytes_read()
     }
 
-    /// What is known of inputs in ranges of rows: in the row groups, or with `row_groups` in the pages of those.
+    /// Return the statistics of inputs by row group, or by page of `row_groups`.
     ///
     /// The ranges as (start, end), and for each input (min, max, all_null, no_null), a row for each range.
     #[pyo3(signature = (inputs, row_groups=None))]
@@ -376,26 +362,25 @@ impl PyDataFile {
         Ok((rows, bounds.collect()))
     }
 
-    /// What is wrong with the schema of the Variant column at a path, as (rule, path in the Variant, message).
-    fn check_schema(&self, column: Vec<String>) -> Vec<(&'static str, String, String)> {
+    /// Check the schema of the Variant column at a path.
+    fn check_schema(&self, column: Vec<String>) -> Vec<PySchemaViolation> {
         let Some(group) = find_group(self.file.schema(), &column) else { return Vec::new() };
-        let faults = check_schema(group).into_iter();
-        faults.map(|fault| (fault.rule, fault.path, fault.message)).collect()
+        check_schema(group).into_iter().map(PySchemaViolation::from).collect()
     }
 
-    /// What is wrong in the rows of the Variant column at a path: see `column_report`.
+    /// Check the rows of the Variant column at a path.
     ///
     /// `paths` are the path keys and names of the bounds in `least` and `greatest`.
     #[pyo3(signature = (column, paths, least, greatest, deleted=None))]
-    fn check_rows<'py>(
+    fn check_rows(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         column: Vec<String>,
         paths: Vec<(String, Vec<String>)>,
         least: Option<&[u8]>,
         greatest: Option<&[u8]>,
         deleted: Option<&[u8]>,
-    ) -> PyResult<PyColumnCheck<'py>> {
+    ) -> PyResult<PyColumnCheck> {
         let deleted = deleted.map(deletion_vector::rows).transpose()?;
         let paths = paths
             .into_iter()
@@ -405,12 +390,12 @@ impl PyDataFile {
         column_report(py, check)
     }
 
-    /// An iterator of record batches of the projections, without the rows of a deletion vector; of all rows, or of
-    /// those in `rows`, ranges in order and apart from each other.
+    /// Return an iterator of record batches of the projections, without the rows of a deletion vector, for all rows or
+    /// for the ascending and disjoint ranges `rows`.
     ///
-    /// With `draft`, whole Variants are in the layout of the older Spark draft: "strict" keeps to its rules, "compat"
-    /// to its algorithm.
-    #[pyo3(signature = (projections, rows, on_conflict, deleted=None, draft=None))]
+    /// `legacy` means that whole Variants are in the legacy layout: "strict" enforces the draft's rules, "compat"
+    /// follows its algorithm.
+    #[pyo3(signature = (projections, rows, on_conflict, deleted=None, legacy=None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -418,7 +403,7 @@ impl PyDataFile {
         rows: Option<Vec<PyRows>>,
         on_conflict: &str,
         deleted: Option<&[u8]>,
-        draft: Option<&str>,
+        legacy: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let on_conflict = conflict_option(on_conflict)?;
         let deleted = deleted.map(deletion_vector::rows).transpose()?;
@@ -427,9 +412,9 @@ impl PyDataFile {
             rows.map(|rows| rows.into_iter().map(|(start, end)| start..end).collect());
         let file = self.file.clone();
         let mut reader = DataFileReader::new(file, projections, rows.as_deref(), on_conflict, deleted)?;
-        if let Some(word) = draft {
-            let compat = choice(word, "draft", &[("strict", false), ("compat", true)])?;
-            reader = reader.of_draft(Draft { compat });
+        if let Some(word) = legacy {
+            let compat = choice(word, "legacy", &[("strict", false), ("compat", true)])?;
+            reader = reader.with_legacy_layout(LegacyLayout { compat });
         }
         Ok(PyBatches { reader: Mutex::new(reader) }.into_pyobject(py)?.into_any())
     }
@@ -441,19 +426,19 @@ fn check_columns(fields: &Fields) -> Result<()> {
     if let Some(field) = fields.iter().find(|field| !names.insert(field.name())) {
         let message =
             format!("cannot tell the columns named {:?} apart: the file has two of them", field.name());
-        return Err(Error::DataFile(message));
+        return Err(Error::data_file(message));
     }
     check_names(fields, &mut Vec::new())
 }
 
-/// Return an error for a name with a NUL, at which names end in Arrow's C interface.
+/// Return an error for a name with a NUL, which terminates names in Arrow's C interface.
 fn check_names<'f>(fields: &'f Fields, parents: &mut Vec<&'f str>) -> Result<()> {
     for field in fields {
         parents.push(field.name());
         if field.name().contains('\0') {
             let name = parents.join(".");
             let message = format!("cannot hand the column {name:?} to Arrow because its name contains a NUL");
-            return Err(Error::DataFile(message));
+            return Err(Error::data_file(message));
         }
         check_type(field.data_type(), parents)?;
         parents.pop();
@@ -513,8 +498,7 @@ impl PyBatches {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyArrowType<RecordBatch>>> {
         let batch = run(py, || {
-            let mut reader =
-                self.reader.lock().map_err(|_| Error::DataFile("an earlier read failed".into()))?;
+            let mut reader = self.reader.lock().map_err(|_| Error::data_file("an earlier read failed"))?;
             reader.next().transpose()
         })?;
         if let Some(batch) = &batch {

@@ -1,4 +1,4 @@
-//! The bytes of JSON files into batches of values.
+//! Split the bytes of JSON files into batches of values.
 
 use arrow_array::Array;
 use arrow_pyarrow::PyArrowType;
@@ -30,7 +30,7 @@ impl PyLineSplitter {
         Ok(PyLineSplitter { splitter: LineSplitter::new(format, max_bytes) })
     }
 
-    /// The values that end in `piece`, and where they are.
+    /// Return the values that end in `piece`, and their positions.
     fn feed(&mut self, py: Python<'_>, piece: &[u8]) -> PyResult<(PyArray, PyPositions)> {
         run(py, || {
             let mut lines = Lines::default();
@@ -39,7 +39,7 @@ impl PyLineSplitter {
         })
     }
 
-    /// The values that the end of the file ends.
+    /// Return the value that the end of the file completes.
     fn finish(&mut self, py: Python<'_>) -> PyResult<(PyArray, PyPositions)> {
         run(py, || {
             let mut lines = Lines::default();
@@ -56,12 +56,12 @@ fn batch(lines: Lines) -> Result<(PyArray, PyPositions), Error> {
 
 #[pymethods]
 impl PyPositions {
-    /// Line and column, from 1, of the byte after `before`, the first bytes of the text of value `index`.
+    /// Return line and column, from 1, of the byte after `before`, the first bytes of the text of value `index`.
     fn locate(&self, index: usize, before: &[u8]) -> Option<(u64, u64)> {
         self.positions.locate(index, before).map(|position| (position.line, position.column))
     }
 
-    /// The values that were longer than allowed; their text is left out.
+    /// The values that were longer than allowed; their text is empty.
     #[getter]
     fn oversized(&self) -> Vec<usize> {
         self.positions.oversized.clone()

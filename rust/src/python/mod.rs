@@ -1,53 +1,58 @@
-//! The seam to Python: each binding converts, lets go of the interpreter, calls, converts.
+//! The Python binding: each function converts its arguments, releases the GIL, calls the kernel and converts the
+//! result.
 
 pub mod check;
 pub mod files;
 pub mod lines;
 pub mod objects;
+pub mod reports;
 pub mod threads;
 pub mod values;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 pub use threads::run;
 
 impl From<Error> for PyErr {
-    /// The exception of `delta_variant.errors` that stands for the error.
+    /// Return the exception of `delta_variant.errors` for the error, with its location.
     fn from(error: Error) -> Self {
-        let name = match &error {
-            Error::Variant(_) => "MalformedVariantError",
-            Error::Json(_) => "InvalidJsonError",
-            Error::Cast(_) => "CastError",
-            Error::Path(_) => "VariantPathError",
-            Error::Shredding(_) => "ShreddingError",
-            Error::Conflict(_) => "ConflictingValueError",
-            Error::DataFile(_) => "DataFileError",
-            Error::Unsupported(_) => "SchemaError",
-        };
-        Python::attach(|py| {
-            let exception = py
-                .import("delta_variant.errors")
-                .and_then(|errors| errors.getattr(name))
-                .and_then(|class| class.call1((error.to_string(),)));
-            match exception {
-                Ok(exception) => PyErr::from_value(exception),
-                Err(import) => import,
-            }
-        })
+        Python::attach(|py| exception(py, &error).map_or_else(|cause| cause, PyErr::from_value))
     }
 }
 
-/// An exception that was raised in a callback, as an error of the kernel.
-pub fn callback_error(error: PyErr) -> Error {
-    Error::DataFile(error.to_string())
+fn exception<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
+    let class = match error.kind() {
+        ErrorKind::Variant => "MalformedVariantError",
+        ErrorKind::Json => "InvalidJsonError",
+        ErrorKind::Cast => "CastError",
+        ErrorKind::Path => "VariantPathError",
+        ErrorKind::Shredding => "ShreddingError",
+        ErrorKind::Conflict => "ConflictingValueError",
+        ErrorKind::DataFile => "DataFileError",
+        ErrorKind::Unsupported => "SchemaError",
+    };
+    let location = PyDict::new(py);
+    location.set_item("file", error.file())?;
+    location.set_item("line", error.line())?;
+    location.set_item("row", error.row())?;
+    location.set_item("column", error.column())?;
+    location.set_item("path", error.path())?;
+    let exception = py.import("delta_variant.errors")?.getattr(class)?.call1((error.message(),))?;
+    exception.call_method("at", (), Some(&location))
 }
 
-/// What a parsed choice between words is, or an error that names them.
+/// Return the error for an exception that a Python callback raised.
+pub fn callback_error(error: PyErr) -> Error {
+    Error::data_file(error.to_string())
+}
+
+/// Return the choice called `word`, or an error that lists the choices.
 fn choice<T: Copy>(word: &str, what: &str, choices: &[(&str, T)]) -> Result<T> {
     choices.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice).ok_or_else(|| {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        Error::Unsupported(format!("{what} is one of {}, and not {word:?}", names.join(", ")))
+        Error::unsupported(format!("{what} is one of {}, and not {word:?}", names.join(", ")))
     })
 }

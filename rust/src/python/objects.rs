@@ -1,4 +1,4 @@
-//! Variant values as Python objects.
+//! Convert Variant values to Python objects.
 
 use std::ops::RangeInclusive;
 
@@ -19,10 +19,11 @@ const NANOS_PER_MICRO: i64 = 1_000;
 /// The years of Python's dates.
 const YEARS: RangeInclusive<i64> = 1..=9999;
 
-/// The value as Python objects: dict, list, str, bytes, bool, int, float, None, and those of `decimal`, `datetime`
-/// and `uuid`.
+/// Return the value as Python objects: dict, list, str, bytes, bool, int, float, None, and those of `decimal`,
+/// `datetime` and `uuid`.
 ///
-/// A timestamp with a time zone is aware, in UTC. What Python cannot hold, such as nanoseconds, is a `CastError`.
+/// A timestamp with a time zone is aware, in UTC. A value that Python cannot represent, such as nanoseconds, raises
+/// `CastError`.
 #[pyfunction]
 pub fn to_python<'py>(py: Python<'py>, metadata: &[u8], value: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let metadata = Metadata::parse(metadata)?;
@@ -31,7 +32,7 @@ pub fn to_python<'py>(py: Python<'py>, metadata: &[u8], value: &[u8]) -> PyResul
     object(py, &names, value)
 }
 
-/// The object of a value that has been validated, and so nests no deeper than it may; `names` are by id.
+/// Return the object of a validated value, whose nesting is therefore bounded; `names` are by id.
 fn object<'py>(py: Python<'py>, names: &[Bound<'py, PyString>], bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     match Value::decode(bytes)? {
         Value::Object(fields) => {
@@ -85,7 +86,7 @@ fn scalar_object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py,
 
 fn decimal<'py>(py: Python<'py>, Decimal { unscaled, scale }: Decimal) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    // Made from text, a Decimal is exact in every context.
+    // A Decimal from text is exact in every context.
     CLASS.import(py, "decimal", "Decimal")?.call1((format!("{unscaled}E-{scale}"),))
 }
 
@@ -119,7 +120,7 @@ fn whole_micros(value: &Value<'_>, nanos: i64) -> Result<i64> {
     }
 }
 
-/// Year, month and day, so many days after 1970-01-01.
+/// Return year, month and day of a day since 1970-01-01.
 fn calendar(value: &Value<'_>, days: i64) -> Result<(i32, u8, u8)> {
     let (year, month, day) = civil(days);
     match YEARS.contains(&year) {
@@ -138,7 +139,7 @@ fn clock(micros: i64) -> (u8, u8, u8, u32) {
 fn unfit(value: &Value<'_>, why: &str) -> Error {
     let mut text = Vec::new();
     match plain(&mut text, value, &Zone::UTC) {
-        Ok(()) => Error::Cast(format!("{} {} {why}", value.type_name(), String::from_utf8_lossy(&text))),
+        Ok(()) => Error::cast(format!("{} {} {why}", value.type_name(), String::from_utf8_lossy(&text))),
         Err(error) => error,
     }
 }

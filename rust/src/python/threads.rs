@@ -1,8 +1,8 @@
-//! The threads that the kernel works on: one pool for each process.
+//! The threads of the kernel: one pool for each process.
 //!
-//! A forked child has a copy of its parent's pool and none of its threads, so that work given to the copy would
-//! never end. Each process therefore builds a pool of its own when it first needs one. The copy is left as it
-//! is, because dropping it would wait for its threads.
+//! A forked child has a copy of its parent's pool without its threads, so work given to the copy would never finish.
+//! Each process therefore builds its own pool on first use. The copy is never dropped, because that would wait for
+//! its threads.
 
 use std::process;
 use std::sync::OnceLock;
@@ -42,7 +42,7 @@ fn pool() -> PyResult<&'static ThreadPool> {
             Some(pool) => slot = &pool.of_child,
             None => {
                 let pool = ProcessPool { process, threads: build()?, of_child: OnceLock::new() };
-                // Another thread may have been faster. Its pool is the one to use.
+                // If another thread was faster, its pool is used.
                 drop(slot.set(Box::new(pool)));
             }
         }

@@ -9,13 +9,14 @@ use arrow_select::filter::filter_record_batch;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
+use super::reports::PyInvalidValue;
 use super::{choice, run};
 use crate::bounds::{self, normalize_path};
-use crate::draft::{self, layout::TYPED_VALUE};
 use crate::error::{Error, Result};
 use crate::infer::{InferOptions, Inference};
 use crate::json::leaves;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
+use crate::legacy::{self, layout::TYPED_VALUE};
 use crate::shred::unshred::unshred;
 use crate::shred::{Numeric, OnConflict, ShreddingSchema, extract, unshred as unshredding, variants};
 use crate::value::cast::Casting;
@@ -23,11 +24,8 @@ use crate::value::moment::{self, Part};
 use crate::value::path::Step;
 use crate::value::{self, Metadata, Zone, modify};
 
-/// An Arrow array that crosses the seam.
+/// An Arrow array that is passed between Python and Rust.
 pub type PyArray = PyArrowType<ArrayData>;
-
-/// A value that is not JSON: its row, the byte where it stops being JSON, and why.
-pub type InvalidValue = (usize, usize, String);
 
 /// Rows of JSON text that are parsed by one thread.
 const ROWS_PER_THREAD: usize = 16 << 10;
@@ -48,10 +46,10 @@ pub fn numeric_option(numeric: &str) -> Result<Numeric> {
 }
 
 pub fn time_zone(name: &str) -> Result<Zone> {
-    Zone::parse(name).ok_or_else(|| Error::Unsupported(format!("unknown time zone {name:?}")))
+    Zone::parse(name).ok_or_else(|| Error::unsupported(format!("unknown time zone {name:?}")))
 }
 
-/// Whether Spark and this library know a time zone by this name.
+/// Return whether Spark and this library know a time zone called `name`.
 #[pyfunction]
 pub fn is_time_zone(name: &str) -> bool {
     Zone::parse(name).is_some()
@@ -63,7 +61,7 @@ pub fn instant_of(local: i64, zone: &str) -> PyResult<Option<i64>> {
     Ok(time_zone(zone)?.instant(local))
 }
 
-/// A step of a path as Python has it: a name or an index.
+/// A step of a path in Python: a name or an index.
 #[derive(FromPyObject)]
 pub enum PyStep {
     Index(usize),
@@ -86,7 +84,7 @@ pub fn steps(path: Vec<PyStep>) -> Vec<Step> {
 fn group(array: ArrayData) -> Result<StructArray> {
     let array = make_array(array);
     array.as_struct_opt().cloned().ok_or_else(|| {
-        Error::Unsupported(format!(
+        Error::unsupported(format!(
             "a Variant array is a struct of metadata and value, and not {}",
             array.data_type()
         ))
@@ -105,7 +103,7 @@ pub fn parse_json(
     text: PyArray,
     floats: &str,
     duplicate_keys: &str,
-) -> PyResult<(PyArray, Vec<InvalidValue>)> {
+) -> PyResult<(PyArray, Vec<PyInvalidValue>)> {
     let options = parse_options(floats, duplicate_keys)?;
     run(py, || {
         let text = make_array(text.0);
@@ -113,7 +111,7 @@ pub fn parse_json(
         let parts = starts
             .par_iter()
             .map(|&start| parse_part(&text, start, options))
-            .collect::<Result<Vec<(StructArray, Vec<InvalidValue>)>>>()?;
+            .collect::<Result<Vec<(StructArray, Vec<PyInvalidValue>)>>>()?;
         let (variants, invalid): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         Ok::<_, Error>((PyArrowType(concat(&variants)?.to_data()), invalid.concat()))
     })
@@ -123,17 +121,18 @@ fn parse_part(
     text: &ArrayRef,
     start: usize,
     options: ParseOptions,
-) -> Result<(StructArray, Vec<InvalidValue>)> {
+) -> Result<(StructArray, Vec<PyInvalidValue>)> {
     let part = text.slice(start, ROWS_PER_THREAD.min(text.len() - start));
     let mut shredder = JsonShredder::new(ShreddingSchema::Untyped, options);
     let mut invalid = Vec::new();
     parse_rows(&mut shredder, &part, |row, error| {
-        invalid.push((start + row, error.offset, error.message.into_owned()));
+        let (offset, message) = (error.offset, error.message.into_owned());
+        invalid.push(PyInvalidValue { row: start + row, column: 0, offset, message });
     })?;
     Ok((unshred(&shredder.take()?, OnConflict::Error)?, invalid))
 }
 
-/// JSON text of Variants, shredded or not, their timestamps as local times of a zone.
+/// Return Variants, shredded or not, as JSON text with timestamps as local times of a zone.
 #[pyfunction]
 pub fn to_json(py: Python<'_>, variants: PyArray, on_conflict: &str, zone: &str) -> PyResult<PyArray> {
     let (on_conflict, zone) = (conflict_option(on_conflict)?, time_zone(zone)?);
@@ -143,7 +142,7 @@ pub fn to_json(py: Python<'_>, variants: PyArray, on_conflict: &str, zone: &str)
     })
 }
 
-/// The values at a path, cast.
+/// Return the values at a path, cast to a type.
 #[pyfunction]
 pub fn variant_get(
     py: Python<'_>,
@@ -161,7 +160,7 @@ pub fn variant_get(
     })
 }
 
-/// A part of each date or timestamp, as int32; of an instant that of its local time in a zone.
+/// Return a part of each date or timestamp as int32, for an instant by its local time in a zone.
 #[pyfunction]
 pub fn date_part(py: Python<'_>, values: PyArray, part: &str, zone: &str) -> PyResult<PyArray> {
     let parts = [("year", Part::Year), ("month", Part::Month), ("day", Part::Day), ("hour", Part::Hour)];
@@ -169,7 +168,7 @@ pub fn date_part(py: Python<'_>, values: PyArray, part: &str, zone: &str) -> PyR
     run(py, || Ok::<_, Error>(PyArrowType(moment::parts(&make_array(values.0), part, &zone)?.to_data())))
 }
 
-/// The rows of a batch for which `mask`, which has no nulls, is true.
+/// Return the rows of a batch for which `mask`, which has no nulls, is true.
 #[pyfunction]
 pub fn filter_rows(
     py: Python<'_>,
@@ -178,12 +177,12 @@ pub fn filter_rows(
 ) -> PyResult<PyArrowType<RecordBatch>> {
     run(py, || {
         let mask = make_array(mask.0);
-        let mask = mask.as_boolean_opt().ok_or_else(|| Error::Unsupported("a mask is boolean".into()))?;
+        let mask = mask.as_boolean_opt().ok_or_else(|| Error::unsupported("a mask is boolean"))?;
         Ok::<_, Error>(PyArrowType(filter_record_batch(&batch.0, mask)?))
     })
 }
 
-/// Variants as shredded columns.
+/// Shred Variants.
 #[pyfunction]
 pub fn shred(
     py: Python<'_>,
@@ -199,38 +198,40 @@ pub fn shred(
     })
 }
 
-/// Shredded columns as Variants.
+/// Turn shredded columns into Variants.
 #[pyfunction(name = "unshred")]
 pub fn unshred_array(py: Python<'_>, shredded: PyArray, on_conflict: &str) -> PyResult<PyArray> {
     let on_conflict = conflict_option(on_conflict)?;
     run(py, || Ok::<_, Error>(PyArrowType(unshred(&group(shredded.0)?, on_conflict)?.to_data())))
 }
 
-/// Variants as columns of the older Spark draft.
+/// Shred Variants into the legacy layout.
 #[pyfunction]
-pub fn shred_draft(py: Python<'_>, variants: PyArray, schema: PyArrowType<Field>) -> PyResult<PyArray> {
+pub fn shred_legacy(py: Python<'_>, variants: PyArray, schema: PyArrowType<Field>) -> PyResult<PyArray> {
     run(py, || {
         let schema = ShreddingSchema::from_arrow(&schema.0)?;
         let unshredded = unshred(&group(variants.0)?, OnConflict::Error)?;
-        Ok::<_, Error>(PyArrowType(draft::shred(&unshredded, &schema)?.to_data()))
+        Ok::<_, Error>(PyArrowType(legacy::shred(&unshredded, &schema)?.to_data()))
     })
 }
 
-/// Columns of the older Spark draft as Variants.
+/// Turn columns of the legacy layout into Variants.
 #[pyfunction]
-pub fn unshred_draft(py: Python<'_>, columns: PyArray, compat: bool) -> PyResult<PyArray> {
-    run(py, || Ok::<_, Error>(PyArrowType(draft::unshred(&group(columns.0)?, compat)?.to_data())))
+pub fn unshred_legacy(py: Python<'_>, columns: PyArray, compat: bool) -> PyResult<PyArray> {
+    run(py, || Ok::<_, Error>(PyArrowType(legacy::unshred(&group(columns.0)?, compat)?.to_data())))
 }
 
-/// A column with the Variants of the older Spark draft in it as `struct<metadata, value>`, and its shredding schema
-/// when it is one itself.
+/// Return a column with its legacy Variants as `struct<metadata, value>`, and its shredding schema if it is one
+/// itself.
 #[pyfunction]
-pub fn draft_column(field: PyArrowType<Field>) -> PyResult<(PyArrowType<Field>, Option<PyArrowType<Field>>)> {
-    let schema = draft::layout::recognise(&field.0)?.map(|layout| layout.schema().to_arrow(TYPED_VALUE));
-    Ok((PyArrowType(draft::restored(&field.0)?), schema.map(PyArrowType)))
+pub fn legacy_column(
+    field: PyArrowType<Field>,
+) -> PyResult<(PyArrowType<Field>, Option<PyArrowType<Field>>)> {
+    let schema = legacy::layout::recognise(&field.0)?.map(|layout| layout.schema().to_arrow(TYPED_VALUE));
+    Ok((PyArrowType(legacy::restored(&field.0)?), schema.map(PyArrowType)))
 }
 
-/// The shredding schema that suits arrays of Variants, or of JSON text whose invalid rows are passed over.
+/// Infer the shredding schema that suits arrays of Variants, or of JSON text whose invalid rows are skipped.
 #[pyfunction]
 pub fn infer(
     py: Python<'_>,
@@ -261,21 +262,21 @@ fn parse_for_inference(text: &ArrayRef) -> Result<StructArray> {
     shredder.take()
 }
 
-/// Check a shredding schema, and put its fields in order.
+/// Check a shredding schema, and sort its fields by name.
 #[pyfunction]
 pub fn check_shredding_schema(schema: PyArrowType<Field>) -> PyResult<PyArrowType<Field>> {
     Ok(PyArrowType(ShreddingSchema::from_arrow(&schema.0)?.to_arrow("typed_value")))
 }
 
-/// Split `metadata‖value`, or `value‖metadata` as one printed example has it (requirements Z5).
+/// Split `metadata‖value`, or `value‖metadata` as in an example of PROTOCOL.md.
 #[pyfunction]
 pub fn split_variant(bytes: &[u8]) -> PyResult<(Vec<u8>, Vec<u8>)> {
     let (metadata, value) = value::split_variant(bytes)?;
     Ok((metadata.to_vec(), value.to_vec()))
 }
 
-/// One column of text for each path: what each JSON text has there, null where that is not of the kind of the path,
-/// "number" or "string".
+/// Return one column of text for each path: the value there, null unless it is of the kind of the path, "number" or
+/// "string".
 #[pyfunction]
 pub fn json_leaves(
     py: Python<'_>,
@@ -291,7 +292,7 @@ pub fn json_leaves(
     Ok(leaves.into_iter().map(PyArrowType).collect())
 }
 
-/// The bounds of one path in statistics strings, cast to `target`; null where they say nothing of the values.
+/// The bounds of one path in statistics strings, cast to `target`; null where they do not bound the values.
 #[pyfunction]
 pub fn bound_column(
     py: Python<'_>,
@@ -300,16 +301,16 @@ pub fn bound_column(
     target: PyArrowType<DataType>,
 ) -> PyResult<PyArray> {
     let bounds = run(py, || in_parts(texts.0, |part| Ok(vec![bounds::bound_column(part, key, &target.0)?])))?;
-    bounds.into_iter().next().map(PyArrowType).ok_or_else(|| Error::Unsupported("no column".into()).into())
+    bounds.into_iter().next().map(PyArrowType).ok_or_else(|| Error::unsupported("no column").into())
 }
 
-/// The columns that `work` makes of texts, in parts on all threads.
+/// Apply `work` to parts of the texts on all threads, and concatenate the columns.
 fn in_parts(
     texts: ArrayData,
     work: impl Fn(&StringArray) -> Result<Vec<ArrayRef>> + Sync,
 ) -> Result<Vec<ArrayData>> {
     let texts = make_array(texts);
-    let texts = texts.as_string_opt::<i32>().ok_or_else(|| Error::Unsupported("texts are strings".into()))?;
+    let texts = texts.as_string_opt::<i32>().ok_or_else(|| Error::unsupported("texts are strings"))?;
     let starts: Vec<usize> = (0..texts.len().max(1)).step_by(ROWS_PER_THREAD).collect();
     let part = |start: &usize| work(&texts.slice(*start, ROWS_PER_THREAD.min(texts.len() - start)));
     let parts = starts.par_iter().map(part).collect::<Result<Vec<_>>>()?;
@@ -321,13 +322,13 @@ fn in_parts(
     (0..columns).map(column).collect()
 }
 
-/// The normalized path (RFC 9535) of a member reached through names.
+/// Return the normalized path (RFC 9535) of a member reached through names.
 #[pyfunction]
 pub fn path_key(names: Vec<String>) -> String {
     normalize_path(names.iter().map(String::as_str))
 }
 
-/// Variants in which the values of an Arrow array, or other Variants, lie at a path; null is Variant null.
+/// Set the values of an Arrow array, or other Variants, at a path; null is Variant null.
 #[pyfunction]
 pub fn set_path(py: Python<'_>, variants: PyArray, path: Vec<PyStep>, values: PyArray) -> PyResult<PyArray> {
     let path = steps(path);
@@ -337,7 +338,7 @@ pub fn set_path(py: Python<'_>, variants: PyArray, path: Vec<PyStep>, values: Py
     })
 }
 
-/// Variants without what lies at a path.
+/// Remove the value at a path.
 #[pyfunction]
 pub fn remove_path(py: Python<'_>, variants: PyArray, path: Vec<PyStep>) -> PyResult<PyArray> {
     let path = steps(path);
@@ -347,7 +348,7 @@ pub fn remove_path(py: Python<'_>, variants: PyArray, path: Vec<PyStep>) -> PyRe
     })
 }
 
-/// Check Variants whole, to the last nested value.
+/// Check Variants to the last nested value.
 #[pyfunction]
 pub fn validate(py: Python<'_>, variants: PyArray) -> PyResult<()> {
     run(py, || {

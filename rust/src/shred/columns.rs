@@ -48,7 +48,7 @@ impl Slots {
         self.count
     }
 
-    /// Unset `slot` and all after it; the number of values that remain.
+    /// Unset `slot` and all later slots; return the number of values that remain.
     pub fn truncate(&mut self, slot: usize) -> usize {
         while self.end > slot {
             self.end -= 1;
@@ -87,7 +87,7 @@ impl Default for BinaryColumn {
 }
 
 impl BinaryColumn {
-    /// Make the bytes at the end of `data` the value of `slot`.
+    /// Assign the bytes at the end of `data` to `slot`.
     #[inline(always)]
     pub fn end_value(&mut self, slot: usize) {
         self.slots.set(slot);
@@ -238,7 +238,7 @@ impl LeafColumn {
     }
 
     /// Store `value` if it is of the column's type, or of the same exact-numeric class and representable
-    /// without loss (requirements P-T1); say whether it was stored.
+    /// without loss (VariantShredding.md, "Shredded Value Types"). Return whether it was stored.
     #[inline]
     pub fn push(&mut self, slot: usize, value: &Value<'_>) -> bool {
         use LeafType as L;
@@ -377,7 +377,7 @@ fn integer(value: &Value<'_>) -> Option<i64> {
     }
 }
 
-/// The unscaled digits of an exact number as a decimal of `precision` and `scale`, when none is lost.
+/// The unscaled digits of an exact number as a decimal of `precision` and `scale`, if none is lost.
 fn rescale(value: &Value<'_>, precision: u8, scale: u8) -> Option<i128> {
     let decimal = match *value {
         Value::Decimal(v) => v,

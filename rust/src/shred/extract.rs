@@ -1,4 +1,4 @@
-//! `variant_get` on a shredded column: a path read from the columns that hold it, without putting values together.
+//! `variant_get` on a shredded column: a path read from the columns that hold it, without rebuilding values.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Fields};
 
 use super::layout::{Group, Layout, Typed};
-use super::reader::OnConflict;
+use super::reader::{OnConflict, conflict};
 use super::shapes::Shapes;
 use super::unshred::unshred_as;
 use crate::error::{Error, Result};
@@ -21,16 +21,16 @@ use crate::value::path::{self, Step};
 /// The leaf columns that a path needs, as positions among all leaf columns of the group, depth first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NeededLeaves {
-    /// Those that are always needed; at least one.
+    /// The leaves that are always needed, at least one.
     pub leaves: Vec<usize>,
-    /// `metadata`, where it may be needed, too: [`needs_metadata`] says so once the others are read.
+    /// `metadata`, if it may be needed: [`needs_metadata`] decides after the other leaves are read.
     pub metadata: Option<usize>,
 }
 
-/// Which leaf columns of a group with these fields [`extract`] needs for `path` and `target`.
+/// Return which leaf columns of a group with these fields [`extract`] needs for `path` and `target`.
 ///
-/// A shredded path needs its own `value` and `typed_value`, and no `value` above them: a reader may take it that
-/// no object is in `value` where `typed_value` is an object (requirements R21).
+/// A shredded path needs its own `value` and `typed_value`, and no `value` above them: readers may assume that
+/// `value` does not hold an object where `typed_value` is an object (VariantShredding.md, "Reading").
 pub fn leaves_needed(fields: &Fields, path: &[Step], target: &DataType) -> Result<NeededLeaves> {
     let layout = Layout::parse(fields)?;
     let metadata = layout.metadata.map(|position| leaves_before(fields, position));
@@ -40,7 +40,7 @@ pub fn leaves_needed(fields: &Fields, path: &[Step], target: &DataType) -> Resul
     if let (Some((position, typed)), []) = (&group.typed_value, rest) {
         let start = first + leaves_before(fields, *position);
         let count = leaf_count(fields[*position].data_type());
-        // Whether an object or array is there at all is known from any column in it.
+        // Any column in an object or array shows whether it is present.
         let all = matches!(typed, Typed::Leaf(_)) || shows_names(target) || is_list(target);
         leaves.extend(start..start + if all { count } else { count.min(1) });
     }
@@ -79,7 +79,7 @@ fn is_list(target: &DataType) -> bool {
     matches!(target, DataType::List(_))
 }
 
-/// Follow `path` as far as it is shredded: the group, its fields, its first leaf, and the steps left.
+/// Follow `path` as far as it is shredded. Return the group, its fields, its first leaf and the remaining steps.
 fn locate<'a>(
     mut group: &'a Group,
     mut fields: &'a Fields,
@@ -143,14 +143,14 @@ pub(crate) fn leaf_count(data_type: &DataType) -> usize {
 /// Whether [`extract`] needs `metadata` for a group that was read without it.
 pub fn needs_metadata(group: &StructArray, path: &[Step], target: &DataType) -> Result<bool> {
     let layout = Layout::parse_projected(group.fields())?;
-    let place = Place::find(group, &layout, path)?;
-    let is_nested = matches!(place.layout.typed_value, Some((_, Typed::Object(_) | Typed::List(_))));
+    let selection = Selection::find(group, &layout, path)?;
+    let is_nested = matches!(selection.layout.typed_value, Some((_, Typed::Object(_) | Typed::List(_))));
     let names_shown = shows_names(target) || is_list(target);
-    if is_variant(target) || place.rest.is_empty() && is_nested && names_shown {
+    if is_variant(target) || selection.rest.is_empty() && is_nested && names_shown {
         return Ok(true);
     }
-    let Some(values) = place.values()? else { return Ok(false) };
-    let has_names = names_shown || place.has_names_left();
+    let Some(values) = selection.values()? else { return Ok(false) };
+    let has_names = names_shown || selection.has_names_left();
     // Basic types 2 and 3 are object and array.
     let is_nested = |bytes: &[u8]| bytes.first().is_some_and(|header| header & 0b10 != 0);
     Ok(has_names && (0..group.len()).any(|row| values.get(row).is_some_and(is_nested)))
@@ -158,7 +158,7 @@ pub fn needs_metadata(group: &StructArray, path: &[Step], target: &DataType) -> 
 
 /// The values at `path` cast to `target` by the rules of [`CastBuilder`], null where a step finds nothing.
 ///
-/// `group` may lack every column but those of [`leaves_needed`]. Errors name the row.
+/// `group` may lack every column but those of [`leaves_needed`]. Errors name row and path.
 pub fn extract(
     group: &StructArray,
     path: &[Step],
@@ -166,22 +166,36 @@ pub fn extract(
     casting: &Casting,
     on_conflict: OnConflict,
 ) -> Result<ArrayRef> {
-    let layout = Layout::parse_projected(group.fields())?;
-    let place = Place::find(group, &layout, path)?;
-    let request = Request { target, casting, on_conflict };
-    match &place.layout.typed_value {
-        _ if !place.rest.is_empty() => place.cast_values(&request, &place.valid_rows()),
-        None if is_variant(target) => place.rebuild(&request),
-        None => place.cast_values(&request, &place.valid_rows()),
-        Some((position, Typed::Leaf(_))) if !is_variant(target) => place.cast_leaf(*position, &request),
-        Some((position, _)) if !shows_names(target) && !is_list(target) => {
-            place.cast_beside_nested(*position, &request)
-        }
-        Some(_) => place.rebuild(&request),
+    let extracted = extract_at(group, path, target, casting, on_conflict);
+    match path {
+        [] => extracted,
+        _ => extracted.map_err(|error| error.at_path(&path::normalized(path))),
     }
 }
 
-/// What is asked of the values at a path.
+fn extract_at(
+    group: &StructArray,
+    path: &[Step],
+    target: &DataType,
+    casting: &Casting,
+    on_conflict: OnConflict,
+) -> Result<ArrayRef> {
+    let layout = Layout::parse_projected(group.fields())?;
+    let selection = Selection::find(group, &layout, path)?;
+    let request = Request { target, casting, on_conflict };
+    match &selection.layout.typed_value {
+        _ if !selection.rest.is_empty() => selection.cast_values(&request, &selection.valid_rows()),
+        None if is_variant(target) => selection.rebuild(&request),
+        None => selection.cast_values(&request, &selection.valid_rows()),
+        Some((position, Typed::Leaf(_))) if !is_variant(target) => selection.cast_leaf(*position, &request),
+        Some((position, _)) if !shows_names(target) && !is_list(target) => {
+            selection.cast_unshredded_scalars(*position, &request)
+        }
+        Some(_) => selection.rebuild(&request),
+    }
+}
+
+/// How to cast the values at a path.
 struct Request<'a> {
     target: &'a DataType,
     casting: &'a Casting,
@@ -189,21 +203,21 @@ struct Request<'a> {
 }
 
 /// The group that a path leads to as far as it is shredded, row by row.
-struct Place<'a> {
+struct Selection<'a> {
     group: StructArray,
     layout: &'a Group,
-    /// Rows without this group: SQL null, or missing on the way.
+    /// Rows without this group: SQL NULL, or missing on the path.
     nulls: Option<NullBuffer>,
     metadata: Option<&'a ArrayRef>,
-    /// The steps that lead on inside of `value`.
+    /// The remaining steps, within `value`.
     rest: &'a [Step],
     /// Whether the last step was into an object, where both columns null means missing; else Variant null.
     is_field: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Selection<'a> {
     fn find(group: &'a StructArray, layout: &'a Layout, path: &'a [Step]) -> Result<Self> {
-        let mut place = Place {
+        let mut selection = Selection {
             group: group.clone(),
             layout: &layout.group,
             nulls: group.nulls().cloned(),
@@ -211,19 +225,19 @@ impl<'a> Place<'a> {
             rest: path,
             is_field: false,
         };
-        while let [step, rest @ ..] = place.rest
-            && let Some((position, (field, group))) = shredded_step(place.layout, step)
+        while let [step, rest @ ..] = selection.rest
+            && let Some((position, (field, group))) = shredded_step(selection.layout, step)
         {
-            let typed = place.group.column(position).clone();
-            place.nulls = NullBuffer::union(place.nulls.as_ref(), typed.nulls());
+            let typed = selection.group.column(position).clone();
+            selection.nulls = NullBuffer::union(selection.nulls.as_ref(), typed.nulls());
             match (field, step) {
-                (Some(field), _) => place.enter(typed.as_struct().column(field).as_struct().clone()),
-                (None, Step::Index(index)) => place.enter_element(typed.as_ref(), *index)?,
+                (Some(field), _) => selection.enter(typed.as_struct().column(field).as_struct().clone()),
+                (None, Step::Index(index)) => selection.enter_element(typed.as_ref(), *index)?,
                 (None, Step::Field(_)) => {}
             }
-            (place.layout, place.rest, place.is_field) = (group, rest, field.is_some());
+            (selection.layout, selection.rest, selection.is_field) = (group, rest, field.is_some());
         }
-        Ok(place)
+        Ok(selection)
     }
 
     fn enter(&mut self, group: StructArray) {
@@ -295,14 +309,14 @@ impl<'a> Place<'a> {
         row: usize,
         bytes: Option<&[u8]>,
     ) -> Result<()> {
-        // Scalars have no names, and most values beside a `typed_value` are scalars.
+        // Scalars have no names, and most values next to a `typed_value` are scalars.
         let is_nested = bytes.and_then(|bytes| bytes.first()).is_some_and(|header| header & 0b10 != 0);
         let metadata = match shapes {
             Some(shapes) if is_nested => Some(shapes.at(row)?.metadata),
             _ => None,
         };
         if is_nested && metadata.is_none() && self.has_names_left() {
-            return Err(Error::Shredding("`metadata` was not read, and a name in `value` needs it".into()));
+            return Err(Error::shredding("`metadata` was not read, and a name in `value` needs it"));
         }
         let found = match bytes {
             Some(bytes) => {
@@ -313,7 +327,7 @@ impl<'a> Place<'a> {
         builder.append(metadata.as_ref(), found)
     }
 
-    /// Cast a shredded leaf as a whole, and put the casts of `value` where that has one.
+    /// Cast a shredded leaf as a column, and replace rows that have a `value` by its cast.
     fn cast_leaf(&self, position: usize, request: &Request<'_>) -> Result<ArrayRef> {
         let typed = with_nulls(self.group.column(position), self.nulls.as_ref())?;
         let rows = self.rows_of_values()?;
@@ -333,12 +347,7 @@ impl<'a> Place<'a> {
     }
 
     fn conflict(&self, row: usize) -> Error {
-        Error::Conflict(format!(
-            "conflicting `value` and `typed_value` at {}: `value` and `typed_value` are both set; \
-             on_conflict=\"typed\" reads `typed_value`",
-            self.layout.path
-        ))
-        .at_row(row)
+        conflict("`value` and `typed_value` are both set").at_path(&self.layout.path).at_row(row)
     }
 
     fn rows_of_values(&self) -> Result<Vec<usize>> {
@@ -375,8 +384,8 @@ impl<'a> Place<'a> {
         Ok(make_array(merged.freeze()))
     }
 
-    /// Cast the scalars in `value` beside objects or arrays, which have no cast to a scalar.
-    fn cast_beside_nested(&self, position: usize, request: &Request<'_>) -> Result<ArrayRef> {
+    /// Cast the scalars in `value`; shredded objects and arrays have no cast to a scalar.
+    fn cast_unshredded_scalars(&self, position: usize, request: &Request<'_>) -> Result<ArrayRef> {
         let typed = self.group.column(position);
         let nulls = NullBuffer::union(self.nulls.as_ref(), typed.nulls());
         let nested = nulls.as_ref().map_or_else(|| self.valid_rows(), |nulls| nulls.inner().clone());
@@ -384,8 +393,8 @@ impl<'a> Place<'a> {
             && let Some(row) = nested.set_indices().next()
         {
             let kind = if typed.as_struct_opt().is_some() { "object" } else { "array" };
-            return Err(Error::Cast(format!(
-                "cannot cast a value of type {kind} to {}; `try_variant_get` gives null where a cast fails",
+            return Err(Error::cast(format!(
+                "cannot cast a value of type {kind} to {}; `try_variant_get` returns null where a cast fails",
                 request.target
             ))
             .at_row(row));
@@ -393,9 +402,9 @@ impl<'a> Place<'a> {
         self.cast_values(request, &(&self.valid_rows() & &!&nested))
     }
 
-    /// Put the values together, and cast them.
+    /// Rebuild the values, and cast them.
     fn rebuild(&self, request: &Request<'_>) -> Result<ArrayRef> {
-        let metadata = self.metadata.ok_or_else(|| Error::Shredding("`metadata` was not read".into()))?;
+        let metadata = self.metadata.ok_or_else(|| Error::shredding("`metadata` was not read"))?;
         let mut fields = self.group.fields().to_vec();
         let mut columns = self.group.columns().to_vec();
         fields.push(Arc::new(arrow_schema::Field::new("metadata", metadata.data_type().clone(), true)));
@@ -422,7 +431,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// `array` with nulls where `nulls` has them, too.
+/// Return `array` with the nulls of `nulls` in addition to its own.
 fn with_nulls(array: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
     match (nulls, array.nulls()) {
         (None, _) => Ok(array.clone()),

@@ -1,7 +1,7 @@
 //! The layout of a shredded Variant column: where `metadata`, `value` and `typed_value` are, to every level.
 //!
 //! It is read from the Arrow type of the column's group and checked against the schema rules of
-//! VariantShredding.md (requirements 2.2); columns are found by name, level by level.
+//! VariantShredding.md; columns are found by name, level by level.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ pub struct Layout {
     pub group: Group,
 }
 
-/// `value` and `typed_value` of one Variant value; both are missing where a file or a reader left them out.
+/// `value` and `typed_value` of one Variant value; both are `None` where a file or a projection lacks them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// The normalized path of the value; `[*]` stands for the elements of a list.
@@ -45,22 +45,24 @@ pub struct ShreddedField {
 }
 
 impl Layout {
-    /// Check and read the layout of a whole group, whose `metadata` must be there (requirements P-S1).
+    /// Check and read the layout of a complete group, which must have `metadata`.
     pub fn parse(fields: &Fields) -> Result<Self> {
         let layout = Self::parse_projected(fields)?;
         match layout.metadata {
             Some(_) => Ok(layout),
-            None if layout.group.value.is_none() && layout.group.typed_value.is_some() => Err(older_draft()),
-            None => Err(Error::Shredding("a Variant column has no `metadata`: it is no Variant".into())),
+            None if layout.group.value.is_none() && layout.group.typed_value.is_some() => {
+                Err(legacy_layout())
+            }
+            None => Err(Error::shredding("a Variant column needs `metadata`")),
         }
     }
 
-    /// The shredding schema that the layout is of.
+    /// Return the shredding schema of the layout.
     pub fn schema(&self) -> ShreddingSchema {
         self.group.schema()
     }
 
-    /// Check and read the layout of a group from which any columns may be left out.
+    /// Check and read the layout of a group of which any columns may be missing.
     pub fn parse_projected(fields: &Fields) -> Result<Self> {
         let group = Group::parse(fields, "$".into(), true, 0)?;
         let metadata = position(fields, "metadata");
@@ -85,7 +87,7 @@ impl Group {
 
     fn parse(fields: &Fields, path: String, is_root: bool, depth: usize) -> Result<Self> {
         if depth > MAX_SCHEMA_DEPTH {
-            return Err(refused(&path, &format!("it nests deeper than {MAX_SCHEMA_DEPTH} levels")));
+            return Err(invalid(&path, &format!("it nests deeper than {MAX_SCHEMA_DEPTH} levels")));
         }
         check_names(fields, &path, is_root)?;
         let value = position(fields, "value");
@@ -103,7 +105,7 @@ impl Group {
 impl Typed {
     fn parse(field: &Field, path: &str, depth: usize) -> Result<Self> {
         if field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == VARIANT_EXTENSION) {
-            return Err(refused(path, "its `typed_value` is itself a Variant"));
+            return Err(invalid(path, "its `typed_value` is itself a Variant"));
         }
         match field.data_type() {
             DataType::Struct(fields) => Self::object(fields, path, depth),
@@ -117,7 +119,7 @@ impl Typed {
         let mut shredded = Vec::with_capacity(fields.len());
         for (position, field) in fields.iter().enumerate() {
             if !seen.insert(field.name()) {
-                return Err(refused(path, &format!("it has two shredded fields called {:?}", field.name())));
+                return Err(invalid(path, &format!("it has two shredded fields called {:?}", field.name())));
             }
             let mut field_path = path.to_owned();
             push_field(&mut field_path, field.name());
@@ -141,49 +143,50 @@ pub(crate) fn leaf_type(field: &Field, path: &str) -> Result<LeafType> {
     }
     match ShreddingSchema::from_arrow(field) {
         Ok(ShreddingSchema::Leaf(leaf)) => Ok(leaf),
-        Ok(_) => Err(refused(path, "its `typed_value` is not of the type of a scalar")),
-        Err(error) => Err(error.map_message(|message| format!("{message} (at {path})"))),
+        Ok(_) => Err(invalid(path, "its `typed_value` is not of the type of a scalar")),
+        Err(error) => Err(error.at_path(path)),
     }
 }
 
 fn group_of(field: &Field, path: String, depth: usize) -> Result<Group> {
     match field.data_type() {
         DataType::Struct(fields) => Group::parse(fields, path, false, depth + 1),
-        other => Err(refused(&path, &format!("it is {other}, not a group of `value` and `typed_value`"))),
+        other => Err(invalid(&path, &format!("expected a group of `value` and `typed_value`, got {other}"))),
     }
 }
 
-/// Refuse names that no Variant group has; those that begin with `_` are ignored (requirements P-X1, P-X2).
+/// Reject unknown columns; those that begin with `_` are reserved and ignored.
 fn check_names(fields: &Fields, path: &str, is_root: bool) -> Result<()> {
     let mut seen = HashSet::new();
     let has_metadata = position(fields, "metadata").is_some();
     for field in fields {
         let name = field.name().as_str();
         let is_known = matches!(name, "value" | "typed_value") || is_root && name == "metadata";
-        if is_root && is_of_older_draft(name) && !has_metadata {
-            return Err(older_draft());
+        if is_root && is_legacy_column(name) && !has_metadata {
+            return Err(legacy_layout());
         }
         if !is_known && !name.starts_with('_') {
-            return Err(refused(path, &format!("it has a column {name:?} beside `value` and `typed_value`")));
+            return Err(invalid(
+                path,
+                &format!("it has a column {name:?} in addition to `value` and `typed_value`"),
+            ));
         }
         if !seen.insert(name) {
-            return Err(refused(path, &format!("it has two columns called {name:?}")));
+            return Err(invalid(path, &format!("it has two columns called {name:?}")));
         }
     }
     Ok(())
 }
 
-/// A group in the layout of the older Spark draft (requirements, section 3), which has no `metadata`.
-/// Whether only the older Spark draft has a column of this name in the group of a Variant.
-pub fn is_of_older_draft(name: &str) -> bool {
+/// Return whether a column of this name occurs only in the legacy layout, which has no `metadata`.
+pub fn is_legacy_column(name: &str) -> bool {
     matches!(name, "untyped_value" | "object" | "array")
 }
 
-fn older_draft() -> Error {
-    Error::Shredding(
+fn legacy_layout() -> Error {
+    Error::shredding(
         "the Variant column is shredded in the layout of the older Spark draft (object, array, typed_value, \
-         untyped_value): `delta-variant migrate SOURCE TARGET` writes the file anew in the present layout"
-            .into(),
+         untyped_value): `delta-variant migrate SOURCE TARGET` rewrites the file in the current layout",
     )
 }
 
@@ -195,7 +198,7 @@ fn check_bytes(field: &Field, path: &str, may_be_dictionary: bool) -> Result<()>
         {
             Ok(())
         }
-        other => Err(refused(path, &format!("its `{}` is {other}, not binary", field.name()))),
+        other => Err(invalid(path, &format!("its `{}` is {other}, not binary", field.name()))),
     }
 }
 
@@ -203,6 +206,6 @@ fn position(fields: &Fields, name: &str) -> Option<usize> {
     fields.iter().position(|field| field.name() == name)
 }
 
-fn refused(path: &str, why: &str) -> Error {
-    Error::Shredding(format!("invalid shredded Variant column at {path}: {why}"))
+fn invalid(path: &str, why: &str) -> Error {
+    Error::shredding(format!("invalid shredded Variant column: {why}")).at_path(path)
 }

@@ -7,21 +7,21 @@ use hashbrown::HashTable;
 
 use crate::value::metadata;
 
-/// A name known to [`Names`]; 0 is no name.
+/// The id of an interned name in [`Names`]; 0 is reserved.
 pub type NameId = u32;
 
 pub const NO_NAME: NameId = 0;
 
 /// Past this many names, or bytes of them, the table starts again at the next row, so that objects used as
-/// maps with ever-new keys cannot fill the memory.
+/// maps with new keys in each row cannot exhaust the memory.
 const MAX_NAMES: usize = 16 * 1024;
 const MAX_NAME_BYTES: usize = 8 << 20;
 
-/// Past this many sets of names, or bytes of their `metadata`, a row's is written without being remembered.
+/// Past this many sets of names, or bytes of their `metadata`, new ones are written without being cached.
 const MAX_SHAPES: usize = 4096;
 const MAX_SHAPE_BYTES: usize = 16 << 20;
 
-/// One interned name, laid out so that a guess is checked by one comparison of eight bytes.
+/// One interned name, laid out so that a prediction is checked by one comparison of eight bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Name {
     prefix: u64,
@@ -113,7 +113,7 @@ impl Names {
         self.row[word] |= 1 << (id % 64);
     }
 
-    /// How many names the current row has.
+    /// The number of names in the current row.
     pub fn row_count(&self) -> usize {
         self.row.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -147,12 +147,12 @@ impl Names {
         self.shapes.ranks[id as usize] as usize
     }
 
-    /// The `metadata` with this key, until the dictionary is handed over.
+    /// The `metadata` with this key, until the dictionary is taken.
     pub fn metadata(&self, key: i32) -> &[u8] {
         self.shapes.dictionary.get(key as usize).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Hand over the distinct `metadata` of the rows since the last call, in the order of their keys.
+    /// Take the distinct `metadata` of the rows since the last call, in the order of their keys.
     pub fn take_dictionary(&mut self) -> Vec<Vec<u8>> {
         self.shapes.take_dictionary()
     }

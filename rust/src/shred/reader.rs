@@ -8,15 +8,15 @@ use arrow_schema::DataType;
 use super::layout::{Group, Typed};
 use crate::error::{Error, Result};
 use crate::value::column::{Bytes, Scalars};
-use crate::value::{Object, Room, Value, malformed};
+use crate::value::{ByteBudget, Object, Value, malformed};
 
-/// What a contradiction between `value` and `typed_value` leads to (requirements R5 to R7).
+/// What to do when `value` and `typed_value` contradict each other (VariantShredding.md, "Value Shredding").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnConflict {
-    /// An error that names the row and the path.
+    /// Return an error with the row and the path.
     #[default]
     Error,
-    /// `typed_value` is read, and what contradicts it in `value` is not.
+    /// Read `typed_value` and ignore the contradicting `value`.
     Typed,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct GroupReader<'a> {
     value: Option<Bytes<'a>>,
     /// With its nulls; `None` when every row is null, too.
     typed_value: Option<(TypedColumn<'a>, Option<&'a NullBuffer>)>,
-    /// The group's own nulls, which only an element's group should have (requirements P-S6, R14).
+    /// The group's own nulls. VariantShredding.md requires the group, but some writers make it optional.
     nulls: Option<&'a NullBuffer>,
     on_conflict: OnConflict,
 }
@@ -59,7 +59,7 @@ pub(crate) enum Offsets<'a> {
 pub(super) trait Sink {
     fn null(&mut self);
     fn scalar(&mut self, column: &Scalars<'_>, index: usize) -> Result<()>;
-    /// A value as it is in a `value` column, so many levels deep.
+    /// The bytes of a `value` column, at nesting level `depth`.
     fn value(&mut self, bytes: &[u8], depth: usize) -> Result<()>;
     fn begin_object(&mut self);
     fn shredded_key(&mut self, field: &FieldReader<'_>);
@@ -103,7 +103,8 @@ impl<'a> GroupReader<'a> {
         (typed.map(|(column, _)| column), self.value.and_then(|value| value.get(index)))
     }
 
-    /// Hand the value at `index` to `sink`; one that is missing is Variant null (requirements R2, R3).
+    /// Pass the value at `index` to `sink`; a missing value is Variant null, as VariantShredding.md requires of
+    /// readers.
     ///
     /// `names` are those of the row's metadata, by id.
     pub fn read(&self, index: usize, names: &[&str], sink: &mut impl Sink, depth: usize) -> Result<()> {
@@ -120,7 +121,7 @@ impl<'a> GroupReader<'a> {
     ) -> Result<()> {
         match typed {
             None => match value {
-                Some([]) => Err(malformed(&format!("`value` is empty at {}", self.path))),
+                Some([]) => Err(malformed("`value` is empty").at_path(self.path)),
                 Some(bytes) => sink.value(bytes, depth),
                 None => {
                     sink.null();
@@ -161,7 +162,7 @@ impl<'a> GroupReader<'a> {
                     rest.read_next(sink, depth)?;
                 }
                 if rest.peek(names)? == Some(field.name) {
-                    self.conflict(|| format!("the shredded field {:?} is in `value`, too", field.name))?;
+                    self.conflict(|| format!("the shredded field {:?} is in `value` too", field.name))?;
                     rest.next += 1;
                 }
             }
@@ -189,9 +190,7 @@ impl<'a> GroupReader<'a> {
             Some(Value::Object(object)) => Fields::new(object, names).map(Some),
             Some(other) => {
                 let kind = other.type_name();
-                self.conflict(|| {
-                    format!("`typed_value` holds an object, and `value` a value of type {kind}")
-                })?;
+                self.conflict(|| format!("`typed_value` holds an object, but `value` has the type {kind}"))?;
                 Ok(None)
             }
         }
@@ -208,11 +207,7 @@ impl<'a> GroupReader<'a> {
     fn conflict(&self, what: impl FnOnce() -> String) -> Result<()> {
         match self.on_conflict {
             OnConflict::Typed => Ok(()),
-            OnConflict::Error => Err(Error::Conflict(format!(
-                "conflicting `value` and `typed_value` at {}: {}; on_conflict=\"typed\" reads `typed_value`",
-                self.path,
-                what()
-            ))),
+            OnConflict::Error => Err(conflict(&what()).at_path(self.path)),
         }
     }
 }
@@ -266,6 +261,12 @@ impl<'a> Offsets<'a> {
     }
 }
 
+pub(super) fn conflict(what: &str) -> Error {
+    Error::conflict(format!(
+        "conflicting `value` and `typed_value`: {what}; on_conflict=\"typed\" reads `typed_value`"
+    ))
+}
+
 #[inline]
 pub(crate) fn is_valid(nulls: Option<&NullBuffer>, index: usize) -> bool {
     nulls.is_none_or(|nulls| nulls.is_valid(index))
@@ -274,15 +275,15 @@ pub(crate) fn is_valid(nulls: Option<&NullBuffer>, index: usize) -> bool {
 /// The fields of an object in the order of their names, read one after the other.
 struct Fields<'a> {
     object: Object<'a>,
-    room: Room,
-    /// Where the object has another order.
+    budget: ByteBudget,
+    /// The order of the fields, if the object is not sorted by name.
     order: Option<Vec<usize>>,
     next: usize,
 }
 
 impl<'a> Fields<'a> {
     fn new(object: Object<'a>, names: &[&str]) -> Result<Self> {
-        let mut fields = Fields { object, room: object.room(), order: None, next: 0 };
+        let mut fields = Fields { object, budget: object.budget(), order: None, next: 0 };
         let mut previous = None;
         for index in 0..object.len() {
             let name = fields.name(index, names)?;
@@ -323,7 +324,7 @@ impl<'a> Fields<'a> {
 
     fn read_next(&mut self, sink: &mut impl Sink, depth: usize) -> Result<()> {
         let (id, bytes) = self.object.field(self.next_index())?;
-        self.room.take(bytes)?;
+        self.budget.take(bytes)?;
         self.next += 1;
         sink.key(id)?;
         sink.value(bytes, depth + 1)

@@ -11,18 +11,18 @@ use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use crate::error::{Error, Result};
 use crate::value::MAX_DECIMAL_DIGITS;
 
-/// What `typed_value` is next to one `value`.
+/// The `typed_value` next to one `value`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ShreddingSchema {
     /// There is no `typed_value`.
     Untyped,
     Leaf(LeafType),
-    /// Fields by name, in the order of their UTF-8 bytes (requirements W13).
+    /// Fields by name, in the order of their UTF-8 bytes so that files are deterministic.
     Object(Vec<(String, ShreddingSchema)>),
     List(Box<ShreddingSchema>),
 }
 
-/// The type of a `typed_value` column that holds scalars (requirements 2.3).
+/// The type of a `typed_value` column that holds scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LeafType {
     Boolean,
@@ -44,17 +44,17 @@ pub enum LeafType {
     Uuid,
 }
 
-/// Which numbers go to a `typed_value` of an exact type (requirements P-T1).
+/// Which numbers go to a `typed_value` of an exact type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Numeric {
-    /// Those that the column holds without loss, whatever their own type.
+    /// Numbers that the column holds without loss, whatever their own type.
     #[default]
     Value,
-    /// Those of the column's own type: they come back with the type that they had.
+    /// Numbers of the column's own type, so that they keep their type.
     Strict,
 }
 
-/// How deep a shredding schema may nest.
+/// The maximum nesting depth of a shredding schema.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
 
 pub const EXTENSION_NAME: &str = "ARROW:extension:name";
@@ -69,7 +69,7 @@ impl ShreddingSchema {
 
     fn from_arrow_at(field: &Field, depth: usize) -> Result<Self> {
         if depth > MAX_SCHEMA_DEPTH {
-            return Err(Error::Shredding(format!(
+            return Err(Error::shredding(format!(
                 "the shredding schema nests deeper than {MAX_SCHEMA_DEPTH} levels"
             )));
         }
@@ -84,7 +84,7 @@ impl ShreddingSchema {
     }
 
     fn object(fields: &Fields, depth: usize) -> Result<Self> {
-        // Parquet has no empty group (requirements P-S11).
+        // Parquet has no empty groups.
         if fields.is_empty() {
             return Ok(Self::Untyped);
         }
@@ -92,7 +92,7 @@ impl ShreddingSchema {
         let mut shredded = Vec::with_capacity(fields.len());
         for field in fields {
             if !seen.insert(field.name().as_str()) {
-                return Err(Error::Shredding(format!(
+                return Err(Error::shredding(format!(
                     "the shredding schema has two fields called {:?} in one object",
                     field.name()
                 )));
@@ -172,7 +172,7 @@ impl LeafType {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::String,
             DataType::FixedSizeBinary(16) if is_uuid => Self::Uuid,
             other => {
-                return Err(Error::Shredding(format!(
+                return Err(Error::shredding(format!(
                     "field {:?}: {other} cannot be a shredded type; the table of shredded value types in \
                      VariantShredding.md lists those that can",
                     field.name()
@@ -186,7 +186,7 @@ impl LeafType {
             Ok(scale) if (1..=MAX_DECIMAL_DIGITS).contains(&precision) && scale <= precision => {
                 Ok(Self::Decimal { precision, scale })
             }
-            _ => Err(Error::Shredding(format!(
+            _ => Err(Error::shredding(format!(
                 "decimal({precision}, {scale}) cannot be a shredded type: the precision is 1 to 38 and the \
                  scale 0 to the precision"
             ))),
@@ -227,7 +227,7 @@ impl LeafType {
         }
     }
 
-    /// Whether the value at the start of `bytes` is of this very type, where it is an exact number.
+    /// Whether the value at the start of `bytes` is of exactly this type, if it is an exact number.
     pub fn is_type_of_number(self, bytes: &[u8]) -> bool {
         let number = bytes.first().filter(|&header| header & 0b11 == 0).map(|header| header >> 2);
         match (number, self) {
@@ -256,7 +256,7 @@ impl LeafType {
         }
     }
 
-    /// Whether Spark 4 can read this type in a `typed_value`: one that it cannot makes it refuse the column.
+    /// Whether Spark 4 can read this type in a `typed_value`: it rejects a column with any other type.
     pub fn is_spark_compatible(self) -> bool {
         !matches!(self, Self::Time | Self::TimestampNanos | Self::TimestampNtzNanos | Self::Uuid)
     }

@@ -1,4 +1,4 @@
-//! The `metadata` column: each distinct metadata is read once, and what a reader derives from it is kept.
+//! The `metadata` column: each distinct metadata is parsed once, and the data that a reader derives from it is cached.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::value::Metadata;
 use crate::value::column::Bytes;
 
-/// How many distinct metadata are kept before all are let go.
+/// The number of distinct metadata that are cached before the cache is cleared: it bounds the memory.
 const MAX_SHAPES: usize = 4096;
 
-/// One metadata, and what is derived from it.
+/// One metadata, and the data derived from it.
 #[derive(Debug)]
 pub(crate) struct Shape<'a, T> {
     pub metadata: Metadata<'a>,
@@ -32,7 +32,7 @@ pub(crate) struct Shapes<'a, T> {
     derive: Box<dyn Fn(&Metadata<'a>) -> T + 'a>,
     shapes: Vec<Shape<'a, T>>,
     by_bytes: HashMap<&'a [u8], usize, ahash::RandomState>,
-    /// The metadata of the row before, and its shape.
+    /// The metadata of the previous row, and its shape.
     last: (&'a [u8], usize),
 }
 
@@ -44,7 +44,7 @@ impl<'a, T> Shapes<'a, T> {
                 let keys = column.as_dictionary_opt::<Int32Type>().map(|d| d.keys());
                 match (dictionary, keys) {
                     (Some(values), Some(keys)) => (Bytes::new(values)?, Some(keys)),
-                    _ => return Err(Error::Unsupported("the keys of a dictionary are int32".into())),
+                    _ => return Err(Error::unsupported("the keys of a dictionary are int32")),
                 }
             }
             _ => (Bytes::new(column)?, None),
@@ -60,7 +60,7 @@ impl<'a, T> Shapes<'a, T> {
             Some(keys) => self.bytes.get(keys.value(index) as usize),
             None => self.bytes.get(index),
         };
-        let bytes = bytes.ok_or_else(|| Error::Variant("malformed Variant: `metadata` is null".into()))?;
+        let bytes = bytes.ok_or_else(|| Error::variant("malformed Variant: `metadata` is null"))?;
         let known = if bytes == self.last.0 { Some(self.last.1) } else { self.by_bytes.get(bytes).copied() };
         let shape = match known.filter(|&shape| shape < self.shapes.len()) {
             Some(shape) => shape,

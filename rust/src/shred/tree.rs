@@ -1,4 +1,4 @@
-//! The columns of one shredded Variant column, as the tree that its shredding schema is.
+//! The columns of one shredded Variant column, as a tree that mirrors its shredding schema.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub type NodeId = usize;
 
 pub const ROOT: NodeId = 0;
 
-/// A `value` column and the `typed_value` beside it.
+/// A `value` column and its `typed_value`.
 #[derive(Debug)]
 pub struct Node {
     pub value: BinaryColumn,
@@ -51,7 +51,7 @@ impl ListColumn {
         self.offsets.last().map_or(0, |&end| end as usize)
     }
 
-    /// Make the elements up to `end` the list of `slot`.
+    /// Assign the elements up to `end` to the list of `slot`.
     pub fn end_list(&mut self, slot: usize, end: usize) {
         self.slots.set(slot);
         self.offsets.push(end as i32);
@@ -83,7 +83,7 @@ impl Tree {
             }
     }
 
-    /// Forget `slot` and all after it at `node` and below.
+    /// Remove `slot` and all later slots at `node` and below.
     pub fn truncate(&mut self, node: NodeId, slot: usize) {
         self.nodes[node].value.truncate(slot);
         let children: Vec<(NodeId, usize)> = match &mut self.nodes[node].typed {

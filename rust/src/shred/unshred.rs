@@ -1,4 +1,6 @@
-//! Shredded columns back to Variant values, or straight to JSON text.
+//! Turn shredded columns back into Variant values, or directly into JSON text.
+//!
+//! Each thread holds the output of its range of rows; a batch of 2 GiB or more is an error.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,13 +20,13 @@ use crate::value::json::{self, Keys};
 use crate::value::metadata::{self, Metadata, unsigned_size};
 use crate::value::{MAX_SIZE, Value, cast, encode};
 
-/// The fewest rows that are worth a thread.
+/// The minimum number of rows for a thread.
 const MIN_ROWS_PER_THREAD: usize = 32 << 10;
 
 /// The Variant values of a shredded column as `struct<metadata: binary, value: binary>`, null where the group is.
 ///
 /// Bytes of rows without a `typed_value` are returned as they are, and so is `metadata` unless a shredded name is
-/// missing in it (requirements R10, R20). Errors name the row.
+/// missing in it, which VariantShredding.md forbids but readers repair. Errors have the row.
 pub fn unshred(group: &StructArray, on_conflict: OnConflict) -> Result<StructArray> {
     unshred_as(group, &Layout::parse(group.fields())?, on_conflict)
 }
@@ -49,7 +51,7 @@ pub(super) fn unshred_as(
 /// The JSON text of a shredded column's values, null where the group is; numbers as Spark's `to_json` prints them,
 /// and timestamps as local times of `zone`.
 ///
-/// No Variant bytes are built on the way. Errors name the row.
+/// No intermediate Variant bytes are built. Errors have the row.
 pub fn to_json(group: &StructArray, on_conflict: OnConflict, zone: &Zone) -> Result<StringArray> {
     let layout = Layout::parse(group.fields())?;
     let mut parts = par_ranges(group, |part| json_of(part, &layout, on_conflict, zone))?;
@@ -60,13 +62,10 @@ pub fn to_json(group: &StructArray, on_conflict: OnConflict, zone: &Zone) -> Res
     }
     let parts: Vec<&dyn Array> = parts.iter().map(|part| part as &dyn Array).collect();
     let text = arrow_select::concat::concat(&parts)?;
-    text.as_any()
-        .downcast_ref::<StringArray>()
-        .cloned()
-        .ok_or_else(|| Error::Unsupported("text is not utf8".into()))
+    text.as_any().downcast_ref::<StringArray>().cloned().ok_or_else(|| Error::unsupported("text is not utf8"))
 }
 
-/// Apply `work` to ranges of rows, by threads; errors get the number of the row in the whole.
+/// Apply `work` to ranges of rows in parallel.
 fn par_ranges<T: Send>(group: &StructArray, work: impl Fn(&Part) -> Result<T> + Sync) -> Result<Vec<T>> {
     let length = group.len();
     let rows = length.div_ceil(rayon::current_num_threads().max(1)).max(MIN_ROWS_PER_THREAD);
@@ -91,7 +90,7 @@ impl Part {
 }
 
 fn metadata_column<'a>(group: &'a StructArray, layout: &Layout) -> Result<&'a ArrayRef> {
-    let position = layout.metadata.ok_or_else(|| Error::Shredding("`metadata` was not read".into()))?;
+    let position = layout.metadata.ok_or_else(|| Error::shredding("`metadata` was not read"))?;
     Ok(group.column(position))
 }
 
@@ -108,7 +107,7 @@ fn unshredded_values(
     let (None, Some(position)) = (&layout.typed_value, layout.value) else { return Ok(None) };
     let value = to_binary(group.column(position))?;
     for row in (0..group.len()).filter(|&row| group.is_valid(row)) {
-        // The walk over the rows says what is wrong, or puts Variant null where `value` is missing.
+        // The walk over the rows returns the error, or Variant null where `value` is missing.
         if metadata.is_null(row) || value.is_null(row) || value.value_length(row) == 0 {
             return Ok(None);
         }
@@ -143,7 +142,7 @@ fn json_of(part: &Part, layout: &Layout, on_conflict: OnConflict, zone: &Zone) -
 
 fn offset(length: usize) -> Result<i32> {
     i32::try_from(length).map_err(|_| {
-        Error::Unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time".into())
+        Error::unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time")
     })
 }
 
@@ -212,7 +211,7 @@ impl Sink for JsonSink<'_> {
     }
 }
 
-/// The values of a range of rows, and the metadata of those rows that need another.
+/// The values of a range of rows, and the new metadata of the rows that need one.
 struct Values {
     values: BinaryArray,
     rebuilt: Vec<(usize, Vec<u8>)>,
@@ -278,7 +277,7 @@ fn with_rebuilt<'r>(
 /// The ids of the shredded names in one metadata.
 struct NameIds<'a> {
     by_slot: Vec<Option<usize>>,
-    /// Names that values use and the metadata does not have: their ids follow its own.
+    /// Names that values use but the metadata lacks: their ids follow its own.
     added: Vec<&'a str>,
     length: usize,
     /// Whether the row being read uses an added name.
@@ -304,7 +303,7 @@ impl<'a> NameIds<'a> {
         self.length + position
     }
 
-    /// The metadata with the added names after its own, whose ids stay.
+    /// The metadata with the added names after its own, so that existing ids stay valid.
     fn metadata(&self, names: &[&str]) -> Vec<u8> {
         let mut out = Vec::new();
         metadata::write(&mut out, names.iter().chain(&self.added).copied(), false);
@@ -312,7 +311,7 @@ impl<'a> NameIds<'a> {
     }
 }
 
-/// Builds Variant bytes: nested values first, then the header of their object or array in front of them.
+/// Builds Variant bytes: nested values first, then the header of their object or array before them.
 struct BytesSink<'s, 'a> {
     out: &'s mut Vec<u8>,
     ids: &'s mut NameIds<'a>,
@@ -340,13 +339,13 @@ impl BytesSink<'_, '_> {
         self.entries.push((id, self.out.len() - start));
     }
 
-    /// Write the header that `write` makes of the entries, and move it in front of the values.
+    /// Write the header that `write` makes of the entries, and move it before the values.
     fn end(&mut self, write: impl FnOnce(&mut Vec<u8>, &[(usize, usize)], usize)) -> Result<()> {
         let container = self.containers.pop().unwrap_or_default();
         let values_end = self.out.len();
         let size = values_end - container.values;
         if size > MAX_SIZE {
-            return Err(Error::Variant(format!("a Variant value takes more than {MAX_SIZE} bytes")));
+            return Err(Error::variant(format!("a Variant value takes more than {MAX_SIZE} bytes")));
         }
         write(self.out, &self.entries[container.entries..], size);
         let header_size = self.out.len() - values_end;

@@ -1,7 +1,7 @@
-//! Shredding Variant values: each goes to `typed_value` where it fits, and to `value` where it does not.
+//! Shred Variant values: each goes to `typed_value` where it fits, and to `value` otherwise.
 //!
-//! The `metadata` of a row stays as it is, so what is left in `value` keeps its name ids (requirements W8). What
-//! becomes part of a column has been checked to its last byte.
+//! The `metadata` of a row stays unchanged, so bytes in `value` keep their name ids. All bytes that reach a column
+//! are checked completely.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub fn shred(variants: &StructArray, schema: ShreddingSchema, numeric: Numeric) 
     let mut shapes = Shapes::new(metadata, |_| ())?;
     let mut columns = Columns { tree: Tree::new(schema), numeric };
     for row in (0..variants.len()).filter(|&row| variants.is_valid(row)) {
-        let value = values.get(row).ok_or_else(|| malformed("it is null").at_row(row))?;
+        let value = values.get(row).ok_or_else(|| malformed("the value is null").at_row(row))?;
         let names = &shapes.at(row).map_err(|e| e.at_row(row))?.names;
         push(&mut columns, names, ROOT, row, value, 0).map_err(|e| e.at_row(row))?;
     }
@@ -37,7 +37,7 @@ pub fn shred(variants: &StructArray, schema: ShreddingSchema, numeric: Numeric) 
     columns.tree.take(variants.len(), metadata, variants.nulls().cloned())
 }
 
-/// The columns that values go to, and which numbers go to those of exact numbers.
+/// The target columns, and which numbers go to columns of exact numbers.
 struct Columns {
     tree: Tree,
     numeric: Numeric,
@@ -45,7 +45,7 @@ struct Columns {
 
 fn child<'a>(variants: &'a StructArray, name: &str) -> Result<&'a ArrayRef> {
     variants.column_by_name(name).ok_or_else(|| {
-        Error::Unsupported(format!(
+        Error::unsupported(format!(
             "a Variant array is a struct of metadata and value; this one has no {name}"
         ))
     })

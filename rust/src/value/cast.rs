@@ -29,8 +29,8 @@ pub struct CastBuilder {
     casting: Casting,
 }
 
-/// How values are cast: a value that has no cast is an error when `strict`, else null; `zone` is where the local
-/// times are of that timestamps are cast to and from.
+/// How values are cast: a value without a cast is an error if `strict`, else null. `zone` is the time zone of local
+/// times.
 #[derive(Debug, Clone)]
 pub struct Casting {
     pub strict: bool,
@@ -65,7 +65,7 @@ enum Column {
     Map(MapColumn),
 }
 
-/// How many distinct metadata a column of text keeps the keys of, before it lets all go.
+/// The number of distinct metadata whose keys a text column caches before it clears the cache.
 const MAX_KEYS: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -124,7 +124,7 @@ pub fn is_variant(target: &DataType) -> bool {
 }
 
 impl CastBuilder {
-    /// A builder of columns of the type `target`, or the error that no Variant is cast to it.
+    /// Return a builder of columns of the type `target`, or an error if Variants cannot be cast to it.
     pub fn new(target: &DataType, casting: &Casting) -> Result<Self> {
         let timestamps = || PrimitiveBuilder::new().with_data_type(target.clone());
         let column = match target {
@@ -149,7 +149,7 @@ impl CastBuilder {
             DataType::List(field) => Column::List(ListColumn::new(field, casting)?),
             DataType::Struct(fields) => Column::Struct(StructColumn::new(fields, casting)?),
             DataType::Map(entries, _) => Column::Map(MapColumn::new(entries, casting)?),
-            other => return Err(Error::Unsupported(format!("a Variant cannot be cast to {other}"))),
+            other => return Err(Error::unsupported(format!("a Variant cannot be cast to {other}"))),
         };
         Ok(CastBuilder { column, casting: casting.clone() })
     }
@@ -271,7 +271,7 @@ impl CastBuilder {
             Column::List(column) => column.finish(),
             Column::Struct(column) => column.finish(),
             Column::Map(column) => column.finish(),
-            _ => Err(Error::Unsupported("this type is not nested".into())),
+            _ => Err(Error::unsupported("this type is not nested")),
         }
     }
 }
@@ -287,18 +287,18 @@ where
 
 fn append_binary(column: &mut BinaryBuilder, value: &Value<'_>) -> Result<Option<()>> {
     let Some(bytes) = convert::binary(value) else { return Ok(None) };
-    check_room(column.values_slice().len(), bytes.len())?;
+    check_capacity(column.values_slice().len(), bytes.len())?;
     column.append_value(bytes);
     Ok(Some(()))
 }
 
-/// Refuse to grow a column beyond what its 32-bit offsets reach.
-fn check_room(length: usize, more: usize) -> Result<()> {
+/// Return an error before a column grows beyond its 32-bit offsets.
+fn check_capacity(length: usize, more: usize) -> Result<()> {
     match i32::try_from(length + more) {
         Ok(_) => Ok(()),
-        Err(_) => Err(Error::Unsupported(
-            "the values of one batch take more than 2 GiB: read fewer rows at a time".into(),
-        )),
+        Err(_) => {
+            Err(Error::unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time"))
+        }
     }
 }
 
@@ -315,11 +315,11 @@ fn cannot_cast(value: &Value<'_>, target: &DataType) -> Error {
         }
         Err(_) => format!("a value of type {}", value.type_name()),
     };
-    Error::Cast(format!("cannot cast {shown} to {target}; `try_variant_get` gives null where a cast fails"))
+    Error::cast(format!("cannot cast {shown} to {target}; `try_variant_get` returns null where a cast fails"))
 }
 
 fn names_needed() -> Error {
-    Error::Variant("the `metadata` of a Variant with names was not given".into())
+    Error::variant("the `metadata` of a Variant with names is missing")
 }
 
 impl StringColumn {
@@ -336,7 +336,7 @@ impl StringColumn {
             _ if convert::string(&mut self.scratch, value, zone).is_none() => return Ok(None),
             _ => {}
         }
-        check_room(self.builder.values_slice().len(), self.scratch.len())?;
+        check_capacity(self.builder.values_slice().len(), self.scratch.len())?;
         let text = super::utf8(&self.scratch).ok_or_else(|| super::malformed("a string is not UTF-8"))?;
         self.builder.append_value(text);
         Ok(Some(()))
@@ -370,8 +370,8 @@ impl VariantColumn {
 
     fn append(&mut self, metadata: Option<&Metadata<'_>>, bytes: &[u8]) -> Result<()> {
         let metadata = metadata.ok_or_else(names_needed)?.as_bytes();
-        check_room(self.metadata.values_slice().len(), metadata.len())?;
-        check_room(self.value.values_slice().len(), bytes.len())?;
+        check_capacity(self.metadata.values_slice().len(), metadata.len())?;
+        check_capacity(self.value.values_slice().len(), bytes.len())?;
         self.metadata.append_value(metadata);
         self.value.append_value(bytes);
         self.nulls.append_non_null();
@@ -411,7 +411,7 @@ impl ListColumn {
     }
 
     fn end(&mut self, is_valid: bool) -> Result<()> {
-        check_room(self.elements.len(), 0)?;
+        check_capacity(self.elements.len(), 0)?;
         self.offsets.push(self.elements.len() as i32);
         self.nulls.append(is_valid);
         Ok(())
@@ -451,7 +451,7 @@ impl StructColumn {
 
 impl MapColumn {
     fn new(entries: &FieldRef, casting: &Casting) -> Result<Self> {
-        let refused = || Error::Unsupported(format!("a Variant cannot be cast to a map of {entries}"));
+        let refused = || Error::unsupported(format!("a Variant cannot be cast to a map of {entries}"));
         let DataType::Struct(fields) = entries.data_type() else { return Err(refused()) };
         let [key, value] = &fields[..] else { return Err(refused()) };
         if *key.data_type() != DataType::Utf8 {
@@ -473,7 +473,7 @@ impl MapColumn {
         for field in object.fields() {
             let (id, bytes) = field?;
             let name = names.get(id)?;
-            check_room(self.keys.values_slice().len(), name.len())?;
+            check_capacity(self.keys.values_slice().len(), name.len())?;
             self.values.append(metadata, Some(bytes))?;
             self.keys.append_value(name);
         }
@@ -481,7 +481,7 @@ impl MapColumn {
     }
 
     fn end(&mut self, is_valid: bool) -> Result<()> {
-        check_room(self.keys.len(), 0)?;
+        check_capacity(self.keys.len(), 0)?;
         self.offsets.push(self.keys.len() as i32);
         self.nulls.append(is_valid);
         Ok(())
@@ -550,7 +550,7 @@ pub fn cast_array(typed: &ArrayRef, target: &DataType, casting: &Casting) -> Res
     builder.finish()
 }
 
-/// The casts between numbers that no value fails.
+/// The casts between numbers that cannot fail.
 fn widened(typed: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
     match (typed.data_type(), target) {
         (DataType::Int8, DataType::Int64) => Some(unary::<Int8Type, Int64Type>(typed, i64::from)),

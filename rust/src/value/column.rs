@@ -28,7 +28,7 @@ impl<'a> Bytes<'a> {
             DataType::Binary => Self::Small(array.as_binary()),
             DataType::LargeBinary => Self::Large(array.as_binary()),
             DataType::BinaryView => Self::View(array.as_binary_view()),
-            other => return Err(Error::Unsupported(format!("a column of bytes is binary, not {other}"))),
+            other => return Err(Error::unsupported(format!("expected a binary column, got {other}"))),
         })
     }
 
@@ -80,7 +80,7 @@ impl DecimalType {
     fn new(precision: u8, scale: i8) -> Result<Self> {
         match u8::try_from(scale) {
             Ok(scale) => Ok(DecimalType { precision, scale }),
-            Err(_) => Err(Error::Unsupported(format!("decimal({precision}, {scale}) has a negative scale"))),
+            Err(_) => Err(Error::unsupported(format!("decimal({precision}, {scale}) has a negative scale"))),
         }
     }
 
@@ -122,7 +122,11 @@ impl<'a> Scalars<'a> {
             DataType::LargeUtf8 => Self::LargeString(array.as_string()),
             DataType::Utf8View => Self::StringView(array.as_string_view()),
             DataType::FixedSizeBinary(16) => Self::Uuid(array.as_fixed_size_binary()),
-            other => return Err(Error::Unsupported(format!("no Variant scalar has the type {other}"))),
+            other => {
+                return Err(Error::unsupported(format!(
+                    "expected the Arrow type of a Variant scalar, got {other}"
+                )));
+            }
         })
     }
 

@@ -18,7 +18,7 @@ struct Header<'a> {
 impl<'a> Header<'a> {
     /// Read the header whose ids are `id_size` bytes each (0 for an array).
     fn parse(bytes: &'a [u8], is_large: bool, id_size: usize, offset_size: usize) -> Result<Self> {
-        let cut_short = || malformed("an object or array is cut short");
+        let cut_short = || malformed("an object or array is truncated");
         let length_size = if is_large { 4 } else { 1 };
         let length = read_unsigned(bytes, 1, length_size).ok_or_else(cut_short)?;
         let offsets = 1 + length_size + length * id_size;
@@ -43,7 +43,7 @@ impl<'a> Header<'a> {
 
     /// The bytes of the value at `index`; `next` finds the offset that follows another.
     fn value_before(&self, index: usize, next: impl FnOnce(usize) -> Option<usize>) -> Result<&'a [u8]> {
-        let outside = || malformed("an offset points outside of its object or array");
+        let outside = || malformed("an offset points outside its object or array");
         let offset = self.offset(index).ok_or_else(outside)?;
         let rest = self.bytes.get(self.values + offset..).ok_or_else(outside)?;
         let length = match size(rest)? {
@@ -53,31 +53,31 @@ impl<'a> Header<'a> {
         rest.get(..length).ok_or_else(outside)
     }
 
-    /// All offsets, the one behind the last value too.
+    /// All offsets, including the end of the last value.
     fn offsets(&self) -> impl Iterator<Item = usize> {
         (0..=self.length).filter_map(|index| self.offset(index))
     }
 
     fn values(&self) -> Values<'a> {
-        Values { header: *self, next: 0, room: self.room(), sorted_offsets: Vec::new() }
+        Values { header: *self, next: 0, budget: self.budget(), sorted_offsets: Vec::new() }
     }
 
-    fn room(&self) -> Room {
-        Room { bytes: self.end - self.values }
+    fn budget(&self) -> ByteBudget {
+        ByteBudget { bytes: self.end - self.values }
     }
 }
 
-/// The room that an object or array has for its values, which bounds the work that walking them is.
+/// The bytes that the values of an object or array may take in all, which bounds the work of walking them.
 ///
-/// Values may share bytes, but not so that they multiply: short scalars may, and what else there is has to fit
-/// beside each other (requirements E-O9, E-Q4).
+/// VariantEncoding.md does not forbid values that share bytes. Short scalars may share them; all other values must
+/// fit next to each other, so that hostile input cannot make a small Variant expand exponentially.
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+pub struct ByteBudget {
     bytes: usize,
 }
 
-impl Room {
-    /// Give `value` its place, or the error that there is none left.
+impl ByteBudget {
+    /// Reserve the bytes of `value`, or return an error if none are left.
     #[inline]
     pub fn take(&mut self, value: &[u8]) -> Result<()> {
         if is_short_scalar(value) {
@@ -93,8 +93,8 @@ impl Room {
 struct Values<'a> {
     header: Header<'a>,
     next: usize,
-    room: Room,
-    /// Made when the first value of an unknown type is met.
+    budget: ByteBudget,
+    /// Filled when the first value of an unknown type occurs.
     sorted_offsets: Vec<usize>,
 }
 
@@ -119,7 +119,7 @@ impl<'a> Iterator for Values<'a> {
         let (header, sorted_offsets) = (&self.header, &mut self.sorted_offsets);
         let value = header
             .value_before(self.next, |offset| Self::offset_after(sorted_offsets, header, offset))
-            .and_then(|value| self.room.take(value).map(|()| value));
+            .and_then(|value| self.budget.take(value).map(|()| value));
         self.next += 1;
         Some(value)
     }
@@ -165,7 +165,7 @@ impl<'a> Object<'a> {
         let start = self.header.offsets - self.header.length * self.id_size;
         read_unsigned(self.header.bytes, start + index * self.id_size, self.id_size)
             .filter(|_| index < self.header.length)
-            .ok_or_else(|| malformed("an object has no such field"))
+            .ok_or_else(|| malformed("a field index is out of range"))
     }
 
     /// The name id and the bytes of the field at `index`; see [`Object::fields`] for all of them.
@@ -178,15 +178,15 @@ impl<'a> Object<'a> {
         self.header.values().enumerate().map(|(index, value)| Ok((self.field_id(index)?, value?)))
     }
 
-    /// The room for the values of the fields, for those who read them in another order.
-    pub fn room(&self) -> Room {
-        self.header.room()
+    /// The byte budget for the values of the fields, for readers that take them in another order.
+    pub fn budget(&self) -> ByteBudget {
+        self.header.budget()
     }
 
     /// The bytes of the field called `name`.
     ///
-    /// Not all writers sort fields by the bytes of their names: a search that fails looks at every field
-    /// (requirements E-O3, X15).
+    /// Not all writers sort fields by the bytes of their names (VariantEncoding.md, "Object"), so a search that fails
+    /// falls back to comparing every field.
     pub fn get(&self, metadata: &Metadata<'_>, name: &str) -> Result<Option<&'a [u8]>> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -201,7 +201,7 @@ impl<'a> Object<'a> {
     }
 
     fn find(&self, metadata: &Metadata<'_>, name: &str) -> Result<Option<&'a [u8]>> {
-        // In most objects that lack a name, the dictionary lacks it, too.
+        // If an object lacks a name, the dictionary usually lacks it too.
         if metadata.is_sorted() && metadata.find(name).is_none() {
             return Ok(None);
         }
@@ -219,8 +219,8 @@ impl<'a> Object<'a> {
         names.get(id).copied().ok_or_else(|| no_such_name(id, names.len()))
     }
 
-    /// Refuse two fields of one name, and fields that are in the order neither of their names' bytes nor of
-    /// their UTF-16 units, as Spark sorts them (requirements E-O3, E-O5, X15).
+    /// Reject two fields of one name, and fields sorted neither by the UTF-8 bytes of their names
+    /// (VariantEncoding.md, "Object") nor by their UTF-16 units, as Spark sorts them.
     pub fn check_order(&self, names: &[&str]) -> Result<()> {
         let mut previous: Option<&str> = None;
         for index in 0..self.len() {
@@ -289,7 +289,7 @@ impl<'a> Array<'a> {
     /// The bytes of the element at `index`.
     pub fn element(&self, index: usize) -> Result<&'a [u8]> {
         if index >= self.len() {
-            return Err(malformed("an array has no such element"));
+            return Err(malformed("an array index is out of range"));
         }
         self.header.value(index)
     }

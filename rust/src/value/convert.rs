@@ -1,7 +1,7 @@
-//! One scalar to one SQL type, by Spark's ANSI cast rules; `None` where the value has no such cast.
+//! Cast one scalar to one SQL type by Spark's ANSI rules; `None` where the value has no such cast.
 //!
-//! Casts between timestamps and local times take the session's time zone. Texts that Spark reads and this library does
-//! not are listed in `delta_variant/expressions/cast.py`.
+//! Casts between timestamps and local times use the session's time zone. Texts that Spark accepts and this library
+//! does not are listed in `delta_variant/expressions/cast.py`.
 
 use std::io::Write;
 
@@ -193,10 +193,10 @@ fn rounded_text(text: &str, scale: u8) -> Option<i128> {
     i32::try_from(own_scale).ok()?;
     let zeros = digits().take_while(|&digit| digit == b'0').count();
     if zeros == before.len() + after.len() {
-        // Spark counts the digits in front of the point, and a zero is one.
+        // Spark counts the digits before the point, and a zero counts.
         return (1 - own_scale <= super::MAX_DECIMAL_DIGITS.into()).then_some(0);
     }
-    // How many of the digits that count are in front of the point that `scale` moves to the right.
+    // The number of significant digits before the point after `scale` moved it to the right.
     let kept = i64::try_from(before.len()).ok()? + i64::from(exponent) + i64::from(scale)
         - i64::try_from(zeros).ok()?;
     let mut digits = digits().skip(zeros).map(|digit| i128::from(digit - b'0'));
@@ -296,7 +296,7 @@ struct Moment {
     zone: Option<Zone>,
 }
 
-/// `[+-]yyyy[y…]`, `-[m]m` and `-[d]d`, of which the last may be left out; what follows a blank or `T` is not read.
+/// `[+-]yyyy[y…]`, `-[m]m` and `-[d]d`, of which the last may be left out; text after a space or `T` is ignored.
 fn date_text(text: &str) -> Option<i64> {
     let (days, rest) = split_date(text)?;
     (rest.is_empty() || rest.starts_with([' ', 'T'])).then_some(days)
@@ -318,7 +318,7 @@ fn split_date(text: &str) -> Option<(i64, &str)> {
     Some((text::days(year, month, day)?, rest))
 }
 
-/// The number at the start of `text`, of so many digits, and what follows it.
+/// The number at the start of `text`, of `digits` digits, and the rest.
 fn number(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<(u64, &str)> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at_checked(count)?;
@@ -338,8 +338,8 @@ fn moment_text(text: &str) -> Option<Moment> {
     Some(Moment { seconds: midnight + seconds, fraction, zone })
 }
 
-/// Seconds since midnight, and microseconds of a second, of the time `[h]h[:[m]m[:[s]s[.f…]]]` at the start of `text`, and the time zone
-/// that follows: only seconds may be followed by one.
+/// Seconds since midnight, and microseconds of a second, of the time `[h]h[:[m]m[:[s]s[.f…]]]` at the start of
+/// `text`, and the time zone that follows: only seconds may be followed by one.
 fn time_of_day(text: &str) -> Option<(i64, i64, &str)> {
     let (hour, rest) = number(text, 1..=2)?;
     let (minute, rest) = after_colon(rest)?.unwrap_or((0, rest));

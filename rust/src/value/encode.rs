@@ -1,9 +1,9 @@
-//! Appending Variant values to a buffer.
+//! Append Variant values to a buffer.
 
 use super::metadata::{unsigned_size, write_unsigned};
 use super::{Decimal, Value};
 
-/// Append a scalar; an object or an array is copied as it is.
+/// Append a scalar; copy an object or array unchanged.
 pub fn scalar(out: &mut Vec<u8>, value: &Value<'_>) {
     match *value {
         Value::Null => out.push(0x00),
@@ -30,7 +30,7 @@ pub fn scalar(out: &mut Vec<u8>, value: &Value<'_>) {
         Value::Uuid(v) => primitive(out, 20, &v),
         Value::Object(v) => out.extend_from_slice(v.as_bytes()),
         Value::Array(v) => out.extend_from_slice(v.as_bytes()),
-        // Its payload is not known here: copy the bytes of such a value instead.
+        // The length of its payload is unknown, so callers copy the bytes of such a value instead.
         Value::Unknown(id) => out.push(id << 2),
     }
 }
@@ -70,7 +70,7 @@ pub fn decimal(out: &mut Vec<u8>, Decimal { unscaled, scale }: Decimal) {
     }
 }
 
-/// Append a decimal in the width of a `typed_value` column of that precision (requirements X14).
+/// Append a decimal in the width of a `typed_value` column of that precision.
 pub fn decimal_of_precision(out: &mut Vec<u8>, Decimal { unscaled, scale }: Decimal, precision: u8) {
     match precision {
         0..=9 => {
@@ -121,7 +121,7 @@ impl Layout {
         self.length > 255
     }
 
-    /// The number of bytes in front of the values.
+    /// The number of bytes before the values.
     pub fn header_size(&self) -> usize {
         let length_size = if self.is_large() { 4 } else { 1 };
         1 + length_size + self.length * self.id_size + (self.length + 1) * self.offset_size

@@ -1,6 +1,6 @@
-//! Variant values to JSON text, as Spark's `to_json` prints them.
+//! Print Variant values as JSON text, as Spark's `to_json` does.
 //!
-//! What JSON has no form for becomes a string: NaN and the infinities by Java's names, binary in base64, dates,
+//! Values without a JSON form become strings: NaN and the infinities by Java's names, binary in base64, dates,
 //! times and timestamps in SQL's form (with the offset of a time zone, such as `+00:00`), UUIDs in hexadecimal.
 //! Spark prints no times and no nanoseconds; they follow the same form.
 
@@ -15,7 +15,7 @@ const NANOS: i64 = 1_000_000_000;
 pub struct Keys {
     text: Vec<u8>,
     ends: Vec<usize>,
-    /// Where each name stands among all, equal ones at one place; empty when that is the id.
+    /// The rank of each name, the same for equal names; empty if the rank is the id.
     ranks: Vec<u32>,
 }
 
@@ -49,7 +49,7 @@ impl Keys {
         self.ranks.get(id).map_or(id, |&rank| rank as usize)
     }
 
-    /// Refuse an object with two fields of one name; fields in the order of their names cost a glance each.
+    /// Reject an object with two fields of one name; for sorted fields this takes one comparison each.
     fn check_unique(&self, object: &Object<'_>) -> Result<()> {
         let mut previous = None;
         for index in 0..object.len() {
@@ -77,10 +77,10 @@ impl Keys {
         }
     }
 
-    /// The key of the name with this id, or the error that there is none.
+    /// Return the key of the name with this id, or an error for an unknown id.
     pub(crate) fn checked(&self, id: usize) -> Result<&[u8]> {
         self.get(id).ok_or_else(|| {
-            Error::Variant(format!(
+            Error::variant(format!(
                 "malformed Variant value: a field has name id {id}, and the metadata has {} names",
                 self.ends.len()
             ))
@@ -88,7 +88,7 @@ impl Keys {
     }
 }
 
-/// The place of each of `names` among them, sorted; nothing when they are sorted and unique.
+/// Return the rank of each of `names`; nothing if they are sorted and unique.
 fn ranks(names: &[&str]) -> Vec<u32> {
     if names.is_sorted_by(|a, b| a < b) {
         return Vec::new();
@@ -113,7 +113,7 @@ pub fn value(out: &mut Vec<u8>, keys: &Keys, bytes: &[u8], zone: &Zone) -> Resul
     value_at(out, keys, bytes, zone, 0)
 }
 
-/// Append a value that lies `depth` levels deep.
+/// Append a value at nesting level `depth`.
 pub(crate) fn value_at(
     out: &mut Vec<u8>,
     keys: &Keys,
@@ -154,13 +154,14 @@ pub(crate) fn value_at(
     Ok(())
 }
 
-/// A long name takes its bytes at each of its fields, so a small Variant can have a text without end.
+/// Limit the length of the text: a long name is repeated for each of its fields, so a small Variant could
+/// produce gigabytes.
 fn check_size(text: &[u8]) -> Result<()> {
     match i32::try_from(text.len()) {
         Ok(_) => Ok(()),
-        Err(_) => Err(Error::Unsupported(
-            "the values of one batch take more than 2 GiB: read fewer rows at a time".into(),
-        )),
+        Err(_) => {
+            Err(Error::unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time"))
+        }
     }
 }
 
@@ -178,7 +179,7 @@ pub fn scalar(out: &mut Vec<u8>, value: &Value<'_>, zone: &Zone) -> Result<()> {
         Value::Double(v) if v.is_finite() => text::double(out, v),
         Value::String(v) => string(out, v),
         Value::Object(_) | Value::Array(_) => {
-            return Err(Error::Variant("an object or array is no scalar".into()));
+            return Err(Error::variant("expected a scalar, got an object or array"));
         }
         _ => {
             out.push(b'"');
@@ -210,7 +211,7 @@ pub fn plain(out: &mut Vec<u8>, value: &Value<'_>, zone: &Zone) -> Result<()> {
         Value::Binary(v) => text::base64(out, v),
         Value::Uuid(v) => text::uuid(out, &v),
         Value::Unknown(id) => {
-            return Err(Error::Variant(format!(
+            return Err(Error::variant(format!(
                 "a Variant value has primitive type {id}, which this version does not know and cannot print"
             )));
         }
@@ -249,7 +250,7 @@ fn escape(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-/// The position of the first quote, backslash or control character, looking at eight bytes at a time.
+/// The position of the first quote, backslash or control character, comparing eight bytes at a time.
 fn first_to_escape(bytes: &[u8]) -> Option<usize> {
     let (words, tail) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 /// The metadata without names.
 pub const EMPTY: &[u8] = &[0x01, 0x00, 0x00];
 
-/// Checked metadata: the header, every offset and every name are right.
+/// Checked metadata: the header, every offset and every name are valid.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metadata<'a> {
     bytes: &'a [u8],
@@ -16,11 +16,11 @@ pub struct Metadata<'a> {
 }
 
 impl<'a> Metadata<'a> {
-    /// Check and read metadata that may be followed by other bytes (requirements E-M9).
+    /// Check and read metadata that may be followed by other bytes, such as the value of a statistics entry.
     pub fn parse_prefix(bytes: &'a [u8]) -> Result<Self> {
         let &header = bytes.first().ok_or_else(|| malformed("it is empty"))?;
         if header & 0x0F != 1 {
-            return Err(malformed(&format!("its version is {}, and only 1 is known", header & 0x0F)));
+            return Err(malformed(&format!("expected version 1, got {}", header & 0x0F)));
         }
         let offset_size = usize::from(header >> 6) + 1;
         let length = read_unsigned(bytes, 1, offset_size).ok_or_else(cut_short)?;
@@ -51,7 +51,7 @@ impl<'a> Metadata<'a> {
             let end = self.offset(id + 1).ok_or_else(cut_short)?;
             let name = text.get(start..end).ok_or_else(|| malformed("its offsets are out of order"))?;
             if self.sorted && previous.is_some_and(|p| p >= name) {
-                return Err(malformed("it says that its names are sorted and unique, and they are not"));
+                return Err(malformed("its header marks the names as sorted and unique, but they are not"));
             }
             previous = Some(name);
             start = end;
@@ -84,7 +84,7 @@ impl<'a> Metadata<'a> {
     }
 
     fn name(&self, id: usize) -> Option<&'a str> {
-        // Checked once in `check_names`; the check again is cheap for the short text that names are.
+        // `check_names` checked this already. Checking again is cheap, because names are short.
         std::str::from_utf8(self.name_bytes(id)?).ok()
     }
 
@@ -154,7 +154,7 @@ pub fn write<'a>(out: &mut Vec<u8>, names: impl Iterator<Item = &'a str> + Clone
     names.for_each(|name| out.extend_from_slice(name.as_bytes()));
 }
 
-/// How many bytes hold `value` without its leading zeros, at least one.
+/// The number of bytes that `value` needs without leading zeros, at least one.
 pub(crate) fn unsigned_size(value: usize) -> usize {
     match value {
         0..=0xFF => 1,
@@ -169,9 +169,9 @@ pub(crate) fn write_unsigned(out: &mut Vec<u8>, value: usize, size: usize) {
 }
 
 fn malformed(why: &str) -> Error {
-    Error::Variant(format!("malformed Variant metadata: {why}"))
+    Error::variant(format!("malformed Variant metadata: {why}"))
 }
 
 fn cut_short() -> Error {
-    malformed("it is cut short")
+    malformed("it is truncated")
 }

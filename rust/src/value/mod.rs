@@ -13,13 +13,13 @@ pub mod path;
 pub mod text;
 pub mod zone;
 
-pub use container::{Array, Object, Room};
+pub use container::{Array, ByteBudget, Object};
 pub use metadata::Metadata;
 pub use zone::Zone;
 
 use crate::error::{Error, Result};
 
-/// How deep values may nest: readers and writers refuse more, so recursion is bounded.
+/// The maximum nesting depth of values, enforced by readers and writers to bound recursion.
 pub const MAX_DEPTH: usize = 1000;
 
 /// The largest Variant value or metadata, in bytes.
@@ -140,7 +140,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The number of bytes that the value at the start of `bytes` takes; `None` when its type is unknown.
+/// The number of bytes that the value at the start of `bytes` takes; `None` when it has an unknown type.
 pub fn size(bytes: &[u8]) -> Result<Option<usize>> {
     let (&header, data) = bytes.split_first().ok_or_else(|| malformed("it is empty"))?;
     let length = match header & 0b11 {
@@ -162,7 +162,7 @@ pub fn size(bytes: &[u8]) -> Result<Option<usize>> {
         _ => Array::parse(bytes)?.size(),
     };
     if length > bytes.len() {
-        return Err(malformed("it is cut short"));
+        return Err(malformed("it is truncated"));
     }
     Ok(Some(length))
 }
@@ -178,15 +178,15 @@ fn is_short_scalar(bytes: &[u8]) -> bool {
     }
 }
 
-/// Check `bytes` whole: every header, offset, name and string, to the last nested value.
+/// Check `bytes` completely: every header, offset, name and string, to the last nested value.
 ///
-/// Object fields must be in the order of their names and unique (requirements E-O3, E-O5).
+/// Object fields must be sorted by name and unique (VariantEncoding.md, "Object").
 pub fn validate(metadata: &Metadata<'_>, bytes: &[u8]) -> Result<()> {
     let names: Vec<&str> = metadata.names().collect();
     validate_at(&names, bytes, 0)
 }
 
-/// Check a value that lies `depth` levels deep, where `names` are those of the metadata, by id.
+/// Check a value at nesting level `depth`; `names` are those of the metadata, by id.
 pub(crate) fn validate_at(names: &[&str], bytes: &[u8], depth: usize) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(too_deep());
@@ -203,22 +203,22 @@ pub(crate) fn validate_at(names: &[&str], bytes: &[u8], depth: usize) -> Result<
 
 /// Split `metadata‖value`, as statistics strings and parquet-testing hold them, into its two parts.
 ///
-/// Up to three bytes may follow the value: the zero padding of z85 (requirements Z3).
+/// Up to three bytes may follow the value: the zero padding of z85.
 pub fn split_concatenated(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     let metadata_size = Metadata::parse_prefix(bytes)?.as_bytes().len();
     let (metadata, rest) = bytes.split_at(metadata_size);
-    let size = size(rest)?.ok_or_else(|| malformed("its type is unknown"))?;
+    let size = size(rest)?.ok_or_else(|| malformed("it has an unknown type"))?;
     Ok((metadata, &rest[..size]))
 }
 
-/// Split `metadata‖value`, or `value‖metadata` as one printed example has it (requirements Z5), and check both.
+/// Split `metadata‖value`, or `value‖metadata` as in an example of PROTOCOL.md, and check both.
 pub fn split_variant(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     let (metadata, value) = split_either(bytes)?;
     validate(&Metadata::parse(metadata)?, value)?;
     Ok((metadata, value))
 }
 
-/// As `split_variant`, unchecked.
+/// Like `split_variant`, without the check.
 pub fn split_either(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     split_concatenated(bytes).or_else(|error| split_value_first(bytes).map_err(|_| error))
 }
@@ -230,23 +230,23 @@ fn split_value_first(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
 }
 
 pub(crate) fn malformed(why: &str) -> Error {
-    Error::Variant(format!("malformed Variant value: {why}"))
+    Error::variant(format!("malformed Variant value: {why}"))
 }
 
 pub(crate) fn no_such_name(id: usize, count: usize) -> Error {
-    malformed(&format!("a field has name id {id}, and the metadata has {count} names"))
+    malformed(&format!("a field has name id {id}, but the metadata has {count} names"))
 }
 
 pub(crate) fn too_deep() -> Error {
-    Error::Variant(format!("the Variant nests deeper than {MAX_DEPTH} levels"))
+    Error::variant(format!("the Variant nests deeper than {MAX_DEPTH} levels"))
 }
 
 fn take(data: &[u8], length: usize) -> Result<&[u8]> {
-    data.get(..length).ok_or_else(|| malformed("it is cut short"))
+    data.get(..length).ok_or_else(|| malformed("it is truncated"))
 }
 
 fn fixed<const N: usize>(data: &[u8]) -> Result<[u8; N]> {
-    data.first_chunk().copied().ok_or_else(|| malformed("it is cut short"))
+    data.first_chunk().copied().ok_or_else(|| malformed("it is truncated"))
 }
 
 fn sized(data: &[u8]) -> Result<&[u8]> {
@@ -264,9 +264,11 @@ pub(crate) fn utf8(bytes: &[u8]) -> Option<&str> {
 }
 
 fn decimal<'a>(data: &[u8], unscaled: impl FnOnce(&[u8]) -> Result<i128>) -> Result<Value<'a>> {
-    let (&scale, digits) = data.split_first().ok_or_else(|| malformed("it is cut short"))?;
+    let (&scale, digits) = data.split_first().ok_or_else(|| malformed("it is truncated"))?;
     if scale > MAX_DECIMAL_DIGITS {
-        return Err(malformed(&format!("a decimal has scale {scale}, and {MAX_DECIMAL_DIGITS} is the most")));
+        return Err(malformed(&format!(
+            "expected a decimal scale of at most {MAX_DECIMAL_DIGITS}, got {scale}"
+        )));
     }
     let unscaled = unscaled(digits)?;
     if unscaled.unsigned_abs() >= 10u128.pow(u32::from(MAX_DECIMAL_DIGITS)) {
@@ -281,6 +283,6 @@ fn time<'a>(micros: i64) -> Result<Value<'a>> {
     if (0..MICROS_PER_DAY).contains(&micros) {
         Ok(Value::Time(micros))
     } else {
-        Err(malformed("a time is outside of the day"))
+        Err(malformed("a time is not within a day"))
     }
 }

@@ -1,4 +1,4 @@
-//! Setting and removing what lies at a path of a Variant; every other value keeps its bytes.
+//! Set and remove the value at a path of a Variant. Every other value keeps its bytes.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use super::path::{Step, normalized};
 use super::{MAX_DEPTH, MAX_SIZE, Metadata, Object, Value, malformed, too_deep};
 use crate::error::{Error, Result};
 
-/// What is set at a path.
+/// The value to set at a path.
 #[derive(Debug, Clone, Copy)]
 pub enum NewValue<'a> {
     Scalar(Value<'a>),
-    /// A Variant by its own metadata.
+    /// A Variant with its own metadata.
     Variant(Metadata<'a>, &'a [u8]),
 }
 
-/// The names of a row's metadata, and behind them those that a change adds: ids that are there stay.
+/// The names of a row's metadata, followed by the names that a change adds, so that existing ids stay valid.
 struct Names<'a> {
     known: Metadata<'a>,
     added: Vec<&'a str>,
@@ -57,9 +57,9 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Metadata and value of a Variant in which `new` lies at `path`; `value` is `None` for one that is SQL NULL.
+/// Return metadata and value of a Variant with `new` at `path`; `value` is `None` for SQL NULL.
 ///
-/// A field whose object is missing, or is null, gets one. Elements of arrays are replaced, never added.
+/// A missing or null object on the path is created. Elements of arrays are replaced, never added.
 pub fn set<'a>(
     known: Metadata<'a>,
     value: Option<&'a [u8]>,
@@ -74,12 +74,12 @@ pub fn set<'a>(
     let value = replaced(&mut names, value, path, 0, &new)?;
     let metadata = names.metadata();
     if value.len().max(metadata.len()) > MAX_SIZE {
-        return Err(Error::Variant(format!("the Variant would be larger than {MAX_SIZE} bytes")));
+        return Err(Error::variant(format!("the Variant would be larger than {MAX_SIZE} bytes")));
     }
     Ok((metadata, value))
 }
 
-/// The value of a Variant without what lies at `path`; `None` where nothing does.
+/// Return the value of a Variant without the value at `path`; `None` if there is none.
 pub fn remove(metadata: &Metadata<'_>, value: &[u8], path: &[Step]) -> Result<Option<Vec<u8>>> {
     let Some((step, rest)) = path.split_first() else { return Ok(None) };
     match (step, Value::decode(value)?) {
@@ -148,24 +148,24 @@ fn replaced<'a>(
             elements[*index] = &inner;
             Ok(array_of(&elements))
         }
-        (step, met) => Err(no_way(path, depth, step, met)),
+        (step, met) => Err(cannot_set(path, depth, step, met)),
     }
 }
 
-fn no_way(path: &[Step], depth: usize, step: &Step, met: Option<Value<'_>>) -> Error {
-    let place = normalized(&path[..depth]);
+fn cannot_set(path: &[Step], depth: usize, step: &Step, met: Option<Value<'_>>) -> Error {
+    let parent = normalized(&path[..depth]);
     let kind = met.map_or("missing", |value| value.type_name());
-    let whole = normalized(path);
-    Error::Path(match (step, met) {
+    let message = match (step, met) {
         (Step::Index(index), Some(Value::Array(array))) => {
             format!(
-                "{whole} cannot be set: the array at {place} has {} elements, and none at {index}",
+                "cannot set the value because the array at {parent} has {} elements, and index {index} is out of range",
                 array.len()
             )
         }
-        (Step::Index(_), _) => format!("{whole} cannot be set: what is at {place} is {kind}, and no array"),
-        (Step::Field(_), _) => format!("{whole} cannot be set: what is at {place} is {kind}, and no object"),
-    })
+        (Step::Index(_), _) => format!("cannot set the value: expected an array at {parent}, got {kind}"),
+        (Step::Field(_), _) => format!("cannot set the value: expected an object at {parent}, got {kind}"),
+    };
+    Error::variant_path(message).at_path(&normalized(path))
 }
 
 /// A field of an object: its name, the id of the name, and its bytes.
@@ -226,7 +226,7 @@ fn scalar_bytes(value: &Value<'_>) -> Vec<u8> {
     out
 }
 
-/// A value whose name ids are those of `names`; one without objects keeps its bytes.
+/// Translate a value to the name ids of `names`; a value without objects keeps its bytes.
 fn translated<'a>(
     metadata: &Metadata<'a>,
     value: &'a [u8],
@@ -256,7 +256,7 @@ fn translated<'a>(
     }
 }
 
-/// Variants in which `values`, an array of scalars or of Variants, lie at `path`, row by row; null is Variant null.
+/// Set `values`, an array of scalars or of Variants, at `path`, row by row; null is Variant null.
 pub fn set_rows(variants: &StructArray, path: &[Step], values: &dyn Array) -> Result<StructArray> {
     let new = NewValues::of(values)?;
     let mut out = Rows::new(variants.len());
@@ -270,7 +270,7 @@ pub fn set_rows(variants: &StructArray, path: &[Step], values: &dyn Array) -> Re
     out.finish()
 }
 
-/// Variants without what lies at `path`; SQL NULL stays.
+/// Return Variants without the value at `path`; SQL NULL stays.
 pub fn remove_rows(variants: &StructArray, path: &[Step]) -> Result<StructArray> {
     let mut out = Rows::new(variants.len());
     for (row, known) in known_rows(variants)?.enumerate() {
@@ -304,7 +304,7 @@ fn known_rows(variants: &StructArray) -> Result<impl Iterator<Item = Result<Know
 fn parts(variants: &StructArray) -> Result<[Bytes<'_>; 2]> {
     let part = |name: &str| match variants.column_by_name(name) {
         Some(column) => Bytes::new(column),
-        None => Err(Error::Unsupported(format!("an array of Variants has {name}, and this one has not"))),
+        None => Err(Error::unsupported(format!("an array of Variants needs a column {name:?}"))),
     };
     Ok([part("metadata")?, part("value")?])
 }
@@ -340,7 +340,7 @@ impl<'a> NewValues<'a> {
     }
 }
 
-/// Variants as they are made, row by row.
+/// Builds the result row by row.
 struct Rows {
     metadata: BinaryBuilder,
     values: BinaryBuilder,

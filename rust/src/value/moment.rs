@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 const SECONDS_PER_DAY: i64 = 86_400;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
-/// A field of a date or a time that SQL functions ask for.
+/// A field of a date or a time that SQL functions extract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Year,
@@ -37,7 +37,7 @@ impl Part {
     }
 }
 
-/// `part` of each date or timestamp, of an instant that of its local time in `zone`; null stays null.
+/// Return `part` of each date or timestamp, for an instant by its local time in `zone`; null stays null.
 pub fn parts(values: &ArrayRef, part: Part, zone: &Zone) -> Result<ArrayRef> {
     let utc = Zone::UTC;
     let parts: PrimitiveArray<Int32Type> = match values.data_type() {
@@ -50,7 +50,7 @@ pub fn parts(values: &ArrayRef, part: Part, zone: &Zone) -> Result<ArrayRef> {
                 .as_primitive::<TimestampMicrosecondType>()
                 .unary(|micros| part.of(zone.local_seconds(micros.div_euclid(MICROS_PER_SECOND)).0))
         }
-        other => return Err(Error::Unsupported(format!("expected dates or timestamps, got {other}"))),
+        other => return Err(Error::unsupported(format!("expected dates or timestamps, got {other}"))),
     };
     Ok(Arc::new(parts))
 }

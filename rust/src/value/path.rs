@@ -12,7 +12,7 @@ pub enum Step {
     Index(usize),
 }
 
-/// The bytes of the value at `path`; `None` where a field or an element is missing or a step meets another kind.
+/// Return the bytes of the value at `path`; `None` if a step meets a missing field or element, or another kind.
 pub fn get<'v>(metadata: &Metadata<'_>, value: &'v [u8], path: &[Step]) -> Result<Option<&'v [u8]>> {
     let mut value = value;
     for step in path {
@@ -27,7 +27,7 @@ pub fn get<'v>(metadata: &Metadata<'_>, value: &'v [u8], path: &[Step]) -> Resul
     Ok(Some(value))
 }
 
-/// `path` as a normalized path of RFC 9535, as messages name it: `$['a'][0]`.
+/// Return `path` as a normalized path (RFC 9535), as errors show it: `$['a'][0]`.
 pub fn normalized(path: &[Step]) -> String {
     let mut text = String::from("$");
     for step in path {

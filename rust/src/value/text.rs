@@ -94,7 +94,7 @@ pub fn float(out: &mut Vec<u8>, value: f32) {
     scientific(out, &text);
 }
 
-/// How Java writes a number that JSON has no number for.
+/// How Java prints a number that is not a JSON number.
 fn not_a_number(value: f64) -> Option<&'static [u8]> {
     if value.is_finite() {
         None
@@ -107,7 +107,7 @@ fn not_a_number(value: f64) -> Option<&'static [u8]> {
     }
 }
 
-/// `value` as `digits / 10^scale`, where so few digits do that they are the shortest.
+/// `value` as `digits / 10^scale` if at most 15 digits represent it, which are then the shortest.
 ///
 /// No two decimals of at most 15 digits are the same double, so one that divides to `value` is the only one.
 fn short_decimal(value: f64) -> Option<(i64, usize)> {
@@ -146,9 +146,9 @@ struct Shortest {
 
 impl Write for Shortest {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let room = self.text.get_mut(self.length..).unwrap_or_default();
-        let taken = bytes.len().min(room.len());
-        room[..taken].copy_from_slice(&bytes[..taken]);
+        let free = self.text.get_mut(self.length..).unwrap_or_default();
+        let taken = bytes.len().min(free.len());
+        free[..taken].copy_from_slice(&bytes[..taken]);
         self.length += taken;
         Ok(taken)
     }
@@ -189,7 +189,7 @@ fn scientific(out: &mut Vec<u8>, number: &Shortest) {
         out.push(b'-');
     }
     let (first, rest) = number.digits().split_first().map_or((b'0', &[][..]), |(&first, rest)| (first, rest));
-    // The zero of `1.0` is no digit of the number.
+    // The zero of `1.0` is not a significant digit.
     let rest = rest.strip_prefix(b".").filter(|rest| rest != b"0").unwrap_or_default();
     let fraction: &[u8] = if rest.is_empty() { b"0" } else { rest };
     match number.exponent() {
@@ -221,7 +221,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 
 /// Append days since the epoch as `2026-01-01`, in the proleptic Gregorian calendar.
 ///
-/// As Java's `LocalDate` does, a year beyond 9999 has a plus sign in front of it.
+/// Like Java's `LocalDate`, print a plus sign before a year after 9999.
 pub fn date(out: &mut Vec<u8>, days: i64) {
     let (year, month, day) = civil(days);
     if year < 0 {

@@ -10,7 +10,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const MAX_OFFSET: i32 = 18 * 3600;
 
-/// The calendar and the weekdays repeat after 400 years, and so do the rules for years that no table lists.
+/// The calendar and the weekdays repeat after 400 years, and so do the rules for years beyond the tables.
 const CYCLE: i64 = 146_097 * SECONDS_PER_DAY;
 /// The first seconds of the years -9000 and 9000. `jiff` computes with the years -9999 to 9999.
 const FIRST: i64 = -346_179_744_000;
@@ -58,7 +58,7 @@ pub enum Zone {
 impl Zone {
     pub const UTC: Zone = Zone::Offset(0);
 
-    /// The zone that Spark takes `name` for; `None` for a name that it does not know.
+    /// Return the zone that Spark understands by `name`; `None` for an unknown name.
     pub fn parse(name: &str) -> Option<Self> {
         let short = SHORT_NAMES.iter().find(|(short, _)| *short == name);
         let name = short.map_or(name, |(_, name)| name);
@@ -76,7 +76,7 @@ impl Zone {
                 return offset(rest).map(Zone::Offset);
             }
         }
-        // Java tells names apart by case, and `jiff` does not.
+        // Names are case-sensitive in Java, but not in `jiff`.
         let zone = TimeZone::get(name).ok().filter(|zone| zone.iana_name() == Some(name))?;
         Some(Zone::Region(zone))
     }
@@ -94,8 +94,8 @@ impl Zone {
 
     /// How many seconds a local time, in seconds since the epoch, is ahead of UTC.
     ///
-    /// A time that occurs twice is the earlier one. One that a clock leaves out is as far after the gap's end as it
-    /// is after its beginning. In both cases that is the offset before the transition.
+    /// A local time that occurs twice means the earlier instant. A local time within a gap is shifted forward by the
+    /// length of the gap. Both use the offset before the transition.
     fn offset_of_local(&self, local: i64) -> i64 {
         let zone = match self {
             Zone::Offset(seconds) => return i64::from(*seconds),
@@ -139,7 +139,7 @@ pub fn micros(seconds: i64, fraction: i64) -> Option<i64> {
     i64::try_from(i128::from(seconds) * i128::from(MICROS_PER_SECOND) + i128::from(fraction)).ok()
 }
 
-/// A moment of a year that `jiff` knows, at which the same rules hold.
+/// Return an instant in a year that `jiff` supports, at which the same rules hold.
 fn in_known_years(seconds: i64) -> i64 {
     // Before the first transition, a zone has one offset.
     let seconds = seconds.max(FIRST);

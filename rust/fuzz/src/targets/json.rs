@@ -20,7 +20,7 @@ use crate::{canonical, schema};
 const NAMES: [&str; 8] = ["a", "b", "", "id", "type", "value", "é", "long name of more than eight bytes"];
 
 /// A row that is no JSON, and where.
-type Invalid = (usize, usize, String);
+type InvalidValue = (usize, usize, String);
 
 pub fn run(mut input: &[u8]) {
     let flags = choice(&mut input);
@@ -31,7 +31,7 @@ pub fn run(mut input: &[u8]) {
 
     let (plain, invalid) = parse(&text, ShreddingSchema::Untyped, options).expect("text is parsed");
     let (fused, fused_invalid) = parse(&text, schema.clone(), options).expect("text is parsed");
-    let rows = |invalid: &[Invalid]| invalid.iter().map(|one| one.0).collect::<Vec<_>>();
+    let rows = |invalid: &[InvalidValue]| invalid.iter().map(|one| one.0).collect::<Vec<_>>();
     assert_eq!(rows(&invalid), rows(&fused_invalid), "{invalid:?} {fused_invalid:?}");
 
     let variants = unshred(&plain, OnConflict::Error).expect("what was parsed is whole");
@@ -53,7 +53,7 @@ fn parse(
     text: &ArrayRef,
     schema: ShreddingSchema,
     options: ParseOptions,
-) -> Result<(StructArray, Vec<Invalid>)> {
+) -> Result<(StructArray, Vec<InvalidValue>)> {
     let mut shredder = JsonShredder::new(schema, options);
     let mut invalid = Vec::new();
     parse_rows(&mut shredder, text, |row, error| {

@@ -1,8 +1,7 @@
-//! Variant values as columns of the draft.
+//! Shred Variant values into columns of the legacy layout.
 //!
-//! What fits where is the same as in the present layout (requirement O13, and the last column of the type table), so
-//! the values are shredded as they are there; then `typed_value` columns get their other names, and each `value` a
-//! metadata of its own.
+//! The rules of what fits where are those of the current layout, so values are shredded into that layout first. Then
+//! `typed_value` columns are renamed, and each `value` gets its own metadata.
 
 use std::sync::Arc;
 
@@ -20,9 +19,9 @@ use crate::shred::shapes::Shapes;
 use crate::shred::variants;
 use crate::value::column::Bytes;
 
-/// Shred `variants`, a struct of `metadata` and `value`, by `schema` into the members of the draft.
+/// Shred `variants`, a struct of `metadata` and `value`, by `schema` into the members of the legacy layout.
 ///
-/// SQL NULL rows stay. A value that is missing is a null group. Errors name the row.
+/// SQL NULL rows stay. A missing value is a null group. Errors have the row.
 pub fn shred(variants: &StructArray, schema: &ShreddingSchema) -> Result<StructArray> {
     let shredded = variants::shred(variants, schema.clone(), Numeric::Value)?;
     let metadata = shredded.column(0);

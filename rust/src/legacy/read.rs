@@ -1,4 +1,4 @@
-//! Columns of the draft back to Variant values (ConstructVariant in the draft; requirements O4 to O12, O16).
+//! Turn columns of the legacy layout back into Variant values (ConstructVariant in the draft).
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::value::cast::variant_fields;
 use crate::value::column::{Bytes, Scalars};
 use crate::value::{self, Metadata, Value, malformed};
 
-/// The Variant values of a column of the draft as `struct<metadata: binary, value: binary>`, null where the group is.
+/// Return the Variant values of a legacy column as `struct<metadata: binary, value: binary>`, null where the group is.
 ///
 /// A value that is not shredded at all keeps its bytes. Any other has a metadata of its own, with the names of all
-/// its parts. `compat` takes what the draft's own algorithm takes and its rules forbid: a `typed_value` beside a
-/// Variant null, which wins, and an `array` beside an `untyped_value`, which loses. Errors name the row and the path.
+/// its parts. `compat` accepts data that the draft's algorithm accepts and its rules forbid: the Variant null of an
+/// `untyped_value` wins over a `typed_value`, and an `array` wins over an `untyped_value`. Errors have row and path.
 pub fn unshred(group: &StructArray, compat: bool) -> Result<StructArray> {
     let layout = Group::parse(group.fields())?;
     let reader = Reader::new(group, &layout, compat)?;
@@ -53,12 +53,10 @@ impl Output {
         Output { bytes: Vec::new(), ends }
     }
 
-    /// End a row: it has the bytes since the row before.
+    /// End a row, which has the bytes since the previous row.
     pub fn end(&mut self) -> Result<()> {
         let end = i32::try_from(self.bytes.len()).map_err(|_| {
-            Error::Unsupported(
-                "the values of one batch take more than 2 GiB: give fewer rows at a time".into(),
-            )
+            Error::unsupported("the values of one batch take more than 2 GiB: give fewer rows at a time")
         })?;
         self.ends.push(end);
         Ok(())
@@ -70,10 +68,10 @@ impl Output {
     }
 }
 
-/// The columns of one [`Group`]; those that are not in the file are null throughout (requirements O6).
+/// The columns of one [`Group`]; those that are not in the file are null throughout.
 struct Reader<'a> {
     path: &'a str,
-    /// A null group is a missing value (requirements O3).
+    /// A null group is a missing value.
     nulls: Option<&'a NullBuffer>,
     untyped_value: Option<Bytes<'a>>,
     object: Option<Column<'a, Vec<FieldReader<'a>>>>,
@@ -133,7 +131,7 @@ impl<'a> Reader<'a> {
         Ok(Reader { path, nulls, untyped_value, object, array, typed_value, compat })
     }
 
-    /// Append the value of a row; one that is missing is Variant null (requirements O11).
+    /// Append the value of a row; one that is missing is Variant null.
     fn read_row(
         &self,
         row: usize,
@@ -151,13 +149,13 @@ impl<'a> Reader<'a> {
         out.write_value(root, values)
     }
 
-    /// The bytes of a row that is in `untyped_value` alone, where they need no repair.
+    /// The bytes of a row that is in `untyped_value` alone, if they need no repair.
     fn unshredded(&self, row: usize) -> Result<Option<(Metadata<'a>, &'a [u8])>> {
         let Some(bytes) = self.untyped_at(row) else { return Ok(None) };
         if self.is_typed(row) {
             return Ok(None);
         }
-        let (metadata, value) = split(bytes).map_err(|error| self.at(UNTYPED_VALUE, error))?;
+        let (metadata, value) = split(bytes).map_err(|error| error.at_path(self.path))?;
         Ok(value::validate(&metadata, value).is_ok().then_some((metadata, value)))
     }
 
@@ -192,15 +190,12 @@ impl<'a> Reader<'a> {
             (Some(fields), None, None) => self.read_object(fields, untyped, index, out, depth),
             (None, Some((offsets, element)), None) => {
                 if untyped.is_some() && !self.compat {
-                    return Err(self.conflict(ARRAY));
+                    return Err(self.both_set(ARRAY));
                 }
                 read_array(offsets.range(index), element, out, depth)
             }
             (None, None, Some(scalars)) => self.read_scalar(scalars, untyped, index, out),
-            _ => Err(Error::Conflict(format!(
-                "conflicting columns at {}: only one of {OBJECT}, {ARRAY} and {TYPED_VALUE} may be set",
-                self.path
-            ))),
+            _ => Err(self.conflict(&format!("only one of {OBJECT}, {ARRAY} and {TYPED_VALUE} may be set"))),
         }
         .map(Some)
     }
@@ -211,7 +206,7 @@ impl<'a> Reader<'a> {
                 let names: Vec<&str> = metadata.names().collect();
                 out.value(&names, value, depth)
             })
-            .map_err(|error| self.at(UNTYPED_VALUE, error))
+            .map_err(|error| error.at_path(self.path))
     }
 
     fn read_scalar(
@@ -222,17 +217,17 @@ impl<'a> Reader<'a> {
         out: &mut Assembler<'a>,
     ) -> Result<PartId> {
         if let Some(bytes) = untyped {
-            let (_, value) = split(bytes).map_err(|error| self.at(UNTYPED_VALUE, error))?;
+            let (_, value) = split(bytes).map_err(|error| error.at_path(self.path))?;
             if !self.compat || value != value::NULL {
-                return Err(self.conflict(TYPED_VALUE));
+                return Err(self.both_set(TYPED_VALUE));
             }
             return Ok(out.scalar(&Value::Null, None));
         }
-        let value = scalars.value(index).map_err(|error| self.at(TYPED_VALUE, error))?;
+        let value = scalars.value(index).map_err(|error| error.at_path(self.path))?;
         Ok(out.scalar(&value, scalars.precision()))
     }
 
-    /// The fields of `object`, and those of `untyped_value` that are missing there (requirement O10).
+    /// The fields of `object`, and those of `untyped_value` that are missing there.
     fn read_object(
         &self,
         fields: &[FieldReader<'a>],
@@ -250,7 +245,7 @@ impl<'a> Reader<'a> {
         if let Some(bytes) = untyped {
             self.read_leftovers(bytes, fields, index, out, depth)?;
         }
-        out.end_object(frame).map_err(|error| self.at(UNTYPED_VALUE, error))
+        out.end_object(frame).map_err(|error| error.at_path(self.path))
     }
 
     fn read_leftovers(
@@ -261,13 +256,10 @@ impl<'a> Reader<'a> {
         out: &mut Assembler<'a>,
         depth: usize,
     ) -> Result<()> {
-        let at = |error| self.at(UNTYPED_VALUE, error);
+        let at = |error: Error| error.at_path(self.path);
         let (metadata, value) = split(bytes).map_err(at)?;
         let Value::Object(object) = Value::decode(value).map_err(at)? else {
-            return Err(Error::Conflict(format!(
-                "conflicting columns at {}: {OBJECT} is set, and {UNTYPED_VALUE} is not an object",
-                self.path
-            )));
+            return Err(self.conflict(&format!("{OBJECT} is set, and {UNTYPED_VALUE} is not an object")));
         };
         let names: Vec<&str> = metadata.names().collect();
         for field in object.fields() {
@@ -281,17 +273,16 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn conflict(&self, typed: &str) -> Error {
-        let path = self.path;
-        Error::Conflict(format!("conflicting columns at {path}: {typed} and {UNTYPED_VALUE} are both set"))
+    fn both_set(&self, typed: &str) -> Error {
+        self.conflict(&format!("{typed} and {UNTYPED_VALUE} are both set"))
     }
 
-    fn at(&self, column: &str, error: Error) -> Error {
-        error.map_message(|message| format!("{message} (in {column} at {})", self.path))
+    fn conflict(&self, what: &str) -> Error {
+        Error::conflict(format!("conflicting columns: {what}")).at_path(self.path)
     }
 }
 
-/// A missing element is Variant null: an array has no gaps.
+/// Read an array; a missing element is Variant null.
 fn read_array<'a>(
     range: std::ops::Range<usize>,
     element: &Reader<'a>,
@@ -313,7 +304,7 @@ fn is_shredded(fields: &[FieldReader<'_>], name: &str, index: usize) -> bool {
     found.is_ok_and(|position| !fields[position].reader.is_missing(index))
 }
 
-/// `untyped_value` as its metadata and its value; bytes behind the value are tolerated (requirement O2).
+/// `untyped_value` as its metadata and its value; bytes after the value are tolerated.
 fn split(bytes: &[u8]) -> Result<(Metadata<'_>, &[u8])> {
     let metadata = Metadata::parse_prefix(bytes)?;
     let rest = &bytes[metadata.as_bytes().len()..];

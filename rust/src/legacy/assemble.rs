@@ -1,7 +1,7 @@
-//! A Variant value out of parts whose names are in dictionaries of their own.
+//! Assemble a Variant value from parts with separate name dictionaries.
 //!
-//! The parts are noted as a tree first. When all are there the names are known, and so are the ids and the size of
-//! every object: then the bytes are written once, and none is moved.
+//! The parts are collected as a tree first. Once all names are known, so are the ids and the size of every object,
+//! and the bytes are written once without moving any.
 
 use std::ops::Range;
 
@@ -18,12 +18,12 @@ pub type PartId = usize;
 pub struct Assembler<'a> {
     names: Names,
     parts: Vec<Part<'a>>,
-    /// Fields and elements of the finished objects and arrays, and behind them those of one that is not.
+    /// Fields and elements of the finished objects and arrays, followed by those of the unfinished ones.
     members: Vec<Member>,
     open: Vec<Member>,
     /// The bytes of scalars that come from typed columns.
     scalars: Vec<u8>,
-    /// What is still to be written, the next last.
+    /// The parts that remain to be written, the next one last.
     pending: Vec<PartId>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Assembler<'a> {
         self.add(Content::Scalar(range), size)
     }
 
-    /// The value at the start of `bytes`, which is checked whole; `names` are those of its metadata, by id.
+    /// The value at the start of `bytes`, which is checked completely; `names` are those of its metadata, by id.
     pub fn value(&mut self, names: &[&str], bytes: &'a [u8], depth: usize) -> Result<PartId> {
         if depth > MAX_DEPTH {
             return Err(too_deep());
@@ -147,13 +147,13 @@ impl<'a> Assembler<'a> {
         self.parts.len() - 1
     }
 
-    /// Append the metadata of the value that has been put together: all its names, sorted.
+    /// Append the metadata of the assembled value: all its names, sorted.
     pub fn write_metadata(&mut self, out: &mut Vec<u8>) {
         let key = self.names.end_row();
         out.extend_from_slice(self.names.metadata(key));
     }
 
-    /// Append the value itself, after its metadata, and begin anew.
+    /// Append the value itself, after its metadata, and reset the assembler.
     pub fn write_value(&mut self, root: PartId, out: &mut Vec<u8>) -> Result<()> {
         self.measure()?;
         out.reserve(self.parts[root].size);
@@ -198,7 +198,7 @@ impl<'a> Assembler<'a> {
             let values =
                 self.members[members.clone()].iter().map(|member| self.parts[member.part].size).sum();
             if values > MAX_SIZE {
-                return Err(Error::Variant(format!("a Variant value takes more than {MAX_SIZE} bytes")));
+                return Err(Error::variant(format!("a Variant value takes more than {MAX_SIZE} bytes")));
             }
             let (layout, content) = if is_object {
                 let fields = &mut self.members[members.clone()];

@@ -1,6 +1,6 @@
-//! The layout of a Variant column in the older draft: where its members are, to every level.
+//! The legacy layout of a Variant column: the positions of its members at every level.
 //!
-//! Members are found by name, in any order, and checked level by level (requirements O1, O3, O6, O15, O18).
+//! Members are found by name, in any order, and checked level by level.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub const OBJECT: &str = "object";
 pub const ARRAY: &str = "array";
 pub const TYPED_VALUE: &str = "typed_value";
 
-/// The members of one Variant value; numbers are positions in their struct. One at least is there.
+/// The members of one Variant value; numbers are positions in their struct. At least one is set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// The normalized path of the value; `[*]` stands for the elements of a list.
@@ -45,7 +45,7 @@ impl Group {
 
     fn parse_at(fields: &Fields, path: String, depth: usize) -> Result<Self> {
         if depth > MAX_SCHEMA_DEPTH {
-            return Err(refused(&path, &format!("it nests deeper than {MAX_SCHEMA_DEPTH} levels")));
+            return Err(invalid(&path, &format!("it nests deeper than {MAX_SCHEMA_DEPTH} levels")));
         }
         check_names(fields, &path)?;
         let mut group = Group { path, untyped_value: None, object: None, array: None, typed_value: None };
@@ -65,8 +65,8 @@ impl Group {
         Ok(group)
     }
 
-    /// The shredding schema of the present layout. A group has one `typed_value` there: of several, the one
-    /// that the draft's algorithm looks at first.
+    /// Return the shredding schema of the current layout, where a group has one `typed_value`: the first one that the
+    /// draft's algorithm checks.
     pub fn schema(&self) -> ShreddingSchema {
         if let Some((_, fields)) = &self.object {
             let fields = fields.iter().map(|field| (field.name.clone(), field.group.schema()));
@@ -80,23 +80,21 @@ impl Group {
     }
 }
 
-/// The layout of `field` if it is a Variant column of the draft; `None` if it is another column.
+/// Return the layout of `field` if it is a Variant column in the legacy layout.
 ///
-/// A group with an `untyped_value` is one, and an error if it breaks a rule. A group without may be an ordinary
-/// struct with a field called `object` or `array`: it is one if it keeps all rules.
+/// A group with an `untyped_value` must follow all rules, or it is an error. A group without it may be an ordinary
+/// struct with a field called `object` or `array`: it counts as legacy only if it follows all rules.
 pub fn recognise(field: &Field) -> Result<Option<Group>> {
     let DataType::Struct(fields) = field.data_type() else { return Ok(None) };
     match Group::parse(fields) {
         Ok(group) => Ok(Some(group)),
-        Err(error) if fields.find(UNTYPED_VALUE).is_some() => {
-            Err(error.map_message(|message| format!("column {:?}: {message}", field.name())))
-        }
+        Err(error) if fields.find(UNTYPED_VALUE).is_some() => Err(error.in_column(field.name())),
         Err(_) => Ok(None),
     }
 }
 
-/// `field` with all that is a Variant of the draft in it, at any depth, as a `struct<metadata, value>` that carries
-/// the extension name of a Variant.
+/// Return `field` with its legacy Variants, at any depth, as `struct<metadata, value>` with the extension name of a
+/// Variant.
 pub fn restored(field: &Field) -> Result<Field> {
     if recognise(field)?.is_some() {
         let mut metadata = field.metadata().clone();
@@ -115,23 +113,23 @@ pub fn restored(field: &Field) -> Result<Field> {
     Ok(field.clone().with_data_type(data_type))
 }
 
-/// Refuse names that no group of the draft has; those that begin with `_` are ignored (requirements O15).
+/// Reject unknown columns; those that begin with `_` are reserved and ignored.
 fn check_names(fields: &Fields, path: &str) -> Result<()> {
     let mut seen = HashSet::new();
     for field in fields.iter().filter(|field| !field.name().starts_with('_')) {
         let name = field.name().as_str();
         if matches!(name, "metadata" | "value") {
-            return Err(refused(path, &format!("it has `{name}`, which only the present layout has")));
+            return Err(invalid(path, &format!("it has `{name}`, which only the current layout has")));
         }
         if !matches!(name, UNTYPED_VALUE | OBJECT | ARRAY | TYPED_VALUE) {
-            return Err(refused(path, &format!("it has a column {name:?}, which the draft does not know")));
+            return Err(invalid(path, &format!("it has a column {name:?}, which the draft does not define")));
         }
         if !seen.insert(name) {
-            return Err(refused(path, &format!("it has two columns called {name:?}")));
+            return Err(invalid(path, &format!("it has two columns called {name:?}")));
         }
     }
     match seen.is_empty() {
-        true => Err(refused(path, "it has none of object, array, typed_value and untyped_value")),
+        true => Err(invalid(path, "it has none of object, array, typed_value and untyped_value")),
         false => Ok(()),
     }
 }
@@ -139,20 +137,20 @@ fn check_names(fields: &Fields, path: &str) -> Result<()> {
 fn check_bytes(field: &Field, path: &str) -> Result<()> {
     match field.data_type() {
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Ok(()),
-        other => Err(refused(path, &format!("its `{UNTYPED_VALUE}` is {other}, not binary"))),
+        other => Err(invalid(path, &format!("its `{UNTYPED_VALUE}` is {other}, not binary"))),
     }
 }
 
-/// The fields of an `object`. Their names are data: any name will do (requirements P-X5).
+/// The fields of an `object`. Their names are data, so any name is valid.
 fn object_fields(object: &Field, path: &str, depth: usize) -> Result<Vec<ObjectField>> {
     let DataType::Struct(fields) = object.data_type() else {
-        return Err(refused(path, &format!("its `{OBJECT}` is {}, not a group", object.data_type())));
+        return Err(invalid(path, &format!("its `{OBJECT}` is {}, not a group", object.data_type())));
     };
     let mut seen = HashSet::new();
     let mut found = Vec::with_capacity(fields.len());
     for (position, field) in fields.iter().enumerate() {
         if !seen.insert(field.name()) {
-            return Err(refused(path, &format!("it has two shredded fields called {:?}", field.name())));
+            return Err(invalid(path, &format!("it has two shredded fields called {:?}", field.name())));
         }
         let mut field_path = path.to_owned();
         push_field(&mut field_path, field.name());
@@ -171,17 +169,17 @@ fn element(array: &Field, path: &str, depth: usize) -> Result<Group> {
         DataType::List(element) | DataType::LargeList(element) => {
             inner_group(element, format!("{path}[*]"), depth)
         }
-        other => Err(refused(path, &format!("its `{ARRAY}` is {other}, not a list"))),
+        other => Err(invalid(path, &format!("its `{ARRAY}` is {other}, not a list"))),
     }
 }
 
 fn inner_group(field: &Field, path: String, depth: usize) -> Result<Group> {
     match field.data_type() {
         DataType::Struct(fields) => Group::parse_at(fields, path, depth + 1),
-        other => Err(refused(&path, &format!("it is {other}, not a group of the draft"))),
+        other => Err(invalid(&path, &format!("expected a group, got {other}"))),
     }
 }
 
-fn refused(path: &str, why: &str) -> Error {
-    Error::Shredding(format!("invalid Variant column of the older Spark draft at {path}: {why}"))
+fn invalid(path: &str, why: &str) -> Error {
+    Error::shredding(format!("invalid Variant column of the older Spark legacy: {why}")).at_path(path)
 }
