@@ -1,7 +1,7 @@
 """Operations as threads that make one store call at a time, in an order that a seed determines.
 
-Each operation has a store of its own, whose calls wait until the scheduler grants them. Only one thread runs at
-any time: an operation runs from a granted call up to its next one.
+Each operation has a store of its own, whose calls wait until the scheduler grants them. Only one thread runs
+at any time: an operation runs from a granted call up to its next one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from support.memory_objects import MemoryUpload
 from delta_variant.storage.objects import Objects, StoredFile
 
 SWITCH_PROBABILITIES = (0.03, 0.1, 0.3, 1.0)
-"""How likely another operation is granted the next call. Rare switches leave one paused while others finish."""
+"""How likely another operation is granted the next call. Rare switches pause one until others have ended."""
 
 COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 

@@ -19,7 +19,7 @@ START = 1_700_000_000_000 * MILLISECOND
 
 
 class VirtualRuntime:
-    """The time in nanoseconds since 1970, which passes by a millisecond at each look, and the source of ids."""
+    """The source of ids and of the time in nanoseconds since 1970, which grows by 1 ms with each call."""
 
     def __init__(self) -> None:
         self.reset("start")
