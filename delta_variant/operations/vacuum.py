@@ -28,6 +28,7 @@ from ..errors import (
 )
 from ..log import deletion_vectors, transaction
 from ..log.commits import read_all_commits, read_commits
+from ..log.conflicts import VACUUM_START
 from ..log.load import load_with_tombstones
 from ..log.snapshot import Snapshot, are_unencoded, tombstones_table
 from ..protocol import features, properties
@@ -208,7 +209,7 @@ def _delete(snapshot: Snapshot, found: Vacuum, hours: float | None) -> None:
         "specifiedRetentionMillis": None if hours is None else int(hours * HOUR),
     }
     metrics = {"numFilesToDelete": len(found.files), "sizeOfDataToDelete": found.bytes}
-    _tell(snapshot, "VACUUM START", parameters, metrics)
+    _tell(snapshot, VACUUM_START, parameters, metrics)
     _check_not_back(snapshot, found.files)
     failures = _delete_files(snapshot.store, found.files)
     status = {"status": "FAILED" if failures else "COMPLETED"}
