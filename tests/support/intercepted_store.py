@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,9 +65,15 @@ class InterceptedObjects:
         return result
 
 
-def intercept(table: TableLocation, *, before: Observer = _ignore, after: Observer = _ignore) -> Store:
+def intercept(
+    table: TableLocation,
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    before: Observer = _ignore,
+    after: Observer = _ignore,
+) -> Store:
     """Return the store of a table that calls `before` and `after` around each of its calls."""
-    store = open_store(table)
+    store = open_store(table, storage_options)
     return replace(store, objects=InterceptedObjects(store.objects, before, after))
 
 
