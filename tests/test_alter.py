@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planting import Table
+from support.intercepted_store import commit_first
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -193,44 +193,31 @@ def test_a_table_with_a_column_of_changes_cannot_have_a_feed_of_them(tmp_path: P
 # Commits
 
 
-def interleaved(monkeypatch: pytest.MonkeyPatch, table: str, other: Callable[[], Any]) -> None:
-    """Let another commit happen between the snapshot of an alteration and its commit."""
-    from delta_variant.log import transaction
-
-    def first_other(*arguments: Any, **options: Any) -> Any:
-        monkeypatch.undo()
-        other()
-        return write(*arguments, **options)
-
-    write = transaction.add_files
-    monkeypatch.setattr(transaction, "add_files", first_other)
-
-
-def test_an_append_in_between_does_not_hinder_an_alteration(table: str, monkeypatch: pytest.MonkeyPatch):
-    interleaved(monkeypatch, table, lambda: dv.write_table(table, ROWS, mode="append"))
-    assert dv.add_columns(table, {"c": "int"}) == 2
+def test_an_append_in_between_does_not_hinder_an_alteration(table: str):
+    store = commit_first(table, lambda: dv.write_table(table, ROWS, mode="append"))
+    assert dv.add_columns(store, {"c": "int"}) == 2
     assert len(rows_of(table)) == 4
 
 
-def test_in_commit_timestamps_name_the_version_that_they_got(table: str, monkeypatch: pytest.MonkeyPatch):
-    interleaved(monkeypatch, table, lambda: dv.write_table(table, ROWS, mode="append"))
-    assert dv.set_properties(table, {"delta.enableInCommitTimestamps": "true"}) == 2
+def test_in_commit_timestamps_name_the_version_that_they_got(table: str):
+    store = commit_first(table, lambda: dv.write_table(table, ROWS, mode="append"))
+    assert dv.set_properties(store, {"delta.enableInCommitTimestamps": "true"}) == 2
     configuration = actions_of(table, 2)["metaData"]["configuration"]
     assert configuration["delta.inCommitTimestampEnablementVersion"] == "2"
 
 
-def test_another_alteration_in_between_does(table: str, monkeypatch: pytest.MonkeyPatch):
+def test_another_alteration_in_between_does(table: str):
     """Section 10: metadata that changed meanwhile is a conflict."""
-    interleaved(monkeypatch, table, lambda: dv.set_properties(table, {"owner": "us"}))
+    store = commit_first(table, lambda: dv.set_properties(table, {"owner": "us"}))
     with pytest.raises(CommitConflictError, match="concurrent version 1 changed the metadata"):
-        dv.add_columns(table, {"c": "int"})
+        dv.add_columns(store, {"c": "int"})
     assert [field.name for field in dv.load_snapshot(table).schema.fields] == ["id", "s", "day"]
 
 
-def test_an_alteration_in_between_is_a_conflict_for_a_write(table: str, monkeypatch: pytest.MonkeyPatch):
-    interleaved(monkeypatch, table, lambda: dv.set_properties(table, COLUMN_MAPPING))
+def test_an_alteration_in_between_is_a_conflict_for_a_write(table: str):
+    store = commit_first(table, lambda: dv.set_properties(table, COLUMN_MAPPING))
     with pytest.raises(CommitConflictError, match="changed the protocol"):
-        dv.write_table(table, ROWS, mode="append")
+        dv.write_table(store, ROWS, mode="append")
     assert len(rows_of(table)) == 2
 
 
