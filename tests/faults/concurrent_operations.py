@@ -327,8 +327,8 @@ KINDS: Mapping[str, tuple[int, Callable[[Draw], Operation]]] = {
     "repair": (1, lambda _: RepairStatistics()),
     "add column": (1, lambda draw: AddColumn(f"column{draw.number}")),
     "set property": (1, lambda draw: SetProperty(f"{PROPERTY}{draw.number}", "x")),
-    "restore": (2, lambda draw: Restore(draw.version())),
-    "vacuum": (2, lambda _: Vacuum()),
+    "restore": (4, lambda draw: Restore(draw.version())),
+    "vacuum": (4, lambda _: Vacuum()),
     "read": (2, Draw.read),
 }
 """How to draw each kind of operation, and how often it is drawn relative to the others."""

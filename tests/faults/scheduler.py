@@ -21,6 +21,9 @@ from delta_variant.storage.objects import Objects, StoredFile
 SWITCH_PROBABILITIES = (0.03, 0.1, 0.3, 1.0)
 """How likely another operation is granted the next call. Rare switches pause one until others have ended."""
 
+LONGEST_HISTORY = 120.0
+"""Seconds after which operations count as deadlocked."""
+
 COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 
 
@@ -55,7 +58,8 @@ class Scheduler:
         for thread in threads:
             thread.start()
         self._grant(self._pick(None))
-        self._finished.acquire()
+        if not self._finished.acquire(timeout=LONGEST_HISTORY):
+            raise TimeoutError(f"the operations are deadlocked after {len(self.trace)} calls")
         for thread in threads:
             thread.join()
 
