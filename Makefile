@@ -95,9 +95,13 @@ corpora: DIR := $(DELTA_VARIANT_CORPORA)
 corpora: .venv/created
 	$(BIN)/python tests/corpora.py $(DIR)
 
-# Many writers at once, on a disk and on S3, and processes that are killed anywhere: some minutes, and the figures.
+# Interleavings of concurrent operations, which take 15 to 30 minutes on two cores; then concurrent writers on a
+# disk and on S3, and processes that are killed at any step, with figures. A seed that fails is repeated by
+# `tests/faults/interleavings.py --seed N`.
+INTERLEAVINGS := 20000
 faults: build
-	$(BIN)/python tests/faults/figures.py
+	$(BIN)/python tests/faults/interleavings.py --count $(INTERLEAVINGS) --workers 2
+	$(BIN)/python tests/faults/measure.py
 
 # The page of an audit is looked at in Chromium. Where it cannot be installed here, a test says what is missing.
 browser:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planting import Table
+from support.intercepted_store import commit_first
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -193,45 +193,30 @@ def test_a_change_data_feed_is_rejected_next_to_a_column_of_its_names(tmp_path: 
 # Commits
 
 
-def interleaved(monkeypatch: pytest.MonkeyPatch, table: str, other: Callable[[], Any]) -> None:
-    """Make another commit between the snapshot of an alteration and its commit."""
-    from delta_variant.log import transaction
-
-    def first_other(*arguments: Any, **options: Any) -> Any:
-        monkeypatch.undo()
-        other()
-        return write(*arguments, **options)
-
-    write = transaction.add_files
-    monkeypatch.setattr(transaction, "add_files", first_other)
-
-
-def test_a_concurrent_append_does_not_conflict_with_an_alteration(
-    table: str, monkeypatch: pytest.MonkeyPatch
-):
-    interleaved(monkeypatch, table, lambda: dv.write_table(table, ROWS, mode="append"))
-    assert dv.add_columns(table, {"c": "int"}) == 2
+def test_a_concurrent_append_does_not_conflict_with_an_alteration(table: str):
+    store = commit_first(table, lambda: dv.write_table(table, ROWS, mode="append"))
+    assert dv.add_columns(store, {"c": "int"}) == 2
     assert len(rows_of(table)) == 4
 
 
-def test_in_commit_timestamps_record_the_committed_version(table: str, monkeypatch: pytest.MonkeyPatch):
-    interleaved(monkeypatch, table, lambda: dv.write_table(table, ROWS, mode="append"))
-    assert dv.set_properties(table, {"delta.enableInCommitTimestamps": "true"}) == 2
+def test_in_commit_timestamps_record_the_committed_version(table: str):
+    store = commit_first(table, lambda: dv.write_table(table, ROWS, mode="append"))
+    assert dv.set_properties(store, {"delta.enableInCommitTimestamps": "true"}) == 2
     configuration = actions_of(table, 2)["metaData"]["configuration"]
     assert configuration["delta.inCommitTimestampEnablementVersion"] == "2"
 
 
-def test_two_concurrent_alterations_conflict(table: str, monkeypatch: pytest.MonkeyPatch):
-    interleaved(monkeypatch, table, lambda: dv.set_properties(table, {"owner": "us"}))
+def test_two_concurrent_alterations_conflict(table: str):
+    store = commit_first(table, lambda: dv.set_properties(table, {"owner": "us"}))
     with pytest.raises(CommitConflictError, match="concurrent version 1 changed the metadata"):
-        dv.add_columns(table, {"c": "int"})
+        dv.add_columns(store, {"c": "int"})
     assert [field.name for field in dv.load_snapshot(table).schema.fields] == ["id", "s", "day"]
 
 
-def test_a_concurrent_alteration_conflicts_with_a_write(table: str, monkeypatch: pytest.MonkeyPatch):
-    interleaved(monkeypatch, table, lambda: dv.set_properties(table, COLUMN_MAPPING))
+def test_a_concurrent_alteration_conflicts_with_a_write(table: str):
+    store = commit_first(table, lambda: dv.set_properties(table, COLUMN_MAPPING))
     with pytest.raises(CommitConflictError, match="changed the protocol"):
-        dv.write_table(table, ROWS, mode="append")
+        dv.write_table(store, ROWS, mode="append")
     assert len(rows_of(table)) == 2
 
 

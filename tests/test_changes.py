@@ -12,13 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from planting import plant_vector
+from support.intercepted_store import commit_first
 
 import delta_variant as dv
-from delta_variant.errors import CommitConflictError, StoreError, UnsupportedFeatureError
-from delta_variant.log import commits
+from delta_variant.errors import CommitConflictError, DataFileError, UnsupportedFeatureError
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
-from delta_variant.writer import partitioned
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -195,43 +194,30 @@ def files(table: Path) -> set[str]:
     return {str(path.relative_to(table)) for path in table.rglob("*.parquet")}
 
 
-def test_a_failed_commit_leaves_no_change_data_files(table: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_failed_commit_leaves_no_change_data_files(table: Path):
     before = files(table)
-    write_commit = commits.write_commit
-
-    def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(commits, "write_commit", write_commit)
-        dv.delete(str(table), "id < 3")
-        write_commit(*arguments)
-
     operations = [
-        lambda: dv.update(str(table), {"event": "1"}, "id in (1, 4)"),
-        lambda: write(table, rows(["7"], 1), mode="overwrite", predicate="id in (1, 4)"),
+        lambda store: dv.update(store, {"event": "1"}, "id in (1, 4)"),
+        lambda store: dv.write_table(
+            store, rows(["7"], 1), mode="overwrite", predicate="id in (1, 4)", variant_columns=["event"]
+        ),
     ]
     for number, operation in enumerate(operations):
-        monkeypatch.setattr(commits, "write_commit", write_after_another)
         with pytest.raises(CommitConflictError, match="removed"):
-            operation()
+            operation(commit_first(table, lambda: dv.delete(table, "id < 3")))
         assert files(table) == before
         if not number:
             (table / commit_file_name(2)).unlink()
 
 
-def test_a_failure_to_write_changes_leaves_no_files(table: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_failure_to_write_changes_leaves_no_files(table: Path):
     before = files(table)
-    close = partitioned.PartitionedWriter.close
-
-    def fails(writer: partitioned.PartitionedWriter) -> Any:
-        if writer._folder:
-            raise StoreError("the disk is full")
-        return close(writer)
-
-    monkeypatch.setattr(partitioned.PartitionedWriter, "close", fails)
+    (table / "_change_data").touch()
     for operation in (
         lambda: dv.update(str(table), {"event": "1"}, "id = 1"),
         lambda: write(table, rows(["7"], 1), mode="overwrite", predicate="id in (1, 4)"),
     ):
-        with pytest.raises(StoreError, match="full"):
+        with pytest.raises(DataFileError, match=r"_change_data.*File exists"):
             operation()
         assert files(table) == before
 

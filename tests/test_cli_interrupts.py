@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
@@ -15,13 +16,12 @@ from time import monotonic, sleep
 
 import pyarrow as pa
 import pytest
+from support.intercepted_store import intercept
 
 import delta_variant as dv
 from delta_variant.cli import main
 from delta_variant.errors import StoreError
-from delta_variant.log import commits
 from delta_variant.log.transaction import CommitInterrupted
-from delta_variant.storage import store
 from delta_variant.writer.invalid_json import RejectsFile
 
 pytestmark = pytest.mark.slow
@@ -133,14 +133,14 @@ def test_a_failed_append_leaves_no_folder_of_a_partition(tmp_path: Path):
     assert paths(tmp_path) == before
 
 
-def test_a_commit_that_fails_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def fail(place: store.Store, version: int, actions: object) -> None:
-        (tmp_path / "t" / "_delta_log").mkdir()
-        raise StoreError("the disk is full")
+def test_a_commit_that_fails_leaves_no_folder(tmp_path: Path):
+    def fail(call: str, key: str) -> None:
+        if call == "create":
+            (tmp_path / "t" / "_delta_log").mkdir()
+            raise OSError(errno.EIO, "the disk is broken")
 
-    monkeypatch.setattr(commits, "write_commit", fail)
-    with pytest.raises(StoreError, match="the disk is full"):
-        dv.write_table(tmp_path / "t", pa.table({"n": [1]}))
+    with pytest.raises(StoreError, match="the disk is broken"):
+        dv.write_table(intercept(tmp_path / "t", before=fail), pa.table({"n": [1]}))
     assert paths(tmp_path) == set()
 
 

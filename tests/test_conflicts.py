@@ -14,14 +14,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.intercepted_store import commit_first
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError
-from delta_variant.log import commits as log_commits
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 
-Operation = Callable[[Path], object]
+Operation = Callable[[Any], object]
 
 FEATURES = {
     "delta.enableRowTracking": "true",
@@ -37,20 +37,20 @@ def rows(*ids: int, n: int | None = None) -> pa.Table:
 
 def append(*ids: int, n: int | None = None) -> Operation:
     data = rows(*ids, n=n)
-    return lambda table: dv.write_table(str(table), data, mode="append", variant_columns=["event"])
+    return lambda table: dv.write_table(table, data, mode="append", variant_columns=["event"])
 
 
 def delete(where: str) -> Operation:
-    return lambda table: dv.delete(str(table), where)
+    return lambda table: dv.delete(table, where)
 
 
 def update(where: str) -> Operation:
-    return lambda table: dv.update(str(table), {"event:t": "id"}, where)
+    return lambda table: dv.update(table, {"event:t": "id"}, where)
 
 
 def merge(*keys: int) -> Operation:
     def operation(table: Path) -> None:
-        clauses = dv.merge(str(table), pa.table({"key": list(keys)}), "event:n::bigint = key")
+        clauses = dv.merge(table, pa.table({"key": list(keys)}), "event:n::bigint = key")
         clauses = clauses.when_matched_update({"event:k": "key"})
         clauses.when_not_matched_insert({"id": "key", "event:n": "key"}).execute()
 
@@ -59,11 +59,11 @@ def merge(*keys: int) -> Operation:
 
 def overwrite(where: str | None, *ids: int) -> Operation:
     options: dict[str, Any] = {"mode": "overwrite", "variant_columns": ["event"]}
-    return lambda table: dv.write_table(str(table), rows(*ids), predicate=where, **options)
+    return lambda table: dv.write_table(table, rows(*ids), predicate=where, **options)
 
 
 def optimize(table: Path) -> None:
-    dv.optimize(str(table))
+    dv.optimize(table)
 
 
 def repair(table: Path) -> None:
@@ -95,7 +95,7 @@ def set_protocol(table: Path) -> None:
 
 def set_metadata(table: Path) -> None:
     extra = rows(50).append_column("more", pa.array([1]))
-    dv.write_table(str(table), extra, mode="append", schema_mode="merge", variant_columns=["event"])
+    dv.write_table(table, extra, mode="append", schema_mode="merge", variant_columns=["event"])
 
 
 def commits(table: Path) -> list[Path]:
@@ -108,7 +108,7 @@ def lines(table: Path) -> list[dict[str, Any]]:
 
 
 def state(table: Path) -> dict[int, str | None]:
-    read = dv.read_table(str(table), columns={"id": "id", "event": "to_json(event)"}).read_all().to_pylist()
+    read = dv.read_table(table, columns={"id": "id", "event": "to_json(event)"}).read_all().to_pylist()
     assert len({row["id"] for row in read}) == len(read)
     return {row["id"]: row["event"] for row in read}
 
@@ -122,20 +122,10 @@ def new_table(path: Path, isolation: str) -> Path:
     return path
 
 
-def run_second(
-    table: Path, operation: Operation, first: Operation, monkeypatch: pytest.MonkeyPatch
-) -> str | None:
+def run_second(table: Path, operation: Operation, first: Operation) -> str | None:
     """Run an operation, with another one directly before its commit, and return why it failed."""
-    write_commit = log_commits.write_commit
-
-    def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(log_commits, "write_commit", write_commit)
-        first(table)
-        write_commit(*arguments)
-
-    monkeypatch.setattr(log_commits, "write_commit", write_after_another)
     try:
-        operation(table)
+        operation(commit_first(table, lambda: first(table)))
     except CommitConflictError as error:
         return str(error)
     return None
@@ -143,7 +133,7 @@ def run_second(
 
 def assert_sound(table: Path) -> None:
     """Check findings, unknown files, the uniqueness of row ids and the order of commit times."""
-    assert dv.audit_table(str(table), data=True).is_clean
+    assert dv.audit_table(table, data=True).is_clean
     snapshot = load_snapshot(table)
     actions = lines(table)
     named = {body["path"] for each in actions for kind, body in each.items() if kind in ("add", "cdc")}
@@ -206,11 +196,11 @@ def expected(operation: str, first: str, isolation: str) -> str | None:
 @pytest.mark.parametrize("first", FIRST)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_the_second_writer_succeeds_as_if_alone_or_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, first: str, isolation: str
+    tmp_path: Path, operation: str, first: str, isolation: str
 ):
     table = new_table(tmp_path / "t", isolation)
     alone = Path(shutil.copytree(table, tmp_path / "alone"))
-    reason = run_second(table, OPERATIONS[operation], FIRST[first], monkeypatch)
+    reason = run_second(table, OPERATIONS[operation], FIRST[first])
     conflict = expected(operation, first, isolation)
     assert (reason is None) == (conflict is None), reason
     FIRST[first](alone)
@@ -232,19 +222,17 @@ def test_the_second_writer_succeeds_as_if_alone_or_fails(
 
 
 @pytest.mark.parametrize("application", ["ours", "another"])
-def test_only_one_of_two_writes_of_an_application_is_committed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, application: str
-):
+def test_only_one_of_two_writes_of_an_application_is_committed(tmp_path: Path, application: str):
     table = new_table(tmp_path / "t", "Serializable")
 
     def write(txn: tuple[str, int], number: int, **options: Any) -> Operation:
         return lambda table: dv.write_table(
-            str(table), rows(number), variant_columns=["event"], txn=txn, **options
+            table, rows(number), variant_columns=["event"], txn=txn, **options
         )
 
     second = write(("ours", 1), 1, mode="overwrite", predicate="id = 1")
     first = write((application, 1), 70, mode="append")
-    reason = run_second(table, second, first, monkeypatch)
+    reason = run_second(table, second, first)
     if application == "ours":
         assert reason is not None
         assert "has a transaction of the same application 'ours'" in reason

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.intercepted_store import commit_first
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -23,7 +24,6 @@ from delta_variant.errors import (
     SchemaError,
     UnsupportedFeatureError,
 )
-from delta_variant.log import commits
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 
@@ -366,16 +366,11 @@ def test_an_append_only_table_takes_inserts_alone(tmp_path: Path):
         merge.when_matched_delete().execute()
 
 
-def test_a_merge_conflicts_with_an_append_that_may_match(table: str, monkeypatch: pytest.MonkeyPatch):
-    write = commits.write_commit
-
-    def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(commits, "write_commit", write)
+def test_a_merge_conflicts_with_an_append_that_may_match(table: str):
+    def append() -> None:
         dv.write_table(table, rows([9]), mode="append", variant_columns=["event"])
-        write(*arguments)
 
-    monkeypatch.setattr(commits, "write_commit", write_after_another)
-    merge = dv.merge(table, SOURCE, "id = key").when_not_matched_insert({"id": "key"})
+    merge = dv.merge(commit_first(table, append), SOURCE, "id = key").when_not_matched_insert({"id": "key"})
     with pytest.raises(CommitConflictError, match="added rows"):
         merge.execute()
 

@@ -13,10 +13,10 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.intercepted_store import commit_first
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, ExpressionError
-from delta_variant.log import commits
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 
@@ -205,37 +205,20 @@ def test_a_table_that_forbids_deletes_can_be_optimized(tmp_path: Path, name: str
     assert dv.optimize(str(table)).version == 2
 
 
-def commit_first(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
-    write_commit = commits.write_commit
-
-    def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(commits, "write_commit", write_commit)
-        first()
-        write_commit(*arguments)
-
-    monkeypatch.setattr(commits, "write_commit", write_after_another)
-
-
-def test_a_concurrent_append_does_not_conflict_but_a_delete_does(
-    table: Path, monkeypatch: pytest.MonkeyPatch
-):
-    commit_first(monkeypatch, lambda: write(table, ["1"], 100))
-    assert dv.optimize(str(table)).version == 5
+def test_a_concurrent_append_does_not_conflict_but_a_delete_does(table: Path):
+    assert dv.optimize(commit_first(table, lambda: write(table, ["1"], 100))).version == 5
     assert len(texts_of(table)) == 41
-    commit_first(monkeypatch, lambda: dv.delete(str(table), "id = 3"))
     with pytest.raises(CommitConflictError, match="removed"):
-        dv.optimize(str(table))
+        dv.optimize(commit_first(table, lambda: dv.delete(table, "id = 3")))
     assert len(texts_of(table)) == 40
 
 
-def test_a_delete_succeeds_after_a_concurrent_optimize_of_other_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_delete_succeeds_after_a_concurrent_optimize_of_other_files(tmp_path: Path):
     table = tmp_path / "t"
     for first in (0, 4):
         write(table, [f"{row}" for row in range(first, first + 4)], first, partition_by=["day"])
-    commit_first(monkeypatch, lambda: dv.optimize(str(table), "day = 'a'"))
-    assert dv.delete(str(table), "day = 'b' and id = 1").version == 3
+    store = commit_first(table, lambda: dv.optimize(table, "day = 'a'"))
+    assert dv.delete(store, "day = 'b' and id = 1").version == 3
     assert set(texts_of(table)) == set(range(8)) - {1}
 
 

@@ -7,10 +7,11 @@ import json
 import pyarrow as pa
 import pytest
 from planting import Table
+from support.intercepted_store import commit_first
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, UnsupportedFeatureError
-from delta_variant.log import commits, transaction
+from delta_variant.log import transaction
 from delta_variant.log.provenance import CommitContext
 
 
@@ -152,40 +153,28 @@ def test_an_unreadable_file_is_reported_and_the_others_are_repaired(table):
     assert repair.committed == 2
 
 
-def commit_first(monkeypatch, act):
-    """Make another writer act just before the next commit is written."""
-    write = commits.write_commit
-
-    def write_after_another(*arguments):
-        monkeypatch.setattr(commits, "write_commit", write)
-        act()
-        write(*arguments)
-
-    monkeypatch.setattr(commits, "write_commit", write_after_another)
-
-
-def test_a_concurrent_append_does_not_conflict_with_a_repair(table, monkeypatch):
+def test_a_concurrent_append_does_not_conflict_with_a_repair(table):
     rows = pa.table({"id": [9], "v": pa.array(["1"], pa.json_())})
-    commit_first(monkeypatch, lambda: dv.write_table(table.path, rows, mode="append"))
-    assert dv.repair_table(table.path, dry_run=False).committed == 2
+    store = commit_first(table.path, lambda: dv.write_table(table.path, rows, mode="append"))
+    assert dv.repair_table(store, dry_run=False).committed == 2
     assert dv.audit_table(table.path, data=True).is_clean
 
 
 @pytest.mark.parametrize("action", ["remove", "add"])
-def test_a_concurrent_change_of_a_file_conflicts_with_a_repair(table, monkeypatch, action):
+def test_a_concurrent_change_of_a_file_conflicts_with_a_repair(table, action):
     (add,) = (each["add"] for each in table.actions() if "add" in each)
-    remove = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
-    other = {"remove": remove} if action == "remove" else {"add": add}
-    commit_first(monkeypatch, lambda: table.add_commit(1, other))
+    gone = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
+    other = {"remove": gone} if action == "remove" else {"add": add}
+    store = commit_first(table.path, lambda: table.add_commit(1, other))
     with pytest.raises(CommitConflictError, match=f"concurrent version 1 .* {table.file.name}"):
-        dv.repair_table(table.path, dry_run=False)
+        dv.repair_table(store, dry_run=False)
 
 
-def test_a_concurrent_change_of_the_metadata_conflicts_with_a_repair(table, monkeypatch):
+def test_a_concurrent_change_of_the_metadata_conflicts_with_a_repair(table):
     (metadata,) = (each for each in table.actions() if "metaData" in each)
-    commit_first(monkeypatch, lambda: table.add_commit(1, metadata))
+    store = commit_first(table.path, lambda: table.add_commit(1, metadata))
     with pytest.raises(CommitConflictError, match="changed the metadata"):
-        dv.repair_table(table.path, dry_run=False)
+        dv.repair_table(store, dry_run=False)
 
 
 def test_a_table_with_an_unknown_feature_is_rejected(table):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.intercepted_store import commit_first
 from typer.testing import CliRunner
 
 import delta_variant as dv
@@ -17,7 +18,6 @@ from delta_variant.cli.app import app
 from delta_variant.errors import CommitConflictError, DataFileError, UnsupportedFeatureError
 from delta_variant.log import commits
 from delta_variant.log.listing import commit_file_name
-from delta_variant.operations import restore
 from delta_variant.protocol.actions import CommitInfo, DomainMetadata, Metadata
 from delta_variant.storage import store
 
@@ -216,21 +216,31 @@ def test_an_append_only_table_rejects_a_restore_that_removes_files(table):
 
 
 @pytest.mark.parametrize("isolation", ["Serializable", "WriteSerializable"])
-def test_rows_of_a_concurrent_append_are_a_conflict(table, monkeypatch, isolation):
+def test_rows_of_a_concurrent_append_are_a_conflict(table, isolation):
     edit_metadata(table, delta_isolationLevel=isolation)
     dv.delete(table, "id = 0")
-    check = restore._check_files_exist
-    monkeypatch.setattr(restore, "_check_files_exist", lambda *each: (append(table, 9), check(*each)))
     with pytest.raises(CommitConflictError, match="added rows"):
-        dv.restore(table, 2)
+        dv.restore(commit_first(table, lambda: append(table, 9)), 2)
     assert 9 in [row[0] for row in rows(table)]
 
 
-def test_files_that_a_concurrent_commit_removes_are_a_conflict(table, monkeypatch):
-    check = restore._check_files_exist
-    monkeypatch.setattr(restore, "_check_files_exist", lambda *each: (dv.optimize(table), check(*each)))
+def test_files_that_a_concurrent_commit_removes_are_a_conflict(table):
     with pytest.raises(CommitConflictError, match="removed"):
-        dv.restore(table, 0)
+        dv.restore(commit_first(table, lambda: dv.optimize(table)), 0)
+
+
+def test_a_concurrent_vacuum_is_a_conflict_only_if_removed_files_come_back(table):
+    def vacuum() -> None:
+        dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False)
+
+    dv.delete(table, "id = 0")
+    with pytest.raises(CommitConflictError, match="started a vacuum"):
+        dv.restore(commit_first(table, vacuum), 0)
+    before = rows(table)
+    append(table, 9)
+    (table / "part-orphan.parquet").touch()
+    assert dv.restore(commit_first(table, vacuum), dv.load_snapshot(table).version - 1).version is not None
+    assert rows(table) == before
 
 
 def test_a_restore_keeps_in_commit_timestamps(tmp_path):

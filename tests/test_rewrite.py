@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.intercepted_store import commit_first
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -24,7 +25,6 @@ from delta_variant.errors import (
     SchemaError,
     UnsupportedFeatureError,
 )
-from delta_variant.log import commits
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 from delta_variant.operations.rewrite.result import RewriteResult
@@ -35,7 +35,7 @@ def write_rows(table: Path, texts: Sequence[str | None], first: int = 0, **optio
     """Append one file of JSON texts with `id` counted from `first`."""
     ids = range(first, first + len(texts))
     rows = pa.table({"id": list(ids), "event": pa.array(texts, pa.string())})
-    dv.write_table(str(table), rows, mode="append", variant_columns=["event"], **options)
+    dv.write_table(table, rows, mode="append", variant_columns=["event"], **options)
 
 
 def read_rows(table: Path) -> dict[int, str | None]:
@@ -503,104 +503,70 @@ def test_contradictory_options_are_rejected(tmp_path: Path, options: dict[str, A
 # --- concurrency
 
 
-def commit_after(monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
-    """Run `first` just before the next commit of the test."""
-    write = commits.write_commit
-
-    def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(commits, "write_commit", write)
-        first()
-        write(*arguments)
-
-    monkeypatch.setattr(commits, "write_commit", write_after_another)
-
-
 def append_n(table: Path, n: int) -> Any:
     return lambda: write_rows(table, [json.dumps({"n": n})], 100)
 
 
-def test_a_delete_commits_after_an_append_without_matching_rows(table: Path, monkeypatch: pytest.MonkeyPatch):
-    commit_after(monkeypatch, append_n(table, 50))
-    result = dv.delete(str(table), "event:n::bigint = 1")
+def test_a_delete_commits_after_an_append_without_matching_rows(table: Path):
+    result = dv.delete(commit_first(table, append_n(table, 50)), "event:n::bigint = 1")
     assert result.version == 4
     assert set(read_rows(table)) == {*ALL, 100} - {1}
 
 
-def test_a_delete_conflicts_with_an_append_that_may_have_matching_rows(
-    table: Path, monkeypatch: pytest.MonkeyPatch
-):
-    commit_after(monkeypatch, append_n(table, 1))
+def test_a_delete_conflicts_with_an_append_that_may_have_matching_rows(table: Path):
     with pytest.raises(CommitConflictError, match="concurrent version 3 added rows"):
-        dv.delete(str(table), "event:n::bigint = 1")
+        dv.delete(commit_first(table, append_n(table, 1)), "event:n::bigint = 1")
     assert set(read_rows(table)) == {*ALL, 100}
     assert len(parquet_files(table)) == 4
 
 
-def test_a_delete_ignores_appends_where_only_writes_are_serializable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_delete_ignores_appends_where_only_writes_are_serializable(tmp_path: Path):
     settings = {"delta.isolationLevel": "WriteSerializable"}
     write_rows(tmp_path / "t", ['{"n": 1}', '{"n": 2}'], configuration=settings)
-    commit_after(monkeypatch, append_n(tmp_path / "t", 1))
-    assert dv.delete(str(tmp_path / "t"), "event:n::bigint = 1").version == 2
+    store = commit_first(tmp_path / "t", append_n(tmp_path / "t", 1))
+    assert dv.delete(store, "event:n::bigint = 1").version == 2
     assert set(read_rows(tmp_path / "t")) == {1, 100}
 
 
-def test_two_deletes_of_one_file_conflict_and_those_of_two_do_not(
-    table: Path, monkeypatch: pytest.MonkeyPatch
-):
-    commit_after(monkeypatch, lambda: dv.delete(str(table), "id = 0"))
+def test_two_deletes_of_one_file_conflict_and_those_of_two_do_not(table: Path):
     with pytest.raises(CommitConflictError, match=r"removed part-.* which this operation read"):
-        dv.delete(str(table), "id = 1")
-    commit_after(monkeypatch, lambda: dv.delete(str(table), "id = 1"))
-    assert dv.delete(str(table), "id = 8").version == 5
+        dv.delete(commit_first(table, lambda: dv.delete(table, "id = 0")), "id = 1")
+    assert dv.delete(commit_first(table, lambda: dv.delete(table, "id = 1")), "id = 8").version == 5
     assert set(read_rows(table)) == set(ALL) - {0, 1, 8}
 
 
-def test_an_append_commits_after_a_delete_and_an_overwrite(table: Path, monkeypatch: pytest.MonkeyPatch):
-    commit_after(monkeypatch, lambda: dv.delete(str(table), "id = 0"))
-    write_rows(table, ["1"], 100)
+def test_an_append_commits_after_a_delete_and_an_overwrite(table: Path):
+    write_rows(commit_first(table, lambda: dv.delete(table, "id = 0")), ["1"], 100)
     assert set(read_rows(table)) == {*ALL, 100} - {0}
 
 
-def test_an_overwrite_conflicts_with_any_row_that_it_would_not_replace(
-    table: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_overwrite_conflicts_with_any_row_that_it_would_not_replace(table: Path):
     rows = pa.table({"id": [9], "event": pa.array(["1"], pa.string())})
     options: dict[str, Any] = {"mode": "overwrite", "variant_columns": ["event"]}
     before = parquet_files(table)
-    commit_after(monkeypatch, append_n(table, 1))
     with pytest.raises(CommitConflictError, match="added rows"):
-        write_table(str(table), rows, **options)
+        write_table(commit_first(table, append_n(table, 1)), rows, **options)
     assert len(parquet_files(table)) == len(before) + 1
-    commit_after(monkeypatch, lambda: dv.delete(str(table), "id = 0"))
     with pytest.raises(CommitConflictError, match="removed"):
-        write_table(str(table), rows, **options)
+        write_table(commit_first(table, lambda: dv.delete(table, "id = 0")), rows, **options)
 
 
-def test_overwrites_of_two_partitions_do_not_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_overwrites_of_two_partitions_do_not_conflict(tmp_path: Path):
     table = tmp_path / "t"
     day_table(table, partition_by=["day"])
 
-    def replace(day: str, number: int) -> Any:
+    def replace(day: str, number: int, location: Any = table) -> Any:
         rows = pa.table({"id": [number], "day": [day]})
-        return write_table(table, rows, mode="overwrite", predicate=f"day = '{day}'")
+        return write_table(location, rows, mode="overwrite", predicate=f"day = '{day}'")
 
-    commit_after(monkeypatch, lambda: replace("a", 10))
-    assert replace("b", 20).version == 2
+    assert replace("b", 20, commit_first(table, lambda: replace("a", 10))).version == 2
     assert days(table) == [(4, None), (10, "a"), (20, "b")]
-    commit_after(monkeypatch, lambda: replace("a", 11))
     with pytest.raises(CommitConflictError, match="removed"):
-        replace("a", 12)
+        replace("a", 12, commit_first(table, lambda: replace("a", 11)))
 
 
-def test_a_change_of_metadata_is_a_conflict(table: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_change_of_metadata_is_a_conflict(table: Path):
     rows = pa.table({"id": [9], "event": pa.array(["1"], pa.string()), "more": [1]})
-    commit_after(
-        monkeypatch,
-        lambda: dv.write_table(
-            str(table), rows, mode="append", schema_mode="merge", variant_columns=["event"]
-        ),
-    )
+    options: dict[str, Any] = {"mode": "append", "schema_mode": "merge", "variant_columns": ["event"]}
     with pytest.raises(CommitConflictError, match="changed the metadata"):
-        dv.delete(str(table), "id = 0")
+        dv.delete(commit_first(table, lambda: dv.write_table(table, rows, **options)), "id = 0")

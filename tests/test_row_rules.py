@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 from planting import Table
+from support.intercepted_store import commit_first
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -90,18 +91,10 @@ def test_a_constraint_that_is_not_true_of_all_rows_is_not_added(table: str, chec
     assert dv.load_snapshot(table).version == 0
 
 
-def test_rows_that_come_in_between_have_to_be_checked(table: str, monkeypatch: pytest.MonkeyPatch):
-    from delta_variant.log import transaction
-
-    def first_append(*arguments: Any, **options: Any) -> Any:
-        monkeypatch.undo()
-        dv.write_table(table, pa.table({"amount": [-1]}), mode="append")
-        return write(*arguments, **options)
-
-    write = transaction.replace_files
-    monkeypatch.setattr(transaction, "replace_files", first_append)
+def test_rows_that_come_in_between_have_to_be_checked(table: str):
+    store = commit_first(table, lambda: dv.write_table(table, pa.table({"amount": [-1]}), mode="append"))
     with pytest.raises(CommitConflictError, match="added rows that this operation may have to see"):
-        dv.add_constraint(table, "c", "amount > 0")
+        dv.add_constraint(store, "c", "amount > 0")
 
 
 def test_deleted_rows_need_not_satisfy_a_constraint(table: str):

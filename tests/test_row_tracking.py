@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from planting import plant_vector
+from support.intercepted_store import commit_first
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, ProtocolError
-from delta_variant.log import commits as log_commits
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 
@@ -222,17 +222,10 @@ def test_a_file_without_a_base_row_id_is_an_error(table: Path):
         dv.delete(str(table), "id = 4")
 
 
-def test_ids_are_rebased_on_a_concurrent_commit(table: Path, monkeypatch: pytest.MonkeyPatch):
+def test_ids_are_rebased_on_a_concurrent_commit(table: Path):
     before = tracked(table)
-    write_commit = log_commits.write_commit
-
-    def write_after_another(*arguments: Any) -> None:
-        monkeypatch.setattr(log_commits, "write_commit", write_commit)
-        write(table, [20, 21])
-        write_commit(*arguments)
-
-    monkeypatch.setattr(log_commits, "write_commit", write_after_another)
-    assert dv.delete(str(table), "id = 0").version == 3
+    store = commit_first(table, lambda: write(table, [20, 21]))
+    assert dv.delete(store, "id = 0").version == 3
     after = tracked(table)
     assert {number: after.pop(number) for number in (20, 21)} == {20: (6, 2), 21: (7, 2)}
     assert after == {number: before[number] for number in (1, 2, 3, 4, 5)}
@@ -271,34 +264,17 @@ def test_a_table_with_ids_begins_to_track_rows_by_one_commit(table: Path):
     assert tracked(table) == before
 
 
-def test_ids_are_assigned_after_a_concurrent_append(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_ids_are_assigned_after_a_concurrent_append(tmp_path: Path):
     table = untracked(tmp_path / "t")
-    write_commit, commits = log_commits.write_commit, iter(range(3))
-
-    def write_after_another(*arguments: Any) -> None:
-        if next(commits) == 1:
-            monkeypatch.setattr(log_commits, "write_commit", write_commit)
-            write(table, [7])
-        write_commit(*arguments)
-
-    monkeypatch.setattr(log_commits, "write_commit", write_after_another)
-    dv.set_properties(str(table), TRACKED)
+    dv.set_properties(commit_first(table, None, lambda: write(table, [7])), TRACKED)
     assert sorted(tracked(table)) == [0, 1, 2, 3, 4, 7]
 
 
-def test_a_concurrent_metadata_change_prevents_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_concurrent_metadata_change_prevents_ids(tmp_path: Path):
     table = untracked(tmp_path / "t")
-    write_commit, commits = log_commits.write_commit, iter(range(3))
-
-    def write_before_another(*arguments: Any) -> None:
-        write_commit(*arguments)
-        if next(commits) == 1:
-            monkeypatch.setattr(log_commits, "write_commit", write_commit)
-            dv.set_properties(str(table), {"mine": "x"})
-
-    monkeypatch.setattr(log_commits, "write_commit", write_before_another)
+    store = commit_first(table, None, None, lambda: dv.set_properties(table, {"mine": "x"}))
     with pytest.raises(CommitConflictError, match="changed the metadata"):
-        dv.set_properties(str(table), TRACKED)
+        dv.set_properties(store, TRACKED)
     assert load_snapshot(table).configuration["mine"] == "x"
     dv.set_properties(str(table), TRACKED)
     assert load_snapshot(table).configuration["mine"] == "x"

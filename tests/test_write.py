@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planting import Table
 from strategies import arrow_rows
+from support.intercepted_store import commit_first
 
 from delta_variant import (
     ShreddingSchema,
@@ -44,8 +44,8 @@ from delta_variant.errors import (
     TableExistsError,
     UnsupportedFeatureError,
 )
-from delta_variant.log import commits as log_commits
 from delta_variant.operations.write.preparation import Transaction
+from delta_variant.storage.store import Store
 
 EVENTS = ['{"type":"buy","n":1}', '{"type":"view","n":2}', '{"n":"three"}']
 
@@ -1053,20 +1053,9 @@ def test_processes_that_append_at_once_lose_nothing(tmp_path: Path):
     assert load_snapshot(tmp_path / "t").version == 15
 
 
-@pytest.fixture
-def creates_first(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a function that lets another writer create the table during the next write."""
-    write_commit = log_commits.write_commit
-
-    def arrange(table: Path, data: Any, **options: Any) -> None:
-        def write_after_another(*arguments: Any) -> None:
-            monkeypatch.setattr(log_commits, "write_commit", write_commit)
-            write_table(table, data, **options)
-            write_commit(*arguments)
-
-        monkeypatch.setattr(log_commits, "write_commit", write_after_another)
-
-    return arrange
+def create_first(table: Path, data: Any, **options: Any) -> Store:
+    """Return the store of a table that another writer creates right before the first commit to it."""
+    return commit_first(table, lambda: write_table(table, data, **options))
 
 
 def assert_files_are_those_of_the_log(table: Path) -> None:
@@ -1086,14 +1075,12 @@ def assert_files_are_those_of_the_log(table: Path) -> None:
         {"configuration": {"delta.constraints.positive": "id >= 0"}},
     ],
 )
-def test_an_append_that_finds_the_table_just_created_adds_its_rows(
-    tmp_path: Path, creates_first: Callable[..., None], winner: dict[str, Any]
-):
+def test_an_append_that_finds_the_table_just_created_adds_its_rows(tmp_path: Path, winner: dict[str, Any]):
     table = tmp_path / "t"
-    creates_first(table, events('{"n":1}', '{"n":"x"}'), **winner)
+    store = create_first(table, events('{"n":1}', '{"n":"x"}'), **winner)
     own = pa.table({"id": [7, 8], "event": pa.array(['{"n":2.5}', None], pa.json_())})
     # A stream can be read only once.
-    result = write_table(table, own.to_reader(), mode="append")
+    result = write_table(store, own.to_reader(), mode="append")
     assert (result.version, result.rows) == (1, 2)
     assert [(row["id"], row["event"]) for row in rows(table)] == [
         (0, '{"n":1}'),
@@ -1110,38 +1097,32 @@ def operation_parameters(table: Path) -> list[dict[str, Any]]:
     return [info["operationParameters"] for info in actions(table, "commitInfo")]
 
 
-def test_an_overwrite_that_finds_the_table_just_created_replaces_its_rows(
-    tmp_path: Path, creates_first: Callable[..., None]
-):
-    creates_first(tmp_path / "t", events("1", "2"))
-    result = write_table(tmp_path / "t", events("3"), mode="overwrite")
+def test_an_overwrite_that_finds_the_table_just_created_replaces_its_rows(tmp_path: Path):
+    store = create_first(tmp_path / "t", events("1", "2"))
+    result = write_table(store, events("3"), mode="overwrite")
     assert (result.version, result.rows, result.rows_deleted) == (1, 1, 2)
     assert texts(tmp_path / "t") == ["3"]
     assert_files_are_those_of_the_log(tmp_path / "t")
 
 
-def test_an_overwrite_by_a_predicate_keeps_the_other_rows_of_a_table_just_created(
-    tmp_path: Path, creates_first: Callable[..., None]
-):
-    creates_first(tmp_path / "t", events("1", "2"))
-    write_table(tmp_path / "t", events("3"), mode="overwrite", predicate="id = 0")
+def test_an_overwrite_by_a_predicate_keeps_the_other_rows_of_a_table_just_created(tmp_path: Path):
+    store = create_first(tmp_path / "t", events("1", "2"))
+    write_table(store, events("3"), mode="overwrite", predicate="id = 0")
     assert texts(tmp_path / "t") == ["3", "2"]
 
 
-def test_partitions_are_those_of_both_creators(tmp_path: Path, creates_first: Callable[..., None]):
+def test_partitions_are_those_of_both_creators(tmp_path: Path):
     data = pa.table({"id": [1, 2], "day": pa.array([date(2026, 1, 1), None])})
-    creates_first(tmp_path / "t", data, partition_by="day")
-    assert write_table(tmp_path / "t", data, mode="append", partition_by="day").version == 1
+    store = create_first(tmp_path / "t", data, partition_by="day")
+    assert write_table(store, data, mode="append", partition_by="day").version == 1
     found = [(row["id"], row["day"]) for row in rows(tmp_path / "t")]
     assert found == [(1, date(2026, 1, 1)), (1, date(2026, 1, 1)), (2, None), (2, None)]
     assert_files_are_those_of_the_log(tmp_path / "t")
 
 
-def test_columns_that_only_the_other_creator_has_are_filled(
-    tmp_path: Path, creates_first: Callable[..., None]
-):
-    creates_first(tmp_path / "t", pa.table({"id": [1], "name": ["a"]}))
-    write_table(tmp_path / "t", pa.table({"id": [2]}), mode="append")
+def test_columns_that_only_the_other_creator_has_are_filled(tmp_path: Path):
+    store = create_first(tmp_path / "t", pa.table({"id": [1], "name": ["a"]}))
+    write_table(store, pa.table({"id": [2]}), mode="append")
     assert rows(tmp_path / "t") == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
 
 
@@ -1160,47 +1141,39 @@ def test_columns_that_only_the_other_creator_has_are_filled(
 )
 def test_rows_that_do_not_fit_a_concurrently_created_table_leave_no_files(
     tmp_path: Path,
-    creates_first: Callable[..., None],
     winner: dict[str, Any],
     own: dict[str, Any],
     error: type[Exception],
     sentence: str,
 ):
-    creates_first(tmp_path / "t", events("1"), **winner)
+    store = create_first(tmp_path / "t", events("1"), **winner)
     with pytest.raises(error, match=sentence):
-        write_table(tmp_path / "t", **{"data": events("2", "3"), "mode": "append", **own})
+        write_table(store, **{"data": events("2", "3"), "mode": "append", **own})
     assert load_snapshot(tmp_path / "t").version == 0
     assert_files_are_those_of_the_log(tmp_path / "t")
 
 
-def test_error_and_ignore_do_not_touch_a_table_just_created(
-    tmp_path: Path, creates_first: Callable[..., None]
-):
-    creates_first(tmp_path / "error", events("1"))
+def test_error_and_ignore_do_not_touch_a_table_just_created(tmp_path: Path):
     with pytest.raises(TableExistsError, match="already"):
-        write_table(tmp_path / "error", events("2"))
-    creates_first(tmp_path / "ignore", events("1"))
-    assert write_table(tmp_path / "ignore", events("2"), mode="ignore").version is None
+        write_table(create_first(tmp_path / "error", events("1")), events("2"))
+    store = create_first(tmp_path / "ignore", events("1"))
+    assert write_table(store, events("2"), mode="ignore").version is None
     for name in ("error", "ignore"):
         assert texts(tmp_path / name) == ["1"]
         assert_files_are_those_of_the_log(tmp_path / name)
 
 
-def test_a_batch_that_another_writer_has_just_created_the_table_with_is_not_written_twice(
-    tmp_path: Path, creates_first: Callable[..., None]
-):
-    creates_first(tmp_path / "t", events("1"), txn=("app", 3))
-    assert write_table(tmp_path / "t", events("1"), mode="append", txn=("app", 3)).version is None
+def test_a_batch_that_another_writer_has_just_created_the_table_with_is_not_written_twice(tmp_path: Path):
+    store = create_first(tmp_path / "t", events("1"), txn=("app", 3))
+    assert write_table(store, events("1"), mode="append", txn=("app", 3)).version is None
     assert texts(tmp_path / "t") == ["1"]
     assert_files_are_those_of_the_log(tmp_path / "t")
 
 
-def test_invalid_text_is_counted_once_where_the_table_was_just_created(
-    tmp_path: Path, creates_first: Callable[..., None]
-):
-    creates_first(tmp_path / "t", events("1"))
+def test_invalid_text_is_counted_once_where_the_table_was_just_created(tmp_path: Path):
+    store = create_first(tmp_path / "t", events("1"))
     data = {"mode": "append", "on_invalid": "reject", "rejects": tmp_path / "rejects"}
-    assert write_table(tmp_path / "t", events("2", "{"), **data).invalid == 1
+    assert write_table(store, events("2", "{"), **data).invalid == 1
     assert texts(tmp_path / "t") == ["1", "2"]
     assert len((tmp_path / "rejects").read_text("utf-8").splitlines()) == 1
 

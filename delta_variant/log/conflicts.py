@@ -26,7 +26,17 @@ from ..protocol.actions import (
     path_key,
 )
 
-__all__ = ["FindConflict", "Reads", "append_conflicts", "recommit_conflicts", "replacement_conflicts"]
+__all__ = [
+    "VACUUM_START",
+    "FindConflict",
+    "Reads",
+    "append_conflicts",
+    "recommit_conflicts",
+    "replacement_conflicts",
+]
+
+VACUUM_START = "VACUUM START"
+"""The operation of the commit that precedes the deletions of a vacuum."""
 
 FindConflict: TypeAlias = Callable[[Sequence[Action]], "str | None"]
 """Returns the conflict with the actions of a concurrent commit, None if they do not conflict."""
@@ -38,12 +48,14 @@ class Reads:
 
     `files` are the files that the operation read, as rows of `Snapshot.files`. `may_match` returns whether
     files that another writer adds may contain a row that the operation selects. `with_appends` states that
-    blind appends conflict in a `WriteSerializable` table too.
+    blind appends conflict in a `WriteSerializable` table too. `returns_files` states that the commit adds
+    files that an earlier version removed, which a concurrent vacuum may delete.
     """
 
     files: pa.Table
     may_match: Callable[[Sequence[AddFile]], bool]
     with_appends: bool = False
+    returns_files: bool = False
 
 
 def append_conflicts(txn: Txn | None) -> FindConflict:
@@ -70,6 +82,8 @@ def replacement_conflicts(
 
     def find_conflict(actions: Sequence[Action]) -> str | None:
         found = _table_change(actions, txn) or _removal(actions, paths) or _domain_change(actions, names)
+        if found is None and reads.returns_files:
+            found = _vacuum_start(actions)
         if found or not changes_rows or (tolerates_appends and _is_blind_append(actions)):
             return found
         return _addition(actions, reads.may_match)
@@ -117,6 +131,13 @@ def _addition(actions: Sequence[Action], may_match: Callable[[Sequence[AddFile]]
     # Rows that a commit only rearranges were in files that the same commit removes.
     adds = [action for action in actions if isinstance(action, AddFile) and action.data_change]
     return "added rows that this operation may have to see" if adds and may_match(adds) else None
+
+
+def _vacuum_start(actions: Sequence[Action]) -> str | None:
+    infos = (action for action in actions if isinstance(action, CommitInfo))
+    if any(info.operation == VACUUM_START for info in infos):
+        return "started a vacuum, which may delete files that this operation adds again"
+    return None
 
 
 def _is_blind_append(actions: Sequence[Action]) -> bool:

@@ -18,7 +18,7 @@ __all__ = ["load_protocol_and_metadata", "load_snapshot", "load_with_tombstones"
 
 
 def load_snapshot(
-    table: TableLocation | Store,
+    table: TableLocation,
     version: int | None = None,
     *,
     timestamp: Timestamp | None = None,
@@ -54,7 +54,7 @@ def load_snapshot(
         >>> dv.load_snapshot("events").version
         0
     """
-    store = table if isinstance(table, Store) else open_store(table, storage_options)
+    store = open_store(table, storage_options)
     if timestamp is not None:
         if version is not None:
             raise ValueError("expected a version or a timestamp, got both")

@@ -159,7 +159,7 @@ def _commit(present: Snapshot, past: Snapshot, changes: _Changes, timestamp: Tim
         changes.removed,
         list(add_actions(changes.added)),
         context=context,
-        reads=Reads(present.files, _any_row, with_appends=True),
+        reads=Reads(present.files, _any_row, with_appends=True, returns_files=changes.added.num_rows > 0),
         new_metadata=changes.metadata,
         new_protocol=changes.protocol,
         domains=changes.domains,

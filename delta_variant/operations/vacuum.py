@@ -28,6 +28,7 @@ from ..errors import (
 )
 from ..log import deletion_vectors, transaction
 from ..log.commits import read_all_commits, read_commits
+from ..log.conflicts import VACUUM_START
 from ..log.load import load_with_tombstones
 from ..log.snapshot import Snapshot, are_unencoded, tombstones_table
 from ..protocol import features, properties
@@ -237,7 +238,7 @@ def _delete(snapshot: Snapshot, found: Vacuum, hours: float | None) -> None:
         "specifiedRetentionMillis": None if hours is None else int(hours * HOUR),
     }
     metrics = {"numFilesToDelete": len(found.files), "sizeOfDataToDelete": found.bytes}
-    _commit(snapshot, "VACUUM START", parameters, metrics)
+    _commit(snapshot, VACUUM_START, parameters, metrics)
     _check_not_added_again(snapshot, found.files)
     failures = _delete_files(snapshot.store, found.files)
     status = {"status": "FAILED" if failures else "COMPLETED"}

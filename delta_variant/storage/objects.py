@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, Protocol, cast, runtime_checkable
 from uuid import uuid4
 
 import obstore
@@ -25,7 +25,7 @@ from obstore.store import ObjectStore
 
 from ..errors import StoreError
 
-__all__ = ["LocalFiles", "Objects", "RemoteObjects", "StoredFile", "Upload"]
+__all__ = ["AcceptsUploads", "LocalFiles", "Objects", "RemoteObjects", "StoredFile", "Upload"]
 
 PART_BYTES = 8 << 20
 """Size in bytes of the parts of an upload; a smaller file is uploaded with one request."""
@@ -70,6 +70,27 @@ class Objects(Protocol):
 
     def delete(self, key: str) -> None:
         """Delete a file."""
+
+
+class Upload(Protocol):
+    """A remote file that is written in pieces, and exists once it is closed."""
+
+    def write(self, data: bytes) -> None:
+        """Append bytes. Send a full part, and wait while `PARTS_AT_ONCE` others are in flight."""
+
+    def close(self) -> None:
+        """Complete the upload."""
+
+    def abort(self) -> None:
+        """Discard the parts that were sent, so that the file does not exist."""
+
+
+@runtime_checkable
+class AcceptsUploads(Protocol):
+    """Objects that data files are uploaded to. The kernel writes files on a local disk."""
+
+    def open_upload(self, key: str) -> Upload:
+        """Start a file, which replaces an existing one when the upload is closed."""
 
 
 class LocalFiles:
@@ -251,26 +272,22 @@ class RemoteObjects:
         _check_process()
         obstore.delete(self.store, key)
 
-
-class Upload:
-    """A remote file that is written in pieces, and exists once it is closed."""
-
-    def __init__(self, objects: RemoteObjects, key: str) -> None:
+    def open_upload(self, key: str) -> Upload:
         _check_process()
-        self._writer = obstore.open_writer(
-            objects.store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
-        )
+        return _MultipartUpload(self.store, key)
+
+
+class _MultipartUpload:
+    def __init__(self, store: ObjectStore, key: str) -> None:
+        self._writer = obstore.open_writer(store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
 
     def write(self, data: bytes) -> None:
-        """Append bytes. Send a full part, and wait while `PARTS_AT_ONCE` others are in flight."""
         self._writer.write(data)
 
     def close(self) -> None:
-        """Complete the upload."""
         self._writer.close()
 
     def abort(self) -> None:
-        """Discard the parts that were sent, so that the file does not exist."""
         self._writer.__exit__(StoreError, None, cast(TracebackType, None))
 
 

@@ -27,8 +27,7 @@ from .._checks import is_unicode
 from .._system_errors import reason_of, with_remedy
 from ..errors import ArgumentTypeError, CommitUnknownError, StoreError, VersionExistsError
 from ..protocol.actions import is_absolute, local_path_of
-from .objects import LocalFiles, Objects, RemoteObjects, StoredFile
-from .objects import Upload as RemoteUpload
+from .objects import AcceptsUploads, LocalFiles, Objects, RemoteObjects, StoredFile
 from .options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, parse_options
 
 __all__ = [
@@ -104,6 +103,9 @@ _SAME_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 class Store:
     """The root of a table and the object store that contains it.
 
+    Every operation accepts a `Store` as the location of its table. A store whose `objects` wrap those of
+    another observes, delays or fails the calls that an operation makes.
+
     `local_root` is the root of a local table, None for a remote one. `real_root` is the same path with
     symbolic links resolved. `outside` has the storage options for files outside the root, None if these are
     rejected.
@@ -116,6 +118,11 @@ class Store:
     outside: Mapping[str, str] | None = field(default=None, repr=False)
     pauses: tuple[float, ...] = ()
     """The delays in seconds before each repetition of a request whose connection broke."""
+
+    @property
+    def table_uri(self) -> str:
+        """Return the URI or local path of the root, which makes a store a `TableLocation`."""
+        return self.uri
 
 
 @contextmanager
@@ -193,12 +200,14 @@ def location_key(table: TableLocation) -> str:
 
 
 def open_store(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Store:
-    """Return the store of a table's root, which need not exist yet.
+    """Return the store of a table's root, which need not exist yet. A `Store` is returned as it is.
 
     Text that starts with a scheme, such as `s3:`, is a URI; `./s3:` is a local path. A table in `memory://`
     exists until the process ends. Raises StoreError for an unsupported URI or storage option, and for a path
     that is not a directory.
     """
+    if isinstance(table, Store):
+        return table
     uri = table_uri(table)
     options = parse_options(storage_options or {})
     outside = dict(storage_options or {}) if options.allow_paths_outside_table else None
@@ -376,8 +385,8 @@ class Upload:
     def __init__(self, store: Store, path: str) -> None:
         self._table, self._file = store.uri, uri_of(store, path)
         objects, key = _locate(store, path)
-        assert isinstance(objects, RemoteObjects), "the kernel writes files on a local disk"
-        self._upload = RemoteUpload(objects, key)
+        assert isinstance(objects, AcceptsUploads), "the kernel writes files on a local disk"
+        self._upload = objects.open_upload(key)
 
     def write(self, data: bytes) -> None:
         """Append bytes. Send a full part, and wait while too many others are in flight."""

@@ -1,4 +1,4 @@
-"""Azurite, Azure's own emulator of its blob storage, on a free port, and containers of it."""
+"""Azurite, Azure's emulator of its blob storage, on a free port, and its containers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from buckets import free_port, wait_until_ready
 PROGRAM = Path(__file__).resolve().parents[2] / ".cache/azurite/node_modules/.bin/azurite-blob"
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-"""The account and the key that every Azurite has."""
+"""The account and the key of every Azurite server."""
 API_VERSION = "2021-08-06"
 
 
 @contextmanager
 def azurite() -> Iterator[str]:
-    """Run the emulator, and give the endpoint of its account."""
+    """Run the emulator, and yield the endpoint of its account."""
     if not PROGRAM.exists():
-        pytest.skip("Azure's emulator is not there: `make test` installs it where there is npm")
+        pytest.skip("Azure's emulator is not installed: `make test` installs it with npm")
     port = free_port()
     options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
     address = ["--blobHost", "127.0.0.1", "--blobPort", str(port)]

@@ -1,4 +1,4 @@
-"""An S3 server on a free port, and buckets of it."""
+"""An S3 server on a free port, and its buckets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STARTS_WITHIN = 60.0
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket of an S3 server, and the storage options that lead to it."""
+    """A bucket of an S3 server, with the storage options to reach it."""
 
     name: str
     endpoint: str
@@ -36,7 +36,7 @@ class Bucket:
 
 
 def options_for(endpoint: str) -> dict[str, str]:
-    """Return storage options in deltalake's words, with a client that waits little between tries."""
+    """Return storage options with deltalake's keys, and short waits between retries."""
     return {
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
@@ -54,8 +54,8 @@ def free_port() -> int:
         return int(bound.getsockname()[1])
 
 
-def wait_until_ready(url: str, server: subprocess.Popen[bytes], otherwise: str) -> None:
-    """Return when a server answers, whatever it says; fail with a sentence where it never does."""
+def wait_until_ready(url: str, server: subprocess.Popen[bytes], failure: str) -> None:
+    """Return when a server answers with any status. Fail the test with a message if it never answers."""
     end = time.monotonic() + STARTS_WITHIN
     while True:
         try:
@@ -65,18 +65,18 @@ def wait_until_ready(url: str, server: subprocess.Popen[bytes], otherwise: str) 
             return
         except OSError:
             if server.poll() is not None or time.monotonic() > end:
-                pytest.fail(otherwise)
+                pytest.fail(failure)
             time.sleep(0.1)
 
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """Run an S3 server on a free port, and give its endpoint."""
+    """Run an S3 server on a free port, and yield its endpoint."""
     port = free_port()
     server = subprocess.Popen([sys.executable, str(SERVER), str(port)])
     endpoint = f"http://127.0.0.1:{port}"
     try:
-        wait_until_ready(endpoint, server, "the S3 server did not start: `make` installs moto with the tools")
+        wait_until_ready(endpoint, server, "the S3 server did not start: `make` installs moto")
         yield endpoint
     finally:
         server.kill()

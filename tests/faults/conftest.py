@@ -1,4 +1,4 @@
-"""An S3 server for the session, and a proxy in front of it that does it harm."""
+"""An S3 server for the session, and a proxy in front of it that injects faults."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def session_proxy(s3_endpoint: str) -> Iterator[Proxy]:
 
 @pytest.fixture
 def proxy(session_proxy: Proxy) -> Proxy:
-    """Return a proxy in front of the S3 server that does no harm yet."""
+    """Return a proxy in front of the S3 server that injects no fault yet."""
     session_proxy.clear()
     return session_proxy
 
 
 @pytest.fixture
 def proxied(bucket: Bucket, proxy: Proxy) -> Bucket:
-    """Return the new bucket as it is seen through the proxy."""
+    """Return the new bucket with the endpoint of the proxy."""
     return Bucket(bucket.name, proxy.url)

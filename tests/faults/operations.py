@@ -1,4 +1,4 @@
-"""Operations on a table of numbered rows, and what each does to its rows: what a fault is held against."""
+"""Operations on a table of numbered rows, and a model of what each does to the rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONFIGURATION = {"delta.checkpointInterval": "3"}
 
 @dataclass(frozen=True)
 class Step:
-    """An operation on rows that it picks: ids that the table has, and ids that it does not."""
+    """An operation with its rows: ids that the table has, and ids that it does not have."""
 
     name: str
     present: tuple[int, ...]
@@ -34,17 +34,17 @@ class Step:
 
 
 def data(values: Mapping[int, int]) -> pa.Table:
-    """Return rows as a write takes them."""
+    """Return rows as the data of a write."""
     texts = [json.dumps({"n": number, "text": "x" * (row % 50)}) for row, number in values.items()]
     return pa.table({"id": pa.array(list(values), pa.int64()), "event": pa.array(texts, pa.json_())})
 
 
 def read(table: Any, **options: Any) -> Rows:
-    """Return all rows of a table; a row that is there twice is an error."""
+    """Return all rows of a table, or fail if a row occurs twice."""
     columns = {"id": "id", "n": "event:n::bigint"}
     found = dv.read_table(table, columns=columns, **options).read_all().to_pylist()
     rows = {row["id"]: row["n"] for row in found}
-    assert len(rows) == len(found), "a row is there twice"
+    assert len(rows) == len(found), "a row occurs twice"
     return rows
 
 
@@ -134,11 +134,11 @@ OPERATIONS: Mapping[str, tuple[Apply, Model]] = {
     "vacuum": (_vacuum, lambda rows, _: rows),
     "restore": (_restore, lambda rows, step: _without(rows, step.absent)),
 }
-"""What each operation does to a table, and to its rows."""
+"""Each operation: the function that runs it on a table, and the function of its rows."""
 
 
 def prepare(table: Any, rows: Rows, step: Step) -> Rows:
-    """Give an operation what it is there to take back, and return the rows that the table has then."""
+    """Append the rows that a restore removes again, and return the rows of the table."""
     if step.name != "restore":
         return rows
     append = Step("append", step.present, step.absent)
@@ -147,10 +147,10 @@ def prepare(table: Any, rows: Rows, step: Step) -> Rows:
 
 
 def apply(table: Any, step: Step, **options: Any) -> None:
-    """Carry out an operation."""
+    """Run an operation."""
     OPERATIONS[step.name][0](table, step, options)
 
 
 def rows_after(rows: Rows, step: Step) -> Rows:
-    """Return what an operation makes of the rows of a table."""
+    """Return the rows of a table after an operation."""
     return OPERATIONS[step.name][1](rows, step)

@@ -1,4 +1,4 @@
-"""A proxy in front of a server that does to chosen requests what a bad network or a busy server does."""
+"""A proxy that injects faults of a bad network or a busy server into chosen requests."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 Kind: TypeAlias = Literal["slow_down", "error", "conflict", "reset", "lost", "cut", "slow"]
-"""What happens to a request.
+"""A fault of a request.
 
-`slow_down`, `error` and `conflict` are answers of the status 503, 500 and 409, and the server never sees the
-request. `reset` is a connection that ends before the server sees it, `lost` one that ends behind the server's
-answer. `cut` is half of an answer, `slow` one that comes in pieces.
+`slow_down`, `error` and `conflict` are responses of status 503, 500 and 409; the server never receives the
+request. `reset` closes the connection before the server receives the request, `lost` after the server has
+responded. `cut` sends half of the response, `slow` sends it in pieces.
 """
 
 Translate: TypeAlias = Callable[[str, dict[str, str]], tuple[str, dict[str, str]]]
-"""Makes the target and the headers of a request what the server behind the proxy understands."""
+"""Translates the target and the headers of a request to those of the server."""
 
 KINDS: tuple[Kind, ...] = ("slow_down", "error", "reset", "lost", "cut", "slow")
 
-_ANSWERS = {
+_ERRORS = {
     "slow_down": (503, "SlowDown"),
     "error": (500, "InternalError"),
     "conflict": (409, "ConditionalRequestConflict"),
@@ -41,14 +41,14 @@ PAUSE = 0.02
 
 @dataclass
 class Fault:
-    """What happens to the next `times` requests of a method whose path and query match a pattern."""
+    """A fault of the next `times` requests of a method whose path and query match a pattern."""
 
     kind: Kind
     method: str = ".*"
     target: str = ".*"
     times: int = 1
 
-    def takes(self, method: str, target: str) -> bool:
+    def matches(self, method: str, target: str) -> bool:
         return (
             self.times > 0
             and re.fullmatch(self.method, method) is not None
@@ -58,54 +58,54 @@ class Fault:
 
 @dataclass
 class Proxy:
-    """A proxy at `url`; `faults` are looked at in order, and `seen` has each request and its fault."""
+    """A proxy at `url`. The first entry of `faults` that matches applies; `seen` lists requests."""
 
     url: str
     faults: list[Fault] = field(default_factory=list)
-    weather: float = 0.0
-    """The share of all other requests to which something happens."""
+    fault_rate: float = 0.0
+    """The share of all other requests that get a random fault."""
     seen: list[tuple[str, str, Kind | None]] = field(default_factory=list)
     random: Random = field(default_factory=lambda: Random(7))
-    most_at_once: int = 0
-    _under_way: int = 0
+    most_concurrent: int = 0
+    _running: int = 0
     _lock: Lock = field(default_factory=Lock)
 
     @contextmanager
-    def counted(self) -> Iterator[None]:
-        """Count a request among those that are under way."""
+    def count_running(self) -> Iterator[None]:
+        """Count a request as running."""
         with self._lock:
-            self._under_way += 1
-            self.most_at_once = max(self.most_at_once, self._under_way)
+            self._running += 1
+            self.most_concurrent = max(self.most_concurrent, self._running)
         try:
             yield
         finally:
             with self._lock:
-                self._under_way -= 1
+                self._running -= 1
 
     def fault(self, method: str, target: str) -> Kind | None:
-        """Return what happens to a request."""
+        """Record a request, and return its fault."""
         with self._lock:
-            kind = self._chosen(method, target)
+            kind = self._choose(method, target)
             self.seen.append((method, target, kind))
             return kind
 
-    def _chosen(self, method: str, target: str) -> Kind | None:
+    def _choose(self, method: str, target: str) -> Kind | None:
         for each in self.faults:
-            if each.takes(method, target):
+            if each.matches(method, target):
                 each.times -= 1
                 return each.kind
-        return self.random.choice(KINDS) if self.random.random() < self.weather else None
+        return self.random.choice(KINDS) if self.random.random() < self.fault_rate else None
 
     def count(self, method: str, target: str = "") -> int:
-        """Return how many requests of a method with such a target came."""
+        """Return the number of requests of a method whose target matches a pattern."""
         return sum(each == method and re.search(target, where) is not None for each, where, _ in self.seen)
 
     def clear(self) -> None:
-        """Forget all faults and requests."""
+        """Remove all faults and recorded requests."""
         self.faults.clear()
         self.seen.clear()
-        self.weather = 0.0
-        self.most_at_once = 0
+        self.fault_rate = 0.0
+        self.most_concurrent = 0
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -116,26 +116,26 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        with self.proxy.counted():
-            self._answer_to(body)
+        with self.proxy.count_running():
+            self._handle(body)
 
-    def _answer_to(self, body: bytes) -> None:
+    def _handle(self, body: bytes) -> None:
         kind = self.proxy.fault(self.command, unquote(self.path))
         if kind == "reset":
-            self._hang_up()
-        elif kind in _ANSWERS:
-            self._refuse(*_ANSWERS[kind])
+            self._reset_connection()
+        elif kind in _ERRORS:
+            self._respond_with_error(*_ERRORS[kind])
         else:
             with suppress(BrokenPipeError, ConnectionResetError):
-                self._pass_on(body, kind)
+                self._forward(body, kind)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815 - names of http.server
 
     def log_message(self, *_: Any) -> None:
         pass
 
-    def _refuse(self, status: int, code: str) -> None:
-        data = f"<Error><Code>{code}</Code><Message>at the proxy's pleasure</Message></Error>".encode()
+    def _respond_with_error(self, status: int, code: str) -> None:
+        data = f"<Error><Code>{code}</Code><Message>injected by the proxy</Message></Error>".encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/xml")
         self.send_header("Content-Length", str(len(data)))
@@ -143,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(data)
 
-    def _pass_on(self, body: bytes, kind: Kind | None) -> None:
+    def _forward(self, body: bytes, kind: Kind | None) -> None:
         connection = HTTPConnection(self.upstream, timeout=60)
         try:
             target, headers = self.translate(self.path, dict(self.headers))
@@ -153,11 +153,11 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             connection.close()
         if kind == "lost":
-            self._hang_up()
+            self._reset_connection()
             return
-        self._answer(response, data, kind)
+        self._respond(response, data, kind)
 
-    def _answer(self, response: HTTPResponse, data: bytes, kind: Kind | None) -> None:
+    def _respond(self, response: HTTPResponse, data: bytes, kind: Kind | None) -> None:
         self.send_response(response.status)
         for name, value in response.getheaders():
             if name.lower() not in _HOP_BY_HOP:
@@ -167,22 +167,22 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if kind == "cut":
             self.wfile.write(data[: len(data) // 2])
-            self._hang_up()
+            self._reset_connection()
         elif kind == "slow":
-            self._dribble(data)
+            self._send_slowly(data)
         else:
             self.wfile.write(data)
 
-    def _dribble(self, data: bytes) -> None:
+    def _send_slowly(self, data: bytes) -> None:
         step = len(data) // PIECES + 1
         for start in range(0, len(data), step):
             self.wfile.write(data[start : start + step])
             self.wfile.flush()
             time.sleep(PAUSE)
 
-    def _hang_up(self) -> None:
+    def _reset_connection(self) -> None:
         self.wfile.flush()
-        # A socket that lingers for no time is closed by a reset.
+        # Closing a socket with a linger time of zero sends a reset.
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close_connection = True
         self.connection.close()
@@ -204,12 +204,12 @@ class _Server(ThreadingHTTPServer):
         pass
 
 
-def _unchanged(target: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+def _keep(target: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
     return target, headers
 
 
 @contextmanager
-def proxy_to(url: str, translate: Translate = _unchanged) -> Iterator[Proxy]:
+def proxy_to(url: str, translate: Translate = _keep) -> Iterator[Proxy]:
     """Run a proxy in front of the server at `url`."""
     members = {"upstream": urlsplit(url).netloc, "translate": staticmethod(translate)}
     handler = type("Handler", (_Handler,), members)

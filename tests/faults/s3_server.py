@@ -1,6 +1,6 @@
-"""An S3 server on the loopback: moto's, which changes one thing at a time, as a conditional put needs.
+"""An S3 server on the loopback interface: moto's, with serialized writes, as a conditional put needs.
 
-`python s3_server.py PORT` runs until it is told to end.
+`python s3_server.py PORT` runs until it is killed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Handler(WSGIRequestHandler):
         pass
 
 
-def one_change_at_a_time(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
-    """Return an application that answers requests that change something one after another."""
+def serialize_writes(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+    """Return an application that handles requests that write one after another."""
     lock = Lock()
 
     def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -41,11 +41,11 @@ def one_change_at_a_time(application: Callable[..., Iterable[bytes]]) -> Callabl
 
 
 def main(port: int) -> None:
-    # The writers of a race are many, and all of them wait for this one process.
+    # Many concurrent writers wait for this one process.
     with suppress(PermissionError):
         os.nice(-10)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    application = one_change_at_a_time(DomainDispatcherApplication(create_backend_app))
+    application = serialize_writes(DomainDispatcherApplication(create_backend_app))
     run_simple("127.0.0.1", port, application, threaded=True, request_handler=Handler)
 
 

@@ -1,4 +1,4 @@
-"""The library in processes that are forked from one that has used it."""
+"""The library in forked processes whose parent has used it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import pytest
 import delta_variant as dv
 from delta_variant.errors import StoreError
 
-# Python 3.12 and later warn of every fork of a process with threads.
+# Python 3.12 and later warn about every fork of a process with threads.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 WAIT = 60
-"""Seconds after which a child counts as hanging."""
+"""Seconds to wait for a child process."""
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "event": ['{"a":1}', '{"a":"x"}', None]})
 
@@ -91,7 +91,7 @@ def _read_in_a_fork(table: str) -> Any:
     return ours.recv()
 
 
-def test_the_parent_goes_on_after_a_fork(table: str):
+def test_the_parent_process_works_after_a_fork(table: str):
     in_a_fork(parse, "1")
     assert append(table) == 1
     assert len(read(table)) == 4

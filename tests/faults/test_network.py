@@ -1,4 +1,4 @@
-"""What a network and a busy store do to a table on S3: nothing is lost, and nothing is there twice."""
+"""Faults of a network and a busy store under a table on S3: nothing is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def versions(bucket: Bucket) -> int:
 
 
 def data_files(bucket: Bucket) -> set[str]:
-    place = store.open_store(bucket.table(), bucket.options)
-    return {path for path in store.list_files(place, "") if not path.startswith(listing.LOG)}
+    root = store.open_store(bucket.table(), bucket.options)
+    return {path for path in store.list_files(root, "") if not path.startswith(listing.LOG)}
 
 
 @pytest.mark.parametrize("kind", ["slow_down", "error", "conflict", "reset", "lost", "slow"])
-def test_a_commit_that_meets_a_fault_is_there_once(bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind):
+def test_a_commit_with_a_fault_happens_once(bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind):
     write_table(bucket.table(), numbers(1), storage_options=bucket.options)
     proxy.faults.append(Fault(kind, "PUT", COMMIT % 1))
     result = write_table(bucket.table(), numbers(2), mode="append", storage_options=proxied.options)
@@ -48,7 +48,7 @@ def test_a_commit_that_meets_a_fault_is_there_once(bucket: Bucket, proxied: Buck
 
 
 @pytest.mark.parametrize("mode", ["error", "append"])
-def test_a_table_is_created_where_another_put_was_under_way(
+def test_a_table_is_created_after_a_conflicting_put_in_progress(
     bucket: Bucket, proxied: Bucket, proxy: Proxy, mode: Any
 ):
     proxy.faults.append(Fault("conflict", "PUT", COMMIT % 0))
@@ -59,7 +59,7 @@ def test_a_table_is_created_where_another_put_was_under_way(
     assert ids(bucket) == [1]
 
 
-def test_a_commit_whose_answer_was_lost_is_put_again_and_recognised(
+def test_a_commit_whose_response_was_lost_is_retried_and_recognized(
     bucket: Bucket, proxied: Bucket, proxy: Proxy
 ):
     write_table(bucket.table(), numbers(1), storage_options=bucket.options)
@@ -71,7 +71,7 @@ def test_a_commit_whose_answer_was_lost_is_put_again_and_recognised(
     assert proxy.count("PUT", COMMIT % 2) == 0
 
 
-def test_a_new_table_whose_answer_was_lost_is_recognised(proxied: Bucket, proxy: Proxy):
+def test_a_new_table_whose_response_was_lost_is_recognized(proxied: Bucket, proxy: Proxy):
     proxy.faults.append(Fault("lost", "PUT", COMMIT % 0))
     assert write_table(proxied.table(), numbers(1), storage_options=proxied.options).version == 0
     assert ids(proxied) == [1]
@@ -79,7 +79,7 @@ def test_a_new_table_whose_answer_was_lost_is_recognised(proxied: Bucket, proxy:
         write_table(proxied.table(), numbers(1), storage_options=proxied.options)
 
 
-def test_a_commit_whose_every_answer_is_lost_is_found_by_looking(
+def test_a_commit_whose_responses_are_all_lost_is_found_in_the_log(
     bucket: Bucket, proxied: Bucket, proxy: Proxy
 ):
     write_table(bucket.table(), numbers(1), storage_options=bucket.options)
@@ -89,7 +89,7 @@ def test_a_commit_whose_every_answer_is_lost_is_found_by_looking(
     assert ids(bucket) == [1, 2]
 
 
-def test_a_commit_without_any_answer_is_not_known_and_its_files_stay(
+def test_a_commit_without_a_response_is_unknown_and_keeps_its_files(
     bucket: Bucket, proxied: Bucket, proxy: Proxy
 ):
     write_table(bucket.table(), numbers(1), storage_options=bucket.options)
@@ -102,7 +102,7 @@ def test_a_commit_without_any_answer_is_not_known_and_its_files_stay(
     assert ids(bucket) == [1]
 
 
-def test_a_commit_that_may_be_ours_and_cannot_be_read_keeps_its_files(
+def test_a_commit_that_cannot_be_read_to_identify_its_writer_keeps_its_files(
     bucket: Bucket, proxied: Bucket, proxy: Proxy
 ):
     write_table(bucket.table(), numbers(1), storage_options=bucket.options)
@@ -113,7 +113,7 @@ def test_a_commit_that_may_be_ours_and_cannot_be_read_keeps_its_files(
     assert ids(bucket) == [1, 2]
 
 
-def test_a_delete_whose_answer_was_lost_does_not_conflict_with_itself(
+def test_a_delete_whose_response_was_lost_does_not_conflict_with_itself(
     bucket: Bucket, proxied: Bucket, proxy: Proxy
 ):
     write_table(bucket.table(), numbers(1, 2, 3), storage_options=bucket.options)
@@ -134,7 +134,9 @@ def test_a_delete_that_conflicts_leaves_no_file(bucket: Bucket, proxied: Bucket,
 
 
 @pytest.mark.parametrize("kind", ["slow_down", "error", "reset", "lost"])
-def test_a_data_file_that_meets_a_fault_is_whole(bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind):
+def test_a_data_file_uploaded_with_a_fault_is_complete(
+    bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind
+):
     proxy.faults.append(Fault(kind, "PUT", r"\.parquet"))
     write_table(bucket.table(), numbers(1), storage_options=proxied.options)
     assert proxy.faults[0].times == 0
@@ -150,7 +152,7 @@ PARTS = [
 
 @pytest.mark.parametrize("kind", ["slow_down", "error", "reset", "lost"])
 @pytest.mark.parametrize(("method", "target"), PARTS)
-def test_an_upload_in_parts_that_meets_a_fault_is_whole(
+def test_a_multipart_upload_with_a_fault_is_complete(
     bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind, method: str, target: str
 ):
     root = store.open_store(bucket.table(), proxied.options)
@@ -165,7 +167,7 @@ def test_an_upload_in_parts_that_meets_a_fault_is_whole(
 
 
 @pytest.mark.parametrize("kind", ["slow_down", "error", "reset", "lost", "cut", "slow"])
-def test_reads_that_meet_a_fault_are_right(bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind):
+def test_reads_with_faults_return_all_rows(bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind):
     values = list(range(50_000))
     write_table(bucket.table(), numbers(*values), storage_options=bucket.options, compression="none")
     for target in ("list-type", "_delta_log/.*json", r"\.parquet"):
@@ -174,7 +176,7 @@ def test_reads_that_meet_a_fault_are_right(bucket: Bucket, proxied: Bucket, prox
     assert [fault.times for fault in proxy.faults] == [0, 0, 0]
 
 
-def test_a_store_that_stays_away_is_a_store_error(bucket: Bucket, proxied: Bucket, proxy: Proxy):
+def test_a_store_that_stays_unavailable_is_a_store_error(bucket: Bucket, proxied: Bucket, proxy: Proxy):
     write_table(bucket.table(), numbers(1), storage_options=bucket.options)
     proxy.faults.append(Fault("slow_down", times=99))
     options = {**proxied.options, "max_retries": "1"}
@@ -182,21 +184,21 @@ def test_a_store_that_stays_away_is_a_store_error(bucket: Bucket, proxied: Bucke
         dv.load_snapshot(bucket.table(), storage_options=options)
 
 
-def test_a_table_lives_through_bad_weather(bucket: Bucket, proxied: Bucket, proxy: Proxy):
+def test_every_operation_succeeds_while_random_requests_fail(bucket: Bucket, proxied: Bucket, proxy: Proxy):
     write_table(
         bucket.table(),
         numbers(0),
         configuration={"delta.checkpointInterval": "4"},
         storage_options=bucket.options,
     )
-    proxy.weather = 0.2
+    proxy.fault_rate = 0.2
     for number in range(1, 13):
         write_table(bucket.table(), numbers(number), mode="append", storage_options=proxied.options)
     dv.delete(bucket.table(), "id = 5", storage_options=proxied.options)
     dv.update(bucket.table(), {"id": "id + 100"}, "id > 10", storage_options=proxied.options)
     dv.optimize(bucket.table(), storage_options=proxied.options)
     found = ids(proxied)
-    proxy.weather = 0.0
+    proxy.fault_rate = 0.0
     assert found == ids(bucket) == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 111, 112]
     assert versions(bucket) == 15
     assert dv.audit_table(bucket.table(), data=True, storage_options=bucket.options).is_clean

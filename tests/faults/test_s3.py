@@ -1,4 +1,4 @@
-"""Tables on S3: every operation, read back here, by deltalake and by DuckDB."""
+"""Tables on S3: every operation, read by this library, deltalake and DuckDB."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def expected(*numbers: int) -> list[tuple[int, int, str]]:
 
 
 def duckdb_rows(table: str, bucket: Bucket) -> list[int]:
-    """Return the ids that DuckDB finds in the files of the latest version, whose bytes are fetched for it."""
+    """Return the ids that DuckDB reads from local copies of the files of the latest version."""
     snapshot = load_snapshot(table, storage_options=bucket.options)
     ids: list[int] = []
     for path in snapshot.files["path"].to_pylist():
@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> None:
     duckdb_rows.folder = tmp_path  # type: ignore[attr-defined]
 
 
-def test_a_table_lives_on_s3_through_every_operation(bucket: Bucket):
+def test_every_operation_works_on_s3(bucket: Bucket):
     table, options = bucket.table("events %41"), bucket.options
     write_table(
         table,
@@ -111,7 +111,7 @@ def test_a_table_lives_on_s3_through_every_operation(bucket: Bucket):
     assert duckdb_rows(table, bucket) == left
 
 
-def test_partitions_of_any_text_are_written_read_and_found_by_deltalake(bucket: Bucket):
+def test_partition_values_of_any_text_are_written_and_read_and_deltalake_finds_them(bucket: Bucket):
     days = ["mon", "a/b", "50%", "a b", "ä=ö", "x#y?z", "%41"]
     for number, day in enumerate(days):
         write_table(
@@ -128,7 +128,7 @@ def test_partitions_of_any_text_are_written_read_and_found_by_deltalake(bucket: 
     assert sorted(actions["partition.day"].to_pylist()) == sorted(days)
 
 
-def test_deltalake_writes_and_we_read_and_append(bucket: Bucket):
+def test_a_table_of_deltalake_is_read_and_appended_to(bucket: Bucket):
     from deltalake import write_deltalake
 
     plain = pa.table({"id": [1, 2], "name": ["a", "b"]})
@@ -159,7 +159,7 @@ def test_a_file_of_any_name_is_written_listed_sized_read_and_deleted(bucket: Buc
     assert store.read_if_present(root, f"data/{name}") is None
 
 
-def test_a_listing_of_many_pages_starts_behind_after(bucket: Bucket):
+def test_a_listing_of_many_pages_starts_after_a_key(bucket: Bucket):
     root = store.open_store(bucket.table(), bucket.options)
     names = [f"log/{number:04}" for number in range(1100)]
     for name in names:
@@ -168,7 +168,7 @@ def test_a_listing_of_many_pages_starts_behind_after(bucket: Bucket):
     assert store.list_files(root, "log", after="log/1097") == ["log/1098", "log/1099"]
 
 
-def test_a_table_or_a_bucket_that_is_not_there_is_named(bucket: Bucket):
+def test_the_error_for_a_missing_table_or_bucket_names_it(bucket: Bucket):
     with pytest.raises(TableNotFoundError):
         dv.load_snapshot(bucket.table("nothing"), storage_options=bucket.options)
     for operate in (dv.load_snapshot, dv.read_table, lambda *a, **b: write_table(*a, events(1), **b)):
@@ -176,7 +176,7 @@ def test_a_table_or_a_bucket_that_is_not_there_is_named(bucket: Bucket):
             operate("s3://no-such-bucket/t", storage_options=bucket.options)
 
 
-def test_a_file_that_is_missing_is_named(bucket: Bucket):
+def test_the_error_for_a_missing_file_names_it(bucket: Bucket):
     write_table(bucket.table(), events(1), storage_options=bucket.options)
     snapshot = dv.load_snapshot(bucket.table(), storage_options=bucket.options)
     (path,) = snapshot.files["path"].to_pylist()
@@ -187,7 +187,7 @@ def test_a_file_that_is_missing_is_named(bucket: Bucket):
 
 
 def uploads(bucket: Bucket) -> int:
-    """Return how many uploads in parts are begun and not ended."""
+    """Return the number of unfinished multipart uploads."""
     import urllib.request
 
     with urllib.request.urlopen(f"{bucket.endpoint}/{bucket.name}?uploads", timeout=30) as response:
@@ -219,7 +219,7 @@ def test_a_big_file_is_uploaded_in_parts_in_bounded_memory(bucket: Bucket):
     assert sum(each.num_rows for each in read) == 100_000
 
 
-def test_a_write_that_fails_midway_leaves_neither_file_nor_upload(bucket: Bucket):
+def test_a_write_that_fails_leaves_neither_file_nor_upload(bucket: Bucket):
     batch = noise(1000)
 
     def failing() -> Any:
@@ -238,7 +238,7 @@ def test_a_write_that_fails_midway_leaves_neither_file_nor_upload(bucket: Bucket
     assert uploads(bucket) == 0
 
 
-def test_only_what_a_query_needs_is_fetched(bucket: Bucket, proxied: Bucket, proxy: Any):
+def test_only_the_bytes_that_a_query_needs_are_fetched(bucket: Bucket, proxied: Bucket, proxy: Any):
     batch = noise(1000).append_column("id", pa.array(range(1000), pa.int64()))
     batches = pa.RecordBatchReader.from_batches(batch.schema, (batch for _ in range(60)))
     write_table(bucket.table(), batches, storage_options=bucket.options, compression="none")
@@ -254,12 +254,12 @@ def test_only_what_a_query_needs_is_fetched(bucket: Bucket, proxied: Bucket, pro
     assert file.bytes_read < 2 << 20
 
 
-def test_without_storage_options_the_environment_says_where_the_store_is(
+def test_without_storage_options_the_environment_configures_the_store(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ):
-    for word, value in bucket.options.items():
-        if word.startswith("AWS_"):
-            monkeypatch.setenv(word, value)
+    for key, value in bucket.options.items():
+        if key.startswith("AWS_"):
+            monkeypatch.setenv(key, value)
     write_table(bucket.table(), events(1))
     assert dv.load_snapshot(bucket.table()).num_files == 1
     patient = {"timeout": "20s", "max_retries": "3"}
@@ -280,6 +280,6 @@ def test_small_files_are_opened_ahead_with_one_request_each(
         write_table(bucket.table(), events(number), mode="append", storage_options=bucket.options)
     proxy.faults.append(Fault("slow", "GET", r"\.parquet", times=99))
     operate(bucket.table(), proxied.options)
-    assert proxy.most_at_once >= 4
+    assert proxy.most_concurrent >= 4
     files = [target for method, target, _ in proxy.seen if "part-" in target and method in ("GET", "HEAD")]
     assert len(files) == len(set(files)) == 12

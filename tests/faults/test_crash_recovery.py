@@ -1,4 +1,4 @@
-"""Processes that die in the middle of any operation, and machines that are full or let nobody write."""
+"""Processes that crash during any operation, full disks and read-only disks."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deaths import check_versions, die, mortals, state
+from crash_recovery import check_versions, crash_workers, run_crashes, state
 from operations import OPERATIONS, Rows, Step, apply, data, prepare, read, rows_after
 
 import delta_variant as dv
@@ -21,28 +22,28 @@ from delta_variant.errors import DataFileError, DeltaVariantError, MalformedLogE
 from delta_variant.log.listing import commit_file_name
 from delta_variant.storage import store
 
-DEATHS = 25
+CRASHES = 25
 ROWS: Rows = {row: row for row in range(1, 21)}
 STEP = {"present": (2, 3, 5, 7), "absent": (21, 22)}
 
 
-def test_after_a_death_at_a_random_point_a_table_has_the_rows_of_a_version(tmp_path: Path):
-    deaths = die(tmp_path, DEATHS, seed=7)
-    assert deaths.died.total() == DEATHS
+def test_after_a_crash_at_a_random_point_a_table_has_the_rows_of_a_version(tmp_path: Path):
+    counts = run_crashes(tmp_path, CRASHES, seed=7)
+    assert counts.crashed.total() == CRASHES
 
 
 @pytest.mark.parametrize("name", ["append", "delete"])
-def test_after_a_death_at_each_step_a_table_has_the_rows_of_a_version(tmp_path: Path, name: str):
+def test_after_a_crash_at_each_step_a_table_has_the_rows_of_a_version(tmp_path: Path, name: str):
     step = Step(name, **STEP)
     table = tmp_path / "table"
-    with mortals() as others:
+    with crash_workers() as workers:
         fatal, before, after = 0, ROWS, rows_after(ROWS, step)
         while True:
             fatal += 3
             shutil.rmtree(table, ignore_errors=True)
             # A checkpoint follows the commit.
             dv.write_table(table, data(ROWS), configuration={"delta.checkpointInterval": "1"})
-            ended = others.run(table, step, at_step=fatal)["ended"]
+            ended = workers.run(table, step, at_step=fatal)["ended"]
             found = state(table)
             assert found in (before, after)
             check_versions(table)
@@ -57,7 +58,7 @@ def test_after_a_death_at_each_step_a_table_has_the_rows_of_a_version(tmp_path: 
 
 @contextmanager
 def small_disk(kilobytes: int) -> Iterator[Path]:
-    """Mount a file system of so many kilobytes."""
+    """Mount a file system of a size in kilobytes."""
     if os.geteuid():
         pytest.skip("only root can mount a small disk")
     folder = Path(tempfile.mkdtemp())
@@ -73,17 +74,17 @@ def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def filled(folder: Path, but: int) -> Path:
-    """Fill the disk of a folder but for so many bytes."""
+def fill_disk(folder: Path, free: int) -> Path:
+    """Fill the disk of a folder until `free` bytes are left, and return the file that fills it."""
     filler = folder / "filler"
-    free = os.statvfs(folder)
-    filler.write_bytes(b"x" * (free.f_bavail * free.f_frsize - but))
+    disk = os.statvfs(folder)
+    filler.write_bytes(b"x" * (disk.f_bavail * disk.f_frsize - free))
     return filler
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"create"}))
-@pytest.mark.parametrize("room", [0, 4096, 8192, 12288, 16384, 20480])
-def test_on_a_full_disk_an_operation_is_done_or_an_error_and_leaves_nothing(name: str, room: int):
+@pytest.mark.parametrize("free", [0, 4096, 8192, 12288, 16384, 20480])
+def test_on_a_full_disk_an_operation_succeeds_or_fails_and_leaves_nothing(name: str, free: int):
     with small_disk(1024) as disk:
         table = disk / "table"
         dv.write_table(table, data(ROWS), configuration={"delta.checkpointInterval": "1"})
@@ -91,7 +92,7 @@ def test_on_a_full_disk_an_operation_is_done_or_an_error_and_leaves_nothing(name
         step = Step(name, **STEP)
         rows = prepare(table, ROWS | {99: 99}, step)
         before = files(table)
-        filler = filled(disk, room)
+        filler = fill_disk(disk, free)
         with suppress(DeltaVariantError):
             apply(table, step)
             filler.unlink()
@@ -106,7 +107,7 @@ def test_on_a_full_disk_an_operation_is_done_or_an_error_and_leaves_nothing(name
 REMEDY = r"No space left on device.*; free space on this disk, then retry$"
 
 
-def refused_on_a_full_disk(
+def assert_fails_on_full_disk(
     call: Callable[[], object], error: type[DeltaVariantError], beginning: str
 ) -> None:
     with pytest.raises(error, match=f"^{beginning}.*{REMEDY}") as raised:
@@ -114,25 +115,25 @@ def refused_on_a_full_disk(
     assert "External" not in str(raised.value)
 
 
-def test_on_a_full_disk_the_error_names_the_file_and_says_what_to_do():
+def test_on_a_full_disk_the_error_names_the_file_and_the_remedy():
     with small_disk(1024) as disk:
         table = disk / "table"
         large = pa.table({"id": [1], "event": pa.array([f'"{os.urandom(99_999).hex()}"'], pa.json_())})
         properties = {"delta.enableDeletionVectors": "true"}
         dv.write_table(table, data(ROWS), configuration=properties)
         (file,) = table.glob("*.parquet")
-        filler = filled(disk, 8192)
+        filler = fill_disk(disk, 8192)
         part = f"cannot write {table}/part-"
-        refused_on_a_full_disk(lambda: dv.write_table(table, large, mode="append"), DataFileError, part)
+        assert_fails_on_full_disk(lambda: dv.write_table(table, large, mode="append"), DataFileError, part)
         filler.unlink()
-        filler = filled(disk, 0)
-        place, name = store.open_store(table), "_delta_log/00000000000000000001.json"
+        filler = fill_disk(disk, 0)
+        root, name = store.open_store(table), "_delta_log/00000000000000000001.json"
         for write in (store.put, store.put_if_absent):
-            refused_on_a_full_disk(lambda: write(place, name, b"x" * 9), StoreError, f"{table}/{name}: ")  # noqa: B023
+            assert_fails_on_full_disk(lambda: write(root, name, b"x" * 9), StoreError, f"{table}/{name}: ")  # noqa: B023
         rejects = disk / "rejects.ndjson"
         text = pa.table({"id": [1], "event": ["{"]})
         options = {"on_invalid": "reject", "rejects": rejects, "variant_columns": ["event"]}
-        refused_on_a_full_disk(
+        assert_fails_on_full_disk(
             lambda: dv.write_table("memory://rejects", text, **options),
             StoreError,
             f"cannot write rejects to {rejects}: ",
@@ -145,12 +146,12 @@ def test_on_a_full_disk_the_error_names_the_file_and_says_what_to_do():
         }
 
 
-def test_a_disk_without_room_for_a_checkpoint_holds_the_commit(caplog: pytest.LogCaptureFixture):
+def test_a_disk_too_full_for_a_checkpoint_has_the_commit(caplog: pytest.LogCaptureFixture):
     with small_disk(1024) as disk:
         table = disk / "table"
         dv.write_table(table, data(ROWS), configuration={"delta.checkpointInterval": "1"})
         before = files(table)
-        filler = filled(disk, 12288)
+        filler = fill_disk(disk, 12288)
         dv.write_table(table, data({99: 99}), mode="append")
         assert "the checkpoint of version 1 was not written" in caplog.text
         assert not any("checkpoint" in path for path in files(table) - before if "#" not in path)
@@ -159,13 +160,13 @@ def test_a_disk_without_room_for_a_checkpoint_holds_the_commit(caplog: pytest.Lo
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
-def test_a_disk_that_lets_nobody_write_is_an_error_and_is_read(name: str):
+def test_a_read_only_disk_fails_writes_and_is_read(name: str):
     with small_disk(1024) as disk:
         table = disk / "table"
         if name != "create":
             dv.write_table(table, data(ROWS))
             dv.write_table(table, data({99: 99}), mode="append", max_variant_stats_paths=0)
-            (table / "part-of-nobody.parquet").touch()
+            (table / "part-unreferenced.parquet").touch()
         step = Step(name, **STEP)
         rows = prepare(table, {} if name == "create" else ROWS | {99: 99}, step)
         before = files(table)
@@ -176,23 +177,25 @@ def test_a_disk_that_lets_nobody_write_is_an_error_and_is_read(name: str):
         assert state(table) == rows
 
 
-def cut(data: bytes) -> bytes:
+def truncate(data: bytes) -> bytes:
     return data[: len(data) - 20]
 
 
-def cut_behind_a_line(data: bytes) -> bytes:
+def truncate_after_a_line(data: bytes) -> bytes:
     return b"".join(data.splitlines(keepends=True)[:-1]) + b'{"add":'
 
 
-@pytest.mark.parametrize("half", [cut, cut_behind_a_line, lambda _: b"", lambda data: data + b"\0" * 64])
-def test_a_commit_that_is_half_visible_is_an_error_and_never_half_a_commit(
-    tmp_path: Path, half: Callable[[bytes], bytes]
+@pytest.mark.parametrize(
+    "damage", [truncate, truncate_after_a_line, lambda _: b"", lambda data: data + b"\0" * 64]
+)
+def test_a_partly_visible_commit_is_an_error_and_never_read_in_part(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
 ):
     dv.write_table(tmp_path, data({1: 1}))
     dv.write_table(tmp_path, data({2: 2}), mode="append")
     last = tmp_path / commit_file_name(1)
     whole = last.read_bytes()
-    last.write_bytes(half(whole))
+    last.write_bytes(damage(whole))
     with pytest.raises(MalformedLogError, match=r"00001\.json"):
         dv.load_snapshot(tmp_path)
     with pytest.raises(MalformedLogError, match=r"00001\.json"):
@@ -204,13 +207,12 @@ def test_a_commit_that_is_half_visible_is_an_error_and_never_half_a_commit(
     assert read(tmp_path) == {1: 1, 2: 2, 3: 3}
 
 
-def test_a_clock_that_goes_back_takes_nothing_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_clock_that_goes_back_loses_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     configuration = {"delta.enableInCommitTimestamps": "true", "delta.checkpointInterval": "2"}
     dv.write_table(tmp_path, data({1: 1}), configuration=configuration)
     first = dv.load_snapshot(tmp_path).timestamp
     assert first is not None
-    for module in ("writer.target", "operations.write.committing", "operations.rewrite.result"):
-        monkeypatch.setattr(f"delta_variant.{module}.now", lambda: 1_000)
+    monkeypatch.setattr(time, "time_ns", lambda: 1_000_000_000)
     for row in range(2, 6):
         dv.write_table(tmp_path, data({row: row}), mode="append")
         dv.delete(tmp_path, f"id = {row - 1}")
@@ -219,7 +221,7 @@ def test_a_clock_that_goes_back_takes_nothing_back(tmp_path: Path, monkeypatch: 
     assert state(tmp_path) == {5: 5}
 
 
-def test_what_a_dead_writer_staged_is_in_nobodys_way(tmp_path: Path):
+def test_files_that_a_crashed_writer_staged_are_ignored(tmp_path: Path):
     dv.write_table(tmp_path, data({1: 1}))
     for path in (commit_file_name(1), "_delta_log/_last_checkpoint", "part-0.parquet"):
         for staged in (f"{path}#1", f"{path.replace('part', '.part')}.tmp"):

@@ -1,6 +1,8 @@
-"""One act on a table within bounded memory: `python bounded.py MEGABYTES ACT TABLE` prints what came of it.
+"""One action on a table in limited memory.
 
-The limit is on what the process takes beside what the imports took; who crosses it gets a MemoryError.
+`python limited_memory.py MEGABYTES ACTION TABLE` prints the outcome.
+
+The limit excludes the memory that the imports take. Exceeding it raises MemoryError.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def _write(path: str) -> int:
     return int(found["last"])
 
 
-ACTS: Mapping[str, Callable[[str], Any]] = {
+ACTIONS: Mapping[str, Callable[[str], Any]] = {
     "load": lambda table: dv.load_snapshot(table).num_files,
     "read": _read,
     "read a path": lambda table: _read(table, columns={"n": "event:n::bigint"}),
@@ -49,18 +51,20 @@ ACTS: Mapping[str, Callable[[str], Any]] = {
     "audit": lambda table: len(dv.audit_table(table).findings),
     "audit data": lambda table: len(dv.audit_table(table, data=True).findings),
     "delete": lambda table: dv.delete(table, "event:n::bigint = 1").rows_deleted,
-    "everything": lambda table: [ACTS[act](table) for act in ("load", "read", "find a row", "audit")],
+    "everything": lambda table: [
+        ACTIONS[action](table) for action in ("load", "read", "find a row", "audit")
+    ],
     "write": _write,
 }
 
 
-def main(megabytes: int, act: str, table: str) -> None:
+def main(megabytes: int, action: str, table: str) -> None:
     before = peak()
     # Threads reserve address space that they do not use; the limit saves the machine.
     limit = _virtual() + (megabytes << 20) + (4 << 30)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     try:
-        outcome: dict[str, Any] = {"result": ACTS[act](table)}
+        outcome: dict[str, Any] = {"result": ACTIONS[action](table)}
     except (dv.DeltaVariantError, MemoryError, RecursionError) as error:
         outcome = {"error": type(error).__name__, "text": str(error)[:1000]}
     print(json.dumps(outcome | {"megabytes": peak() - before}))

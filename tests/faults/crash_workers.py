@@ -1,7 +1,7 @@
-"""Operations in processes that are killed by SIGKILL, at a step that is counted or at a time.
+"""Operations in processes that SIGKILL ends, at a counted step or after a time.
 
-`python mortals.py` reads a line of JSON for each operation and answers with one. It forks a process for each,
-which is faster than to start Python anew.
+`python crash_workers.py` reads a line of JSON for each operation and answers with one. It forks a process for
+each operation, which is faster than starting Python again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from multiprocessing.sharedctypes import RawValue
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -21,19 +22,20 @@ from operations import Step, apply, data
 
 from delta_variant import _native
 from delta_variant.expressions.parse import parse as parse_expression
-from delta_variant.storage.objects import LocalFiles
 
-STORE_CALLS = ("get", "get_ranges", "get_end", "head", "list_files", "put", "create", "delete")
-"""What the store does, and so what an operation's steps are; a data file's writes are others."""
+sys.path.append(str(Path(__file__).parents[1]))
 
-LONGEST_LIFE = 120.0
+from support.intercepted_store import intercept
 
-# A process that dies must not take a lock of others with it: this one is of its threads alone.
+LONGEST_RUN = 120.0
+
+# A killed process must not hold a lock that other processes need: only threads of one process share this one.
 steps = RawValue("i", 0)
 counting = Lock()
 
 
 def count_step(fatal: int | None) -> None:
+    """Count a step of this process, and kill the process at the fatal one."""
     with counting:
         steps.value += 1
         reached = steps.value
@@ -41,25 +43,23 @@ def count_step(fatal: int | None) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def stepping(call: Callable[..., Any], fatal: int | None) -> Callable[..., Any]:
-    """Return a function that counts a step before and one behind each call, and dies at the fatal one."""
+def with_steps(call: Callable[..., Any], fatal: int | None) -> Callable[..., Any]:
+    """Return a function that counts a step before and after each call."""
 
-    def stepped(*arguments: Any, **options: Any) -> Any:
+    def counted(*arguments: Any, **options: Any) -> Any:
         count_step(fatal)
         result = call(*arguments, **options)
         count_step(fatal)
         return result
 
-    return stepped
+    return counted
 
 
-def watch(fatal: int | None) -> None:
-    """Count the steps of this process, and let it die at the fatal one."""
-    for name in STORE_CALLS:
-        setattr(LocalFiles, name, stepping(getattr(LocalFiles, name), fatal))
-    # Between a staged file and its link, a death leaves both or one of them.
+def count_file_writes(fatal: int | None) -> None:
+    """Count the steps of this process that are not calls of a table's store."""
+    # A crash between the staged file and its link leaves both or one of them.
     for name in ("link", "replace"):
-        setattr(os, name, stepping(getattr(os, name), fatal))
+        setattr(os, name, with_steps(getattr(os, name), fatal))
 
     native = _native.DataFileWriter
 
@@ -67,8 +67,8 @@ def watch(fatal: int | None) -> None:
         def __init__(self, *arguments: Any, **options: Any) -> None:
             count_step(fatal)
             self._writer = native(*arguments, **options)
-            self.write = stepping(self._writer.write, fatal)
-            self.close = stepping(self._writer.close, fatal)
+            self.write = with_steps(self._writer.write, fatal)
+            self.close = with_steps(self._writer.close, fatal)
 
         @property
         def bytes_written(self) -> int:
@@ -78,24 +78,28 @@ def watch(fatal: int | None) -> None:
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
-    """Carry out an operation in a process of its own, and say how that ended."""
+    """Run an operation in a process of its own, and return how that process ended."""
     steps.value = 0
     started = time.monotonic()
     process = os.fork()
     if not process:
-        _live(order)
+        _run_here(order)
     handle = os.pidfd_open(process)
-    if not select.select([handle], [], [], order.get("after", LONGEST_LIFE))[0]:
+    if not select.select([handle], [], [], order.get("after", LONGEST_RUN))[0]:
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     os.close(handle)
     ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     return {"ended": ended, "steps": steps.value, "seconds": time.monotonic() - started}
 
 
-def _live(order: dict[str, Any]) -> None:
+def _run_here(order: dict[str, Any]) -> None:
+    fatal = order.get("at_step")
     try:
-        watch(order.get("at_step"))
-        apply(order["table"], Step(order["name"], tuple(order["present"]), tuple(order["absent"])))
+        count_file_writes(fatal)
+        store = intercept(
+            order["table"], before=lambda *_: count_step(fatal), after=lambda *_: count_step(fatal)
+        )
+        apply(store, Step(order["name"], tuple(order["present"]), tuple(order["absent"])))
     except BaseException as error:
         print(f"{order['name']}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         os._exit(1)
@@ -103,7 +107,7 @@ def _live(order: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    # What is imported at first use is imported once, and not by each process.
+    # Modules that are imported at first use are imported once, and not by each process.
     data({1: 1})
     parse_expression("id in (1)")
     for line in sys.stdin:

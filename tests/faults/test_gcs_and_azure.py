@@ -1,7 +1,7 @@
 """Tables on Google Cloud Storage and on Azure.
 
-For Azure stands its own emulator. The XML API of GCS is that of S3 but for the names of headers: a proxy
-gives them the names that the S3 server knows.
+Azure has an emulator. The XML API of GCS is that of S3 except for the names of headers, which a proxy
+translates for the S3 server.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SIGNED = (
 )
 
 
-def as_s3(target: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """Return a request of GCS as S3 has it."""
+def translate_to_s3(target: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """Translate the target and headers of a GCS request to S3."""
     path, *query = target.split("?", 1)
     headers = {name.lower(): value for name, value in headers.items()} | {"authorization": SIGNED}
     generation = headers.pop("x-goog-if-generation-match", None)
     if generation is not None:
-        assert generation == "0", "S3 knows no generations"
+        assert generation == "0", "S3 has no generations"
         headers["if-none-match"] = "*"
     _, bucket, *key = path.split("/", 2)
     return "?".join(["/".join(["", unquote(bucket), *key]), *query]), headers
@@ -41,7 +41,7 @@ def as_s3(target: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
 
 @dataclass(frozen=True)
 class Table:
-    """A table on an object store, the storage options that lead to it, and the proxy that they lead to."""
+    """A table on an object store, the storage options to reach it, and the proxy in front of the store."""
 
     uri: str
     options: dict[str, str]
@@ -56,7 +56,7 @@ class Table:
 @contextmanager
 def on_gcs(endpoint: str) -> Iterator[Table]:
     bucket = new_bucket(endpoint)
-    with proxy_to(endpoint, as_s3) as proxy:
+    with proxy_to(endpoint, translate_to_s3) as proxy:
         account = {"gcs_base_url": proxy.url, "disable_oauth": True}
         account |= dict.fromkeys(["client_email", "private_key", "private_key_id"], "")
         options = {"google_service_account_key": json.dumps(account), "allow_http": "true"}
@@ -91,10 +91,10 @@ AZURE = {
 @pytest.fixture(params=["gs", *AZURE])
 def table(request: pytest.FixtureRequest) -> Iterator[Table]:
     if request.param in AZURE:
-        place = on_azure(request.getfixturevalue("azure_endpoint"), AZURE[request.param])
+        opened = on_azure(request.getfixturevalue("azure_endpoint"), AZURE[request.param])
     else:
-        place = on_gcs(request.getfixturevalue("s3_endpoint"))
-    with place as table:
+        opened = on_gcs(request.getfixturevalue("s3_endpoint"))
+    with opened as table:
         yield table
 
 
@@ -103,7 +103,7 @@ def events(*ids: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "event": pa.array(texts, pa.json_())})
 
 
-def test_a_table_lives_through_every_operation(table: Table):
+def test_every_operation_works(table: Table):
     options = {"storage_options": table.options}
     dv.write_table(table.uri, events(1, 2), **options)
     dv.write_table(table.uri, events(3, 4), mode="append", **options)
@@ -120,7 +120,7 @@ def test_a_table_lives_through_every_operation(table: Table):
     assert DeltaTable(table.uri, storage_options=table.options).version() == 7
 
 
-def test_of_two_commits_of_a_version_one_goes_behind_the_other(table: Table):
+def test_of_two_commits_of_one_version_the_second_conflicts(table: Table):
     options = {"storage_options": table.options}
     dv.write_table(table.uri, events(1, 2), **options)
     merges = [dv.merge(table.uri, events(3), "target.id = source.id", **options) for _ in range(2)]
@@ -132,7 +132,7 @@ def test_of_two_commits_of_a_version_one_goes_behind_the_other(table: Table):
     assert table.rows() == [(1, 10), (2, 20), (3, 30), (9, 90)]
 
 
-def test_a_commit_whose_answer_is_lost_is_found(table: Table):
+def test_a_commit_whose_response_was_lost_is_recognized(table: Table):
     options = {"storage_options": table.options}
     dv.write_table(table.uri, events(1), **options)
     fault = Fault("lost", "PUT", "_delta_log")

@@ -1,0 +1,112 @@
+"""Tables that histories start from, one for each combination of features that a seed draws."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Any
+
+from concurrent_operations import Append, Condition, Delete, Operation, State, data
+from planting import inline_vector
+from support.memory_objects import MemoryObjects
+from table_log import read_ids
+from virtual_runtime import MILLISECOND, RUNTIME, START
+
+import delta_variant as dv
+from delta_variant.storage.store import Store
+
+TABLES = 48
+"""How many tables there are; a history starts from a copy of one."""
+
+URI = "memory://table"
+ORPHAN = "part-00000-orphan.c000.snappy.parquet"
+HOUR = 3_600_000 * MILLISECOND
+RETENTION = "interval 1 hours"
+FEATURES = {
+    "delta.enableChangeDataFeed": 0.5,
+    "delta.enableRowTracking": 0.5,
+    "delta.enableInCommitTimestamps": 0.5,
+    "delta.enableDeletionVectors": 0.5,
+    "delta.enableVariantShredding": 0.7,
+    "delta.checkpoint.writeStatsAsStruct": 0.3,
+}
+"""How likely a table has each feature."""
+
+
+@dataclass(frozen=True)
+class HistoryTable:
+    """A table of some versions: its files, configuration, the state at each version and its deleted rows.
+
+    `deleted` are the ids of rows that a deletion vector marks.
+    """
+
+    objects: MemoryObjects
+    configuration: Mapping[str, str]
+    options: Mapping[str, Any]
+    versions: Sequence[State]
+    deleted: frozenset[int]
+
+    def has(self, feature: str) -> bool:
+        return self.configuration.get(f"delta.{feature}") == "true"
+
+
+def open_memory(objects: Any) -> Store:
+    """Return the table of a store."""
+    return Store(URI, objects, None)
+
+
+@cache
+def history_table(number: int) -> HistoryTable:
+    """Return a table with files that a vacuum deletes: their removal is older than the retention."""
+    random = Random(f"table {number}")
+    RUNTIME.reset(f"table {number}", START - 2 * HOUR)
+    configuration = _draw_configuration(random)
+    options = {"shredding": "infer" if configuration["delta.enableVariantShredding"] == "true" else None}
+    objects = MemoryObjects(RUNTIME.milliseconds)
+    store = open_memory(objects)
+    rows = {n: ("ab"[n % 2], n) for n in range(6)}
+    partitions = ["day"] if random.random() < 0.5 else []
+    dv.write_table(store, data(rows), configuration=configuration, partition_by=partitions, **options)
+    deleted = frozenset[int]()
+    if configuration["delta.enableDeletionVectors"] == "true":
+        deleted = frozenset({_mark_first_row(objects)})
+    versions = [State({n: row for n, row in rows.items() if n not in deleted})]
+    for step in _steps(random, options):
+        assert step.run(store) == len(versions)
+        versions.append(step.apply(versions[-1], versions))
+    objects.put(ORPHAN, b"")
+    return HistoryTable(objects, configuration, options, versions, deleted)
+
+
+def _draw_configuration(random: Random) -> dict[str, str]:
+    drawn = {name: str(random.random() < probability).lower() for name, probability in FEATURES.items()}
+    return drawn | {
+        "delta.columnMapping.mode": random.choice(["none", "name", "id"]),
+        "delta.isolationLevel": random.choice(["Serializable", "WriteSerializable"]),
+        "delta.checkpointInterval": random.choice(["2", "3", "10"]),
+        "delta.checkpointPolicy": random.choice(["classic", "v2"]),
+        "delta.deletedFileRetentionDuration": RETENTION,
+    }
+
+
+def _steps(random: Random, options: Mapping[str, Any]) -> list[Operation]:
+    without_statistics = {**options, "max_variant_stats_paths": 0}
+    return [
+        Append({6: ("a", 6), 7: ("b", 7)}, None, without_statistics if random.random() < 0.5 else options),
+        Delete(Condition("id in (1, 6)", lambda number, _: number in (1, 6))),
+        Append({8: ("a", 8), 9: ("b", 9)}, None, options),
+    ]
+
+
+def _mark_first_row(objects: MemoryObjects) -> int:
+    """Mark the first row of the first file by a deletion vector, and return its id."""
+    key = "_delta_log/00000000000000000000.json"
+    actions = [json.loads(line) for line in objects.get(key).splitlines()]
+    add = next(action["add"] for action in actions if "add" in action)
+    add["deletionVector"] = inline_vector(0)
+    add["stats"] = json.dumps({**json.loads(add["stats"]), "tightBounds": False})
+    objects.put(key, "".join(json.dumps(action) + "\n" for action in actions).encode())
+    return read_ids(objects.get(add["path"]))[0]

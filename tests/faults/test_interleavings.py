@@ -1,0 +1,41 @@
+"""Concurrent operations in orders that seeds determine: a short form of `make faults`."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("interleavings.py")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    # A process of its own, because the clock and the thread pools of a history are virtual.
+    command = [sys.executable, str(SCRIPT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+
+
+def test_each_of_500_interleavings_has_a_serial_order_and_leaves_a_sound_table():
+    ended = run("--count", "500")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "500 interleavings" in ended.stdout
+
+
+def test_a_seed_repeats_the_same_calls_and_the_same_files():
+    first, second = (run("--seed", "29") for _ in range(2))
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert first.stdout == second.stdout
+    assert re.search(r"^ +\d create _delta_log/0{19}4\.json$", first.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("store", ["create is not atomic", "files have no age"])
+def test_a_store_that_breaks_its_promise_fails_a_check_and_the_seed_repeats_it(store: str):
+    explored = run("--store", store, "--count", "200", "--failures", "1")
+    assert explored.returncode == 1
+    (seed,) = re.findall(r"^seed (\d+)", explored.stdout, re.MULTILINE)
+    repeated = run("--store", store, "--seed", seed)
+    assert repeated.returncode == 1
+    assert repeated.stdout in explored.stdout
