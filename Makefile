@@ -64,7 +64,7 @@ test: build browser $(NEWEST_PYSPARK) $(AZURITE)
 	$(CARGO) test --quiet $(CRATE) --workspace
 	$(MAKE) coverage-python
 	$(PYTEST) -m "not unit and not nightly"
-	PYTHONPATH=$(NEWEST_PYSPARK) $(PYTEST) tests/spark --ignore tests/spark/test_crash_recovery.py
+	PYTHONPATH=$(NEWEST_PYSPARK) $(PYTEST) tests/spark --ignore tests/spark/test_driver_crashes.py
 
 # The Rust tests, and the unit tier of the Python tests. Python's tests cover the binding in rust/src/python, too, but
 # this is not measured. rustup provides llvm-tools.

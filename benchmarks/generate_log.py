@@ -188,10 +188,10 @@ def write_checkpoint(folder: Path, files: int) -> None:
 def commits(files: int) -> Iterator[list[dict[str, Any]]]:
     """Yield the actions of the commits after the checkpoint. Each removes files of any age and adds some."""
     chance = random.Random(7)
-    gone = chance.sample(range(files), min(files, COMMITS * CHANGES))
+    removed_files = chance.sample(range(files), min(files, COMMITS * CHANGES))
     for number in range(COMMITS):
         first = files + number * CHANGES
-        removed = gone[number * CHANGES : (number + 1) * CHANGES]
+        removed = removed_files[number * CHANGES : (number + 1) * CHANGES]
         yield [
             {"commitInfo": {"timestamp": 1_700_000_000_000 + number, "operation": "WRITE"}},
             *({"add": add(file)} for file in range(first, first + CHANGES)),

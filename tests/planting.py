@@ -187,6 +187,6 @@ def plant_vector(table: Path, version: int, *rows: int) -> None:
     actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
     (add,) = (action["add"] for action in actions if "add" in action)
     add["deletionVector"] = inline_vector(*rows)
-    # Bounds of rows that are gone stay.
+    # Bounds still cover deleted rows.
     add["stats"] = json.dumps({**json.loads(add["stats"]), "tightBounds": False})
     commit.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")

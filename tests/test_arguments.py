@@ -361,7 +361,7 @@ def test_a_negative_number_of_paths_is_rejected(table: str):
 
 @pytest.mark.parametrize("source", [io.StringIO("1\n"), b"1\n", bytearray(b"1"), None, 5, [b"1"]])
 def test_a_source_of_json_is_a_path_or_a_binary_file(source: Any):
-    with pytest.raises(TypeError, match=r"a source is .*: give a path, a glob"):
+    with pytest.raises(TypeError, match=r"source: expected a path, a glob"):
         dv.read_json_lines(source)
 
 
@@ -431,10 +431,9 @@ def test_a_retention_beyond_all_time_keeps_every_file(table: str):
 
 def test_an_overwrite_without_a_column_that_a_constraint_reads_names_both(table: str):
     dv.add_constraint(table, "positive", "i > 0")
-    with pytest.raises(
-        SchemaError, match=r"positive of .* reads the column i, .*: drop the constraint first"
-    ):
+    with pytest.raises(SchemaError, match=r"positive .* drop the constraint first") as caught:
         dv.write_table(table, pa.table({"s": ["c"]}), mode="overwrite", schema_mode="overwrite")
+    assert caught.value.column == "i"
     dv.drop_constraint(table, "positive")
     dv.write_table(table, pa.table({"s": ["c"]}), mode="overwrite", schema_mode="overwrite")
     assert dv.load_snapshot(table).schema.fields[0].name == "s"

@@ -104,8 +104,8 @@ def test_findings_are_grouped_by_file(browser, pages):
     assert heading.endswith(".parquet")
     assert is_open
     assert sentences == [
-        "AU11 numRecords is 7, and the file has 10 rows: a reader that skips by it loses rows; "
-        "delta-variant repair computes it anew"
+        "AU11 numRecords is 7, but the file has 10 rows: a reader that skips by it loses rows; "
+        "run delta-variant repair"
     ]
 
 

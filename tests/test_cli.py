@@ -518,7 +518,7 @@ def test_optimize_prints_its_plan_and_its_result(table, events):
     assert run("write", str(events), table, "--column", "event", "--mode", "append").exit_code == 0
     plan = run("optimize", table, "--dry-run").stdout.splitlines()
     assert plan[0].endswith("table: dry run, 2 files to 1 or more")
-    assert re.fullmatch(r"\d\.\d kB become about \d\.\d kB", plan[1])
+    assert re.fullmatch(r"\d\.\d kB to about \d\.\d kB", plan[1])
     done = run("optimize", table, "--sort-by", "event:amount::double", "--json")
     report = json.loads(done.stdout)
     assert {name: report[name] for name in ("version", "files_before", "rows", "gained", "dropped")} == {
@@ -560,7 +560,7 @@ def test_alter_makes_each_kind_of_change(table):
         (["--drop-column", "x", "--unset", "y"], "pass exactly one kind of change"),
         (["--set", "team=us", "--set", "team=them"], "--set sets 'team' twice"),
         (["--set", "team"], "expected NAME=VALUE"),
-        (["--drop-column", "nothing"], "no column nothing"),
+        (["--drop-column", "nothing"], "no column 'nothing'"),
     ],
 )
 def test_alter_rejects_invalid_options(table, capsys, options, sentence):

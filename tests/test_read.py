@@ -178,8 +178,11 @@ def test_rows_before_the_one_that_is_not_cast_come_once(tmp_path: Path):
     dv.write_table(tmp_path, table_of(texts))
     found = dv.read_table(tmp_path, columns={"n": "event:n::bigint"}, where="id <> 200000").read_all()
     assert found["n"].to_pylist() == [row for row in range(300_000) if row != 200_000]
-    with pytest.raises(CastError, match=r"parquet: row 200000: cannot cast \"none\""):
+    with pytest.raises(CastError, match='cannot cast "none"') as caught:
         read(tmp_path, columns={"n": "event:n::bigint"}, where="id > 7")
+    error = caught.value
+    assert (error.row, error.column, error.path) == (200_000, "event", "$['n']")
+    assert str(error.file).endswith(".parquet")
 
 
 def test_a_predicate_may_read_columns_that_are_not_returned(table: Path):

@@ -163,8 +163,8 @@ def test_a_concurrent_append_does_not_conflict_with_a_repair(table):
 @pytest.mark.parametrize("action", ["remove", "add"])
 def test_a_concurrent_change_of_a_file_conflicts_with_a_repair(table, action):
     (add,) = (each["add"] for each in table.actions() if "add" in each)
-    gone = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
-    other = {"remove": gone} if action == "remove" else {"add": add}
+    removal = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
+    other = {"remove": removal} if action == "remove" else {"add": add}
     store = commit_first(table.path, lambda: table.add_commit(1, other))
     with pytest.raises(CommitConflictError, match=f"concurrent version 1 .* {table.file.name}"):
         dv.repair_table(store, dry_run=False)

@@ -95,7 +95,7 @@ def test_a_predicate_is_reduced_to_tests_of_leaves():
     "where",
     [
         "e:a[0]::bigint > 1",  # statistics do not have paths into arrays
-        "e:a::bigint is null",  # no nulls are counted by path (D3)
+        "e:a::bigint is null",  # statistics do not count nulls per path
         "e:a::boolean = true",
         "e:a::bigint + 1 > 2",
         "e:a::bigint > x",

@@ -336,7 +336,7 @@ def test_a_file_that_cannot_be_deleted_is_an_error_after_all_others(table):
 
     with pytest.raises(StoreError, match=r"1 of 3 files: .*part-1\.parquet: permission") as caught:
         dv.vacuum(intercept(table, before=reject), dry_run=False)
-    assert caught.value.file == names[1]
+    assert str(caught.value.file).endswith(names[1])
     assert [(table / name).exists() for name in names] == [False, True, False]
     end = dv.history(table)[0]
     assert (end.parameters["status"], end.metrics) == ("FAILED", {"numDeletedFiles": 2})

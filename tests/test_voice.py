@@ -40,7 +40,13 @@ RULES = (
         "there is no table, the file is no longer needed",
         exception=r"\bthere (?:is|are|was|were) no\b|\b(?:is|are|was|were) no (?:longer|more|less)\b",
     ),
-    Rule(r"\b(?:is|are) (?-i:none)\b(?! of)", "is not one", "a folder is none", "the result is None of them"),
+    Rule(
+        r"\b(?:is|are) (?-i:none)\b(?! of)",
+        "is not one",
+        "a folder is none",
+        "there is none",
+        r"\bthere (?:is|are) none\b",
+    ),
     Rule(
         r"\bbehind\b",
         "after, later than, on top of",

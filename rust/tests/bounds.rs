@@ -456,7 +456,7 @@ fn ordinary(array: impl Array + 'static) -> (u64, Option<(ArrayRef, ArrayRef)>) 
     assert_eq!(report.path, ["c"]);
     match report.bounds {
         LeafBounds::Ordinary(bounds) => (report.nulls, bounds),
-        LeafBounds::Variant(_) => panic!("an ordinary column is no Variant"),
+        LeafBounds::Variant(_) => panic!("expected an ordinary column, got a Variant"),
     }
 }
 

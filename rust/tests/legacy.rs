@@ -110,7 +110,7 @@ fn a_draft_within_a_list_is_restored_there() {
 
 #[test]
 fn the_fourth_row_of_the_example_is_put_together_byte_by_byte() {
-    // {"c": 456} beside a = 123.
+    // {"c": 456} in addition to a = 123.
     let leftover = b"\x01\x01\x00\x01c\x02\x01\x00\x00\x03\x10\xc8\x01";
     let column = with_object(&[Some(leftover)], &[None], &[Some(123)], vec![true]);
     let variants = unshred(&column, false).unwrap();

@@ -453,7 +453,7 @@ fn types_that_a_table_cannot_hold_are_refused_by_name() {
     }
 }
 
-/// P-S12: a Variant is no map key.
+/// P-S12: a Variant cannot be a map key.
 #[test]
 fn a_variant_as_map_key_is_refused() {
     let members: Fields =

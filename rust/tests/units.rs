@@ -77,7 +77,7 @@ fn row_groups_have_the_bounds_of_columns_and_of_shredded_paths() {
     assert_eq!(bounds(&units, 0), exact);
     assert_eq!(bounds(&units, 1), exact);
     assert_eq!(bounds(&units, 2), [(None, None), (Some(75_000), Some(99_999))]);
-    // A text is beside the numbers of the second row group: their bounds are not those of the path.
+    // The second row group also contains a string, so the bounds of its numbers are not those of the path.
     assert_eq!(bounds(&units, 3), [(Some(0), Some(59_999)), (None, None)]);
     let all_null: Vec<bool> = units.inputs[2].all_null.values().iter().collect();
     assert_eq!(all_null, [true, false]);

@@ -94,7 +94,7 @@ fn conflict(group: &StructArray) -> (String, Vec<Option<String>>) {
     (error.to_string(), read(group, OnConflict::Typed).unwrap())
 }
 
-/// An object with the shredded field `a` (an integer), beside `value`.
+/// An object with the shredded field `a` (an integer), and `value`.
 fn object(
     value: &[Option<&[u8]>],
     a_value: &[Option<&[u8]>],
@@ -488,7 +488,7 @@ fn layouts_that_the_specification_does_not_allow_are_refused() {
     assert!(layout_error(&typed(DataType::Timestamp(TimeUnit::Second, None))).starts_with("path $: "));
 }
 
-/// P-S1, P-X1: any order, and columns that begin with `_` beside them.
+/// P-S1, P-X1: any order, and additional columns that begin with `_`.
 #[test]
 fn columns_are_found_by_name_and_reserved_ones_are_ignored() {
     let metadata = metadata_of(&[], 1);

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from ...data_file import reader
 from ...data_file.options import WriteOptions
-from ...data_file.reader import Projection, open_file
+from ...data_file.reader import LegacyMode, Projection, open_file
 from ...data_file.statistics import file_stats
 from ...data_file.writer import FileSeries
 from ...log.load import load_snapshot
@@ -57,10 +57,12 @@ def _parse_json(text: str, **options: Any) -> VariantBytes:
     return VariantBytes(row["metadata"], row["value"])
 
 
-def _batches(file: Path, column: str, **options: Any) -> list[pa.RecordBatch]:
+def _batches(
+    file: Path, column: str, *, draft: LegacyMode | None = None, **options: Any
+) -> list[pa.RecordBatch]:
     projection = Projection(variant_field(column), (column,))
     opened = open_file(open_store(file.parent), file.name)
-    return list(reader.read(opened, file.name, [projection], **options))
+    return list(reader.read(opened, file.name, [projection], legacy_mode=draft, **options))
 
 
 def _read(file: Path, column: str, **options: Any) -> Sequence[Cell]:

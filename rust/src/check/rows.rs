@@ -305,7 +305,7 @@ impl<'c> RowCheck<'c> {
             Ok(Value::Object(object)) if object.is_empty() => self.add(
                 "W7",
                 path,
-                "`value` holds an empty object beside the shredded one, and should be null",
+                "`value` is an empty object next to a shredded object, expected null",
             ),
             Ok(Value::Object(object)) => {
                 let names = (0..object.len()).filter_map(|index| object.field_name(index, self.names).ok());

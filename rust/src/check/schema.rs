@@ -23,7 +23,7 @@ pub struct SchemaViolation {
 pub fn check_schema(group: &Type) -> Vec<SchemaViolation> {
     let mut check = Check { violations: Vec::new() };
     if !group.is_group() {
-        check.add("P-S1", "$", "the column is no group of `metadata`, `value` and `typed_value`");
+        check.add("P-S1", "$", "the column is not a group of `metadata`, `value` and `typed_value`");
         return check.violations;
     }
     if member(group, "metadata").is_none() && members(group).iter().any(|m| is_legacy_column(m.name())) {
@@ -87,7 +87,7 @@ impl Check {
             (None, Some(_)) => self.add(
                 "P-S4v",
                 path,
-                "there is no `value` beside `typed_value`, so Spark derives no bounds",
+                "the group has `typed_value` but no `value`, so Spark derives no bounds",
             ),
             (Some(value), None) if is_root && repetition(value) != Some(Repetition::REQUIRED) => {
                 self.add("P-S3o", path, "`value` is not required, and there is no `typed_value`")
@@ -111,9 +111,9 @@ impl Check {
                 "value" | "typed_value" => {}
                 "metadata" if is_root => {}
                 _ if name.starts_with('_') => {
-                    self.add("P-X1", path, &format!("the column {name:?} is no part of a Variant group"))
+                    self.add("P-X1", path, &format!("the column {name:?} is not part of a Variant group"))
                 }
-                _ => self.add("P-X2", path, &format!("the column {name:?} is no part of a Variant group")),
+                _ => self.add("P-X2", path, &format!("the column {name:?} is not part of a Variant group")),
             }
         }
     }
@@ -146,7 +146,7 @@ impl Check {
                 self.add("P-S10", path, &format!("two shredded fields are called {:?}", field.name()));
             }
             if !field.is_group() {
-                self.add("P-S9", &field_path, "a shredded field is no group of `value` and `typed_value`");
+                self.add("P-S9", &field_path, "a shredded field is not a group of `value` and `typed_value`");
                 continue;
             }
             if repetition(field) != Some(Repetition::REQUIRED) {

@@ -290,7 +290,7 @@ impl<'a> MetadataColumn<'a> {
             .ok_or_else(|| unsupported("metadata", "binary or a dictionary of binary", array))
     }
 
-    /// The bytes of a row; none, which is no metadata, where the column is null.
+    /// The bytes of a row, empty if the column is null.
     fn value(&self, row: usize) -> &'a [u8] {
         match self {
             Self::Plain(array) if array.is_valid(row) => array.value(row),

@@ -79,7 +79,7 @@ fn scalar_object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py,
         Value::String(v) => PyString::new(py, v).into_any(),
         Value::Uuid(v) => uuid(py, &v)?,
         Value::Object(_) | Value::Array(_) | Value::Unknown(_) => {
-            return Err(unfit(value, "is no scalar").into());
+            return Err(unfit(value, "is not a scalar").into());
         }
     })
 }

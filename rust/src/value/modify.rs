@@ -32,15 +32,15 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn id(&mut self, name: &'a str) -> usize {
-        let behind = self.known.len();
+        let known = self.known.len();
         if let Some(id) = self.known.find(name) {
             return id;
         }
         match self.added.iter().position(|&added| added == name) {
-            Some(index) => behind + index,
+            Some(index) => known + index,
             None => {
                 self.added.push(name);
-                behind + self.added.len() - 1
+                known + self.added.len() - 1
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::{canonical, schema};
 /// Names that texts and schemas share.
 const NAMES: [&str; 8] = ["a", "b", "", "id", "type", "value", "é", "long name of more than eight bytes"];
 
-/// A row that is no JSON, and where.
+/// A row that is not valid JSON: the row, the offset and the message.
 type InvalidValue = (usize, usize, String);
 
 pub fn run(mut input: &[u8]) {

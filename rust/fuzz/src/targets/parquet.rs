@@ -105,7 +105,7 @@ pub fn mutate(
     }
 }
 
-/// Put `footer` at `start` with its length and the magic behind it; the length of the file.
+/// Write `footer` at `start`, followed by its length and the magic bytes. Return the length of the file.
 fn write_footer(file: &mut [u8], start: usize, footer: &[u8]) -> usize {
     let tail = [&(footer.len() as u32).to_le_bytes()[..], MAGIC].concat();
     let bytes = [footer, &tail].concat();
