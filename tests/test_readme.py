@@ -44,6 +44,7 @@ RUNNERS: Mapping[str, Callable[[Block, dict[str, Any]], None]] = {"python": run_
 """Blocks of the kind `python spark` run in tests/spark/test_readme_on_spark.py."""
 
 
+@pytest.mark.slow
 def test_every_block_runs_in_order_from_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
@@ -51,6 +52,7 @@ def test_every_block_runs_in_order_from_an_empty_folder(tmp_path: Path, monkeypa
     assert len(ran) >= 12
 
 
+@pytest.mark.slow
 def test_the_quick_start_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     first, *_ = ALL

@@ -577,6 +577,7 @@ def literal(kind: str, value: Any) -> str:
     return f"cast('{text}' as {'bigint' if kind == 'long' else kind})"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*EXTREMES, *(f"decimal({digits},{scale})" for digits, scale in DIGITS)])
 def test_no_row_is_lost_by_the_statistics_of_other_writers(tmp_path, kind):
     source = Random(kind)

@@ -1042,6 +1042,7 @@ for number in range(5):
 """
 
 
+@pytest.mark.slow
 def test_processes_that_append_at_once_lose_nothing(tmp_path: Path):
     write_table(tmp_path / "t", events("0").slice(0, 0))
     workers = [
@@ -1178,6 +1179,7 @@ def test_invalid_text_is_counted_once_where_the_table_was_just_created(tmp_path:
     assert len((tmp_path / "rejects").read_text("utf-8").splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_processes_that_create_at_once_make_one_table(tmp_path: Path):
     workers = [
         subprocess.Popen(

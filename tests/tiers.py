@@ -21,8 +21,13 @@ DEFAULT_OF_PATHS = "not nightly"
 
 
 def tier_of(item: pytest.Item) -> str:
-    """Return the tier of a test: that of its own marker, its fixtures or its folder, or else `unit`."""
+    """Return the tier of a test: that of its own marker, its fixtures or its folder, or else `unit`.
+
+    A property test is slow, because it draws many examples.
+    """
     assigned = {name for name in TIERS if item.get_closest_marker(name)}
     assigned.add(FOLDERS.get(item.path.relative_to(HERE).parts[0], "unit"))
     assigned.update(FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES)
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        assigned.add("slow")
     return next(name for name in TIERS if name in assigned)
