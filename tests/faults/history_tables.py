@@ -65,7 +65,7 @@ def history_table(number: int) -> HistoryTable:
     RUNTIME.reset(f"table {number}", START - 2 * HOUR)
     configuration = _draw_configuration(random)
     options = {"shredding": "infer" if configuration["delta.enableVariantShredding"] == "true" else None}
-    objects = MemoryObjects(RUNTIME.milliseconds)
+    objects = MemoryObjects(RUNTIME.store_milliseconds)
     store = open_memory(objects)
     rows = {n: ("ab"[n % 2], n) for n in range(6)}
     partitions = ["day"] if random.random() < 0.5 else []

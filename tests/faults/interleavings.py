@@ -32,6 +32,8 @@ from history_checks import CHECKS, History  # noqa: E402
 from history_tables import TABLES, history_table, open_memory  # noqa: E402
 from scheduler import AgelessObjects, Outcome, RacyObjects, ScheduledObjects, Scheduler  # noqa: E402
 
+from delta_variant.storage.store import Store  # noqa: E402
+
 # A vacuum whose last commit fails, and a write that is skipped, are parts of a history.
 logging.getLogger("delta_variant").setLevel(logging.CRITICAL)
 
@@ -41,6 +43,9 @@ gc.disable()
 
 LOST_ANSWERS = 0.15
 """How likely the answers of a history are lost at times, and then each of them."""
+
+MOST_SKEW = 60_000_000_000
+"""By how many nanoseconds the clock of an operation may differ from that of the store."""
 
 PROGRESS = 1000
 KNOWN_LIMITATION = "known limitation: a restore during a vacuum brings back files that it deletes"
@@ -90,8 +95,10 @@ def explore(seed: int, store: str = "sound") -> Report:
     lost = LOST_ANSWERS if random.random() < LOST_ANSWERS else 0.0
     runs = [
         partial(
-            operation.run,
+            _run,
+            operation,
             open_memory(STORES[store](objects, scheduler, number, outcomes[number], random, lost)),
+            random.randrange(-MOST_SKEW, MOST_SKEW),
         )
         for number, operation in enumerate(operations)
     ]
@@ -109,6 +116,11 @@ def explore(seed: int, store: str = "sound") -> Report:
         report.kinds[KNOWN_LIMITATION] += 1
         report.failure = None
     return report
+
+
+def _run(operation: Operation, store: Store, skew: int) -> Any:
+    virtual_runtime.RUNTIME.set_skew(skew)
+    return operation.run(store)
 
 
 def _ending(operation: Operation, outcome: Outcome) -> str:

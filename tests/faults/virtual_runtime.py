@@ -7,6 +7,7 @@ bind these functions when they are imported.
 from __future__ import annotations
 
 import concurrent.futures
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -22,6 +23,7 @@ class VirtualRuntime:
     """The source of ids and of the time in nanoseconds since 1970, which grows by 1 ms with each call."""
 
     def __init__(self) -> None:
+        self._skew = threading.local()
         self.reset("start")
 
     def reset(self, seed: str, nanoseconds: int = START) -> None:
@@ -29,13 +31,21 @@ class VirtualRuntime:
         self.nanoseconds = nanoseconds
         self._ids = Random(f"ids of {seed}")
 
+    def set_skew(self, nanoseconds: int) -> None:
+        """Let the clock of the current thread differ from that of the store."""
+        self._skew.nanoseconds = nanoseconds
+
     def time_ns(self) -> int:
+        """Return the time of the current thread."""
+        return self._next() + getattr(self._skew, "nanoseconds", 0)
+
+    def store_milliseconds(self) -> int:
+        """Return the time of the store in milliseconds since 1970."""
+        return self._next() // MILLISECOND
+
+    def _next(self) -> int:
         self.nanoseconds += MILLISECOND
         return self.nanoseconds
-
-    def milliseconds(self) -> int:
-        """Return the time in milliseconds since 1970."""
-        return self.time_ns() // MILLISECOND
 
     def sleep(self, seconds: float) -> None:
         self.nanoseconds += int(seconds * 1_000_000_000)
