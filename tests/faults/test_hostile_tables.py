@@ -203,7 +203,7 @@ def test_a_sidecar_whose_path_is_not_a_file_name_is_an_error_of_this_library(tab
     checkpoint.write_text("".join(json.dumps(action) + "\n" for action in actions))
     assert read(table) == {1: 1}
     (table / commit_file_name(0)).unlink()
-    with pytest.raises(MalformedLogError, match="cannot be read"):
+    with pytest.raises(MalformedLogError, match=f"{checkpoint.name}.*invalid path"):
         read(table)
 
 
@@ -387,8 +387,8 @@ def test_a_commit_of_a_far_later_version_fails_fast(table: Path, name: str):
     (table / "_delta_log" / name).write_text('{"commitInfo":{}}\n')
     outcome = run_limited(200, "load", table)
     assert outcome["error"] == "MalformedLogError"
-    assert "00000000000000000001.json is missing" in outcome["text"]
-    with pytest.raises(MalformedLogError, match=r"00001\.json is missing"):
+    assert re.search(r"00001\.json.* is missing", outcome["text"])
+    with pytest.raises(MalformedLogError, match=r"00001\.json.* is missing"):
         read_commits(store.open_store(table), 0)
 
 
@@ -522,9 +522,10 @@ def test_unreadable_column_names_are_errors_that_name_file_and_column(tmp_path: 
         with pytest.raises(DataFileError, match=expected):
             operate()
     found = {(each.rule, each.file_path): each.sentence for each in dv.audit_table(tmp_path / "t").findings}
-    assert re.search(expected, found["F3", file.name])
+    assert re.search(re.escape(sentence), found["F3", file.name])
     (failed,) = dv.repair_table(tmp_path / "t").unrepairable
-    assert re.search(expected, failed.reasons[0])
+    assert failed.path == file.name
+    assert re.search(re.escape(sentence), failed.reasons[0])
     assert dv.read_table(tmp_path / "t").read_all().to_pylist() == [{"id": 1}]
 
 
