@@ -334,6 +334,7 @@ class ShreddedPath:
     def values(self) -> int:
         """The number of values of other types in `value`."""
 
+@type_check_only
 class VariantReport(TypedDict):
     """The bounds of a top-level Variant column."""
 
@@ -341,14 +342,15 @@ class VariantReport(TypedDict):
     bounds: tuple[bytes, bytes] | None  # The least and the greatest values, each as `metadata‖value`.
     paths: list[ShreddedPath]
 
-ColumnReport: TypeAlias = VariantReport | list[LeafReport]
+_ColumnReport: TypeAlias = VariantReport | list[LeafReport]
 
+@type_check_only
 class WriteReport(TypedDict):
     """A finished file."""
 
     rows: int
     bytes: int
-    columns: list[ColumnReport]  # In the order of the schema.
+    columns: list[_ColumnReport]  # In the order of the schema.
 
 @final
 class DataFileWriter:
@@ -402,6 +404,7 @@ class DataFileWriter:
     def close(self, max_stats_paths: int) -> WriteReport:
         """Finish the file. The bounds of a Variant have the `max_stats_paths` most filled paths."""
 
+@type_check_only
 class FooterLeaf(TypedDict):
     """One leaf column over all row groups."""
 
@@ -414,6 +417,7 @@ class FooterLeaf(TypedDict):
     uncompressed_bytes: int
     encodings: list[str]
 
+@type_check_only
 class Footer(TypedDict):
     """The footer of a file."""
 
@@ -459,20 +463,21 @@ class RowViolation:
     def message(self) -> str:
         """What is wrong in the first row."""
 
-Offenders: TypeAlias = tuple[int, int, str]
+_Offenders: TypeAlias = tuple[int, int, str]
 """Rows that contradict a bound: how many, the first of them, and its value as JSON text."""
 
+@type_check_only
 class PathCheck(TypedDict):
     """How the rows agree with the bounds of one path."""
 
     present: int  # Rows that have the path.
     min_attained: bool
     max_attained: bool
-    nulls: Offenders  # Variant null.
-    nans: Offenders
-    others: Offenders  # A type that does not compare with the bounds.
-    below: Offenders
-    above: Offenders
+    nulls: _Offenders  # Variant null.
+    nans: _Offenders
+    others: _Offenders  # A type that does not compare with the bounds.
+    below: _Offenders
+    above: _Offenders
 
 @final
 class ColumnCheck:
@@ -529,7 +534,7 @@ class DataFile:
             no_null)` with one row for each range. A null bound is unknown.
         """
 
-    def bounds(self, variants: list[list[str]], max_stats_paths: int) -> list[ColumnReport]:
+    def bounds(self, variants: list[list[str]], max_stats_paths: int) -> list[_ColumnReport]:
         """Return the exact bounds of all columns, computed from the data; `variants` lists the Variants."""
 
     def check_schema(self, column: list[str]) -> list[SchemaViolation]:
