@@ -477,8 +477,10 @@ class TestCompactions:
         self.compact(tmp_path, 1, 2, self.SUM_1_TO_2).write_text('{"add":')
         assert state_of(load_snapshot(tmp_path)) == before
         forget(tmp_path, 2)
-        with pytest.raises(MalformedLogError, match=r"00000000000000000002\.compacted\.json, line 1"):
+        with pytest.raises(MalformedLogError) as caught:
             load_snapshot(tmp_path)
+        assert str(caught.value.file).endswith("00000000000000000002.compacted.json")
+        assert caught.value.line == 1
 
     def test_a_compaction_beyond_the_requested_version_is_not_used(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)

@@ -569,8 +569,9 @@ def test_a_failed_write_leaves_no_files(tmp_path: Path):
         [{"metadata": b"\x01\x00\x00", "value": b"\x0c"}],
         pa.struct([("metadata", pa.binary()), ("value", pa.binary())]),
     )
-    with pytest.raises(errors.MalformedVariantError, match="row 0"):
+    with pytest.raises(errors.MalformedVariantError) as caught:
         write_legacy_file(tmp_path / "f.parquet", pa.table({"v": bad}), {"v": EXAMPLE})
+    assert caught.value.row == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -734,8 +735,9 @@ def test_an_empty_folder_can_be_the_target(tmp_path: Path, folder: Path):
 def test_a_failed_migration_leaves_no_files_and_can_be_repeated(tmp_path: Path, folder: Path):
     bad = folder / "_day=2" / "hour=0" / "part-1.parquet"
     pq.write_table(pa.table({"v": pa.array([{"untyped_value": b"\x02"}], leaf(pa.int8()))}), bad)
-    with pytest.raises(errors.MalformedVariantError, match=r"^_day=2/hour=0/part-1.parquet.* row 0[,:] "):
+    with pytest.raises(errors.MalformedVariantError) as caught:
         dv.migrate_draft(folder, tmp_path / "new")
+    assert (caught.value.file, caught.value.row) == ("_day=2/hour=0/part-1.parquet", 0)
     assert os.listdir(tmp_path) == ["old"]
     bad.unlink()
     assert len(dv.migrate_draft(folder, tmp_path / "new").files) == 3
@@ -798,8 +800,9 @@ def test_an_invalid_source_is_rejected(tmp_path: Path):
 def test_compat_applies_to_the_files_of_a_migration(tmp_path: Path):
     rows = pa.array([{"untyped_value": NULL, "typed_value": 1}], leaf(pa.int64()))
     pq.write_table(pa.table({"v": rows}), tmp_path / "old.parquet")
-    with pytest.raises(errors.ConflictingValueError, match=r"old\.parquet.* row 0"):
+    with pytest.raises(errors.ConflictingValueError) as caught:
         dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet")
+    assert (caught.value.file, caught.value.row) == ("old.parquet", 0)
     dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet", compat=True)
     assert migrated(tmp_path / "new.parquet") == ["null"]
 

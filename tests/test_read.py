@@ -355,15 +355,18 @@ def test_conflicting_values_are_an_error_or_the_typed_one(table: Path):
     """An error has file and row; `on_conflict="typed"` reads what parquet-testing expects."""
     replace_file(table, shredded([None, None, None, b"\x0c\x07"], [1, 2, 3, 4]))
     name = only_file(table).name
-    with pytest.raises(ConflictingValueError, match=f"^{name}.* row 3,.* path "):
+    with pytest.raises(ConflictingValueError) as caught:
         read(table, {"j": "to_json(event)"})
+    assert (caught.value.file, caught.value.row, caught.value.column) == (name, 3, "event")
+    assert caught.value.path is not None
     assert read(table, {"j": "to_json(event)"}, on_conflict="typed")[3] == {"j": "4"}
 
 
 def test_malformed_bytes_are_an_error_that_names_file_and_row(table: Path):
     replace_file(table, shredded([None, None, b"\x0c"], [1, 2, None]))
-    with pytest.raises(MalformedVariantError, match=f"^{only_file(table).name}.* row 2, column 'event'"):
+    with pytest.raises(MalformedVariantError) as caught:
         read(table, {"j": "to_json(event)"})
+    assert (caught.value.file, caught.value.row, caught.value.column) == (only_file(table).name, 2, "event")
 
 
 def test_a_file_that_is_not_parquet_is_an_error_with_its_path(table: Path):

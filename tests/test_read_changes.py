@@ -232,10 +232,11 @@ def test_a_version_without_a_change_data_feed_is_an_error(tmp_path):
     set_metadata(table, configuration=state.configuration)
     append(table, 2)
     set_metadata(table, configuration=on)
-    with pytest.raises(ChangesNotRecordedError, match="at version 0"):
+    with pytest.raises(ChangesNotRecordedError) as first:
         dv.read_changes(table)
-    with pytest.raises(ChangesNotRecordedError, match="at version 3"):
+    with pytest.raises(ChangesNotRecordedError) as fourth:
         dv.read_changes(table, starting_version=1)
+    assert (first.value.version, fourth.value.version) == (0, 3)
     assert changes(table, starting_version=1, ending_version=2) == [(2, "insert", 1, '{"n":1}')]
     assert changes(table, starting_version=5) == []
 
@@ -250,8 +251,9 @@ def test_a_property_without_the_feature_records_nothing(table):
         writer_features=features,
     )
     commit(table, protocol)
-    with pytest.raises(ChangesNotRecordedError, match="at version 2"):
+    with pytest.raises(ChangesNotRecordedError) as caught:
         dv.read_changes(table)
+    assert caught.value.version == 2
 
 
 def test_columns_that_came_later_are_null_before(table):

@@ -77,8 +77,9 @@ def test_any_change_of_the_bytes_is_read_or_rejected(row: Encoded, data: st.Data
 def test_every_truncation_is_rejected(row: Encoded):
     """A value needs all of its bytes."""
     for length in range(len(row.value)):
-        with pytest.raises(MalformedVariantError, match="row 0"):
+        with pytest.raises(MalformedVariantError) as caught:
             to_json(variant_array([Encoded(row.metadata, row.value[:length], None)]))
+        assert caught.value.row == 0
 
 
 @settings(max_examples=80, deadline=None)

@@ -867,8 +867,9 @@ def test_the_rows_of_rejects_are_those_of_the_data_in_partitioned_tables(tmp_pat
 def test_malformed_variants_are_rejected(metadata: bytes, value: bytes, shredding: Any, tmp_path: Path):
     parts = [pa.array([b"\x01\x00\x00", metadata]), pa.array([b"\x00", value])]
     data = pa.table({"event": pa.StructArray.from_arrays(parts, ["metadata", "value"])})
-    with pytest.raises(MalformedVariantError, match="row 1"):
+    with pytest.raises(MalformedVariantError) as caught:
         write_table(tmp_path / "t", data, variant_columns=["event"], shredding=shredding)
+    assert caught.value.row == 1
     assert files_of(tmp_path) == set()
 
 
@@ -877,9 +878,9 @@ def test_malformed_nested_variants_are_rejected(tmp_path: Path):
     variants = pa.StructArray.from_arrays(parts, ["metadata", "value"])
     field = pa.field("v", variants.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
     data = pa.table({"s": pa.StructArray.from_arrays([variants], fields=[field])})
-    with pytest.raises(MalformedVariantError, match="row 1") as caught:
+    with pytest.raises(MalformedVariantError) as caught:
         write_table(tmp_path / "t", data)
-    assert caught.value.column == "s.v"
+    assert (caught.value.row, caught.value.column) == (1, "s.v")
     assert files_of(tmp_path) == set()
 
 
