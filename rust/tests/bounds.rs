@@ -54,7 +54,7 @@ fn field(name: &str) -> Step {
 }
 
 #[test]
-fn integers_are_bounded_and_nulls_are_not_looked_at() {
+fn integer_bounds_ignore_nulls() {
     let array = Int64Array::new(vec![5, -99, 3, 99].into(), Some(vec![true, false, true, false].into()));
     let report = report(LeafType::Int64, array);
     assert_eq!(report.bounds, Some((Scalar::Integer(3), Scalar::Integer(5))));
@@ -63,7 +63,7 @@ fn integers_are_bounded_and_nulls_are_not_looked_at() {
 }
 
 #[test]
-fn each_type_of_the_default_set_is_bounded() {
+fn every_type_of_the_default_set_has_bounds() {
     use LeafType::*;
     let integers = Some((Scalar::Integer(-1), Scalar::Integer(2)));
     assert_eq!(bounds_of(Int8, Int8Array::from(vec![2, -1])), integers);
@@ -89,7 +89,7 @@ fn each_type_of_the_default_set_is_bounded() {
 }
 
 #[test]
-fn other_types_are_counted_and_not_bounded() {
+fn other_types_are_counted_without_bounds() {
     use LeafType::*;
     let boolean = report(Boolean, BooleanArray::from(vec![Some(true), None]));
     assert_eq!((boolean.typed, boolean.bounds), (1, None));
@@ -103,7 +103,7 @@ fn other_types_are_counted_and_not_bounded() {
 
 /// Requirements ST6.
 #[test]
-fn a_nan_of_either_sign_leaves_no_bounds() {
+fn a_nan_of_either_sign_removes_the_bounds() {
     for nan in [f64::NAN, -f64::NAN] {
         assert_eq!(bounds_of(LeafType::Double, Float64Array::from(vec![1.0, nan])), None);
         assert_eq!(bounds_of(LeafType::Float, Float32Array::from(vec![nan as f32, 1.0])), None);
@@ -111,14 +111,14 @@ fn a_nan_of_either_sign_leaves_no_bounds() {
 }
 
 #[test]
-fn a_nan_in_a_null_slot_is_no_value() {
+fn a_nan_in_a_null_slot_is_ignored() {
     let array = Float64Array::new(vec![1.0, f64::NAN].into(), Some(vec![true, false].into()));
     assert_eq!(bounds_of(LeafType::Double, array), Some((Scalar::Double(1.0), Scalar::Double(1.0))));
 }
 
 /// Requirements ST7.
 #[test]
-fn a_zero_is_negative_as_the_least_and_positive_as_the_greatest() {
+fn a_zero_minimum_is_negative_and_a_zero_maximum_positive() {
     for zero in [0.0, -0.0] {
         let Some((Scalar::Double(min), Scalar::Double(max))) =
             bounds_of(LeafType::Double, Float64Array::from(vec![zero]))
@@ -149,7 +149,7 @@ fn a_value_outside_of_typed_value_disqualifies_the_path() {
 
 /// Requirements ST2, ST14: an SQL NULL disqualifies nothing, whatever its slots hold.
 #[test]
-fn sql_nulls_are_counted_and_their_slots_not_looked_at() {
+fn sql_nulls_are_counted_and_their_slots_ignored() {
     let typed = Arc::new(Int64Array::from(vec![1, 999])) as ArrayRef;
     let mut bounds = VariantBounds::new(&INT64);
     bounds.update(&group(&[false, true], typed, Some(vec![true, false]))).unwrap();
@@ -169,7 +169,7 @@ fn a_path_without_values_does_not_qualify() {
 }
 
 #[test]
-fn fields_below_a_row_that_is_no_object_are_not_looked_at() {
+fn fields_of_a_row_that_is_not_an_object_are_ignored() {
     let a = group(&[false, false, true], Arc::new(Int64Array::from(vec![Some(7), None, Some(999)])), None);
     let root = group(&[false, false, true], object(vec![("a", a)], Some(vec![true, true, false])), None);
     let mut bounds = VariantBounds::new(&object_schema(&[("a", INT64)]));
@@ -186,7 +186,7 @@ fn fields_below_a_row_that_is_no_object_are_not_looked_at() {
 
 /// Requirements K4.
 #[test]
-fn what_is_below_a_list_is_counted_and_never_bounded() {
+fn paths_inside_a_list_are_counted_without_bounds() {
     let element = group(&[false, false, true, false], Arc::new(Int64Array::from(vec![1, 2, 3, 4])), None);
     let element_field = Arc::new(Field::new("element", element.data_type().clone(), false));
     let offsets = OffsetBuffer::from_lengths([1, 2, 1]);
@@ -201,7 +201,7 @@ fn what_is_below_a_list_is_counted_and_never_bounded() {
 }
 
 #[test]
-fn a_slice_of_a_column_is_bounded_by_its_own_rows() {
+fn a_slice_has_the_bounds_of_its_own_rows() {
     let a = group(&[false; 4], Arc::new(Int64Array::from(vec![-9, 1, 2, 9])), None);
     let root = group(&[false; 4], object(vec![("a", a)], None), None).slice(1, 2);
     let mut bounds = VariantBounds::new(&object_schema(&[("a", INT64)]));
@@ -225,7 +225,7 @@ fn an_array_of_another_type_is_an_error() {
 }
 
 #[test]
-fn an_unshredded_column_counts_its_rows_only() {
+fn an_unshredded_column_counts_only_rows() {
     let value: BinaryArray = [Some(&[0u8][..]), None].into_iter().collect();
     let fields = Fields::from(vec![Field::new("value", DataType::Binary, true)]);
     let group = StructArray::new(fields, vec![Arc::new(value)], Some(vec![true, false].into()));
@@ -243,7 +243,7 @@ fn doubles_and_texts(doubles: &[Option<f64>], texts: &[Option<String>]) -> Struc
 
 proptest! {
     #[test]
-    fn bounds_are_those_of_the_values(
+    fn bounds_match_the_values(
         rows in prop::collection::vec(
             (prop::option::of(-9i64..9), prop::option::of("[\0a-cé]{0,12}")), 1..200),
         cut in 0usize..200,
@@ -277,7 +277,7 @@ proptest! {
 
 /// Requirements K1, K2.
 #[test]
-fn normalized_paths_escape_as_rfc_9535() {
+fn normalized_paths_are_escaped_as_in_rfc_9535() {
     assert_eq!(normalize_path([]), "$");
     assert_eq!(normalize_path(["a", "b"]), "$['a']['b']");
     assert_eq!(normalize_path([""]), "$['']");
@@ -312,7 +312,7 @@ fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
 /// Requirements 6.4: strings in the logs of Delta Lake's own golden tables. Of more paths Spark writes the names in
 /// the order of a hash map, which nobody can repeat.
 #[test]
-fn the_bounds_of_one_path_are_the_bytes_that_spark_writes() {
+fn bounds_of_one_path_equal_the_bytes_that_spark_writes() {
     let least = |paths: &[PathReport]| padded(encode_bounds(paths, 32).unwrap().0);
     assert_eq!(least(&[int(&[], 1, 0)]), z85("0rAf3bMW#D00%Fx0000000000"));
     assert_eq!(least(&[int(&["key"], 1, 200)]), z85("0rAfabWhTiwQbUe0S-o32]H.-0000000000"));
@@ -377,7 +377,7 @@ fn short_string(text: &str) -> Vec<u8> {
 
 /// Requirements TR1, TR2.
 #[test]
-fn strings_of_32_characters_are_whole_and_longer_ones_cut() {
+fn strings_of_more_than_32_characters_are_truncated() {
     let (x, y) = ("x".repeat(32), "y".repeat(32));
     assert_eq!(string_bounds(&x, &y), (short_string(&x), short_string(&y)));
     let (long_x, long_y) = (format!("{x}1"), format!("{y}1"));
@@ -385,7 +385,7 @@ fn strings_of_32_characters_are_whole_and_longer_ones_cut() {
 }
 
 #[test]
-fn strings_are_cut_between_characters_and_not_bytes() {
+fn strings_are_truncated_between_characters() {
     let long = "é".repeat(33);
     let (least, greatest) = string_bounds(&long, &long);
     let cut = "é".repeat(32);
@@ -395,7 +395,7 @@ fn strings_are_cut_between_characters_and_not_bytes() {
 
 /// Requirements TR3: the only case of a least value without a greatest.
 #[test]
-fn a_greatest_string_that_cannot_be_cut_is_left_out() {
+fn a_maximum_string_that_cannot_be_truncated_is_omitted() {
     let last = "\u{10FFFF}".repeat(34);
     let text = |text: &str| Scalar::String(text.to_owned());
     let paths = [leaf(&["a"], LeafType::String, 1, text("a"), text(&last)), int(&["b"], 1, 1)];
@@ -406,7 +406,7 @@ fn a_greatest_string_that_cannot_be_cut_is_left_out() {
 
 /// Requirements ST9.
 #[test]
-fn the_most_filled_paths_are_kept_and_written_in_the_order_of_their_keys() {
+fn the_paths_with_most_values_are_kept_in_key_order() {
     let paths = [int(&["a"], 1, 0), int(&["b"], 2, 0), int(&["c"], 1, 0), int(&["d"], 3, 0)];
     let kept = |count| encode_bounds(&paths, count).map(|(least, _)| least);
     let only = |indexes: &[usize]| {
@@ -420,7 +420,7 @@ fn the_most_filled_paths_are_kept_and_written_in_the_order_of_their_keys() {
 }
 
 #[test]
-fn paths_that_do_not_qualify_are_left_out() {
+fn paths_that_do_not_qualify_are_omitted() {
     let mut dirty = int(&["a"], 9, 0);
     dirty.values = 1;
     let clean = int(&["b"], 1, 0);
@@ -428,7 +428,7 @@ fn paths_that_do_not_qualify_are_left_out() {
 }
 
 #[test]
-fn many_paths_take_wider_ids_and_offsets() {
+fn many_paths_need_wider_ids_and_offsets() {
     let names: Vec<_> = (0..300).map(|i| format!("field{i:03}")).collect();
     let paths: Vec<_> = names.iter().enumerate().map(|(i, name)| int(&[name], 1, i as i64)).collect();
     let (least, _) = encode_bounds(&paths, 300).unwrap();
@@ -469,7 +469,7 @@ fn check_ordinary(array: impl Array + 'static, nulls: u64, min: impl Array, max:
 }
 
 #[test]
-fn ordinary_columns_are_bounded_in_their_own_type() {
+fn bounds_of_ordinary_columns_have_the_column_type() {
     check_ordinary(
         Int8Array::from(vec![Some(2), None]),
         1,
@@ -501,7 +501,7 @@ fn ordinary_columns_are_bounded_in_their_own_type() {
 }
 
 #[test]
-fn strings_of_ordinary_columns_are_whole() {
+fn string_bounds_of_ordinary_columns_are_not_truncated() {
     let long = "x".repeat(1000);
     let texts = vec![Some("b"), None, Some(long.as_str()), Some("")];
     check_ordinary(
@@ -525,7 +525,7 @@ fn strings_of_ordinary_columns_are_whole() {
 }
 
 #[test]
-fn columns_without_an_order_count_their_nulls() {
+fn columns_without_bounds_count_their_nulls() {
     assert!(matches!(ordinary(BooleanArray::from(vec![Some(true), None])), (1, None)));
     assert!(matches!(ordinary(BinaryArray::from(vec![Some(&b"x"[..]), None, None])), (2, None)));
     assert!(matches!(ordinary(NullArray::new(3)), (3, None)));
@@ -540,7 +540,7 @@ fn columns_without_an_order_count_their_nulls() {
 }
 
 #[test]
-fn the_leaves_of_a_struct_are_null_where_it_is() {
+fn leaves_of_a_null_struct_are_null() {
     let inner = Int64Array::from(vec![Some(1), Some(99), None]);
     let fields = Fields::from(vec![Field::new("a", DataType::Int64, true)]);
     let array: ArrayRef = Arc::new(StructArray::new(
@@ -569,7 +569,7 @@ fn struct_of(variants: StructArray, valid: Vec<bool>) -> (Field, ArrayRef) {
 }
 
 #[test]
-fn a_variant_within_a_struct_is_a_leaf_with_bounds_of_its_own() {
+fn a_variant_in_a_struct_has_its_own_bounds() {
     let numbers = Arc::new(Int64Array::from(vec![Some(1), Some(7), None, Some(99)]));
     let values = (0..4).map(|_| None::<&[u8]>).collect::<BinaryArray>();
     let metadata = BinaryArray::from(vec![&[1, 0, 0][..]; 4]);
@@ -593,7 +593,7 @@ fn a_variant_within_a_struct_is_a_leaf_with_bounds_of_its_own() {
 const HIDDEN: (&[u8], &[u8]) = (&[1, 1, 0, 1, b'a'], &[2, 1, 0, 0, 2, 0x0C, 100]);
 
 /// A Variant column shredded as `{a, b}` whose rows have the given `value`; `typed` says which have a `typed_value`.
-fn leftovers(values: Vec<Option<&[u8]>>, typed: Vec<bool>) -> StructArray {
+fn residuals(values: Vec<Option<&[u8]>>, typed: Vec<bool>) -> StructArray {
     let numbers = || Arc::new(Int64Array::from_iter_values(0..typed.len() as i64)) as ArrayRef;
     let inner = |name| (name, group(&vec![false; typed.len()], numbers(), None));
     let typed_value = object(vec![inner("a"), inner("b")], Some(typed.clone()));
@@ -615,21 +615,21 @@ fn bounded_paths(column: &StructArray, trusting: bool) -> Vec<bool> {
 }
 
 #[test]
-fn an_object_left_in_value_takes_the_bounds_of_all_its_paths() {
-    let column = leftovers(vec![None, Some(HIDDEN.1)], vec![true, false]);
+fn an_object_in_value_removes_the_bounds_of_all_its_paths() {
+    let column = residuals(vec![None, Some(HIDDEN.1)], vec![true, false]);
     assert_eq!(bounded_paths(&column, false), [false, false]);
     assert_eq!(bounded_paths(&column, true), [true, true]);
 }
 
 #[test]
-fn a_field_in_both_columns_takes_the_bounds_of_its_path_only() {
-    let column = leftovers(vec![None, Some(HIDDEN.1)], vec![true, true]);
+fn a_field_in_both_columns_removes_only_the_bounds_of_its_path() {
+    let column = residuals(vec![None, Some(HIDDEN.1)], vec![true, true]);
     assert_eq!(bounded_paths(&column, false), [false, true]);
 }
 
 #[test]
-fn a_value_that_is_no_object_hides_nothing() {
-    let column = leftovers(vec![Some(&[0x05, b'x'][..]), None], vec![false, true]);
+fn a_value_other_than_an_object_hides_no_field() {
+    let column = residuals(vec![Some(&[0x05, b'x'][..]), None], vec![false, true]);
     assert_eq!(bounded_paths(&column, false), [true, true]);
 }
 

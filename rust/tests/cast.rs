@@ -73,7 +73,7 @@ fn dec(unscaled: i128, scale: u8) -> Value<'static> {
 }
 
 #[test]
-fn strings_cast_to_integers_when_they_are_digits_with_blanks_around() {
+fn digits_with_surrounding_blanks_cast_to_integers() {
     let cases = [
         ("123", Some(123)),
         (" 123 ", Some(123)),
@@ -98,7 +98,7 @@ fn strings_cast_to_integers_when_they_are_digits_with_blanks_around() {
 }
 
 #[test]
-fn integers_beyond_the_target_have_no_cast() {
+fn integers_out_of_range_of_the_target_cast_to_null() {
     assert_eq!(primitive::<Int8Type>(Value::String("128"), DataType::Int8), None);
     assert_eq!(primitive::<Int16Type>(Value::String("128"), DataType::Int16), Some(128));
     assert_eq!(primitive::<Int8Type>(Value::Int32(-129), DataType::Int8), None);
@@ -107,7 +107,7 @@ fn integers_beyond_the_target_have_no_cast() {
 }
 
 #[test]
-fn fractions_are_cut_off_in_casts_to_integers() {
+fn casts_to_integers_truncate_fractions() {
     assert_eq!(bigint(Value::Double(-1.5)), Some(-1));
     assert_eq!(bigint(Value::Double(1e10)), Some(10_000_000_000));
     assert_eq!(bigint(Value::Double(1e20)), None);
@@ -120,7 +120,7 @@ fn fractions_are_cut_off_in_casts_to_integers() {
 }
 
 #[test]
-fn booleans_and_timestamps_cast_to_integers_and_dates_do_not() {
+fn booleans_and_timestamps_cast_to_integers_but_dates_do_not() {
     assert_eq!(bigint(Value::Boolean(true)), Some(1));
     assert_eq!(bigint(Value::Timestamp(NOON_AND_A_HALF)), Some(1767268800));
     assert_eq!(bigint(Value::Timestamp(-500_000)), Some(-1));
@@ -131,7 +131,7 @@ fn booleans_and_timestamps_cast_to_integers_and_dates_do_not() {
 }
 
 #[test]
-fn text_casts_to_doubles_as_java_reads_it() {
+fn text_casts_to_doubles_as_java_parses_it() {
     let cases = [
         (" 123 ", Some(123.0)),
         ("1e3", Some(1000.0)),
@@ -199,7 +199,7 @@ fn casts_to_decimal_round_half_up() {
 }
 
 #[test]
-fn casts_to_boolean_know_a_few_words() {
+fn casts_to_boolean_accept_the_spellings_of_spark() {
     for word in ["true", "T", " yes", "y", "1"] {
         assert_eq!(boolean(Value::String(word)), Some(true), "{word:?}");
     }
@@ -283,7 +283,7 @@ fn times_without_a_date_are_not_cast() {
 }
 
 #[test]
-fn timestamps_are_cast_to_and_from_local_times_of_a_zone() {
+fn timestamps_cast_to_and_from_local_times_of_a_zone() {
     const HOUR: i64 = 3_600_000_000;
     let casting = Casting { strict: true, zone: Zone::parse("Asia/Tokyo").unwrap() };
     let cast = |value: Value<'_>, target: &DataType| {
@@ -356,7 +356,7 @@ fn casts_to_string_print_the_value_without_quotes() {
 }
 
 #[test]
-fn objects_and_arrays_cast_to_their_json_text_and_to_no_scalar() {
+fn objects_and_arrays_cast_to_json_text_but_not_to_numbers() {
     let object = [0x02, 1, 0, 0, 2, 0x0C, 1];
     let text = cast_bytes(&object, &["a"], &DataType::Utf8, true).unwrap();
     assert_eq!(text.as_string::<i32>().value(0), r#"{"a":1}"#);
@@ -369,7 +369,7 @@ fn objects_and_arrays_cast_to_their_json_text_and_to_no_scalar() {
 }
 
 #[test]
-fn variant_null_and_nothing_cast_to_null() {
+fn variant_null_and_missing_values_cast_to_null() {
     for target in [DataType::Int64, DataType::Utf8, DataType::Boolean, DataType::Date32, DataType::Binary] {
         assert!(cast_bytes(&[0], &[], &target, true).unwrap().is_null(0));
         let mut builder = CastBuilder::new(&target, &Casting::utc(true)).unwrap();
@@ -379,7 +379,7 @@ fn variant_null_and_nothing_cast_to_null() {
 }
 
 #[test]
-fn a_strict_cast_names_the_value_its_type_and_the_way_out() {
+fn a_strict_cast_error_names_the_value_its_type_and_the_remedy() {
     let error = cast_bytes(&bytes(Value::String("n/a")), &[], &DataType::Int64, true).unwrap_err();
     assert_eq!(
         error,
@@ -425,7 +425,7 @@ fn arrays_and_objects_cast_to_lists_structs_and_maps() {
 }
 
 #[test]
-fn a_type_that_no_variant_is_cast_to_is_refused_by_name() {
+fn an_unsupported_target_type_is_rejected() {
     let error = CastBuilder::new(&DataType::UInt8, &Casting::utc(true)).unwrap_err();
     assert_eq!(error, Error::unsupported("a Variant cannot be cast to UInt8"));
 }
@@ -490,14 +490,14 @@ fn a_column_cast_to_its_own_type_is_not_copied() {
 }
 
 #[test]
-fn a_strict_cast_of_a_column_names_the_row() {
+fn a_strict_cast_error_of_a_column_names_the_row() {
     let column: ArrayRef = Arc::new(StringArray::from(vec!["1", "x"]));
     let error = cast_array(&column, &DataType::Int64, &Casting::utc(true)).unwrap_err();
     assert!(error.to_string().starts_with("row 1: cannot cast \"x\" (string) to Int64"), "{error}");
 }
 
 #[test]
-fn paths_lead_to_fields_and_elements_or_to_nothing() {
+fn paths_resolve_to_a_field_an_element_or_nothing() {
     let mut names = Vec::new();
     metadata::write(&mut names, ["a"].into_iter(), true);
     let metadata = Metadata::parse(&names).unwrap();
@@ -515,7 +515,7 @@ fn paths_lead_to_fields_and_elements_or_to_nothing() {
 }
 
 #[test]
-fn paths_print_normalized() {
+fn paths_are_printed_in_normalized_form() {
     let path = [Step::Field("a'b\\\u{1}\n".into()), Step::Index(3), Step::Field("é".into())];
     assert_eq!(normalized(&path), r"$['a\'b\\\u0001\n'][3]['é']");
 }

@@ -23,7 +23,7 @@ fn at(rule: &'static str, path: &str) -> (&'static str, String) {
 }
 
 #[test]
-fn a_group_as_the_specification_has_it_has_no_fault() {
+fn a_group_that_follows_the_specification_has_no_violations() {
     let column = "optional group v { required binary metadata; optional binary value;
         optional group typed_value {
             required group a { optional binary value; optional int64 typed_value; }
@@ -34,7 +34,7 @@ fn a_group_as_the_specification_has_it_has_no_fault() {
 }
 
 #[test]
-fn every_fault_of_a_schema_is_found_and_not_just_the_first() {
+fn all_violations_of_a_schema_are_reported() {
     let column = "optional group v { optional binary metadata; optional binary value; optional binary other;
         optional group typed_value {
             optional group a { optional binary value; optional int32 typed_value (TIME_MILLIS); }
@@ -53,7 +53,7 @@ fn every_fault_of_a_schema_is_found_and_not_just_the_first() {
 }
 
 #[test]
-fn a_list_of_two_levels_is_found_by_either_annotation() {
+fn a_list_of_two_levels_is_reported_with_either_annotation() {
     for annotation in ["LIST", "MAP"] {
         let column = format!(
             "optional group v {{ required binary metadata; optional binary value;
@@ -65,7 +65,7 @@ fn a_list_of_two_levels_is_found_by_either_annotation() {
 }
 
 #[test]
-fn the_layout_of_the_older_draft_is_named_as_such() {
+fn the_legacy_layout_is_reported() {
     let column = "optional group v { optional binary untyped_value; optional int64 typed_value; }";
     assert_eq!(violations(column), [at("O1", "$")]);
 }
@@ -85,7 +85,7 @@ fn file_of(metadata: &[u8], value: &[u8]) -> ParquetFile {
 }
 
 #[test]
-fn a_value_that_nests_too_deep_is_found_and_never_followed() {
+fn a_value_nested_too_deeply_is_reported_without_recursion() {
     // Arrays of one element, one in the other; the innermost is a Variant null.
     let mut value = vec![0];
     for _ in 0..=MAX_DEPTH + 1 {
@@ -118,7 +118,7 @@ fn a_bound_is_described_in_either_order() {
 }
 
 #[test]
-fn rows_are_held_against_the_bounds_of_their_class_alone() {
+fn rows_are_compared_only_with_bounds_of_their_class() {
     let bounds = [METADATA, VALUE].concat();
     let check = |value: &[u8]| {
         let file = file_of(b"\x01\x01\x00\x03key", &[&[2, 1, 0, 0, value.len() as u8], value].concat());

@@ -47,39 +47,39 @@ fn rows_beyond_32_bits_and_runs_of_rows_are_read() {
 }
 
 #[test]
-fn no_rows_are_read_as_no_rows() {
+fn an_empty_vector_deletes_no_rows() {
     assert!(deletion_vector::rows(&serialized(&RoaringTreemap::new())).unwrap().is_empty());
 }
 
 #[test]
-fn another_magic_number_is_refused() {
+fn a_wrong_magic_number_is_rejected() {
     let native = [&[0xd0, 0xd3, 0x39, 0x64], &SPARK_7_9[4..]].concat();
     assert!(message(&native).contains("magic number"), "{}", message(&native));
     assert!(message(&[]).contains("magic number"));
 }
 
 #[test]
-fn bytes_behind_the_last_bitmap_are_refused() {
+fn bytes_after_the_last_bitmap_are_rejected() {
     let longer = [SPARK_7_9, &[0]].concat();
     assert!(message(&longer).contains("1 bytes follow"), "{}", message(&longer));
 }
 
 #[test]
-fn a_vector_cut_short_anywhere_is_refused() {
+fn a_vector_truncated_at_any_byte_is_rejected() {
     for length in 0..SPARK_7_9.len() {
         message(&SPARK_7_9[..length]);
     }
 }
 
 #[test]
-fn a_count_of_bitmaps_that_are_not_there_is_refused_at_once() {
+fn a_bitmap_count_beyond_the_input_is_rejected() {
     let mut bytes = SPARK_7_9.to_vec();
     bytes[4..12].fill(0xFF);
     message(&bytes);
 }
 
 #[test]
-fn any_changed_byte_is_an_error_or_a_vector() {
+fn changing_any_byte_gives_an_error_or_a_vector() {
     let mut rows: RoaringTreemap = (0..70_000).step_by(3).chain(200_000..300_000).collect();
     rows.optimize();
     let bytes = serialized(&rows);
@@ -128,7 +128,7 @@ fn ids(batches: &[RecordBatch]) -> Vec<u64> {
 }
 
 #[test]
-fn deleted_rows_are_left_out_by_their_number_in_the_file() {
+fn deleted_rows_are_skipped_by_their_position_in_the_file() {
     let deleted: RoaringTreemap = [0, 65_535, 65_536, 79_999, 80_000, 150_000, 199_999, 1 << 40].into();
     let expected: Vec<u64> = (0..200_000).filter(|row| !deleted.contains(*row)).collect();
     assert_eq!(ids(&read(vec![id()], None, &deleted)), expected);
@@ -142,14 +142,14 @@ fn deleted_rows_are_left_out_by_their_number_in_the_file() {
 }
 
 #[test]
-fn a_read_of_no_column_counts_the_rows_that_are_left() {
+fn a_read_without_columns_counts_the_remaining_rows() {
     let deleted: RoaringTreemap = (10..70_010).collect();
     let batches = read(Vec::new(), None, &deleted);
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 130_000);
 }
 
 #[test]
-fn positions_are_the_numbers_of_the_rows_that_are_left() {
+fn positions_are_those_of_the_remaining_rows() {
     let position = Projection {
         column: Vec::new(),
         what: What::Position,
@@ -165,6 +165,6 @@ fn positions_are_the_numbers_of_the_rows_that_are_left() {
 }
 
 #[test]
-fn a_file_of_deleted_rows_alone_has_none() {
+fn a_file_whose_rows_are_all_deleted_is_empty() {
     assert!(ids(&read(vec![id()], None, &(0..200_000).collect())).is_empty());
 }

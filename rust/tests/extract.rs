@@ -163,7 +163,7 @@ fn expected(path: &[Step], target: &DataType) -> Vec<String> {
 }
 
 #[test]
-fn every_path_gives_what_it_gives_unshredded_from_the_leaves_it_needs() {
+fn every_path_reads_its_unshredded_values_from_only_the_leaves_it_needs() {
     for schema in schemas() {
         let column = column(&schema);
         for path in paths() {
@@ -190,7 +190,7 @@ fn every_path_gives_what_it_gives_unshredded_from_the_leaves_it_needs() {
 }
 
 #[test]
-fn the_unshredded_column_gives_what_a_path_into_its_bytes_gives() {
+fn paths_of_the_unshredded_column_match_its_bytes() {
     assert_eq!(ROWS.len() + 1, expected(&[], &DataType::Utf8).len());
     let column = column(&DataType::Null);
     let x =
@@ -207,7 +207,7 @@ fn the_unshredded_column_gives_what_a_path_into_its_bytes_gives() {
 }
 
 #[test]
-fn a_shredded_leaf_needs_its_two_columns() {
+fn a_shredded_leaf_needs_only_its_two_columns() {
     let column = column(&structure(&[("x", DataType::Int64), ("y", DataType::Utf8)]));
     // metadata, value, typed_value.{x.{value, typed_value}, y.{value, typed_value}}
     let needed = |path: &[Step], target: &DataType| leaves_needed(column.fields(), path, target).unwrap();
@@ -225,7 +225,7 @@ fn a_shredded_leaf_needs_its_two_columns() {
 }
 
 #[test]
-fn metadata_is_needed_where_names_are() {
+fn metadata_is_needed_only_for_field_names() {
     let column = column(&structure(&[("x", DataType::Int64)]));
     let part = pruned(&column, &[2, 3]);
     assert!(!needs_metadata(&part, &[field("x")], &DataType::Int64).unwrap());
@@ -238,7 +238,7 @@ fn metadata_is_needed_where_names_are() {
 }
 
 #[test]
-fn a_strict_cast_names_the_row_of_the_value_that_fails() {
+fn a_strict_cast_error_names_the_row_and_path() {
     for (schema, prefix) in [
         (structure(&[("o", structure(&[("y", DataType::Decimal128(18, 2))]))]), "cannot cast \"n/a\""),
         (DataType::Null, "cannot cast \"n/a\""),
@@ -261,7 +261,7 @@ fn a_strict_cast_names_the_row_of_the_value_that_fails() {
 }
 
 #[test]
-fn a_clean_leaf_of_its_own_type_is_not_copied() {
+fn a_leaf_without_residuals_is_not_copied_to_its_own_type() {
     let schema = ShreddingSchema::from_arrow(&Field::new("", structure(&[("x", DataType::Int64)]), true));
     let mut shredder = JsonShredder::new(schema.unwrap(), ParseOptions::default());
     for number in 0..100 {
@@ -295,7 +295,7 @@ fn a_conflict_is_an_error_or_reads_the_typed_value() {
 }
 
 #[test]
-fn shredding_and_putting_together_give_the_same_values() {
+fn shredding_and_unshredding_preserve_the_values() {
     let expected = expected(&[], &variant());
     for schema in schemas() {
         let variants = unshred(&column(&schema), OnConflict::Error).unwrap();

@@ -119,7 +119,7 @@ fn one_decimal_among_integers_makes_a_decimal_of_its_scale() {
 }
 
 #[test]
-fn digits_that_need_more_than_18_make_a_decimal_of_38() {
+fn more_than_18_digits_make_a_decimal_of_38() {
     assert_eq!(infer(&[V::Dec(15, 1), V::Int(i64::MAX)]), decimal(38, 1));
     assert_eq!(infer(&[V::Dec(10i128.pow(20), 0)]), decimal(38, 0));
 }
@@ -131,12 +131,12 @@ fn eighteen_digits_still_fit() {
 }
 
 #[test]
-fn leading_zeros_behind_the_point_take_no_integer_digits() {
+fn leading_fraction_zeros_need_no_integer_digits() {
     assert_eq!(infer(&[V::Dec(-5, 18)]), decimal(18, 18));
 }
 
 #[test]
-fn digits_that_fit_no_type_leave_the_fewest_in_value() {
+fn a_decimal_type_is_chosen_that_leaves_the_fewest_rows_in_value() {
     let mut rows = repeat(3, V::Dec(10i128.pow(37), 0));
     rows.push(V::Dec(1, 38));
     assert_eq!(infer(&rows), decimal(38, 0));
@@ -150,7 +150,7 @@ fn doubles_and_decimals_do_not_mix() {
 }
 
 #[test]
-fn dirty_rows_do_not_cost_the_others_their_type() {
+fn a_few_rows_of_other_types_do_not_change_the_schema() {
     let mut rows = repeat(995, obj([("device", obj([("os", V::Str("ios"))])), ("x", V::Int(7))]));
     rows.extend(repeat(5, obj([("device", V::Str("ios")), ("x", V::Str("unknown"))])));
     assert_eq!(
@@ -160,21 +160,21 @@ fn dirty_rows_do_not_cost_the_others_their_type() {
 }
 
 #[test]
-fn variant_nulls_count_for_no_type() {
+fn variant_nulls_do_not_affect_the_type() {
     let rows = [obj([("a", V::Scalar(Value::Null)), ("b", V::Int(1))]), obj([("a", V::Scalar(Value::Null))])];
     assert_eq!(infer(&rows), object([("b", leaf(LeafType::Int64))]));
     assert_eq!(infer(&[V::Scalar(Value::Null)]), ShreddingSchema::Untyped);
 }
 
 #[test]
-fn arrays_become_lists_of_their_elements_type() {
+fn arrays_become_lists_of_their_element_type() {
     let rows = [obj([("tags", V::Arr(vec![V::Str("a"), V::Str("b"), V::Int(1)]))])];
     let list = ShreddingSchema::List(Box::new(leaf(LeafType::String)));
     assert_eq!(infer(&rows), object([("tags", list)]));
 }
 
 #[test]
-fn empty_objects_and_arrays_become_nothing() {
+fn empty_objects_and_arrays_are_not_shredded() {
     assert_eq!(infer(&[obj([("a", V::Arr(vec![])), ("o", obj([]))])]), ShreddingSchema::Untyped);
 }
 
@@ -193,7 +193,7 @@ fn each_scalar_type_that_spark_reads_is_kept() {
 }
 
 #[test]
-fn types_that_spark_refuses_need_the_option() {
+fn types_that_spark_rejects_need_the_option() {
     let any = InferOptions { spark_compatible: false, ..InferOptions::default() };
     for (value, expected) in [
         (Value::Time(1), LeafType::Time),
@@ -216,7 +216,7 @@ fn a_field_in_a_tenth_of_the_rows_is_kept_and_a_rare_small_one_is_not() {
 }
 
 #[test]
-fn a_field_in_a_hundredth_of_the_rows_is_kept_when_it_is_large() {
+fn a_field_in_a_hundredth_of_the_rows_is_kept_if_it_is_large() {
     let text = "a text of fifty-one bytes, as descriptions often are";
     let mut rows = repeat(396, obj([("a", V::Int(1))]));
     rows.extend(repeat(4, obj([("a", V::Int(1)), ("b", V::Str(text))])));
@@ -226,7 +226,7 @@ fn a_field_in_a_hundredth_of_the_rows_is_kept_when_it_is_large() {
 }
 
 #[test]
-fn the_most_filled_paths_survive_the_limit_of_leaves() {
+fn the_leaf_limit_keeps_the_paths_with_most_values() {
     let mut rows = repeat(2, obj([("a", V::Int(1)), ("b", V::Int(1)), ("z", V::Int(1))]));
     rows.push(obj([("z", V::Int(1))]));
     let two = InferOptions { max_leaves: 2, ..InferOptions::default() };
@@ -241,14 +241,14 @@ fn an_object_that_loses_all_its_leaves_stays_in_value() {
 }
 
 #[test]
-fn what_nests_too_deep_stays_in_value() {
+fn fields_nested_too_deeply_stay_in_value() {
     let two = InferOptions { max_depth: 2, ..InferOptions::default() };
     let row = obj([("a", obj([("b", V::Int(1)), ("c", obj([("d", V::Int(1))]))]))]);
     assert_eq!(infer_with(two, &[row]), object([("a", object([("b", leaf(LeafType::Int64))]))]));
 }
 
 #[test]
-fn a_map_of_ever_new_keys_hides_no_other_field() {
+fn unique_keys_do_not_displace_other_fields() {
     let row = |i: usize| {
         let map = V::Obj(vec![(format!("key{i:06}"), obj([("v", V::Int(1))]))]);
         let mut fields = vec![("map", map)];
@@ -262,7 +262,7 @@ fn a_map_of_ever_new_keys_hides_no_other_field() {
 }
 
 #[test]
-fn fields_are_found_whatever_their_order_was_before() {
+fn fields_are_counted_if_some_rows_lack_them() {
     let rows = [
         obj([("a", V::Int(1)), ("b", V::Int(1)), ("c", V::Int(1))]),
         obj([("b", V::Int(1)), ("c", V::Int(1))]),
@@ -273,7 +273,7 @@ fn fields_are_found_whatever_their_order_was_before() {
 }
 
 #[test]
-fn a_name_that_is_longer_than_a_name_should_be_is_not_counted() {
+fn names_beyond_the_length_limit_are_not_counted() {
     let (short, long) = ("n".repeat(1024), "n".repeat(1025));
     let rows = [obj([(short.as_str(), V::Int(1)), (long.as_str(), V::Int(1))])];
     assert_eq!(infer(&rows), object([(short.as_str(), leaf(LeafType::Int64))]));
@@ -296,7 +296,7 @@ fn variants(rows: &[(Vec<u8>, Vec<u8>)], dictionary: bool, valid: &[bool]) -> St
 }
 
 #[test]
-fn arrays_count_like_single_values_and_sql_nulls_for_nothing() {
+fn sql_nulls_of_an_array_are_not_counted() {
     let rows =
         [obj([("a", V::Int(1))]), V::Str("not an object"), V::Str("nor this")].map(|row| encode_row(&row));
     for dictionary in [false, true] {
@@ -307,7 +307,7 @@ fn arrays_count_like_single_values_and_sql_nulls_for_nothing() {
 }
 
 #[test]
-fn of_names_that_differ_only_in_case_the_most_filled_has_a_column() {
+fn the_most_common_of_names_that_differ_in_case_gets_a_column() {
     let one = obj([("ID", V::Int(1)), ("Id", V::Int(2)), ("É", V::Int(3)), ("é", V::Int(4))]);
     let rows = [one.clone(), one.clone(), one, obj([("Id", V::Int(5))])];
     let expected =
@@ -326,7 +326,7 @@ fn malformed_bytes_are_an_error_that_names_the_row() {
 }
 
 #[test]
-fn elements_that_share_their_bytes_are_refused_before_they_multiply() {
+fn elements_that_share_bytes_are_rejected_before_expansion() {
     let mut value = vec![0x00];
     for _ in 0..10 {
         let header = [&[0x03, 20][..], &[0; 20], &[value.len() as u8]].concat();

@@ -24,7 +24,7 @@ fn value(text: &str) -> Vec<u8> {
     parse(text, ParseOptions::default()).unwrap().1
 }
 
-fn refusal(text: &str) -> String {
+fn parse_error(text: &str) -> String {
     parse(text, ParseOptions::default()).unwrap_err()
 }
 
@@ -41,7 +41,7 @@ fn scalars_take_the_narrowest_type() {
 }
 
 #[test]
-fn plain_numbers_are_decimals_and_exponents_doubles() {
+fn plain_numbers_become_decimals_and_exponents_doubles() {
     assert_eq!(value("1.10"), [0x20, 2, 110, 0, 0, 0]);
     assert_eq!(value("-0.0"), [0x20, 1, 0, 0, 0, 0]);
     assert_eq!(value("9223372036854775808")[..2], [0x28, 0]);
@@ -54,7 +54,7 @@ fn plain_numbers_are_decimals_and_exponents_doubles() {
 }
 
 #[test]
-fn objects_are_sorted_by_name_over_values_in_document_order() {
+fn fields_are_sorted_by_name_and_values_keep_document_order() {
     let (metadata, value) = parse(r#"{"b":1,"a":{"c":true},"é":[]}"#, ParseOptions::default()).unwrap();
     assert_eq!(metadata, b"\x11\x04\x00\x01\x02\x03\x05abc\xC3\xA9");
     assert_eq!(
@@ -84,20 +84,20 @@ fn more_than_256_names_take_two_byte_ids() {
 #[test]
 fn escapes_and_surrogate_pairs_become_utf8() {
     assert_eq!(value(r#""\u00e9\n\ud83d\ude00""#)[1..], *"é\n😀".as_bytes());
-    assert_eq!(refusal(r#""\ud83d""#), "a surrogate in a string has no partner@1");
-    assert_eq!(refusal(r#""\udc00""#), "a surrogate in a string has no partner@1");
+    assert_eq!(parse_error(r#""\ud83d""#), "a surrogate in a string has no partner@1");
+    assert_eq!(parse_error(r#""\udc00""#), "a surrogate in a string has no partner@1");
 }
 
 #[test]
-fn duplicate_keys_are_refused_with_their_place_or_the_last_counts() {
-    assert_eq!(refusal(r#"{"a":1,"a":2}"#), "an object has two fields called \"a\"@7");
+fn duplicate_keys_are_rejected_with_their_offset_or_the_last_one_wins() {
+    assert_eq!(parse_error(r#"{"a":1,"a":2}"#), "an object has two fields called \"a\"@7");
     let last = ParseOptions { last_duplicate: true, ..Default::default() };
     let (_, value) = parse(r#"{"a":1,"a":2}"#, last).unwrap();
     assert_eq!(value, [2, 1, 0, 2, 4, 0x0C, 1, 0x0C, 2]);
 }
 
 #[test]
-fn text_that_is_not_json_is_refused_with_its_place() {
+fn invalid_json_is_rejected_with_its_offset() {
     for (text, place) in [
         ("", 0),
         ("{", 1),
@@ -116,19 +116,19 @@ fn text_that_is_not_json_is_refused_with_its_place() {
         ("1e", 2),
         ("{\"a\":1,}", 7),
     ] {
-        let refusal = refusal(text);
-        assert!(refusal.ends_with(&format!("@{place}")), "{text:?}: {refusal}");
+        let parse_error = parse_error(text);
+        assert!(parse_error.ends_with(&format!("@{place}")), "{text:?}: {parse_error}");
     }
 }
 
 #[test]
-fn nesting_is_refused_past_the_limit() {
+fn nesting_beyond_the_limit_is_rejected() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     std::thread::Builder::new()
         .stack_size(16 << 20)
         .spawn(move || {
             assert!(parse(&nested(1000), ParseOptions::default()).is_ok());
-            assert_eq!(refusal(&nested(1001)), "the value nests deeper than 1000 levels@1000");
+            assert_eq!(parse_error(&nested(1001)), "the value nests deeper than 1000 levels@1000");
         })
         .unwrap()
         .join()
@@ -159,7 +159,7 @@ fn field<'a>(group: &'a StructArray, name: &str) -> &'a StructArray {
 }
 
 #[test]
-fn fitting_values_go_to_typed_value_and_the_rest_to_value() {
+fn matching_values_go_to_typed_value_and_others_to_value() {
     let group = shred(&[
         Some(r#"{"user":{"id":7,"x":[1]},"amount":1.5,"tags":["a",null,"b"],"more":true}"#),
         None,
@@ -192,7 +192,7 @@ fn fitting_values_go_to_typed_value_and_the_rest_to_value() {
 }
 
 #[test]
-fn a_refused_row_leaves_no_trace() {
+fn an_invalid_row_does_not_affect_other_rows() {
     let mut shredder = JsonShredder::new(event_schema(), ParseOptions::default());
     shredder.push(br#"{"tags":["a"],"z":{"q":1}}"#).unwrap();
     shredder.push(br#"{"tags":["b","c"],"user":{"id":1},"z":{"q":[1,2"#).unwrap_err();
@@ -203,7 +203,7 @@ fn a_refused_row_leaves_no_trace() {
 }
 
 #[test]
-fn ever_new_names_do_not_fill_the_memory_and_stay_right() {
+fn many_unique_names_are_parsed_correctly() {
     let mut shredder = JsonShredder::new(event_schema(), ParseOptions::default());
     for row in 0..40_000 {
         shredder

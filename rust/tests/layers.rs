@@ -133,7 +133,7 @@ fn the_files_of_a_module_use_each_other_without_cycles() {
 }
 
 #[test]
-fn a_cycle_and_braces_are_found() {
+fn cycles_and_braced_imports_are_found() {
     let uses = |text: &str| names_after(text, "crate::");
     assert_eq!(
         uses("use crate::{error::Error, value};\n// crate::json\n"),

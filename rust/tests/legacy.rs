@@ -59,7 +59,7 @@ fn row(variants: &StructArray, index: usize) -> (&[u8], &[u8]) {
 }
 
 #[test]
-fn a_layout_is_found_by_name_and_sorted() {
+fn members_are_found_by_name_and_fields_sorted() {
     let object = Fields::from(vec![leaf("b", DataType::Utf8), leaf("_a", DataType::Int64)]);
     let fields = Fields::from(vec![
         field("_hint", DataType::Utf8),
@@ -76,7 +76,7 @@ fn a_layout_is_found_by_name_and_sorted() {
 }
 
 #[test]
-fn two_members_or_fields_of_one_name_are_refused() {
+fn duplicate_members_or_fields_are_rejected() {
     let twice = Fields::from(vec![untyped(), untyped()]);
     assert!(
         matches!(Group::parse(&twice), Err(e) if e.kind() == ErrorKind::Shredding && e.message().contains("two columns"))
@@ -89,7 +89,7 @@ fn two_members_or_fields_of_one_name_are_refused() {
 }
 
 #[test]
-fn a_struct_is_recognised_by_its_rules_and_a_broken_one_by_untyped_value() {
+fn a_legacy_struct_is_recognized_and_a_malformed_one_rejected() {
     let ordinary = field("s", DataType::Struct(Fields::from(vec![field("object", DataType::Utf8)])));
     assert_eq!(recognise(&ordinary), Ok(None));
     assert_eq!(restored(&ordinary), Ok(ordinary));
@@ -101,7 +101,7 @@ fn a_struct_is_recognised_by_its_rules_and_a_broken_one_by_untyped_value() {
 }
 
 #[test]
-fn a_draft_within_a_list_is_restored_there() {
+fn a_legacy_group_inside_a_list_is_restored() {
     let list = field("l", DataType::List(Arc::new(leaf("element", DataType::Int64))));
     let DataType::List(element) = restored(&list).unwrap().data_type().clone() else { panic!() };
     let DataType::Struct(fields) = element.data_type() else { panic!() };
@@ -109,7 +109,7 @@ fn a_draft_within_a_list_is_restored_there() {
 }
 
 #[test]
-fn the_fourth_row_of_the_example_is_put_together_byte_by_byte() {
+fn the_fourth_row_of_the_example_is_unshredded_to_exact_bytes() {
     // {"c": 456} in addition to a = 123.
     let leftover = b"\x01\x01\x00\x01c\x02\x01\x00\x00\x03\x10\xc8\x01";
     let column = with_object(&[Some(leftover)], &[None], &[Some(123)], vec![true]);

@@ -53,17 +53,17 @@ fn the_last_line_needs_no_line_feed() {
 }
 
 #[test]
-fn carriage_returns_in_front_of_line_feeds_are_left_out() {
+fn carriage_returns_before_line_feeds_are_removed() {
     assert_eq!(split(Format::Lines, "1\r\n2\r\n3\r"), [at("1", 1, 1), at("2", 2, 1), at("3", 3, 1)]);
 }
 
 #[test]
-fn blank_lines_are_passed_over_and_counted() {
+fn blank_lines_are_skipped_but_counted() {
     assert_eq!(split(Format::Lines, "\n1\n \t \r\n\r\n 2 \n\n"), [at("1", 2, 1), at(" 2 ", 5, 1)]);
 }
 
 #[test]
-fn a_byte_order_mark_at_the_start_is_left_out() {
+fn a_byte_order_mark_at_the_start_is_removed() {
     for format in [Format::Lines, Format::Auto] {
         assert_eq!(split(format, "\u{FEFF}1\n2\n"), [at("1", 1, 1), at("2", 2, 1)]);
     }
@@ -71,12 +71,12 @@ fn a_byte_order_mark_at_the_start_is_left_out() {
 }
 
 #[test]
-fn a_byte_order_mark_elsewhere_stays() {
+fn a_byte_order_mark_elsewhere_is_kept() {
     assert_eq!(texts(Format::Lines, "1\n\u{FEFF}2\n"), ["1", "\u{FEFF}2"]);
 }
 
 #[test]
-fn the_first_bytes_of_a_byte_order_mark_alone_are_text() {
+fn an_incomplete_byte_order_mark_is_text() {
     let (found, _) = split_pieces(Format::Lines, 9, [&b"\xEF\xBB"[..], &b"1"[..]]).unwrap();
     assert_eq!(found.len(), 1);
     let (found, _) = split_pieces(Format::Auto, 9, [&b"\xEF"[..]]).unwrap();
@@ -92,7 +92,7 @@ fn an_empty_or_blank_file_has_no_values() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8_are_kept_for_the_parser_to_refuse() {
+fn invalid_utf8_is_left_to_the_parser() {
     let mut splitter = LineSplitter::new(Format::Auto, DEFAULT_MAX_BYTES);
     let mut lines = Lines::default();
     splitter.feed(b"\"\xFF\"\n1\n", &mut lines).unwrap();
@@ -103,7 +103,7 @@ fn bytes_that_are_not_utf8_are_kept_for_the_parser_to_refuse() {
 }
 
 #[test]
-fn a_line_of_the_most_bytes_is_kept_and_a_longer_one_is_oversized() {
+fn a_line_longer_than_the_limit_is_oversized() {
     let pieces = [&b"12345\r\n123456\n1\r\n"[..]];
     let (found, oversized) = split_pieces(Format::Lines, 5, pieces).unwrap();
     assert_eq!(found, [at("12345", 1, 1), at("", 2, 1), at("1", 3, 1)]);
@@ -139,7 +139,7 @@ fn an_element_may_span_lines() {
 }
 
 #[test]
-fn a_place_within_an_element_is_found_again() {
+fn an_offset_inside_an_element_is_located_in_the_file() {
     let mut splitter = LineSplitter::new(Format::Array, DEFAULT_MAX_BYTES);
     let mut lines = Lines::default();
     splitter.feed(b"[ {\n  \"a\": x}, 1]", &mut lines).unwrap();
@@ -157,14 +157,14 @@ fn an_empty_array_has_no_values() {
 }
 
 #[test]
-fn an_oversized_element_is_passed_over() {
+fn an_oversized_element_is_skipped() {
     let (found, oversized) = split_pieces(Format::Array, 5, [&b"[1, \"123456\", \"123\"]"[..]]).unwrap();
     assert_eq!(found, [at("1", 1, 2), at("", 1, 5), at("\"123\"", 1, 15)]);
     assert_eq!(oversized, [1]);
 }
 
 #[test]
-fn lines_that_are_arrays_are_told_from_one_array() {
+fn lines_of_arrays_are_distinguished_from_one_array() {
     assert_eq!(texts(Format::Auto, "[1,2]\n[3,4]\n"), ["[1,2]", "[3,4]"]);
     assert_eq!(texts(Format::Auto, "\n[\"]\"] \r\n\n{}"), ["[\"]\"] ", "{}"]);
     assert_eq!(texts(Format::Auto, "[1,2]\n\n"), ["1", "2"]);
@@ -174,12 +174,12 @@ fn lines_that_are_arrays_are_told_from_one_array() {
 }
 
 #[test]
-fn the_suffix_of_lines_makes_an_array_alone_one_value() {
+fn a_single_array_is_one_value_in_the_lines_format() {
     assert_eq!(texts(Format::Lines, "[1,2]\n"), ["[1,2]"]);
 }
 
 #[test]
-fn a_first_line_too_long_to_hold_back_is_one_array() {
+fn a_first_line_too_long_to_buffer_is_one_array() {
     let element = format!("\"{}\"", "x".repeat(1 << 20));
     let file = format!("[{element},\n1]");
     let pieces: Vec<_> = file.as_bytes().chunks(1 << 18).collect();
@@ -188,7 +188,7 @@ fn a_first_line_too_long_to_hold_back_is_one_array() {
 }
 
 #[test]
-fn faults_around_the_elements_are_errors_with_their_place() {
+fn errors_between_elements_report_their_position() {
     assert_eq!(failure("{}"), "line 1: expected [ at the start of the array of values (column 1)");
     assert_eq!(failure(""), "line 1: expected an array of values, got an empty file (column 1)");
     assert_eq!(failure("[1,\n2"), "line 2: the file ends before the ] of its array (column 2)");
@@ -203,7 +203,7 @@ fn faults_around_the_elements_are_errors_with_their_place() {
 }
 
 #[test]
-fn what_is_wrong_inside_of_an_element_is_left_to_the_parser() {
+fn errors_inside_an_element_are_left_to_the_parser() {
     assert_eq!(texts(Format::Array, "[1 2, {\"a\"], }]"), ["1 2", "{\"a\"]", "}"]);
 }
 
@@ -236,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn lines_are_those_of_the_standard_library(file in "[a\\[ \r\n]{0,40}") {
+    fn lines_match_the_standard_library(file in "[a\\[ \r\n]{0,40}") {
         let expected: Vec<_> = file
             .split('\n')
             .map(|line| line.strip_suffix('\r').unwrap_or(line))

@@ -38,7 +38,7 @@ fn unsorted_names() -> Vec<u8> {
 }
 
 #[test]
-fn names_that_are_there_keep_their_ids_and_metadata_its_bytes() {
+fn existing_names_keep_their_ids_and_metadata_its_bytes() {
     let names = unsorted_names();
     let known = Metadata::parse(&names).unwrap();
     let value = object(1, &object(0, &[0x0c, 7]));
@@ -49,7 +49,7 @@ fn names_that_are_there_keep_their_ids_and_metadata_its_bytes() {
 }
 
 #[test]
-fn new_names_stand_behind_those_that_are_there() {
+fn new_names_are_appended_to_existing_ones() {
     let names = unsorted_names();
     let known = Metadata::parse(&names).unwrap();
     let value = object(1, &[0x0c, 7]);
@@ -60,7 +60,7 @@ fn new_names_stand_behind_those_that_are_there() {
 }
 
 #[test]
-fn metadata_is_sorted_where_its_names_still_are() {
+fn metadata_is_marked_as_sorted_if_its_names_are() {
     let known = Metadata::parse(EMPTY).unwrap();
     let (metadata, _) = set(known, None, &fields(&["a"]), &NewValue::Scalar(Value::Boolean(true))).unwrap();
     assert!(Metadata::parse(&metadata).unwrap().is_sorted());
@@ -71,7 +71,7 @@ fn metadata_is_sorted_where_its_names_still_are() {
 }
 
 #[test]
-fn a_variant_is_set_by_the_ids_of_its_new_row() {
+fn setting_a_variant_translates_its_name_ids() {
     let names = unsorted_names();
     let known = Metadata::parse(EMPTY).unwrap();
     let value = object(1, &object(0, &[0x0c, 7]));

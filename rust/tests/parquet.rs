@@ -313,7 +313,7 @@ fn only_leaves_outside_lists_have_a_column_index() {
 }
 
 #[test]
-fn bounds_are_exact_up_to_64_bytes_and_say_so_when_shortened() {
+fn bounds_longer_than_64_bytes_are_truncated_and_marked_inexact() {
     let exact = "x".repeat(64);
     let long = "y".repeat(65);
     let column = array(StringArray::from(vec![exact.as_str(), long.as_str()]));
@@ -438,7 +438,7 @@ fn maps_read_back() {
 }
 
 #[test]
-fn types_that_a_table_cannot_hold_are_refused_by_name() {
+fn unsupported_types_are_rejected() {
     let refused = [
         (DataType::UInt32, "field \"x\" has type UInt32, which a Delta table cannot hold"),
         (
@@ -455,7 +455,7 @@ fn types_that_a_table_cannot_hold_are_refused_by_name() {
 
 /// P-S12: a Variant cannot be a map key.
 #[test]
-fn a_variant_as_map_key_is_refused() {
+fn a_variant_as_map_key_is_rejected() {
     let members: Fields =
         [field("metadata", &DataType::Binary, false), field("value", &DataType::Binary, true)]
             .into_iter()
@@ -492,7 +492,7 @@ fn row_groups_end_at_their_row_limit_and_keep_the_order() {
 }
 
 #[test]
-fn batches_of_large_texts_have_few_rows_however_small_the_file_is() {
+fn batches_of_large_texts_have_few_rows_even_in_a_small_file() {
     let text = "x".repeat(1 << 20);
     let texts = batch(vec![ordinary("text", array(StringArray::from_iter_values((0..30).map(|_| &text))))]);
     let bytes = write(&vec![texts; 10]);
@@ -524,7 +524,7 @@ fn a_file_without_batches_has_the_schema_and_no_rows() {
 }
 
 #[test]
-fn a_batch_of_other_types_is_refused() {
+fn a_batch_of_other_types_is_rejected() {
     let ids = batch(vec![ordinary("id", array(Int64Array::from(vec![1])))]);
     let texts = batch(vec![ordinary("id", array(StringArray::from(vec!["1"])))]);
     let mut bytes = Vec::new();
@@ -534,7 +534,7 @@ fn a_batch_of_other_types_is_refused() {
 }
 
 #[test]
-fn a_leaf_of_many_distinct_values_has_no_dictionary_and_one_of_few_has() {
+fn only_leaves_of_few_distinct_values_have_a_dictionary() {
     let many = array(Int64Array::from_iter_values((0..ROWS as i64).map(|row| row * 7919)));
     let few = array(Int64Array::from_iter_values((0..ROWS as i64).map(|row| row % 5)));
     let report = inspect(&open(&write(&[batch(vec![ordinary("many", many), ordinary("few", few)])])));
@@ -565,7 +565,7 @@ fn a_dictionary_that_grows_too_large_falls_back_and_reads_back() {
 }
 
 #[test]
-fn single_leaves_come_with_the_groups_around_them_only() {
+fn a_single_leaf_is_read_with_only_its_parent_groups() {
     let written = batch(vec![shredded(ROWS)]);
     let file = open(&write(std::slice::from_ref(&written)));
     let leaves = file.metadata().file_metadata().schema_descr().columns();
@@ -596,7 +596,7 @@ impl RangeReader for Counted {
 }
 
 #[test]
-fn a_remote_file_is_asked_once_for_its_footer_and_once_for_a_row_group() {
+fn a_remote_file_needs_one_request_for_its_footer_and_one_per_row_group() {
     // A small file comes with its footer.
     for (rows, requests) in [(ROWS, vec![1]), (40 * ROWS, vec![1, 1])] {
         let remote = Arc::new(Counted(write(&[batch(vec![shredded(rows)])]), Default::default()));
@@ -607,7 +607,7 @@ fn a_remote_file_is_asked_once_for_its_footer_and_once_for_a_row_group() {
 }
 
 #[test]
-fn a_path_reads_as_the_bytes_do() {
+fn a_file_read_by_path_equals_its_bytes() {
     let bytes = write(&[batch(vec![shredded(ROWS)])]);
     let path = std::env::temp_dir().join(format!("delta-variant-{}.parquet", std::process::id()));
     std::fs::write(&path, &bytes).unwrap();
@@ -626,7 +626,7 @@ fn message(bytes: Vec<u8>) -> String {
 }
 
 #[test]
-fn what_is_no_parquet_file_is_said_in_a_sentence() {
+fn a_file_that_is_not_parquet_is_an_error() {
     assert_eq!(message(vec![]), "the Parquet file has only 0 bytes");
     assert_eq!(
         message(b"PAR1 no footer here".to_vec()),
@@ -656,7 +656,7 @@ fn deep_footer(depth: usize, children: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_schema_that_nests_too_deeply_is_refused_before_it_is_built() {
+fn a_schema_nested_too_deeply_is_rejected_before_it_is_built() {
     assert_eq!(message(deep_footer(100, 1)), "opened");
     let expected = format!("the Parquet file's metadata has a schema of more than {MAX_SCHEMA_DEPTH} levels");
     assert_eq!(message(deep_footer(1_000_000, 1)), expected);

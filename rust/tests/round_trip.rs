@@ -254,7 +254,7 @@ fn check(rows: &[Option<Tree>], schema: ShreddingSchema, numeric: Numeric) -> Re
 
 proptest! {
     #[test]
-    fn unshred_undoes_shred_by_any_schema(
+    fn unshred_undoes_shred_for_any_schema(
         rows in prop::collection::vec(prop::option::weighted(0.9, tree()), 0..6),
         schema in schema(),
     ) {
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn unshred_undoes_shred_by_a_schema_that_suits_a_row(
+    fn unshred_undoes_shred_for_a_schema_that_fits_a_row(
         rows in prop::collection::vec(prop::option::weighted(0.9, tree()), 1..6),
     ) {
         let schema = rows[0].as_ref().map_or(ShreddingSchema::Untyped, schema_of);

@@ -13,7 +13,7 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 
 /// Cases that are refused; the files of the later ones have expected values, which `on_conflict="typed"` gives.
-const REFUSED: [usize; 6] = [40, 42, 87, 127, 128, 137];
+const REJECTED: [usize; 6] = [40, 42, 87, 127, 128, 137];
 const CONFLICTING: [usize; 3] = [43, 84, 125];
 
 fn files() -> PathBuf {
@@ -77,14 +77,14 @@ fn stem(case: usize) -> Option<String> {
 }
 
 #[test]
-fn every_file_gives_the_values_that_it_stands_for() {
+fn every_file_has_its_expected_values() {
     // Case 3 is an empty entry (R16).
     for case in (1..=138).filter(|&case| case != 3) {
         let stem = stem(case).unwrap();
         let read = |on_conflict| read(files().join(format!("{stem}.parquet")), on_conflict);
-        let is_refused = REFUSED.contains(&case) || CONFLICTING.contains(&case);
-        assert_eq!(read(OnConflict::Error).is_err(), is_refused, "case {case}");
-        if REFUSED.contains(&case) {
+        let is_rejected = REJECTED.contains(&case) || CONFLICTING.contains(&case);
+        assert_eq!(read(OnConflict::Error).is_err(), is_rejected, "case {case}");
+        if REJECTED.contains(&case) {
             continue;
         }
         let rows = read(OnConflict::Typed).unwrap();

@@ -86,7 +86,7 @@ fn row_groups_have_the_bounds_of_columns_and_of_shredded_paths() {
 }
 
 #[test]
-fn pages_cut_the_row_groups_that_are_asked_for_into_pieces() {
+fn requested_row_groups_are_split_at_pages() {
     let units = page_units(&file(), &[column("id"), path("a")], &[1]).unwrap();
     assert!(units.rows.len() > 1);
     assert_eq!((units.rows[0].start, units.rows[units.rows.len() - 1].end), (60_000, 100_000));
@@ -98,7 +98,7 @@ fn pages_cut_the_row_groups_that_are_asked_for_into_pieces() {
 }
 
 #[test]
-fn what_a_file_lacks_is_null_and_what_is_not_shredded_is_unknown() {
+fn missing_columns_are_null_and_unshredded_paths_unknown() {
     let elsewhere = Input { path: Some(vec![Step::Field("a".into()), Step::Index(0)]), ..path("a") };
     let units = row_group_units(&file(), &[column("absent"), path("b"), elsewhere]).unwrap();
     let all_null = |input: usize| units.inputs[input].all_null.values().iter().collect::<Vec<_>>();
@@ -109,7 +109,7 @@ fn what_a_file_lacks_is_null_and_what_is_not_shredded_is_unknown() {
 }
 
 #[test]
-fn a_bound_of_another_kind_is_unknown() {
+fn a_bound_of_another_type_is_unknown() {
     let text = Input { target: DataType::Utf8, ..path("a") };
     let units = row_group_units(&file(), &[text]).unwrap();
     assert_eq!(units.inputs[0].min.null_count(), 2);

@@ -177,7 +177,7 @@ fn r5_the_error_names_the_path_of_a_nested_conflict() {
 }
 
 #[test]
-fn r6_an_object_beside_a_value_that_is_none_is_a_conflict() {
+fn r6_an_object_next_to_a_value_of_another_type_is_a_conflict() {
     for value in [ONE, NULL] {
         let (error, typed) = conflict(&object(&[Some(value)], &[None], &[Some(1)], &[true]));
         assert!(error.contains("`typed_value` holds an object, but `value` has the type"), "{error}");
@@ -186,7 +186,7 @@ fn r6_an_object_beside_a_value_that_is_none_is_a_conflict() {
 }
 
 #[test]
-fn r7_a_shredded_name_in_value_is_a_conflict_even_when_the_shredded_field_is_missing() {
+fn r7_a_shredded_name_in_value_is_a_conflict_even_if_the_shredded_field_is_missing() {
     // {"a":2,"b":1}
     let value: &[u8] = &[0x02, 2, 0, 1, 0, 2, 4, 0x0C, 2, 0x0C, 1];
     let column = object(&[Some(value), Some(value)], &[None, None], &[Some(1), None], &[true, true]);
@@ -199,7 +199,7 @@ fn r7_a_shredded_name_in_value_is_a_conflict_even_when_the_shredded_field_is_mis
 }
 
 #[test]
-fn r8_an_object_in_value_alone_is_read_as_it_is() {
+fn r8_an_object_only_in_value_is_read_unchanged() {
     // {"a":2,"b":1}, and {}
     let value: &[u8] = &[0x02, 2, 0, 1, 0, 2, 4, 0x0C, 2, 0x0C, 1];
     let column = object(&[Some(value), Some(&[2, 0, 0])], &[None, None], &[None, None], &[false, false]);
@@ -207,7 +207,7 @@ fn r8_an_object_in_value_alone_is_read_as_it_is() {
 }
 
 #[test]
-fn r9_an_array_in_value_alone_is_read_as_it_is() {
+fn r9_an_array_only_in_value_is_read_unchanged() {
     let typed = list(group(&[("typed_value", ints(&[]))], None), &[0], Some(&[false]));
     let value = binary(&[Some(&[3, 1, 0, 2, 0x0C, 1])]);
     assert_eq!(
@@ -234,7 +234,7 @@ fn r10_a_shredded_name_that_metadata_lacks_is_added_to_it() {
 }
 
 #[test]
-fn r11_a_row_without_metadata_is_refused() {
+fn r11_a_row_without_metadata_is_rejected() {
     for column in [
         group(&[("metadata", binary(&[None])), ("value", binary(&[Some(ONE)]))], None),
         group(&[("metadata", binary(&[None])), ("typed_value", ints(&[Some(1)]))], None),
@@ -245,7 +245,7 @@ fn r11_a_row_without_metadata_is_refused() {
 }
 
 #[test]
-fn r12_an_empty_value_is_refused() {
+fn r12_an_empty_value_is_rejected() {
     let column = group(&[metadata_of(&[], 2), ("value", binary(&[Some(ONE), Some(&[])]))], None);
     let error = read(&column, OnConflict::Error).unwrap_err();
     assert_eq!(error, Error::variant("malformed Variant value: `value` is empty").at_row(1).at_path("$"));
@@ -260,7 +260,7 @@ fn r13_a_scalar_that_would_fit_its_typed_value_may_be_in_value() {
 }
 
 #[test]
-fn r14_a_null_group_of_a_field_is_refused_or_read_as_a_missing_field() {
+fn r14_a_null_group_of_a_field_is_rejected_or_read_as_a_missing_field() {
     let field = nested(
         &[("value", binary(&[Some(ONE), None])), ("typed_value", ints(&[None, Some(1)]))],
         Some(&[false, false]),
@@ -273,7 +273,7 @@ fn r14_a_null_group_of_a_field_is_refused_or_read_as_a_missing_field() {
 }
 
 #[test]
-fn r15_types_that_cannot_be_shredded_are_refused_though_no_row_uses_them() {
+fn r15_types_that_cannot_be_shredded_are_rejected_even_if_no_row_uses_them() {
     let refused: [ArrayRef; 7] = [
         Arc::new(UInt32Array::new_null(0)),
         Arc::new(FixedSizeBinaryArray::new_null(4, 0)),
@@ -292,7 +292,7 @@ fn r15_types_that_cannot_be_shredded_are_refused_though_no_row_uses_them() {
 }
 
 #[test]
-fn r17_two_fields_of_one_name_in_value_are_refused() {
+fn r17_duplicate_fields_in_value_are_rejected() {
     let value: &[u8] = &[0x02, 2, 1, 1, 0, 2, 4, 0x0C, 2, 0x0C, 1];
     let error = read(&object(&[Some(value)], &[None], &[Some(1)], &[true]), OnConflict::Error).unwrap_err();
     assert!(error.to_string().contains("two fields called \"b\""), "{error}");
@@ -322,7 +322,7 @@ fn r19_the_fields_of_both_columns_are_sorted_together() {
 }
 
 #[test]
-fn r20_what_is_not_shredded_keeps_its_bytes() {
+fn r20_unshredded_values_keep_their_bytes() {
     // A string that has the long form, and metadata with a name that nothing uses.
     let value: &[u8] = &[0x40, 1, 0, 0, 0, b'x'];
     let metadata = names(&["unused"]);
@@ -338,7 +338,7 @@ fn r20_what_is_not_shredded_keeps_its_bytes() {
 }
 
 #[test]
-fn r23_arrays_of_objects_of_arrays_are_put_together() {
+fn r23_arrays_of_objects_of_arrays_are_unshredded() {
     let inner =
         group(&[("value", binary(&[None, Some(TEXT)])), ("typed_value", ints(&[Some(1), None]))], None);
     let numbers = nested(&[("typed_value", list(inner, &[2, 0], Some(&[true, true])))], None);
@@ -393,7 +393,7 @@ fn a_typed_value_keeps_its_exact_type() {
 }
 
 #[test]
-fn values_that_their_type_cannot_have_are_refused() {
+fn values_out_of_range_of_their_type_are_rejected() {
     let time: ArrayRef = Arc::new(Time64MicrosecondArray::from(vec![86_400_000_000]));
     let decimal: ArrayRef =
         Arc::new(Decimal128Array::from(vec![10_000_000_000]).with_precision_and_scale(9, 0).unwrap());
@@ -430,7 +430,7 @@ fn a_sliced_column_is_read_from_its_own_first_row() {
 }
 
 #[test]
-fn many_rows_are_read_by_many_threads_and_errors_name_the_row_of_the_whole() {
+fn errors_of_parallel_reads_name_the_row_of_the_whole_column() {
     let rows = 20_000;
     let numbers: Vec<Option<i64>> = (0..rows).map(Some).collect();
     let mut values = BinaryBuilder::new();
@@ -462,7 +462,7 @@ fn layout_error(columns: &[(&str, DataType)]) -> String {
 
 /// P-S1, P-S9, P-S10, P-X2.
 #[test]
-fn layouts_that_the_specification_does_not_allow_are_refused() {
+fn layouts_that_the_specification_does_not_allow_are_rejected() {
     let metadata = ("metadata", DataType::Binary);
     let value = ("value", DataType::Binary);
     let structure = |fields: Vec<Field>| DataType::Struct(fields.into());

@@ -80,7 +80,7 @@ fn values_in_another_order_and_with_gaps_are_legal() {
 }
 
 #[test]
-fn nested_values_that_share_bytes_are_refused_before_they_multiply() {
+fn nested_values_that_share_bytes_are_rejected_before_expansion() {
     let mut value = vec![0x00];
     for _ in 0..100 {
         value = array(&[0; 200], &value);
@@ -93,7 +93,7 @@ fn nested_values_that_share_bytes_are_refused_before_they_multiply() {
 }
 
 #[test]
-fn long_strings_that_share_bytes_are_refused() {
+fn long_strings_that_share_bytes_are_rejected() {
     let mut long = Vec::new();
     encode::string(&mut long, &[b'x'; 100]);
     for walk in walks(metadata::EMPTY, &array(&[0, 0], &long)) {
@@ -102,7 +102,7 @@ fn long_strings_that_share_bytes_are_refused() {
 }
 
 #[test]
-fn many_values_of_an_unknown_type_are_passed_over_in_order() {
+fn many_values_of_an_unknown_type_are_skipped_in_linear_time() {
     let count = 200_000;
     let offsets: Vec<usize> = (0..count).map(|index| index * 2).collect();
     let value = array(&offsets, &[63 << 2, 7].repeat(count));
@@ -115,7 +115,7 @@ fn many_values_of_an_unknown_type_are_passed_over_in_order() {
 }
 
 #[test]
-fn a_count_of_values_that_are_not_there_is_refused_before_it_is_believed() {
+fn a_value_count_beyond_the_input_is_rejected_before_allocation() {
     for header in [0b1_0000 << 2 | 2u8, 0b100 << 2 | 3] {
         let value = [&[header][..], &u32::MAX.to_le_bytes(), &[0; 20]].concat();
         for walk in walks(metadata::EMPTY, &value) {
@@ -125,7 +125,7 @@ fn a_count_of_values_that_are_not_there_is_refused_before_it_is_believed() {
 }
 
 #[test]
-fn values_nested_deeper_than_the_limit_are_refused() {
+fn values_nested_deeper_than_the_limit_are_rejected() {
     let nested = |depth: usize| (0..depth).fold(vec![0x00], |value, _| array(&[0], &value));
     let check = |depth: usize| {
         std::thread::Builder::new().stack_size(16 << 20).spawn(move || walks(metadata::EMPTY, &nested(depth)))
@@ -135,7 +135,7 @@ fn values_nested_deeper_than_the_limit_are_refused() {
 }
 
 #[test]
-fn two_fields_of_one_name_are_refused_even_with_two_ids() {
+fn duplicate_fields_are_rejected_even_with_different_ids() {
     let metadata = metadata_of(&["a", "b", "a"]);
     let value = object(&[(0, 0), (2, 0)], &[0x00]);
     assert!(check(&metadata, &value).unwrap_err().contains("two fields called \"a\"")); // E-O5
@@ -144,7 +144,7 @@ fn two_fields_of_one_name_are_refused_even_with_two_ids() {
 }
 
 #[test]
-fn two_fields_of_one_name_have_no_text() {
+fn duplicate_fields_cannot_be_printed() {
     let metadata = metadata_of(&["b", "a", "a"]);
     for ids in [[1, 1], [1, 2], [2, 1]] {
         let value = object(&[(ids[0], 0), (ids[1], 0), (0, 0)], &[0x00]);
@@ -171,7 +171,7 @@ fn a_field_is_found_in_an_object_out_of_order() {
 }
 
 #[test]
-fn fields_out_of_order_are_refused_unless_the_order_is_that_of_utf16() {
+fn unsorted_fields_are_rejected_except_in_utf16_order() {
     let metadata = metadata_of(&["b", "a", "\u{10000}", "\u{FFFD}"]);
     let value = object(&[(0, 0), (1, 0)], &[0x00]);
     assert!(check(&metadata, &value).unwrap_err().contains("not in the order of their names")); // E-O3
@@ -180,7 +180,7 @@ fn fields_out_of_order_are_refused_unless_the_order_is_that_of_utf16() {
 }
 
 #[test]
-fn what_is_shredded_is_checked_whole_and_the_row_is_named() {
+fn shred_validates_whole_values_and_names_the_row() {
     let metadata = metadata_of(&["a", "b"]);
     let good = object(&[(0, 0), (1, 1)], &[0x00, 0x00]);
     let bad_string = object(&[(0, 0), (1, 1)], &[0x00, 0x05, 0xFF]);
@@ -217,7 +217,7 @@ fn names() -> impl Strategy<Value = Vec<String>> {
 
 proptest! {
     #[test]
-    fn a_field_is_found_in_either_order_and_no_other_is(mut names in names(), is_utf16: bool, other in names()) {
+    fn only_existing_fields_are_found_in_either_order(mut names in names(), is_utf16: bool, other in names()) {
         if is_utf16 {
             names.sort_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
         }

@@ -66,7 +66,7 @@ fn read(example: &str) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn every_example_is_valid_and_is_the_value_that_it_stands_for() {
+fn every_example_is_valid_and_has_its_expected_value() {
     for (example, expected) in EXAMPLES {
         let (metadata, value) = read(example);
         let metadata = Metadata::parse(&metadata).unwrap();
@@ -78,7 +78,7 @@ fn every_example_is_valid_and_is_the_value_that_it_stands_for() {
 }
 
 #[test]
-fn no_example_is_left_out() {
+fn every_example_is_tested() {
     let files = std::fs::read_dir(examples()).unwrap();
     let mut names: Vec<String> = files
         .filter_map(|file| file.unwrap().file_name().to_str()?.strip_suffix(".value").map(str::to_owned))
@@ -90,7 +90,7 @@ fn no_example_is_left_out() {
 }
 
 #[test]
-fn each_type_is_told_from_those_that_print_alike() {
+fn types_that_print_alike_are_distinguished() {
     let examples = [
         ("primitive_int8", Value::Int8(42)),
         ("primitive_int16", Value::Int16(1234)),
@@ -124,7 +124,7 @@ fn a_scalar_is_written_as_spark_wrote_it() {
 }
 
 #[test]
-fn an_example_cut_short_anywhere_is_refused() {
+fn an_example_truncated_at_any_byte_is_rejected() {
     for (example, _) in EXAMPLES {
         let (metadata, value) = read(example);
         let parsed = Metadata::parse(&metadata).unwrap();

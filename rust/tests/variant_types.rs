@@ -69,7 +69,7 @@ fn every_type_of_the_table_of_shredded_value_types_is_read() {
 }
 
 #[test]
-fn every_other_type_is_refused_by_its_name() {
+fn every_other_type_is_rejected() {
     for (typed_value, name) in [
         ("int32 typed_value (INTEGER(8,false))", "INT(8,false)"),
         ("int32 typed_value (UINT_32)", "UINT_32"),
@@ -95,14 +95,14 @@ fn every_other_type_is_refused_by_its_name() {
 }
 
 #[test]
-fn a_type_is_found_wherever_it_is_and_its_path_named() {
+fn an_error_names_the_path_of_a_nested_type() {
     let typed_value = "optional group typed_value { required group a { optional group typed_value (LIST) {
         repeated group list { required group element { optional int96 typed_value; } } } } }";
     assert_eq!(open(typed_value).unwrap_err().path(), Some("$['a'][*]"));
 }
 
 #[test]
-fn lists_of_two_levels_maps_and_repeated_fields_are_refused() {
+fn lists_of_two_levels_maps_and_repeated_fields_are_rejected() {
     for (typed_value, why) in [
         (
             "optional group typed_value (LIST) { repeated group array { optional int64 typed_value;

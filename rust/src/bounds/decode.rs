@@ -151,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_protocol_is_read_too() {
+    fn the_example_of_the_protocol_is_decoded() {
         let found = bounds(&[Some(EXAMPLE)], "$['b']['c']", DataType::Int64);
         assert_eq!(found.as_primitive::<Int64Type>().value(0), 1);
     }
 
     #[test]
-    fn a_bound_of_another_order_says_nothing() {
+    fn a_bound_of_another_type_is_unknown() {
         for (key, target) in [
             ("$['name']", DataType::Int64),
             ("$['value']", DataType::Utf8),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_statistics_string_says_nothing() {
+    fn an_invalid_statistics_string_is_an_unknown_bound() {
         for text in ["", "0", "00000", "#####", "~~~~~", "0rAfa", "é2345", &KEY[..11]] {
             assert!(bounds(&[Some(text)], "$['key']", DataType::Int64).is_null(0), "{text}");
         }

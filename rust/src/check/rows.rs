@@ -302,11 +302,9 @@ impl<'c> RowCheck<'c> {
     fn leftover(&mut self, path: &str, fields: &[(&str, Columns<'_>)], bytes: &[u8], depth: usize) {
         self.bytes(bytes, path, depth);
         match Value::decode(bytes) {
-            Ok(Value::Object(object)) if object.is_empty() => self.add(
-                "W7",
-                path,
-                "`value` is an empty object next to a shredded object, expected null",
-            ),
+            Ok(Value::Object(object)) if object.is_empty() => {
+                self.add("W7", path, "`value` is an empty object next to a shredded object, expected null")
+            }
             Ok(Value::Object(object)) => {
                 let names = (0..object.len()).filter_map(|index| object.field_name(index, self.names).ok());
                 let twice: Vec<&str> = names.filter(|name| fields.iter().any(|(f, _)| f == name)).collect();

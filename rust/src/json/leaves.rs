@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_by_the_names_that_lead_to_them() {
+    fn values_are_found_by_their_path() {
         let text = r#" {"a": {"b": "x\n", "c": [1, {"b": 2}]}, "b": -1.50e3, "t": true, "n": null} "#;
         assert_eq!(leaf_of(Kind::Text, &[Some(text)], &["a", "b"]), [Some("x\n".into())]);
         assert_eq!(leaf(&[Some(text)], &["b"]), [Some("-1.50e3".into())]);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_values_with_one_name_counts() {
+    fn the_last_of_duplicate_names_wins() {
         assert_eq!(
             leaf(&[Some(r#"{"a": 1, "a": 2}"#), Some(r#"{"a": 1, "a": null}"#)], &["a"]),
             [Some("2".into()), None]

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_claims_more_deltas_than_values_is_refused() {
+    fn a_page_with_more_deltas_than_values_is_rejected() {
         let error = check_delta(&deltas(30), Encoding::DELTA_BINARY_PACKED, 29).unwrap_err();
         assert_eq!(error.to_string(), "Parquet error: the file has 30 deltas in a page of 29 values");
         let huge = [0x80, 0x01, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f, 0];
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_suffixes_of_delta_byte_arrays_are_counted_too() {
+    fn the_suffixes_of_delta_byte_arrays_are_counted() {
         let pair = |prefixes, suffixes| [deltas(prefixes), deltas(suffixes)].concat();
         check_delta(&pair(30, 30), Encoding::DELTA_BYTE_ARRAY, 30).unwrap();
         assert!(check_delta(&pair(30, 31), Encoding::DELTA_BYTE_ARRAY, 30).is_err());

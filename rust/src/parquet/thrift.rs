@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_walked_by_their_stored_sizes() {
+    fn pages_are_found_by_their_stored_sizes() {
         // Type 0, uncompressed 9, compressed 2, then two bytes of data.
         let page = [0x15, 0, 0x15, 18, 0x15, 4, 0, 0xaa, 0xbb];
         let sizes = PageSizes { stored: 2, unpacked: 9, levels: 0, is_compressed: true };
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_levels_of_a_version_2_page_are_known() {
+    fn the_level_sizes_of_a_version_2_page_are_read() {
         // Type 3, uncompressed 9, compressed 5; levels of 1 and 2 bytes, not compressed; then five bytes.
         let page = [0x15, 6, 0x15, 18, 0x15, 10, 0x5c, 0x55, 2, 0x15, 4, 0x12, 0, 0, 1, 2, 3, 4, 5];
         let sizes = PageSizes { stored: 5, unpacked: 9, levels: 3, is_compressed: false };
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_longer_than_its_bytes_is_refused() {
+    fn a_list_longer_than_its_bytes_is_rejected() {
         // Field 9, unknown to the format: a list of 2^28 integers, of which none follows.
         let page = [0x99, 0xf5, 0x80, 0x80, 0x80, 0x80, 0x01, 0];
         let error = pages(&page).unwrap_err();

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_time_that_occurs_twice_is_the_earlier() {
+    fn an_ambiguous_local_time_is_the_earlier_instant() {
         let berlin = zone("Europe/Berlin");
         assert_eq!(berlin.instant(at(2024, 10, 27, 2, 30)), Some(at(2024, 10, 27, 0, 30)));
         assert_eq!(berlin.instant(at(2024, 10, 27, 3, 0)), Some(at(2024, 10, 27, 2, 0)));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_of_a_zone_hold_in_all_years() {
+    fn the_rules_of_a_zone_apply_in_all_years() {
         let berlin = zone("Europe/Berlin");
         for year in [2050, 9500, 30_000, 290_000] {
             assert_eq!(berlin.local(at(year, 7, 1, 12, 0)), Some(at(year, 7, 1, 14, 0)), "{year}");
