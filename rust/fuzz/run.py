@@ -1,4 +1,4 @@
-"""Run the fuzz targets, each for a time, and say what came of it; exit status 1 on a broken promise.
+"""Run each fuzz target for a fixed time and print its results. Exit with status 1 if there are findings.
 
 python rust/fuzz/run.py [--seconds 240] [target …]
 """
@@ -19,7 +19,7 @@ from seeds import MAX_INPUT, PROJECT, write_seeds
 CRATE = PROJECT / "rust" / "fuzz"
 WORK = PROJECT / ".cache" / "fuzz"
 TARGETS = ("variant", "json", "parquet", "split_variant", "deletion_vector", "lines")
-# What `cargo fuzz` passes too, but for the sanitizers: those are not in stable Rust.
+# The flags that `cargo fuzz` passes, without the sanitizers, which stable Rust does not have.
 COVERAGE = " ".join(
     ["-Cpasses=sancov-module"]
     + [
@@ -27,13 +27,13 @@ COVERAGE = " ".join(
         for setting in ("level=4", "inline-8bit-counters", "pc-table", "trace-compares")
     ]
 )
-# Short inputs first: they are tried faster.
+# Start with short inputs, which run faster.
 LIMITS = [f"-max_len={MAX_INPUT}", "-len_control=100", "-timeout=10", "-rss_limit_mb=4096"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the run of one target came to."""
+    """The result of running one target."""
 
     target: str
     executions: int
@@ -47,8 +47,8 @@ def build() -> Path:
     """Build the fuzzer and return its path."""
     host = re.search(r"host: (\S+)", _output(["rustc", "-vV"]))
     if host is None:
-        raise SystemExit("rustc -vV names no host")
-    # With a target named, build scripts and macros are built without the flags.
+        raise SystemExit("cannot determine the host from rustc -vV")
+    # With an explicit target, cargo does not apply the flags to build scripts and macros.
     command = ["cargo", "build", "--locked", "--package", "delta-variant-fuzz", "--features", "libfuzzer"]
     command += ["--profile", "fuzz", "--target", host[1]]
     subprocess.run(command, cwd=CRATE.parent, env={**os.environ, "RUSTFLAGS": COVERAGE}, check=True)
@@ -56,7 +56,7 @@ def build() -> Path:
 
 
 def run(fuzzer: Path, target: str, seconds: int) -> Outcome:
-    """Fuzz one target, from its seeds, its kept inputs and what earlier runs reached."""
+    """Fuzz one target, starting from its seeds, its kept inputs and the inputs that earlier runs reached."""
     found, kept, reached = WORK / "findings" / target, CRATE / "corpus" / target, WORK / "reached" / target
     shutil.rmtree(found, ignore_errors=True)
     for folder in (found, kept, reached):
@@ -79,10 +79,10 @@ def run(fuzzer: Path, target: str, seconds: int) -> Outcome:
 
 
 def keep(finding: Path, folder: Path) -> Path:
-    """Put an input that broke a promise where the tests replay it, and return its place there."""
-    place = folder / finding.name
-    shutil.copyfile(finding, place)
-    return place
+    """Copy a failing input to the folder that the tests replay, and return its path there."""
+    kept = folder / finding.name
+    shutil.copyfile(finding, kept)
+    return kept
 
 
 def _output(command: list[str]) -> str:
@@ -94,11 +94,11 @@ def _greatest(pattern: str, text: str) -> int:
 
 
 def main() -> int:
-    """Run the targets and print a line for each."""
+    """Run the targets and print one line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=int, default=240, help="how long each target is run")
+    parser.add_argument("--seconds", type=int, default=240, help="how long to run each target (default: 240)")
     parser.add_argument(
-        "targets", nargs="*", metavar="target", help=f"of {', '.join(TARGETS)}; all by default"
+        "targets", nargs="*", metavar="target", help=f"one of {', '.join(TARGETS)}; all by default"
     )
     arguments = parser.parse_args()
     fuzzer = build()
@@ -106,7 +106,7 @@ def main() -> int:
     failed = False
     for target in arguments.targets or TARGETS:
         one = run(fuzzer, target, arguments.seconds)
-        # A run without a single execution did not start.
+        # A run without executions means that the fuzzer did not start.
         failed |= bool(one.findings) or one.executions == 0
         print(
             f"{target:16} {one.executions:>11,} executions {one.edges:>7,} edges "
@@ -116,7 +116,7 @@ def main() -> int:
             flush=True,
         )
     if not arguments.targets:
-        # Text that Python reads, by the project's own loop.
+        # Text that Python parses is fuzzed by a loop of the test suite.
         command = [sys.executable, str(PROJECT / "tests" / "hostile_text.py"), str(arguments.seconds)]
         failed |= subprocess.run(command, check=False).returncode != 0
     return int(failed)

@@ -1,4 +1,4 @@
-"""The inputs that the fuzzer starts from: real files of the corpora, and small ones that are written here."""
+"""The seed inputs of the fuzzer: real files of the corpora, and small files written here."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ DOCUMENTS = [
     '[{"a": 1e10, "b": -0.0}, {"a": 12345678901234567890123456789012345678}, "\\ud83d\\ude00"]',
     '"scalar"',
 ]
-# A byte each, as rust/fuzz/src/schema.rs reads them.
+# Encoded as rust/fuzz/src/schema.rs decodes them.
 SCHEMAS = [b"", b"\x04", bytes([202, 0, 4, 1, 201, 0, 160, 16, 9, 2, 4, 14]), bytes([160, 200, 0, 14])]
 
 
 def write_seeds(folder: Path) -> None:
-    """Write the inputs of each target into a folder of its name."""
+    """Write the inputs of each target to a folder named after it."""
     targets = {
         "variant": _variants(),
         "json": _json(),
@@ -43,10 +43,10 @@ def write_seeds(folder: Path) -> None:
         "lines": _lines(),
     }
     for target, inputs in targets.items():
-        place = folder / target
-        place.mkdir(parents=True, exist_ok=True)
+        target_folder = folder / target
+        target_folder.mkdir(parents=True, exist_ok=True)
         for number, content in enumerate(one for one in inputs if len(one) <= MAX_INPUT):
-            (place / f"{number:04}").write_bytes(content)
+            (target_folder / f"{number:04}").write_bytes(content)
 
 
 def _part(content: bytes) -> bytes:
@@ -107,7 +107,7 @@ def _lines() -> Iterator[bytes]:
 
 def _deletion_vectors() -> Iterator[bytes]:
     yield bytes.fromhex("d1d339640100000000000000000000003a30000001000000000001001000000007000900")
-    # A run of two rows from row 5, by the format specification of roaring.
+    # A run of two rows from row 5, in the format of the Roaring specification.
     yield bytes.fromhex(
         "d1d33964" + "0100000000000000" + "00000000" + "3b30000001" + "00000100" + "010005000100"
     )
@@ -132,7 +132,7 @@ def _parquet() -> Iterator[bytes]:
 
 
 def _written_parquet() -> Iterator[bytes]:
-    """Yield files of our own, and of pyarrow with the encodings that we do not write."""
+    """Yield files with our shredded columns, and pyarrow files with encodings that we do not write."""
     variants = dv.parse_json(pa.array(DOCUMENTS * 3))
     for codec in ("none", "snappy", "zstd", "gzip", "lz4", "brotli"):
         shredded = pa.array(dv.shred(variants, dv.infer_shredding_schema(variants)))

@@ -1,5 +1,5 @@
 //! Bounds of shredded leaves and of ordinary columns, and the Variants that store them (PROTOCOL.md,
-//! "Statistics for Variant Columns").
+//! "Statistics for Variant Columns"). Rule ids are those of protocol_fixtures/README.md.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Fields};
 use proptest::prelude::*;
 
-/// A group of a shredded column; `value` holds Variant null where `in_value` says so.
+/// A group of a shredded column; `value` is Variant null in the rows where `in_value` is true.
 fn group(in_value: &[bool], typed_value: ArrayRef, valid: Option<Vec<bool>>) -> StructArray {
     let value: BinaryArray = in_value.iter().map(|&is_set| is_set.then_some(&[0u8][..])).collect();
     let fields = Fields::from(vec![
@@ -31,7 +31,7 @@ fn object(fields: Vec<(&str, StructArray)>, valid: Option<Vec<bool>>) -> ArrayRe
     Arc::new(StructArray::new(types, columns, valid.map(NullBuffer::from)))
 }
 
-/// A report of the bounds of one leaf at the root, whose values are all in `typed_value`.
+/// Return the report for one leaf at the root, with all values in `typed_value`.
 fn report(leaf_type: LeafType, typed_value: impl Array + 'static) -> PathReport {
     let in_value = vec![false; typed_value.len()];
     let mut bounds = VariantBounds::new(&ShreddingSchema::Leaf(leaf_type));
@@ -101,7 +101,7 @@ fn other_types_are_counted_without_bounds() {
     assert_eq!(bounds_of(Uuid, uuids), None);
 }
 
-/// Requirements ST6.
+/// Rule ST6.
 #[test]
 fn a_nan_of_either_sign_removes_the_bounds() {
     for nan in [f64::NAN, -f64::NAN] {
@@ -116,26 +116,26 @@ fn a_nan_in_a_null_slot_is_ignored() {
     assert_eq!(bounds_of(LeafType::Double, array), Some((Scalar::Double(1.0), Scalar::Double(1.0))));
 }
 
-/// Requirements ST7.
+/// Rule ST7.
 #[test]
 fn a_zero_minimum_is_negative_and_a_zero_maximum_positive() {
     for zero in [0.0, -0.0] {
         let Some((Scalar::Double(min), Scalar::Double(max))) =
             bounds_of(LeafType::Double, Float64Array::from(vec![zero]))
         else {
-            panic!("no bounds of doubles");
+            panic!("expected bounds of doubles");
         };
         assert_eq!((min.to_bits(), max.to_bits()), ((-0.0f64).to_bits(), 0.0f64.to_bits()));
         let Some((Scalar::Float(min), Scalar::Float(max))) =
             bounds_of(LeafType::Float, Float32Array::from(vec![zero as f32]))
         else {
-            panic!("no bounds of floats");
+            panic!("expected bounds of floats");
         };
         assert_eq!((min.to_bits(), max.to_bits()), ((-0.0f32).to_bits(), 0.0f32.to_bits()));
     }
 }
 
-/// Requirements ST1, ST2: a value of another type, or a Variant null, disqualifies.
+/// Rules ST1 and ST2: a value of another type or a Variant null disqualifies its path.
 #[test]
 fn a_value_outside_of_typed_value_disqualifies_the_path() {
     let typed = || Arc::new(Int64Array::from(vec![Some(1), None])) as ArrayRef;
@@ -147,7 +147,7 @@ fn a_value_outside_of_typed_value_disqualifies_the_path() {
     assert!(!report.qualifies());
 }
 
-/// Requirements ST2, ST14: an SQL NULL disqualifies nothing, whatever its slots hold.
+/// Rules ST2 and ST14: an SQL NULL disqualifies no path, whatever its slots contain.
 #[test]
 fn sql_nulls_are_counted_and_their_slots_ignored() {
     let typed = Arc::new(Int64Array::from(vec![1, 999])) as ArrayRef;
@@ -159,7 +159,7 @@ fn sql_nulls_are_counted_and_their_slots_ignored() {
     assert_eq!(report.bounds, Some((Scalar::Integer(1), Scalar::Integer(1))));
 }
 
-/// Requirements ST3.
+/// Rule ST3.
 #[test]
 fn a_path_without_values_does_not_qualify() {
     let report = report(LeafType::Int64, Int64Array::from(vec![None, None]));
@@ -184,7 +184,7 @@ fn fields_of_a_row_that_is_not_an_object_are_ignored() {
     assert_eq!(bounds.paths(), [expected]);
 }
 
-/// Requirements K4.
+/// Rule K4.
 #[test]
 fn paths_inside_a_list_are_counted_without_bounds() {
     let element = group(&[false, false, true, false], Arc::new(Int64Array::from(vec![1, 2, 3, 4])), None);
@@ -275,7 +275,7 @@ proptest! {
     }
 }
 
-/// Requirements K1, K2.
+/// Rules K1 and K2.
 #[test]
 fn normalized_paths_are_escaped_as_in_rfc_9535() {
     assert_eq!(normalize_path([]), "$");
@@ -295,7 +295,7 @@ fn int(path: &[&str], typed: u64, min: i64) -> PathReport {
     leaf(path, LeafType::Int64, typed, Scalar::Integer(min), Scalar::Integer(min))
 }
 
-/// The bytes of the Variant in a statistics string, which is zero-padded to four bytes.
+/// Decode the Variant in a statistics string, zero-padded to a multiple of four bytes.
 fn z85(text: &str) -> Vec<u8> {
     const DIGITS: &[u8] =
         b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
@@ -304,16 +304,16 @@ fn z85(text: &str) -> Vec<u8> {
     text.as_bytes().chunks(5).flat_map(block).collect()
 }
 
-fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
+fn pad(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     bytes
 }
 
-/// Requirements 6.4: strings in the logs of Delta Lake's own golden tables. Of more paths Spark writes the names in
-/// the order of a hash map, which nobody can repeat.
+/// The strings are from the logs of Delta Lake's golden tables. With several paths, Spark writes the names in the
+/// order of a hash map, which cannot be reproduced.
 #[test]
 fn bounds_of_one_path_equal_the_bytes_that_spark_writes() {
-    let least = |paths: &[PathReport]| padded(encode_bounds(paths, 32).unwrap().0);
+    let least = |paths: &[PathReport]| pad(encode_bounds(paths, 32).unwrap().0);
     assert_eq!(least(&[int(&[], 1, 0)]), z85("0rAf3bMW#D00%Fx0000000000"));
     assert_eq!(least(&[int(&["key"], 1, 200)]), z85("0rAfabWhTiwQbUe0S-o32]H.-0000000000"));
 }
@@ -333,9 +333,9 @@ fn keys_are_sorted_and_values_follow_their_order() {
     assert_eq!(greatest, expected);
 }
 
-/// The value of the only path of an encoded object.
+/// Return the value of the only path of an encoded object.
 fn only_value(object: &[u8]) -> &[u8] {
-    // Metadata of the name `$`, then an object of one field.
+    // Metadata with the name `$`, then an object with one field.
     assert_eq!(object[..5], [0x01, 1, 0, 1, b'$']);
     assert_eq!(object[5..9], [0x02, 1, 0, 0]);
     &object[10..]
@@ -346,7 +346,7 @@ fn encode_one(leaf_type: LeafType, min: Scalar, max: Scalar) -> (Vec<u8>, Vec<u8
     (only_value(&least).to_vec(), only_value(&greatest).to_vec())
 }
 
-/// Requirements ST8.
+/// Rule ST8.
 #[test]
 fn bounds_have_the_type_of_their_column() {
     use LeafType::*;
@@ -375,7 +375,7 @@ fn short_string(text: &str) -> Vec<u8> {
     [&[(text.len() as u8) << 2 | 1], text.as_bytes()].concat()
 }
 
-/// Requirements TR1, TR2.
+/// Rules TR1 and TR2.
 #[test]
 fn strings_of_more_than_32_characters_are_truncated() {
     let (x, y) = ("x".repeat(32), "y".repeat(32));
@@ -393,7 +393,7 @@ fn strings_are_truncated_between_characters() {
     assert_eq!(greatest, [&[16 << 2, 68, 0, 0, 0], cut.as_bytes(), "\u{10FFFF}".as_bytes()].concat());
 }
 
-/// Requirements TR3: the only case of a least value without a greatest.
+/// Rule TR3: the only case of a minimum without a maximum.
 #[test]
 fn a_maximum_string_that_cannot_be_truncated_is_omitted() {
     let last = "\u{10FFFF}".repeat(34);
@@ -404,7 +404,7 @@ fn a_maximum_string_that_cannot_be_truncated_is_omitted() {
     assert_eq!(greatest, encode_bounds(&[int(&["b"], 1, 1)], 32).unwrap().1);
 }
 
-/// Requirements ST9.
+/// Rule ST9.
 #[test]
 fn the_paths_with_most_values_are_kept_in_key_order() {
     let paths = [int(&["a"], 1, 0), int(&["b"], 2, 0), int(&["c"], 1, 0), int(&["d"], 3, 0)];
@@ -448,7 +448,7 @@ fn column(field: Field, arrays: &[ArrayRef]) -> ColumnBounds {
     bounds
 }
 
-/// The null count and bounds of one ordinary column.
+/// Return the null count and the bounds of one ordinary column.
 fn ordinary(array: impl Array + 'static) -> (u64, Option<(ArrayRef, ArrayRef)>) {
     let array: ArrayRef = Arc::new(array);
     let bounds = column(Field::new("c", array.data_type().clone(), true), &[array]);
@@ -552,14 +552,14 @@ fn leaves_of_a_null_struct_are_null() {
     let report = bounds.leaves().unwrap().remove(0);
     assert_eq!(report.path, ["s", "a"]);
     assert_eq!(report.nulls, 4);
-    let LeafBounds::Ordinary(Some((min, max))) = report.bounds else { panic!("no bounds of a number") };
+    let LeafBounds::Ordinary(Some((min, max))) = report.bounds else { panic!("expected bounds of a number") };
     assert_eq!(
         (min.to_data(), max.to_data()),
         (Int64Array::from(vec![1]).to_data(), Int64Array::from(vec![1]).to_data())
     );
 }
 
-/// A column `s: struct<v: Variant>` of the given Variants, and the struct's own nulls.
+/// Return a column `s: struct<v: Variant>` of the given Variants; `valid` marks the rows with a struct.
 fn struct_of(variants: StructArray, valid: Vec<bool>) -> (Field, ArrayRef) {
     let extension = [("ARROW:extension:name".to_owned(), "arrow.parquet.variant".to_owned())];
     let v = Field::new("v", variants.data_type().clone(), true).with_metadata(extension.into());
@@ -582,9 +582,9 @@ fn a_variant_in_a_struct_has_its_own_bounds() {
     let variants = StructArray::new(fields, columns, Some(vec![true, true, false, true].into()));
     let (field, array) = struct_of(variants, vec![true, true, true, false]);
     let bounds = column(field, &[array]);
-    let [report] = &bounds.leaves().unwrap()[..] else { panic!("a Variant is one leaf") };
+    let [report] = &bounds.leaves().unwrap()[..] else { panic!("expected one leaf for the Variant") };
     assert_eq!((report.path.join("."), report.nulls), ("s.v".to_owned(), 2));
-    let LeafBounds::Variant(variant) = report.bounds else { panic!("no bounds of a Variant") };
+    let LeafBounds::Variant(variant) = report.bounds else { panic!("expected bounds of a Variant") };
     assert_eq!((variant.rows(), variant.sql_nulls()), (4, 2));
     assert_eq!(variant.paths()[0].bounds, Some((Scalar::Integer(1), Scalar::Integer(7))));
 }
@@ -592,7 +592,7 @@ fn a_variant_in_a_struct_has_its_own_bounds() {
 /// `{"a": 100}`: metadata, and the value as an object.
 const HIDDEN: (&[u8], &[u8]) = (&[1, 1, 0, 1, b'a'], &[2, 1, 0, 0, 2, 0x0C, 100]);
 
-/// A Variant column shredded as `{a, b}` whose rows have the given `value`; `typed` says which have a `typed_value`.
+/// A Variant column shredded as `{a, b}` with the given `value` per row; `typed` marks the rows with a `typed_value`.
 fn residuals(values: Vec<Option<&[u8]>>, typed: Vec<bool>) -> StructArray {
     let numbers = || Arc::new(Int64Array::from_iter_values(0..typed.len() as i64)) as ArrayRef;
     let inner = |name| (name, group(&vec![false; typed.len()], numbers(), None));

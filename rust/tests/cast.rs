@@ -1,4 +1,4 @@
-//! Casts of Variant values; what is expected was printed by Spark 4.2 (`try_variant_get`, session time zone UTC).
+//! Casts of Variant values. Spark 4.2 printed the expected results (`try_variant_get`, session time zone UTC).
 
 use std::sync::Arc;
 
@@ -177,7 +177,7 @@ fn casts_to_decimal_round_half_up() {
     assert_eq!(decimal(Value::String("1e3"), 10, 2), Some(100_000));
     assert_eq!(decimal(Value::String("1e-400"), 10, 2), Some(0));
     assert_eq!(decimal(Value::String("0e37"), 10, 2), Some(0));
-    // Spark counts 1,000 digits in front of the point.
+    // Spark accepts up to 1,000 digits before the decimal point.
     assert_eq!(decimal(Value::String("0e999"), 10, 2), None);
     assert_eq!(decimal(Value::String("1e-2147483648"), 10, 2), None);
     assert_eq!(decimal(Value::String("1.5f"), 10, 2), None);
@@ -220,7 +220,7 @@ fn casts_to_boolean_accept_the_spellings_of_spark() {
 fn text_casts_to_dates_and_timestamps() {
     const SECOND: i64 = 1_000_000;
     const HOUR: i64 = 3600 * SECOND;
-    // Text, days since 2026-01-01, and microseconds since then with and without time zone.
+    // Text, days since 2026-01-01, and microseconds since then with and without a time zone.
     let cases = [
         ("2026-01-01", Some(0), Some(0), Some(0)),
         ("2026", Some(0), Some(0), Some(0)),
@@ -273,7 +273,7 @@ fn text_casts_to_dates_and_timestamps() {
     }
 }
 
-/// Spark adds the current date to a time, so that its value depends on the day of the query.
+/// Spark adds the current date to a time, so its result depends on the day of the query.
 #[test]
 fn times_without_a_date_are_not_cast() {
     let target = timestamp(Some("UTC"));
@@ -430,7 +430,7 @@ fn an_unsupported_target_type_is_rejected() {
     assert_eq!(error, Error::unsupported("a Variant cannot be cast to UInt8"));
 }
 
-/// Every leaf type, cast as a column and value by value, to every target.
+/// Cast every leaf type to every target, as a column and value by value.
 #[test]
 fn casting_a_column_equals_casting_each_of_its_values() {
     let decimals = Decimal128Array::from(vec![Some(-1299), None, Some(i128::from(i64::MAX))]);

@@ -1,4 +1,4 @@
-//! All that is wrong with Variants and with bounds of them: what the files of other writers cannot be made to have.
+//! Violations in Variants and their bounds that cannot be produced with the files of other writers.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::schema::parser::parse_message_type;
 
-/// The rules that the group of a Variant breaks, with their paths.
+/// Return the rules that the group of a Variant violates, with their paths.
 fn violations(column: &str) -> Vec<(&'static str, String)> {
     let schema = parse_message_type(&format!("message m {{ {column} }}")).unwrap();
     let violations = check_schema(&schema.get_fields()[0]).into_iter();
@@ -86,7 +86,7 @@ fn file_of(metadata: &[u8], value: &[u8]) -> ParquetFile {
 
 #[test]
 fn a_value_nested_too_deeply_is_reported_without_recursion() {
-    // Arrays of one element, one in the other; the innermost is a Variant null.
+    // Nested arrays of one element each; the innermost contains a Variant null.
     let mut value = vec![0];
     for _ in 0..=MAX_DEPTH + 1 {
         let mut outer = vec![0x0f, 1, 0, 0, 0, 0];
@@ -99,7 +99,7 @@ fn a_value_nested_too_deeply_is_reported_without_recursion() {
     assert_eq!(found.iter().map(|each| (each.rule, each.row)).collect::<Vec<_>>(), [("E-M11", 0)]);
 }
 
-/// A bound that Databricks Runtime wrote, as bytes: `{"$['key']": 200}` with two bytes of padding.
+/// The bytes of a bound that Databricks Runtime wrote: `{"$['key']": 200}` with two bytes of padding.
 const METADATA: &[u8] = b"\x01\x01\x00\x08$['key']";
 const VALUE: &[u8] = b"\x02\x01\x00\x00\x09\x18\xc8\0\0\0\0\0\0\0";
 

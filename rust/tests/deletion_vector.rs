@@ -1,4 +1,4 @@
-//! Deletion vectors as Spark wrote them, as `roaring` writes them, and broken.
+//! Deletion vectors written by Spark and by `roaring`, and malformed ones.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use roaring::RoaringTreemap;
 
-/// Rows 7 and 9, by delta-spark 4.4.0 (corpora/delta-spark/d_dv).
+/// Rows 7 and 9, written by delta-spark 4.4.0 (corpora/delta-spark/d_dv).
 const SPARK_7_9: &[u8] = &[
     0xd1, 0xd3, 0x39, 0x64, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3a, 0x30, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0,
     0x10, 0, 0, 0, 7, 0, 9, 0,
@@ -30,7 +30,7 @@ fn serialized(rows: &RoaringTreemap) -> Vec<u8> {
 fn message(bytes: &[u8]) -> String {
     match deletion_vector::rows(bytes) {
         Err(error) if error.kind() == ErrorKind::DataFile => error.message().to_owned(),
-        other => panic!("{other:?} is not a DataFile error"),
+        other => panic!("expected a DataFile error, got {other:?}"),
     }
 }
 

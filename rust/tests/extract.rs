@@ -1,4 +1,4 @@
-//! Paths read from shredded columns: what the unshredded column gives, from no more columns than are named.
+//! Paths read from shredded columns: the same values as from the unshredded column, read from only the leaves needed.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ fn schemas() -> Vec<DataType> {
     ]
 }
 
-/// [`ROWS`] and one SQL NULL, shredded.
+/// Return [`ROWS`] and one SQL NULL, shredded.
 fn column(schema: &DataType) -> StructArray {
     let schema = ShreddingSchema::from_arrow(&Field::new("", schema.clone(), true)).unwrap();
     let mut shredder = JsonShredder::new(schema, ParseOptions::default());
@@ -113,8 +113,8 @@ fn targets() -> Vec<DataType> {
     ]
 }
 
-/// The columns of `leaves` alone, as a reader of a file gives them.
-fn pruned(group: &StructArray, leaves: &[usize]) -> StructArray {
+/// Return only the columns of `leaves`, as a file reader returns them.
+fn prune_leaves(group: &StructArray, leaves: &[usize]) -> StructArray {
     let mut next = 0;
     prune_struct(group, leaves, &mut next).unwrap()
 }
@@ -147,8 +147,8 @@ fn prune(column: &ArrayRef, leaves: &[usize], next: &mut usize) -> Option<ArrayR
     }
 }
 
-/// As text; a Variant as the JSON of its value, for `metadata` may differ.
-fn shown(array: &ArrayRef) -> Vec<String> {
+/// Format each row as text; a Variant as the JSON of its value, because `metadata` may differ.
+fn rows_as_text(array: &ArrayRef) -> Vec<String> {
     if *array.data_type() == variant() {
         let text =
             _native::shred::unshred::to_json(array.as_struct(), OnConflict::Error, &Zone::UTC).unwrap();
@@ -157,9 +157,11 @@ fn shown(array: &ArrayRef) -> Vec<String> {
     (0..array.len()).map(|row| format!("{:?}", array.slice(row, 1))).collect()
 }
 
-/// Decimals come back with the scale of their column, and in text without zeros at the end.
+/// Return the values of the unshredded column. Decimals have the scale of their column, and no trailing zeros in text.
 fn expected(path: &[Step], target: &DataType) -> Vec<String> {
-    shown(&extract(&column(&DataType::Null), path, target, &Casting::utc(false), OnConflict::Error).unwrap())
+    rows_as_text(
+        &extract(&column(&DataType::Null), path, target, &Casting::utc(false), OnConflict::Error).unwrap(),
+    )
 }
 
 #[test]
@@ -173,17 +175,17 @@ fn every_path_reads_its_unshredded_values_from_only_the_leaves_it_needs() {
                 let extracted =
                     extract(&column, &path, &target, &Casting::utc(false), OnConflict::Error).unwrap();
                 assert_eq!(*extracted.data_type(), target, "{context}");
-                assert_eq!(shown(&extracted), expected, "{context}");
+                assert_eq!(rows_as_text(&extracted), expected, "{context}");
 
                 let needed = leaves_needed(column.fields(), &path, &target).unwrap();
                 let mut leaves = needed.leaves.clone();
-                if needs_metadata(&pruned(&column, &leaves), &path, &target).unwrap() {
+                if needs_metadata(&prune_leaves(&column, &leaves), &path, &target).unwrap() {
                     leaves.extend(needed.metadata);
                 }
-                let part = pruned(&column, &leaves);
+                let part = prune_leaves(&column, &leaves);
                 let extracted =
                     extract(&part, &path, &target, &Casting::utc(false), OnConflict::Error).unwrap();
-                assert_eq!(shown(&extracted), expected, "{context}, pruned to {leaves:?}");
+                assert_eq!(rows_as_text(&extracted), expected, "{context}, pruned to {leaves:?}");
             }
         }
     }
@@ -227,7 +229,7 @@ fn a_shredded_leaf_needs_only_its_two_columns() {
 #[test]
 fn metadata_is_needed_only_for_field_names() {
     let column = column(&structure(&[("x", DataType::Int64)]));
-    let part = pruned(&column, &[2, 3]);
+    let part = prune_leaves(&column, &[2, 3]);
     assert!(!needs_metadata(&part, &[field("x")], &DataType::Int64).unwrap());
     assert!(needs_metadata(&part, &[field("x")], &DataType::Utf8).unwrap());
     let error =
@@ -278,7 +280,7 @@ fn a_leaf_without_residuals_is_not_copied_to_its_own_type() {
     );
 }
 
-/// Requirements R5.
+/// Rule R5 of protocol_fixtures/README.md.
 #[test]
 fn a_conflict_is_an_error_or_reads_the_typed_value() {
     let fields = variant_fields().iter().cloned().collect::<Vec<_>>();
@@ -299,13 +301,13 @@ fn shredding_and_unshredding_preserve_the_values() {
     let expected = expected(&[], &variant());
     for schema in schemas() {
         let variants = unshred(&column(&schema), OnConflict::Error).unwrap();
-        assert_eq!(shown(&(Arc::new(variants.clone()) as ArrayRef)), expected, "{schema}");
+        assert_eq!(rows_as_text(&(Arc::new(variants.clone()) as ArrayRef)), expected, "{schema}");
         for other in schemas() {
             let target = ShreddingSchema::from_arrow(&Field::new("", other.clone(), true)).unwrap();
             let again =
                 _native::shred::variants::shred(&variants, target, _native::shred::Numeric::Value).unwrap();
             let back: ArrayRef = Arc::new(unshred(&again, OnConflict::Error).unwrap());
-            assert_eq!(shown(&back), expected, "{schema}, then {other}");
+            assert_eq!(rows_as_text(&back), expected, "{schema}, then {other}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Inference by majority, and what bounds it (W12, P-T1 and P-T3 of protocol_fixtures/README.md).
+//! Inference by majority, and its limits (W12, P-T1 and P-T3 of protocol_fixtures/README.md).
 
 use std::sync::Arc;
 
@@ -297,8 +297,8 @@ fn variants(rows: &[(Vec<u8>, Vec<u8>)], dictionary: bool, valid: &[bool]) -> St
 
 #[test]
 fn sql_nulls_of_an_array_are_not_counted() {
-    let rows =
-        [obj([("a", V::Int(1))]), V::Str("not an object"), V::Str("nor this")].map(|row| encode_row(&row));
+    let rows = [obj([("a", V::Int(1))]), V::Str("not an object"), V::Str("not one either")]
+        .map(|row| encode_row(&row));
     for dictionary in [false, true] {
         let mut inference = Inference::new(InferOptions::default());
         inference.add_array(&variants(&rows, dictionary, &[true, false, false])).unwrap();

@@ -1,4 +1,4 @@
-//! JSON text into Variant bytes and shredded columns.
+//! Parsing of JSON text into Variant bytes and shredded columns.
 
 use _native::json::parse::{JsonShredder, ParseOptions};
 use _native::shred::schema::{LeafType, ShreddingSchema};
@@ -98,7 +98,7 @@ fn duplicate_keys_are_rejected_with_their_offset_or_the_last_one_wins() {
 
 #[test]
 fn invalid_json_is_rejected_with_its_offset() {
-    for (text, place) in [
+    for (text, offset) in [
         ("", 0),
         ("{", 1),
         ("[1", 2),
@@ -117,7 +117,7 @@ fn invalid_json_is_rejected_with_its_offset() {
         ("{\"a\":1,}", 7),
     ] {
         let parse_error = parse_error(text);
-        assert!(parse_error.ends_with(&format!("@{place}")), "{text:?}: {parse_error}");
+        assert!(parse_error.ends_with(&format!("@{offset}")), "{text:?}: {parse_error}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! JSON text of Variant values; the expected texts were printed by Spark 4.2 (`to_json` of each value cast to VARIANT).
+//! JSON text of Variant values. Spark 4.2 printed the expected texts (`to_json` of each value cast to VARIANT).
 
 use _native::error::Error;
 use _native::value::Zone;
@@ -60,7 +60,7 @@ fn doubles_print_as_java_prints_them() {
     }
 }
 
-/// Java before 19 prints some numbers with more digits than they need; we print the shortest.
+/// Java before 19 prints some numbers with more digits than needed; we print the shortest form.
 #[test]
 fn floating_point_numbers_print_their_shortest_digits() {
     assert_eq!(json(Value::Double(2e23)), "2.0E23");
@@ -154,7 +154,7 @@ fn timestamps_print_fractions_without_trailing_zeros() {
     assert_eq!(json(Value::TimestampNtz(i64::MIN)), r#""-290308-12-21 19:59:05.224192""#);
 }
 
-/// Spark prints neither times nor nanoseconds.
+/// Spark prints neither times nor nanoseconds, so the expected texts are ours.
 #[test]
 fn times_and_nanoseconds_print_in_the_form_of_timestamps() {
     assert_eq!(json(Value::Time(43_200_500_000)), r#""12:00:00.5""#);
@@ -235,7 +235,7 @@ fn nesting_beyond_the_limit_is_rejected() {
         assert!(nested(MAX_DEPTH).is_ok());
         assert!(nested(MAX_DEPTH + 1).unwrap_err().to_string().contains("deeper than"));
     };
-    // As much stack as the threads have that the kernel runs on.
+    // The stack size of the kernel's threads.
     std::thread::Builder::new().stack_size(16 << 20).spawn(check).unwrap().join().unwrap();
 }
 

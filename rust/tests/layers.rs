@@ -33,7 +33,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The names that follow `prefix` in a source: one, or each in braces.
+/// Return the names that follow `prefix` in a source: a single one, or each one in braces.
 fn names_after(source: &str, prefix: &str) -> BTreeSet<String> {
     let code =
         source.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
@@ -51,7 +51,7 @@ fn names_after(source: &str, prefix: &str) -> BTreeSet<String> {
     names
 }
 
-/// What each of `modules` uses of the others, itself left out.
+/// Restrict the uses of each module to the other modules.
 fn among(modules: Uses) -> Uses {
     let known: BTreeSet<String> = modules.keys().cloned().collect();
     let others = |(module, uses): (String, BTreeSet<String>)| {
@@ -61,7 +61,7 @@ fn among(modules: Uses) -> Uses {
     modules.into_iter().map(others).collect()
 }
 
-/// The top modules, each with the others that it uses.
+/// Return the top-level modules, each with the others that it uses.
 fn top_modules(root: &Path) -> Uses {
     let mut modules = Uses::new();
     for file in sources(root) {
@@ -74,7 +74,7 @@ fn top_modules(root: &Path) -> Uses {
     among(modules)
 }
 
-/// The files of a folder module, each with the other files that it uses.
+/// Return the files of a folder module, each with the other files that it uses.
 fn files_of(root: &Path, module: &str) -> Uses {
     let mut files = Uses::new();
     for file in sources(&root.join(module)) {
@@ -89,7 +89,7 @@ fn files_of(root: &Path, module: &str) -> Uses {
     among(files)
 }
 
-/// A module that uses itself through others, if there is one.
+/// Return the modules of a cycle and those that use them, if there is a cycle.
 fn cycle(uses: &Uses) -> Option<Vec<String>> {
     let mut free: BTreeSet<String> = BTreeSet::new();
     loop {
@@ -110,7 +110,7 @@ fn root() -> PathBuf {
 #[test]
 fn every_module_has_a_layer_and_uses_only_lower_ones() {
     let modules = top_modules(&root());
-    assert!(modules.len() >= 11, "the modules were not found: {modules:?}");
+    assert!(modules.len() >= 11, "expected at least 11 modules, got {modules:?}");
     let mut wrong = Vec::new();
     for (module, used) in modules {
         let Some(layer) = layer_of(&module) else {

@@ -1,4 +1,4 @@
-//! The older Spark legacy: its schema, its examples and hostile bytes (requirements, section 3).
+//! The legacy layout of Spark: its schema, its examples and hostile bytes.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn binary(values: &[Option<&[u8]>]) -> ArrayRef {
     Arc::new(BinaryArray::from(values.to_vec()))
 }
 
-/// A column with `untyped_value`, and an `object` of one field `a` with `untyped_value` and an int64.
+/// Return a column with `untyped_value` and an `object` with one field `a` of `untyped_value` and an int64.
 fn with_object(
     top: &[Option<&[u8]>],
     inner: &[Option<&[u8]>],
@@ -111,8 +111,8 @@ fn a_legacy_group_inside_a_list_is_restored() {
 #[test]
 fn the_fourth_row_of_the_example_is_unshredded_to_exact_bytes() {
     // {"c": 456} in addition to a = 123.
-    let leftover = b"\x01\x01\x00\x01c\x02\x01\x00\x00\x03\x10\xc8\x01";
-    let column = with_object(&[Some(leftover)], &[None], &[Some(123)], vec![true]);
+    let residual = b"\x01\x01\x00\x01c\x02\x01\x00\x00\x03\x10\xc8\x01";
+    let column = with_object(&[Some(residual)], &[None], &[Some(123)], vec![true]);
     let variants = unshred(&column, false).unwrap();
     let value = b"\x02\x02\x00\x01\x00\x09\x0c\x18\x7b\x00\x00\x00\x00\x00\x00\x00\x10\xc8\x01";
     assert_eq!(row(&variants, 0), (&b"\x11\x02\x00\x01\x02ac"[..], &value[..]));
@@ -135,7 +135,7 @@ fn the_fourth_row_of_the_example_is_unshredded_to_exact_bytes() {
 
 #[test]
 fn null_slots_of_a_column_are_not_read() {
-    // The arrays of Arrow may hold anything where they are null.
+    // The null slots of Arrow arrays may contain any bytes.
     let column = with_object(&[None, None], &[Some(b"\x02"), None], &[Some(1), Some(2)], vec![false, true]);
     let variants = unshred(&column, false).unwrap();
     assert_eq!(row(&variants, 0), (&b"\x01\x00\x00"[..], &b"\x00"[..]));
@@ -169,7 +169,7 @@ proptest! {
     }
 }
 
-/// Bytes that begin like a Variant more often than not.
+/// Bytes that usually begin like a Variant.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let metadata = prop_oneof![
         Just(vec![0x01, 0, 0]),

@@ -1,11 +1,11 @@
-//! Splitting files into the texts of their values: lines, arrays, and files that could be either.
+//! Splitting of files into the texts of their values: lines, arrays, and files that could be either.
 
 use _native::error::Error;
 use _native::json::lines::{DEFAULT_MAX_BYTES, Format, LineSplitter, Lines, Position};
 use arrow_array::Array;
 use proptest::prelude::*;
 
-/// The texts with their lines and columns, and which were oversized.
+/// Return the texts with their lines and columns, and the indices of the oversized ones.
 type Found = (Vec<(String, u64, u64)>, Vec<usize>);
 
 fn split_pieces<'a>(
@@ -207,7 +207,7 @@ fn errors_inside_an_element_are_left_to_the_parser() {
     assert_eq!(texts(Format::Array, "[1 2, {\"a\"], }]"), ["1 2", "{\"a\"]", "}"]);
 }
 
-/// Files of the bytes that matter here, cut anywhere.
+/// Files with the bytes that affect splitting, and the positions at which to cut them.
 fn cut_files() -> impl Strategy<Value = (String, Vec<usize>)> {
     let file = prop_oneof![
         "[\u{FEFF}\\[\\]{},\"\\\\ \r\n1x]{0,40}",

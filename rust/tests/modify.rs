@@ -1,4 +1,4 @@
-//! Setting and removing paths: what changes, and what keeps its bytes.
+//! Setting and removing paths: the new value, and the bytes that stay unchanged.
 
 use _native::error::ErrorKind;
 use _native::shred::OnConflict;
@@ -24,7 +24,7 @@ fn json(metadata: &[u8], value: &[u8]) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// An object of one field, the name with id 0 or 1 of `b` and `a`.
+/// An object of one field, named by its id: 0 for `b`, 1 for `a`.
 fn object(id: usize, value: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     encode::Layout::object(1, value.len(), 1).write_object(&mut out, std::iter::once((id, 0)));

@@ -1,4 +1,4 @@
-//! One Parquet file: what is written is what the footer says and what is read back.
+//! One Parquet file: written data, its footer, and the data read back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ fn field(name: &str, data_type: &DataType, nullable: bool) -> Field {
     Field::new(name, data_type.clone(), nullable)
 }
 
-fn tagged(field: Field, key: &str, value: &str) -> Field {
+fn with_metadata(field: Field, key: &str, value: &str) -> Field {
     let mut metadata = field.metadata().clone();
     metadata.insert(key.to_string(), value.to_string());
     field.with_metadata(metadata)
 }
 
 fn variant(field: Field) -> Field {
-    tagged(field, "ARROW:extension:name", VARIANT_EXTENSION)
+    with_metadata(field, "ARROW:extension:name", VARIANT_EXTENSION)
 }
 
 fn array(array: impl Array + 'static) -> ArrayRef {
@@ -49,7 +49,7 @@ fn array_of(array: StructArray) -> ArrayRef {
     Arc::new(array)
 }
 
-/// A field of a shredded object: `value` with a residual in every `odd`-th row, `typed_value` in the others.
+/// A field of a shredded object: every `odd`-th row has a residual `value`, the others a `typed_value`.
 fn shredded_int(rows: usize, odd: usize) -> ArrayRef {
     let value: BinaryArray = (0..rows).map(|row| (row % odd == 0).then_some(b"\x00".as_slice())).collect();
     let typed: Int64Array = (0..rows).map(|row| (row % odd != 0).then_some(row as i64)).collect();
@@ -130,26 +130,26 @@ fn read(file: &ParquetFile) -> Vec<RecordBatch> {
     file.read(&file.scan(leaves, 1000)).collect::<Result<_, _>>().unwrap()
 }
 
-/// All rows of one column, whatever the batches.
+/// Concatenate one column of all batches.
 fn column(batches: &[RecordBatch], index: usize) -> ArrayRef {
     let arrays: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(index).as_ref()).collect();
     arrow_select::concat::concat(&arrays).unwrap()
 }
 
-/// Equal values in equal layout; field metadata and dictionaries may differ.
+/// Assert equal values in the same layout; field metadata and dictionaries may differ.
 fn assert_same(read: &ArrayRef, written: &ArrayRef) {
-    assert_eq!(plain(read).to_data(), plain(written).to_data());
+    assert_eq!(normalize(read).to_data(), normalize(written).to_data());
 }
 
-/// The array with its dictionaries unpacked and its fields stripped of metadata.
-fn plain(source: &ArrayRef) -> ArrayRef {
+/// Return the array with its dictionaries unpacked and without field metadata.
+fn normalize(source: &ArrayRef) -> ArrayRef {
     match source.data_type() {
         DataType::Dictionary(_, _) => {
             let dictionary = source.as_any_dictionary();
             arrow_select::take::take(dictionary.values(), dictionary.keys(), None).unwrap()
         }
         DataType::Struct(fields) => {
-            let arrays: Vec<ArrayRef> = source.as_struct().columns().iter().map(plain).collect();
+            let arrays: Vec<ArrayRef> = source.as_struct().columns().iter().map(normalize).collect();
             let fields: Fields = fields
                 .iter()
                 .zip(&arrays)
@@ -159,7 +159,7 @@ fn plain(source: &ArrayRef) -> ArrayRef {
         }
         DataType::List(element) => {
             let list = source.as_list::<i32>();
-            let values = plain(list.values());
+            let values = normalize(list.values());
             let element = field("element", values.data_type(), element.is_nullable());
             array(ListArray::new(Arc::new(element), list.offsets().clone(), values, list.nulls().cloned()))
         }
@@ -188,7 +188,7 @@ fn assert_logically_equal(read: &ArrayRef, written: &ArrayRef) {
     }
 }
 
-/// One value as text, with absent parts as `-`.
+/// Format one value as text, with `-` for absent parts.
 fn text(array: &ArrayRef, row: usize) -> String {
     if array.is_null(row) {
         return "-".into();
@@ -264,7 +264,7 @@ fn metadata_is_plain_binary_in_the_file_and_a_dictionary_of_shapes_when_read() {
     assert!(metadata.len() <= 4, "{} shapes", metadata.len());
 }
 
-/// P-S8: names of shredded fields are any strings, and are compared part by part.
+/// P-S8 (protocol_fixtures/README.md): names of shredded fields are arbitrary strings, compared part by part.
 #[test]
 fn names_with_dots_and_empty_names_keep_their_parts() {
     let report = inspect(&open(&write(&[batch(vec![shredded(10)])])));
@@ -276,7 +276,7 @@ fn names_with_dots_and_empty_names_keep_their_parts() {
     assert!(paths.contains(&typed(&["value", "typed_value", "list", "element", "typed_value"])));
 }
 
-/// W14: the null count of every `value` is in the footer, and no bound of one is.
+/// W14 (protocol_fixtures/README.md): the footer has the null count of every `value`, but no bounds of it.
 #[test]
 fn value_has_a_null_count_and_no_bounds() {
     let report = inspect(&open(&write(&[batch(vec![shredded(1300)])])));
@@ -290,12 +290,12 @@ fn value_has_a_null_count_and_no_bounds() {
     assert_eq!(typed.bounds[0].min, Some(1_i64.to_le_bytes().to_vec()));
     assert_eq!(typed.bounds[0].max, Some(1298_i64.to_le_bytes().to_vec()));
     assert!(typed.bounds[0].min_is_exact && typed.bounds[0].max_is_exact);
-    // A shredded field named `value` has text to bound.
+    // A shredded field named `value` contains text, so it has bounds.
     let text = leaf(&["event", "typed_value", "value", "typed_value", "list", "element", "typed_value"]);
     assert_eq!(text.bounds[0].max, Some(b"tag 6".to_vec()));
 }
 
-/// A page of as many nulls as rows is not a page of nulls when its rows are lists.
+/// In a list, a page with as many nulls as rows may still contain values, so a column index would be wrong.
 #[test]
 fn only_leaves_outside_lists_have_a_column_index() {
     let lists =
@@ -339,8 +339,8 @@ fn a_column_of_nulls_takes_almost_no_bytes() {
 
 #[test]
 fn field_ids_come_from_the_field_metadata() {
-    let inner = tagged(field("inner", &DataType::Int32, true), "PARQUET:field_id", "9");
-    let outer = tagged(
+    let inner = with_metadata(field("inner", &DataType::Int32, true), "PARQUET:field_id", "9");
+    let outer = with_metadata(
         Field::new("outer", DataType::Struct([Arc::new(inner)].into()), true),
         "PARQUET:field_id",
         "4",
@@ -349,7 +349,7 @@ fn field_ids_come_from_the_field_metadata() {
     let outer = &schema.root_schema().get_fields()[0];
     assert_eq!(outer.get_basic_info().id(), 4);
     assert_eq!(outer.get_fields()[0].get_basic_info().id(), 9);
-    let wrong = tagged(field("a", &DataType::Int32, true), "PARQUET:field_id", "four");
+    let wrong = with_metadata(field("a", &DataType::Int32, true), "PARQUET:field_id", "four");
     let error = to_parquet(&Schema::new(vec![wrong]), true).unwrap_err();
     assert_eq!(error, Error::unsupported("field \"a\" has the field id \"four\", not an integer"));
 }
@@ -357,7 +357,8 @@ fn field_ids_come_from_the_field_metadata() {
 /// The type table of VariantShredding.md, "Shredded Value Types".
 #[test]
 fn each_type_of_the_type_table_gets_its_parquet_type() {
-    let uuid = tagged(field("", &DataType::FixedSizeBinary(16), true), "ARROW:extension:name", "arrow.uuid");
+    let uuid =
+        with_metadata(field("", &DataType::FixedSizeBinary(16), true), "ARROW:extension:name", "arrow.uuid");
     let utc = Some("UTC".into());
     let plain = |data_type: DataType| field("", &data_type, true);
     let cases = [
@@ -439,7 +440,7 @@ fn maps_read_back() {
 
 #[test]
 fn unsupported_types_are_rejected() {
-    let refused = [
+    let rejected = [
         (DataType::UInt32, "field \"x\" has type UInt32, which a Delta table cannot hold"),
         (
             DataType::Struct(Fields::empty()),
@@ -447,13 +448,13 @@ fn unsupported_types_are_rejected() {
         ),
         (DataType::Decimal128(4, -1), "field \"x\" has the impossible type decimal(4, -1)"),
     ];
-    for (data_type, message) in refused {
+    for (data_type, message) in rejected {
         let error = to_parquet(&Schema::new(vec![field("x", &data_type, true)]), true).unwrap_err();
         assert_eq!(error, Error::unsupported(message));
     }
 }
 
-/// P-S12: a Variant cannot be a map key.
+/// P-S12 (protocol_fixtures/README.md): a Variant cannot be a map key.
 #[test]
 fn a_variant_as_map_key_is_rejected() {
     let members: Fields =
@@ -637,9 +638,9 @@ fn a_file_that_is_not_parquet_is_an_error() {
     assert_eq!(message(b"PAR1\x00\x00\x00\x00PARE".to_vec()), "the Parquet file has an encrypted footer");
 }
 
-/// A footer of nothing but a schema: groups with one child each, `depth` of them, around a leaf.
+/// A footer that has only a schema: `depth` nested groups, each with `children` as its child count, around a leaf.
 fn deep_footer(depth: usize, children: u8) -> Vec<u8> {
-    // Field 1 version, field 2 schema: a list of structures, its length as a varint.
+    // Field 1 is the version, field 2 the schema: a list of structs with its length as a varint.
     let mut footer = vec![0x15, 0x02, 0x19, 0xfc];
     let count = depth + 1;
     footer.extend([(count & 0x7f) as u8 | 0x80, (count >> 7 & 0x7f) as u8 | 0x80, (count >> 14) as u8]);
@@ -666,7 +667,7 @@ fn a_schema_nested_too_deeply_is_rejected_before_it_is_built() {
     );
 }
 
-/// Open and read everything; only the absence of a panic, a hang and a huge allocation is asked for.
+/// Open and read everything. The test only requires that nothing panics, hangs or allocates excessively.
 fn survives(bytes: Vec<u8>) {
     let Ok(file) = ParquetFile::open(Source::Bytes(bytes.into())) else {
         return;
@@ -703,8 +704,9 @@ fn mutated_files_never_panic() {
         for _ in 0..=random() % 4 {
             // Half of the changes go to the footer and the end of the file.
             let length = mutated.len() as u64;
-            let place = if round % 2 == 0 { random() % length } else { length - 1 - random() % (length / 3) };
-            mutated[place as usize] = random() as u8;
+            let offset =
+                if round % 2 == 0 { random() % length } else { length - 1 - random() % (length / 3) };
+            mutated[offset as usize] = random() as u8;
         }
         survives(mutated);
     }

@@ -1,4 +1,4 @@
-//! Shredding undone: any value, by any schema, is the value that it was.
+//! Unshredding restores every value, whatever schema it was shredded with.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use arrow_array::{Array, ArrayRef, BinaryArray, StructArray};
 use arrow_buffer::NullBuffer;
 use proptest::prelude::*;
 
-/// Names that values and schemas share, in no order.
+/// Names that values and schemas share, unsorted.
 const NAMES: [&str; 6] = ["b", "a", "", "é", "\u{10000}", "\u{FFFD}"];
 
-/// A value to be encoded: a scalar as its bytes, names by their position in [`NAMES`].
+/// A value to encode: scalars as bytes, names as indices into [`NAMES`].
 #[derive(Debug, Clone)]
 enum Tree {
     Scalar(Vec<u8>),
@@ -30,12 +30,12 @@ impl Tree {
         match self {
             Tree::Scalar(bytes) => out.extend_from_slice(bytes),
             Tree::Array(elements) => {
-                let (offsets, values) = joined(elements.iter());
+                let (offsets, values) = encode_all(elements.iter());
                 Layout::array(elements.len(), values.len()).write_array(out, offsets.into_iter());
                 out.extend(values);
             }
             Tree::Object(fields) => {
-                let (offsets, values) = joined(fields.values());
+                let (offsets, values) = encode_all(fields.values());
                 let ids = fields.keys().map(|name| NAMES.iter().position(|known| known == name).unwrap());
                 let entries: Vec<(usize, usize)> = ids.zip(offsets).collect();
                 Layout::object(fields.len(), values.len(), 1).write_object(out, entries.iter().copied());
@@ -45,7 +45,7 @@ impl Tree {
     }
 }
 
-fn joined<'t>(trees: impl Iterator<Item = &'t Tree>) -> (Vec<usize>, Vec<u8>) {
+fn encode_all<'t>(trees: impl Iterator<Item = &'t Tree>) -> (Vec<usize>, Vec<u8>) {
     let (mut offsets, mut values) = (Vec::new(), Vec::new());
     for tree in trees {
         offsets.push(values.len());
@@ -54,7 +54,7 @@ fn joined<'t>(trees: impl Iterator<Item = &'t Tree>) -> (Vec<usize>, Vec<u8>) {
     (offsets, values)
 }
 
-/// Bytes of one scalar of each type, few values each, so that types meet in one column.
+/// The bytes of a scalar of any type, with few values per type, so that one column mixes types.
 fn scalar() -> impl Strategy<Value = Vec<u8>> {
     let micros_per_day = 86_400_000_000_i64;
     let value = prop_oneof![
@@ -145,7 +145,7 @@ fn schema() -> impl Strategy<Value = ShreddingSchema> {
     })
 }
 
-/// A schema that suits the tree at least in part.
+/// Return a schema that fits at least a part of the tree.
 fn schema_of(tree: &Tree) -> ShreddingSchema {
     match tree {
         Tree::Array(elements) => {
@@ -188,8 +188,8 @@ fn variants(rows: &[Option<Tree>]) -> StructArray {
     StructArray::try_new(_native::value::cast::variant_fields(), vec![metadata, value], Some(nulls)).unwrap()
 }
 
-/// Whether two values are equal; exact numbers by what they are worth unless they are shredded strictly, all else
-/// to the type and the bit (E-Q1, P-T1).
+/// Return whether two values are equal. Exact numbers are compared by value unless they are shredded strictly; all
+/// other values by type and bits (E-Q1 and P-T1 of protocol_fixtures/README.md).
 fn same(a: (&Metadata<'_>, &[u8]), b: (&Metadata<'_>, &[u8]), numeric: Numeric) -> bool {
     match (Value::decode(a.1).unwrap(), Value::decode(b.1).unwrap()) {
         (Value::Object(x), Value::Object(y)) => {
@@ -214,7 +214,7 @@ fn same(a: (&Metadata<'_>, &[u8]), b: (&Metadata<'_>, &[u8]), numeric: Numeric) 
     }
 }
 
-/// An exact number without the zeros at its end.
+/// Return an exact number without trailing zeros.
 fn exact(value: &Value<'_>) -> Option<(i128, u8)> {
     let (mut unscaled, mut scale) = match *value {
         Value::Int8(v) => (v.into(), 0),

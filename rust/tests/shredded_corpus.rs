@@ -1,4 +1,4 @@
-//! The shredded files of parquet-testing, put together again: every case of `cases.json`.
+//! Unshredding of the shredded files of parquet-testing: every case of `cases.json`.
 
 mod corpora;
 
@@ -12,7 +12,7 @@ use _native::value::{Metadata, Value, split_concatenated, validate};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 
-/// Cases that are refused; the files of the later ones have expected values, which `on_conflict="typed"` gives.
+/// Cases that cannot be read. Those in `CONFLICTING` have expected values, which `on_conflict="typed"` returns.
 const REJECTED: [usize; 6] = [40, 42, 87, 127, 128, 137];
 const CONFLICTING: [usize; 3] = [43, 84, 125];
 
@@ -20,7 +20,7 @@ fn files() -> PathBuf {
     corpora::corpus("parquet-testing/shredded_variant")
 }
 
-/// The Variants of a file's column `var`, as `metadata‖value`.
+/// Return the Variants of a file's column `var`, as `metadata‖value`.
 fn read(file: PathBuf, on_conflict: OnConflict) -> Result<Vec<Option<Vec<u8>>>, Error> {
     let file = ParquetFile::open(Source::Path(file))?;
     let leaves = (0..file.metadata().file_metadata().schema_descr().num_columns()).collect();
@@ -39,7 +39,7 @@ fn read(file: PathBuf, on_conflict: OnConflict) -> Result<Vec<Option<Vec<u8>>>, 
     Ok(rows)
 }
 
-/// Whether two values are the same to the type of each scalar; offsets and name ids may differ.
+/// Return whether two values are equal, including the type of each scalar; offsets and name ids may differ.
 fn same(a: (&Metadata<'_>, &[u8]), b: (&Metadata<'_>, &[u8])) -> bool {
     match (Value::decode(a.1).unwrap(), Value::decode(b.1).unwrap()) {
         (Value::Object(x), Value::Object(y)) => {
@@ -70,7 +70,7 @@ fn check(case: usize, row: usize, read: Option<&[u8]>, expected: Option<Vec<u8>>
     assert!(same((&metadata, value), expected), "case {case}, row {row}: {value:02x?}");
 }
 
-/// The name of a case's files; those of files that break a rule, but have expected values, say so.
+/// Return the stem of a case's file names. It ends with `-INVALID` if the file is invalid but has expected values.
 fn stem(case: usize) -> Option<String> {
     let stems = [format!("case-{case:03}"), format!("case-{case:03}-INVALID")];
     stems.into_iter().find(|stem| files().join(format!("{stem}.parquet")).exists())
@@ -78,7 +78,7 @@ fn stem(case: usize) -> Option<String> {
 
 #[test]
 fn every_file_has_its_expected_values() {
-    // Case 3 is an empty entry (R16).
+    // Case 3 is an empty entry (R16 of protocol_fixtures/README.md).
     for case in (1..=138).filter(|&case| case != 3) {
         let stem = stem(case).unwrap();
         let read = |on_conflict| read(files().join(format!("{stem}.parquet")), on_conflict);
@@ -90,7 +90,7 @@ fn every_file_has_its_expected_values() {
         let rows = read(OnConflict::Typed).unwrap();
         assert!(!rows.is_empty());
         for (row, value) in rows.iter().enumerate() {
-            // A null row has no file.
+            // An SQL NULL has no file.
             let expected = std::fs::read(files().join(format!("{stem}_row-{row}.variant.bin"))).ok();
             check(case, row, value.as_deref(), expected);
         }

@@ -1,4 +1,4 @@
-//! What is known of the rows of a file before they are read, and reading only some of them.
+//! Units of rows with bounds for data skipping, and reads of selected rows.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use arrow_schema::{DataType, Field, Fields, Schema};
 const ROWS: i64 = 100_000;
 const GROUP_ROWS: usize = 60_000;
 
-/// `id` from 0, and `event` with `a` as `id`, `late` in the last quarter only, and `odd`, a text in row 70,000.
+/// A file with `id` from 0, and `event` with `a` equal to `id`, `late` only in the last quarter, and `odd`, a string
+/// in row 70,000.
 fn file() -> Arc<ParquetFile> {
     file_of(ROWS)
 }
@@ -77,7 +78,7 @@ fn row_groups_have_the_bounds_of_columns_and_of_shredded_paths() {
     assert_eq!(bounds(&units, 0), exact);
     assert_eq!(bounds(&units, 1), exact);
     assert_eq!(bounds(&units, 2), [(None, None), (Some(75_000), Some(99_999))]);
-    // The second row group also contains a string, so the bounds of its numbers are not those of the path.
+    // The second row group also contains a string, so the bounds of its numbers do not cover the path.
     assert_eq!(bounds(&units, 3), [(Some(0), Some(59_999)), (None, None)]);
     let all_null: Vec<bool> = units.inputs[2].all_null.values().iter().collect();
     assert_eq!(all_null, [true, false]);
@@ -91,7 +92,7 @@ fn requested_row_groups_are_split_at_pages() {
     assert!(units.rows.len() > 1);
     assert_eq!((units.rows[0].start, units.rows[units.rows.len() - 1].end), (60_000, 100_000));
     for (rows, (min, max)) in units.rows.iter().zip(bounds(&units, 1)) {
-        // A piece may be smaller than the page of one column, never greater.
+        // A unit may be smaller than the page of a column, but never larger.
         assert!(min.unwrap() <= rows.start as i64 && rows.end as i64 - 1 <= max.unwrap(), "{rows:?}");
         assert!(max.unwrap() - min.unwrap() < 30_000);
     }

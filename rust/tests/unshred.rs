@@ -1,4 +1,6 @@
-//! Shredded columns put back together: every row of the table in VariantShredding.md, "Value Shredding".
+//! Unshredding: every row of the table in VariantShredding.md, "Value Shredding".
+//!
+//! Tests named `r1_…` to `r23_…` check the rules R1 to R23 of protocol_fixtures/README.md.
 
 use std::sync::Arc;
 
@@ -35,7 +37,7 @@ fn ints(values: &[Option<i64>]) -> ArrayRef {
     Arc::new(Int64Array::from(values.to_vec()))
 }
 
-/// A struct of columns by name; `valid` says which of its rows are not null.
+/// A struct of columns by name; `valid` marks its non-null rows.
 fn group(columns: &[(&str, ArrayRef)], valid: Option<&[bool]>) -> StructArray {
     let fields: Fields =
         columns.iter().map(|(name, column)| Field::new(*name, column.data_type().clone(), true)).collect();
@@ -59,7 +61,7 @@ fn metadata_of(name_list: &[&str], rows: usize) -> (&'static str, ArrayRef) {
     ("metadata", binary(&vec![Some(bytes.as_slice()); rows]))
 }
 
-/// The JSON text of each row, which must be the same from the Variant bytes and straight from the columns.
+/// Return the JSON text of each row, after checking that the Variant bytes and the shredded columns give the same text.
 fn read(group: &StructArray, on_conflict: OnConflict) -> Result<Vec<Option<String>>, Error> {
     let variants = unshred(group, on_conflict)?;
     let (metadata, values) = (variants.column(0).as_binary::<i32>(), variants.column(1).as_binary::<i32>());
@@ -86,7 +88,7 @@ fn some(texts: &[&str]) -> Vec<Option<String>> {
     texts.iter().map(|text| Some((*text).to_owned())).collect()
 }
 
-/// What reading says under `Error`, and what it gives under `Typed`.
+/// Return the error message of a read with `OnConflict::Error` and the values of a read with `OnConflict::Typed`.
 fn conflict(group: &StructArray) -> (String, Vec<Option<String>>) {
     let error = read(group, OnConflict::Error).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
@@ -94,7 +96,7 @@ fn conflict(group: &StructArray) -> (String, Vec<Option<String>>) {
     (error.to_string(), read(group, OnConflict::Typed).unwrap())
 }
 
-/// An object with the shredded field `a` (an integer), and `value`.
+/// A column of objects with the shredded integer field `a` and with `value`.
 fn object(
     value: &[Option<&[u8]>],
     a_value: &[Option<&[u8]>],
@@ -274,7 +276,7 @@ fn r14_a_null_group_of_a_field_is_rejected_or_read_as_a_missing_field() {
 
 #[test]
 fn r15_types_that_cannot_be_shredded_are_rejected_even_if_no_row_uses_them() {
-    let refused: [ArrayRef; 7] = [
+    let rejected: [ArrayRef; 7] = [
         Arc::new(UInt32Array::new_null(0)),
         Arc::new(FixedSizeBinaryArray::new_null(4, 0)),
         Arc::new(Time32MillisecondArray::new_null(0)),
@@ -283,7 +285,7 @@ fn r15_types_that_cannot_be_shredded_are_rejected_even_if_no_row_uses_them() {
         Arc::new(Float16Array::new_null(0)),
         Arc::new(IntervalYearMonthArray::new_null(0)),
     ];
-    for typed in refused {
+    for typed in rejected {
         let error = unshred(&group(&[metadata_of(&[], 0), ("typed_value", typed)], None), OnConflict::Error);
         let error = error.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Shredding, "{error}");
@@ -323,7 +325,7 @@ fn r19_the_fields_of_both_columns_are_sorted_together() {
 
 #[test]
 fn r20_unshredded_values_keep_their_bytes() {
-    // A string that has the long form, and metadata with a name that nothing uses.
+    // A short string in the long form, and metadata with an unused name.
     let value: &[u8] = &[0x40, 1, 0, 0, 0, b'x'];
     let metadata = names(&["unused"]);
     let columns = [("value", binary(&[Some(value)])), ("metadata", binary(&[Some(&metadata)]))];
@@ -347,7 +349,7 @@ fn r23_arrays_of_objects_of_arrays_are_unshredded() {
     assert_eq!(json(&column), some(&[r#"[{"n":[1,"x"]},{"n":[]}]"#]));
 }
 
-/// The type of `typed_value` decides, not the width that the number needs.
+/// The result has the type of `typed_value`, not the narrowest type that fits the number.
 #[test]
 fn a_typed_value_keeps_its_exact_type() {
     let decimal = |precision| -> ArrayRef {
@@ -460,7 +462,7 @@ fn layout_error(columns: &[(&str, DataType)]) -> String {
     error.to_string()
 }
 
-/// P-S1, P-S9, P-S10, P-X2.
+/// P-S1, P-S9, P-S10 and P-X2 of docs/audit-rules.md.
 #[test]
 fn layouts_that_the_specification_does_not_allow_are_rejected() {
     let metadata = ("metadata", DataType::Binary);
@@ -488,7 +490,7 @@ fn layouts_that_the_specification_does_not_allow_are_rejected() {
     assert!(layout_error(&typed(DataType::Timestamp(TimeUnit::Second, None))).starts_with("path $: "));
 }
 
-/// P-S1, P-X1: any order, and additional columns that begin with `_`.
+/// P-S1 and P-X1 of docs/audit-rules.md: any order, and additional columns that begin with `_`.
 #[test]
 fn columns_are_found_by_name_and_reserved_ones_are_ignored() {
     let metadata = metadata_of(&[], 1);

@@ -1,4 +1,5 @@
-//! Variant bytes that are legal but unusual, and bytes that are hostile.
+//! Variant bytes that are valid but unusual, and hostile bytes. Ids such as E-O3 are rules of
+//! protocol_fixtures/README.md.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ fn metadata_of(names: &[&str]) -> Vec<u8> {
     out
 }
 
-/// An object of fields as (name id, offset) over `values`.
+/// An object with fields given as (name id, offset) into `values`.
 fn object(fields: &[(usize, usize)], values: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     Layout::object(fields.len(), values.len(), 4).write_object(&mut out, fields.iter().copied());
@@ -50,7 +51,7 @@ fn variants(rows: &[(&[u8], &[u8])]) -> StructArray {
     StructArray::try_new(_native::value::cast::variant_fields(), vec![metadata, value], None).unwrap()
 }
 
-/// What each way to walk a whole value says.
+/// Return the result of each function that walks a whole value.
 fn walks(metadata: &[u8], value: &[u8]) -> Vec<Result<(), String>> {
     let rows = variants(&[(metadata, value)]);
     let untyped =
@@ -61,7 +62,7 @@ fn walks(metadata: &[u8], value: &[u8]) -> Vec<Result<(), String>> {
 }
 
 #[test]
-fn fields_that_share_a_short_value_are_legal() {
+fn fields_that_share_a_short_value_are_valid() {
     let metadata = metadata_of(&["a", "b", "c"]);
     let value = object(&[(0, 0), (1, 0), (2, 2)], &[0x0C, 7, 0x05, b'x']);
     assert_eq!(check(&metadata, &value), Ok(()));
@@ -69,7 +70,7 @@ fn fields_that_share_a_short_value_are_legal() {
 }
 
 #[test]
-fn values_in_another_order_and_with_gaps_are_legal() {
+fn values_in_another_order_and_with_gaps_are_valid() {
     let metadata = metadata_of(&["a", "b", "c"]);
     let value = object(&[(0, 6), (1, 3), (2, 0)], &[0x0C, 3, 0xFF, 0x0C, 2, 0xFF, 0x0C, 1]);
     assert_eq!(check(&metadata, &value), Ok(()));
@@ -176,7 +177,7 @@ fn unsorted_fields_are_rejected_except_in_utf16_order() {
     let value = object(&[(0, 0), (1, 0)], &[0x00]);
     assert!(check(&metadata, &value).unwrap_err().contains("not in the order of their names")); // E-O3
     let value = object(&[(1, 0), (0, 0), (2, 0), (3, 0)], &[0x00]);
-    assert_eq!(check(&metadata, &value), Ok(())); // X15
+    assert_eq!(check(&metadata, &value), Ok(())); // X15 of docs/audit-rules.md
 }
 
 #[test]
@@ -187,19 +188,19 @@ fn shred_validates_whole_values_and_names_the_row() {
     let bad_name = object(&[(0, 0), (9, 1)], &[0x00, 0x00]);
     let shredded = ShreddingSchema::Object(vec![("a".into(), ShreddingSchema::Leaf(LeafType::String))]);
     for schema in [ShreddingSchema::Untyped, shredded] {
-        for (bad, sentence) in
+        for (bad, message) in
             [(&bad_string, "not UTF-8"), (&bad_name, "name id 9, but the metadata has 2 names")]
         {
             let error =
                 shred(&variants(&[(&metadata, &good), (&metadata, bad)]), schema.clone(), Numeric::Value)
                     .unwrap_err();
             assert_eq!(error.row(), Some(1), "{error}");
-            assert!(error.to_string().contains(sentence), "{error}");
+            assert!(error.to_string().contains(message), "{error}");
         }
     }
 }
 
-/// Names around the places where the orders of UTF-8 and UTF-16 differ.
+/// Names with characters that UTF-8 and UTF-16 order differently.
 fn names() -> impl Strategy<Value = Vec<String>> {
     let character = prop_oneof![
         Just('a'),

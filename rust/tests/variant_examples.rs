@@ -1,4 +1,5 @@
-//! The examples of parquet-testing: every type of the Variant encoding, as Spark wrote it.
+//! The examples of parquet-testing: every type of the Variant encoding, written by Spark. E-Q5 is a rule of
+//! protocol_fixtures/README.md.
 
 mod corpora;
 
@@ -8,7 +9,7 @@ use _native::value::Zone;
 use _native::value::json::{Keys, value as write_json};
 use _native::value::{Decimal, Metadata, Value, encode, validate};
 
-/// The values that the corpus describes, as JSON text; base64, dates and times as Spark's `to_json` prints them.
+/// The values that the corpus describes, as JSON text; base64, dates and times in the format of Spark's `to_json`.
 const EXAMPLES: [(&str, &str); 29] = [
     ("array_empty", "[]"),
     (

@@ -1,5 +1,5 @@
-//! The Parquet types of `typed_value`: those of the specification are read, all others are refused, in a file
-//! without rows too.
+//! The Parquet types of `typed_value`: those of the specification are read, all others are rejected, even in a file
+//! without rows.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-/// What reading says of a file whose Variant column `v` has this `typed_value`.
+/// Open a file whose Variant column `v` has this `typed_value`.
 fn open(typed_value: &str) -> Result<(), Error> {
     let message = format!(
         "message schema {{ optional group v {{ required binary metadata; optional binary value; {typed_value} }} }}"

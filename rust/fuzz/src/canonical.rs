@@ -1,4 +1,4 @@
-//! What a Variant means, as text: alike for values that are the same whatever their bytes.
+//! A canonical text form of Variants: equal for equal values, whatever their bytes.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use _native::value::{Decimal, Metadata, Value};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, StructArray};
 
-/// The meaning of each row of `variants`, binary `metadata` and `value`; none for SQL NULL.
+/// Return the canonical text of each row of `variants` (binary `metadata` and `value`), or `None` for SQL NULL.
 pub fn rows(variants: &StructArray) -> Result<Vec<Option<String>>> {
     let [metadata, values] = ["metadata", "value"].map(|name| variants.column_by_name(name).unwrap());
     let (metadata, values) = (metadata.as_binary::<i32>(), values.as_binary::<i32>());
@@ -26,7 +26,7 @@ fn row_text(metadata: &[u8], value: &[u8]) -> Result<String> {
     Ok(text)
 }
 
-/// Append the value: integers and decimals by their number, objects by the order of their names.
+/// Append the value: integers and decimals by value, fields of objects sorted by name.
 fn push(text: &mut String, names: &[&str], bytes: &[u8]) -> Result<()> {
     let exact = |text: &mut String, unscaled: i128, scale: u8| push_exact(text, Decimal { unscaled, scale });
     match Value::decode(bytes)? {
@@ -52,7 +52,7 @@ fn push(text: &mut String, names: &[&str], bytes: &[u8]) -> Result<()> {
             array.elements().try_for_each(|element| push(text, names, element?))?;
             text.push(']');
         }
-        // Its bytes are its only meaning.
+        // Values of an unknown type are compared by their bytes.
         Value::Unknown(_) => push_text(text, format_args!("unknown {bytes:?} ")),
         scalar => push_text(text, format_args!("{scalar:?} ")),
     }

@@ -1,7 +1,7 @@
-//! Bytes of any kind against the kernel: no input may panic, hang or take much memory, and what is read twice in
-//! different ways is read alike.
+//! Fuzzing of the kernel: no input may panic, hang or use excessive memory, and different ways to read the same bytes
+//! must agree.
 //!
-//! [`check`] runs one input. libFuzzer finds inputs (`make fuzz`), and the tests replay those that were kept.
+//! [`check`] runs one input. libFuzzer finds inputs (`make fuzz`), and the tests replay the kept ones.
 
 pub mod canonical;
 pub mod memory;
@@ -13,24 +13,24 @@ use std::time::{Duration, Instant};
 
 pub use targets::{TARGETS, Target};
 
-/// The longest input.
+/// Maximum length of an input, in bytes.
 pub const MAX_INPUT: usize = 64 << 10;
-/// How long one input may take, in a build without optimization too.
+/// Maximum duration of one input, even in a build without optimization.
 pub const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Run one input, and panic where it breaks a promise; the bytes that were allocated at the worst moment.
+/// Run one input and return its peak allocation in bytes. Panic if the input violates an invariant.
 ///
-/// The limit of memory is for what an input makes the kernel take beyond the values that are in it.
+/// The memory limit excludes the decoded values of the input itself.
 pub fn check(target: &Target, input: &[u8]) -> usize {
-    // Allocations are counted for the process, so inputs are run one at a time.
+    // Allocations are counted per process, so inputs run one at a time.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let start = Instant::now();
     let peak = memory::peak_of(|| (target.run)(input));
     let name = target.name;
-    let held = || target.held.map_or(0, |held| held(input));
+    let decoded_size = || target.decoded_size.map_or(0, |decoded_size| decoded_size(input));
     assert!(
-        peak <= memory::LIMIT || peak <= memory::LIMIT + held(),
+        peak <= memory::LIMIT || peak <= memory::LIMIT + decoded_size(),
         "{name}: {peak} bytes allocated for an input of {} bytes",
         input.len()
     );

@@ -1,4 +1,4 @@
-//! One fuzz target, named by the variable `FUZZ_TARGET`, under libFuzzer.
+//! Run one fuzz target under libFuzzer; the environment variable `FUZZ_TARGET` names it.
 
 #![no_main]
 
@@ -25,7 +25,8 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     }
 });
 
-/// Panics of the Parquet decoder are caught by the kernel: only those that nobody catches end the process.
+/// Replace libFuzzer's panic hook, which aborts on every panic, because the kernel catches panics of the Parquet
+/// decoder. Only uncaught panics end the process.
 fn start() {
     std::panic::set_hook(Box::new(|panic| {
         if std::env::var_os("FUZZ_VERBOSE").is_some() || !targets::parquet::is_decoder(panic) {
@@ -40,7 +41,7 @@ fn target() -> &'static Target {
         let names = || TARGETS.map(|target| target.name).join(", ");
         match TARGETS.iter().find(|target| target.name == name) {
             Some(target) => target,
-            None => panic!("FUZZ_TARGET is {name:?}, and must be one of {}", names()),
+            None => panic!("invalid FUZZ_TARGET {name:?}: expected one of {}", names()),
         }
     })
 }

@@ -1,11 +1,11 @@
-//! How much memory one input takes: an allocator that counts.
+//! A counting allocator, which measures the peak memory of one input.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The most that may be live at a time beyond what was before an input.
+/// Maximum number of bytes that one input may have allocated at a time.
 pub const LIMIT: usize = 64 << 20;
-/// Beyond this an allocation fails, and ends the process, before the machine has no memory left.
+/// Total above which an allocation fails and aborts the process, before the machine runs out of memory.
 const END: usize = 2 << 30;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -29,10 +29,10 @@ fn shrink(size: usize) {
     LIVE.fetch_sub(size, Ordering::Relaxed);
 }
 
-// SAFETY: every call is the system allocator's, with the same arguments, or fails with null.
+// SAFETY: every call is passed to the system allocator with the same arguments, or fails with null.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's contract is that of the system allocator.
+        // SAFETY: the caller upholds the contract of the system allocator.
         if grow(layout.size()) { unsafe { System.alloc(layout) } } else { std::ptr::null_mut() }
     }
 
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both may be live while the bytes are moved.
+        // Both blocks may be allocated while the bytes are copied.
         if !grow(size) {
             return std::ptr::null_mut();
         }
@@ -58,7 +58,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Run `work`; how many bytes more than before were live at its worst moment.
+/// Run `work` and return its peak allocation, in bytes above the allocation before it.
 pub fn peak_of(work: impl FnOnce()) -> usize {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

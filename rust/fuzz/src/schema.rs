@@ -1,13 +1,13 @@
-//! Shredding schemas made of bytes.
+//! Shredding schemas decoded from arbitrary bytes.
 
 use std::collections::BTreeMap;
 
 use _native::shred::{LeafType, ShreddingSchema};
 
-/// How deep a schema made here nests.
+/// Maximum nesting depth of a decoded schema.
 const MAX_DEPTH: usize = 8;
 
-/// The schema that `bytes` describe, with fields called by `names`: every description is one.
+/// Decode a schema from `bytes`, with field names from `names`. Any bytes are valid.
 pub fn from_bytes(bytes: &[u8], names: &[&str]) -> ShreddingSchema {
     read(&mut bytes.iter().copied(), names, 0)
 }

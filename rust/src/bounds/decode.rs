@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// Strings by other writers, among them the example of PROTOCOL.md.
+    /// Strings of other writers, including the example of PROTOCOL.md.
     const MIN: &str = "0rJld6c{^fC42ifwHy+etpjq%zdL820S&x52(>OPwb(Pf00000a.=4fzc]1KfAq7M";
     const KEY: &str = "0rAfabWhTiwQbUe0S-o32]H.-0000000000";
     const EXAMPLE: &str = "0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu";

@@ -317,7 +317,7 @@ fn broken(what: &str) -> ParquetError {
 mod tests {
     use super::*;
 
-    /// Blocks of 128 values in 4 miniblocks, `count` values from 7 on, deltas of one bit from a least of 0.
+    /// Delta blocks of 128 values in 4 miniblocks: `count` values from 7, one-bit deltas with a minimum of 0.
     fn deltas(count: u8) -> Vec<u8> {
         let mut bytes = vec![0x80, 0x01, 4, count, 14, 0, 1, 0, 0, 0];
         bytes.extend([0b0101_0101; 4]);

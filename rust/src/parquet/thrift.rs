@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_list_longer_than_its_bytes_is_rejected() {
-        // Field 9, unknown to the format: a list of 2^28 integers, of which none follows.
+        // Field 9, which the format does not define: a list of 2^28 integers without any element.
         let page = [0x99, 0xf5, 0x80, 0x80, 0x80, 0x80, 0x01, 0];
         let error = pages(&page).unwrap_err();
         let expected = "the Parquet file's metadata has a list that is longer than the bytes it is in";

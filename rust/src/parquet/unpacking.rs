@@ -87,7 +87,7 @@ mod tests {
     fn a_page_that_decompresses_to_the_size_in_its_header_passes() {
         let codec = Compression::ZSTD(ZstdLevel::default());
         check(&blanks(), 32 << 20, codec).unwrap();
-        // Levels come first, as they are.
+        // Levels come first, uncompressed.
         let page = [b"12".as_slice(), &blanks()].concat();
         let sizes =
             PageSizes { stored: page.len() as u64, unpacked: (32 << 20) + 2, levels: 2, is_compressed: true };
@@ -103,8 +103,8 @@ mod tests {
             format!("a page of {length} bytes does not decompress to the 2147483648 of its header");
         assert_eq!(error, Error::data_file(expected));
         assert!(check(&blanks(), (32 << 20) - 1, codec).is_err());
-        assert!(check(b"no zstd", 32 << 20, codec).is_err());
-        assert!(check(b"no brotli", 32 << 20, Compression::BROTLI(BrotliLevel::default())).is_err());
+        assert!(check(b"not zstd", 32 << 20, codec).is_err());
+        assert!(check(b"not brotli", 32 << 20, Compression::BROTLI(BrotliLevel::default())).is_err());
         assert!(check(&[0; 1000], 32 << 20, Compression::GZIP(GzipLevel::default())).is_err());
         assert!(check(&[0; 1000], 32 << 20, Compression::LZ4_RAW).is_err());
         let sizes = PageSizes { stored: 1, unpacked: 32 << 20, levels: 2, is_compressed: true };
@@ -113,6 +113,6 @@ mod tests {
 
     #[test]
     fn a_small_page_is_left_to_the_decoder() {
-        check(b"no zstd", 16 << 20, Compression::ZSTD(ZstdLevel::default())).unwrap();
+        check(b"not zstd", 16 << 20, Compression::ZSTD(ZstdLevel::default())).unwrap();
     }
 }

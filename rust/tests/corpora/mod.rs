@@ -1,8 +1,8 @@
-//! The corpora: data of other projects, which `tests/corpora.toml` lists.
+//! The corpora: data of other projects, listed in `tests/corpora.toml`.
 
 use std::path::PathBuf;
 
-/// Return a folder of the corpora. Panic where it is missing.
+/// Return a folder of the corpora. Panic if it is missing.
 pub fn corpus(folder: &str) -> PathBuf {
     let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpora");
     let corpora = std::env::var_os("DELTA_VARIANT_CORPORA").map_or_else(default, PathBuf::from);

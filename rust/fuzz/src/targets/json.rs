@@ -1,6 +1,6 @@
-//! JSON text: a choice of options, the description of a shredding schema, then a text a line.
+//! JSON text: a byte of options, an encoded shredding schema, then one text per line.
 //!
-//! The parser that writes into shredded columns must give what parsing and then shredding gives.
+//! The parser that writes shredded columns must return the same values as parsing followed by shredding.
 
 use std::sync::Arc;
 
@@ -29,16 +29,16 @@ pub fn run(mut input: &[u8]) {
     let texts: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
     let text: ArrayRef = Arc::new(BinaryArray::from(texts));
 
-    let (plain, invalid) = parse(&text, ShreddingSchema::Untyped, options).expect("text is parsed");
-    let (fused, fused_invalid) = parse(&text, schema.clone(), options).expect("text is parsed");
+    let (plain, invalid) = parse(&text, ShreddingSchema::Untyped, options).expect("text can be parsed");
+    let (fused, fused_invalid) = parse(&text, schema.clone(), options).expect("text can be parsed");
     let rows = |invalid: &[InvalidValue]| invalid.iter().map(|one| one.0).collect::<Vec<_>>();
     assert_eq!(rows(&invalid), rows(&fused_invalid), "{invalid:?} {fused_invalid:?}");
 
-    let variants = unshred(&plain, OnConflict::Error).expect("what was parsed is whole");
-    let meaning = canonical::rows(&variants).expect("what was parsed is valid");
-    let shredded = shred(&variants, schema, Numeric::Value).expect("what was parsed can be shredded");
+    let variants = unshred(&plain, OnConflict::Error).expect("parsed values can be unshredded");
+    let meaning = canonical::rows(&variants).expect("parsed values are valid");
+    let shredded = shred(&variants, schema, Numeric::Value).expect("parsed values can be shredded");
     for group in [&shredded, &fused] {
-        let restored = unshred(group, OnConflict::Error).expect("what was shredded is unshredded");
+        let restored = unshred(group, OnConflict::Error).expect("shredded values can be unshredded");
         assert_eq!(canonical::rows(&restored).as_ref(), Ok(&meaning));
         assert_eq!(
             to_json(group, OnConflict::Error, &Zone::UTC),
@@ -62,7 +62,7 @@ fn parse(
     Ok((shredder.take()?, invalid))
 }
 
-/// Both ways put the same values into `typed_value`.
+/// Assert that both ways write the same values to `typed_value`.
 fn check_columns(shredded: &StructArray, fused: &StructArray) {
     match [shredded, fused].map(|group| group.column_by_name("typed_value")) {
         [Some(shredded), Some(fused)] => assert_eq!(counts(shredded), counts(fused)),
@@ -70,20 +70,20 @@ fn check_columns(shredded: &StructArray, fused: &StructArray) {
     }
 }
 
-/// How many nulls a column and each one below it has, where the column above has none.
+/// Return the null counts of a column and its children, without the rows whose parent is null.
 fn counts(array: &ArrayRef) -> Vec<usize> {
     vec![array.len(), array.null_count()]
 }
 
-/// The text of values is text of the same values.
+/// Assert that printing and parsing preserve the values.
 fn check_text(variants: &StructArray, options: ParseOptions) {
     let options = ParseOptions { doubles: true, ..options };
-    let text = to_json(variants, OnConflict::Error, &Zone::UTC).expect("what was parsed is printed");
+    let text = to_json(variants, OnConflict::Error, &Zone::UTC).expect("parsed values can be printed");
     let text: ArrayRef = Arc::new(text);
-    let (again, invalid) = parse(&text, ShreddingSchema::Untyped, options).expect("text is parsed");
+    let (again, invalid) = parse(&text, ShreddingSchema::Untyped, options).expect("text can be parsed");
     assert_eq!(invalid, []);
-    let printed = to_json(&again, OnConflict::Error, &Zone::UTC).expect("what was parsed is printed");
+    let printed = to_json(&again, OnConflict::Error, &Zone::UTC).expect("parsed values can be printed");
     let (third, _) = parse(&(Arc::new(printed.clone()) as ArrayRef), ShreddingSchema::Untyped, options)
-        .expect("text is parsed");
+        .expect("text can be parsed");
     assert_eq!(to_json(&third, OnConflict::Error, &Zone::UTC), Ok(printed));
 }

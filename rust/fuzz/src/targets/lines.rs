@@ -1,4 +1,4 @@
-//! A file of JSON in pieces of any size: the lengths of the pieces, the format and the longest line, then the file.
+//! A JSON file split into chunks: the lengths of the chunks, the format, the maximum line length, then the file.
 
 use _native::error::Result;
 use _native::json::lines::{Format, LineSplitter, Lines};
@@ -28,7 +28,7 @@ fn split<'a>(format: Format, max_bytes: usize, pieces: impl IntoIterator<Item = 
     Ok(lines)
 }
 
-/// `file` in pieces of the lengths given, again and again.
+/// Split `file` into pieces, cycling through `lengths`.
 fn pieces<'a>(mut file: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     let mut lengths =
@@ -42,7 +42,7 @@ fn pieces<'a>(mut file: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// Each line stands in the file where its position says.
+/// Assert that each line is in the file at its reported position.
 fn check_positions(lines: &Lines, file: &[u8]) {
     let file = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file);
     let starts: Vec<usize> = std::iter::once(0)

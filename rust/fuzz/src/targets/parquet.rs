@@ -1,4 +1,4 @@
-//! Whole Parquet files: opened, described, and read in every way that there is.
+//! Whole Parquet files: opened, inspected, and read with every kind of projection.
 
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use arrow_schema::{DataType, Field};
 use bytes::Bytes;
 
 const MAGIC: &[u8] = b"PAR1";
-/// Length of the footer and the magic, at the end of a file.
+/// Size of the footer length and the magic bytes at the end of a file.
 const TAIL: usize = 8;
 
 pub fn run(input: &[u8]) {
@@ -35,11 +35,11 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// What the columns of a whole file take in memory: a run or a dictionary says a million rows in a few bytes.
+/// Return the memory that the columns of a whole file need, in bytes: a run or a dictionary can encode a million rows
+/// in a few bytes.
 ///
-/// Values are in memory thrice, as columns, put together, and as the text that is made of them; and the decoder
-/// keeps two levels for each.
-pub fn held(input: &[u8]) -> usize {
+/// Values are in memory three times: as columns, unshredded, and as text. The decoder also keeps two levels per value.
+pub fn decoded_size(input: &[u8]) -> usize {
     let Ok(file) = ParquetFile::open(Source::Bytes(Bytes::copy_from_slice(input))) else { return 0 };
     let leaves = file.metadata().file_metadata().schema_descr().num_columns();
     let scan = file.scan((0..leaves).collect(), 1024);
@@ -49,7 +49,7 @@ pub fn held(input: &[u8]) -> usize {
     columns.map_or(0, |columns| 3 * columns + 8 * entries as usize)
 }
 
-/// Each column as it is; of Variants whole values, texts, and values at paths.
+/// Return projections of each column, and for Variants also of whole values, JSON texts and values at paths.
 fn projections(file: &ParquetFile, variants: &[Vec<String>]) -> Vec<Projection> {
     let mut projections = Vec::new();
     for field in file.arrow_schema().fields().iter().take(4) {
@@ -70,14 +70,14 @@ fn projections(file: &ParquetFile, variants: &[Vec<String>]) -> Vec<Projection> 
     projections
 }
 
-/// Whether a panic is one of the decoder's, which the kernel catches.
+/// Return whether a panic comes from the Parquet decoder; the kernel catches those.
 pub fn is_decoder(panic: &PanicHookInfo<'_>) -> bool {
-    let file = panic.location().map(|place| place.file()).unwrap_or_default();
+    let file = panic.location().map(|location| location.file()).unwrap_or_default();
     !file.contains("fuzz/") && !file.starts_with("src/") && !file.contains("rust/src/")
 }
 
-/// Mutate the footer of a file more often than the rest, and keep its length right: an input whose footer is
-/// not found tells nothing. `mutate` changes bytes in place, and gives their new length.
+/// Mutate the footer of a file more often than the rest, and keep its length correct, because an input without a valid
+/// footer exercises little code. `mutate` changes bytes in place and returns their new length.
 pub fn mutate(
     data: &mut [u8],
     size: usize,
@@ -90,7 +90,7 @@ pub fn mutate(
     };
     match seed % 4 {
         0 => mutate(data, size, max_size),
-        // The pages, each of which stays in its place.
+        // Mutate the pages without moving them.
         1 => {
             mutate(&mut data[..footer.start], footer.start, footer.start);
             size

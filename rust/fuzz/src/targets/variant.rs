@@ -1,4 +1,4 @@
-//! Variant bytes: the description of a shredding schema, then `metadata‖value`.
+//! Variant bytes: an encoded shredding schema, then `metadata‖value`.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn variants(metadata: &[u8], value: &[u8]) -> StructArray {
     StructArray::new(variant_fields(), columns.to_vec(), None)
 }
 
-/// What is done with a single value, against the same for a column of it.
+/// Assert that operations on a single value and on a column of it agree.
 fn check_one(metadata: &Metadata<'_>, value: &[u8], names: &[&str], variants: &StructArray) {
     let mut text = Vec::new();
     let written = json::value(&mut text, &Keys::new(metadata), value, &Zone::UTC);
@@ -105,21 +105,21 @@ fn cast_targets(name: &str) -> Vec<DataType> {
     ]
 }
 
-/// Shredding loses nothing; what is valid can be shredded.
+/// Assert that valid values can be shredded and that shredding preserves them.
 fn check_shredding(variants: &StructArray, schema: &ShreddingSchema, numeric: Numeric, is_valid: bool) {
     let mut bounds = VariantBounds::new(schema);
     let shredded = match shred(variants, schema.clone(), numeric) {
         Ok(shredded) => shredded,
-        Err(error) => return assert!(!is_valid, "a valid value was not shredded: {error}"),
+        Err(error) => return assert!(!is_valid, "cannot shred a valid value: {error}"),
     };
-    let restored = unshred(&shredded, OnConflict::Error).expect("what was shredded is unshredded");
-    let meaning = canonical::rows(variants).expect("what was shredded can be read");
+    let restored = unshred(&shredded, OnConflict::Error).expect("shredded values can be unshredded");
+    let meaning = canonical::rows(variants).expect("shredded values can be read");
     assert_eq!(canonical::rows(&restored).as_ref(), Ok(&meaning));
     assert_eq!(text(&shredded).ok(), text(&restored).ok());
     if is_valid {
         assert_eq!(text(variants).ok(), text(&restored).ok());
     }
-    bounds.update(&shredded).expect("what was shredded has bounds");
+    bounds.update(&shredded).expect("shredded values have bounds");
     if let Some((least, greatest)) = encode_bounds(&bounds.paths(), 32) {
         for bound in [least, greatest] {
             let (metadata, value) = value::split_concatenated(&bound).expect("a bound is a Variant");
