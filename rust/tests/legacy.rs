@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use _native::error::ErrorKind;
-use _native::legacy::layout::{Group, recognise, restored};
+use _native::legacy::layout::{Group, recognize, restored};
 use _native::legacy::{shred, unshred};
 use _native::shred::{LeafType, ShreddingSchema};
 use _native::value::{Metadata, split_concatenated, validate};
@@ -91,12 +91,12 @@ fn duplicate_members_or_fields_are_rejected() {
 #[test]
 fn a_legacy_struct_is_recognized_and_a_malformed_one_rejected() {
     let ordinary = field("s", DataType::Struct(Fields::from(vec![field("object", DataType::Utf8)])));
-    assert_eq!(recognise(&ordinary), Ok(None));
+    assert_eq!(recognize(&ordinary), Ok(None));
     assert_eq!(restored(&ordinary), Ok(ordinary));
-    assert!(recognise(&leaf("v", DataType::Int64)).unwrap().is_some());
+    assert!(recognize(&leaf("v", DataType::Int64)).unwrap().is_some());
     let mixed = Fields::from(vec![untyped(), field("metadata", DataType::Binary)]);
     assert!(
-        matches!(recognise(&field("v", DataType::Struct(mixed))), Err(e) if e.kind() == ErrorKind::Shredding)
+        matches!(recognize(&field("v", DataType::Struct(mixed))), Err(e) if e.kind() == ErrorKind::Shredding)
     );
 }
 

@@ -84,7 +84,7 @@ impl Group {
 ///
 /// A group with an `untyped_value` must follow all rules, or it is an error. A group without it may be an ordinary
 /// struct with a field called `object` or `array`: it counts as legacy only if it follows all rules.
-pub fn recognise(field: &Field) -> Result<Option<Group>> {
+pub fn recognize(field: &Field) -> Result<Option<Group>> {
     let DataType::Struct(fields) = field.data_type() else { return Ok(None) };
     match Group::parse(fields) {
         Ok(group) => Ok(Some(group)),
@@ -96,7 +96,7 @@ pub fn recognise(field: &Field) -> Result<Option<Group>> {
 /// Return `field` with its legacy Variants, at any depth, as `struct<metadata, value>` with the extension name of a
 /// Variant.
 pub fn restored(field: &Field) -> Result<Field> {
-    if recognise(field)?.is_some() {
+    if recognize(field)?.is_some() {
         let mut metadata = field.metadata().clone();
         metadata.insert(EXTENSION_NAME.into(), VARIANT_EXTENSION.into());
         let variant = DataType::Struct(variant_fields());

@@ -227,7 +227,7 @@ pub fn unshred_legacy(py: Python<'_>, columns: PyArray, compat: bool) -> PyResul
 pub fn legacy_column(
     field: PyArrowType<Field>,
 ) -> PyResult<(PyArrowType<Field>, Option<PyArrowType<Field>>)> {
-    let schema = legacy::layout::recognise(&field.0)?.map(|layout| layout.schema().to_arrow(TYPED_VALUE));
+    let schema = legacy::layout::recognize(&field.0)?.map(|layout| layout.schema().to_arrow(TYPED_VALUE));
     Ok((PyArrowType(legacy::restored(&field.0)?), schema.map(PyArrowType)))
 }
 
