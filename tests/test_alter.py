@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planting import Table
 from support.intercepted_store import commit_first
+from support.tables import read_commit
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -58,8 +59,8 @@ def rows_of(table: str, *columns: str) -> list[dict[str, Any]]:
 
 def actions_of(table: str, version: int) -> dict[str, Any]:
     """Return the actions of a commit that has one of each kind."""
-    lines = (Path(table) / commit_file_name(version)).read_text().splitlines()
-    return {name: body for line in lines for name, body in json.loads(line).items()}
+    commit = read_commit(table, version)
+    return {name: body for action in commit for name, body in action.items()}
 
 
 def fields_by_name(table: str) -> dict[str, StructField]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from planting import plant_vector
 from support.intercepted_store import commit_first
+from support.tables import read_actions
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, DataFileError, UnsupportedFeatureError
@@ -42,14 +42,9 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
-def actions(table: Path, version: int, kind: str) -> list[dict[str, Any]]:
-    lines = map(json.loads, (table / commit_file_name(version)).read_text("utf-8").splitlines())
-    return [line[kind] for line in lines if kind in line]
-
-
 def change_files(table: Path, version: int) -> Iterator[tuple[dict[str, Any], pa.Table]]:
     """Yield the `cdc` actions of a commit with decoded paths, and the rows of their files."""
-    for action in actions(table, version, "cdc"):
+    for action in read_actions(table, "cdc", version):
         action["path"] = unquote(action["path"])
         with (table / action["path"]).open("rb") as file:
             yield action, pq.ParquetFile(file).read()
@@ -84,14 +79,14 @@ def test_whole_files_do_not_have_change_data_files(table: Path):
     dv.optimize(str(table), sort_by="id")
     write(table, rows(["9"], 9), mode="overwrite")
     dv.delete(str(table))
-    assert all(not actions(table, version, "cdc") for version in range(6))
+    assert all(not read_actions(table, "cdc", version) for version in range(6))
     assert not (table / "_change_data").exists()
 
 
 def test_a_table_without_the_feed_does_not_have_change_data_files(tmp_path: Path):
     write(tmp_path / "t", rows(["1", "2"]), configuration={"delta.enableChangeDataFeed": "false"})
     dv.delete(str(tmp_path / "t"), "id = 0")
-    assert not actions(tmp_path / "t", 1, "cdc")
+    assert not read_actions(tmp_path / "t", "cdc", 1)
 
 
 def test_an_update_records_updated_rows_only(table: Path):
@@ -126,13 +121,13 @@ def test_a_merge_records_all_changes(table: Path):
         ("update_postimage", 5, '{"k":5,"n":5,"s":[1.5]}'),
         ("insert", 20, "20"),
     ]
-    assert len(list((table / "_change_data").iterdir())) == len(actions(table, 2, "cdc"))
+    assert len(list((table / "_change_data").iterdir())) == len(read_actions(table, "cdc", 2))
 
 
 def test_a_merge_that_only_inserts_does_not_write_change_data_files(table: Path):
     dv.merge(str(table), pa.table({"key": [20]}), "id = key").when_not_matched_insert({"id": "key"}).execute()
-    assert actions(table, 2, "add")
-    assert not actions(table, 2, "cdc")
+    assert read_actions(table, "add", 2)
+    assert not read_actions(table, "cdc", 2)
 
 
 def test_an_overwrite_of_some_rows_records_deletes_and_inserts(table: Path):
@@ -146,7 +141,7 @@ def test_an_overwrite_of_some_rows_records_deletes_and_inserts(table: Path):
 def test_an_overwrite_of_partitions_does_not_write_change_data_files(tmp_path: Path):
     write(tmp_path / "t", rows(["1", "2"], day=["a", "b"]), partition_by=["day"])
     write(tmp_path / "t", rows(["3"], day=["a"]), mode="overwrite", predicate="day = 'a'")
-    assert not actions(tmp_path / "t", 1, "cdc")
+    assert not read_actions(tmp_path / "t", "cdc", 1)
 
 
 @pytest.mark.parametrize("mode", ["none", "name", "id"])

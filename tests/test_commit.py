@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from support.intercepted_store import intercept
+from support.tables import read_commit
 
 from delta_variant.errors import (
     CommitConflictError,
@@ -96,10 +97,6 @@ def create(root, protocol=PLAIN, configuration=None, adds=(), **others):
     )
 
 
-def lines(root, version):
-    return [json.loads(line) for line in (root / commit_file_name(version)).read_text().splitlines()]
-
-
 def test_create_and_append_write_the_required_fields_and_no_nulls(tmp_path):
     assert create(tmp_path, parameters={"partitionBy": [], "description": None}) == 0
     version = transaction.add_files(
@@ -112,13 +109,13 @@ def test_create_and_append_write_the_required_fields_and_no_nulls(tmp_path):
         ),
     )
     assert version == 1
-    assert lines(tmp_path, 0)[0]["commitInfo"]["operationParameters"] == {
+    assert read_commit(tmp_path, 0)[0]["commitInfo"]["operationParameters"] == {
         "partitionBy": "[]",
         "description": None,
     }
-    assert lines(tmp_path, 0)[1] == {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-    assert lines(tmp_path, 0)[2]["metaData"]["format"] == {"provider": "parquet", "options": {}}
-    assert lines(tmp_path, 1) == [
+    assert read_commit(tmp_path, 0)[1] == {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+    assert read_commit(tmp_path, 0)[2]["metaData"]["format"] == {"provider": "parquet", "options": {}}
+    assert read_commit(tmp_path, 1) == [
         {
             "commitInfo": {
                 "timestamp": 1000,
@@ -180,7 +177,7 @@ def test_create_rejects_an_existing_table(tmp_path):
     create(tmp_path)
     with pytest.raises(TableExistsError, match="already"):
         create(tmp_path, txn_id="t-2")
-    assert len(lines(tmp_path, 0)) == 3
+    assert len(read_commit(tmp_path, 0)) == 3
 
 
 def test_a_create_with_a_lost_answer_recognizes_its_own_commit(tmp_path):
@@ -297,14 +294,14 @@ def test_in_commit_timestamps_come_first_and_never_go_back(tmp_path):
     transaction.add_files(
         refresh_snapshot(stale), [add("c")], context=context(clock=lambda: 9000, txn_id="c")
     )
-    first = [lines(tmp_path, version)[0] for version in range(4)]
+    first = [read_commit(tmp_path, version)[0] for version in range(4)]
     assert [line["commitInfo"]["inCommitTimestamp"] for line in first] == [5000, 5001, 5002, 9000]
     assert next(iter(first[1]["commitInfo"])) == "inCommitTimestamp"
 
 
 def test_no_in_commit_timestamp_if_the_feature_is_not_enabled(tmp_path):
     create(tmp_path, ICT)
-    assert "inCommitTimestamp" not in lines(tmp_path, 0)[0]["commitInfo"]
+    assert "inCommitTimestamp" not in read_commit(tmp_path, 0)[0]["commitInfo"]
 
 
 def test_the_in_commit_timestamp_of_a_checkpoint_is_read_from_its_commit(tmp_path):
@@ -315,7 +312,7 @@ def test_the_in_commit_timestamp_of_a_checkpoint_is_read_from_its_commit(tmp_pat
 
 def write_checkpoint(root, version, snapshot):
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["inCommitTimestamp"]}
-    fields = json.loads(lines(root, version)[2]["metaData"]["schemaString"])
+    fields = json.loads(read_commit(root, version)[2]["metaData"]["schemaString"])
     assert fields["type"] == "struct"
     meta = {
         "id": snapshot.metadata.id,
@@ -369,7 +366,7 @@ def test_row_tracking_rejects_an_add_without_num_records(tmp_path, stats):
 def test_a_rearrangement_has_no_data_change(tmp_path):
     create(tmp_path)
     transaction.add_files(load_snapshot(tmp_path), [add()], data_change=False, context=context(txn_id="a"))
-    info, added = lines(tmp_path, 1)
+    info, added = read_commit(tmp_path, 1)
     assert info["commitInfo"]["isBlindAppend"] is False
     assert added["add"]["dataChange"] is False
 
@@ -405,7 +402,7 @@ def test_eight_concurrent_processes_append_each_file_once(tmp_path):
         f"{w}-{n}" for w in range(8) for n in range(10)
     )
     assert sorted(snapshot.files["base_row_id"].to_pylist()) == list(range(0, 800, 10))
-    stamps = [lines(tmp_path, version)[0]["commitInfo"]["inCommitTimestamp"] for version in range(81)]
+    stamps = [read_commit(tmp_path, version)[0]["commitInfo"]["inCommitTimestamp"] for version in range(81)]
     assert stamps == list(range(1000, 1081))
     data = (tmp_path / commit_file_name(80)).read_bytes()
     assert len(decode_commit(data, "80")) == 3

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.intercepted_store import commit_first
+from support.tables import read_actions, read_log
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError
@@ -68,7 +69,7 @@ def optimize(table: Path) -> None:
 
 def repair(table: Path) -> None:
     """Commit all files again, as a repair does."""
-    adds = [line["add"] for line in lines(table) if "add" in line]
+    adds = read_actions(table, "add")
     commit_by_hand(table, *({"add": {**add, "dataChange": False}} for add in adds))
 
 
@@ -79,7 +80,7 @@ FAR = 1 << 42
 def commit_by_hand(table: Path, *actions: dict[str, Any]) -> None:
     info = {"commitInfo": {"operation": "ANOTHER", "inCommitTimestamp": FAR}}
     text = "".join(json.dumps(action) + "\n" for action in (info, *actions))
-    (table / commit_file_name(len(commits(table)))).write_text(text, "utf-8")
+    (table / commit_file_name(len(read_log(table)))).write_text(text, "utf-8")
 
 
 def set_domain(table: Path) -> None:
@@ -88,7 +89,7 @@ def set_domain(table: Path) -> None:
 
 
 def set_protocol(table: Path) -> None:
-    (protocol,) = (line["protocol"] for line in lines(table) if "protocol" in line)
+    (protocol,) = read_actions(table, "protocol")
     added = {name: [*protocol[name], "vacuumProtocolCheck"] for name in ("readerFeatures", "writerFeatures")}
     commit_by_hand(table, {"protocol": {**protocol, **added}})
 
@@ -98,13 +99,9 @@ def set_metadata(table: Path) -> None:
     dv.write_table(table, extra, mode="append", schema_mode="merge", variant_columns=["event"])
 
 
-def commits(table: Path) -> list[Path]:
-    return sorted((table / "_delta_log").glob("*.json"))
-
-
 def lines(table: Path) -> list[dict[str, Any]]:
     """Return all actions of the log by name."""
-    return [json.loads(line) for path in commits(table) for line in path.read_text("utf-8").splitlines()]
+    return [action for commit in read_log(table) for action in commit]
 
 
 def state(table: Path) -> dict[int, str | None]:

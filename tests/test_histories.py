@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from planting import plant_vector
+from support.tables import read_commit
 
 import delta_variant as dv
-from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 from delta_variant.variant import values as variant_values
 
@@ -261,8 +261,7 @@ STEPS = st.one_of(
 
 
 def actions(table: Path, version: int) -> list[tuple[str, dict[str, Any]]]:
-    lines = (table / commit_file_name(version)).read_text("utf-8").splitlines()
-    return [pair for line in lines for pair in json.loads(line).items()]
+    return [pair for action in read_commit(table, version) for pair in action.items()]
 
 
 def sorted_text(text: str) -> str:

@@ -11,13 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from support.tables import commit_path
 from typer.testing import CliRunner
 
 import delta_variant as dv
 from delta_variant.cli.app import app
 from delta_variant.errors import MalformedLogError, TableNotFoundError
 from delta_variant.log.checkpoints import writing as checkpoint_writing
-from delta_variant.log.listing import commit_file_name
 from delta_variant.log.timestamps import version_at
 from delta_variant.storage import store
 
@@ -30,10 +30,6 @@ def table(tmp_path: Path) -> Path:
         dv.write_table(tmp_path / "t", rows, mode="append")
     dv.delete(tmp_path / "t", "v:n::bigint = 2")
     return tmp_path / "t"
-
-
-def commit_file(table: Path, version: int) -> Path:
-    return table / commit_file_name(version)
 
 
 def test_the_newest_commit_is_first(table):
@@ -65,7 +61,7 @@ def test_deltalake_returns_the_same_history(tmp_path):
 
 def test_time_travel_selects_by_the_timestamps_of_the_history(table):
     for version, seconds in enumerate([100, 90, 200]):
-        os.utime(commit_file(table, version), ns=(0, seconds * 10**9))
+        os.utime(commit_path(table, version), ns=(0, seconds * 10**9))
     entries = dv.history(table)
     assert entries[0].timestamp == datetime(1970, 1, 1, 0, 3, 20, tzinfo=timezone.utc)
     assert entries[1].timestamp == datetime(1970, 1, 1, 0, 1, 40, 1000, tzinfo=timezone.utc)
@@ -77,14 +73,14 @@ def test_in_commit_timestamps_take_precedence_over_file_times(tmp_path):
     configuration = {"delta.enableInCommitTimestamps": "true"}
     dv.write_table(tmp_path, pa.table({"id": [1]}), configuration=configuration)
     (entry,) = dv.history(tmp_path)
-    os.utime(commit_file(tmp_path, 0), ns=(0, 10**9))
+    os.utime(commit_path(tmp_path, 0), ns=(0, 10**9))
     assert dv.history(tmp_path) == [entry]
     assert entry.timestamp.timestamp() * 1000 == entry.commit_info["inCommitTimestamp"]
 
 
 def test_a_commit_without_commit_info_is_an_entry(table):
-    lines = commit_file(table, 1).read_text("utf-8").splitlines(keepends=True)
-    commit_file(table, 1).write_text("".join(line for line in lines if "commitInfo" not in line), "utf-8")
+    lines = commit_path(table, 1).read_text("utf-8").splitlines(keepends=True)
+    commit_path(table, 1).write_text("".join(line for line in lines if "commitInfo" not in line), "utf-8")
     entry = dv.history(table)[1]
     assert (entry.version, entry.operation, entry.commit_info) == (1, None, {})
     assert (entry.parameters, entry.metrics) == ({}, {})
@@ -92,12 +88,12 @@ def test_a_commit_without_commit_info_is_an_entry(table):
 
 def test_commits_that_were_removed_from_the_log_are_omitted(table):
     checkpoint_writing.write_checkpoint(store.open_store(table), 1, now=0, unique_id="")
-    commit_file(table, 0).unlink()
+    commit_path(table, 0).unlink()
     assert [entry.version for entry in dv.history(table)] == [2, 1]
 
 
 def test_the_error_of_an_invalid_commit_names_it(table):
-    commit_file(table, 1).write_text('{"commitInfo":{}}\n{"add":', "utf-8")
+    commit_path(table, 1).write_text('{"commitInfo":{}}\n{"add":', "utf-8")
     with pytest.raises(MalformedLogError) as caught:
         dv.history(table)
     assert str(caught.value.file).endswith("1.json")

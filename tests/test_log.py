@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from support.tables import commit_path
 
 from delta_variant.errors import (
     MalformedLogError,
@@ -20,7 +21,6 @@ from delta_variant.errors import (
 )
 from delta_variant.log import commits, snapshot
 from delta_variant.log.commits import read_commits
-from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 from delta_variant.log.state import table_exists
 from delta_variant.log.timestamps import CommitTimes
@@ -102,10 +102,6 @@ def table_of(tmp_path, versions=5):
 
 def paths(state):
     return sorted(state.files["path"].to_pylist())
-
-
-def commit_file(tmp_path, version):
-    return tmp_path / commit_file_name(version)
 
 
 def write_checkpoint(tmp_path, version, name=None, part=slice(None)):
@@ -210,7 +206,7 @@ def test_a_checkpoint_with_only_struct_statistics_gives_the_text_of_the_commits(
                 texts[added["path"]] = added["stats"]
     snapshot = load_snapshot(folder, 2)
     for version in (0, 1):
-        commit_file(folder, version).unlink()
+        commit_path(folder, version).unlink()
     assert load_snapshot(folder, 2).files.equals(snapshot.files)
     assert snapshot.num_files == 2
     for path, text in zip(*(snapshot.files[name].to_pylist() for name in ("path", "stats")), strict=True):
@@ -222,7 +218,7 @@ def test_a_v2_checkpoint_is_sufficient_without_the_commits_before_it(spark_table
     folder = spark_table("d_v2ckpt")
     before = load_snapshot(folder)
     for version in (0, 1):
-        commit_file(folder, version).unlink()
+        commit_path(folder, version).unlink()
     assert paths(load_snapshot(folder)) == paths(before)
     with pytest.raises(VersionNotFoundError, match="its log starts at version 2"):
         load_snapshot(folder, 1)
@@ -268,10 +264,10 @@ def test_a_folder_without_a_log_is_not_a_table(tmp_path):
 
 def test_a_commit_is_never_overwritten(tmp_path):
     root = table_of(tmp_path)
-    before = commit_file(tmp_path, 4).read_bytes()
+    before = commit_path(tmp_path, 4).read_bytes()
     with pytest.raises(VersionExistsError, match=r"00000000000000000004\.json already exists"):
         commits.write_commit(root, 4, [add("x")])
-    assert commit_file(tmp_path, 4).read_bytes() == before
+    assert commit_path(tmp_path, 4).read_bytes() == before
 
 
 def test_read_commits_returns_the_commits_after_a_version(tmp_path):
@@ -283,7 +279,7 @@ def test_read_commits_returns_the_commits_after_a_version(tmp_path):
 @pytest.mark.parametrize("missing", [0, 2])
 def test_the_error_for_a_missing_commit_has_its_file_and_version(tmp_path, missing):
     table_of(tmp_path)
-    commit_file(tmp_path, missing).unlink()
+    commit_path(tmp_path, missing).unlink()
     with pytest.raises(MalformedLogError, match="is missing") as caught:
         load_snapshot(tmp_path)
     assert caught.value.version == missing
@@ -293,9 +289,9 @@ def test_the_error_for_a_missing_commit_has_its_file_and_version(tmp_path, missi
 def test_commits_are_only_needed_after_a_checkpoint(tmp_path):
     table_of(tmp_path)
     write_checkpoint(tmp_path, 2)
-    commit_file(tmp_path, 1).unlink()
+    commit_path(tmp_path, 1).unlink()
     assert paths(load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
-    commit_file(tmp_path, 3).unlink()
+    commit_path(tmp_path, 3).unlink()
     with pytest.raises(MalformedLogError, match="is missing") as caught:
         load_snapshot(tmp_path)
     assert caught.value.version == 3
@@ -304,7 +300,7 @@ def test_commits_are_only_needed_after_a_checkpoint(tmp_path):
 
 def test_the_error_for_a_malformed_line_has_file_line_and_version(tmp_path):
     table_of(tmp_path)
-    with commit_file(tmp_path, 2).open("a") as file:
+    with commit_path(tmp_path, 2).open("a") as file:
         file.write('{"add":3}\n')
     with pytest.raises(
         MalformedLogError, match=r"00000000000000000002\.json, line 2: Expected `object"
@@ -341,7 +337,7 @@ def test_a_corrupt_checkpoint_is_ignored_if_older_files_have_its_actions(tmp_pat
     if with_hint:
         hint(tmp_path, '{"version":2,"size":6}')
     assert paths(load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
-    commit_file(tmp_path, 0).unlink()
+    commit_path(tmp_path, 0).unlink()
     with pytest.raises(MalformedLogError, match="cannot read the checkpoint") as caught:
         load_snapshot(tmp_path)
     assert (caught.value.file, caught.value.version) == (str(checkpoint), 2)
@@ -361,7 +357,7 @@ def test_a_multi_part_checkpoint_is_used_when_it_is_complete(tmp_path):
     state = load_snapshot(tmp_path, 2)
     rest = write_checkpoint(tmp_path, 2, "rest.parquet", slice(3, None))
     rest.rename(tmp_path / "_delta_log" / names[1])
-    commit_file(tmp_path, 0).unlink()
+    commit_path(tmp_path, 0).unlink()
     assert paths(load_snapshot(tmp_path, 2)) == paths(state)
     first.unlink()
     with pytest.raises(MalformedLogError, match="is missing") as caught:
@@ -374,7 +370,7 @@ def test_a_json_checkpoint_with_inline_files_is_read(tmp_path):
     name = f"_delta_log/{2:020d}.checkpoint.{uuid.UUID(int=7)}.json"
     actions = [CheckpointMetadata(version=2), PROTOCOL, METADATA, *(add(f"f{n}") for n in range(3))]
     store.put(root, name, encode_commit(actions))
-    commit_file(tmp_path, 0).unlink()
+    commit_path(tmp_path, 0).unlink()
     assert paths(load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.intercepted_store import commit_first
+from support.tables import read_commit
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -24,7 +25,6 @@ from delta_variant.errors import (
     SchemaError,
     UnsupportedFeatureError,
 )
-from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 
 
@@ -64,7 +64,7 @@ def test_rows_that_match_are_updated_and_others_inserted(table: str):
     after = load_snapshot(table).files["path"].to_pylist()
     assert before[1] in after
     assert before[0] not in after
-    info = json.loads((Path(table) / commit_file_name(2)).read_text().splitlines()[0])["commitInfo"]
+    info = read_commit(table, 2)[0]["commitInfo"]
     assert info["operation"] == "MERGE"
     assert info["operationParameters"] == {
         "predicate": "target.event:k::bigint = source.key",

@@ -14,10 +14,10 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.intercepted_store import commit_first
+from support.tables import read_commit
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, ExpressionError
-from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 
 
@@ -40,10 +40,6 @@ def stored_rows(table: Path) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["id"])
 
 
-def commit_of(table: Path, version: int) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (table / commit_file_name(version)).read_text().splitlines()]
-
-
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     """Return a table of four files whose values move from one path to another."""
@@ -63,7 +59,7 @@ def test_small_files_are_compacted_and_shredded_by_all_rows(table: Path):
     assert (group.rows, group.gained, group.dropped) == (40, (), ())
     paths = {path.path for path in result.files[0].variants["event"]}
     assert paths == {("k",), ("new",), ("old",)}
-    info, *others = commit_of(table, 4)
+    info, *others = read_commit(table, 4)
     assert info["commitInfo"]["operation"] == "OPTIMIZE"
     kinds = [(name, body["dataChange"]) for each in others for name, body in each.items()]
     assert kinds == [("remove", False)] * 4 + [("add", False)]

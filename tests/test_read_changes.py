@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from planting import inline_vector
+from support.tables import read_actions
 from typer.testing import CliRunner
 
 import delta_variant as dv
@@ -355,8 +356,7 @@ def test_rows_that_a_deletion_vector_marks_are_deleted_and_come_back(tmp_path):
     table = tmp_path / "t"
     configuration = {**FEED, "delta.enableDeletionVectors": "true"}
     append(table, *range(6), configuration=configuration)
-    lines = map(json.loads, (table / commit_file_name(0)).read_text("utf-8").splitlines())
-    (add,) = (line["add"] for line in lines if "add" in line)
+    (add,) = read_actions(table, "add", 0)
 
     def mark(before: list[int], after: list[int]) -> None:
         old, new = ({"deletionVector": inline_vector(*rows)} if rows else {} for rows in (before, after))

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.intercepted_store import commit_first
+from support.tables import read_actions
 from typer.testing import CliRunner
 
 import delta_variant as dv
@@ -32,11 +33,6 @@ def rows(table: Path, **options: Any) -> list[tuple[Any, ...]]:
     columns = ["id", "to_json(v) as v"]
     found = dv.read_table(table, columns=columns, **options).read_all().to_pylist()
     return sorted(tuple(row.values()) for row in found)
-
-
-def actions(table: Path, version: int, kind: str) -> list[dict[str, Any]]:
-    lines = (table / commit_file_name(version)).read_text("utf-8").splitlines()
-    return [json.loads(line)[kind] for line in lines if kind in json.loads(line)]
 
 
 def edit_metadata(table: Path, *more: Any, **configuration: str | None) -> None:
@@ -104,11 +100,11 @@ def test_the_commit_adds_removed_files_and_removes_added_files(table):
     dv.delete(table, "id = 0")
     append(table, 9)
     result = dv.restore(table, 1)
-    adds, removes = actions(table, 4, "add"), actions(table, 4, "remove")
+    adds, removes = read_actions(table, "add", 4), read_actions(table, "remove", 4)
     assert (result.files_added, result.files_removed) == (len(adds), len(removes)) == (1, 2)
-    assert adds == actions(table, 0, "add")
+    assert adds == read_actions(table, "add", 0)
     assert all(action["dataChange"] for action in adds + removes)
-    (info,) = actions(table, 4, "commitInfo")
+    (info,) = read_actions(table, "commitInfo", 4)
     assert (info["operation"], info["operationParameters"]["version"], info["isBlindAppend"]) == (
         "RESTORE",
         "1",
@@ -136,7 +132,7 @@ def test_a_table_can_be_restored_to_a_timestamp(table):
         os.utime(table / commit_file_name(version), ns=(0, (version + 1) * 10**12))
     result = dv.restore(table, timestamp="1970-01-01T00:20Z")
     assert (result.version, result.restored) == (2, 0)
-    (info,) = actions(table, 2, "commitInfo")
+    (info,) = read_actions(table, "commitInfo", 2)
     assert info["operationParameters"] == {"version": None, "timestamp": "1970-01-01T00:20Z"}
 
 
@@ -263,7 +259,7 @@ def test_a_restore_keeps_in_commit_timestamps(tmp_path):
     dv.restore(table, 0)
     configuration = dv.load_snapshot(table).configuration
     assert configuration["delta.inCommitTimestampEnablementVersion"] == "1"
-    assert "inCommitTimestamp" in actions(table, 3, "commitInfo")[0]
+    assert "inCommitTimestamp" in read_actions(table, "commitInfo", 3)[0]
     assert [row[0] for row in rows(table)] == [1]
 
 

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.intercepted_store import commit_first
+from support.tables import read_commit
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -52,8 +53,8 @@ def read_bytes(table: Path) -> dict[int, dict[str, bytes] | None]:
 def actions(table: Path, version: int) -> dict[str, list[dict[str, Any]]]:
     """Return the actions of a commit by their names."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for line in (table / commit_file_name(version)).read_text("utf-8").splitlines():
-        ((name, body),) = json.loads(line).items()
+    for action in read_commit(table, version):
+        ((name, body),) = action.items()
         found.setdefault(name, []).append(body)
     return found
 

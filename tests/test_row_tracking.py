@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from planting import plant_vector
 from support.intercepted_store import commit_first
+from support.tables import read_actions
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, ProtocolError
@@ -69,21 +70,16 @@ def tracked(table: Path) -> Tracked:
     return {number: found[number] for number in live}
 
 
-def actions(table: Path, version: int, kind: str) -> list[dict[str, Any]]:
-    lines = map(json.loads, (table / commit_file_name(version)).read_text("utf-8").splitlines())
-    return [line[kind] for line in lines if kind in line]
-
-
 def test_other_rows_of_a_file_keep_id_and_version_after_a_delete(table: Path):
     before = tracked(table)
     assert before == {0: (0, 0), 1: (1, 0), 2: (2, 0), 3: (3, 1), 4: (4, 1), 5: (5, 1)}
     dv.delete(str(table), "id in (0, 4)")
     assert tracked(table) == {number: before[number] for number in (1, 2, 3, 5)}
-    added = actions(table, 2, "add")
+    added = read_actions(table, "add", 2)
     assert sorted((add["baseRowId"], add["defaultRowCommitVersion"]) for add in added) == [(6, 2), (8, 2)]
-    (domain,) = actions(table, 2, "domainMetadata")
+    (domain,) = read_actions(table, "domainMetadata", 2)
     assert domain["configuration"] == '{"rowIdHighWaterMark":9}'
-    (info,) = actions(table, 2, "commitInfo")
+    (info,) = read_actions(table, "commitInfo", 2)
     assert info["tags"] == {"delta.rowTracking.preserved": "true"}
 
 
@@ -123,7 +119,7 @@ def test_optimize_keeps_ids_and_versions(table: Path, options: dict[str, Any]):
     dv.update(str(table), {"event:n": "-1"}, "id = 1")
     before = tracked(table)
     dv.optimize(str(table), **options)
-    assert actions(table, 3, "remove")
+    assert read_actions(table, "remove", 3)
     assert tracked(table) == before
     dv.delete(str(table), "id = 2")
     assert tracked(table) == {number: where for number, where in before.items() if number != 2}
@@ -164,7 +160,7 @@ def test_positions_go_on_over_row_groups_and_batches(tmp_path: Path):
 def test_readers_do_not_see_the_materialized_columns(table: Path):
     dv.delete(str(table), "id = 0")
     assert dv.read_table(str(table)).schema.names == ["id", "event", "day"]
-    (add,) = actions(table, 2, "add")
+    (add,) = read_actions(table, "add", 2)
     assert json.loads(add["stats"])["nullCount"].keys() == {"id", "event", "day"}
     assert not dv.audit_table(str(table), data=True).findings
 
@@ -173,10 +169,10 @@ def test_a_table_that_only_supports_it_moves_rows_as_any_other(table: Path):
     """PROTOCOL.md, "Row Tracking": without enabled row tracking, writers cannot preserve ids."""
     edit_metadata(table, lambda configuration: configuration.pop("delta.enableRowTracking"))
     dv.delete(str(table), "id = 0")
-    (added,) = actions(table, 2, "add")
+    (added,) = read_actions(table, "add", 2)
     assert added["baseRowId"] == 6
     assert pq.read_schema(table / added["path"]).names == ["id", "event", "day"]
-    assert "tags" not in actions(table, 2, "commitInfo")[0]
+    assert "tags" not in read_actions(table, "commitInfo", 2)[0]
 
 
 def test_suspended_row_tracking_does_not_assign_ids(table: Path):
@@ -186,9 +182,9 @@ def test_suspended_row_tracking_does_not_assign_ids(table: Path):
 
     edit_metadata(table, suspend)
     write(table, [6])
-    (added,) = actions(table, 2, "add")
+    (added,) = read_actions(table, "add", 2)
     assert "baseRowId" not in added
-    assert not actions(table, 2, "domainMetadata")
+    assert not read_actions(table, "domainMetadata", 2)
 
 
 def edit_metadata(table: Path, change: Callable[[dict[str, str]], object]) -> None:
@@ -229,9 +225,9 @@ def test_ids_are_rebased_on_a_concurrent_commit(table: Path):
     after = tracked(table)
     assert {number: after.pop(number) for number in (20, 21)} == {20: (6, 2), 21: (7, 2)}
     assert after == {number: before[number] for number in (1, 2, 3, 4, 5)}
-    (added,) = actions(table, 3, "add")
+    (added,) = read_actions(table, "add", 3)
     assert (added["baseRowId"], added["defaultRowCommitVersion"]) == (8, 3)
-    assert actions(table, 3, "domainMetadata")[0]["configuration"] == '{"rowIdHighWaterMark":9}'
+    assert read_actions(table, "domainMetadata", 3)[0]["configuration"] == '{"rowIdHighWaterMark":9}'
 
 
 def untracked(table: Path) -> Path:
@@ -244,12 +240,12 @@ def untracked(table: Path) -> Path:
 def test_enabling_row_tracking_assigns_ids_to_existing_rows(tmp_path: Path):
     table = untracked(tmp_path / "t")
     assert dv.set_properties(str(table), TRACKED) == 4
-    assert [actions(table, version, "commitInfo")[0]["operation"] for version in (2, 3, 4)] == [
+    assert [read_actions(table, "commitInfo", version)[0]["operation"] for version in (2, 3, 4)] == [
         "SET TBLPROPERTIES",
         "ROW TRACKING BACKFILL",
         "SET TBLPROPERTIES",
     ]
-    assert [add["dataChange"] for add in actions(table, 3, "add")] == [False, False]
+    assert [add["dataChange"] for add in read_actions(table, "add", 3)] == [False, False]
     before = tracked(table)
     assert sorted(before.values()) == [(number, 3) for number in range(5)]
     dv.delete(str(table), "id = 1")

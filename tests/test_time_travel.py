@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from support.tables import commit_path
 from typer.testing import CliRunner
 
 import delta_variant as dv
@@ -23,7 +24,6 @@ from delta_variant.errors import (
 )
 from delta_variant.log import commits
 from delta_variant.log.checkpoints import writing as checkpoint_writing
-from delta_variant.log.listing import commit_file_name
 from delta_variant.protocol.actions import CommitInfo, Format, Metadata, Protocol
 from delta_variant.storage import store
 
@@ -34,13 +34,9 @@ def at(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def commit_file(table: Path, version: int) -> Path:
-    return table / commit_file_name(version)
-
-
 def commit_at(table: Path, version: int, seconds: float) -> None:
     """Set the modification time of a commit file."""
-    os.utime(commit_file(table, version), ns=(0, int(at(seconds).timestamp() * 1000) * 1_000_000))
+    os.utime(commit_path(table, version), ns=(0, int(at(seconds).timestamp() * 1000) * 1_000_000))
 
 
 def version_at(table: Path, seconds: float) -> int:
@@ -128,7 +124,7 @@ def test_a_commit_not_later_than_the_previous_one_counts_as_a_millisecond_later(
 
 def test_a_version_that_was_cleaned_up_has_no_timestamp(table):
     checkpoint_writing.write_checkpoint(store.open_store(table), 1, now=0, unique_id="")
-    commit_file(table, 0).unlink()
+    commit_path(table, 0).unlink()
     assert version_at(table, 10) == 1
     with pytest.raises(TimestampBeforeFirstError, match="starts with version 1") as caught:
         version_at(table, 5)
@@ -138,7 +134,7 @@ def test_a_version_that_was_cleaned_up_has_no_timestamp(table):
 def test_a_log_with_only_checkpoints_has_versions_but_no_timestamps(table):
     checkpoint_writing.write_checkpoint(store.open_store(table), 2, now=0, unique_id="")
     for version in range(3):
-        commit_file(table, version).unlink()
+        commit_path(table, version).unlink()
     assert ids(table, version=2) == [0, 1, 2]
     with pytest.raises(VersionNotFoundError, match="has no commits"):
         version_at(table, 20)
@@ -205,7 +201,7 @@ def test_a_timestamp_before_the_enablement_needs_an_earlier_version(tmp_path):
     table = in_commit_timestamps(tmp_path, 2)
     checkpoint_writing.write_checkpoint(store.open_store(table), 3, now=0, unique_id="")
     for version in range(3):
-        commit_file(table, version).unlink()
+        commit_path(table, version).unlink()
     with pytest.raises(TimestampBeforeFirstError, match="of 2026-03-01T12:00:30") as caught:
         version_at(table, 15)
     assert caught.value.version == 3
@@ -215,7 +211,7 @@ def test_a_timestamp_before_the_enablement_needs_an_earlier_version(tmp_path):
 def test_a_commit_without_a_required_in_commit_timestamp_is_malformed(tmp_path):
     table = in_commit_timestamps(tmp_path, 0)
     for text in ("", ',"inCommitTimestamp":9223372036854775807', ',"inCommitTimestamp":-1'):
-        commit_file(table, 4).write_text(f'{{"commitInfo":{{"operation":"X"{text}}}}}\n')
+        commit_path(table, 4).write_text(f'{{"commitInfo":{{"operation":"X"{text}}}}}\n')
         with pytest.raises(MalformedLogError, match="requires an inCommitTimestamp") as caught:
             version_at(table, 40)
         assert caught.value.version == 4

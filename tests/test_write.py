@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from planting import Table
 from strategies import arrow_rows
 from support.intercepted_store import commit_first
+from support.tables import read_actions, read_log
 
 from delta_variant import (
     ShreddingSchema,
@@ -78,16 +79,6 @@ def texts(table: Path) -> list[str | None]:
     return [row["event"] for row in rows(table)]
 
 
-def commits(table: Path) -> list[list[dict[str, Any]]]:
-    """Return the actions of every commit."""
-    log = sorted((table / "_delta_log").glob("*.json"))
-    return [[json.loads(line) for line in path.read_text("utf-8").splitlines()] for path in log]
-
-
-def actions(table: Path, kind: str) -> list[dict[str, Any]]:
-    return [action[kind] for commit in commits(table) for action in commit if kind in action]
-
-
 def files_of(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
@@ -108,11 +99,11 @@ def edit_log(table: Path, kind: str, **changes: Any) -> None:
 def test_a_new_table_has_the_features_and_the_property_of_shredding(tmp_path: Path):
     result = write_table(tmp_path / "t", events())
     assert (result.version, result.rows, result.invalid, len(result.files)) == (0, 3, 0, 1)
-    (protocol,) = actions(tmp_path / "t", "protocol")
+    (protocol,) = read_actions(tmp_path / "t", "protocol")
     assert (protocol["minReaderVersion"], protocol["minWriterVersion"]) == (3, 7)
     assert protocol["readerFeatures"] == ["variantType", "variantShredding"]
     assert set(protocol["writerFeatures"]) == {"appendOnly", "invariants", "variantType", "variantShredding"}
-    (metadata,) = actions(tmp_path / "t", "metaData")
+    (metadata,) = read_actions(tmp_path / "t", "metaData")
     assert metadata["configuration"] == {"delta.enableVariantShredding": "true"}
     assert json.loads(metadata["schemaString"])["fields"][1] == {
         "name": "event",
@@ -125,14 +116,14 @@ def test_a_new_table_has_the_features_and_the_property_of_shredding(tmp_path: Pa
 
 def test_a_new_table_without_variants_has_the_oldest_protocol(tmp_path: Path):
     write_table(tmp_path / "t", pa.table({"id": [1]}))
-    (protocol,) = actions(tmp_path / "t", "protocol")
+    (protocol,) = read_actions(tmp_path / "t", "protocol")
     assert protocol == {"minReaderVersion": 1, "minWriterVersion": 2}
 
 
 def test_the_commit_info_describes_the_write(tmp_path: Path):
     write_table(tmp_path / "t", events(), name="events", description="what happened")
     result = write_table(tmp_path / "t", events(), mode="append")
-    first, second = actions(tmp_path / "t", "commitInfo")
+    first, second = read_actions(tmp_path / "t", "commitInfo")
     assert (first["operation"], second["operation"]) == ("WRITE", "WRITE")
     assert first["operationParameters"] == {"mode": "ErrorIfExists", "partitionBy": "[]"}
     assert second["operationParameters"] == {"mode": "Append", "partitionBy": "[]"}
@@ -142,9 +133,9 @@ def test_the_commit_info_describes_the_write(tmp_path: Path):
         "numOutputBytes": str(result.files[0].bytes),
     }
     assert second["engineInfo"].startswith("delta-variant/")
-    (metadata,) = actions(tmp_path / "t", "metaData")
+    (metadata,) = read_actions(tmp_path / "t", "metaData")
     assert (metadata["name"], metadata["description"]) == ("events", "what happened")
-    added = actions(tmp_path / "t", "add")[1]
+    added = read_actions(tmp_path / "t", "add")[1]
     assert added["size"] == (tmp_path / "t" / added["path"]).stat().st_size
     assert added["dataChange"] is True
 
@@ -171,7 +162,7 @@ def test_a_write_with_a_txn_happens_once(tmp_path: Path):
     assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 3)).version is None
     assert files_of(tmp_path) == before
     assert write_table(tmp_path / "t", events(), mode="append", txn=("other", 3)).version == 2
-    txns = {txn["appId"]: txn["version"] for txn in actions(tmp_path / "t", "txn")}
+    txns = {txn["appId"]: txn["version"] for txn in read_actions(tmp_path / "t", "txn")}
     assert txns == {"app": 8, "other": 3}
 
 
@@ -558,7 +549,7 @@ def test_partition_values_are_strings_of_the_protocol(tmp_path: Path):
         }
     )
     write_table(tmp_path / "t", data, partition_by=["day", "flag", "number", "at"])
-    values = [added["partitionValues"] for added in actions(tmp_path / "t", "add")]
+    values = [added["partitionValues"] for added in read_actions(tmp_path / "t", "add")]
     assert sorted(values, key=str) == [
         {"day": "2024-01-02", "flag": "true", "number": "1.50", "at": "2024-01-02T03:04:05.000678Z"},
         {"day": None, "flag": "false", "number": "-2.00", "at": None},
@@ -625,13 +616,13 @@ def test_a_variant_column_added_to_a_table_upgrades_its_protocol(tmp_path: Path)
     """Legacy versions become the equivalent features; an append does not set the property."""
     write_table(tmp_path / "t", pa.table({"id": [7]}))
     write_table(tmp_path / "t", events(), mode="append", schema_mode="merge")
-    protocol = actions(tmp_path / "t", "protocol")[1]
+    protocol = read_actions(tmp_path / "t", "protocol")[1]
     assert (protocol["minReaderVersion"], protocol["minWriterVersion"]) == (3, 7)
     assert protocol["readerFeatures"] == ["variantType"]
     assert sorted(protocol["writerFeatures"]) == ["appendOnly", "invariants", "variantType"]
     assert [row["event"] for row in rows(tmp_path / "t")][-1] is None
     assert rows(tmp_path / "t", where="event is null")[0]["id"] == 7
-    added = actions(tmp_path / "t", "add")[1]["path"]
+    added = read_actions(tmp_path / "t", "add")[1]["path"]
     event = pq.ParquetFile(tmp_path / "t" / added).schema_arrow.field("event").type
     assert {part.name for part in event} == {"metadata", "value"}
 
@@ -679,7 +670,7 @@ def test_variant_columns_must_be_in_the_data(tmp_path: Path):
 
 def test_a_null_in_a_not_null_column_is_rejected(tmp_path: Path):
     write_table(tmp_path / "t", events())
-    schema = json.loads(actions(tmp_path / "t", "metaData")[0]["schemaString"])
+    schema = json.loads(read_actions(tmp_path / "t", "metaData")[0]["schemaString"])
     schema["fields"][1]["nullable"] = False
     edit_log(tmp_path / "t", "metaData", schemaString=json.dumps(schema))
     before = files_of(tmp_path)
@@ -695,7 +686,7 @@ def test_a_null_in_a_not_null_column_is_rejected(tmp_path: Path):
 
 def shredded_names(table: Path) -> list[list[str]]:
     """Return the members of the Variant group of every file."""
-    paths = [table / added["path"] for added in actions(table, "add")]
+    paths = [table / added["path"] for added in read_actions(table, "add")]
     return [[part.name for part in pq.ParquetFile(path).schema_arrow.field("event").type] for path in paths]
 
 
@@ -710,7 +701,7 @@ def test_a_table_with_shredding_has_typed_values_and_one_without_has_none(tmp_pa
         == sorted(shredded_names(tmp_path / "3")[0])
         == ["metadata", "value"]
     )
-    assert actions(tmp_path / "2", "metaData")[0]["configuration"] == {}
+    assert read_actions(tmp_path / "2", "metaData")[0]["configuration"] == {}
     assert rows(tmp_path / "1") == rows(tmp_path / "2") == rows(tmp_path / "3")
 
 
@@ -913,7 +904,7 @@ def test_mapped_columns_have_other_names_in_files_partitions_and_statistics(mode
     ids = {field.name: field.metadata["delta.columnMapping.id"] for field in snapshot.schema.fields}
     assert ids == {"id": 1, "event": 2, "p": 3, "s": 4, "q": 6}
     assert snapshot.configuration["delta.columnMapping.maxColumnId"] == "6"
-    added = actions(tmp_path / "t", "add")[1]
+    added = read_actions(tmp_path / "t", "add")[1]
     assert added["partitionValues"] == {physical["p"]: "x"}
     stats = json.loads(added["stats"])
     assert set(stats["nullCount"]) == {physical[name] for name in ("id", "event", "s", "q")}
@@ -938,18 +929,18 @@ def test_in_commit_timestamps_come_first_and_grow(tmp_path: Path):
     configuration = {"delta.enableInCommitTimestamps": "true"}
     write_table(tmp_path / "t", events(), configuration=configuration)
     write_table(tmp_path / "t", events(), mode="append")
-    infos = [commit[0]["commitInfo"] for commit in commits(tmp_path / "t")]
+    infos = [commit[0]["commitInfo"] for commit in read_log(tmp_path / "t")]
     assert infos[0]["inCommitTimestamp"] < infos[1]["inCommitTimestamp"]
-    assert "inCommitTimestamp" in actions(tmp_path / "t", "protocol")[0]["writerFeatures"]
+    assert "inCommitTimestamp" in read_actions(tmp_path / "t", "protocol")[0]["writerFeatures"]
 
 
 def test_row_tracking_numbers_every_row_once(tmp_path: Path):
     configuration = {"delta.enableRowTracking": "true"}
     write_table(tmp_path / "t", events(), configuration=configuration)
     write_table(tmp_path / "t", events("1", "2"), mode="append")
-    added = actions(tmp_path / "t", "add")
+    added = read_actions(tmp_path / "t", "add")
     assert [(each["baseRowId"], each["defaultRowCommitVersion"]) for each in added] == [(0, 0), (3, 1)]
-    domain = actions(tmp_path / "t", "domainMetadata")[-1]
+    domain = read_actions(tmp_path / "t", "domainMetadata")[-1]
     assert (domain["domain"], json.loads(domain["configuration"])["rowIdHighWaterMark"]) == (
         "delta.rowTracking",
         4,
@@ -967,7 +958,7 @@ def with_features(*names: str) -> dict[str, Any]:
 
 
 def field_metadata(table: Path, **metadata: Any) -> str:
-    schema = json.loads(actions(table, "metaData")[0]["schemaString"])
+    schema = json.loads(read_actions(table, "metaData")[0]["schemaString"])
     schema["fields"][0]["metadata"] = metadata
     return json.dumps(schema)
 
@@ -1014,7 +1005,7 @@ def test_preview_names_remain_the_only_names(tmp_path: Path):
     names = ["variantType-preview", "variantShredding-preview"]
     edit_log(tmp_path / "t", "protocol", readerFeatures=names, writerFeatures=names)
     write_table(tmp_path / "t", events(), mode="append")
-    assert len(actions(tmp_path / "t", "protocol")) == 1
+    assert len(read_actions(tmp_path / "t", "protocol")) == 1
     assert sorted(shredded_names(tmp_path / "t")[1]) == ["metadata", "typed_value", "value"]
 
 
@@ -1061,7 +1052,7 @@ def create_first(table: Path, data: Any, **options: Any) -> Store:
 
 
 def assert_files_are_those_of_the_log(table: Path) -> None:
-    added = {added["path"] for added in actions(table, "add")}
+    added = {added["path"] for added in read_actions(table, "add")}
     assert {path for path in files_of(table) if not path.startswith("_delta_log/")} == added
 
 
@@ -1096,7 +1087,7 @@ def test_an_append_that_finds_the_table_just_created_adds_its_rows(tmp_path: Pat
 
 
 def operation_parameters(table: Path) -> list[dict[str, Any]]:
-    return [info["operationParameters"] for info in actions(table, "commitInfo")]
+    return [info["operationParameters"] for info in read_actions(table, "commitInfo")]
 
 
 def test_an_overwrite_that_finds_the_table_just_created_replaces_its_rows(tmp_path: Path):
@@ -1191,6 +1182,6 @@ def test_processes_that_create_at_once_make_one_table(tmp_path: Path):
     errors = [worker.communicate(timeout=120)[1].decode() for worker in workers]
     assert errors == ["", "", ""]
     assert [row["id"] for row in rows(tmp_path / "t")] == [*range(5), *range(10, 15), *range(20, 25)]
-    assert len(actions(tmp_path / "t", "metaData")) == 1
-    added = {added["path"] for added in actions(tmp_path / "t", "add")}
+    assert len(read_actions(tmp_path / "t", "metaData")) == 1
+    added = {added["path"] for added in read_actions(tmp_path / "t", "add")}
     assert {path for path in files_of(tmp_path / "t") if not path.startswith("_delta_log/")} == added
