@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planting import Table
 from support.intercepted_store import commit_first
-from support.tables import read_commit
+from support.tables import read_commit, read_rows
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -50,11 +50,6 @@ def table(tmp_path: Path) -> str:
     uri = str(tmp_path / "t")
     dv.write_table(uri, ROWS, partition_by="day")
     return uri
-
-
-def rows_of(table: str, *columns: str) -> list[dict[str, Any]]:
-    rows = dv.read_table(table, columns=list(columns) or None).read_all().to_pylist()
-    return sorted(rows, key=str)
 
 
 def actions_of(table: str, version: int) -> dict[str, Any]:
@@ -197,7 +192,7 @@ def test_a_change_data_feed_is_rejected_next_to_a_column_of_its_names(tmp_path: 
 def test_a_concurrent_append_does_not_conflict_with_an_alteration(table: str):
     store = commit_first(table, lambda: dv.write_table(table, ROWS, mode="append"))
     assert dv.add_columns(store, {"c": "int"}) == 2
-    assert len(rows_of(table)) == 4
+    assert len(read_rows(table)) == 4
 
 
 def test_in_commit_timestamps_record_the_committed_version(table: str):
@@ -218,7 +213,7 @@ def test_a_concurrent_alteration_conflicts_with_a_write(table: str):
     store = commit_first(table, lambda: dv.set_properties(table, COLUMN_MAPPING))
     with pytest.raises(CommitConflictError, match="changed the protocol"):
         dv.write_table(store, ROWS, mode="append")
-    assert len(rows_of(table)) == 2
+    assert len(read_rows(table)) == 2
 
 
 # Columns that are added
@@ -234,7 +229,7 @@ def test_a_variant_can_be_added_to_a_table_with_a_legacy_protocol(table: str):
         mode="append",
         variant_columns=["event"],
     )
-    assert rows_of(table, "id", "event:a::int as a") == [
+    assert read_rows(table, "id", "event:a::int as a") == [
         {"id": 1, "a": None},
         {"id": 2, "a": None},
         {"id": 3, "a": 1},
@@ -257,7 +252,7 @@ def test_fields_can_be_added_to_nested_columns_and_read_null(table: str):
         "m.value.y": "timestamp",
         "s.d.e.element.g": "variant",
     }
-    assert rows_of(table, "id", "s")[0] == {"id": 1, "s": {"a": 1, "b": "x", "c": None, "d.e": None}}
+    assert read_rows(table, "id", "s")[0] == {"id": 1, "s": {"a": 1, "b": "x", "c": None, "d.e": None}}
 
 
 def test_columns_can_be_added_by_an_arrow_schema(table: str):
@@ -318,7 +313,7 @@ def test_an_invalid_new_column_is_rejected(table: str, columns, error, message):
 
 def test_mapping_an_existing_table_keeps_its_files_and_their_names(table: str):
     """PROTOCOL.md, "Column Mapping". The physical names are the previous names."""
-    before = rows_of(table)
+    before = read_rows(table)
     assert dv.set_properties(table, COLUMN_MAPPING) == 1
     snapshot = dv.load_snapshot(table)
     assert {"columnMapping"} <= set(snapshot.protocol.reader_features) & set(
@@ -330,9 +325,9 @@ def test_mapping_an_existing_table_keeps_its_files_and_their_names(table: str):
     ids = sorted(field.metadata["delta.columnMapping.id"] for field in found.values())
     assert ids == [1, 2, 3, 4, 5]
     assert snapshot.configuration["delta.columnMapping.maxColumnId"] == "5"
-    assert rows_of(table) == before
+    assert read_rows(table) == before
     dv.write_table(table, ROWS, mode="append")
-    assert len(rows_of(table)) == 4
+    assert len(read_rows(table)) == 4
 
 
 def test_column_mapping_is_rejected_where_columns_have_its_metadata_already(tmp_path: Path):
@@ -359,7 +354,7 @@ def test_renamed_columns_keep_their_values_partitions_and_statistics(table: str)
     assert snapshot.configuration["delta.dataSkippingStatsColumns"] == "number,s.`x.y`"
     row = {"number": 3, "s": {"x.y": 3, "b": "z"}, "the day": "m", "event": '{"a":1}'}
     dv.write_table(table, pa.Table.from_pylist([row]), mode="append", variant_columns=["event"])
-    assert rows_of(table, "number", "s", "`the day`", "to_json(event) as event") == [
+    assert read_rows(table, "number", "s", "`the day`", "to_json(event) as event") == [
         {"number": 1, "s": {"x.y": 1, "b": "x"}, "the day": "m", "event": None},
         {"number": 2, "s": None, "the day": "t", "event": None},
         row,
@@ -378,9 +373,9 @@ def test_a_new_column_does_not_read_values_of_a_dropped_one(table: str):
     dv.drop_column(table, "s.a")
     dv.drop_column(table, "id")
     assert dv.load_snapshot(table).configuration["delta.dataSkippingStatsColumns"] == "s"
-    assert rows_of(table) == [{"s": None, "day": "t"}, {"s": {"b": "x"}, "day": "m"}]
+    assert read_rows(table) == [{"s": None, "day": "t"}, {"s": {"b": "x"}, "day": "m"}]
     dv.add_columns(table, {"id": "bigint", "s.a": "string"})
-    assert rows_of(table, "id", "s") == [{"id": None, "s": None}, {"id": None, "s": {"b": "x", "a": None}}]
+    assert read_rows(table, "id", "s") == [{"id": None, "s": None}, {"id": None, "s": {"b": "x", "a": None}}]
     assert dv.load_snapshot(table).configuration["delta.columnMapping.maxColumnId"] == "7"
 
 

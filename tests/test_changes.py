@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from planting import plant_vector
 from support.intercepted_store import commit_first
-from support.tables import read_actions
+from support.tables import list_files, read_actions
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, DataFileError, UnsupportedFeatureError
@@ -185,12 +185,8 @@ def test_variants_in_change_files_are_not_shredded(table: Path):
     assert {part.name for part in read.schema.field("event").type} == {"metadata", "value"}
 
 
-def files(table: Path) -> set[str]:
-    return {str(path.relative_to(table)) for path in table.rglob("*.parquet")}
-
-
 def test_a_failed_commit_leaves_no_change_data_files(table: Path):
-    before = files(table)
+    before = list_files(table, "*.parquet")
     operations = [
         lambda store: dv.update(store, {"event": "1"}, "id in (1, 4)"),
         lambda store: dv.write_table(
@@ -200,13 +196,13 @@ def test_a_failed_commit_leaves_no_change_data_files(table: Path):
     for number, operation in enumerate(operations):
         with pytest.raises(CommitConflictError, match="removed"):
             operation(commit_first(table, lambda: dv.delete(table, "id < 3")))
-        assert files(table) == before
+        assert list_files(table, "*.parquet") == before
         if not number:
             (table / commit_file_name(2)).unlink()
 
 
 def test_a_failure_to_write_changes_leaves_no_files(table: Path):
-    before = files(table)
+    before = list_files(table, "*.parquet")
     (table / "_change_data").touch()
     for operation in (
         lambda: dv.update(str(table), {"event": "1"}, "id = 1"),
@@ -214,7 +210,7 @@ def test_a_failure_to_write_changes_leaves_no_files(table: Path):
     ):
         with pytest.raises(DataFileError, match=r"_change_data.*File exists"):
             operation()
-        assert files(table) == before
+        assert list_files(table, "*.parquet") == before
 
 
 def test_a_reserved_column_name_is_rejected(tmp_path: Path):

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.intercepted_store import commit_first
-from support.tables import read_actions, read_log
+from support.tables import list_files, read_actions, read_by_id, read_log
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError
@@ -104,12 +104,6 @@ def lines(table: Path) -> list[dict[str, Any]]:
     return [action for commit in read_log(table) for action in commit]
 
 
-def state(table: Path) -> dict[int, str | None]:
-    read = dv.read_table(table, columns={"id": "id", "event": "to_json(event)"}).read_all().to_pylist()
-    assert len({row["id"] for row in read}) == len(read)
-    return {row["id"]: row["event"] for row in read}
-
-
 def new_table(path: Path, isolation: str) -> Path:
     """Return a table of two files, with ids from 0 to 2 and from 10 to 12."""
     configuration = {**FEATURES, "delta.isolationLevel": isolation}
@@ -134,7 +128,7 @@ def assert_sound(table: Path) -> None:
     snapshot = load_snapshot(table)
     actions = lines(table)
     named = {body["path"] for each in actions for kind, body in each.items() if kind in ("add", "cdc")}
-    assert {path.relative_to(table).as_posix() for path in table.rglob("*.parquet")} == named
+    assert list_files(table, "*.parquet") == named
     times = [each["commitInfo"]["inCommitTimestamp"] for each in actions if "commitInfo" in each]
     assert times
     assert times == sorted(set(times))
@@ -212,7 +206,7 @@ def test_the_second_writer_succeeds_as_if_alone_or_fails(
         new_table(alone, isolation)
         OPERATIONS[operation](alone)
         FIRST[first](alone)
-    assert state(table) == state(alone)
+    assert read_by_id(table) == read_by_id(alone)
     assert_sound(table)
     domains = set(load_snapshot(table).domain_metadata)
     assert domains == {"delta.rowTracking", *(["app.example"] if first == "other domain" else [])}
@@ -235,5 +229,5 @@ def test_only_one_of_two_writes_of_an_application_is_committed(tmp_path: Path, a
         assert "has a transaction of the same application 'ours'" in reason
     else:
         assert reason is None
-    assert 70 in state(table)
+    assert 70 in read_by_id(table)
     assert_sound(table)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.intercepted_store import commit_first
-from support.tables import read_commit
+from support.tables import read_by_id, read_commit
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -42,9 +42,7 @@ def table(tmp_path: Path) -> str:
 
 
 def found(table: str) -> dict[int, str | None]:
-    read = dv.read_table(table, columns={"id": "id", "v": "event:v::string"}).read_all().to_pylist()
-    assert len({row["id"] for row in read}) == len(read)
-    return {row["id"]: row["v"] for row in sorted(read, key=lambda row: row["id"])}
+    return read_by_id(table, "event:v::string")
 
 
 SOURCE = pa.table({"key": [1, 9], "new": ["one", "nine"]})

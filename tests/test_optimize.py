@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.intercepted_store import commit_first
-from support.tables import read_commit
+from support.tables import read_by_id, read_commit
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, ExpressionError
@@ -25,12 +25,6 @@ def write(table: Path, texts: list[str | None], first: int = 0, **options: Any) 
     ids = list(range(first, first + len(texts)))
     rows = pa.table({"id": ids, "event": pa.array(texts, pa.string()), "day": ["ab"[n % 2] for n in ids]})
     dv.write_table(str(table), rows, mode="append", variant_columns=["event"], **options)
-
-
-def texts_of(table: Path) -> dict[int, str | None]:
-    columns = {"id": "id", "text": "to_json(event)"}
-    read = dv.read_table(str(table), columns=columns).read_all().to_pylist()
-    return {row["id"]: row["text"] for row in sorted(read, key=lambda row: row["id"])}
 
 
 def stored_rows(table: Path) -> list[dict[str, Any]]:
@@ -51,9 +45,9 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_small_files_are_compacted_and_shredded_by_all_rows(table: Path):
-    before = texts_of(table)
+    before = read_by_id(table)
     result = dv.optimize(str(table))
-    assert texts_of(table) == before
+    assert read_by_id(table) == before
     assert (result.version, result.files_before, len(result.files)) == (4, 4, 1)
     (group,) = result.groups
     assert (group.rows, group.gained, group.dropped) == (40, (), ())
@@ -95,9 +89,9 @@ def test_reshred_infers_the_schema_from_the_rows_again(tmp_path: Path):
         "gained  event:s  string",
         "dropped event:old  int64",
     ]
-    before = texts_of(table)
+    before = read_by_id(table)
     assert dv.optimize(str(table), reshred=True).version == 1
-    assert texts_of(table) == before
+    assert read_by_id(table) == before
     assert dv.optimize(str(table), reshred=True).version is None
 
 
@@ -116,11 +110,11 @@ def test_files_with_the_target_schema_are_copied_and_others_reshredded(tmp_path:
     texts = [f'{{"n": {number}, "s": "{number}"}}' for number in range(100)]
     write(tmp_path / "t", texts[:50])
     write(tmp_path / "t", texts[50:], 50, shredding=None)
-    before = texts_of(tmp_path / "t")
+    before = read_by_id(tmp_path / "t")
     result = dv.optimize(str(tmp_path / "t"))
     assert {path.path for path in result.files[0].variants["event"]} == {("n",), ("s",)}
     assert all(path.values == 0 for path in result.files[0].variants["event"])
-    assert texts_of(tmp_path / "t") == before
+    assert read_by_id(tmp_path / "t") == before
     assert dv.audit_table(str(tmp_path / "t"), data=True).is_clean
 
 
@@ -141,10 +135,10 @@ def test_sorting_by_a_path_lets_a_query_skip_files(tmp_path: Path):
         write(table, texts, first)
     where = "event:k::bigint = 777"
     assert dv.read_table(str(table), where=where, explain=True).files_read == 2
-    before = texts_of(table)
+    before = read_by_id(table)
     result = dv.optimize(str(table), sort_by="event:k::bigint", target_file_size=4 << 10)
     assert len(result.files) == 3
-    assert texts_of(table) == before
+    assert read_by_id(table) == before
     explained = dv.read_table(str(table), where=where, explain=True)
     assert (explained.files_read, explained.rows) == (1, 1)
     keys = [
@@ -167,9 +161,9 @@ def test_large_rows_are_sorted_in_parts(tmp_path: Path, monkeypatch: pytest.Monk
     texts = {row: json.dumps({"k": row * 7 % 300, "text": "x" * (row * 13 % 250) * 10}) for row in range(300)}
     for first in range(0, 300, 60):
         write(tmp_path, [texts[row] for row in range(first, first + 60)], first)
-    before = texts_of(tmp_path)
+    before = read_by_id(tmp_path)
     dv.optimize(tmp_path, sort_by="event:k::bigint")
-    assert texts_of(tmp_path) == before
+    assert read_by_id(tmp_path) == before
     columns = {"k": "event:k::bigint"}
     assert dv.read_table(tmp_path, columns=columns).read_all()["k"].to_pylist() == list(range(300))
 
@@ -178,12 +172,12 @@ def test_partitions_are_optimized_separately_and_can_be_selected(tmp_path: Path)
     table = tmp_path / "t"
     for first in (0, 4):
         write(table, [f"{row}" for row in range(first, first + 4)], first, partition_by=["day"])
-    before = texts_of(table)
+    before = read_by_id(table)
     result = dv.optimize(str(table), "day = 'a'")
     assert [group.partition_values for group in result.groups] == [{"day": "a"}]
     assert (result.files_before, len(result.files), load_snapshot(table).num_files) == (2, 1, 3)
     assert len(dv.optimize(str(table), sort_by=["id"]).groups) == 2
-    assert texts_of(table) == before
+    assert read_by_id(table) == before
 
 
 def test_keys_without_an_order_and_other_predicates_are_rejected(table: Path):
@@ -203,10 +197,10 @@ def test_a_table_that_forbids_deletes_can_be_optimized(tmp_path: Path, name: str
 
 def test_a_concurrent_append_does_not_conflict_but_a_delete_does(table: Path):
     assert dv.optimize(commit_first(table, lambda: write(table, ["1"], 100))).version == 5
-    assert len(texts_of(table)) == 41
+    assert len(read_by_id(table)) == 41
     with pytest.raises(CommitConflictError, match="removed"):
         dv.optimize(commit_first(table, lambda: dv.delete(table, "id = 3")))
-    assert len(texts_of(table)) == 40
+    assert len(read_by_id(table)) == 40
 
 
 def test_a_delete_succeeds_after_a_concurrent_optimize_of_other_files(tmp_path: Path):
@@ -215,7 +209,7 @@ def test_a_delete_succeeds_after_a_concurrent_optimize_of_other_files(tmp_path: 
         write(table, [f"{row}" for row in range(first, first + 4)], first, partition_by=["day"])
     store = commit_first(table, lambda: dv.optimize(table, "day = 'a'"))
     assert dv.delete(store, "day = 'b' and id = 1").version == 3
-    assert set(texts_of(table)) == set(range(8)) - {1}
+    assert set(read_by_id(table)) == set(range(8)) - {1}
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -238,10 +232,10 @@ def test_an_optimization_keeps_every_row(files, sort_by, numeric):
         for texts in files:
             write(table, texts, start, shredding=None if start % 2 else "infer")
             start += len(texts)
-        before = texts_of(table)
+        before = read_by_id(table)
         whole = dv.read_table(str(table), columns=["id", "event"]).read_all().to_pylist()
         dv.optimize(str(table), sort_by=sort_by, numeric=numeric)
-        assert texts_of(table) == before
+        assert read_by_id(table) == before
         if numeric == "strict":
             after = dv.read_table(str(table), columns=["id", "event"]).read_all().to_pylist()
             assert sorted(after, key=lambda row: row["id"]) == sorted(whole, key=lambda row: row["id"])

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.intercepted_store import commit_first
-from support.tables import read_commit
+from support.tables import list_files, read_by_id, read_commit
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -39,12 +39,6 @@ def write_rows(table: Path, texts: Sequence[str | None], first: int = 0, **optio
     dv.write_table(table, rows, mode="append", variant_columns=["event"], **options)
 
 
-def read_rows(table: Path) -> dict[int, str | None]:
-    rows = dv.read_table(str(table), columns={"id": "id", "text": "to_json(event)"}).read_all().to_pylist()
-    assert len({row["id"] for row in rows}) == len(rows)
-    return {row["id"]: row["text"] for row in rows}
-
-
 def read_bytes(table: Path) -> dict[int, dict[str, bytes] | None]:
     rows = dv.read_table(str(table), columns=["id", "event"]).read_all().to_pylist()
     return {row["id"]: row["event"] for row in rows}
@@ -57,10 +51,6 @@ def actions(table: Path, version: int) -> dict[str, list[dict[str, Any]]]:
         ((name, body),) = action.items()
         found.setdefault(name, []).append(body)
     return found
-
-
-def parquet_files(table: Path) -> set[str]:
-    return {path.relative_to(table).as_posix() for path in table.rglob("*.parquet")}
 
 
 @pytest.fixture
@@ -93,7 +83,7 @@ def test_delete_takes_the_rows_that_match_and_rewrites_only_their_files(table: P
     before = load_snapshot(table).files["path"].to_pylist()
     result = dv.delete(str(table), "event:n::bigint = 1")
     assert (result.version, result.rows_deleted, result.rows_copied, result.files_removed) == (3, 1, 2, 1)
-    assert read_rows(table) == {key: text for key, text in ALL.items() if key != 1}
+    assert read_by_id(table) == {key: text for key, text in ALL.items() if key != 1}
     after = load_snapshot(table).files["path"].to_pylist()
     assert set(before[1:]) < set(after)
     assert [file.rows for file in result.files] == [2]
@@ -102,14 +92,14 @@ def test_delete_takes_the_rows_that_match_and_rewrites_only_their_files(table: P
 def test_delete_removes_a_file_of_matching_rows_alone_without_a_new_one(table: Path):
     result = dv.delete(str(table), "id < 3")
     assert (result.rows_deleted, result.rows_copied, result.files_removed, result.files) == (3, 0, 1, ())
-    assert set(read_rows(table)) == set(range(3, 9))
+    assert set(read_by_id(table)) == set(range(3, 9))
 
 
 def test_delete_of_nothing_commits_nothing(table: Path):
-    before = parquet_files(table)
+    before = list_files(table, "*.parquet")
     assert dv.delete(str(table), "event:n::bigint = 100") == RewriteResult(None)
     assert load_snapshot(table).version == 2
-    assert parquet_files(table) == before
+    assert list_files(table, "*.parquet") == before
 
 
 def test_delete_without_a_condition_empties_the_table_and_reads_nothing(table: Path):
@@ -175,7 +165,7 @@ def test_copied_variants_keep_their_bytes(tmp_path: Path, shredding: Any):
 def test_shredded_columns_of_copied_variants_are_unchanged(tmp_path: Path):
     texts = ['{"a": 1}', '{"a": 2.50}', '{"a": "x", "b": [1]}', None, "null", '{"a": 3, "b": [2, "y"]}']
     write_rows(tmp_path / "t", texts * 2)
-    (name,) = parquet_files(tmp_path / "t")
+    (name,) = list_files(tmp_path / "t", "*.parquet")
     before = pq.read_table(tmp_path / "t" / name)
     dv.delete(str(tmp_path / "t"), "id in (0, 7)")
     dv.update(str(tmp_path / "t"), {"id": "id + 100"}, "id = 1")
@@ -209,7 +199,7 @@ def test_a_rewritten_file_keeps_its_shredding(table: Path):
 
 def test_a_row_for_which_the_predicate_is_null_remains(table: Path):
     dv.delete(str(table), "not (try_variant_get(event, '$.n', 'bigint') = 1)")
-    assert set(read_rows(table)) == {1, 4, 5, 7, 8}
+    assert set(read_by_id(table)) == {1, 4, 5, 7, 8}
 
 
 def test_delete_by_partition_does_not_read_files(tmp_path: Path):
@@ -257,10 +247,10 @@ def test_a_checkpoint_keeps_how_paths_are_spelled(table: Path):
 def test_a_table_that_does_not_allow_a_delete_is_unchanged(tmp_path: Path):
     settings = {"delta.appendOnly": "true"}
     dv.write_table(str(tmp_path / "t"), pa.table({"id": [1, 2]}), configuration=settings)
-    before = parquet_files(tmp_path / "t")
+    before = list_files(tmp_path / "t", "*.parquet")
     with pytest.raises(UnsupportedFeatureError, match=r"delta\.appendOnly=true"):
         dv.delete(str(tmp_path / "t"), "id = 1")
-    assert parquet_files(tmp_path / "t") == before
+    assert list_files(tmp_path / "t", "*.parquet") == before
 
 
 def test_a_condition_that_is_not_understood_is_an_error(table: Path):
@@ -369,7 +359,7 @@ def test_overwrite_replaces_all_rows_and_keeps_id_and_properties(table: Path):
     rows = pa.table({"id": [100], "event": pa.array(['{"m": 1}'], pa.string())})
     result = write_table(str(table), rows, mode="overwrite", variant_columns=["event"])
     assert (result.version, result.rows, result.rows_deleted, result.rows_copied) == (3, 1, 9, 0)
-    assert read_rows(table) == {100: '{"m":1}'}
+    assert read_by_id(table) == {100: '{"m":1}'}
     assert load_snapshot(table).metadata == before.metadata
     found = actions(table, 3)
     assert len(found["remove"]) == 3
@@ -390,7 +380,7 @@ def test_overwrite_with_no_rows_empties_the_table(tmp_path: Path):
 
 def test_overwrite_may_read_the_table_that_it_replaces(table: Path):
     write_table(str(table), dv.read_table(str(table), where="id < 2"), mode="overwrite")
-    assert read_rows(table) == {0: '{"n":0}', 1: '{"n":1}'}
+    assert read_by_id(table) == {0: '{"n":0}', 1: '{"n":1}'}
 
 
 @pytest.mark.parametrize("partition_by", [None, ["day"]])
@@ -416,20 +406,20 @@ def test_overwrite_by_a_variant_path(table: Path):
     where = "try_variant_get(event, '$.n', 'bigint') >= 3"
     write_table(str(table), texts, mode="overwrite", predicate=where, variant_columns=["event"])
     expected = {key: text for key, text in ALL.items() if key not in (3, 6)}
-    assert read_rows(table) == {**expected, 50: '{"n":7}', 51: '{"n":6}'}
+    assert read_by_id(table) == {**expected, 50: '{"n":7}', 51: '{"n":6}'}
 
 
 @pytest.mark.parametrize("text", ['{"n": 1}', '{"m": 5}', None])
 def test_an_overwrite_rejects_a_new_row_that_does_not_match(table: Path, text: str | None):
-    before = parquet_files(table)
+    before = list_files(table, "*.parquet")
     rows = pa.table({"id": [50, 51], "event": pa.array(['{"n": 7}', text], pa.string())})
     with pytest.raises(PredicateViolationError, match="the row does not match the predicate") as caught:
         write_table(
             str(table), rows, mode="overwrite", predicate="event:n::bigint >= 3", variant_columns=["event"]
         )
     assert caught.value.row == 1
-    assert parquet_files(table) == before
-    assert read_rows(table) == ALL
+    assert list_files(table, "*.parquet") == before
+    assert read_by_id(table) == ALL
 
 
 def test_overwrite_by_a_predicate_leaves_rejected_rows_out(table: Path, tmp_path: Path):
@@ -511,14 +501,14 @@ def append_n(table: Path, n: int) -> Any:
 def test_a_delete_commits_after_an_append_without_matching_rows(table: Path):
     result = dv.delete(commit_first(table, append_n(table, 50)), "event:n::bigint = 1")
     assert result.version == 4
-    assert set(read_rows(table)) == {*ALL, 100} - {1}
+    assert set(read_by_id(table)) == {*ALL, 100} - {1}
 
 
 def test_a_delete_conflicts_with_an_append_that_may_have_matching_rows(table: Path):
     with pytest.raises(CommitConflictError, match="concurrent version 3 added rows"):
         dv.delete(commit_first(table, append_n(table, 1)), "event:n::bigint = 1")
-    assert set(read_rows(table)) == {*ALL, 100}
-    assert len(parquet_files(table)) == 4
+    assert set(read_by_id(table)) == {*ALL, 100}
+    assert len(list_files(table, "*.parquet")) == 4
 
 
 def test_a_delete_ignores_appends_where_only_writes_are_serializable(tmp_path: Path):
@@ -526,28 +516,28 @@ def test_a_delete_ignores_appends_where_only_writes_are_serializable(tmp_path: P
     write_rows(tmp_path / "t", ['{"n": 1}', '{"n": 2}'], configuration=settings)
     store = commit_first(tmp_path / "t", append_n(tmp_path / "t", 1))
     assert dv.delete(store, "event:n::bigint = 1").version == 2
-    assert set(read_rows(tmp_path / "t")) == {1, 100}
+    assert set(read_by_id(tmp_path / "t")) == {1, 100}
 
 
 def test_two_deletes_of_one_file_conflict_and_those_of_two_do_not(table: Path):
     with pytest.raises(CommitConflictError, match=r"removed part-.* which this operation read"):
         dv.delete(commit_first(table, lambda: dv.delete(table, "id = 0")), "id = 1")
     assert dv.delete(commit_first(table, lambda: dv.delete(table, "id = 1")), "id = 8").version == 5
-    assert set(read_rows(table)) == set(ALL) - {0, 1, 8}
+    assert set(read_by_id(table)) == set(ALL) - {0, 1, 8}
 
 
 def test_an_append_commits_after_a_delete_and_an_overwrite(table: Path):
     write_rows(commit_first(table, lambda: dv.delete(table, "id = 0")), ["1"], 100)
-    assert set(read_rows(table)) == {*ALL, 100} - {0}
+    assert set(read_by_id(table)) == {*ALL, 100} - {0}
 
 
 def test_an_overwrite_conflicts_with_any_row_that_it_would_not_replace(table: Path):
     rows = pa.table({"id": [9], "event": pa.array(["1"], pa.string())})
     options: dict[str, Any] = {"mode": "overwrite", "variant_columns": ["event"]}
-    before = parquet_files(table)
+    before = list_files(table, "*.parquet")
     with pytest.raises(CommitConflictError, match="added rows"):
         write_table(commit_first(table, append_n(table, 1)), rows, **options)
-    assert len(parquet_files(table)) == len(before) + 1
+    assert len(list_files(table, "*.parquet")) == len(before) + 1
     with pytest.raises(CommitConflictError, match="removed"):
         write_table(commit_first(table, lambda: dv.delete(table, "id = 0")), rows, **options)
 

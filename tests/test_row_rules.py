@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 from planting import Table
 from support.intercepted_store import commit_first
+from support.tables import list_files, read_rows
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -47,14 +48,6 @@ def planted(path: Path, columns: pa.Table, metadata: dict[str, dict[str, Any]], 
 
     Table(path).edit_schema(change)
     return str(path)
-
-
-def rows_of(table: str, *columns: str) -> list[dict[str, Any]]:
-    return sorted(dv.read_table(table, columns=list(columns) or None).read_all().to_pylist(), key=str)
-
-
-def files_of(table: str) -> set[Path]:
-    return {path for path in Path(table).rglob("*") if path.is_file()}
 
 
 # CHECK constraints
@@ -149,10 +142,10 @@ BREAKING = {
 
 @pytest.mark.parametrize("flow", BREAKING)
 def test_a_flow_that_would_break_a_constraint_commits_nothing(constrained: str, flow: str):
-    before = files_of(constrained)
+    before = list_files(constrained)
     with pytest.raises(ConstraintViolationError, match="violates the CHECK constraint"):
         BREAKING[flow](constrained)
-    assert files_of(constrained) == before
+    assert list_files(constrained) == before
 
 
 def test_flows_that_keep_the_constraints_go_through(constrained: str):
@@ -167,7 +160,7 @@ def test_flows_that_keep_the_constraints_go_through(constrained: str):
     merge.when_not_matched_insert_all().execute()
     dv.delete(constrained, "id = 1")
     dv.optimize(constrained)
-    assert rows_of(constrained, "id", "amount", "event:n::int as n") == [
+    assert read_rows(constrained, "id", "amount", "event:n::int as n") == [
         {"id": 2, "amount": 7, "n": 12},
         {"id": 3, "amount": 8, "n": 13},
         {"id": 4, "amount": 1, "n": 4},
@@ -216,16 +209,16 @@ def test_a_constraint_that_cannot_be_evaluated_rejects_all_new_rows_and_no_exist
         lambda: dv.update(table, {"amount": "1"}),
         lambda: dv.merge(table, ROWS, "target.id = source.id").when_matched_update({"amount": "1"}).execute(),
     ]
-    before = files_of(table)
+    before = list_files(table)
     for flow in flows:
         with pytest.raises(UnsupportedFeatureError, match=r"the CHECK constraint c, abs\(amount\) > 0"):
             flow()
-    assert files_of(table) == before
+    assert list_files(table) == before
     assert dv.delete(table, "id = 1").rows_copied == 1
     dv.optimize(table)
     dv.drop_constraint(table, "c")
     dv.write_table(table, ROWS, mode="append", variant_columns=["event"])
-    assert rows_of(table, "id") == [{"id": 1}, {"id": 2}, {"id": 2}]
+    assert read_rows(table, "id") == [{"id": 1}, {"id": 2}, {"id": 2}]
 
 
 def test_existing_rows_are_not_checked_again(table: str):
@@ -233,7 +226,7 @@ def test_existing_rows_are_not_checked_again(table: str):
     Table(Path(table)).set_property("delta.constraints.c", "amount > 5")
     dv.update(table, {"amount": "7"}, "id = 2")
     dv.write_table(table, source(id=2, amount=8), mode="overwrite", predicate="id = 2")
-    assert rows_of(table, "id", "amount") == [{"id": 1, "amount": 5}, {"id": 2, "amount": 8}]
+    assert read_rows(table, "id", "amount") == [{"id": 1, "amount": 5}, {"id": 2, "amount": 8}]
     with pytest.raises(ConstraintViolationError, match=r"an updated row violates .* amount = 5"):
         dv.update(table, {"event:n": "3"}, "id = 1")
 
@@ -260,7 +253,7 @@ def test_deltalake_keeps_our_constraints_and_we_keep_its(tmp_path: Path):
         dv.drop_constraint(table, name)
     dv.add_columns(table, {"x": "string"})
     write_deltalake(table, source(id=-10, x="a"), mode="append")
-    assert rows_of(table) == [{"id": -10, "x": "a"}, {"id": 1, "x": None}, {"id": 2, "x": None}]
+    assert read_rows(table) == [{"id": -10, "x": "a"}, {"id": 1, "x": None}, {"id": 2, "x": None}]
 
 
 # Invariants
@@ -311,7 +304,7 @@ def generating(tmp_path: Path) -> str:
 
 def test_generated_columns_are_computed_where_the_data_has_none(generating: str):
     dv.write_table(generating, COLUMNS.select(GIVEN), mode="append")
-    assert rows_of(generating, "day", "`double`", "user") == [
+    assert read_rows(generating, "day", "`double`", "user") == [
         {"day": date(2026, 1, 1), "double": 2, "user": "x"}
     ]
     (path,) = Path(generating).glob("day=*/*.parquet")
@@ -340,13 +333,13 @@ def test_generated_columns_follow_the_columns_that_they_read(generating: str):
     dv.write_table(generating, pa.concat_tables([COLUMNS.select(GIVEN)] * 2), mode="append")
     dv.update(generating, {"n": "n + 1", "at": "timestamp_ntz '2027-05-05 00:00:00'", "event:user": "'y'"})
     assert (
-        rows_of(generating, "day", "n", "`double`", "user")
+        read_rows(generating, "day", "n", "`double`", "user")
         == [{"day": date(2027, 5, 5), "n": 2, "double": 4, "user": "y"}] * 2
     )
     with pytest.raises(ConstraintViolationError, match="the generation expression of the column double"):
         dv.update(generating, {"`double`": "7"})
     dv.update(generating, {"`double`": "10", "n": "5"})
-    assert rows_of(generating, "`double`") == [{"double": 10}] * 2
+    assert read_rows(generating, "`double`") == [{"double": 10}] * 2
 
 
 def test_a_merge_computes_generated_columns(generating: str):
@@ -355,7 +348,7 @@ def test_a_merge_computes_generated_columns(generating: str):
     merge = dv.merge(generating, rows, "target.n = source.key")
     merge = merge.when_matched_update({"n": "n + 1"})
     merge.when_not_matched_insert({"n": "source.key", "at": "source.at"}).execute()
-    assert rows_of(generating, "n", "`double`", "day") == [
+    assert read_rows(generating, "n", "`double`", "day") == [
         {"n": 2, "double": 4, "day": date(2026, 1, 1)},
         {"n": 8, "double": 16, "day": date(2026, 3, 3)},
     ]
@@ -365,7 +358,7 @@ def test_a_predicate_of_an_overwrite_sees_generated_columns(generating: str):
     dv.write_table(generating, COLUMNS.select(GIVEN), mode="append")
     new = COLUMNS.select(GIVEN).set_column(1, "n", pa.array([7], pa.int32()))
     dv.write_table(generating, new, mode="overwrite", predicate="day = date '2026-01-01'")
-    assert rows_of(generating, "`double`") == [{"double": 14}]
+    assert read_rows(generating, "`double`") == [{"double": 14}]
 
 
 def test_copied_rows_are_not_checked_against_generation_expressions(generating: str):
@@ -373,7 +366,7 @@ def test_copied_rows_are_not_checked_against_generation_expressions(generating: 
     dv.write_table(generating, COLUMNS.select(GIVEN), mode="append")
     dv.delete(generating, "n = 2")
     dv.optimize(generating)
-    assert rows_of(generating, "`double`", "user") == [{"double": 2, "user": "x"}] * 4
+    assert read_rows(generating, "`double`", "user") == [{"double": 2, "user": "x"}] * 4
 
 
 def test_values_that_do_not_fit_name_the_column(generating: str):
@@ -401,7 +394,7 @@ def test_a_column_that_a_generated_column_reads_cannot_be_removed(generating: st
         dv.change_type(generating, "n", "bigint")
     dv.rename_column(generating, "double", "twice")
     dv.write_table(generating, COLUMNS.select(GIVEN), mode="append")
-    assert rows_of(generating, "twice") == [{"twice": 2}]
+    assert read_rows(generating, "twice") == [{"twice": 2}]
 
 
 # Defaults
@@ -431,24 +424,24 @@ def with_defaults(tmp_path: Path) -> str:
 def test_a_constant_default_is_the_value_of_an_absent_column(with_defaults: str):
     at = pa.array([datetime(2026, 1, 1)] * 2)
     dv.write_table(with_defaults, pa.table({"id": [1, 2], "s": [None, "y"], "at": at}), mode="append")
-    assert rows_of(with_defaults, "id", "n", "s", "to_json(v) as v") == [
+    assert read_rows(with_defaults, "id", "n", "s", "to_json(v) as v") == [
         {"id": 1, "n": 42, "s": None, "v": None},
         {"id": 2, "n": 42, "s": "y", "v": None},
     ]
     rows = pa.table({"key": [3], "at": at.slice(1)})
     merge = dv.merge(with_defaults, rows, "target.id = source.key")
     merge.when_not_matched_insert({"id": "source.key", "at": "source.at"}).execute()
-    assert rows_of(with_defaults, "id", "n", "s")[2] == {"id": 3, "n": 42, "s": "none"}
+    assert read_rows(with_defaults, "id", "n", "s")[2] == {"id": 3, "n": 42, "s": "none"}
 
 
 def test_a_default_that_cannot_be_computed_has_to_be_given(with_defaults: str):
-    before = files_of(with_defaults)
+    before = list_files(with_defaults)
     with pytest.raises(UnsupportedFeatureError, match=r"the default of the column at, current_timestamp\(\)"):
         dv.write_table(with_defaults, pa.table({"id": [1]}), mode="append")
     merge = dv.merge(with_defaults, pa.table({"key": [3]}), "target.id = source.key")
     with pytest.raises(UnsupportedFeatureError, match="the default of the column at"):
         merge.when_not_matched_insert({"id": "source.key"}).execute()
-    assert files_of(with_defaults) == before
+    assert list_files(with_defaults) == before
 
 
 # Together with other features
@@ -477,14 +470,14 @@ def test_rules_apply_together_with_other_features(tmp_path: Path, configuration:
     merge = dv.merge(table, rows.slice(1), "target.n = source.key")
     merge.when_not_matched_insert({"n": "source.key", "at": "source.at"}).execute()
     dv.delete(table, "n = 8 and `double` = 16")
-    before = files_of(table)
+    before = list_files(table)
     for update in ({"n": "20"}, {"`double`": "1"}):
         with pytest.raises(ConstraintViolationError):
             dv.update(table, update)
     with pytest.raises(ConstraintViolationError):
         dv.merge(table, rows, "target.n = source.key").when_matched_update({"n": "source.key + 8"}).execute()
-    assert files_of(table) == before
-    assert rows_of(table, "n", "`double`", "day") == [{"n": 2, "double": 4, "day": date(2026, 1, 1)}] * 2
+    assert list_files(table) == before
+    assert read_rows(table, "n", "`double`", "day") == [{"n": 2, "double": 4, "day": date(2026, 1, 1)}] * 2
     assert dv.audit_table(table, data=True).findings == ()
 
 

@@ -21,6 +21,7 @@ import pytest
 from deltalake import write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.tables import read_ids
 
 import delta_variant as dv
 from delta_variant.errors import CastError
@@ -57,8 +58,7 @@ def write_files(table: Path, files: Sequence[Sequence[str | None]], **options: A
 
 def found(table: Path, where: str) -> tuple[list[int], Explanation]:
     """Return the ids of matching rows, and the report of the read."""
-    ids = dv.read_table(str(table), columns=["id"], where=where).read_all()["id"].to_pylist()
-    return sorted(ids), dv.read_table(str(table), columns=["id"], where=where, explain=True)
+    return read_ids(table, where), dv.read_table(str(table), columns=["id"], where=where, explain=True)
 
 
 def edit_stats(table: Path, change: Any) -> None:

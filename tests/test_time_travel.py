@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from support.tables import commit_path
+from support.tables import commit_path, read_ids
 from typer.testing import CliRunner
 
 import delta_variant as dv
@@ -52,18 +52,14 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
-def ids(table: Path, **options) -> list[int]:
-    return sorted(dv.read_table(table, **options).read_all()["id"].to_pylist())
-
-
 def test_a_version_has_its_rows(table):
-    assert [ids(table, version=version) for version in range(3)] == [[0], [0, 1], [0, 1, 2]]
+    assert [read_ids(table, version=version) for version in range(3)] == [[0], [0, 1], [0, 1, 2]]
 
 
 @pytest.mark.parametrize(("seconds", "version"), [(0, 0), (9.999, 0), (10, 1), (19.9999, 1), (20, 2)])
 def test_a_timestamp_selects_the_last_version_before_it(table, seconds, version):
     assert version_at(table, seconds) == version
-    assert ids(table, timestamp=at(seconds)) == list(range(version + 1))
+    assert read_ids(table, timestamp=at(seconds)) == list(range(version + 1))
     theirs = DeltaTable(table)
     theirs.load_as_version(at(seconds))
     assert theirs.version() == version
@@ -135,7 +131,7 @@ def test_a_log_with_only_checkpoints_has_versions_but_no_timestamps(table):
     checkpoint_writing.write_checkpoint(store.open_store(table), 2, now=0, unique_id="")
     for version in range(3):
         commit_path(table, version).unlink()
-    assert ids(table, version=2) == [0, 1, 2]
+    assert read_ids(table, version=2) == [0, 1, 2]
     with pytest.raises(VersionNotFoundError, match="has no commits"):
         version_at(table, 20)
 

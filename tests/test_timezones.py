@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from planting import Table
+from support.tables import read_ids
 from test_cli import run
 
 import delta_variant as dv
@@ -45,8 +46,7 @@ def table(tmp_path: Path) -> str:
 
 
 def ids(table: str, where: str, timezone: str = TOKYO) -> list[int]:
-    rows = dv.read_table(table, columns=["id"], where=where, timezone=timezone).read_all()
-    return sorted(rows["id"].to_pylist())
+    return read_ids(table, where, timezone=timezone)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planting import Table
+from support.tables import read_ids
 
 import delta_variant as dv
 from delta_variant.errors import ProtocolError, SchemaError, UnsupportedFeatureError
@@ -80,10 +81,6 @@ def widen(table: str) -> None:
         dv.change_type(table, column, new_type)
 
 
-def ids(table: str, where: str) -> list[int]:
-    return sorted(dv.read_table(table, columns=["id"], where=where).read_all()["id"].to_pylist())
-
-
 def test_files_of_the_old_types_are_read_in_the_new_ones(table: str):
     widen(table)
     read = dv.read_table(table).read_all()
@@ -123,7 +120,7 @@ def test_skipping_by_statistics_of_the_old_type_loses_no_row(
             table, {"delta.checkpointInterval": "1", "delta.checkpoint.writeStatsAsStruct": "true"}
         )
     widen(table)
-    assert ids(table, where) == expected
+    assert read_ids(table, where) == expected
 
 
 def test_files_beyond_the_bounds_are_skipped_still(table: str):
@@ -156,8 +153,8 @@ def test_rows_of_both_types_are_changed_optimized_and_audited(table: str):
     dv.update(table, {"short_integer": "100000"}, "integer_double < 0 or id = 3")
     dv.delete(table, "id = 1")
     dv.optimize(table)
-    assert ids(table, "short_integer = 100000") == [0, 3]
-    assert ids(table, "byte_long = 1099511627776 and date_timestamp is not null") == [3]
+    assert read_ids(table, "short_integer = 100000") == [0, 3]
+    assert read_ids(table, "byte_long = 1099511627776 and date_timestamp is not null") == [3]
     assert dv.audit_table(table, data=True).findings == ()
 
 
@@ -198,8 +195,8 @@ def test_a_partition_column_is_read_in_its_new_type(tmp_path: Path):
     read = dv.read_table(table).read_all().sort_by("id").to_pydict()
     assert read["i"] == [Decimal("1.0"), Decimal("2.0"), None, Decimal("1.5")]
     assert read["d"] == [datetime(2020, 1, 1), None, datetime(2021, 1, 1), datetime(2020, 1, 1, 2)]
-    assert ids(table, "i = 1") == [1]
-    assert ids(table, "d >= timestamp_ntz '2020-01-01 00:00:00' and i < 2") == [1, 4]
+    assert read_ids(table, "i = 1") == [1]
+    assert read_ids(table, "d >= timestamp_ntz '2020-01-01 00:00:00' and i < 2") == [1, 4]
 
 
 def test_changes_are_on_record_at_the_nearest_field(table: str):
@@ -353,8 +350,8 @@ def test_a_column_without_a_type_gets_any(tmp_path: Path):
 
     Table(path).edit_schema(change)
     assert dv.read_table(path).read_all()["x"].to_pylist() == [None]
-    assert ids(str(path), "x is null") == [1]
-    assert ids(str(path), "x is not null or id > 1") == []
+    assert read_ids(str(path), "x is null") == [1]
+    assert read_ids(str(path), "x is not null or id > 1") == []
     dv.change_type(path, "x", "variant")
     dv.write_table(path, pa.table({"id": [2], "x": pa.array(["[1]"], pa.json_())}), mode="append")
     assert sorted(dv.read_table(path, columns=["x:[0]::int as n"]).read_all()["n"].to_pylist(), key=str) == [
@@ -405,7 +402,7 @@ def test_records_of_changes_outlive_other_changes_of_the_schema(table: str):
     (field,) = [each for each in json.loads(text)["fields"] if each["name"] == "d"]
     assert field["metadata"]["delta.typeChanges"] == [{"fromType": "decimal(6,2)", "toType": "decimal(10,4)"}]
     dv.change_type(table, "d", "decimal(38,10)")
-    assert ids(table, "d = 1.25") == [1]
+    assert read_ids(table, "d = 1.25") == [1]
 
 
 ANY_VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any], Any]] = {
@@ -581,8 +578,8 @@ def test_files_of_other_writers_are_read_and_changed_in_the_wide_type(
     for column in ("x", "s.x"):
         for value in wide[:3]:
             text = as_sql(value, after)
-            assert ids(str(path), f"{column} = {text}") == [wide.index(value)]
-            assert ids(str(path), f"{column} < {text}") == [n for n in range(3) if wide[n] < value]
+            assert read_ids(str(path), f"{column} = {text}") == [wide.index(value)]
+            assert read_ids(str(path), f"{column} < {text}") == [n for n in range(3) if wide[n] < value]
     dv.delete(path, f"x = {as_sql(wide[1], after)}")
     dv.update(path, {"x": as_sql(wide[1], after)}, f"s.x = {as_sql(wide[0], after)}")
     dv.optimize(path)

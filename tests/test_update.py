@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.tables import read_by_id
 
 import delta_variant as dv
 from delta_variant.errors import CastError, ExpressionError, SchemaError, VariantPathError
@@ -43,15 +44,10 @@ def write(table: Path, texts: list[str | None], first: int = 0, **options: Any) 
     dv.write_table(str(table), rows, mode="append", variant_columns=["event"], **options)
 
 
-def texts_of(table: str, expression: str = "to_json(event)") -> dict[int, Any]:
-    found = dv.read_table(table, columns={"id": "id", "value": expression}).read_all().to_pylist()
-    return {row["id"]: row["value"] for row in sorted(found, key=lambda row: row["id"])}
-
-
 def test_a_path_is_set_in_the_rows_that_match(table: str):
     result = dv.update(table, {"event:user.email": "'x'"}, "id < 2")
     assert (result.version, result.rows_updated, result.rows_copied, result.files_removed) == (2, 2, 3, 1)
-    assert texts_of(table) == {
+    assert read_by_id(table) == {
         0: '{"n":1,"user":{"email":"x","id":1}}',
         1: '{"n":2,"user":{"email":"x"}}',
         2: '{"user":null}',
@@ -64,7 +60,7 @@ def test_a_path_is_set_in_the_rows_that_match(table: str):
 
 def test_objects_that_are_missing_or_null_on_the_way_are_made(table: str):
     dv.update(table, {"event:user.name": "name"}, "id in (2, 3, 4)")
-    found = texts_of(table)
+    found = read_by_id(table)
     assert [found[number] for number in (2, 3, 4)] == [f'{{"user":{{"name":"n{n}"}}}}' for n in (2, 3, 4)]
 
 
@@ -78,10 +74,10 @@ def test_objects_that_are_missing_or_null_on_the_way_are_made(table: str):
     ],
 )
 def test_a_path_through_another_kind_is_an_error_and_changes_nothing(table: str, path, number, sentence):
-    before = texts_of(table)
+    before = read_by_id(table)
     with pytest.raises(VariantPathError, match=sentence):
         dv.update(table, {path: "1"}, f"id = {number}")
-    assert texts_of(table) == before
+    assert read_by_id(table) == before
     assert len(list(Path(table).glob("*.parquet"))) == 2
 
 
@@ -108,7 +104,7 @@ def test_expressions_are_evaluated_for_matching_rows_only(table: str):
         {"event:user.email": "event:user.email::string", "id": "cast(10 / (1 - id) as bigint)"},
         "id = 0",
     )
-    assert texts_of(table)[10] == '{"n":1,"user":{"email":"a","id":1}}'
+    assert read_by_id(table)[10] == '{"n":1,"user":{"email":"a","id":1}}'
 
 
 def test_casts_apply_to_matching_rows_only(tmp_path: Path):
@@ -132,18 +128,18 @@ def test_elements_of_arrays_and_whole_variants_are_set(table: str):
     dv.update(table, {"event": "event:user"}, "id = 0")
     dv.update(table, {"event": "id * 1.5"}, "id = 1")
     dv.update(table, {"event": "null"}, "id = 2")
-    found = texts_of(table)
+    found = read_by_id(table)
     assert [found[number] for number in (0, 1, 2, 6)] == ['{"email":"a","id":1}', "1.5", None, '[1,{"a":1}]']
 
 
 def test_null_is_variant_null_in_a_path(table: str):
     dv.update(table, {"event:n": "null", "event:m": "cast(null as bigint)"}, "id = 1")
-    assert texts_of(table)[1] == '{"m":null,"n":null}'
+    assert read_by_id(table)[1] == '{"m":null,"n":null}'
 
 
 def test_paths_are_removed_where_they_are(table: str):
     dv.update(table, {"event:user.email": None, "event:missing.x": None}, "id < 3")
-    assert texts_of(table) == {
+    assert read_by_id(table) == {
         0: '{"n":1,"user":{"id":1}}',
         1: '{"n":2}',
         2: '{"user":null}',
@@ -154,7 +150,7 @@ def test_paths_are_removed_where_they_are(table: str):
     }
     dv.update(table, {"variant_get(event, '$[0]')": None}, "id = 6")
     dv.update(table, {"event:user": None}, "id = 0")
-    assert (texts_of(table)[0], texts_of(table)[6]) == ('{"n":1}', "[{}]")
+    assert (read_by_id(table)[0], read_by_id(table)[6]) == ('{"n":1}', "[{}]")
 
 
 def test_scalars_get_the_types_that_parse_json_gives_them(table: str):
@@ -179,13 +175,13 @@ def test_scalars_get_the_types_that_parse_json_gives_them(table: str):
 
 def test_columns_are_set_and_cast(table: str):
     dv.update(table, {"name": "id", "ID": "id + 10"}, "id = 1")
-    assert texts_of(table, "name") == {0: "n0", 2: "n2", 3: "n3", 4: "n4", 5: "n5", 6: "n6", 11: "1"}
-    assert texts_of(table, "s.x")[11] == 1
+    assert read_by_id(table, "name") == {0: "n0", 2: "n2", 3: "n3", 4: "n4", 5: "n5", 6: "n6", 11: "1"}
+    assert read_by_id(table, "s.x")[11] == 1
 
 
 def test_values_are_those_of_the_row_as_it_was(table: str):
     dv.update(table, {"name": "cast(id as string)", "id": "event:n::bigint + 100"}, "id = 1")
-    assert texts_of(table, "name")[102] == "1"
+    assert read_by_id(table, "name")[102] == "1"
 
 
 @pytest.mark.parametrize(
@@ -222,7 +218,7 @@ def test_rows_move_to_the_partition_that_they_are_given(tmp_path: Path):
     rows = pa.table({"id": [1, 2, 3], "day": ["a", "a", "b"]})
     dv.write_table(str(tmp_path / "t"), rows, partition_by=["day"])
     dv.update(str(tmp_path / "t"), {"day": "'c'"}, "id = 1")
-    assert texts_of(str(tmp_path / "t"), "day") == {1: "c", 2: "a", 3: "b"}
+    assert read_by_id(str(tmp_path / "t"), "day") == {1: "c", 2: "a", 3: "b"}
     values = load_snapshot(tmp_path / "t").files["partition_values"].to_pylist()
     assert sorted(values) == [[("day", "a")], [("day", "b")], [("day", "c")]]
 
@@ -320,9 +316,9 @@ def test_update_changes_exactly_the_rows_for_which_the_condition_is_true(values,
         table = f"{folder}/t"
         write(Path(table), [json.dumps({"n": value}) for value in values])
         matching = set(dv.read_table(table, columns=["id"], where=where).read_all()["id"].to_pylist())
-        before = texts_of(table)
+        before = read_by_id(table)
         result = dv.update(table, {"event:m": "id", "name": "'set'"}, where)
-        after, names = texts_of(table), texts_of(table, "name")
+        after, names = read_by_id(table), read_by_id(table, "name")
         assert result.rows_updated == len(matching)
         for number, text in before.items():
             wanted = {**json.loads(str(text)), "m": number} if number in matching else json.loads(str(text))
@@ -338,7 +334,7 @@ def test_a_path_keeps_its_bounds_after_numbers_are_set(tmp_path: Path):
     assert load_snapshot(table).files["stats"].to_pylist() == before
     for where, files in (("event:n::bigint = 9", 1), ("event:d::decimal(10,2) > 19.25", 1), ("id = 3", 0)):
         assert dv.read_table(str(table), where=where, explain=True).files_by_variant_bounds == files
-    assert texts_of(str(table))[3] == '{"d":12.5,"n":12}'
+    assert read_by_id(str(table))[3] == '{"d":12.5,"n":12}'
 
 
 @pytest.mark.parametrize("shredded", [True, False])

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from support.intercepted_store import commit_first, intercept
+from support.tables import list_files, read_ids
 from typer.testing import CliRunner
 
 import delta_variant as dv
@@ -41,10 +42,6 @@ def append(table: Path, *numbers: int, **options: Any) -> None:
     days = [f"d{number % 2}" for number in numbers]
     rows = pa.table({"id": list(numbers), "day": days, "v": pa.array(texts, pa.json_())})
     dv.write_table(table, rows, **{"mode": "append", **options})
-
-
-def ids(table: Path, **options: Any) -> list[int]:
-    return sorted(dv.read_table(table, columns=["id"], **options).read_all()["id"].to_pylist())
 
 
 def age(table: Path, days: float = 30) -> None:
@@ -81,10 +78,6 @@ def add(path: str, **fields: Any) -> AddFile:
     )
 
 
-def files(table: Path) -> set[str]:
-    return {path.relative_to(table).as_posix() for path in table.rglob("*") if path.is_file()}
-
-
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     """Return a table with two data files, one for each day."""
@@ -100,19 +93,19 @@ def test_files_removed_before_the_retention_are_deleted(table):
     found = dv.vacuum(table, dry_run=False)
     assert set(found.files) == set(removed) - set(left)
     assert found.bytes > 0
-    assert files(table) & {*removed} == {*left}
-    assert ids(table) == [1]
+    assert list_files(table) & {*removed} == {*left}
+    assert read_ids(table) == [1]
     assert dv.vacuum(table).files == ()
 
 
 def test_a_dry_run_returns_the_same_files_and_deletes_none(table):
     dv.delete(table)
     age(table)
-    before = files(table)
+    before = list_files(table)
     dry = dv.vacuum(table)
-    assert (files(table), dv.load_snapshot(table).version, dry.dry_run) == (before, 1, True)
+    assert (list_files(table), dv.load_snapshot(table).version, dry.dry_run) == (before, 1, True)
     assert dv.vacuum(table, dry_run=False).files == dry.files
-    assert before - files(table) == set(dry.files)
+    assert before - list_files(table) == set(dry.files)
 
 
 def test_files_removed_within_the_retention_are_kept(table):
@@ -120,7 +113,7 @@ def test_files_removed_within_the_retention_are_kept(table):
     for path in table.rglob("*.parquet"):
         os.utime(path, (0, 0))
     assert dv.vacuum(table).files == ()
-    assert ids(table, version=0) == [0, 1]
+    assert read_ids(table, version=0) == [0, 1]
 
 
 def test_old_files_that_no_commit_has_are_deleted(table):
@@ -177,7 +170,7 @@ def test_files_that_only_a_checkpoint_has_are_kept(tmp_path, policy):
         os.utime(path, (0, 0))
     orphan = put(table, "part-orphan.parquet")
     assert dv.vacuum(table, dry_run=False).files == (orphan,)
-    assert ids(table) == [1]
+    assert read_ids(table) == [1]
     assert len(list(table.glob("*.parquet"))) == 2
 
 
@@ -280,7 +273,7 @@ def test_a_table_can_be_vacuumed_through_a_symbolic_link(table, tmp_path):
     old = put(table, "part-old.parquet")
     assert dv.vacuum(tmp_path / "alias", dry_run=False).files == (old,)
     assert not (table / old).exists()
-    assert ids(tmp_path / "alias") == [0, 1]
+    assert read_ids(tmp_path / "alias") == [0, 1]
 
 
 def test_a_table_within_the_table_is_kept(table):
@@ -288,7 +281,7 @@ def test_a_table_within_the_table_is_kept(table):
     age(table / "inner" / "t")
     old = put(table, "inner/part-old.parquet")
     assert dv.vacuum(table, dry_run=False).files == (old,)
-    assert ids(table / "inner" / "t") == [7]
+    assert read_ids(table / "inner" / "t") == [7]
 
 
 def test_files_of_any_name_are_deleted(table):
@@ -324,7 +317,7 @@ def test_a_vacuum_that_deletes_is_recorded_in_the_log(table):
         "specifiedRetentionMillis": 200 * 3_600_000,
     }
     assert (end.parameters["status"], end.metrics) == ("COMPLETED", {"numDeletedFiles": 1})
-    assert ids(table) == [0, 1]
+    assert read_ids(table) == [0, 1]
 
 
 def test_a_file_that_cannot_be_deleted_is_an_error_after_all_others(table):
@@ -349,7 +342,7 @@ def test_a_file_that_a_concurrent_commit_adds_again_is_kept(table):
         dv.vacuum(commit_first(table, lambda: dv.restore(table, 0)), dry_run=False)
     assert caught.value.version == 2
     assert str(caught.value.file).startswith("day=d")
-    assert ids(table) == [0, 1]
+    assert read_ids(table) == [0, 1]
 
 
 def test_a_table_with_unknown_features_is_rejected(table):
@@ -397,7 +390,7 @@ def test_a_table_in_an_object_store_can_be_vacuumed():
     time.sleep(0.01)
     found = dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False)
     assert len(found.files) == 1
-    assert ids(table) == [1, 2]
+    assert read_ids(table) == [1, 2]
     assert dv.vacuum(table, 0, enforce_retention_duration=False).files == ()
     assert [entry.operation for entry in dv.history(table, 2)] == ["VACUUM END", "VACUUM START"]
     with pytest.raises(DataFileError, match="day=d0/part-"):

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from planting import Table
 from strategies import arrow_rows
 from support.intercepted_store import commit_first
-from support.tables import read_actions, read_log
+from support.tables import list_files, read_actions, read_log
 
 from delta_variant import (
     ShreddingSchema,
@@ -77,10 +77,6 @@ def rows(table: Path, **options: Any) -> list[dict[str, Any]]:
 
 def texts(table: Path) -> list[str | None]:
     return [row["event"] for row in rows(table)]
-
-
-def files_of(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 def edit_log(table: Path, kind: str, **changes: Any) -> None:
@@ -142,10 +138,10 @@ def test_the_commit_info_describes_the_write(tmp_path: Path):
 
 def test_an_existing_table_is_an_error_by_default(tmp_path: Path):
     write_table(tmp_path / "t", events())
-    before = files_of(tmp_path)
+    before = list_files(tmp_path)
     with pytest.raises(TableExistsError, match="mode='append'"):
         write_table(tmp_path / "t", events())
-    assert files_of(tmp_path) == before
+    assert list_files(tmp_path) == before
 
 
 def test_append_adds_rows_or_creates_the_table(tmp_path: Path):
@@ -157,10 +153,10 @@ def test_append_adds_rows_or_creates_the_table(tmp_path: Path):
 def test_a_write_with_a_txn_happens_once(tmp_path: Path):
     assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 7)).version == 0
     assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 8)).version == 1
-    before = files_of(tmp_path)
+    before = list_files(tmp_path)
     assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 8)).version is None
     assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 3)).version is None
-    assert files_of(tmp_path) == before
+    assert list_files(tmp_path) == before
     assert write_table(tmp_path / "t", events(), mode="append", txn=("other", 3)).version == 2
     txns = {txn["appId"]: txn["version"] for txn in read_actions(tmp_path / "t", "txn")}
     assert txns == {"app": 8, "other": 3}
@@ -266,9 +262,9 @@ def test_a_table_that_exists_is_an_error_whatever_its_txns_are(tmp_path: Path):
 
 def test_ignore_keeps_a_table_or_creates_it(tmp_path: Path):
     assert write_table(tmp_path / "t", events(), mode="ignore").version == 0
-    before = files_of(tmp_path)
+    before = list_files(tmp_path)
     assert write_table(tmp_path / "t", events("4"), mode="ignore").version is None
-    assert files_of(tmp_path) == before
+    assert list_files(tmp_path) == before
 
 
 @pytest.mark.parametrize(
@@ -287,10 +283,10 @@ def test_ignore_keeps_a_table_or_creates_it(tmp_path: Path):
 )
 def test_an_invalid_option_is_rejected_before_files_are_written(option: str, value: Any, tmp_path: Path):
     write_table(tmp_path / "t", events())
-    before = files_of(tmp_path)
+    before = list_files(tmp_path)
     with pytest.raises(ValueError, match=option):
         write_table(tmp_path / "t", events(), **{"mode": "append", option: value})
-    assert files_of(tmp_path) == before
+    assert list_files(tmp_path) == before
 
 
 def test_rejects_and_on_invalid_reject_require_each_other(tmp_path: Path):
@@ -298,7 +294,7 @@ def test_rejects_and_on_invalid_reject_require_each_other(tmp_path: Path):
         write_table(tmp_path / "t", events(), on_invalid="reject")
     with pytest.raises(ValueError, match="rejects requires on_invalid='reject'"):
         write_table(tmp_path / "t", events(), rejects=tmp_path / "r")
-    assert files_of(tmp_path) == set()
+    assert list_files(tmp_path) == set()
 
 
 # Accepted data.
@@ -452,9 +448,9 @@ def test_few_rows_or_none_or_only_null_are_a_table(texts_: list[str | None], shr
 
 def test_an_append_without_rows_commits_nothing(tmp_path: Path):
     write_table(tmp_path / "t", events())
-    before = files_of(tmp_path)
+    before = list_files(tmp_path)
     assert write_table(tmp_path / "t", events().slice(0, 0), mode="append").version is None
-    assert files_of(tmp_path) == before
+    assert list_files(tmp_path) == before
 
 
 class Exported:
@@ -489,7 +485,7 @@ NULL_ROW = pa.array([{"id": 1}, None])
 def test_data_that_is_not_arrow_data_is_rejected(data: Any, sentence: str, tmp_path: Path):
     with pytest.raises(ValueError, match=sentence):
         write_table(tmp_path / "t", data)
-    assert files_of(tmp_path) == set()
+    assert list_files(tmp_path) == set()
 
 
 def test_a_failing_stream_leaves_no_files(tmp_path: Path):
@@ -500,7 +496,7 @@ def test_a_failing_stream_leaves_no_files(tmp_path: Path):
     reader = pa.RecordBatchReader.from_batches(events().schema, batches())
     with pytest.raises(pa.ArrowException, match="the source broke"):
         write_table(tmp_path / "t", reader, shredding=None)
-    assert files_of(tmp_path) == set()
+    assert list_files(tmp_path) == set()
 
 
 # Partitions.
@@ -583,17 +579,17 @@ def test_a_variant_and_a_missing_column_cannot_be_partitions(
 ):
     with pytest.raises(SchemaError, match=sentence):
         write_table(tmp_path / "t", events(), partition_by=partition_by)
-    assert files_of(tmp_path) == set()
+    assert list_files(tmp_path) == set()
 
 
 def test_an_append_cannot_change_partitions_or_properties(tmp_path: Path):
     write_table(tmp_path / "t", events(), partition_by="id")
-    before = files_of(tmp_path)
+    before = list_files(tmp_path)
     with pytest.raises(ValueError, match="partition"):
         write_table(tmp_path / "t", events(), mode="append", partition_by=["event"])
     with pytest.raises(ValueError, match="configuration"):
         write_table(tmp_path / "t", events(), mode="append", configuration={"delta.appendOnly": "true"})
-    assert files_of(tmp_path) == before
+    assert list_files(tmp_path) == before
     assert write_table(tmp_path / "t", events(), mode="append", partition_by="id").version == 1
 
 
@@ -602,11 +598,11 @@ def test_an_append_cannot_change_partitions_or_properties(tmp_path: Path):
 
 def test_a_new_column_is_rejected_unless_the_schema_is_merged(tmp_path: Path):
     write_table(tmp_path / "t", events())
-    before = files_of(tmp_path)
+    before = list_files(tmp_path)
     wider = events("1").append_column("more", pa.array(["x"]))
     with pytest.raises(SchemaError, match="more"):
         write_table(tmp_path / "t", wider, mode="append")
-    assert files_of(tmp_path) == before
+    assert list_files(tmp_path) == before
     write_table(tmp_path / "t", wider, mode="append", schema_mode="merge")
     assert [row["more"] for row in rows(tmp_path / "t")].count("x") == 1
     assert [field.name for field in load_snapshot(tmp_path / "t").schema.fields] == ["id", "event", "more"]
@@ -648,10 +644,10 @@ def test_columns_are_found_by_name_and_absent_ones_are_null(tmp_path: Path):
 )
 def test_data_that_does_not_fit_is_rejected_with_the_column(data: pa.Table, tmp_path: Path):
     write_table(tmp_path / "t", events())
-    before = files_of(tmp_path)
+    before = list_files(tmp_path)
     with pytest.raises(SchemaError, match=data.column_names[0]):
         write_table(tmp_path / "t", data, mode="append")
-    assert files_of(tmp_path) == before
+    assert list_files(tmp_path) == before
 
 
 def test_json_text_becomes_a_variant_where_the_table_has_one_only_when_it_is_marked(tmp_path: Path):
@@ -673,10 +669,10 @@ def test_a_null_in_a_not_null_column_is_rejected(tmp_path: Path):
     schema = json.loads(read_actions(tmp_path / "t", "metaData")[0]["schemaString"])
     schema["fields"][1]["nullable"] = False
     edit_log(tmp_path / "t", "metaData", schemaString=json.dumps(schema))
-    before = files_of(tmp_path)
+    before = list_files(tmp_path)
     with pytest.raises(SchemaError, match="event"):
         write_table(tmp_path / "t", events("1", None), mode="append")
-    assert files_of(tmp_path) == before
+    assert list_files(tmp_path) == before
     # A Variant null is not SQL NULL (PROTOCOL.md, "Variant Data Type").
     write_table(tmp_path / "t", events("null"), mode="append")
 
@@ -715,10 +711,10 @@ def test_a_shredding_schema_is_followed(tmp_path: Path):
 
 def test_a_shredding_schema_is_rejected_if_shredding_is_disabled(tmp_path: Path):
     write_table(tmp_path / "t", events(), shredding=None)
-    before = files_of(tmp_path)
+    before = list_files(tmp_path)
     with pytest.raises(ShreddingNotEnabledError, match=r"delta.enableVariantShredding"):
         write_table(tmp_path / "t", events(), mode="append", shredding=ShreddingSchema.of({"n": pa.int64()}))
-    assert files_of(tmp_path) == before
+    assert list_files(tmp_path) == before
     write_table(tmp_path / "t", events(), mode="append")
     assert [sorted(names) for names in shredded_names(tmp_path / "t")] == [["metadata", "value"]] * 2
 
@@ -778,7 +774,7 @@ def test_invalid_json_is_an_error_with_row_and_column_and_leaves_no_files(
     with pytest.raises(InvalidJsonError, match=r"byte \d+ of the text: \S") as caught:
         write_table(tmp_path / "t", events("1", "2", BAD[kind], "3"), shredding=shredding)
     assert (caught.value.row, caught.value.column) == (2, "event")
-    assert files_of(tmp_path) == set()
+    assert list_files(tmp_path) == set()
 
 
 @pytest.mark.parametrize("kind", BAD)
@@ -841,7 +837,7 @@ def test_the_rows_of_rejects_are_those_of_the_data_in_partitioned_tables(tmp_pat
     assert (result.rows, result.invalid, len(result.files)) == (2, 2, 1)
     kept = [json.loads(line) for line in (tmp_path / "r").read_text().splitlines()]
     assert [each["row"] for each in kept] == [1, 3]
-    assert files_of(tmp_path / "t") == {"_delta_log/00000000000000000000.json", result.files[0].path}
+    assert list_files(tmp_path / "t") == {"_delta_log/00000000000000000000.json", result.files[0].path}
 
 
 @pytest.mark.parametrize(
@@ -861,7 +857,7 @@ def test_malformed_variants_are_rejected(metadata: bytes, value: bytes, shreddin
     with pytest.raises(MalformedVariantError) as caught:
         write_table(tmp_path / "t", data, variant_columns=["event"], shredding=shredding)
     assert caught.value.row == 1
-    assert files_of(tmp_path) == set()
+    assert list_files(tmp_path) == set()
 
 
 def test_malformed_nested_variants_are_rejected(tmp_path: Path):
@@ -872,7 +868,7 @@ def test_malformed_nested_variants_are_rejected(tmp_path: Path):
     with pytest.raises(MalformedVariantError) as caught:
         write_table(tmp_path / "t", data)
     assert (caught.value.row, caught.value.column) == (1, "s.v")
-    assert files_of(tmp_path) == set()
+    assert list_files(tmp_path) == set()
 
 
 def test_json_text_within_another_column_is_rejected(tmp_path: Path):
@@ -881,7 +877,7 @@ def test_json_text_within_another_column_is_rejected(tmp_path: Path):
     with pytest.raises(SchemaError, match=r"s\.v.* is JSON text") as caught:
         write_table(tmp_path / "t", data)
     assert caught.value.column == "s.v"
-    assert files_of(tmp_path) == set()
+    assert list_files(tmp_path) == set()
 
 
 # Table features.
@@ -982,10 +978,10 @@ def test_an_unsupported_feature_is_named_and_rejected_before_files_are_written(
     edit_log(table, "protocol", **with_features(feature))
     schema = field_metadata(table, **metadata)
     edit_log(table, "metaData", configuration=configuration, schemaString=schema)
-    before = files_of(table)
+    before = list_files(table)
     with pytest.raises(UnsupportedFeatureError, match=sentence):
         write_table(table, events(), mode="append")
-    assert files_of(table) == before
+    assert list_files(table) == before
     assert len(rows(table)) == 3
 
 
@@ -1053,7 +1049,7 @@ def create_first(table: Path, data: Any, **options: Any) -> Store:
 
 def assert_files_are_those_of_the_log(table: Path) -> None:
     added = {added["path"] for added in read_actions(table, "add")}
-    assert {path for path in files_of(table) if not path.startswith("_delta_log/")} == added
+    assert {path for path in list_files(table) if not path.startswith("_delta_log/")} == added
 
 
 @pytest.mark.parametrize(
@@ -1184,4 +1180,4 @@ def test_processes_that_create_at_once_make_one_table(tmp_path: Path):
     assert [row["id"] for row in rows(tmp_path / "t")] == [*range(5), *range(10, 15), *range(20, 25)]
     assert len(read_actions(tmp_path / "t", "metaData")) == 1
     added = {added["path"] for added in read_actions(tmp_path / "t", "add")}
-    assert {path for path in files_of(tmp_path / "t") if not path.startswith("_delta_log/")} == added
+    assert {path for path in list_files(tmp_path / "t") if not path.startswith("_delta_log/")} == added

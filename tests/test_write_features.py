@@ -9,16 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.tables import list_files
 
 import delta_variant as dv
 from delta_variant import write_table
 from delta_variant.errors import ProtocolError, SchemaError, ShreddingNotEnabledError, UnsupportedFeatureError
 
 CASES = Path(__file__).resolve().parents[1] / "protocol_fixtures" / "cases"
-
-
-def files_of(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture
@@ -34,7 +31,7 @@ def fixture_table(tmp_path: Path) -> Callable[[str], Path]:
 def test_not_null_lets_variant_nulls_in_and_keeps_sql_nulls_out(fixture_table: Callable[[str], Path]):
     """PROTOCOL.md, "Variant Data Type"."""
     table = fixture_table("table/not_null_variant_null")
-    before = files_of(table)
+    before = list_files(table)
 
     def rows_with(text: str | None) -> pa.Table:
         return pa.table({"id": [9], "v": pa.array([text], pa.json_())})
@@ -43,7 +40,7 @@ def test_not_null_lets_variant_nulls_in_and_keeps_sql_nulls_out(fixture_table: C
         write_table(table, rows_with(None), mode="append")
     with pytest.raises(SchemaError, match="'v' is declared as non-nullable"):
         write_table(table, rows_with("no json"), mode="append", on_invalid="null")
-    assert files_of(table) == before
+    assert list_files(table) == before
     assert write_table(table, rows_with("null"), mode="append").version == 1
 
 
@@ -51,12 +48,12 @@ def test_not_null_lets_variant_nulls_in_and_keeps_sql_nulls_out(fixture_table: C
 def test_a_required_writer_feature_rejects_the_append(name: str, fixture_table: Callable[[str], Path]):
     """A default that is not NULL, and the shredding property without its feature (audit rules X8, H4)."""
     table = fixture_table(name)
-    before = files_of(table)
+    before = list_files(table)
     with pytest.raises(
         (UnsupportedFeatureError, ProtocolError), match=r"CURRENT_DEFAULT|default|variantShredding"
     ):
         write_table(table, pa.table({"id": [9]}), mode="append")
-    assert files_of(table) == before
+    assert list_files(table) == before
 
 
 @pytest.mark.parametrize("name", ["table/partitioned_by_variant", "table/variant_as_map_key"])

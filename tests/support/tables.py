@@ -1,4 +1,4 @@
-"""Read the commits of a table as Python values."""
+"""Read the commits, the rows and the file names of a table as Python values."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import delta_variant as dv
 from delta_variant.log.listing import commit_file_name
 
 Action = dict[str, Any]
@@ -31,6 +32,32 @@ def read_actions(table: str | Path, kind: str, version: int | None = None) -> li
     """Return the fields of the actions of a kind, such as `"add"`, in one commit or by default in all."""
     commits = read_log(table) if version is None else [read_commit(table, version)]
     return [action[kind] for commit in commits for action in commit if kind in action]
+
+
+def read_rows(table: str | Path, *columns: str) -> list[dict[str, Any]]:
+    """Return the rows of a table sorted by their text; by default with all columns."""
+    rows = dv.read_table(table, columns=list(columns) or None).read_all().to_pylist()
+    return sorted(rows, key=str)
+
+
+def read_ids(table: str | Path, where: str | None = None, **options: Any) -> list[int]:
+    """Return the sorted values of the column `id`."""
+    read = dv.read_table(table, columns=["id"], where=where, **options).read_all()
+    return sorted(read["id"].to_pylist())
+
+
+def read_by_id(table: str | Path, expression: str = "to_json(event)") -> dict[int, Any]:
+    """Return the value of an expression for each `id`, in the order of the ids, which must be unique."""
+    read = dv.read_table(table, columns={"id": "id", "value": expression}).read_all()
+    rows = read.sort_by("id").to_pylist()
+    assert len({row["id"] for row in rows}) == len(rows), "an id occurs twice"
+    return {row["id"]: row["value"] for row in rows}
+
+
+def list_files(folder: str | Path, pattern: str = "*") -> set[str]:
+    """Return the paths of all files in a folder whose names match a pattern, relative to the folder."""
+    root = Path(folder)
+    return {path.relative_to(root).as_posix() for path in root.rglob(pattern) if path.is_file()}
 
 
 def _read_json_lines(path: Path) -> list[Any]:
