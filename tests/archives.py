@@ -69,3 +69,8 @@ def unpack(archive: Path, folder: Path) -> Path:
     with tarfile.open(fileobj=io.BytesIO(data)) as files:
         files.extractall(folder, filter="data")
     return folder
+
+
+def unpack_spark_table(corpora: Path, name: str, folder: Path) -> Path:
+    """Unpack a table that Spark wrote, `delta-spark/NAME.tar.gz`, and return the folder of the table."""
+    return unpack(corpora / "delta-spark" / f"{name}.tar.gz", folder) / name

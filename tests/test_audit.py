@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import tarfile
 
 import pyarrow as pa
 import pytest
+from archives import unpack_spark_table
 from planting import EMPTY, INT8_1, LIST_OF_INTS, Table, column
 from test_log import GOLDEN_TABLES, SPARK_TABLES
 
@@ -30,9 +30,7 @@ def unpacked(corpora, tmp_path):
     def unpack(name):
         if name in GOLDEN_TABLES:
             return corpora / "delta-golden" / name
-        with tarfile.open(corpora / "delta-spark" / f"{name}.tar.gz") as archive:
-            archive.extractall(tmp_path, filter="data")
-        return tmp_path / name
+        return unpack_spark_table(corpora, name, tmp_path)
 
     return unpack
 

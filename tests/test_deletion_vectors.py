@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import tarfile
 import zlib
 from collections.abc import Collection
 from itertools import accumulate, chain, groupby, pairwise
@@ -13,6 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from archives import unpack_spark_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,10 +34,7 @@ FILE = "deletion_vector_00000000-0000-0000-0000-000000000001.bin"
 @pytest.fixture(scope="module")
 def spark_table(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a table of delta-spark 4.4.0 whose rows a = 7 and id = 9 were deleted by vectors."""
-    folder = tmp_path_factory.mktemp("spark")
-    with tarfile.open(corpora / "delta-spark" / "d_dv.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
-    return folder / "d_dv"
+    return unpack_spark_table(corpora, "d_dv", tmp_path_factory.mktemp("spark"))
 
 
 def vector(storage_type: str, text: str, **fields: int) -> DeletionVector:

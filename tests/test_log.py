@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import tarfile
 import uuid
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from archives import unpack_spark_table
 from deltalake import DeltaTable
 from support.tables import commit_path
 
@@ -77,9 +77,7 @@ METADATA = Metadata(
 @pytest.fixture
 def spark_table(corpora, tmp_path):
     def unpack(name):
-        with tarfile.open(corpora / "delta-spark" / f"{name}.tar.gz") as archive:
-            archive.extractall(tmp_path, filter="data")
-        return tmp_path / name
+        return unpack_spark_table(corpora, name, tmp_path)
 
     return unpack
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from archives import unpack_spark_table
 from locations import list_corpus
 
 import delta_variant as dv
@@ -402,14 +400,6 @@ def test_only_files_with_the_right_field_ids_fill_columns_mapped_by_id(tmp_path:
 # Tables that other engines wrote.
 
 
-@contextmanager
-def spark_table(corpora: Path, name: str, folder: Path) -> Iterator[Path]:
-    with tarfile.open(corpora / "delta-spark" / f"{name}.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
-    (root,) = [path for path in folder.iterdir() if (path / "_delta_log").is_dir()]
-    yield root
-
-
 def test_the_checkpointed_table_of_nested_variants_is_read(corpora: Path):
     """Delta's golden table; its info.txt has the query that wrote it: `{"key": id}` everywhere."""
     rows = read(corpora / "delta-golden/spark-variant-checkpoint")
@@ -472,10 +462,10 @@ def test_the_tables_of_spark_are_all_there():
 @pytest.mark.parametrize("name", SPARK_TABLES)
 def test_a_table_of_spark_has_all_rows_that_are_not_deleted(name: str, corpora: Path, tmp_path: Path):
     """Compare the number of rows with the Parquet footers; tests/interop compares the values with Spark."""
-    with spark_table(corpora, name, tmp_path) as root:
-        files = dv.load_snapshot(root).files
-        paths = files.column("path").to_pylist()
-        rows = sum(pq.ParquetFile(root / path).metadata.num_rows for path in paths)
-        deleted = sum(each["cardinality"] for each in files.column("deletion_vector").to_pylist() if each)
-        found = dv.read_table(root).read_all()
-        assert found.num_rows == rows - deleted > 0
+    root = unpack_spark_table(corpora, name, tmp_path)
+    files = dv.load_snapshot(root).files
+    paths = files.column("path").to_pylist()
+    rows = sum(pq.ParquetFile(root / path).metadata.num_rows for path in paths)
+    deleted = sum(each["cardinality"] for each in files.column("deletion_vector").to_pylist() if each)
+    found = dv.read_table(root).read_all()
+    assert found.num_rows == rows - deleted > 0

@@ -6,6 +6,7 @@ import json
 
 import pyarrow as pa
 import pytest
+from archives import unpack_spark_table
 from planting import Table
 from support.intercepted_store import commit_first
 
@@ -132,12 +133,9 @@ def test_bounds_of_all_rows_are_wide_if_rows_are_deleted(unpack_golden):
 @pytest.fixture
 def unpack_golden(corpora, tmp_path):
     """Return a function that unpacks a table of Spark."""
-    import tarfile
 
     def unpack(name):
-        with tarfile.open(corpora / "delta-spark" / f"{name}.tar.gz") as archive:
-            archive.extractall(tmp_path, filter="data")
-        return tmp_path / name
+        return unpack_spark_table(corpora, name, tmp_path)
 
     return unpack
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from archives import unpack_spark_table
 from support.intercepted_store import commit_first
 from support.tables import read_actions
 from typer.testing import CliRunner
@@ -63,9 +63,7 @@ def table(tmp_path: Path) -> Path:
 @pytest.fixture
 def with_vectors(corpora: Path, tmp_path: Path) -> Path:
     """Return a table of Delta on Spark with a deletion vector."""
-    with tarfile.open(corpora / "delta-spark" / "d_dv.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    return tmp_path / "d_dv"
+    return unpack_spark_table(corpora, "d_dv", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from archives import unpack_spark_table
 from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -179,9 +179,7 @@ def test_shredded_columns_of_copied_variants_are_unchanged(tmp_path: Path):
 
 @pytest.mark.parametrize("name", ["c_stats_ga", "c_both_preview", "d_cm_id", "d_dv"])
 def test_copied_rows_of_files_that_spark_shredded_are_unchanged(tmp_path: Path, corpora: Path, name: str):
-    with tarfile.open(corpora / "delta-spark" / f"{name}.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    table = str(tmp_path / name)
+    table = str(unpack_spark_table(corpora, name, tmp_path))
     columns = {"id": "id", "text": "to_json(v)"}
     kept = dv.read_table(table, columns=columns, where="id % 2 = 0").read_all()
     assert dv.delete(table, "id % 2 = 1").rows_copied > 0

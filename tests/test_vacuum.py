@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-import tarfile
 import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from archives import unpack_spark_table
 from deltalake import DeltaTable
 from support.intercepted_store import commit_first, intercept
 from support.tables import list_files, read_ids
@@ -193,9 +193,7 @@ def test_old_files_of_the_change_data_feed_are_deleted(table):
 
 
 def test_deletion_vectors_of_current_and_recently_removed_files_are_kept(corpora, tmp_path):
-    with tarfile.open(corpora / "delta-spark" / "d_dv.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    table = tmp_path / "d_dv"
+    table = unpack_spark_table(corpora, "d_dv", tmp_path)
     for path in table.rglob("*"):
         os.utime(path, (0, 0))
     state = dv.load_snapshot(table)
