@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.intercepted_store import commit_first
-from support.tables import read_by_id, read_commit
+from support.tables import append_events, read_by_id, read_commit
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, ExpressionError
@@ -22,9 +22,8 @@ from delta_variant.log.load import load_snapshot
 
 
 def write(table: Path, texts: list[str | None], first: int = 0, **options: Any) -> None:
-    ids = list(range(first, first + len(texts)))
-    rows = pa.table({"id": ids, "event": pa.array(texts, pa.string()), "day": ["ab"[n % 2] for n in ids]})
-    dv.write_table(str(table), rows, mode="append", variant_columns=["event"], **options)
+    days = ["ab"[number % 2] for number in range(first, first + len(texts))]
+    append_events(table, texts, first, {"day": days}, **options)
 
 
 def stored_rows(table: Path) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,7 +15,7 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.intercepted_store import commit_first
-from support.tables import list_files, read_by_id, read_commit
+from support.tables import append_events, list_files, read_by_id, read_commit
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -30,13 +29,6 @@ from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 from delta_variant.operations.rewrite.result import RewriteResult
 from delta_variant.operations.write import write_table
-
-
-def write_rows(table: Path, texts: Sequence[str | None], first: int = 0, **options: Any) -> None:
-    """Append one file of JSON texts with `id` counted from `first`."""
-    ids = range(first, first + len(texts))
-    rows = pa.table({"id": list(ids), "event": pa.array(texts, pa.string())})
-    dv.write_table(table, rows, mode="append", variant_columns=["event"], **options)
 
 
 def read_bytes(table: Path) -> dict[int, dict[str, bytes] | None]:
@@ -62,7 +54,7 @@ def table(tmp_path: Path) -> Path:
         ['{"n": 6}', "7", "[8]"],
     ]
     for number, each in enumerate(texts):
-        write_rows(tmp_path / "t", each, 3 * number)
+        append_events(tmp_path / "t", each, 3 * number)
     return tmp_path / "t"
 
 
@@ -156,7 +148,7 @@ def test_copied_variants_keep_their_bytes(tmp_path: Path, shredding: Any):
         None,
         "[]",
     ]
-    write_rows(tmp_path / "t", texts, shredding=shredding)
+    append_events(tmp_path / "t", texts, shredding=shredding)
     before = read_bytes(tmp_path / "t")
     dv.delete(str(tmp_path / "t"), "id = 0")
     assert read_bytes(tmp_path / "t") == {key: value for key, value in before.items() if key != 0}
@@ -164,7 +156,7 @@ def test_copied_variants_keep_their_bytes(tmp_path: Path, shredding: Any):
 
 def test_shredded_columns_of_copied_variants_are_unchanged(tmp_path: Path):
     texts = ['{"a": 1}', '{"a": 2.50}', '{"a": "x", "b": [1]}', None, "null", '{"a": 3, "b": [2, "y"]}']
-    write_rows(tmp_path / "t", texts * 2)
+    append_events(tmp_path / "t", texts * 2)
     (name,) = list_files(tmp_path / "t", "*.parquet")
     before = pq.read_table(tmp_path / "t" / name)
     dv.delete(str(tmp_path / "t"), "id in (0, 7)")
@@ -259,7 +251,7 @@ def test_a_condition_that_is_not_understood_is_an_error(table: Path):
 @pytest.mark.parametrize("mode", ["none", "name", "id"])
 def test_columns_of_any_mapping_keep_their_values(tmp_path: Path, mode: str):
     settings = {"delta.columnMapping.mode": mode}
-    write_rows(tmp_path / "t", ['{"n": 1}', '{"n": 2}', '{"n": "x"}'], configuration=settings)
+    append_events(tmp_path / "t", ['{"n": 1}', '{"n": 2}', '{"n": "x"}'], configuration=settings)
     before = read_bytes(tmp_path / "t")
     dv.delete(str(tmp_path / "t"), "event:n::string = '2'")
     assert read_bytes(tmp_path / "t") == {0: before[0], 2: before[2]}
@@ -267,7 +259,7 @@ def test_columns_of_any_mapping_keep_their_values(tmp_path: Path, mode: str):
 
 def test_in_commit_timestamps_and_row_ids_go_on(tmp_path: Path):
     settings = {"delta.enableInCommitTimestamps": "true"}
-    write_rows(tmp_path / "t", ['{"n": 1}', '{"n": 2}'], configuration=settings)
+    append_events(tmp_path / "t", ['{"n": 1}', '{"n": 2}'], configuration=settings)
     dv.delete(str(tmp_path / "t"), "id = 0")
     first, second = (actions(tmp_path / "t", version)["commitInfo"][0] for version in (0, 1))
     assert second["inCommitTimestamp"] > first["inCommitTimestamp"]
@@ -493,7 +485,7 @@ def test_contradictory_options_are_rejected(tmp_path: Path, options: dict[str, A
 
 
 def append_n(table: Path, n: int) -> Any:
-    return lambda: write_rows(table, [json.dumps({"n": n})], 100)
+    return lambda: append_events(table, [json.dumps({"n": n})], 100)
 
 
 def test_a_delete_commits_after_an_append_without_matching_rows(table: Path):
@@ -511,7 +503,7 @@ def test_a_delete_conflicts_with_an_append_that_may_have_matching_rows(table: Pa
 
 def test_a_delete_ignores_appends_where_only_writes_are_serializable(tmp_path: Path):
     settings = {"delta.isolationLevel": "WriteSerializable"}
-    write_rows(tmp_path / "t", ['{"n": 1}', '{"n": 2}'], configuration=settings)
+    append_events(tmp_path / "t", ['{"n": 1}', '{"n": 2}'], configuration=settings)
     store = commit_first(tmp_path / "t", append_n(tmp_path / "t", 1))
     assert dv.delete(store, "event:n::bigint = 1").version == 2
     assert set(read_by_id(tmp_path / "t")) == {1, 100}
@@ -525,7 +517,7 @@ def test_two_deletes_of_one_file_conflict_and_those_of_two_do_not(table: Path):
 
 
 def test_an_append_commits_after_a_delete_and_an_overwrite(table: Path):
-    write_rows(commit_first(table, lambda: dv.delete(table, "id = 0")), ["1"], 100)
+    append_events(commit_first(table, lambda: dv.delete(table, "id = 0")), ["1"], 100)
     assert set(read_by_id(table)) == {*ALL, 100} - {0}
 
 

@@ -21,7 +21,7 @@ import pytest
 from deltalake import write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.tables import read_ids
+from support.tables import append_events, read_ids
 
 import delta_variant as dv
 from delta_variant.errors import CastError
@@ -50,9 +50,7 @@ def write_files(table: Path, files: Sequence[Sequence[str | None]], **options: A
     """Write one file for each list of JSON texts; `id` counts all rows."""
     start = 0
     for texts in files:
-        ids = list(range(start, start + len(texts)))
-        rows = pa.table({"id": ids, "event": pa.array(texts, pa.string())})
-        dv.write_table(str(table), rows, mode="append", variant_columns=["event"], **options)
+        append_events(table, texts, start, **options)
         start += len(texts)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.tables import read_by_id
+from support.tables import append_events, read_by_id
 
 import delta_variant as dv
 from delta_variant.errors import CastError, ExpressionError, SchemaError, VariantPathError
@@ -32,16 +32,9 @@ def table(tmp_path: Path) -> str:
 
 
 def write(table: Path, texts: list[str | None], first: int = 0, **options: Any) -> None:
-    ids = list(range(first, first + len(texts)))
-    rows = pa.table(
-        {
-            "id": ids,
-            "event": pa.array(texts, pa.string()),
-            "name": [f"n{number}" for number in ids],
-            "s": [{"x": number} for number in ids],
-        }
-    )
-    dv.write_table(str(table), rows, mode="append", variant_columns=["event"], **options)
+    ids = range(first, first + len(texts))
+    columns = {"name": [f"n{number}" for number in ids], "s": [{"x": number} for number in ids]}
+    append_events(table, texts, first, columns, **options)
 
 
 def test_a_path_is_set_in_the_rows_that_match(table: str):

@@ -1,16 +1,33 @@
-"""Read the commits, the rows and the file names of a table as Python values."""
+"""Append rows to a table, and read its commits, rows and file names as Python values."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 import delta_variant as dv
 from delta_variant.log.listing import commit_file_name
+from delta_variant.storage.store import TableLocation
 
 Action = dict[str, Any]
 """An action of a commit as the log stores it: `{"add": {"path": …}}`."""
+
+
+def append_events(
+    table: TableLocation,
+    texts: Sequence[str | None],
+    first: int = 0,
+    columns: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> None:
+    """Append JSON texts as the Variant column `event`, with `id` counted from `first` and more `columns`."""
+    ids = list(range(first, first + len(texts)))
+    rows = pa.table({"id": ids, "event": pa.array(texts, pa.string()), **(columns or {})})
+    dv.write_table(table, rows, mode="append", variant_columns=["event"], **options)
 
 
 def commit_path(table: str | Path, version: int) -> Path:
