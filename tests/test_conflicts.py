@@ -70,14 +70,14 @@ def optimize(table: Path) -> None:
 def repair(table: Path) -> None:
     """Commit all files again, as a repair does."""
     adds = read_actions(table, "add")
-    commit_by_hand(table, *({"add": {**add, "dataChange": False}} for add in adds))
+    commit_directly(table, *({"add": {**add, "dataChange": False}} for add in adds))
 
 
 FAR = 1 << 42
 """A time in the far future."""
 
 
-def commit_by_hand(table: Path, *actions: dict[str, Any]) -> None:
+def commit_directly(table: Path, *actions: dict[str, Any]) -> None:
     info = {"commitInfo": {"operation": "ANOTHER", "inCommitTimestamp": FAR}}
     text = "".join(json.dumps(action) + "\n" for action in (info, *actions))
     (table / commit_file_name(len(read_log(table)))).write_text(text, "utf-8")
@@ -85,13 +85,13 @@ def commit_by_hand(table: Path, *actions: dict[str, Any]) -> None:
 
 def set_domain(table: Path) -> None:
     domain = {"domain": "app.example", "configuration": "{}", "removed": False}
-    commit_by_hand(table, {"domainMetadata": domain})
+    commit_directly(table, {"domainMetadata": domain})
 
 
 def set_protocol(table: Path) -> None:
     (protocol,) = read_actions(table, "protocol")
     added = {name: [*protocol[name], "vacuumProtocolCheck"] for name in ("readerFeatures", "writerFeatures")}
-    commit_by_hand(table, {"protocol": {**protocol, **added}})
+    commit_directly(table, {"protocol": {**protocol, **added}})
 
 
 def set_metadata(table: Path) -> None:
