@@ -87,14 +87,14 @@ def test_a_valid_file_returns_the_bytes_of_its_values(number: int):
 @pytest.mark.parametrize("number", REJECTED)
 def test_a_file_that_must_be_rejected_raises_with_its_location(number: int):
     error, where = REJECTED[number]
-    with pytest.raises(error, match=f"^{re.escape(CASES[number]['parquet_file'])}: .*{where}"):
+    with pytest.raises(error, match=f"^{re.escape(CASES[number]['parquet_file'])}, .*{where}"):
         read(number)
 
 
 @pytest.mark.parametrize("number", INVALID)
 def test_an_invalid_file_raises_with_its_location(number: int):
     file = CASES[number]["parquet_file"]
-    with pytest.raises(ConflictingValueError, match=f"^{re.escape(file)}: {INVALID[number]}"):
+    with pytest.raises(ConflictingValueError, match=f"^{re.escape(file)}, {INVALID[number]}"):
         read(number)
 
 
