@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -85,13 +86,17 @@ RULES = (
 )
 
 
-def texts() -> Iterator[tuple[Path, str]]:
-    """Yield every text of the repository that people read, without the glossary."""
+@cache
+def texts() -> tuple[tuple[Path, str], ...]:
+    """Return every text of the repository that people read, without the glossary."""
     files = [*ROOT.glob("*.md"), *(file for folder in FOLDERS for file in (ROOT / folder).rglob("*"))]
-    for file in sorted(files):
-        skipped = SKIPPED.intersection(file.relative_to(ROOT).parts)
-        if file.suffix in SUFFIXES and not skipped and file != Path(__file__):
-            yield file, GLOSSARY.sub("", file.read_text(encoding="utf-8"))
+    return tuple(
+        (file, GLOSSARY.sub("", file.read_text(encoding="utf-8")))
+        for file in sorted(files)
+        if file.suffix in SUFFIXES
+        and not SKIPPED.intersection(file.relative_to(ROOT).parts)
+        and file != Path(__file__)
+    )
 
 
 def misuses(rule: Rule) -> Iterator[str]:
