@@ -333,7 +333,9 @@ fn struct_column(array: &ArrayRef) -> Result<&StructArray> {
 }
 
 fn no_struct(data_type: &DataType) -> Error {
-    Error::unsupported(format!("a Variant column is a struct of metadata and value, and not {data_type}"))
+    Error::unsupported(format!(
+        "expected a Variant column with the fields metadata and value, got {data_type}"
+    ))
 }
 
 fn parse_column(shredder: &mut JsonShredder, array: &ArrayRef, column: usize) -> Result<Vec<InvalidValue>> {

@@ -53,6 +53,6 @@ pub fn callback_error(error: PyErr) -> Error {
 fn choice<T: Copy>(word: &str, what: &str, choices: &[(&str, T)]) -> Result<T> {
     choices.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice).ok_or_else(|| {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        Error::unsupported(format!("{what} is one of {}, and not {word:?}", names.join(", ")))
+        Error::unsupported(format!("{what}: expected one of {}, got {word:?}", names.join(", ")))
     })
 }
