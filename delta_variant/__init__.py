@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .operations.alter.table_properties import set_properties, unset_properties
     from .operations.alter.type_change import change_type
     from .operations.audit import audit_table
-    from .operations.delete import delete
+    from .operations.delete import delete, delete_all
     from .operations.history import history
     from .operations.legacy.migration import migrate_draft
     from .operations.merge.builder import merge
@@ -44,6 +44,7 @@ __all__ = [
     "audit_table",
     "change_type",
     "delete",
+    "delete_all",
     "drop_column",
     "drop_constraint",
     "file_stats",
@@ -90,7 +91,10 @@ _LAZY = {
     ),
     "operations.alter.type_change": ("change_type",),
     "operations.audit": ("audit_table",),
-    "operations.delete": ("delete",),
+    "operations.delete": (
+        "delete",
+        "delete_all",
+    ),
     "operations.history": ("history",),
     "operations.legacy.migration": ("migrate_draft",),
     "operations.merge.builder": ("merge",),

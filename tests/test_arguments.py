@@ -57,7 +57,8 @@ NO_TABLE = "expected a path, a URI or a deltalake.DeltaTable, got"
     [
         dv.read_table,
         dv.load_snapshot,
-        dv.delete,
+        dv.delete_all,
+        lambda table: dv.delete(table, "i = 1"),
         dv.audit_table,
         dv.vacuum,
         lambda table: dv.update(table, {"i": "1"}),
@@ -425,7 +426,7 @@ def test_text_and_numbers_of_numpy_are_written_as_any_other(tmp_path: Path):
 
 
 def test_a_retention_beyond_all_time_keeps_every_file(table: str):
-    dv.delete(table)
+    dv.delete_all(table)
     assert dv.vacuum(table, 1e300).files == ()
 
 

@@ -78,7 +78,7 @@ def test_whole_files_do_not_have_change_data_files(table: Path):
     dv.delete(str(table), "id < 3")
     dv.optimize(str(table), sort_by="id")
     write(table, rows(["9"], 9), mode="overwrite")
-    dv.delete(str(table))
+    dv.delete_all(str(table))
     assert all(not read_actions(table, "cdc", version) for version in range(6))
     assert not (table / "_change_data").exists()
 
@@ -132,7 +132,7 @@ def test_a_merge_that_only_inserts_does_not_write_change_data_files(table: Path)
 
 def test_an_overwrite_of_some_rows_records_deletes_and_inserts(table: Path):
     new = rows(['{"n": 50}'], 1, extra=["x"])
-    write(table, new, mode="overwrite", predicate="id = 1", schema_mode="merge")
+    write(table, new, mode="overwrite", where="id = 1", schema_mode="merge")
     assert changes(table, 2) == [("delete", 1, '{"n":1}'), ("insert", 1, '{"n":50}')]
     extras = [value for _, read in change_files(table, 2) for value in read["extra"].to_pylist()]
     assert sorted(extras, key=str) == [None, "x"]
@@ -140,7 +140,7 @@ def test_an_overwrite_of_some_rows_records_deletes_and_inserts(table: Path):
 
 def test_an_overwrite_of_partitions_does_not_write_change_data_files(tmp_path: Path):
     write(tmp_path / "t", rows(["1", "2"], day=["a", "b"]), partition_by=["day"])
-    write(tmp_path / "t", rows(["3"], day=["a"]), mode="overwrite", predicate="day = 'a'")
+    write(tmp_path / "t", rows(["3"], day=["a"]), mode="overwrite", where="day = 'a'")
     assert not read_actions(tmp_path / "t", "cdc", 1)
 
 
@@ -190,7 +190,7 @@ def test_a_failed_commit_leaves_no_change_data_files(table: Path):
     operations = [
         lambda store: dv.update(store, {"event": "1"}, "id in (1, 4)"),
         lambda store: dv.write_table(
-            store, rows(["7"], 1), mode="overwrite", predicate="id in (1, 4)", variant_columns=["event"]
+            store, rows(["7"], 1), mode="overwrite", where="id in (1, 4)", variant_columns=["event"]
         ),
     ]
     for number, operation in enumerate(operations):
@@ -206,7 +206,7 @@ def test_a_failure_to_write_changes_leaves_no_files(table: Path):
     (table / "_change_data").touch()
     for operation in (
         lambda: dv.update(str(table), {"event": "1"}, "id = 1"),
-        lambda: write(table, rows(["7"], 1), mode="overwrite", predicate="id in (1, 4)"),
+        lambda: write(table, rows(["7"], 1), mode="overwrite", where="id in (1, 4)"),
     ):
         with pytest.raises(DataFileError, match=r"_change_data.*File exists"):
             operation()

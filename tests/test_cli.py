@@ -485,7 +485,7 @@ def test_write_overwrites_a_table_or_the_rows_that_match(table, events):
     where = "event:action::string = 'buy'"
     events.write_text('{"action": "buy"}\n')
     arguments = ("write", str(events), table, "--column", "event", "--mode", "overwrite")
-    lines = run(*arguments, "--predicate", where).stdout.splitlines()
+    lines = run(*arguments, "--where", where).stdout.splitlines()
     assert lines[0].endswith("table: version 1, 1 row in 1 file")
     assert lines[2] == "2 rows replaced, 1 row copied"
     assert json.loads(run(*arguments, "--json").stdout)["rows_deleted"] == 2

@@ -158,7 +158,7 @@ def test_writers_that_fail_and_writers_that_succeed_share_folders(tmp_path: Path
     failing.start()
     for _ in range(20):
         dv.write_table(tmp_path / "t", good, mode="append")
-        dv.delete(tmp_path / "t")
+        dv.delete_all(tmp_path / "t")
         dv.vacuum(tmp_path / "t", 0, dry_run=False, enforce_retention_duration=False)
     failing.join()
     # A vacuum commits its start and its end.

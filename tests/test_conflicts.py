@@ -60,7 +60,7 @@ def merge(*keys: int) -> Operation:
 
 def overwrite(where: str | None, *ids: int) -> Operation:
     options: dict[str, Any] = {"mode": "overwrite", "variant_columns": ["event"]}
-    return lambda table: dv.write_table(table, rows(*ids), predicate=where, **options)
+    return lambda table: dv.write_table(table, rows(*ids), where=where, **options)
 
 
 def optimize(table: Path) -> None:
@@ -221,7 +221,7 @@ def test_only_one_of_two_writes_of_an_application_is_committed(tmp_path: Path, a
             table, rows(number), variant_columns=["event"], txn=txn, **options
         )
 
-    second = write(("ours", 1), 1, mode="overwrite", predicate="id = 1")
+    second = write(("ours", 1), 1, mode="overwrite", where="id = 1")
     first = write((application, 1), 70, mode="append")
     reason = run_second(table, second, first)
     if application == "ours":

@@ -216,7 +216,7 @@ class Overwrite(Step):
         number += (self.rest - number) % self.modulus
         history.next_number = number + 1
         new = history.new_rows([number])
-        write(history.table, new, mode="overwrite", predicate=f"id % {self.modulus} = {self.rest}")
+        write(history.table, new, mode="overwrite", where=f"id % {self.modulus} = {self.rest}")
         after = {n: row for n, row in history.rows.items() if n % self.modulus != self.rest} | new
         return after, changes_between(history.rows, after, set())
 

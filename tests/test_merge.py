@@ -105,9 +105,9 @@ def test_the_first_clause_that_is_true_counts(table: str):
     result = (
         dv.merge(table, source, "t.id = s.key", source_alias="s", target_alias="t")
         .when_matched_delete("s.x = 0")
-        .when_matched_update({"event:v": "'first'"}, predicate="s.x < 2")
-        .when_matched_update({"event:v": "'second'"}, predicate="t.id = 2")
-        .when_not_matched_insert({"id": "key"}, predicate="x = 8")
+        .when_matched_update({"event:v": "'first'"}, where="s.x < 2")
+        .when_matched_update({"event:v": "'second'"}, where="t.id = 2")
+        .when_not_matched_insert({"id": "key"}, where="x = 8")
         .execute()
     )
     assert found(table) == {1: "first", 2: "second", 3: "v3", 4: "v4", 5: "v5", 8: None}
@@ -117,7 +117,7 @@ def test_the_first_clause_that_is_true_counts(table: str):
 def test_rows_not_matched_by_the_source_are_updated_or_deleted(table: str):
     result = (
         dv.merge(table, SOURCE, "id = key")
-        .when_not_matched_by_source_update({"event:v": "'kept'"}, predicate="id > 3")
+        .when_not_matched_by_source_update({"event:v": "'kept'"}, where="id > 3")
         .when_not_matched_by_source_delete("id = 0")
         .execute()
     )
@@ -169,7 +169,7 @@ def test_a_row_that_two_would_change_is_an_error_unless_they_only_delete(table: 
     with pytest.raises(MergeAmbiguityError, match="several source rows match the same row"):
         dv.merge(table, source, "id = key").when_matched_update({"event:v": "new"}).execute()
     assert found(table) == before
-    one = dv.merge(table, source, "id = key").when_matched_update({"event:v": "new"}, predicate="new = 'a'")
+    one = dv.merge(table, source, "id = key").when_matched_update({"event:v": "new"}, where="new = 'a'")
     assert one.execute().rows_updated == 1
     assert dv.merge(table, source, "id = key").when_matched_delete().execute().rows_deleted == 1
 
@@ -397,9 +397,7 @@ def test_a_merge_equals_its_model_in_python(keys, cut, clauses, bound):
         if "update" in clauses:
             merge = merge.when_matched_update({"event:v": "'u'"})
         if "insert" in clauses:
-            merge = merge.when_not_matched_insert(
-                {"id": "key", "event:v": "'i'"}, predicate=f"key >= {bound}"
-            )
+            merge = merge.when_not_matched_insert({"id": "key", "event:v": "'i'"}, where=f"key >= {bound}")
         if "by source delete" in clauses:
             merge = merge.when_not_matched_by_source_delete(f"id < {bound}")
         if "by source update" in clauses:

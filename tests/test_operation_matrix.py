@@ -171,8 +171,8 @@ OPERATIONS = {
     "read": Operation(run_query),
     "append": Operation(lambda table: write(table, NEW), lambda rows: {**rows, **NEW}),
     "overwrite": Operation(lambda table: write(table, NEW, mode="overwrite"), lambda rows: dict(NEW)),
-    "overwrite by a predicate": Operation(
-        lambda table: write(table, ONLY_A, mode="overwrite", predicate="day = 'a'"),
+    "overwrite with `where`": Operation(
+        lambda table: write(table, ONLY_A, mode="overwrite", where="day = 'a'"),
         lambda rows: {**{n: row for n, row in rows.items() if row[0] != "a"}, **ONLY_A},
     ),
     "delete": Operation(
@@ -204,7 +204,7 @@ OPERATIONS = {
 
 REFUSED = {
     (operation, "append-only"): "UnsupportedFeatureError"
-    for operation in ("overwrite", "overwrite by a predicate", "delete", "update", "merge", "restore")
+    for operation in ("overwrite", "overwrite with `where`", "delete", "update", "merge", "restore")
 }
 
 

@@ -30,6 +30,7 @@ def test_all_has_the_public_names_and_no_others():
         "audit_table",
         "change_type",
         "delete",
+        "delete_all",
         "drop_column",
         "drop_constraint",
         "file_stats",

@@ -108,12 +108,12 @@ def test_changes_lead_from_each_version_to_the_next(tmp_path, options):
     dv.update(table, {"v:n": "id + 100", "day": "'d0'"}, "id in (2, 3, 7)")
     dv.delete(table, "id in (0, 8, 9)")
     dv.delete(table, "day = 'd1'")
-    append(table, 20, 21, mode="overwrite", predicate="id >= 20")
+    append(table, 20, 21, mode="overwrite", where="id >= 20")
     source = pa.table({"key": [20, 30], "day": ["d0", "d1"]})
     merge = dv.merge(table, source, "target.id = key").when_matched_update({"v:merged": "source.day"})
     merge.when_not_matched_insert({"id": "key", "day": "source.day", "v:n": "key"}).execute()
     dv.restore(table, 3)
-    dv.delete(table)
+    dv.delete_all(table)
     latest = dv.load_snapshot(table).version
     columns = ["id", "day", "to_json(v) as v"]
     state: Counter[Any] = Counter()

@@ -71,7 +71,7 @@ def with_vectors(corpora: Path, tmp_path: Path) -> Path:
     [
         lambda table: append(table, 9),
         lambda table: dv.delete(table, "v:n::bigint in (0, 3)"),
-        lambda table: dv.delete(table),
+        lambda table: dv.delete_all(table),
         lambda table: dv.update(table, {"v:s": "'other'"}, "id = 1"),
         lambda table: dv.optimize(table),
         lambda table: append(table, 7, mode="overwrite"),
@@ -171,7 +171,7 @@ def test_a_dropped_feature_is_restored_with_the_files_that_can_need_it(table):
 
 
 def test_a_missing_file_is_an_error_and_nothing_is_committed(table):
-    dv.delete(table)
+    dv.delete_all(table)
     missing = dv.load_snapshot(table, 1).files["path"].to_pylist()[0]
     (table / missing).unlink()
     with pytest.raises(DataFileError, match="files are missing") as caught:
@@ -183,7 +183,7 @@ def test_a_missing_file_is_an_error_and_nothing_is_committed(table):
 def test_a_missing_deletion_vector_is_an_error(with_vectors):
     latest = dv.load_snapshot(with_vectors)
     assert latest.files["deletion_vector"].null_count < latest.num_files
-    dv.delete(with_vectors)
+    dv.delete_all(with_vectors)
     vectors = list(with_vectors.glob("**/deletion_vector_*.bin"))
     for path in vectors:
         path.unlink()
@@ -286,7 +286,7 @@ def test_rows_keep_their_ids(tmp_path):
     append(table, 1, 2, configuration={"delta.enableRowTracking": "true"})
     append(table, 3)
     before = dv.load_snapshot(table).files.select(["path", "base_row_id", "default_row_commit_version"])
-    dv.delete(table)
+    dv.delete_all(table)
     dv.restore(table, 1)
     append(table, 4)
     after = dv.load_snapshot(table)

@@ -97,7 +97,7 @@ def test_delete_of_nothing_commits_nothing(table: Path):
 def test_delete_without_a_condition_empties_the_table_and_reads_nothing(table: Path):
     for path in table.glob("*.parquet"):
         path.unlink()
-    result = dv.delete(str(table))
+    result = dv.delete_all(str(table))
     assert (result.rows_deleted, result.files_removed) == (9, 3)
     assert load_snapshot(table).num_files == 0
 
@@ -230,7 +230,7 @@ def test_a_checkpoint_keeps_how_paths_are_spelled(table: Path):
         (table / commit_file_name(version)).unlink()
     checkpoint = table / "_delta_log" / f"{2:020}.checkpoint.parquet"
     spelled = {add["path"] for add in pq.read_table(checkpoint)["add"].to_pylist() if add}
-    dv.delete(str(table))
+    dv.delete_all(str(table))
     assert {remove["path"] for remove in actions(table, 3)["remove"]} == spelled
 
 
@@ -377,7 +377,7 @@ def test_overwrite_may_read_the_table_that_it_replaces(table: Path):
 def test_overwrite_by_a_predicate_replaces_the_rows_that_match(tmp_path: Path, partition_by):
     day_table(tmp_path / "t", partition_by=partition_by)
     rows = pa.table({"id": [9], "day": ["a"]})
-    result = write_table(tmp_path / "t", rows, mode="overwrite", predicate="day = 'a'")
+    result = write_table(tmp_path / "t", rows, mode="overwrite", where="day = 'a'")
     assert days(tmp_path / "t") == [(3, "b"), (4, None), (9, "a")]
     assert (result.rows, result.rows_deleted, result.rows_copied) == (1, 2, 0 if partition_by else 2)
     assert actions(tmp_path / "t", 1)["commitInfo"][0]["operationParameters"]["predicate"] == "day = 'a'"
@@ -388,13 +388,13 @@ def test_overwrite_of_partitions_does_not_read_files(tmp_path: Path):
     for path in (tmp_path / "t").rglob("*.parquet"):
         path.write_bytes(b"unreadable")
     rows = pa.table({"id": [9], "day": ["a"]})
-    assert write_table(tmp_path / "t", rows, mode="overwrite", predicate="day = 'a'").rows_deleted == 2
+    assert write_table(tmp_path / "t", rows, mode="overwrite", where="day = 'a'").rows_deleted == 2
 
 
 def test_overwrite_by_a_variant_path(table: Path):
     texts = pa.table({"id": [50, 51], "event": pa.array(['{"n": 7}', '{"n": 6}'], pa.string())})
     where = "try_variant_get(event, '$.n', 'bigint') >= 3"
-    write_table(str(table), texts, mode="overwrite", predicate=where, variant_columns=["event"])
+    write_table(str(table), texts, mode="overwrite", where=where, variant_columns=["event"])
     expected = {key: text for key, text in ALL.items() if key not in (3, 6)}
     assert read_by_id(table) == {**expected, 50: '{"n":7}', 51: '{"n":6}'}
 
@@ -405,7 +405,7 @@ def test_an_overwrite_rejects_a_new_row_that_does_not_match(table: Path, text: s
     rows = pa.table({"id": [50, 51], "event": pa.array(['{"n": 7}', text], pa.string())})
     with pytest.raises(PredicateViolationError, match="the row does not match the predicate") as caught:
         write_table(
-            str(table), rows, mode="overwrite", predicate="event:n::bigint >= 3", variant_columns=["event"]
+            str(table), rows, mode="overwrite", where="event:n::bigint >= 3", variant_columns=["event"]
         )
     assert caught.value.row == 1
     assert list_files(table, "*.parquet") == before
@@ -418,7 +418,7 @@ def test_overwrite_by_a_predicate_leaves_rejected_rows_out(table: Path, tmp_path
         str(table),
         rows,
         mode="overwrite",
-        predicate="try_variant_get(event, '$.n', 'bigint') >= 3",
+        where="try_variant_get(event, '$.n', 'bigint') >= 3",
         variant_columns=["event"],
         on_invalid="reject",
         rejects=tmp_path / "rejects",
@@ -462,7 +462,7 @@ def test_overwrite_of_a_mapped_schema_gives_new_columns_new_ids(tmp_path: Path):
 def test_an_overwrite_merges_columns_into_remaining_rows(tmp_path: Path):
     day_table(tmp_path / "t")
     rows = pa.table({"id": [9], "day": ["a"], "extra": [1.5]})
-    write_table(tmp_path / "t", rows, mode="overwrite", schema_mode="merge", predicate="day = 'a'")
+    write_table(tmp_path / "t", rows, mode="overwrite", schema_mode="merge", where="day = 'a'")
     found = dv.read_table(str(tmp_path / "t")).read_all().to_pylist()
     assert sorted((row["id"], row["extra"]) for row in found) == [(3, None), (4, None), (9, 1.5)]
 
@@ -470,9 +470,9 @@ def test_an_overwrite_merges_columns_into_remaining_rows(tmp_path: Path):
 @pytest.mark.parametrize(
     "options",
     [
-        {"mode": "append", "predicate": "id = 1"},
+        {"mode": "append", "where": "id = 1"},
         {"mode": "append", "schema_mode": "overwrite"},
-        {"mode": "overwrite", "schema_mode": "overwrite", "predicate": "id = 1"},
+        {"mode": "overwrite", "schema_mode": "overwrite", "where": "id = 1"},
     ],
 )
 def test_contradictory_options_are_rejected(tmp_path: Path, options: dict[str, Any]):
@@ -538,7 +538,7 @@ def test_overwrites_of_two_partitions_do_not_conflict(tmp_path: Path):
 
     def replace(day: str, number: int, location: Any = table) -> Any:
         rows = pa.table({"id": [number], "day": [day]})
-        return write_table(location, rows, mode="overwrite", predicate=f"day = '{day}'")
+        return write_table(location, rows, mode="overwrite", where=f"day = '{day}'")
 
     assert replace("b", 20, commit_first(table, lambda: replace("a", 10))).version == 2
     assert days(table) == [(4, None), (10, "a"), (20, "b")]

@@ -130,9 +130,7 @@ BREAKING = {
         t, source(amount=1, event='{"n": 100}'), mode="append", variant_columns=["event"]
     ),
     "overwrite": lambda t: dv.write_table(t, source(amount=-1), mode="overwrite"),
-    "replace where": lambda t: dv.write_table(
-        t, source(id=1, amount=-1), mode="overwrite", predicate="id = 1"
-    ),
+    "replace where": lambda t: dv.write_table(t, source(id=1, amount=-1), mode="overwrite", where="id = 1"),
     "update": lambda t: dv.update(t, {"amount": "amount - 6"}),
     "update of a path": lambda t: dv.update(t, {"event:n": None}, "id = 2"),
     "merge insert": merge_insert,
@@ -225,7 +223,7 @@ def test_existing_rows_are_not_checked_again(table: str):
     """A writer that ignores a constraint, or a session with another time zone, may have added them."""
     Table(Path(table)).set_property("delta.constraints.c", "amount > 5")
     dv.update(table, {"amount": "7"}, "id = 2")
-    dv.write_table(table, source(id=2, amount=8), mode="overwrite", predicate="id = 2")
+    dv.write_table(table, source(id=2, amount=8), mode="overwrite", where="id = 2")
     assert read_rows(table, "id", "amount") == [{"id": 1, "amount": 5}, {"id": 2, "amount": 8}]
     with pytest.raises(ConstraintViolationError, match=r"an updated row violates .* amount = 5"):
         dv.update(table, {"event:n": "3"}, "id = 1")
@@ -357,7 +355,7 @@ def test_a_merge_computes_generated_columns(generating: str):
 def test_a_predicate_of_an_overwrite_sees_generated_columns(generating: str):
     dv.write_table(generating, COLUMNS.select(GIVEN), mode="append")
     new = COLUMNS.select(GIVEN).set_column(1, "n", pa.array([7], pa.int32()))
-    dv.write_table(generating, new, mode="overwrite", predicate="day = date '2026-01-01'")
+    dv.write_table(generating, new, mode="overwrite", where="day = date '2026-01-01'")
     assert read_rows(generating, "`double`") == [{"double": 14}]
 
 

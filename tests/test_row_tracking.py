@@ -107,7 +107,7 @@ def test_a_merge_keeps_the_ids_of_rows_and_gives_new_ones_to_new_rows(table: Pat
 
 def test_an_overwrite_keeps_the_ids_of_remaining_rows(table: Path):
     before = tracked(table)
-    write(table, [1, 7], mode="overwrite", predicate="id in (1, 7)")
+    write(table, [1, 7], mode="overwrite", where="id in (1, 7)")
     after = tracked(table)
     assert after.pop(1)[0] > 5
     assert after.pop(7)[1] == 2

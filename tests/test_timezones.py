@@ -92,7 +92,7 @@ def test_rows_are_deleted_updated_and_merged_by_local_times(table: str):
 
 def test_an_overwrite_replaces_the_rows_of_local_times(table: str):
     rows = pa.table({"id": [9], "ts": pa.array([at("2024-01-01 00:00:00")], INSTANT)})
-    dv.write_table(table, rows, mode="overwrite", predicate="ts::date = '2024-01-01'", timezone=TOKYO)
+    dv.write_table(table, rows, mode="overwrite", where="ts::date = '2024-01-01'", timezone=TOKYO)
     assert ids(table, "true") == [0, 9]
 
 

@@ -99,7 +99,7 @@ def test_files_removed_before_the_retention_are_deleted(table):
 
 
 def test_a_dry_run_returns_the_same_files_and_deletes_none(table):
-    dv.delete(table)
+    dv.delete_all(table)
     age(table)
     before = list_files(table)
     dry = dv.vacuum(table)
@@ -109,7 +109,7 @@ def test_a_dry_run_returns_the_same_files_and_deletes_none(table):
 
 
 def test_files_removed_within_the_retention_are_kept(table):
-    dv.delete(table)
+    dv.delete_all(table)
     for path in table.rglob("*.parquet"):
         os.utime(path, (0, 0))
     assert dv.vacuum(table).files == ()
@@ -146,7 +146,7 @@ def test_invalid_hours_are_rejected(table, hours):
 
 
 def test_a_longer_retention_keeps_files_whose_tombstones_checkpoints_omit(table):
-    dv.delete(table)
+    dv.delete_all(table)
     age(table, 20)
     checkpoint_writing.write_checkpoint(store.open_store(table), 1, now=int(time.time() * 1000), unique_id="")
     append(table, 5)
@@ -334,7 +334,7 @@ def test_a_file_that_cannot_be_deleted_is_an_error_after_all_others(table):
 
 
 def test_a_file_that_a_concurrent_commit_adds_again_is_kept(table):
-    dv.delete(table)
+    dv.delete_all(table)
     age(table)
     with pytest.raises(CommitConflictError, match="nothing was deleted, retry") as caught:
         dv.vacuum(commit_first(table, lambda: dv.restore(table, 0)), dry_run=False)

@@ -1096,7 +1096,7 @@ def test_an_overwrite_that_finds_the_table_just_created_replaces_its_rows(tmp_pa
 
 def test_an_overwrite_by_a_predicate_keeps_the_other_rows_of_a_table_just_created(tmp_path: Path):
     store = create_first(tmp_path / "t", events("1", "2"))
-    write_table(store, events("3"), mode="overwrite", predicate="id = 0")
+    write_table(store, events("3"), mode="overwrite", where="id = 0")
     assert texts(tmp_path / "t") == ["3", "2"]
 
 

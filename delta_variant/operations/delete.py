@@ -1,11 +1,13 @@
-"""Delete rows."""
+"""Delete rows that match a condition, or all rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from ..data_file.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
+from ..errors import ArgumentTypeError
 from ..log.load import load_snapshot
+from ..log.snapshot import Snapshot
 from ..scan.scope import Scope
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
@@ -14,12 +16,12 @@ from ..writer.table_state import TableState
 from .rewrite.permission import check_may_rewrite
 from .rewrite.result import RewriteResult, commit_rewrite
 
-__all__ = ["delete"]
+__all__ = ["delete", "delete_all"]
 
 
 def delete(
     table: TableLocation,
-    where: str | None = None,
+    where: str,
     *,
     timezone: str = UTC,
     target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
@@ -34,7 +36,7 @@ def delete(
     Args:
         table: The path or URI of the table.
         where: An SQL predicate over columns and Variant paths, as in `read_table`. Rows for which it is NULL
-            remain. None, the default, deletes all rows.
+            remain. `delete_all` deletes all rows.
         timezone: The time zone of local times in `where`, as in `read_table`. `"UTC"` by default.
         target_file_size: The approximate size of new files in bytes, 128 MiB by default.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
@@ -47,6 +49,7 @@ def delete(
         CastError: A value cannot be cast.
         UnsupportedFeatureError: This version cannot delete rows of the table, or the table is append-only.
         CommitConflictError: A concurrent commit changed rows that this one read.
+        ArgumentTypeError: `where` is not a string.
 
     Example:
         >>> import tempfile
@@ -57,10 +60,43 @@ def delete(
         >>> delete(table, "id > 1").rows_deleted
         2
     """
+    if where is None:
+        raise ArgumentTypeError("where: expected an SQL predicate, got None: pass one, or call delete_all")
     snapshot = load_snapshot(table, storage_options=storage_options).in_timezone(timezone)
+    return _delete(snapshot, where, WriteOptions(target_file_size=target_file_size))
+
+
+def delete_all(table: TableLocation, *, storage_options: Mapping[str, str] | None = None) -> RewriteResult:
+    """Delete all rows, as one commit that reads no data file.
+
+    The schema, the properties and the history of the table remain.
+
+    Args:
+        table: The path or URI of the table.
+        storage_options: Options of the object store, with the keys of deltalake. None by default.
+
+    Returns:
+        A `RewriteResult` with `rows_deleted` and the new version, None if the table has no files.
+
+    Raises:
+        UnsupportedFeatureError: This version cannot delete rows of the table, or the table is append-only.
+        CommitConflictError: A concurrent commit changed rows.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> from delta_variant import delete_all, write_table
+        >>> table = tempfile.mkdtemp()
+        >>> result = write_table(table, pa.table({"id": [1, 2, 3]}))
+        >>> delete_all(table).rows_deleted
+        3
+    """
+    return _delete(load_snapshot(table, storage_options=storage_options), None, WriteOptions())
+
+
+def _delete(snapshot: Snapshot, where: str | None, options: WriteOptions) -> RewriteResult:
     predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(where)
     check_may_rewrite(snapshot, removes_rows=True)
-    options = WriteOptions(target_file_size=target_file_size)
     rewritten = delete_rows(snapshot, predicate, TableState.of(snapshot), options)
     version = commit_rewrite(
         snapshot,

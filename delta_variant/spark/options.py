@@ -55,7 +55,7 @@ WRITE: Mapping[str, Parse] = {
     "variant_columns": _names,
     "partition_by": _names,
     "schema_mode": str,
-    "predicate": str,
+    "where": str,
     "timezone": str,
     "shredding": _shredding,
     "on_invalid": str,
@@ -75,7 +75,7 @@ WRITE: Mapping[str, Parse] = {
     "txn_version": int,
 }
 STREAM_WRITE: Mapping[str, Parse] = {
-    name: parse for name, parse in WRITE.items() if name not in ("txn_version", "predicate")
+    name: parse for name, parse in WRITE.items() if name not in ("txn_version", "where")
 }
 
 

@@ -45,7 +45,7 @@ def write_table(
     mode: Mode = "error",
     partition_by: str | Sequence[str] | None = None,
     schema_mode: SchemaMode = None,
-    predicate: str | None = None,
+    where: str | None = None,
     shredding: Shredding = "infer",
     one_shredding: bool = True,
     variant_columns: Sequence[str] = (),
@@ -77,13 +77,13 @@ def write_table(
         df: The rows, a batch DataFrame of a classic session.
         table: A path, a URI or a `deltalake.DeltaTable`.
         mode: If the table exists: `"error"` raises TableExistsError, `"append"` adds rows, `"overwrite"`
-            replaces all rows or those that match `predicate`, `"ignore"` does nothing.
+            replaces all rows or those that match `where`, `"ignore"` does nothing.
         partition_by: The partition columns of a new table, or of one that is overwritten with
             `schema_mode="overwrite"`.
         schema_mode: `"merge"` adds the columns that the table does not have, and widens types if the table
             sets `delta.enableTypeWidening`. `"overwrite"` replaces the schema of a table that is overwritten
             completely.
-        predicate: With `mode="overwrite"`, SQL that selects the rows to replace. It must be true for the new
+        where: With `mode="overwrite"`, SQL that selects the rows to replace. It must be true for the new
             rows. Unless it is over partition columns alone, the driver rewrites the files with such rows.
         shredding: `"infer"` infers a shredding schema from the first rows, a ShreddingSchema is used for all
             Variant columns, None writes unshredded Variants.
@@ -123,7 +123,7 @@ def write_table(
         CommitConflictError: A concurrent commit changed the part of the table that the write relies on.
         ConstraintViolationError: A row violates a constraint of the table.
         InvalidJsonError: Text is not JSON, with `on_invalid="error"`.
-        PredicateViolationError: `predicate` is not true for a new row.
+        PredicateViolationError: `where` is not true for a new row.
         SchemaError: The data does not fit the table, or Delta does not have a type of the data.
         ShreddingNotEnabledError: `shredding` is a schema and the table does not enable shredding.
         TableExistsError: The table exists, with `mode="error"`.

@@ -113,9 +113,9 @@ class Overwrite(Operation):
     options: Mapping[str, Any]
 
     def run(self, store: Store) -> Any:
-        predicate = None if self.day is None else f"day = '{self.day}'"
+        where = None if self.day is None else f"day = '{self.day}'"
         written = data(self.rows)
-        return dv.write_table(store, written, mode="overwrite", predicate=predicate, **self.options).version
+        return dv.write_table(store, written, mode="overwrite", where=where, **self.options).version
 
     def apply(self, state: State, versions: Sequence[State]) -> State:
         kept = {n: row for n, row in state.rows.items() if self.day is not None and row[0] != self.day}

@@ -84,7 +84,7 @@ def _overwrite(table: Any, step: Step, options: Mapping[str, Any]) -> None:
         table,
         data(dict.fromkeys(step.present, 7)),
         mode="overwrite",
-        predicate=_in(step.present),
+        where=_in(step.present),
         **options,
     )
 

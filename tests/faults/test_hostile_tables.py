@@ -117,7 +117,7 @@ def test_every_operation_rejects_a_path_outside_the_table(table: Path, victim: P
 OPERATIONS: dict[str, Callable[[Path], Any]] = {
     "read": read,
     "append": lambda table: dv.write_table(table, data({2: 2}), mode="append"),
-    "overwrite": lambda table: dv.write_table(table, data({2: 2}), mode="overwrite", predicate="id = 2"),
+    "overwrite": lambda table: dv.write_table(table, data({2: 2}), mode="overwrite", where="id = 2"),
     "delete": lambda table: dv.delete(table, "id = 1"),
     "update": lambda table: dv.update(table, {"id": "3"}, "id = 1"),
     "optimize": lambda table: dv.optimize(table, sort_by="id"),

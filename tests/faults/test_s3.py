@@ -91,7 +91,7 @@ def test_every_operation_works_on_s3(bucket: Bucket):
     assert repair.committed == dv.load_snapshot(table, storage_options=options).version == before + 1
     assert [len(file.reasons) for file in repair.files] == [1]
     assert dv.repair_table(table, storage_options=options).files == ()
-    write_table(table, events(0, 1), mode="overwrite", predicate="id in (0, 1, 2)", storage_options=options)
+    write_table(table, events(0, 1), mode="overwrite", where="id in (0, 1, 2)", storage_options=options)
     left = [0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
     assert rows(table, bucket) == expected(*left)
     dv.optimize(table, sort_by="event:n::bigint", storage_options=options)

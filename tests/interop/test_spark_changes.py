@@ -76,7 +76,7 @@ def test_spark_reads_exactly_the_changes_of_each_operation(
     merge.when_not_matched_insert({"id": "key", "day": "'a'", "event:n": "key"}).execute()
     updates[5] = {3, 8}
     new = rows(40, 1).set_column(1, "day", pa.array(["a"]))
-    dv.write_table(str(table), new, mode="overwrite", predicate="id in (9, 40)", **options)
+    dv.write_table(str(table), new, mode="overwrite", where="id in (9, 40)", **options)
     updates[6] = set()
     dv.optimize(str(table), sort_by="id")
     updates[7] = set()

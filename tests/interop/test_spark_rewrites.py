@@ -48,7 +48,7 @@ def test_spark_reads_a_table_after_each_operation(spark: SparkSession, tmp_path:
     dv.delete(str(table), "event:n::bigint in (1, 2, 13)")
     left = [number for number in range(24) if number not in (1, 2, 13)]
     assert_same(spark, table, left)
-    write(table, rows(102, 1), mode="overwrite", predicate="day = 'a'")
+    write(table, rows(102, 1), mode="overwrite", where="day = 'a'")
     left = [*(number for number in left if number % 3), 102]
     assert_same(spark, table, left)
     dv.update(str(table), {"event:deep.t": "id", "event:new.x": "'x'", "day": "'c'"}, "id in (4, 5, 102)")

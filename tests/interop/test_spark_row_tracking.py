@@ -76,7 +76,7 @@ def test_rows_keep_the_ids_that_spark_reads(spark: SparkSession, tmp_path: Path,
     assert tracked(spark, table) == known
 
     new = rows(40, 1).set_column(1, "day", pa.array(["a"]))
-    dv.write_table(str(table), new, mode="overwrite", predicate="id in (10, 40)", **options)
+    dv.write_table(str(table), new, mode="overwrite", where="id in (10, 40)", **options)
     found = tracked(spark, table)
     assert found == {**without(known, 10), 40: found[40]}
     assert not dv.audit_table(str(table), data=True).findings

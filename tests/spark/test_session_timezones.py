@@ -143,7 +143,7 @@ def test_writes_use_the_local_times_of_the_session(session_in: Callable[[str], S
     dv.add_constraint(uri, "old", "ts < '2025-01-01'", timezone="Asia/Tokyo")
     # In Tokyo, 2024-01-01 begins at 15:00 UTC on the day before.
     new_year = rows.where("id in (1, 2, 3)").selectExpr("id + 100 AS id", "ts")
-    dvs.write_table(new_year, uri, mode="overwrite", predicate="ts::date = '2024-01-01'")
+    dvs.write_table(new_year, uri, mode="overwrite", where="ts::date = '2024-01-01'")
     assert sorted(dv.read_table(uri).read_all()["id"].to_pylist()) == [0, *range(4, 12), 101, 102, 103]
     late = spark.sql("SELECT 1000 AS id, timestamp'2025-01-01 00:00:00' AS ts")
     with pytest.raises(ConstraintViolationError, match="old"):

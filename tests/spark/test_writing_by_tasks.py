@@ -183,7 +183,7 @@ def test_a_predicate_selects_rows_to_overwrite_and_holds_for_new_rows(spark: Spa
 
     def overwrite(df: DataFrame) -> int | None:
         return dvs.write_table(
-            df, tmp_path / "t", mode="overwrite", predicate="event:n::int >= 5", variant_columns=["event"]
+            df, tmp_path / "t", mode="overwrite", where="event:n::int >= 5", variant_columns=["event"]
         ).version
 
     assert overwrite(events(spark, 7).where("id > 5")) == 1
@@ -201,7 +201,7 @@ def test_an_overwrite_with_a_predicate_is_in_the_change_data_feed(spark: SparkSe
     table = tmp_path / "t"
     settings = {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"}
     dvs.write_table(events(spark, 10), table, variant_columns=["event"], configuration=settings)
-    options = {"mode": "overwrite", "predicate": "event:n::int >= 6", "variant_columns": ["event"]}
+    options = {"mode": "overwrite", "where": "event:n::int >= 6", "variant_columns": ["event"]}
     dvs.write_table(events(spark, 8).where("id = 7"), table, **options)
     changes = (
         dv.read_changes(table, starting_version=1, columns=["_change_type", "id"]).read_all().to_pylist()

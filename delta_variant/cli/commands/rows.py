@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ...operations.delete import delete as delete_rows
+from ...operations.delete import delete_all
 from ...operations.rewrite.result import RewriteResult
 from ...operations.update import update as update_rows
 from ...variant.moments import UTC
@@ -28,7 +29,7 @@ def delete(
     if (where is None) != everything:
         raise typer.BadParameter("pass exactly one of --where and --all")
     with all_or_nothing():
-        result = delete_rows(table, where, timezone=timezone)
+        result = delete_all(table) if where is None else delete_rows(table, where, timezone=timezone)
     _print_rewrite(table, result, json)
 
 

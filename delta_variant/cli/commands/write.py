@@ -30,7 +30,7 @@ def write(
         Literal["error", "append", "overwrite", "ignore"],
         typer.Option(help="What to do if the table exists."),
     ] = "error",
-    predicate: Annotated[
+    where: Annotated[
         str | None,
         typer.Option(metavar="SQL", help="With --mode overwrite, replace only rows that match."),
     ] = None,
@@ -77,7 +77,7 @@ def write(
             lines,
             mode=mode,
             schema_mode=schema_mode,
-            predicate=predicate,
+            where=where,
             timezone=timezone,
             shredding="infer" if shredding else None,
             on_invalid=on_invalid,

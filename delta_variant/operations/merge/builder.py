@@ -127,13 +127,13 @@ class Merge:
     _options: WriteOptions
     _clauses: tuple[Clause, ...] = ()
 
-    def when_matched_update(self, updates: Mapping[str, str | None], predicate: str | None = None) -> Merge:
+    def when_matched_update(self, updates: Mapping[str, str | None], where: str | None = None) -> Merge:
         """Update matched rows.
 
         Args:
             updates: A mapping from columns and paths of the table to SQL expressions over both tables; None
                 removes a path.
-            predicate: An SQL predicate over both tables. None, the default, applies to all matched rows.
+            where: An SQL predicate over both tables. None, the default, applies to all matched rows.
 
         Returns:
             The merge with this clause.
@@ -141,48 +141,46 @@ class Merge:
         Raises:
             ExpressionError: An SQL expression cannot be parsed or bound.
         """
-        return self._with("matched", "update", predicate, updates)
+        return self._with("matched", "update", where, updates)
 
     def when_matched_update_all(
-        self, predicate: str | None = None, except_cols: Sequence[str] | None = None
+        self, where: str | None = None, except_cols: Sequence[str] | None = None
     ) -> Merge:
         """Set all columns of matched rows to those of the source.
 
         Args:
-            predicate: An SQL predicate over both tables. None, the default, applies to all matched rows.
+            where: An SQL predicate over both tables. None, the default, applies to all matched rows.
             except_cols: The names of columns to leave unchanged. None by default.
 
         Returns:
             The merge with this clause.
 
         Raises:
-            ExpressionError: The predicate cannot be parsed or bound, or the source lacks a column.
+            ExpressionError: `where` cannot be parsed or bound, or the source lacks a column.
         """
-        return self._with("matched", "update", predicate, self._all_columns(except_cols))
+        return self._with("matched", "update", where, self._all_columns(except_cols))
 
-    def when_matched_delete(self, predicate: str | None = None) -> Merge:
+    def when_matched_delete(self, where: str | None = None) -> Merge:
         """Delete matched rows.
 
         Args:
-            predicate: An SQL predicate over both tables. None, the default, applies to all matched rows.
+            where: An SQL predicate over both tables. None, the default, applies to all matched rows.
 
         Returns:
             The merge with this clause.
 
         Raises:
-            ExpressionError: The predicate cannot be parsed or bound.
+            ExpressionError: `where` cannot be parsed or bound.
         """
-        return self._with("matched", "delete", predicate)
+        return self._with("matched", "delete", where)
 
-    def when_not_matched_insert(
-        self, updates: Mapping[str, str | None], predicate: str | None = None
-    ) -> Merge:
+    def when_not_matched_insert(self, updates: Mapping[str, str | None], where: str | None = None) -> Merge:
         """Insert source rows that do not match a row of the table.
 
         Args:
             updates: A mapping from columns and paths of the table to SQL expressions over the source. Other
                 columns get their default or generated value, or NULL.
-            predicate: An SQL predicate over the source. None, the default, applies to all such rows.
+            where: An SQL predicate over the source. None, the default, applies to all such rows.
 
         Returns:
             The merge with this clause.
@@ -190,34 +188,34 @@ class Merge:
         Raises:
             ExpressionError: An SQL expression cannot be parsed or bound.
         """
-        return self._with("not matched", "insert", predicate, updates)
+        return self._with("not matched", "insert", where, updates)
 
     def when_not_matched_insert_all(
-        self, predicate: str | None = None, except_cols: Sequence[str] | None = None
+        self, where: str | None = None, except_cols: Sequence[str] | None = None
     ) -> Merge:
         """Insert source rows that do not match a row of the table, with all columns.
 
         Args:
-            predicate: An SQL predicate over the source. None, the default, applies to all such rows.
+            where: An SQL predicate over the source. None, the default, applies to all such rows.
             except_cols: The names of columns to omit. None by default.
 
         Returns:
             The merge with this clause.
 
         Raises:
-            ExpressionError: The predicate cannot be parsed or bound, or the source lacks a column.
+            ExpressionError: `where` cannot be parsed or bound, or the source lacks a column.
         """
-        return self._with("not matched", "insert", predicate, self._all_columns(except_cols))
+        return self._with("not matched", "insert", where, self._all_columns(except_cols))
 
     def when_not_matched_by_source_update(
-        self, updates: Mapping[str, str | None], predicate: str | None = None
+        self, updates: Mapping[str, str | None], where: str | None = None
     ) -> Merge:
         """Update rows of the table that do not match a source row.
 
         Args:
             updates: A mapping from columns and paths of the table to SQL expressions over the table; None
                 removes a path.
-            predicate: An SQL predicate over the table. None, the default, applies to all such rows.
+            where: An SQL predicate over the table. None, the default, applies to all such rows.
 
         Returns:
             The merge with this clause.
@@ -225,21 +223,21 @@ class Merge:
         Raises:
             ExpressionError: An SQL expression cannot be parsed or bound.
         """
-        return self._with("not matched by source", "update", predicate, updates)
+        return self._with("not matched by source", "update", where, updates)
 
-    def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Merge:
+    def when_not_matched_by_source_delete(self, where: str | None = None) -> Merge:
         """Delete rows of the table that do not match a source row.
 
         Args:
-            predicate: An SQL predicate over the table. None, the default, applies to all such rows.
+            where: An SQL predicate over the table. None, the default, applies to all such rows.
 
         Returns:
             The merge with this clause.
 
         Raises:
-            ExpressionError: The predicate cannot be parsed or bound.
+            ExpressionError: `where` cannot be parsed or bound.
         """
-        return self._with("not matched by source", "delete", predicate)
+        return self._with("not matched by source", "delete", where)
 
     def execute(self) -> RewriteResult:
         """Execute the merge as one commit; after an error the table is unchanged.
@@ -264,12 +262,12 @@ class Merge:
         self,
         when: When,
         action: ClauseAction,
-        predicate: str | None,
+        where: str | None,
         updates: Mapping[str, str | None] = NO_UPDATES,
     ) -> Merge:
-        bound = None if predicate is None else self._sides.predicate(predicate)
+        bound = None if where is None else self._sides.predicate(where)
         assignments = assignments_of(updates, self._sides.target, self._sides.bind)
-        clause = Clause(when, action, bound, assignments, predicate)
+        clause = Clause(when, action, bound, assignments, where)
         _check_sides(clause)
         return replace(self, _clauses=(*self._clauses, clause))
 

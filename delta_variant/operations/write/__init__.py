@@ -51,7 +51,7 @@ def write_table(
     mode: Mode = "error",
     partition_by: str | Sequence[str] | None = None,
     schema_mode: SchemaMode = None,
-    predicate: str | None = None,
+    where: str | None = None,
     timezone: str = UTC,
     shredding: Shredding = "infer",
     variant_columns: Sequence[str] = (),
@@ -84,16 +84,16 @@ def write_table(
             or the result of `read_json_lines`.
         mode: What to do if the table exists, even if another writer creates it during the write: `"error"`,
             the default, raises TableExistsError, `"append"` adds rows, `"overwrite"` replaces all rows or
-            those that match `predicate`, `"ignore"` does nothing.
+            those that match `where`, `"ignore"` does nothing.
         partition_by: The partition columns of a new table. None, the default, creates a table without
             partitions. For an existing table they must be its own, except with `schema_mode="overwrite"`.
         schema_mode: None, the default, requires data that fits the table. `"merge"` adds columns that the
             table lacks, and widens types if the table sets `delta.enableTypeWidening`. `"overwrite"` gives a
             table that is completely overwritten the columns of the data.
-        predicate: An SQL predicate that selects the rows that `mode="overwrite"` replaces. It must also be
+        where: An SQL predicate that selects the rows that `mode="overwrite"` replaces. It must also be
             true for all rows of the data. A predicate over partition columns only does not read files. None,
             the default, replaces all rows.
-        timezone: The time zone of local times in `predicate`, constraints and generated columns, as in
+        timezone: The time zone of local times in `where`, constraints and generated columns, as in
             `read_table`. `"UTC"` by default.
         shredding: How to shred Variants: `"infer"`, the default, infers a schema for each file if the table
             allows shredding, a `ShreddingSchema` applies to all files, None does not shred.
@@ -135,7 +135,7 @@ def write_table(
         InvalidJsonError: A value is not valid JSON; the error has its file and line, or its row and column.
         SchemaError: The data does not fit the table, or its schema is not valid in Delta.
         ConstraintViolationError: A row violates a constraint of the table.
-        PredicateViolationError: A row does not match `predicate`.
+        PredicateViolationError: A row does not match `where`.
         UnsupportedFeatureError: This version cannot write the table.
         ShreddingNotEnabledError: `shredding` is a schema, but the table does not enable shredding.
         AmbiguousWriteError: Another run may have committed `txn`.
@@ -166,7 +166,7 @@ def write_table(
         max_stats_paths=max_variant_stats_paths,
     )
     table_options = TableOptions(
-        partition_by, schema_mode, configuration, name, description, mode, predicate, timezone
+        partition_by, schema_mode, configuration, name, description, mode, where, timezone
     )
     if (on_invalid == "reject") != (rejects is not None):
         raise ValueError("rejects requires on_invalid='reject': pass both, or neither")

@@ -76,7 +76,7 @@ class TableOptions:
     name: str | None = None
     description: str | None = None
     mode: Mode = "error"
-    predicate: str | None = None
+    where: str | None = None
     timezone: str = UTC
 
     def __post_init__(self) -> None:
@@ -89,10 +89,10 @@ class TableOptions:
                 check_text(option, text)
         for column in self.partition_columns or ():
             check_text("a name in partition_by", column)
-        if self.predicate is not None and not self.overwrite:
-            raise ValueError("predicate requires mode='overwrite': pass both, or neither")
-        if self.schema_mode == "overwrite" and (self.predicate is not None or not self.overwrite):
-            raise ValueError("schema_mode='overwrite' requires mode='overwrite' without a predicate")
+        if self.where is not None and not self.overwrite:
+            raise ValueError("where requires mode='overwrite': pass both, or neither")
+        if self.schema_mode == "overwrite" and (self.where is not None or not self.overwrite):
+            raise ValueError("schema_mode='overwrite' requires mode='overwrite' without where")
 
     @property
     def overwrite(self) -> bool:
@@ -253,8 +253,8 @@ def prepare(
         state,
         restrict_to_table(options, state, store.uri),
         transaction,
-        _overwrite(snapshot, table.predicate) if snapshot is not None and table.overwrite else None,
-        Scope.of(state.columns, table.timezone).predicate(table.predicate),
+        _overwrite(snapshot, table.where) if snapshot is not None and table.overwrite else None,
+        Scope.of(state.columns, table.timezone).predicate(table.where),
     )
 
 
