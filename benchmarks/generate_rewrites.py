@@ -22,7 +22,7 @@ PLAIN = pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binar
 
 def main(target: Path, events: Path, commits: int) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        dv.write_table(folder, dv.read_json_lines(events, column="event"), shredding=None)
+        dv.write_table(folder, dv.read_json(events, column="event"), shredding=None)
         rows = dv.read_table(folder).read_all()
     rows = rows.add_column(0, "id", pa.array(range(rows.num_rows), pa.int64()))
     # Other engines do not support the VARIANT annotation.

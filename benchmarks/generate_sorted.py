@@ -16,7 +16,7 @@ FILES = 100
 
 def main(target: Path, events: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        dv.write_table(folder, dv.read_json_lines(events, column="event"))
+        dv.write_table(folder, dv.read_json(events, column="event"))
         columns = {"event": "event", "x": "try_cast(event:x as bigint)"}
         rows = dv.read_table(folder, columns=columns).read_all().sort_by("x").select(["event"])
     size = -(-rows.num_rows // FILES)

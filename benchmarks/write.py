@@ -32,7 +32,7 @@ def _ours(source: Path, target: Path, shredding: Literal["infer"] | None) -> Wor
     dv = engines.ours()
 
     def work() -> None:
-        dv.write_table(str(target), dv.read_json_lines(str(source), column="event"), shredding=shredding)
+        dv.write_table(str(target), dv.read_json(str(source), column="event"), shredding=shredding)
 
     return work
 

@@ -15,7 +15,7 @@ from .operations.read import read_table
 from .operations.write import write_table
 from .variant.shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
 from .variant.values import Variant, parse_json, to_json
-from .writer.json_lines import read_json_lines
+from .writer.json_lines import read_json
 
 if TYPE_CHECKING:
     from .operations.alter.columns import add_columns, drop_column, rename_column
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from .operations.audit import audit_table
     from .operations.delete import delete, delete_all
     from .operations.history import history
-    from .operations.legacy.migration import migrate_draft
+    from .operations.legacy.migration import migrate_legacy
     from .operations.merge.builder import merge
     from .operations.optimize.optimize import optimize
     from .operations.restore import restore
-    from .operations.statistics_repair import repair_table
+    from .operations.statistics_repair import repair_statistics
     from .operations.update import update
     from .operations.vacuum import vacuum
 
@@ -52,14 +52,14 @@ __all__ = [
     "infer_shredding_schema",
     "load_snapshot",
     "merge",
-    "migrate_draft",
+    "migrate_legacy",
     "optimize",
     "parse_json",
     "read_changes",
-    "read_json_lines",
+    "read_json",
     "read_table",
     "rename_column",
-    "repair_table",
+    "repair_statistics",
     "restore",
     "set_properties",
     "shred",
@@ -96,11 +96,11 @@ _LAZY = {
         "delete_all",
     ),
     "operations.history": ("history",),
-    "operations.legacy.migration": ("migrate_draft",),
+    "operations.legacy.migration": ("migrate_legacy",),
     "operations.merge.builder": ("merge",),
     "operations.optimize.optimize": ("optimize",),
     "operations.restore": ("restore",),
-    "operations.statistics_repair": ("repair_table",),
+    "operations.statistics_repair": ("repair_statistics",),
     "operations.update": ("update",),
     "operations.vacuum": ("vacuum",),
 }

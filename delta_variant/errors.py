@@ -365,7 +365,7 @@ class InvalidZ85Error(DeltaVariantError):
 
 
 class InvalidStatisticsError(DeltaVariantError):
-    """The statistics of an AddFile cannot be decoded; `repair_table` computes them again."""
+    """The statistics of an AddFile cannot be decoded; `repair_statistics` computes them again."""
 
 
 class StoreError(DeltaVariantError):

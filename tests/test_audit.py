@@ -109,7 +109,7 @@ def test_truncated_bounds_are_valid_at_any_length(tmp_path, least, greatest, rul
     table.edit_stats(lambda statistics: statistics.update(bounds))
     audit = dv.audit_table(table.path, data=True)
     assert {finding.rule for finding in audit.findings} == rules
-    assert bool(dv.repair_table(table.path).files) == bool(rules)
+    assert bool(dv.repair_statistics(table.path).files) == bool(rules)
 
 
 def test_a_metadata_without_a_schema_is_rejected_by_reads_and_writes(tmp_path):
@@ -136,11 +136,11 @@ def test_bounds_with_the_digits_of_a_float_are_exact(tmp_path, widened):
     if widened:
         dv.change_type(path, "f", "double")
     assert dv.audit_table(path, data=True).findings == ()
-    assert dv.repair_table(path).files == ()
+    assert dv.repair_statistics(path).files == ()
     Table(path).edit_stats(lambda each: each.update(maxValues={"f": 3.1399998}))
     (finding,) = dv.audit_table(path, data=True).findings
     assert (finding.rule, finding.column) == ("AU7", "f")
-    (file,) = dv.repair_table(path).files
+    (file,) = dv.repair_statistics(path).files
     assert file.reasons == ("maxValues of f is Decimal('3.1399998'), expected 3.140000104904175",)
 
 
@@ -153,7 +153,7 @@ def test_a_finding_has_its_location(tmp_path):
     assert (finding.path_key, finding.row) == ("$['a']", 0)
     assert finding.sentence == (
         "row 0, column v at $['a']: 1 is less than the lower bound: a reader that skips by it loses rows; "
-        "run `delta-variant repair`"
+        "run `delta-variant repair-statistics`"
     )
 
 
@@ -257,7 +257,7 @@ def test_statistics_of_a_dropped_column_are_valid(tmp_path):
     dv.drop_column(tmp_path / "t", "dropped")
     dv.drop_column(tmp_path / "t", "s.goes")
     assert dv.audit_table(tmp_path / "t", data=True).findings == ()
-    assert dv.repair_table(tmp_path / "t").files == ()
+    assert dv.repair_statistics(tmp_path / "t").files == ()
 
 
 @pytest.mark.parametrize("version", [-1, 1, 9])

@@ -913,13 +913,13 @@ def test_an_audit_reports_the_violation(table, name):
 def test_a_repair_removes_the_violation(table, name):
     rule, severity, _, damage = VIOLATIONS[name]
     damage(table)
-    assert dv.repair_table(table.path).repairable
-    repair = dv.repair_table(table.path, dry_run=False)
+    assert dv.repair_statistics(table.path).repairable
+    repair = dv.repair_statistics(table.path, dry_run=False)
     assert repair.committed == 1
     audit = dv.audit_table(table.path, data=True)
     assert not [f for f in audit.findings if (f.rule, f.severity) == (rule, severity)]
     assert [f for f in audit.findings if f.rule.startswith(("AU", "ST", "Z"))] == []
-    assert dv.repair_table(table.path).files == ()
+    assert dv.repair_statistics(table.path).files == ()
 
 
 REJECTED_BY_READS = ("T4", "T5", "T6", "T7", "T14")

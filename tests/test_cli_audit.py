@@ -1,4 +1,4 @@
-"""`delta-variant audit` and `delta-variant repair`: what they print, and with which exit status."""
+"""`delta-variant audit` and `repair-statistics`: what they print, and with which exit status."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def test_an_audit_writes_a_page(faulty, tmp_path):
 
 def test_hostile_names_cannot_control_the_terminal(table):
     table.edit("add", lambda add: add.update(path=f"{ESCAPE}[red]\u202e.parquet"))
-    for command in ("audit", "repair"):
+    for command in ("audit", "repair-statistics"):
         output = run(command, table.path).stdout
         assert "[red]" in output
         assert not [c for c in output if not c.isprintable() and c != "\n"]
 
 
-@pytest.mark.parametrize("command", ["audit", "repair"])
+@pytest.mark.parametrize("command", ["audit", "repair-statistics"])
 def test_a_folder_without_a_table_is_an_error(tmp_path, command):
     result = run(command, tmp_path)
     assert result.exit_code != 0
@@ -93,7 +93,7 @@ def test_a_folder_without_a_table_is_an_error(tmp_path, command):
 
 
 def test_a_repair_prints_its_plan_by_default(faulty):
-    result = run("repair", faulty.path)
+    result = run("repair-statistics", faulty.path)
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         f"{faulty.file.name} has wrong statistics",
@@ -105,16 +105,16 @@ def test_a_repair_prints_its_plan_by_default(faulty):
 
 
 def test_a_repair_commits_with_yes(faulty):
-    result = run("repair", faulty.path, "--yes")
+    result = run("repair-statistics", faulty.path, "--yes")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1] == f"{faulty.path}: version 1 repairs the statistics of 1 of 1 file"
-    again = run("repair", faulty.path, "--yes")
+    again = run("repair-statistics", faulty.path, "--yes")
     assert again.exit_code == 0
     assert again.stdout == f"{faulty.path}: nothing to repair in 1 file\n"
 
 
 def test_a_repair_prints_json(faulty):
-    report = json.loads(run("repair", faulty.path, "--json").stdout)
+    report = json.loads(run("repair-statistics", faulty.path, "--json").stdout)
     (file,) = report["files"]
     assert (report["version"], report["committed"], report["num_files"]) == (0, None, 1)
     assert file["reasons"] == ["numRecords is 7, expected 4"]
@@ -124,6 +124,6 @@ def test_a_repair_prints_json(faulty):
 
 def test_statistics_that_cannot_be_repaired_are_a_finding(faulty):
     faulty.file.write_bytes(b"PAR1")
-    result = run("repair", faulty.path, "--yes")
+    result = run("repair-statistics", faulty.path, "--yes")
     assert result.exit_code == 1
     assert f"{faulty.file.name} cannot be repaired" in result.stdout

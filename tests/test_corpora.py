@@ -39,7 +39,7 @@ def written(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable
     def write(name: str, shredding: Any = "infer") -> Path:
         if (name, shredding) not in tables:
             table = tmp_path_factory.mktemp(name) / "table"
-            source = dv.read_json_lines(corpora / "json" / f"{name}.ndjson.xz", column="event")
+            source = dv.read_json(corpora / "json" / f"{name}.ndjson.xz", column="event")
             result = dv.write_table(table, source, shredding=shredding)
             assert (result.rows, result.invalid) == (ROWS[name], 0)
             tables[name, shredding] = table

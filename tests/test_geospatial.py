@@ -138,7 +138,7 @@ def test_a_geospatial_column_without_the_feature_is_rejected(tmp_path: Path):
         lambda table: dv.optimize(table),
         lambda table: dv.add_columns(table, {"x": "int"}),
         lambda table: dv.set_properties(table, {"delta.appendOnly": "true"}),
-        lambda table: dv.repair_table(table),
+        lambda table: dv.repair_statistics(table),
     ],
 )
 def test_writes_to_a_table_with_geospatial_columns_are_rejected(table: Path, write: Callable[[Path], object]):

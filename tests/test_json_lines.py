@@ -1,4 +1,4 @@
-"""`read_json_lines`: lines and arrays, compressed or not, valid or damaged."""
+"""`read_json`: lines and arrays, compressed or not, valid or damaged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_variant import read_json_lines, read_table, to_json, write_table
+from delta_variant import read_json, read_table, to_json, write_table
 from delta_variant.errors import InvalidJsonError, SourceError, SourceNotFoundError, StoreError
 
 VALUES = ['{"a":1}', "2", '"three"']
@@ -42,14 +42,14 @@ def texts(source: Any, **options: Any) -> list[str]:
     """Return the values of JSON files as text."""
     return [
         text
-        for batch, _ in read_json_lines(source, **options).batches()
+        for batch, _ in read_json(source, **options).batches()
         for text in batch.column(0).cast(pa.string()).to_pylist()
     ]
 
 
 def values(tmp_path: Path, source: Any, **options: Any) -> list[str]:
     """Return the values of JSON files after a round trip through a table."""
-    write_table(tmp_path / "table", read_json_lines(source), **options)
+    write_table(tmp_path / "table", read_json(source), **options)
     column = read_table(tmp_path / "table").read_all().column("value")
     return to_json(column).to_pylist()
 
@@ -143,7 +143,7 @@ def test_a_file_whose_name_looks_like_a_glob_is_read(tmp_path: Path):
 )
 def test_a_missing_source_is_rejected_immediately(name: str, sentence: str, tmp_path: Path):
     with pytest.raises(FileNotFoundError, match=sentence):
-        read_json_lines(str(tmp_path / name))
+        read_json(str(tmp_path / name))
 
 
 def not_regular(tmp_path: Path) -> dict[str, str]:
@@ -174,7 +174,7 @@ def not_regular(tmp_path: Path) -> dict[str, str]:
 )
 def test_a_path_that_is_not_a_regular_file_is_rejected_immediately(kind: str, sentence: str, tmp_path: Path):
     with pytest.raises(SourceError, match=sentence) as raised:
-        read_json_lines(not_regular(tmp_path)[kind])
+        read_json(not_regular(tmp_path)[kind])
     assert isinstance(raised.value, OSError)
     assert not isinstance(raised.value, FileNotFoundError)
 
@@ -182,12 +182,12 @@ def test_a_path_that_is_not_a_regular_file_is_rejected_immediately(kind: str, se
 def test_a_uri_is_not_a_source():
     sentence = r"^a JSON file must be on a local disk, got the URI 'https://x/y\.json'; copy the file"
     with pytest.raises(StoreError, match=sentence):
-        read_json_lines("https://x/y.json")
+        read_json("https://x/y.json")
 
 
 def test_a_source_that_is_deleted_before_it_is_read_is_an_error_with_its_path(tmp_path: Path):
     (tmp_path / "events.ndjson").write_bytes(LINES)
-    lines = read_json_lines(tmp_path / "events.ndjson")
+    lines = read_json(tmp_path / "events.ndjson")
     (tmp_path / "events.ndjson").unlink()
     with pytest.raises(SourceNotFoundError, match=r"^file not found: .*/events\.ndjson$"):
         list(lines.batches())
@@ -208,7 +208,7 @@ def test_an_error_of_the_system_while_a_source_is_read_names_it(code: int, sente
             raise OSError(code, os.strerror(code))
 
     with pytest.raises(SourceError, match=sentence):
-        list(read_json_lines(Failing()).batches())
+        list(read_json(Failing()).batches())
 
 
 def test_an_open_file_is_a_source(tmp_path: Path):
@@ -222,7 +222,7 @@ def test_an_open_file_is_a_source(tmp_path: Path):
 def test_standard_input_is_a_source(tmp_path: Path):
     code = (
         "import sys, delta_variant as dv; "
-        "print(dv.write_table(sys.argv[1], dv.read_json_lines('-', column='event')).rows)"
+        "print(dv.write_table(sys.argv[1], dv.read_json('-', column='event')).rows)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "table")]
     run = subprocess.run(command, input=LINES, capture_output=True, check=True)
@@ -232,14 +232,14 @@ def test_standard_input_is_a_source(tmp_path: Path):
 
 
 def test_the_stream_is_arrow_with_the_type_of_json():
-    lines = read_json_lines(io.BytesIO(LINES), column="event")
+    lines = read_json(io.BytesIO(LINES), column="event")
     reader = pa.RecordBatchReader.from_stream(lines)
     assert reader.schema == pa.schema([pa.field("event", pa.json_())])
     assert reader.read_all().column("event").to_pylist() == VALUES
 
 
 def test_the_stream_rejects_text_that_is_not_utf8():
-    lines = read_json_lines(io.BytesIO(b'"a"\n"\xff"\n'))
+    lines = read_json(io.BytesIO(b'"a"\n"\xff"\n'))
     with pytest.raises(pa.ArrowException, match="UTF"):
         pa.RecordBatchReader.from_stream(lines).read_all()
 
@@ -249,7 +249,7 @@ def test_progress_receives_the_bytes_read_and_the_values_found(tmp_path: Path):
     files[0].write_bytes(LINES)
     files[1].write_bytes(gzip.compress(LINES * 1000))
     told: list[tuple[int, int]] = []
-    lines = read_json_lines(files, progress=lambda taken, found: told.append((taken, found)))
+    lines = read_json(files, progress=lambda taken, found: told.append((taken, found)))
     assert lines.size == sum(file.stat().st_size for file in files)
     assert sum(batch.num_rows for batch, _ in lines.batches()) == 3003
     assert told == sorted(told)
@@ -257,8 +257,8 @@ def test_progress_receives_the_bytes_read_and_the_values_found(tmp_path: Path):
 
 
 def test_the_size_of_a_stream_is_not_known():
-    assert read_json_lines([io.BytesIO(LINES)]).size is None
-    assert read_json_lines("-").size is None
+    assert read_json([io.BytesIO(LINES)]).size is None
+    assert read_json("-").size is None
 
 
 def rejection(tmp_path: Path, name: str, data: bytes, **options: Any) -> InvalidJsonError:
@@ -266,7 +266,7 @@ def rejection(tmp_path: Path, name: str, data: bytes, **options: Any) -> Invalid
     file, table = tmp_path / name, tmp_path / "table"
     file.write_bytes(data)
     with pytest.raises(InvalidJsonError) as caught:
-        write_table(table, read_json_lines(file, **options))
+        write_table(table, read_json(file, **options))
     assert [path for path in table.rglob("*") if path.is_file()] == []
     assert caught.value.file == str(file)
     return caught.value
@@ -327,7 +327,7 @@ def test_the_second_of_two_files_is_named(tmp_path: Path):
     (tmp_path / "1.ndjson").write_bytes(LINES)
     (tmp_path / "2.ndjson").write_bytes(b"1\nnul\n")
     with pytest.raises(InvalidJsonError, match=r"column \d: ") as caught:
-        write_table(tmp_path / "table", read_json_lines(str(tmp_path / "*.ndjson")))
+        write_table(tmp_path / "table", read_json(str(tmp_path / "*.ndjson")))
     assert (caught.value.file, caught.value.line) == (str(tmp_path / "2.ndjson"), 2)
 
 

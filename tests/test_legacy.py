@@ -239,7 +239,7 @@ def test_a_migrated_file_has_equal_values_for_each_schema(
     folder = tmp_path_factory.mktemp("migration")
     table = pa.table({"id": range(len(rows)), "v": variant_array(rows)})
     write_legacy_file(folder / "old.parquet", table, {"v": ShreddingSchema.from_arrow(schema)})
-    dv.migrate_draft(folder / "old.parquet", folder / "new.parquet")
+    dv.migrate_legacy(folder / "old.parquet", folder / "new.parquet")
     new = pq.read_table(folder / "new.parquet")
     assert meanings(dv.unshred(new["v"])) == [row and row.meaning for row in rows]
     assert new["id"].to_pylist() == list(range(len(rows)))
@@ -602,7 +602,7 @@ def migrated(path: Path) -> list[str | None]:
 
 def test_a_file_is_migrated_by_the_same_schema_and_annotated(tmp_path: Path, old: Path):
     before = old.read_bytes()
-    (file,) = dv.migrate_draft(old, tmp_path / "new.parquet").files
+    (file,) = dv.migrate_legacy(old, tmp_path / "new.parquet").files
     assert (file.path, file.rows, file.columns) == ("old.parquet", 6, ("v",))
     assert migrated(tmp_path / "new.parquet") == dv.to_json(dv.parse_json(EXAMPLE_JSON)).to_pylist()
     parquet = pq.ParquetFile(tmp_path / "new.parquet")
@@ -622,7 +622,7 @@ def test_a_file_is_migrated_by_the_same_schema_and_annotated(tmp_path: Path, old
 def test_a_file_is_migrated_with_another_shredding(
     tmp_path: Path, old: Path, shredding: Any, has_typed_value: bool
 ):
-    dv.migrate_draft(old, tmp_path / "new.parquet", shredding=shredding)
+    dv.migrate_legacy(old, tmp_path / "new.parquet", shredding=shredding)
     assert migrated(tmp_path / "new.parquet") == dv.to_json(dv.parse_json(EXAMPLE_JSON)).to_pylist()
     assert ("typed_value" in str(pq.ParquetFile(tmp_path / "new.parquet").schema)) == has_typed_value
 
@@ -640,7 +640,7 @@ def test_a_migration_keeps_other_columns_and_the_row_order(tmp_path: Path):
         "v", pa.array([{"untyped_value": ONE}] * 500, leaf(pa.int8()))
     )
     pq.write_table(table, tmp_path / "old.parquet", row_group_size=64, store_schema=False)
-    dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet")
+    dv.migrate_legacy(tmp_path / "old.parquet", tmp_path / "new.parquet")
     columns = ["id", "s", "m"]
     new = pq.read_table(tmp_path / "new.parquet", columns=columns)
     assert new.equals(pq.read_table(tmp_path / "old.parquet", columns=columns))
@@ -657,7 +657,7 @@ def test_variants_within_structs_lists_and_maps_are_migrated(tmp_path: Path):
         }
     )
     pq.write_table(table, tmp_path / "old.parquet")
-    (file,) = dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet").files
+    (file,) = dv.migrate_legacy(tmp_path / "old.parquet", tmp_path / "new.parquet").files
     assert file.columns == ("s", "l", "m")
     new = pq.read_table(tmp_path / "new.parquet")
     parts = (
@@ -678,7 +678,7 @@ def test_int96_timestamps_keep_their_year(tmp_path: Path):
         {"t": pa.array([old], pa.timestamp("us")), "v": pa.array([{"untyped_value": ONE}], leaf(pa.int8()))}
     )
     pq.write_table(table, tmp_path / "old.parquet", use_deprecated_int96_timestamps=True, store_schema=False)
-    dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet")
+    dv.migrate_legacy(tmp_path / "old.parquet", tmp_path / "new.parquet")
     (new,) = pq.read_table(tmp_path / "new.parquet")["t"].to_pylist()
     assert new == old.replace(tzinfo=datetime.timezone.utc)
 
@@ -687,7 +687,7 @@ def test_a_file_without_rows_is_migrated(tmp_path: Path):
     write_legacy_file(
         tmp_path / "old.parquet", pa.table({"v": dv.parse_json(["1"])}).slice(1), {"v": EXAMPLE}
     )
-    (file,) = dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet").files
+    (file,) = dv.migrate_legacy(tmp_path / "old.parquet", tmp_path / "new.parquet").files
     assert file.rows == 0
     assert "v (Variant(1))" in str(pq.ParquetFile(tmp_path / "new.parquet").schema)
 
@@ -711,7 +711,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_is_migrated_with_equal_values_and_names(tmp_path: Path, folder: Path):
-    result = dv.migrate_draft(folder, tmp_path / "new")
+    result = dv.migrate_legacy(folder, tmp_path / "new")
     names = ["_day=1/hour=0/part-0.parquet", "_day=2/hour=0/part-0.parquet", "plain.parquet"]
     assert [file.path for file in result.files] == names
     assert [file.columns for file in result.files] == [("v",), ("v",), ()]
@@ -728,7 +728,7 @@ def test_a_folder_is_migrated_with_equal_values_and_names(tmp_path: Path, folder
 
 def test_an_empty_folder_can_be_the_target(tmp_path: Path, folder: Path):
     (tmp_path / "new").mkdir()
-    dv.migrate_draft(folder, tmp_path / "new")
+    dv.migrate_legacy(folder, tmp_path / "new")
     assert (tmp_path / "new" / "plain.parquet").exists()
 
 
@@ -736,11 +736,11 @@ def test_a_failed_migration_leaves_no_files_and_can_be_repeated(tmp_path: Path, 
     bad = folder / "_day=2" / "hour=0" / "part-1.parquet"
     pq.write_table(pa.table({"v": pa.array([{"untyped_value": b"\x02"}], leaf(pa.int8()))}), bad)
     with pytest.raises(errors.MalformedVariantError) as caught:
-        dv.migrate_draft(folder, tmp_path / "new")
+        dv.migrate_legacy(folder, tmp_path / "new")
     assert (caught.value.file, caught.value.row) == ("_day=2/hour=0/part-1.parquet", 0)
     assert os.listdir(tmp_path) == ["old"]
     bad.unlink()
-    assert len(dv.migrate_draft(folder, tmp_path / "new").files) == 3
+    assert len(dv.migrate_legacy(folder, tmp_path / "new").files) == 3
 
 
 def test_an_interrupted_migration_leaves_no_file(tmp_path: Path, old: Path, monkeypatch: pytest.MonkeyPatch):
@@ -750,7 +750,7 @@ def test_an_interrupted_migration_leaves_no_file(tmp_path: Path, old: Path, monk
 
     monkeypatch.setattr(os, "link", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        dv.migrate_draft(old, tmp_path / "new.parquet")
+        dv.migrate_legacy(old, tmp_path / "new.parquet")
     assert os.listdir(tmp_path) == ["old.parquet"]
 
 
@@ -759,7 +759,7 @@ def test_the_folder_of_a_killed_migration_is_reported(tmp_path: Path, old: Path)
     with pytest.raises(
         errors.DataFileError, match=r"\.new\.parquet\.unfinished exists already: .*delete the folder"
     ):
-        dv.migrate_draft(old, tmp_path / "new.parquet")
+        dv.migrate_legacy(old, tmp_path / "new.parquet")
 
 
 def test_an_existing_target_is_not_replaced(tmp_path: Path, old: Path, folder: Path):
@@ -771,39 +771,39 @@ def test_an_existing_target_is_not_replaced(tmp_path: Path, old: Path, folder: P
         (old, tmp_path / "taken"),
     ):
         with pytest.raises(errors.DataFileError, match="exists already"):
-            dv.migrate_draft(source, target)
+            dv.migrate_legacy(source, target)
     assert (tmp_path / "taken" / "file").read_text() == "mine"
 
 
 def test_a_target_within_the_source_is_rejected(folder: Path):
     for target in (folder, folder / "new"):
         with pytest.raises(errors.DataFileError, match="is within the source"):
-            dv.migrate_draft(folder, target)
+            dv.migrate_legacy(folder, target)
 
 
 def test_an_invalid_source_is_rejected(tmp_path: Path):
     with pytest.raises(errors.DataFileError, match="there is no file or folder"):
-        dv.migrate_draft(tmp_path / "none", tmp_path / "new")
+        dv.migrate_legacy(tmp_path / "none", tmp_path / "new")
     (tmp_path / "empty").mkdir()
     with pytest.raises(errors.DataFileError, match=r"no files with names that end in \.parquet"):
-        dv.migrate_draft(tmp_path / "empty", tmp_path / "new")
+        dv.migrate_legacy(tmp_path / "empty", tmp_path / "new")
     pq.write_table(pa.table({"id": [1]}), tmp_path / "plain.parquet")
     with pytest.raises(errors.DataFileError, match="nothing to migrate"):
-        dv.migrate_draft(tmp_path / "plain.parquet", tmp_path / "new")
+        dv.migrate_legacy(tmp_path / "plain.parquet", tmp_path / "new")
     dv.write_table(tmp_path / "table", pa.table({"id": [1]}))
     with pytest.raises(errors.DataFileError, match="contains a Delta table"):
-        dv.migrate_draft(tmp_path / "table", tmp_path / "new")
+        dv.migrate_legacy(tmp_path / "table", tmp_path / "new")
     with pytest.raises(ValueError, match="shredding: expected one of 'same', 'infer', None"):
-        dv.migrate_draft(tmp_path / "plain.parquet", tmp_path / "new", shredding="all")
+        dv.migrate_legacy(tmp_path / "plain.parquet", tmp_path / "new", shredding="all")
 
 
 def test_compat_applies_to_the_files_of_a_migration(tmp_path: Path):
     rows = pa.array([{"untyped_value": NULL, "typed_value": 1}], leaf(pa.int64()))
     pq.write_table(pa.table({"v": rows}), tmp_path / "old.parquet")
     with pytest.raises(errors.ConflictingValueError) as caught:
-        dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet")
+        dv.migrate_legacy(tmp_path / "old.parquet", tmp_path / "new.parquet")
     assert (caught.value.file, caught.value.row) == ("old.parquet", 0)
-    dv.migrate_draft(tmp_path / "old.parquet", tmp_path / "new.parquet", compat=True)
+    dv.migrate_legacy(tmp_path / "old.parquet", tmp_path / "new.parquet", compat=True)
     assert migrated(tmp_path / "new.parquet") == ["null"]
 
 

@@ -117,9 +117,9 @@ def merged(rows: Rows) -> Rows:
 
 def run_repair(table: Path) -> None:
     before = dv.load_snapshot(table).version
-    repair = dv.repair_table(str(table), dry_run=False)
+    repair = dv.repair_statistics(str(table), dry_run=False)
     assert repair.committed == dv.load_snapshot(table).version == before + 1
-    assert dv.repair_table(str(table)).files == ()
+    assert dv.repair_statistics(str(table)).files == ()
 
 
 def run_audit(table: Path) -> None:

@@ -31,7 +31,7 @@ def last_commit(table):
 
 def test_a_dry_run_returns_the_repairs_and_commits_nothing(table):
     before = {path: path.read_bytes() for path in table.path.rglob("*") if path.is_file()}
-    repair = dv.repair_table(table.path)
+    repair = dv.repair_statistics(table.path)
     assert (repair.version, repair.committed, repair.num_files) == (0, None, 1)
     (file,) = repair.repairable
     assert file.reasons == ("numRecords is 7, expected 4",)
@@ -51,7 +51,7 @@ def test_a_repair_keeps_every_other_field(table):
     table.edit("add", lambda add: add.update(fields))
     (before,) = (action["add"] for action in table.actions() if "add" in action)
     data = table.file.read_bytes()
-    assert dv.repair_table(table.path, dry_run=False).committed == 1
+    assert dv.repair_statistics(table.path, dry_run=False).committed == 1
     info, after = last_commit(table)
     after = after["add"]
     assert after.pop("dataChange") is False
@@ -64,14 +64,14 @@ def test_a_repair_keeps_every_other_field(table):
 
 
 def test_a_repaired_table_is_not_repaired_again(table):
-    dv.repair_table(table.path, dry_run=False)
-    again = dv.repair_table(table.path, dry_run=False)
+    dv.repair_statistics(table.path, dry_run=False)
+    again = dv.repair_statistics(table.path, dry_run=False)
     assert (again.files, again.committed) == ((), None)
 
 
 def test_missing_variant_statistics_are_computed(tmp_path):
     with_them, without = Table.write(tmp_path / "a"), Table.write(tmp_path / "b", max_variant_stats_paths=0)
-    dv.repair_table(without.path, dry_run=False)
+    dv.repair_statistics(without.path, dry_run=False)
     (added,) = (action["add"] for action in last_commit(without) if "add" in action)
     (written,) = (action["add"] for action in with_them.actions() if "add" in action)
     assert json.loads(added["stats"]) == json.loads(written["stats"])
@@ -79,7 +79,7 @@ def test_missing_variant_statistics_are_computed(tmp_path):
 
 def test_bounds_of_few_paths_are_kept(tmp_path):
     table = Table.write(tmp_path / "table", max_variant_stats_paths=1)
-    assert dv.repair_table(table.path).files == ()
+    assert dv.repair_statistics(table.path).files == ()
 
 
 FLOATS = pa.array([0.1, 1e38, -3.4028234663852886e38], pa.float32())
@@ -100,7 +100,7 @@ def table_of_floats(path, least, greatest):
 def test_bounds_with_the_float_digits_of_spark_or_deltalake_are_correct(tmp_path, least, greatest):
     path = table_of_floats(tmp_path / "t", least, greatest)
     assert dv.audit_table(path, data=True).findings == ()
-    assert dv.repair_table(path).files == ()
+    assert dv.repair_statistics(path).files == ()
 
 
 def test_bounds_of_other_floats_are_wrong(tmp_path):
@@ -114,7 +114,7 @@ def test_bounds_of_other_floats_are_wrong(tmp_path):
         ("AU8", "f"),
         ("AU8", "s.f"),
     ]
-    assert [len(file.reasons) for file in dv.repair_table(path).files] == [2]
+    assert [len(file.reasons) for file in dv.repair_statistics(path).files] == [2]
 
 
 def test_bounds_of_all_rows_are_wide_if_rows_are_deleted(unpack_golden):
@@ -122,9 +122,9 @@ def test_bounds_of_all_rows_are_wide_if_rows_are_deleted(unpack_golden):
     log_file = table / "_delta_log" / f"{4:020d}.json"
     text = log_file.read_text("utf-8")
     assert text.count('\\"tightBounds\\":false') == 1
-    assert dv.repair_table(table).files == ()
+    assert dv.repair_statistics(table).files == ()
     log_file.write_text(text.replace('\\"tightBounds\\":false', '\\"tightBounds\\":true'), "utf-8")
-    (file,) = dv.repair_table(table, dry_run=False).files
+    (file,) = dv.repair_statistics(table, dry_run=False).files
     assert file.reasons == ("the bounds are marked as tight, but the file has a deletion vector",)
     assert json.loads(file.stats)["tightBounds"] is False
     assert dv.audit_table(table, data=True).is_clean
@@ -144,7 +144,7 @@ def test_an_unreadable_file_is_reported_and_the_others_are_repaired(table):
     dv.write_table(table.path, dv.read_table(table.path).read_all(), mode="append")
     broken = last_commit(table)[-1]["add"]["path"]
     (table.path / broken).write_bytes(b"PAR1")
-    repair = dv.repair_table(table.path, dry_run=False)
+    repair = dv.repair_statistics(table.path, dry_run=False)
     assert [file.path for file in repair.unrepairable] == [broken]
     assert "cannot be computed" in repair.unrepairable[0].reasons[0]
     assert len(repair.repairable) == 1
@@ -154,7 +154,7 @@ def test_an_unreadable_file_is_reported_and_the_others_are_repaired(table):
 def test_a_concurrent_append_does_not_conflict_with_a_repair(table):
     rows = pa.table({"id": [9], "v": pa.array(["1"], pa.json_())})
     store = commit_first(table.path, lambda: dv.write_table(table.path, rows, mode="append"))
-    assert dv.repair_table(store, dry_run=False).committed == 2
+    assert dv.repair_statistics(store, dry_run=False).committed == 2
     assert dv.audit_table(table.path, data=True).is_clean
 
 
@@ -165,33 +165,33 @@ def test_a_concurrent_change_of_a_file_conflicts_with_a_repair(table, action):
     other = {"remove": removal} if action == "remove" else {"add": add}
     store = commit_first(table.path, lambda: table.add_commit(1, other))
     with pytest.raises(CommitConflictError, match=f"concurrent version 1 .* {table.file.name}"):
-        dv.repair_table(store, dry_run=False)
+        dv.repair_statistics(store, dry_run=False)
 
 
 def test_a_concurrent_change_of_the_metadata_conflicts_with_a_repair(table):
     (metadata,) = (each for each in table.actions() if "metaData" in each)
     store = commit_first(table.path, lambda: table.add_commit(1, metadata))
     with pytest.raises(CommitConflictError, match="changed the metadata"):
-        dv.repair_table(store, dry_run=False)
+        dv.repair_statistics(store, dry_run=False)
 
 
 def test_a_table_with_an_unknown_feature_is_rejected(table):
     features = ["variantType", "variantShredding"]
     table.edit_protocol(features, [*features, "wishes"])
     with pytest.raises(UnsupportedFeatureError, match="wishes"):
-        dv.repair_table(table.path)
+        dv.repair_statistics(table.path)
 
 
 def test_a_constraint_does_not_prevent_a_repair(table):
     table.set_property("delta.constraints.positive", "id >= 0")
     table.edit("protocol", lambda each: each["writerFeatures"].append("checkConstraints"))
-    assert dv.repair_table(table.path, dry_run=False).committed == 1
+    assert dv.repair_statistics(table.path, dry_run=False).committed == 1
 
 
 def test_a_repair_keeps_the_encoding_of_paths(table):
     table.edit("add", lambda add: add.update(path=add["path"].replace("-", "%2D")))
     table.edit_stats(lambda statistics: statistics["nullCount"].update(v=0))
-    dv.repair_table(table.path, dry_run=False)
+    dv.repair_statistics(table.path, dry_run=False)
     files = dv.load_snapshot(table.path).files
     assert files["path"].to_pylist() == [table.file.name]
     assert files["encoded_path"].to_pylist() == [table.file.name.replace("-", "%2D")]
@@ -201,7 +201,7 @@ def test_a_recommit_keeps_row_ids(tmp_path):
     table = Table.write(tmp_path / "table", configuration={"delta.enableRowTracking": "true"})
     before = dv.load_snapshot(table.path)
     table.edit_stats(lambda statistics: statistics["nullCount"].update(v=0))
-    dv.repair_table(table.path, dry_run=False)
+    dv.repair_statistics(table.path, dry_run=False)
     after = dv.load_snapshot(table.path)
     for name in ("base_row_id", "default_row_commit_version"):
         assert after.files[name].to_pylist() == before.files[name].to_pylist()

@@ -173,7 +173,7 @@ def test_an_error_has_file_line_constraint_and_values(constrained: str, tmp_path
         ConstraintViolationError,
         match=r"the row violates the CHECK constraint n, event:n::int is .*: event:n::int = 100",
     ) as caught:
-        dv.write_table(constrained, dv.read_json_lines(file, column="event"), mode="append")
+        dv.write_table(constrained, dv.read_json(file, column="event"), mode="append")
     assert (caught.value.file, caught.value.line) == (str(file), 4)
     rows = pa.table({"amount": [1, 2, 3], "event": ['{"n": 1}', '{"n": 2}', None]})
     with pytest.raises(ConstraintViolationError, match="the CHECK constraint n") as caught:

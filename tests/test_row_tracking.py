@@ -283,7 +283,7 @@ def test_files_without_row_counts_prevent_ids(tmp_path: Path):
     commit.write_text(commit.read_text("utf-8").replace("numRecords", "records"), "utf-8")
     with pytest.raises(ProtocolError, match="lack numRecords"):
         dv.set_properties(str(table), TRACKED)
-    dv.repair_table(str(table), dry_run=False)
+    dv.repair_statistics(str(table), dry_run=False)
     dv.set_properties(str(table), TRACKED)
     assert len(tracked(table)) == 5
 

@@ -171,11 +171,11 @@ def test_the_error_for_a_remote_uri_requires_a_local_path(tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     one = pa.table({"id": [1]})
     for operate in (
-        lambda: dv.read_json_lines(location),
-        lambda: dv.read_json_lines([location.replace("x", "*")]),
+        lambda: dv.read_json(location),
+        lambda: dv.read_json([location.replace("x", "*")]),
         lambda: dv.file_stats(location),
-        lambda: dv.migrate_draft(location, "target"),
-        lambda: dv.migrate_draft(tmp_path, location),
+        lambda: dv.migrate_legacy(location, "target"),
+        lambda: dv.migrate_legacy(tmp_path, location),
         lambda: legacy.read_legacy_file(location),
         lambda: legacy.write_legacy_file(location, one, {}),
         lambda: dv.write_table("t", one, on_invalid="reject", rejects=location),
@@ -188,8 +188,8 @@ def test_the_error_for_a_remote_uri_requires_a_local_path(tmp_path, monkeypatch,
 def test_an_existing_local_file_whose_name_looks_like_a_uri_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "events:2024.json").write_text("1\n")
-    assert [batch.num_rows for batch, _ in dv.read_json_lines("events:2024.json").batches()] == [1]
-    (file,) = dv.read_json_lines((tmp_path / "events:2024.json").as_uri()).batches()
+    assert [batch.num_rows for batch, _ in dv.read_json("events:2024.json").batches()] == [1]
+    (file,) = dv.read_json((tmp_path / "events:2024.json").as_uri()).batches()
     assert file[0].num_rows == 1
 
 

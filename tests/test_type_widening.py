@@ -143,7 +143,7 @@ def test_statistics_in_the_digits_of_a_float_are_bounds_of_the_double(tmp_path: 
     statistics = dv.load_snapshot(path).files["stats"]
     assert json.loads(statistics[0].as_py())["minValues"] == {"f": 0.1}
     assert dv.audit_table(path, data=True).findings == ()
-    assert dv.repair_table(path).files == ()
+    assert dv.repair_statistics(path).files == ()
 
 
 def test_rows_of_both_types_are_changed_optimized_and_audited(table: str):

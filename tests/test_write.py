@@ -30,7 +30,7 @@ from delta_variant import (
     audit_table,
     load_snapshot,
     parse_json,
-    read_json_lines,
+    read_json,
     read_table,
     write_table,
 )
@@ -472,7 +472,7 @@ NULL_ROW = pa.array([{"id": 1}, None])
     ("data", "sentence"),
     [
         (None, "the data: expected an object with __arrow_c_stream__ or __arrow_c_array__ .*, got None"),
-        ("events.ndjson", "the data: expected .* the result of read_json_lines, got builtins.str"),
+        ("events.ndjson", "the data: expected .* the result of read_json, got builtins.str"),
         ([{"id": 1}], "got builtins.list"),
         (object(), "got builtins.object"),
         (Exported(pa.array([1])), r"got .*Exported \(.*non-struct type int64\)"),
@@ -805,7 +805,7 @@ def test_rejects_have_row_byte_and_reason(tmp_path: Path):
 def test_rejects_of_files_have_file_line_and_column(tmp_path: Path):
     file = tmp_path / "events.ndjson"
     file.write_bytes(b'1\n\n{"a":}\n"\xff"\n"' + b"x" * 200 + b'"\n2\n')
-    lines = read_json_lines(file, column="event", max_value_bytes=100)
+    lines = read_json(file, column="event", max_value_bytes=100)
     result = write_table(tmp_path / "t", lines, on_invalid="reject", rejects=tmp_path / "rejects.ndjson")
     assert (result.rows, result.invalid) == (2, 3)
     assert texts(tmp_path / "t") == ["1", "2"]

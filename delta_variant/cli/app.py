@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ..errors import DeltaVariantError
-from .commands.audit import audit, repair
+from .commands.audit import audit, repair_statistics
 from .commands.conformance import conformance
 from .commands.maintenance import history, optimize, restore, vacuum
 from .commands.read import changes, read
@@ -43,7 +43,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     conformance,
     migrate,
     audit,
-    repair,
+    repair_statistics,
 )
 Z85_COMMANDS: tuple[Callable[..., None], ...] = (decode, encode)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import pyarrow as pa
 
 from ..errors import SourceError
-from ..writer.json_lines import JsonLines, Origin, Progress, read_json_lines
+from ..writer.json_lines import JsonLines, Origin, Progress, read_json
 
 __all__ = ["open_inputs"]
 
@@ -31,7 +31,7 @@ class NotEmpty(JsonLines):
 
 def open_inputs(inputs: Sequence[str], column: str, *, allow_empty: bool, progress: Progress) -> JsonLines:
     """Return the values of JSON files as an Arrow stream."""
-    lines = read_json_lines(inputs, column=column, progress=progress)
+    lines = read_json(inputs, column=column, progress=progress)
     return (
         lines if allow_empty else NotEmpty(**{each.name: getattr(lines, each.name) for each in fields(lines)})
     )

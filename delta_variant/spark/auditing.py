@@ -21,7 +21,7 @@ from .running import check_classic, run_task
 from .task_errors import restore_errors
 from .tasks import TaskTable, message, messages, unpack_batches
 
-__all__ = ["audit_table", "repair_table"]
+__all__ = ["audit_table", "repair_statistics"]
 
 ROUNDS = 4
 """File groups for each concurrent task. More than one, because groups take different times."""
@@ -81,7 +81,7 @@ def audit_table(
     )
 
 
-def repair_table(
+def repair_statistics(
     spark: SparkSession,
     table: TableLocation,
     *,
@@ -101,8 +101,8 @@ def repair_table(
         storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
 
     Returns:
-        The repair, equal to that of `delta_variant.repair_table`. `committed` is the new version, or None if
-        nothing was committed.
+        The repair, equal to that of `delta_variant.repair_statistics`. `committed` is the new version, or
+        None if nothing was committed.
 
     Raises:
         TableNotFoundError: The location does not contain a table.
@@ -118,7 +118,7 @@ def repair_table(
         >>> from delta_variant import spark as dvs
         >>> table = tempfile.mkdtemp()
         >>> result = dv.write_table(table, pa.table({"id": [1, 2]}))
-        >>> dvs.repair_table(spark, table, dry_run=False).files
+        >>> dvs.repair_statistics(spark, table, dry_run=False).files
         ()
     """
     check_classic()

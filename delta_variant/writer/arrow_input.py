@@ -13,7 +13,7 @@ __all__ = ["batches_of"]
 
 EXPECTED = (
     "expected an object with __arrow_c_stream__ or __arrow_c_array__ that has columns, such as a pyarrow or "
-    "Polars table, or the result of read_json_lines"
+    "Polars table, or the result of read_json"
 )
 # Part of Arrow's message for struct rows that are null.
 NULL_ROWS = "null count"

@@ -33,7 +33,7 @@ from ..errors import (
 )
 from ..storage.store import local_location
 
-__all__ = ["JsonLines", "Origin", "read_json_lines"]
+__all__ = ["JsonLines", "Origin", "read_json"]
 
 Source: TypeAlias = "str | PathLike[str] | BinaryIO"
 Format: TypeAlias = Literal["auto", "lines", "array"]
@@ -120,7 +120,7 @@ class JsonLines:
             yield pa.record_batch([pa.ExtensionArray.from_storage(pa.json_(), text)], schema=self.schema)
 
 
-def read_json_lines(
+def read_json(
     source: Source | Sequence[Source],
     *,
     column: str = "value",
@@ -158,8 +158,8 @@ def read_json_lines(
     Example:
         >>> import io
         >>> import pyarrow as pa
-        >>> from delta_variant import read_json_lines
-        >>> lines = read_json_lines(io.BytesIO(b'{"a": 1}\\n[2, 3]\\n'), column="event")
+        >>> from delta_variant import read_json
+        >>> lines = read_json(io.BytesIO(b'{"a": 1}\\n[2, 3]\\n'), column="event")
         >>> pa.table(lines).num_rows
         2
     """

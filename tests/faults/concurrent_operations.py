@@ -184,7 +184,7 @@ class Optimize(Operation):
 @dataclass(frozen=True)
 class RepairStatistics(Operation):
     def run(self, store: Store) -> Any:
-        return dv.repair_table(store, dry_run=False).committed
+        return dv.repair_statistics(store, dry_run=False).committed
 
 
 @dataclass(frozen=True)

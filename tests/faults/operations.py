@@ -94,7 +94,7 @@ def _optimize(table: Any, _: Step, options: Mapping[str, Any]) -> None:
 
 
 def _repair(table: Any, _: Step, options: Mapping[str, Any]) -> None:
-    dv.repair_table(table, dry_run=False, **options)
+    dv.repair_statistics(table, dry_run=False, **options)
 
 
 def _set_properties(table: Any, step: Step, options: Mapping[str, Any]) -> None:

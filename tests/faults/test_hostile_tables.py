@@ -29,7 +29,7 @@ from delta_variant.errors import (
 )
 from delta_variant.log.commits import read_commits
 from delta_variant.log.listing import commit_file_name
-from delta_variant.operations.legacy import migrate_draft, read_legacy_file
+from delta_variant.operations.legacy import migrate_legacy, read_legacy_file
 from delta_variant.protocol import z85
 from delta_variant.protocol.actions import encode_path
 from delta_variant.storage import store
@@ -123,7 +123,7 @@ OPERATIONS: dict[str, Callable[[Path], Any]] = {
     "optimize": lambda table: dv.optimize(table, sort_by="id"),
     "vacuum": lambda table: dv.vacuum(table, dry_run=False),
     "restore": lambda table: dv.restore(table, 0),
-    "repair": lambda table: dv.repair_table(table, dry_run=False),
+    "repair": lambda table: dv.repair_statistics(table, dry_run=False),
     "changes": lambda table: dv.read_changes(table).read_all(),
     "history": dv.history,
     "audit": lambda table: dv.audit_table(table, data=True),
@@ -517,13 +517,13 @@ def test_unreadable_column_names_are_errors_that_name_file_and_column(tmp_path: 
     for operate in (
         lambda: dv.file_stats(file),
         lambda: read_legacy_file(file),
-        lambda: migrate_draft(plain, tmp_path / "migrated"),
+        lambda: migrate_legacy(plain, tmp_path / "migrated"),
     ):
         with pytest.raises(DataFileError, match=expected):
             operate()
     found = {(each.rule, each.file_path): each.sentence for each in dv.audit_table(tmp_path / "t").findings}
     assert re.search(re.escape(sentence), found["F3", file.name])
-    (failed,) = dv.repair_table(tmp_path / "t").unrepairable
+    (failed,) = dv.repair_statistics(tmp_path / "t").unrepairable
     assert failed.path == file.name
     assert re.search(re.escape(sentence), failed.reasons[0])
     assert dv.read_table(tmp_path / "t").read_all().to_pylist() == [{"id": 1}]

@@ -87,10 +87,10 @@ def test_every_operation_works_on_s3(bucket: Bucket):
 
     write_table(table, events(13), mode="append", max_variant_stats_paths=0, storage_options=options)
     before = dv.load_snapshot(table, storage_options=options).version
-    repair = dv.repair_table(table, dry_run=False, storage_options=options)
+    repair = dv.repair_statistics(table, dry_run=False, storage_options=options)
     assert repair.committed == dv.load_snapshot(table, storage_options=options).version == before + 1
     assert [len(file.reasons) for file in repair.files] == [1]
-    assert dv.repair_table(table, storage_options=options).files == ()
+    assert dv.repair_statistics(table, storage_options=options).files == ()
     write_table(table, events(0, 1), mode="overwrite", where="id in (0, 1, 2)", storage_options=options)
     left = [0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
     assert rows(table, bucket) == expected(*left)

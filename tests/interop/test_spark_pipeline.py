@@ -74,7 +74,7 @@ def test_tables_of_spark_with_default_settings_are_clean_without_variant_bounds(
     audit = dv.audit_table(table, data=True)
     assert audit.is_clean
     assert {finding.rule for finding in audit.findings} == {"ST10"}
-    dvs.repair_table(spark, table, dry_run=False)
+    dvs.repair_statistics(spark, table, dry_run=False)
     assert dv.audit_table(table, data=True).findings == ()
 
 

@@ -43,7 +43,7 @@ def test_spark_reads_the_same_rows_of_a_repaired_table(spark, unpack_table, name
     table = unpack_table(name)
     break_statistics(table)
     before = rows(spark, table)
-    repair = dv.repair_table(table, dry_run=False)
+    repair = dv.repair_statistics(table, dry_run=False)
     if repair.committed is None:
         pytest.fail("nothing was repaired")
     assert dv.audit_table(table, data=True).is_clean
@@ -54,7 +54,7 @@ def test_spark_reads_the_same_rows_of_a_repaired_table(spark, unpack_table, name
 def test_spark_deletes_from_a_repaired_table(spark, unpack_table):
     table = unpack_table("c_stats_ga")
     break_statistics(table)
-    dv.repair_table(table, dry_run=False)
+    dv.repair_statistics(table, dry_run=False)
     spark.sql(f"DELETE FROM delta.`{table}` WHERE id >= 100")
     assert load(spark, table).where("id >= 100").count() == 0
     assert load(spark, table).count() > 0

@@ -54,9 +54,9 @@ def test_a_table_that_cannot_be_loaded_is_audited(spark: SparkSession, tmp_path:
 
 def test_a_repair_with_tasks_commits_correct_statistics(spark: SparkSession, tmp_path: Path):
     table = table_with_wrong_statistics(tmp_path / "t")
-    expected = dv.repair_table(table)
-    assert dvs.repair_table(spark, table) == expected
-    repaired = dvs.repair_table(spark, table, dry_run=False)
+    expected = dv.repair_statistics(table)
+    assert dvs.repair_statistics(spark, table) == expected
+    repaired = dvs.repair_statistics(spark, table, dry_run=False)
     assert (repaired.files, repaired.committed) == (expected.files, 6)
     assert dv.audit_table(table, data=True).is_clean
-    assert dvs.repair_table(spark, table, dry_run=False).committed is None
+    assert dvs.repair_statistics(spark, table, dry_run=False).committed is None

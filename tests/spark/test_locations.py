@@ -36,7 +36,7 @@ IN_PROCESS: dict[str, Callable[[SparkSession, str], object]] = {
     "read_table": lambda spark, location: dvs.read_table(spark, location).collect(),
     "optimize": lambda spark, location: dvs.optimize(spark, location),
     "audit_table": lambda spark, location: dvs.audit_table(spark, location),
-    "repair_table": lambda spark, location: dvs.repair_table(spark, location, dry_run=False),
+    "repair_statistics": lambda spark, location: dvs.repair_statistics(spark, location, dry_run=False),
 }
 BY_FORMAT: dict[str, Callable[[SparkSession, str, Path], object]] = {
     "save": lambda spark, location, _: (

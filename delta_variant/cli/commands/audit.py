@@ -1,4 +1,4 @@
-"""The commands `audit` and `repair`."""
+"""The commands `audit` and `repair-statistics`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...operations.audit import audit_table
-from ...operations.statistics_repair import repair_table
+from ...operations.statistics_repair import repair_statistics as repair_statistics_of
 from ..arguments import Json, Table, Version
 from ..audit_page import audit_page
 from ..audit_report import print_findings, print_findings_json
@@ -17,7 +17,7 @@ from ..interrupts import all_or_nothing
 from ..output import write_page
 from ..repair_report import print_repair, print_repair_json
 
-__all__ = ["audit", "repair"]
+__all__ = ["audit", "repair_statistics"]
 
 
 def audit(
@@ -47,7 +47,7 @@ def audit(
         raise typer.Exit(FINDINGS)
 
 
-def repair(
+def repair_statistics(
     table: Table,
     yes: Annotated[
         bool,
@@ -63,7 +63,7 @@ def repair(
     Data files are not changed. Exit status 1 means that some statistics still need repair.
     """
     with all_or_nothing():
-        result = repair_table(table, dry_run=not yes, files=file)
+        result = repair_statistics_of(table, dry_run=not yes, files=file)
     if json:
         print_repair_json(result)
     else:

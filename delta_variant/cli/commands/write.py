@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ...operations.legacy.migration import migrate_draft
+from ...operations.legacy.migration import migrate_legacy
 from ...operations.write import write_table
 from ...variant.moments import UTC
 from ..arguments import Json, Table, TargetFileSize, TimeZone, parse_size
@@ -118,7 +118,7 @@ def migrate(
     Values, other columns, rows and file names stay the same. The source is not modified.
     """
     with all_or_nothing():
-        result = migrate_draft(
+        result = migrate_legacy(
             source, target, shredding=None if shredding == "none" else shredding, compat=compat
         )
     summary = MigrationSummary(source, target, result)

@@ -230,9 +230,9 @@ def _variant_bounds(text: Any) -> Any:
         return None
 
 
-REPAIR = "run `delta-variant repair`"
-UNUSED = "readers ignore it, so they do not skip the file by it; run `delta-variant repair`"
-DANGER = "a reader that skips by it loses rows; run `delta-variant repair`"
+REPAIR = "run `delta-variant repair-statistics`"
+UNUSED = "readers ignore it, so they do not skip the file by it; run `delta-variant repair-statistics`"
+DANGER = "a reader that skips by it loses rows; run `delta-variant repair-statistics`"
 
 CHECKPOINT_STATISTICS_RULES: tuple[Rule[TableSubject], ...] = (
     Rule("AU17", "error", _inconsistent_copies, "readers use either of the two; write a new checkpoint"),
@@ -241,7 +241,7 @@ CHECKPOINT_STATISTICS_RULES: tuple[Rule[TableSubject], ...] = (
 FILE_STATISTICS_RULES: tuple[Rule[FileSubject], ...] = (
     Rule("ST19", "error", _not_statistics, UNUSED),
     Rule("AU11", "error", _num_records, DANGER),
-    Rule("ST15", "error", _no_num_records, "PROTOCOL.md requires it; run `delta-variant repair`"),
+    Rule("ST15", "error", _no_num_records, "PROTOCOL.md requires it; run `delta-variant repair-statistics`"),
     Rule("AU13", "warning", _unknown_names, "statistics use the physical names of columns; " + REPAIR),
     Rule("AU10", "error", _impossible_null_counts, DANGER),
     Rule("AU7", "error", _ordinary_outside, DANGER),

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from .columns import shred_legacy, unshred_legacy
 from .files import read_legacy_file, write_legacy_file
-from .migration import MigratedFile, Migration, migrate_draft
+from .migration import MigratedFile, Migration, migrate_legacy
 
 __all__ = [
     "MigratedFile",
     "Migration",
-    "migrate_draft",
+    "migrate_legacy",
     "read_legacy_file",
     "shred_legacy",
     "unshred_legacy",

@@ -17,7 +17,7 @@ from ...variant.shredding import ShreddingSchema
 from .files import FilePath, LegacyFile, open_legacy_file, read_batches, write_file
 from .staging import staging_folder
 
-__all__ = ["MigratedFile", "Migration", "migrate_draft"]
+__all__ = ["MigratedFile", "Migration", "migrate_legacy"]
 
 NewShredding: TypeAlias = "Shredding | Literal['same']"
 
@@ -56,7 +56,7 @@ class Migration:
     others: tuple[str, ...] = ()
 
 
-def migrate_draft(
+def migrate_legacy(
     source: FilePath,
     target: FilePath,
     *,
@@ -95,7 +95,7 @@ def migrate_draft(
         >>> data = pa.table({"event": dv.parse_json(['{"id": 7}'])})
         >>> schema = dv.ShreddingSchema.of({"id": pa.int64()})
         >>> _ = write_legacy_file(f"{folder}/old.parquet", data, {"event": schema})
-        >>> migration = dv.migrate_draft(f"{folder}/old.parquet", f"{folder}/new.parquet")
+        >>> migration = dv.migrate_legacy(f"{folder}/old.parquet", f"{folder}/new.parquet")
         >>> [file.columns for file in migration.files]
         [('event',)]
     """

@@ -25,7 +25,7 @@ from ...writer.table_state import commit_context
 from .compare import reasons_to_repair
 from .compute import TableStatistics
 
-__all__ = ["FileRepair", "Repair", "repair_table"]
+__all__ = ["FileRepair", "Repair", "repair_statistics"]
 
 OPERATION = "COMPUTE STATS"
 
@@ -77,7 +77,7 @@ class Repair:
         return tuple(file for file in self.files if file.stats is None)
 
 
-def repair_table(
+def repair_statistics(
     table: TableLocation,
     *,
     dry_run: bool = True,
@@ -111,7 +111,7 @@ def repair_table(
         >>> import delta_variant as dv, pyarrow as pa, tempfile
         >>> table = tempfile.mkdtemp() + "/events"
         >>> _ = dv.write_table(table, pa.table({"id": [1, 2]}))
-        >>> repair = dv.repair_table(table)
+        >>> repair = dv.repair_statistics(table)
         >>> repair.num_files, repair.files
         (1, ())
     """

@@ -81,7 +81,7 @@ def write_table(
     Args:
         table: The path or URI of the table.
         data: An object with `__arrow_c_stream__` or `__arrow_c_array__`, such as a pyarrow or Polars table,
-            or the result of `read_json_lines`.
+            or the result of `read_json`.
         mode: What to do if the table exists, even if another writer creates it during the write: `"error"`,
             the default, raises TableExistsError, `"append"` adds rows, `"overwrite"` replaces all rows or
             those that match `where`, `"ignore"` does nothing.
