@@ -111,7 +111,7 @@ browser:
 # An engine that does not start, such as Spark without Java, is reported and left out.
 conformance: build
 	$(BIN)/maturin develop --release --extras dev,conformance
-	$(BIN)/delta-variant conformance --cases protocol_fixtures --cases $(DELTA_VARIANT_CORPORA)/parquet-testing \
+	$(BIN)/delta-variant conformance --cases delta_variant/conformance --cases $(DELTA_VARIANT_CORPORA)/parquet-testing \
 	  --html .cache/conformance.html --json > .cache/conformance.json
 
 # Without Maven, Spark fetches Delta's JARs by itself at each start.

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from delta_variant.conformance.corpus import OWN_CASES
+
 PROJECT = Path(__file__).resolve().parents[1]
-CASES = PROJECT / "protocol_fixtures" / "cases"
+CASES = OWN_CASES / "cases"
 CATALOGUE = PROJECT / "protocol_fixtures" / "README.md"
 
 # The number of rules of each section of the catalogue, by prefix.

@@ -21,7 +21,7 @@ from delta_variant.cli import main
 from delta_variant.cli.app import app
 from delta_variant.conformance import decoding, memory
 from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import load_cases
+from delta_variant.conformance.corpus import OWN_CASES, load_cases
 from delta_variant.conformance.decoding import NotAVariantError, decode, decode_concatenated
 from delta_variant.conformance.engines import start
 from delta_variant.conformance.grade import Result, grade
@@ -666,6 +666,17 @@ def test_the_command_prints_the_matrix_and_exits_with_0_if_all_pass(tmp_path: Pa
     assert row[1:] == ["3/3", "3/3", "-", "-", "-", "-", "-", "100"]
     assert row[0].startswith("ours ")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_the_command_runs_the_cases_of_the_package_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    result = conformance("--engine", "ours", "--json")
+    assert result.exit_code == 0
+    assert {case["id"] for case in json.loads(result.stdout)["cases"]} == {
+        case.id for case in load_cases([OWN_CASES])
+    }
 
 
 def test_the_command_exits_with_1_if_a_requested_engine_has_findings(tmp_path: Path, cases: list[Case]):

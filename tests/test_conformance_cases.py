@@ -13,15 +13,14 @@ import pytest
 from locations import list_corpus
 
 from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import load_cases
+from delta_variant.conformance.corpus import OWN_CASES, load_cases
 from delta_variant.conformance.engine import Engine
 from delta_variant.conformance.engines import start
 from delta_variant.conformance.grade import grade
 from delta_variant.conformance.invoke import invoke
 
-FIXTURES = Path(__file__).resolve().parents[1] / "protocol_fixtures"
-CASES = load_cases([FIXTURES, *list_corpus("parquet-testing")])
-OWN_IDS = {case.id for case in load_cases([FIXTURES])}
+CASES = load_cases([OWN_CASES, *list_corpus("parquet-testing")])
+OWN_IDS = {case.id for case in load_cases([OWN_CASES])}
 
 
 def parameters(cases: list[Case]) -> list[Any]:
@@ -104,7 +103,7 @@ def cases_named(page: str) -> Iterator[str]:
 
 
 def test_the_cases_on_the_page_of_engines_exist():
-    page = (FIXTURES / "ENGINES.md").read_text(encoding="utf-8").partition("## The cases of this folder")[2]
+    page = (OWN_CASES / "ENGINES.md").read_text(encoding="utf-8").partition("## The cases of this folder")[2]
     patterns = list(cases_named(page))
     assert {"decode/object_field_twice_*", "unshred/typed_uuid"} <= set(patterns)
     ids = [case.id for case in CASES]

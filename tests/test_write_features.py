@@ -13,9 +13,10 @@ from support.tables import list_files
 
 import delta_variant as dv
 from delta_variant import write_table
+from delta_variant.conformance.corpus import OWN_CASES
 from delta_variant.errors import ProtocolError, SchemaError, ShreddingNotEnabledError, UnsupportedFeatureError
 
-CASES = Path(__file__).resolve().parents[1] / "protocol_fixtures" / "cases"
+CASES = OWN_CASES / "cases"
 
 
 @pytest.fixture

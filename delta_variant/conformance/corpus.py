@@ -11,7 +11,10 @@ from . import parquet_testing
 from .case import Case
 from .case import load_cases as load_folder
 
-__all__ = ["load_cases"]
+__all__ = ["OWN_CASES", "load_cases"]
+
+OWN_CASES = Path(__file__).resolve().parent
+"""The folder whose `cases` are part of this package, so that an installed package can run them."""
 
 
 def load_cases(folders: Iterable[Path]) -> list[Case]:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 __all__ = ["CASES", "Case", "commit", "new_case", "write_parquet"]
 
-CASES = Path(__file__).resolve().parents[1] / "cases"
+CASES = Path(__file__).resolve().parents[2] / "delta_variant" / "conformance" / "cases"
 
 Case = dict[str, Any]
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ...conformance.corpus import OWN_CASES
 from ...conformance.engines import ENGINES
 from ..arguments import Json
 from ..conformance import conform
@@ -18,7 +19,7 @@ def conformance(
         list[str] | None,
         typer.Option(
             metavar="DIR",
-            help="A folder of cases or of parquet-testing; repeatable. Default: protocol_fixtures.",
+            help="A folder of cases or of parquet-testing; repeatable. Default: the cases of this package.",
         ),
     ] = None,
     engine: Annotated[
@@ -39,6 +40,6 @@ def conformance(
     unknown = [name for name in engine or () if name not in ENGINES]
     if unknown:
         raise typer.BadParameter(f"unknown engine {unknown[0]!r}: expected one of {', '.join(ENGINES)}")
-    status = conform(cases or ["protocol_fixtures"], engine or [], html, json, timeout)
+    status = conform(cases or [str(OWN_CASES)], engine or [], html, json, timeout)
     if status:
         raise typer.Exit(status)
