@@ -56,7 +56,6 @@ OWNERS = {
     "rich": {"cli"},
     "sqlglot": {"expressions.sql"},
     "typer": {"cli"},
-    "zmq": {"protocol.z85"},
 }
 
 # The packages whose `__init__` exports names that other modules define. They are the entry points for users.

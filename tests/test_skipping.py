@@ -250,7 +250,7 @@ def test_skipping_spares_a_reader_an_error_and_adds_none(tmp_path):
 
 
 def test_the_bulk_decoder_of_bounds_agrees_with_the_scalar_one():
-    """pyzmq is the reference implementation of z85; both decode the strings that Databricks wrote."""
+    """Both decode the strings that Databricks wrote."""
     for text in (ITEM_100, KEY_200, "0rAf3bMW#D00%Fx0000000000"):
         bounds = decode_bound(text).to_python()
         assert bounds

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import zmq.utils.z85
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,6 +116,15 @@ def test_decode_undoes_encode_up_to_zero_padding(data):
 def test_decode_reads_the_cut_form_of_the_standard_library(data):
     """The encoder is independent of the library."""
     assert z85.decode(base64.z85encode(data).decode()) == data
+
+
+@given(st.binary(max_size=200))
+def test_encode_and_decode_agree_with_pyzmq(data):
+    """The implementation of ZeroMQ, which wants whole blocks, is independent of the library."""
+    blocks = data + bytes(-len(data) % 4)
+    text = zmq.utils.z85.encode(blocks).decode()
+    assert z85.encode(data) == text
+    assert z85.decode(text) == zmq.utils.z85.decode(text) == blocks
 
 
 @given(st.binary(min_size=1, max_size=200))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import base64
 import re
-import struct
 
 from ..errors import InvalidZ85Error
 
@@ -14,13 +14,17 @@ BLOCK_CHARACTERS = 5
 PADDING = re.compile(r"#{1,3}(?!#)")
 """The padding of a last block, one `#` for each missing byte; a full block never starts with `#`."""
 
+DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+# base64.b85encode does the same arithmetic with other digits.
+BASE85_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+TO_Z85 = bytes.maketrans(BASE85_DIGITS, DIGITS)
+TO_BASE85 = bytes.maketrans(DIGITS, BASE85_DIGITS)
+NOT_A_DIGIT = re.compile(f"[^{re.escape(DIGITS.decode('ascii'))}]")
+
 
 def encode(data: bytes) -> str:
     """Return `data`, padded with zeros to blocks of four bytes, as z85 text; the length is not stored."""
-    # Imported on demand: zmq loads a C library.
-    from zmq.utils import z85
-
-    return z85.encode(data + bytes(-len(data) % BLOCK_BYTES)).decode("ascii")
+    return base64.b85encode(data, pad=True).translate(TO_Z85).decode("ascii")
 
 
 def decode(text: str) -> bytes:
@@ -29,24 +33,18 @@ def decode(text: str) -> bytes:
     Two forms are accepted: full blocks of five characters, and the form of the examples in PROTOCOL.md, whose
     last block of n bytes is cut to n + 1 characters.
     """
-    from zmq.utils import z85
-
     if len(text) % BLOCK_CHARACTERS == 1:
         raise InvalidZ85Error(
             f"invalid z85 text of {len(text)} characters: its last block has only one character"
         )
-    missing = -len(text) % BLOCK_CHARACTERS
+    if not text.isascii():
+        raise InvalidZ85Error("invalid z85 text: it contains characters that are not ASCII")
+    if wrong := NOT_A_DIGIT.search(text):
+        raise InvalidZ85Error(f"invalid z85 character {wrong[0]!r} at position {wrong.start()}")
     try:
-        # Padding with the highest digit restores the bytes, because cutting rounded the block down.
-        padded = z85.decode(text + "#" * missing)
-    except KeyError as error:
-        position = text.index(chr(error.args[0]))
-        raise InvalidZ85Error(f"invalid z85 character {text[position]!r} at position {position}") from error
-    except struct.error as error:
-        raise InvalidZ85Error("invalid z85 text: the value of a block exceeds four bytes") from error
+        return base64.b85decode(text.encode("ascii").translate(TO_BASE85))
     except ValueError as error:
-        raise InvalidZ85Error("invalid z85 text: it contains characters that are not ASCII") from error
-    return padded[: len(padded) - missing]
+        raise InvalidZ85Error("invalid z85 text: the value of a block exceeds four bytes") from error
 
 
 def decode_padded(text: str) -> bytes:
