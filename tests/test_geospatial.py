@@ -11,16 +11,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import ArrayType, BinaryType, GeometryType, LongType, StructField
-from pyspark.sql.types import StructType as StructSchema
 
 import delta_variant as dv
-from delta_variant.errors import ExpressionError, ProtocolError, SchemaError, UnsupportedFeatureError
+from delta_variant.errors import ExpressionError, ProtocolError, UnsupportedFeatureError
 from delta_variant.protocol import features
 from delta_variant.protocol.schema.json_text import parse as parse_schema
 from delta_variant.protocol.schema.json_text import to_json as schema_to_json
 from delta_variant.protocol.types import PrimitiveType, is_geospatial
-from delta_variant.spark.columns import from_spark, to_spark
 
 GEOMETRY = "geometry(OGC:CRS84)"
 GEOGRAPHY = "geography(OGC:CRS84, spherical)"
@@ -153,17 +150,6 @@ def test_adding_a_geospatial_column_is_rejected(tmp_path: Path):
     with pytest.raises(ExpressionError, match=r"unknown type `GEOMETRY\(OGC:CRS84\)`"):
         dv.add_columns(tmp_path / "t", {"g": "geometry(OGC:CRS84)"})
     assert dv.load_snapshot(tmp_path / "t").version == 0
-
-
-def test_spark_reads_geospatial_columns_as_wkb_and_writes_none():
-    columns = parse_schema(
-        StructSchema([StructField("g", ArrayType(GeometryType(4326))), StructField("id", LongType())]).json()
-    )
-    assert to_spark(columns) == StructSchema(
-        [StructField("g", ArrayType(BinaryType())), StructField("id", LongType())]
-    )
-    with pytest.raises(SchemaError, match="its type is array<geometry"):
-        from_spark(StructSchema([StructField("g", ArrayType(GeometryType(4326)))]))
 
 
 @pytest.mark.parametrize(
