@@ -49,7 +49,7 @@ build: .venv/built
 
 # Python files are used where they lie: only Rust and the dependencies ask for a new build.
 .venv/built: .venv/created pyproject.toml $(NATIVE_SOURCES)
-	$(BIN)/maturin develop --release --extras dev
+	$(BIN)/maturin develop --release --extras dev,test
 	touch $@
 
 check: build
@@ -59,6 +59,7 @@ check: build
 	cargo fmt $(CRATE) --all --check
 	$(CARGO) clippy $(CRATE) --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc $(CRATE) --no-deps --document-private-items
+	$(BIN)/python rust/third_party_licenses.py --check
 
 test: build browser $(NEWEST_PYSPARK) $(AZURITE)
 	$(CARGO) test --quiet $(CRATE) --workspace
@@ -110,7 +111,7 @@ browser:
 
 # An engine that does not start, such as Spark without Java, is reported and left out.
 conformance: build
-	$(BIN)/maturin develop --release --extras dev,conformance
+	$(BIN)/maturin develop --release --extras dev,test,conformance
 	$(BIN)/delta-variant conformance --cases delta_variant/conformance --cases $(DELTA_VARIANT_CORPORA)/parquet-testing \
 	  --html .cache/conformance.html --json > .cache/conformance.json
 
@@ -125,7 +126,7 @@ $(DELTA_JAR):
 	mvn -q -B -f tests/interop/pom.xml dependency:copy-dependencies -DoutputDirectory=$(JARS)
 
 bench: build
-	$(BIN)/maturin develop --release --extras dev,conformance,bench
+	$(BIN)/maturin develop --release --extras dev,test,conformance,bench
 	$(BIN)/maturin build --release
 	$(BIN)/python benchmarks/run.py
 
