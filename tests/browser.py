@@ -16,6 +16,7 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import pytest
+from support.processes import start
 
 PROGRAMS = (("chromium", "chromium-browser", "google-chrome"), ("chromedriver", "chromium.chromedriver"))
 ARGUMENTS = (
@@ -94,16 +95,12 @@ def open_browser() -> Iterator[Browser]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen(
-        [driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
+    with start([driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
         browser = _start(port, binary)
-        yield browser
-        browser.close()
-    finally:
-        process.terminate()
-        process.wait()
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 def _start(port: int, binary: str) -> Browser:

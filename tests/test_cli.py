@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.processes import WAIT, read_terminal, start
 from typer.testing import CliRunner
 
 from delta_variant.cli import main
@@ -398,10 +399,10 @@ def test_a_progress_bar_is_shown_only_on_a_terminal(tmp_path, events):
     reader, writer = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     on_terminal = [*command, str(tmp_path / "shown")]
-    subprocess.run(on_terminal, stdout=subprocess.PIPE, stderr=writer, env=environment, check=True)
-    os.close(writer)
-    shown = os.read(reader, 1 << 16).decode()
-    os.close(reader)
+    with start(on_terminal, stdout=subprocess.DEVNULL, stderr=writer, env=environment) as process:
+        os.close(writer)
+        shown = read_terminal(reader)
+        assert process.wait(WAIT) == 0
     assert "rows/s" in shown
     assert "100%" in shown
 
@@ -458,8 +459,8 @@ def test_sizes_and_control_characters_are_readable():
 
 def test_read_explains_what_was_read_and_skipped(tmp_path):
     table = str(tmp_path / "t")
-    for start in (0, 10):
-        rows = pa.table({"event": [f'{{"a": {n}}}' for n in range(start, start + 10)]})
+    for first in (0, 10):
+        rows = pa.table({"event": [f'{{"a": {n}}}' for n in range(first, first + 10)]})
         write_table(table, rows, mode="append", variant_columns=["event"])
     query = ("read", table, "--where", "event:a::bigint > 15", "--explain")
     shown = run(*query).stdout

@@ -17,6 +17,7 @@ from time import monotonic, sleep
 import pyarrow as pa
 import pytest
 from support.intercepted_store import intercept
+from support.processes import WAIT, start
 
 import delta_variant as dv
 from delta_variant.cli import main
@@ -39,7 +40,7 @@ def interrupted(
     arguments: Sequence[str | Path], table: Path, signal_number: int, known: set[Path]
 ) -> tuple[int | None, str, str]:
     """Send a signal to a write that has begun a data file and waits for input, and return how it ended."""
-    with subprocess.Popen(
+    with start(
         [*COMMAND, *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -56,7 +57,7 @@ def interrupted(
             assert monotonic() < deadline
             sleep(0.01)
         process.send_signal(signal_number)
-        process.wait(60)
+        process.wait(WAIT)
         process.stdin.close()
         assert process.stdout is not None
         assert process.stderr is not None
@@ -94,15 +95,14 @@ def test_an_interrupted_read_prints_a_message(tmp_path: Path, signal_number: int
     table = tmp_path / "events"
     data = pa.table({"n": range(400_000), "text": ["x" * 100] * 400_000})
     dv.write_table(table, data)
-    with subprocess.Popen(
-        [*COMMAND, "read", str(table), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    command = [*COMMAND, "read", str(table), "--json"]
+    with start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         # The pipe is full, so the command waits for a reader.
         assert process.stdout.readline().startswith(b'{"n":0,')
         process.send_signal(signal_number)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=WAIT)
     assert process.returncode == status
     assert err.decode() == "delta-variant: interrupted\n"
 
@@ -154,13 +154,14 @@ def test_writers_that_fail_and_writers_that_succeed_share_folders(tmp_path: Path
             with pytest.raises(dv.DeltaVariantError):
                 dv.write_table(tmp_path / "t", bad, mode="append")
 
-    failing = threading.Thread(target=fail)
+    failing = threading.Thread(target=fail, daemon=True)
     failing.start()
     for _ in range(20):
         dv.write_table(tmp_path / "t", good, mode="append")
         dv.delete_all(tmp_path / "t")
         dv.vacuum(tmp_path / "t", 0, dry_run=False, enforce_retention_duration=False)
-    failing.join()
+    failing.join(WAIT)
+    assert not failing.is_alive()
     # A vacuum commits its start and its end.
     assert dv.load_snapshot(tmp_path / "t").version == 80
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.processes import WAIT, read_terminal, start
 
 import delta_variant as dv
 from delta_variant.cli import main
@@ -47,22 +48,14 @@ def on_terminal(*arguments: str, columns: int = 120) -> tuple[str, str]:
     """Run a command on a terminal and return its standard output and standard error."""
     reader, writer = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"}
-    with subprocess.Popen(
-        [*COMMAND, *arguments], stdout=writer, stderr=subprocess.PIPE, env=environment
-    ) as process:
+    command = [*COMMAND, *arguments]
+    with start(command, stdout=writer, stderr=subprocess.PIPE, env=environment) as process:
         os.close(writer)
-        shown = bytearray()
-        try:
-            while piece := os.read(reader, 1 << 16):
-                shown += piece
-        except OSError:
-            # The other end of the terminal was closed.
-            pass
-        os.close(reader)
-        assert process.stderr is not None
+        shown = read_terminal(reader)
+        _, errors = process.communicate(timeout=WAIT)
         # Headings are bold.
-        text = shown.decode().replace("\r\n", "\n").replace("\x1b[1m", "").replace("\x1b[0m", "")
-        return text.replace("\x1b[2m", ""), process.stderr.read().decode()
+        text = shown.replace("\r\n", "\n").replace("\x1b[1m", "").replace("\x1b[0m", "")
+        return text.replace("\x1b[2m", ""), errors.decode()
 
 
 def control_characters(text: str) -> list[str]:

@@ -390,7 +390,9 @@ def test_eight_concurrent_processes_append_each_file_once(tmp_path):
         ICT_ON,
     )
     context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_append_ten, args=(str(tmp_path), writer)) for writer in range(8)]
+    writers = [
+        context.Process(target=_append_ten, args=(str(tmp_path), writer), daemon=True) for writer in range(8)
+    ]
     for writer in writers:
         writer.start()
     for writer in writers:

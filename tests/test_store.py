@@ -257,7 +257,7 @@ def test_a_file_of_another_store_can_be_read_if_allowed(tmp_path):
 def _race(folder: str, mark: int, barrier, wins) -> None:
     root = store.open_store(folder)
     for version in range(50):
-        barrier.wait()
+        barrier.wait(60)
         try:
             store.put_if_absent(root, f"{version}.json", bytes([mark]) * 300_000)
         except VersionExistsError:
@@ -268,7 +268,10 @@ def _race(folder: str, mark: int, barrier, wins) -> None:
 def test_one_of_several_concurrent_writers_creates_the_complete_file(tmp_path):
     context = multiprocessing.get_context("spawn")
     barrier, wins = context.Barrier(3), context.Queue()
-    racers = [context.Process(target=_race, args=(str(tmp_path), mark, barrier, wins)) for mark in range(3)]
+    racers = [
+        context.Process(target=_race, args=(str(tmp_path), mark, barrier, wins), daemon=True)
+        for mark in range(3)
+    ]
     for racer in racers:
         racer.start()
     won = dict(wins.get(timeout=60) for _ in range(50))
@@ -294,7 +297,7 @@ def test_put_if_absent_is_atomic_for_readers(tmp_path):
     context = multiprocessing.get_context("spawn")
     torn = context.Queue()
     size = 20_000_000
-    watcher = context.Process(target=_watch, args=(str(tmp_path / "0.json"), size, torn))
+    watcher = context.Process(target=_watch, args=(str(tmp_path / "0.json"), size, torn), daemon=True)
     watcher.start()
     store.put_if_absent(store.open_store(tmp_path), "0.json", b"x" * size)
     assert torn.get(timeout=60) == size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import AbstractContextManager, ExitStack
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +24,7 @@ from hypothesis import strategies as st
 from planting import Table
 from strategies import arrow_rows
 from support.intercepted_store import commit_first
+from support.processes import start
 from support.tables import list_files, read_actions, read_log
 
 from delta_variant import (
@@ -1030,14 +1032,18 @@ for number in range(5):
 """
 
 
+def start_appending(
+    table: Path, worker: int, **options: Any
+) -> AbstractContextManager[subprocess.Popen[Any]]:
+    return start([sys.executable, "-c", APPEND, str(table), str(worker)], **options)
+
+
 @pytest.mark.slow
 def test_processes_that_append_at_once_lose_nothing(tmp_path: Path):
     write_table(tmp_path / "t", events("0").slice(0, 0))
-    workers = [
-        subprocess.Popen([sys.executable, "-c", APPEND, str(tmp_path / "t"), str(worker)])
-        for worker in range(3)
-    ]
-    assert [worker.wait(120) for worker in workers] == [0, 0, 0]
+    with ExitStack() as running:
+        workers = [running.enter_context(start_appending(tmp_path / "t", worker)) for worker in range(3)]
+        assert [worker.wait(120) for worker in workers] == [0, 0, 0]
     assert [row["id"] for row in rows(tmp_path / "t")] == [*range(5), *range(10, 15), *range(20, 25)]
     assert load_snapshot(tmp_path / "t").version == 15
 
@@ -1169,13 +1175,12 @@ def test_invalid_text_is_counted_once_where_the_table_was_just_created(tmp_path:
 
 @pytest.mark.slow
 def test_processes_that_create_at_once_make_one_table(tmp_path: Path):
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", APPEND, str(tmp_path / "t"), str(worker)], stderr=subprocess.PIPE
-        )
-        for worker in range(3)
-    ]
-    errors = [worker.communicate(timeout=120)[1].decode() for worker in workers]
+    with ExitStack() as running:
+        workers = [
+            running.enter_context(start_appending(tmp_path / "t", worker, stderr=subprocess.PIPE))
+            for worker in range(3)
+        ]
+        errors = [worker.communicate(timeout=120)[1].decode() for worker in workers]
     assert errors == ["", "", ""]
     assert [row["id"] for row in rows(tmp_path / "t")] == [*range(5), *range(10, 15), *range(20, 25)]
     assert len(read_actions(tmp_path / "t", "metaData")) == 1

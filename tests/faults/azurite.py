@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import pytest
 from buckets import free_port, wait_until_ready
+from support.processes import start
 
 PROGRAM = Path(__file__).resolve().parents[2] / ".cache/azurite/node_modules/.bin/azurite-blob"
 ACCOUNT = "devstoreaccount1"
@@ -31,13 +32,11 @@ def azurite() -> Iterator[str]:
     port = free_port()
     options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
     address = ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
-    server = subprocess.Popen([PROGRAM, *address, *options])
-    try:
+    # If this process is killed, the server remains. It must not keep the output of the tests open.
+    closed = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    with start([PROGRAM, *address, *options], **closed) as server:
         wait_until_ready(f"http://127.0.0.1:{port}", server, "Azure's emulator did not start")
         yield f"http://127.0.0.1:{port}/{ACCOUNT}"
-    finally:
-        server.kill()
-        server.wait()
 
 
 def new_container(endpoint: str) -> str:

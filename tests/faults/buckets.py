@@ -15,6 +15,7 @@ from urllib.error import HTTPError
 from uuid import uuid4
 
 import pytest
+from support.processes import start
 
 SERVER = Path(__file__).with_name("s3_server.py")
 STARTS_WITHIN = 60.0
@@ -73,14 +74,11 @@ def wait_until_ready(url: str, server: subprocess.Popen[bytes], failure: str) ->
 def s3_server() -> Iterator[str]:
     """Run an S3 server on a free port, and yield its endpoint."""
     port = free_port()
-    server = subprocess.Popen([sys.executable, str(SERVER), str(port)])
     endpoint = f"http://127.0.0.1:{port}"
-    try:
+    # The server ends when its input does: also where this process is killed.
+    with start([sys.executable, str(SERVER), str(port)], stdin=subprocess.PIPE) as server:
         wait_until_ready(endpoint, server, "the S3 server did not start: `make` installs moto")
         yield endpoint
-    finally:
-        server.kill()
-        server.wait()
 
 
 def new_bucket(endpoint: str) -> Bucket:

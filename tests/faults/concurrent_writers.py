@@ -21,6 +21,9 @@ from delta_variant.storage.store import Store
 
 APPENDS_PER_DELETE = 10
 
+LONGEST_RUN = 900.0
+"""Seconds after which the processes count as deadlocked."""
+
 
 @dataclass(frozen=True)
 class WriterCounts:
@@ -59,12 +62,12 @@ def run_writers(
     counts = context.Queue()
     started = time.monotonic()
     processes = [
-        context.Process(target=_run, args=(table, writer, appends, deletes, options, counts))
+        context.Process(target=_run, args=(table, writer, appends, deletes, options, counts), daemon=True)
         for writer in range(writers)
     ]
     for process in processes:
         process.start()
-    outcomes = [_outcome(counts, processes) for _ in processes]
+    outcomes = [_outcome(counts, processes, started + LONGEST_RUN) for _ in processes]
     seconds = time.monotonic() - started
     for process in processes:
         process.join(timeout=60)
@@ -74,14 +77,15 @@ def run_writers(
     return WriterCounts(commits, seconds, puts, conflicts)
 
 
-def _outcome(counts: Any, processes: Sequence[Any]) -> tuple[int, int, int]:
-    """Return the counts of one of the processes; fail if a process failed."""
+def _outcome(counts: Any, processes: Sequence[Any], end: float) -> tuple[int, int, int]:
+    """Return the counts of one of the processes; fail if a process failed, or has no counts at the end."""
     while True:
         try:
             outcome: tuple[int, int, int] = counts.get(timeout=1)
             return outcome
         except Empty:
             assert all(process.exitcode in (None, 0) for process in processes), "a writer failed"
+            assert time.monotonic() < end, f"a writer still runs after {LONGEST_RUN:.0f} s"
 
 
 def _remaining_rows(writers: int, appends: int, deletes: bool) -> set[int]:

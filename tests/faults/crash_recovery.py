@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 from operations import OPERATIONS, Rows, Step, prepare, read, rows_after
+from support.processes import start
 
 import delta_variant as dv
 from delta_variant.errors import TableNotFoundError
@@ -73,7 +74,7 @@ class CrashWorkers:
 def crash_workers() -> Iterator[CrashWorkers]:
     """Start the process that runs operations."""
     command = [sys.executable, str(WORKERS)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield CrashWorkers(process)
 
 

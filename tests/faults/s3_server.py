@@ -1,6 +1,6 @@
 """An S3 server on the loopback interface: moto's, with serialized writes, as a conditional put needs.
 
-`python s3_server.py PORT` runs until it is killed.
+`python s3_server.py PORT` runs until its standard input ends, or it is killed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -40,7 +40,14 @@ def serialize_writes(application: Callable[..., Iterable[bytes]]) -> Callable[..
     return answer
 
 
+def exit_after_input() -> None:
+    """End this process when the process that started it closes the pipe or dies."""
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
 def main(port: int) -> None:
+    Thread(target=exit_after_input, daemon=True).start()
     # Many concurrent writers wait for this one process.
     with suppress(PermissionError):
         os.nice(-10)

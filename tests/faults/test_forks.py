@@ -8,20 +8,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.processes import WAIT, start
 
 import delta_variant as dv
 from delta_variant.errors import StoreError
 
 # Python 3.12 and later warn about every fork of a process with threads.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-
-WAIT = 60
-"""Seconds to wait for a child process."""
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "event": ['{"a":1}', '{"a":"x"}', None]})
 
@@ -86,9 +85,12 @@ def _read_in_a_fork(table: str) -> Any:
     if not child:
         theirs.send(read(table))
         os._exit(0)
-    assert ours.poll(WAIT)
-    os.waitpid(child, 0)
-    return ours.recv()
+    try:
+        assert ours.poll(WAIT)
+        return ours.recv()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def test_the_parent_process_works_after_a_fork(table: str):
@@ -125,15 +127,14 @@ os.wait()
 
 
 def test_sigint_ends_a_forked_process():
-    parent = subprocess.Popen(
-        [sys.executable, "-c", FORK_THEN_STOP], stdout=subprocess.PIPE, start_new_session=True
-    )
-    assert parent.stdout is not None
-    assert parent.stdout.readline() == b"ready\n"
-    os.killpg(parent.pid, signal.SIGINT)
-    try:
-        # Both processes end; the pipe closes with the last of them.
-        assert parent.communicate(timeout=WAIT)[0] == b""
-    finally:
-        if parent.poll() is None:
-            os.killpg(parent.pid, signal.SIGKILL)
+    command = [sys.executable, "-c", FORK_THEN_STOP]
+    with start(command, stdout=subprocess.PIPE, start_new_session=True) as parent:
+        try:
+            assert parent.stdout.readline() == b"ready\n"
+            os.killpg(parent.pid, signal.SIGINT)
+            # Both processes end; the pipe closes with the last of them.
+            assert parent.communicate(timeout=WAIT)[0] == b""
+        finally:
+            # The group exists as long as one of its processes does.
+            with suppress(ProcessLookupError):
+                os.killpg(parent.pid, signal.SIGKILL)

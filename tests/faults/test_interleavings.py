@@ -18,6 +18,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
 
 
+@pytest.mark.timeout(900)
 def test_each_of_500_interleavings_has_a_serial_order_and_leaves_a_sound_table():
     ended = run("--count", "500")
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -31,6 +32,7 @@ def test_a_seed_repeats_the_same_calls_and_the_same_files():
     assert re.search(r"^ +\d create _delta_log/0{19}4\.json$", first.stdout, re.MULTILINE)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("store", ["create is not atomic", "files have no age"])
 def test_a_store_that_breaks_its_promise_fails_a_check_and_the_seed_repeats_it(store: str):
     explored = run("--store", store, "--count", "200", "--failures", "1")
