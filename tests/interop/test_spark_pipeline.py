@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from interop.tables import in_order, load, rows_by_spark, rows_by_us
 from pyspark.sql import DataFrame, SparkSession
+from spark.tables import finished
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -128,6 +129,6 @@ def test_streams_of_both_sides_write_to_one_table(spark: SparkSession, tmp_path:
     for name, stream in (("ours", ours), ("theirs", by_spark.writeStream.format("delta"))):
         stream = stream.option("checkpointLocation", str(tmp_path / name)).trigger(availableNow=True)
         query = stream.start() if name == "ours" else stream.start(str(target))
-        query.awaitTermination()
+        finished(query)
     assert [row["id"] for row in rows_by_tasks(spark, target)] == sorted(range(20), key=str)
     assert len(dv.load_snapshot(target).txns) == 2

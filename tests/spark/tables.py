@@ -1,4 +1,4 @@
-"""Read files, log and rows of a table."""
+"""Read files, log and rows of a table, and wait for streams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql.streaming import StreamingQuery
+
 import delta_variant as dv
+
+LONGEST_QUERY = 240
+"""Seconds after which a query that has all its input counts as stuck."""
+
+
+def finished(query: StreamingQuery) -> StreamingQuery:
+    """Return a query after it has ended. Stop it and fail if it does not end."""
+    try:
+        assert query.awaitTermination(LONGEST_QUERY), f"stuck: {query.status}"
+    finally:
+        query.stop()
+    return query
 
 
 def data_files(table: Path) -> set[str]:

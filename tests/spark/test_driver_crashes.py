@@ -7,10 +7,15 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from select import select
 from time import sleep
 
+import pytest
 from spark.tables import data_files, listed_files, rows
+from support import processes
 
 DRIVER = Path(__file__).with_name("crash_driver.py")
 STEPS = ("tasks", "commit", "done")
@@ -21,21 +26,32 @@ ROWS_PER_BATCH = 100
 TIMEOUT_SECONDS = 240
 
 
-def start(folder: Path, step: str) -> subprocess.Popen[str]:
-    """Start a driver, which prints a line when it streams and writes its errors to a file."""
+@contextmanager
+def start(folder: Path, step: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a driver, which prints a line when it streams and writes errors to a file. Kill it at the end."""
     command = [sys.executable, str(DRIVER), str(folder), step]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    with (folder / "errors").open("w") as errors:
-        return subprocess.Popen(
+    with (
+        (folder / "errors").open("w") as errors,
+        processes.start(
             command,
             env=environment,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
             start_new_session=True,
-        )
+        ) as driver,
+    ):
+        try:
+            yield driver
+        finally:
+            # Its JVM is in its process group, and remains if only the driver is killed.
+            with suppress(ProcessLookupError):
+                os.killpg(driver.pid, signal.SIGKILL)
 
 
+@pytest.mark.timeout(900)
 def test_every_row_is_written_once_after_crashes_at_each_step_and_at_random(tmp_path: Path):
     (tmp_path / "lines").mkdir()
     batches = 2 + len(STEPS) + RANDOM_CRASHES * BATCHES_PER_RUN
@@ -52,6 +68,7 @@ def test_every_row_is_written_once_after_crashes_at_each_step_and_at_random(tmp_
     crashes = 0
     for _ in range(RANDOM_CRASHES):
         with start(tmp_path, "none") as driver:
+            assert select([driver.stdout], [], [], TIMEOUT_SECONDS)[0], "the driver did not start"
             assert driver.stdout.readline() == "streaming\n", (tmp_path / "errors").read_text()
             sleep(random.uniform(0, 2))
             os.killpg(driver.pid, signal.SIGKILL)

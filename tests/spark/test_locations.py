@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from spark.tables import finished
 
 from delta_variant import spark as dvs
 from delta_variant.errors import StoreError, UnsupportedFeatureError
@@ -104,7 +105,7 @@ def test_a_stream_into_the_format_raises_before_a_job(source: SparkSession, tmp_
     sink = lines.writeStream.format("delta_variant").option("checkpointLocation", str(tmp_path / "c"))
     query = sink.trigger(availableNow=True).start("dbfs:/x/y")
     with pytest.raises(StreamingQueryException, match=r"StoreError: .*dbfs"):
-        query.awaitTermination()
+        finished(query)
     assert jobs(source, str(query.runId)) == []
     assert {path.name for path in tmp_path.iterdir()} == {"lines", "c"}
     assert not Path("dbfs:").exists()

@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
-from spark.tables import data_files, listed_files, rows
+from spark.tables import LONGEST_QUERY, data_files, finished, listed_files, rows
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -42,11 +42,6 @@ def into_table(spark: SparkSession, tmp_path: Path, **options: object) -> Stream
     writer = dvs.batch_writer(tmp_path / "t", variant_columns=["value"], **options)
     query = lines.writeStream.foreachBatch(writer).option("checkpointLocation", str(tmp_path / "c"))
     return finished(query.trigger(availableNow=True).start())
-
-
-def finished(query: StreamingQuery) -> StreamingQuery:
-    query.awaitTermination()
-    return query
 
 
 def append(table: Path, *numbers: int) -> None:
@@ -264,11 +259,12 @@ def in_threads(*calls: Callable[[], object]) -> None:
         except Exception as error:
             errors.append(error)
 
-    threads = [InheritableThread(target=call, args=(each,)) for each in calls]
+    threads = [InheritableThread(target=call, args=(each,), daemon=True) for each in calls]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(LONGEST_QUERY)
+    assert not any(thread.is_alive() for thread in threads)
     if errors:
         raise errors[0]
 
