@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,6 +26,8 @@ HAS_DELTA = pyspark.__version__.startswith("4.2.")
 
 SETTINGS = {
     "spark.driver.memory": "3g",
+    # Most code runs a few times only: the JVM's second compiler and concurrent collector do not pay off.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
@@ -51,7 +54,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2,3]").appName("delta_variant interop")
     warehouse = tmp_path_factory.mktemp("warehouse")
-    delta = {**DELTA_SETTINGS, **_delta_jars()} if HAS_DELTA else {}
+    delta = {**DELTA_SETTINGS, **_delta_jars(warehouse)} if HAS_DELTA else {}
     for name, value in {**SETTINGS, **delta, "spark.sql.warehouse.dir": str(warehouse)}.items():
         builder = builder.config(name, value)
     try:
@@ -89,13 +92,14 @@ def unpack_table(corpora: Path, tmp_path: Path) -> Callable[[str], Path]:
     return unpack
 
 
-def _delta_jars() -> dict[str, str]:
+def _delta_jars(warehouse: Path) -> dict[str, str]:
     """Return the settings that put Delta's JARs on Spark's class path; downloads the JARs if needed."""
     jars = [JARS / name for name in JAR_NAMES]
     if not all(jar.is_file() for jar in jars):
         maven = shutil.which("mvn")
         if maven is None:
-            return {"spark.jars.packages": DELTA_PACKAGE}
+            # Processes that share a cache of Ivy may read incomplete files of each other.
+            return {"spark.jars.packages": DELTA_PACKAGE, "spark.jars.ivy": str(warehouse / "ivy")}
         _copy_jars(maven)
     return {
         "spark.jars": ",".join(map(str, jars)),
@@ -105,8 +109,12 @@ def _delta_jars() -> dict[str, str]:
 
 def _copy_jars(maven: str) -> None:
     command = [maven, "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
-    copied = subprocess.run(
-        [*command, f"-DoutputDirectory={JARS}"], capture_output=True, text=True, check=False
-    )
-    if copied.returncode != 0:
-        pytest.fail(f"Maven could not fetch Delta's JARs into {JARS}: {copied.stdout}{copied.stderr}")
+    JARS.mkdir(parents=True, exist_ok=True)
+    # Another process may start Spark while this one copies: a JAR has to be complete when it gets its name.
+    with tempfile.TemporaryDirectory(dir=JARS) as folder:
+        command.append(f"-DoutputDirectory={folder}")
+        copied = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+        if copied.returncode != 0:
+            pytest.fail(f"Maven could not fetch Delta's JARs: {copied.stdout}{copied.stderr}")
+        for name in JAR_NAMES:
+            os.replace(Path(folder) / name, JARS / name)

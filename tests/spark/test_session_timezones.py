@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from interop.conftest import HAS_DELTA
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_variant as dv
@@ -20,6 +21,8 @@ ZONE = "spark.sql.session.timeZone"
 EXCLUDED = "spark.sql.optimizer.excludedRules"
 UNWRAP_CASTS = "org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison"
 ZONES = ["Asia/Tokyo", "America/Los_Angeles", "Asia/Kolkata", "Europe/Berlin", "-03:30"]
+# Another version of Spark may treat transitions differently, and nothing else of a zone.
+TESTED_ZONES = ZONES if HAS_DELTA else ["Europe/Berlin"]
 
 # Around the transitions of Europe/Berlin on 2024-03-31 and 2024-10-27, and around midnight in all zones.
 LOCAL_TIMES = [
@@ -92,18 +95,20 @@ def moments(spark: SparkSession) -> DataFrame:
     return plain.selectExpr("*", "to_variant_object(struct(s, ts, local, day)) AS event")
 
 
-def by_condition(rows: Callable[[str], DataFrame]) -> dict[str, list[int]]:
+def by_condition(
+    rows: Callable[[str], DataFrame], conditions: Sequence[str] = CONDITIONS
+) -> dict[str, list[int]]:
     """Return the ids that `rows` finds for each condition, with one job."""
     parts = [
-        rows(condition).selectExpr(f"{number} AS number", "id") for number, condition in enumerate(CONDITIONS)
+        rows(condition).selectExpr(f"{number} AS number", "id") for number, condition in enumerate(conditions)
     ]
-    found: dict[str, list[int]] = {condition: [] for condition in CONDITIONS}
+    found: dict[str, list[int]] = {condition: [] for condition in conditions}
     for number, identity in reduce(DataFrame.unionAll, parts).collect():
-        found[CONDITIONS[number]].append(identity)
+        found[conditions[number]].append(identity)
     return {condition: sorted(ids) for condition, ids in found.items()}
 
 
-@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("zone", TESTED_ZONES)
 def test_all_readers_find_the_rows_that_spark_finds(
     session_in: Callable[[str], SparkSession], tmp_path: Path, zone: str
 ):
@@ -112,11 +117,16 @@ def test_all_readers_find_the_rows_that_spark_finds(
     files = dvs.write_table(df, uri).files
     assert len(files) == len(LOCAL_TIMES)
 
-    expected = by_condition(df.where)
+    # Otherwise each condition computes all partitions again, in Python.
+    expected = by_condition(df.coalesce(1).localCheckpoint().where)
     assert by_condition(lambda each: dvs.read_table(spark, uri, where=each, reader="kernel")) == expected
     assert by_condition(lambda each: dvs.read_table(spark, uri, where=each, reader="scan")) == expected
     source = spark.read.format("delta_variant")
-    assert by_condition(lambda each: source.option("where", each).load(uri)) == expected
+    # The format hands the condition and the zone to the reader "kernel", in processes that start slowly:
+    # each condition in one of the zones, and each zone with some of the conditions.
+    some = CONDITIONS[TESTED_ZONES.index(zone) :: len(TESTED_ZONES)]
+    found = by_condition(lambda each: source.option("where", each).load(uri), some)
+    assert found == {each: expected[each] for each in some}
     ours = {
         each: sorted(
             dv.read_table(uri, columns=["id"], where=each, timezone=zone).read_all()["id"].to_pylist()
