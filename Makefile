@@ -28,7 +28,10 @@ DELTA_VARIANT_CORPORA ?= $(CURDIR)/../shared/corpora
 override DELTA_VARIANT_CORPORA := $(abspath $(DELTA_VARIANT_CORPORA))
 export DELTA_VARIANT_CORPORA
 
-PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --durations 20
+# The order of the files is that of tests/tiers.py: the longest first. Spark that hangs once may hang in each test, so
+# the number of failures and the time of a step are limited, too.
+PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 40 \
+  --maxfail 20 --max-worker-restart 2 --session-timeout 3000
 
 # Lines that the unit tier covers, in per cent: `make test` fails below it.
 PYTHON_FLOOR := 89
@@ -107,7 +110,8 @@ faults: build
 # The page of an audit is looked at in Chromium. Where it cannot be installed here, a test says what is missing.
 browser:
 	@command -v chromedriver > /dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null || \
-	  { apt-get update --quiet; apt-get install --quiet --yes --no-install-recommends chromium chromium-driver; }
+	  { apt-get update --quiet; DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes \
+    --no-install-recommends chromium chromium-driver; }
 
 # An engine that does not start, such as Spark without Java, is reported and left out.
 conformance: build
@@ -117,13 +121,16 @@ conformance: build
 
 # Without Maven, Spark fetches Delta's JARs by itself at each start.
 ifneq ($(shell command -v mvn),)
-conformance: $(DELTA_JAR)
+test conformance: $(DELTA_JAR)
 conformance: export PYSPARK_SUBMIT_ARGS := --jars $(DELTA_JAR),$(STORAGE_JAR) \
   --driver-class-path $(DELTA_JAR):$(STORAGE_JAR) pyspark-shell
 endif
 
+# Maven waits for half an hour for a server that does not answer, unless told otherwise: version 3.8 and 3.9.
+MAVEN_TIMEOUTS := -Dmaven.wagon.rto=60000 -Daether.connector.requestTimeout=60000
+
 $(DELTA_JAR):
-	mvn -q -B -f tests/interop/pom.xml dependency:copy-dependencies -DoutputDirectory=$(JARS)
+	mvn -q -B $(MAVEN_TIMEOUTS) -f tests/interop/pom.xml dependency:copy-dependencies -DoutputDirectory=$(JARS)
 
 bench: build
 	$(BIN)/maturin develop --release --extras dev,test,conformance,bench

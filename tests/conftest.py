@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from locations import CORPORA
-from tiers import DEFAULT, DEFAULT_OF_PATHS, tier_of
+from tiers import DEFAULT, DEFAULT_OF_PATHS, rank_of, tier_of
+
+# Servers of the tests are on the loopback interface, which a proxy of the environment does not reach.
+os.environ.update(NO_PROXY="127.0.0.1,localhost", no_proxy="127.0.0.1,localhost")
+# Otherwise Spark resolves the name of this machine, which can fail or take long.
+os.environ.update(SPARK_LOCAL_IP="127.0.0.1", SPARK_LOCAL_HOSTNAME="localhost")
+
+# A command in the background of a shell ignores SIGINT, and so do all processes that it starts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is not a fault of the code.
 settings.register_profile("untimed", deadline=None)
@@ -23,9 +34,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test with its tier, by which `-m` selects."""
+    """Mark each test with its tier, by which `-m` selects, and put the longest files first."""
     for item in items:
         item.add_marker(tier_of(item))
+    items.sort(key=rank_of)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The tiers of the tests, which README.md describes, and the rules that assign each test to one."""
+"""The tiers of the tests, which README.md describes, the rules that assign them, and the order of files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,19 @@ HERE = Path(__file__).resolve().parent
 # Strongest first: a test that two rules assign belongs to the first of their tiers.
 TIERS = ("nightly", "faults", "interop", "slow", "unit")
 
+# The files that take longest run first, so that no process waits for one of them at the end.
+LONGEST = (
+    "interop/test_spark_timeline.py",
+    "spark/test_driver_crashes.py",
+    "spark/test_session_timezones.py",
+    "faults/test_interleavings.py",
+    "spark/test_streams.py",
+    "interop/test_spark_feed.py",
+    "interop/test_spark_writes.py",
+    "interop/test_spark_reads.py",
+    "test_skipping.py",
+)
+
 # The tier of the tests in a folder, and of the tests that request a fixture, also through other fixtures.
 FOLDERS = {"faults": "faults", "foreign": "interop", "interop": "interop", "spark": "interop"}
 FIXTURES = {"corpora": "interop", "browser": "interop"}
@@ -18,6 +31,12 @@ FIXTURES = {"corpora": "interop", "browser": "interop"}
 # The marker expression where the command line has none: alone, and where it names files or folders.
 DEFAULT = "unit"
 DEFAULT_OF_PATHS = "not nightly"
+
+
+def rank_of(item: pytest.Item) -> int:
+    """Return the rank of the file of a test: the longest files first, all others after them."""
+    file = item.path.relative_to(HERE).as_posix()
+    return LONGEST.index(file) if file in LONGEST else len(LONGEST)
 
 
 def tier_of(item: pytest.Item) -> str:
