@@ -497,8 +497,8 @@ class ColumnCheck:
 class DataFile:
     """One open Parquet file. Its footer is read and checked; data is read on demand."""
 
-    def __new__(cls, source: str | PathLike[str] | Ranges, name: str) -> DataFile:
-        """Open a local path or an object to read from; `name` is the file in errors.
+    def __new__(cls, source: str | PathLike[str] | bytes | Ranges, name: str) -> DataFile:
+        """Open a local path, the bytes of a file or an object to read from; `name` is the file in errors.
 
         Raises DataFileError for a file that is missing, damaged or not Parquet.
         """
@@ -580,6 +580,19 @@ class DataFile:
         Returns:
             An iterator of batches. At most 128 MiB of decoded leaves are held ahead of the consumer. Errors
             have `row` (of the file), `column` and `path`.
+        """
+
+    def read_leaves(self, leaves: list[int], row_groups: list[int], batch_size: int) -> Batches:
+        """Read leaf columns as they are stored, with the structs, lists and maps around them.
+
+        Args:
+            leaves: The leaf columns by their index in the file, ascending.
+            row_groups: The row groups to read, in the order of the result.
+            batch_size: The maximum number of rows of a batch.
+
+        Returns:
+            An iterator of batches. The compressed leaves of one row group and one batch are in memory. INT96
+            becomes timestamps in UTC, and the `metadata` of a Variant is dictionary encoded.
         """
 
 @final

@@ -43,7 +43,15 @@ ENGINES = "conformance.engines"
 
 # The modules and packages that may import a third-party package, or the native library; "" stands for all.
 OWNERS = {
-    "_native": {"data_file", "operations.legacy", "protocol.statistics", "variant", "writer.json_lines"},
+    "_native": {
+        "data_file",
+        "log.checkpoints",
+        "log.snapshot",
+        "operations.legacy",
+        "protocol.statistics",
+        "variant",
+        "writer.json_lines",
+    },
     "deltalake": {f"{ENGINES}.deltalake"},
     "duckdb": {f"{ENGINES}.duckdb"},
     "jsonpath_rfc9535": {"variant.paths"},
@@ -298,12 +306,12 @@ def write(root: Path, file: str, source: str) -> None:
         (
             "log/load.py",
             "from .. import _native",
-            "log.load imports _native, which only data_file, operations.legacy, ",
+            "log.load imports _native, which only data_file, log.checkpoints, ",
         ),
         (
             "log/load.py",
             "from .._native import x",
-            "log.load imports _native, which only data_file, operations.legacy, ",
+            "log.load imports _native, which only data_file, log.checkpoints, ",
         ),
         ("log/load.py", "import requests", "log.load imports requests, which has no owner"),
         (f"{ENGINES.replace('.', '/')}/sail.py", "from deltalake import x", "imports deltalake, which only"),

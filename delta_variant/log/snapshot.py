@@ -17,6 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .. import _native
 from ..errors import MalformedLogError
 from ..protocol.actions import (
     LOCAL_ROOT,
@@ -46,7 +47,7 @@ __all__ = [
     "Snapshot",
     "add_actions",
     "are_unencoded",
-    "encoded_path",
+    "decode_paths",
     "files_table",
     "remove_actions",
     "replay",
@@ -240,15 +241,25 @@ def tombstones_table(removes: Sequence[RemoveFile]) -> pa.Table:
     return _table(removes, TOMBSTONES_SCHEMA)
 
 
-def encoded_path(text: str) -> str | None:
-    """Return a path of the log, None if `encode_path` returns the same for the decoded path."""
-    return None if encode_path(decode_path(text)) == text else text
-
-
 def are_unencoded(paths: pa.StringArray) -> bool:
     """Return whether paths contain no encoded characters; False may also mean that this is unknown."""
     characters = paths.buffers()[2]
     return characters is None or not characters.to_pybytes().translate(None, _PLAIN_CHARACTERS)
+
+
+def decode_paths(texts: pa.StringArray) -> tuple[Any, Any]:
+    """Return the decoded paths, and the paths in the log where `encode_path` returns others, else null."""
+    if are_unencoded(texts):
+        return texts, pa.nulls(len(texts), texts.type)
+    paths: list[Any] = texts.to_pylist()
+    return (
+        pa.array(map(decode_path, paths), texts.type, size=len(texts)),
+        pa.array(map(_encoded_path, paths), texts.type, size=len(texts)),
+    )
+
+
+def _encoded_path(text: str) -> str | None:
+    return None if encode_path(decode_path(text)) == text else text
 
 
 def replay(
@@ -360,20 +371,16 @@ def _snapshot(store: Store, version: int, state: _State, files: pa.Table) -> Sna
 
 
 def _table(actions: Sequence[AddFile | RemoveFile], schema: pa.Schema) -> pa.Table:
-    columns = [_COLUMNS.get(field.name, _plain)(actions, field) for field in schema]
-    return pa.table(columns, schema=schema)
+    paths, encoded_paths = decode_paths(_plain(actions, schema.field("path")))
+    columns = [
+        _COLUMNS.get(field.name, _plain)(actions, field) for field in schema if field.name not in _PATHS
+    ]
+    return pa.table([paths, encoded_paths, *columns], schema=schema)
 
 
 def _plain(actions: Sequence[Any], field: Any) -> Any:
-    return pa.array(map(attrgetter(field.name), actions), field.type, size=len(actions))
-
-
-def _paths(actions: Sequence[Any], field: Any) -> Any:
-    return pa.array([decode_path(action.path) for action in actions], field.type)
-
-
-def _encoded_paths(actions: Sequence[Any], field: Any) -> Any:
-    return pa.array([encoded_path(action.path) for action in actions], field.type)
+    values = map(attrgetter(field.name), actions)
+    return pa.array(values, field.type, size=len(actions), memory_pool=_pool_for_files())
 
 
 def _maps(actions: Sequence[Any], field: Any) -> Any:
@@ -392,9 +399,10 @@ def _vectors(actions: Sequence[Any], field: Any) -> Any:
     return pa.array([vector and msgspec.structs.asdict(vector) for vector in vectors], field.type)
 
 
+_PATHS = ("path", "encoded_path")
+"""The first columns of FILES_SCHEMA and TOMBSTONES_SCHEMA."""
+
 _COLUMNS: dict[str, Callable[[Sequence[Any], Any], Any]] = {
-    "path": _paths,
-    "encoded_path": _encoded_paths,
     "partition_values": _maps,
     "tags": _maps,
     "deletion_vector": _vectors,
@@ -403,7 +411,6 @@ _COLUMNS: dict[str, Callable[[Sequence[Any], Any], Any]] = {
 
 def _drop_files(batches: Iterable[pa.RecordBatch], keys: set[FileKey]) -> list[pa.RecordBatch]:
     """Return the rows of files other than `keys`; a batch without such files is not copied."""
-    pool = _pool_for_copies()
     # Most files have no deletion vector, so their paths identify them.
     paths = pa.array([path for path, unique_id in keys if unique_id is None], pa.string())
     texts = pa.array([_key_text(*key) for key in keys if key[1] is not None], pa.string())
@@ -415,15 +422,13 @@ def _drop_files(batches: Iterable[pa.RecordBatch], keys: set[FileKey]) -> list[p
             dropped = pc.or_(dropped, pc.is_in(_key_texts(batch), value_set=texts))
         if not dropped.true_count:
             return batch
-        kept: Any = pc.invert(dropped)
-        remaining: pa.RecordBatch = pc.filter(batch, kept, memory_pool=pool)  # type: ignore[call-overload]
-        return remaining
+        return _native.filter_rows(batch, pc.invert(dropped))
 
     return [drop(batch) for batch in batches] if keys else list(batches)
 
 
-def _pool_for_copies() -> pa.MemoryPool:
-    """Return the memory pool for copies of many files.
+def _pool_for_files() -> pa.MemoryPool:
+    """Return the memory pool for the columns of many files.
 
     mimalloc, which is Arrow's default, requests huge pages. On a machine with fragmented memory, the kernel
     needs longer to find them than the whole log takes to load. Another pool that the process chose is used.

@@ -366,7 +366,7 @@ def path_key(path: str) -> str:
 
     delta-spark qualifies paths before it compares them, and older versions wrote some without a scheme.
     """
-    return LOCAL_URI.sub(LOCAL_ROOT, path, count=1)
+    return LOCAL_URI.sub(LOCAL_ROOT, path, count=1) if ":" in path else path
 
 
 def file_key(action: AddFile | RemoveFile) -> tuple[str, str | None]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from ..._arrow import decode
 from ...errors import (
     InvalidStatisticsError,
     MalformedLogError,
@@ -123,8 +124,14 @@ def _variants(values: Sequence[Any], arrow_type: Any) -> pa.StructArray:
 def _is_variant(arrow_type: pa.DataType) -> bool:
     # Binary columns have no bounds in Delta, so two binary columns with these names are a Variant.
     return types.is_struct(arrow_type) and {"metadata", "value"} <= {
-        field.name for field in arrow_type if types.is_binary(field.type) or types.is_large_binary(field.type)
+        field.name for field in arrow_type if _is_binary(field.type)
     }
+
+
+def _is_binary(arrow_type: pa.DataType) -> bool:
+    # The metadata of Variants that the native library reads is dictionary encoded.
+    value_type = arrow_type.value_type if isinstance(arrow_type, pa.DictionaryType) else arrow_type
+    return bool(types.is_binary(value_type) or types.is_large_binary(value_type))
 
 
 def _read_integer(value: Any, arrow_type: pa.DataType) -> int | None:
@@ -255,7 +262,7 @@ def _write_variant(array: Any) -> Any:
         half = len(array) // 2
         return pa.concat_arrays([_write_variant(array[:half]), _write_variant(array[half:])])
     data = pc.binary_join_element_wise(
-        pc.struct_field(variants, "metadata"), pc.struct_field(variants, "value"), b""
+        decode(pc.struct_field(variants, "metadata")), pc.struct_field(variants, "value"), b""
     ).dictionary_encode()
     texts = pa.array([encode_bound(each) for each in data.dictionary.to_pylist()], pa.string())
     return _join('"', texts.take(data.indices), '"')

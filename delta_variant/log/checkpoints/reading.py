@@ -1,7 +1,8 @@
 """Read checkpoints: classic, multi-part, and V2 in JSON or Parquet (PROTOCOL.md, "Checkpoints").
 
 The encoded files are in memory. Their rows are decoded in batches of 50,000, so that rows that a caller drops
-are never all in memory.
+are never all in memory. The native library decodes them: `ParquetFile` of pyarrow always allocates from the
+default memory pool, which is slow on a machine with fragmented memory.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, cast
 
@@ -17,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ... import _native
 from ...errors import DeltaVariantError, MalformedLogError
 from ...protocol.actions import (
     Action,
@@ -37,8 +40,7 @@ from ..snapshot import (
     TOMBSTONES_SCHEMA,
     Checkpoint,
     Snapshot,
-    are_unencoded,
-    encoded_path,
+    decode_paths,
     files_table,
     tombstones_table,
 )
@@ -130,10 +132,10 @@ def duplicate_statistics(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     for path in (*newest, *sidecars):
         if path.endswith(".parquet"):
             with _checkpoint_errors(f"{store.uri}/{path}"):
-                yield from _read_duplicate_statistics(_open(read(store, path)))
+                yield from _read_duplicate_statistics(_open(read(store, path), path))
 
 
-def _read_duplicate_statistics(file: pq.ParquetFile) -> Iterator[tuple[str, str, str]]:
+def _read_duplicate_statistics(file: _ParquetCheckpoint) -> Iterator[tuple[str, str, str]]:
     fields = ("path", "stats", STATS_PARSED)
     for adds in _raw_adds(file, fields):
         if set(fields) <= set(adds.type.names):
@@ -189,12 +191,23 @@ def _decode_json(data: bytes, name: str) -> Checkpoint:
     )
 
 
-def _open(data: bytes) -> pq.ParquetFile:
-    return pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
+@dataclass(frozen=True)
+class _ParquetCheckpoint:
+    """An open Parquet file of a checkpoint: `columns` are the paths of its leaf columns, in order."""
+
+    metadata: pq.FileMetaData
+    columns: list[str]
+    data: _native.DataFile
+
+
+def _open(data: bytes, name: str) -> _ParquetCheckpoint:
+    metadata = pq.read_metadata(pa.BufferReader(data))
+    columns = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+    return _ParquetCheckpoint(metadata, columns, _native.DataFile(data, name))
 
 
 def _decode_parquet(data: bytes, name: str) -> Checkpoint:
-    file = _open(data)
+    file = _open(data, name)
     return Checkpoint(
         [action for kind in _TABLE_ACTIONS for action in _read_actions(file, kind)],
         _read_adds(file, name),
@@ -202,7 +215,7 @@ def _decode_parquet(data: bytes, name: str) -> Checkpoint:
     )
 
 
-def _read_actions(file: pq.ParquetFile, kind: str) -> Iterator[Action]:
+def _read_actions(file: _ParquetCheckpoint, kind: str) -> Iterator[Action]:
     for column in _read_column(file, kind, [kind]):
         rows: Any = column
         for row in rows.to_pylist(maps_as_pydicts="lossy"):
@@ -215,7 +228,7 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def _read_adds(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
+def _read_adds(file: _ParquetCheckpoint, name: str) -> Iterator[pa.RecordBatch]:
     fields = [*ADD_FIELDS, *([STATS_PARSED] if _lacks_text(file) else [])]
     with _checkpoint_errors(name):
         for adds in _raw_adds(file, fields):
@@ -225,61 +238,42 @@ def _read_adds(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
             yield _batch(columns, len(adds), FILES_SCHEMA)
 
 
-def _raw_adds(file: pq.ParquetFile, fields: Iterable[str]) -> Iterator[Any]:
-    instants = frozenset(_int96_leaves(file))
-    for adds in _read_column(file, "add", [f"add.{field}" for field in fields]):
-        yield _in_utc(adds, "add", instants)
+def _raw_adds(file: _ParquetCheckpoint, fields: Iterable[str]) -> Iterator[Any]:
+    return _read_column(file, "add", [f"add.{field}" for field in fields])
 
 
-def _read_removes(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
+def _read_removes(file: _ParquetCheckpoint, name: str) -> Iterator[pa.RecordBatch]:
     with _checkpoint_errors(name):
         for removes in _read_column(file, "remove", [f"remove.{field}" for field in REMOVE_FIELDS]):
             yield _batch(_columns(removes, REMOVE_FIELDS), len(removes), TOMBSTONES_SCHEMA)
 
 
-def _read_column(file: pq.ParquetFile, name: str, columns: list[str]) -> Iterator[pa.StructArray]:
-    """Yield the rows of one kind of action, in batches."""
-    if name not in file.schema_arrow.names:
+def _read_column(file: _ParquetCheckpoint, name: str, paths: Iterable[str]) -> Iterator[pa.StructArray]:
+    """Yield the rows of one kind of action with the columns at `paths`, in batches."""
+    if not _leaves(file, name):
         return
+    leaves = sorted({leaf for path in paths for leaf in _leaves(file, path)})
     groups = [number for number, is_null in enumerate(_are_null(file, name)) if not is_null]
-    for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=columns):
-        column = cast(pa.StructArray, batch.column(name))
-        if column.null_count < len(column):
-            yield column.filter(column.is_valid()) if column.null_count else column
+    for batch in file.data.read_leaves(leaves, groups, _BATCH_ROWS):
+        is_action: Any = batch.column(name).is_valid()
+        if is_action.true_count:
+            actions = batch if is_action.true_count == len(batch) else _native.filter_rows(batch, is_action)
+            yield cast(pa.StructArray, actions.column(name))
 
 
-def _are_null(file: pq.ParquetFile, name: str) -> Iterator[bool]:
+def _are_null(file: _ParquetCheckpoint, name: str) -> Iterator[bool]:
     """Yield for each row group whether all leaves of a column are null by its statistics."""
     leaves = _leaves(file, name)
-    for number in range(file.num_row_groups):
+    for number in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(number)
         yield all(_nulls(group.column(leaf)) == group.column(leaf).num_values for leaf in leaves)
 
 
-def _leaves(file: pq.ParquetFile, name: str) -> list[int]:
-    paths = [file.schema.column(number).path for number in range(len(file.schema))]
-    return [number for number, path in enumerate(paths) if path == name or path.startswith(f"{name}.")]
+def _leaves(file: _ParquetCheckpoint, name: str) -> list[int]:
+    return [number for number, path in enumerate(file.columns) if path == name or path.startswith(f"{name}.")]
 
 
-def _int96_leaves(file: pq.ParquetFile) -> Iterator[str]:
-    leaves = (file.schema.column(number) for number in range(len(file.schema)))
-    return (leaf.path for leaf in leaves if leaf.physical_type == "INT96")
-
-
-def _in_utc(array: Any, path: str, instants: frozenset[str]) -> Any:
-    """Return columns with the zone UTC where they were INT96, which Arrow reads without a zone."""
-    if path in instants:
-        return array.cast(pa.timestamp("us", "UTC"))
-    if not instants or not pa.types.is_struct(array.type):
-        return array
-    children = [
-        _in_utc(pc.struct_field(array, [number]), f"{path}.{field.name}", instants)
-        for number, field in enumerate(array.type)
-    ]
-    return pa.StructArray.from_arrays(children, names=array.type.names, mask=array.is_null())
-
-
-def _lacks_text(file: pq.ParquetFile) -> bool:
+def _lacks_text(file: _ParquetCheckpoint) -> bool:
     """Return whether some file may have statistics in `stats_parsed` only."""
     if not _leaves(file, f"add.{STATS_PARSED}"):
         return False
@@ -287,9 +281,9 @@ def _lacks_text(file: pq.ParquetFile) -> bool:
     return without_text is None or without_text != _null_count(file, "add.path")
 
 
-def _null_count(file: pq.ParquetFile, leaf_path: str) -> int | None:
+def _null_count(file: _ParquetCheckpoint, leaf_path: str) -> int | None:
     """Return the null count of a leaf, None if statistics lack it or there is no such leaf."""
-    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     counts = [_nulls(group.column(leaf)) for leaf in _leaves(file, leaf_path) for group in groups]
     known = [count for count in counts if count is not None]
     return sum(known) if known and len(known) == len(counts) else None
@@ -312,7 +306,9 @@ def _columns(rows: pa.StructArray, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _batch(columns: dict[str, Any], length: int, schema: pa.Schema) -> pa.RecordBatch:
-    columns["path"], columns["encoded_path"] = _paths(columns["path"])
+    if columns["path"].null_count:
+        raise MalformedLogError("a file action lacks its path")
+    columns["path"], columns["encoded_path"] = decode_paths(columns["path"])
     if "deletion_vector" in columns:
         vectors = columns["deletion_vector"]
         columns["deletion_vector"] = pa.StructArray.from_arrays(
@@ -332,16 +328,3 @@ def _batch(columns: dict[str, Any], length: int, schema: pa.Schema) -> pa.Record
 
 def _cast(array: pa.Array[Any] | None, field: pa.Field[Any], length: int) -> pa.Array[Any]:
     return pa.nulls(length, field.type) if array is None else array.cast(field.type)
-
-
-def _paths(texts: Any) -> tuple[Any, Any]:
-    """Return the decoded paths, and the paths in the log where these are encoded differently."""
-    if texts.null_count:
-        raise MalformedLogError("a file action lacks its path")
-    if are_unencoded(texts):
-        return texts, None
-    paths = texts.to_pylist()
-    return (
-        pa.array(map(decode_path, paths), texts.type, size=len(texts)),
-        pa.array(map(encoded_path, paths), texts.type, size=len(texts)),
-    )

@@ -199,13 +199,25 @@ impl ParquetFile {
 
     /// The batches of a scan, one after another, on this thread.
     pub fn read(&self, scan: &Scan) -> impl Iterator<Item = Result<RecordBatch>> {
-        scan.row_groups.iter().flat_map(|row_group| {
-            let (batches, error) = match self.read_row_group(scan, *row_group) {
-                Ok(batches) => (Some(batches), None),
-                Err(error) => (None, Some(Err(error))),
-            };
-            batches.into_iter().flatten().chain(error)
-        })
+        scan.row_groups.iter().flat_map(|row_group| self.batches_or_error(scan, *row_group))
+    }
+
+    /// The batches of a scan, which keep the file open.
+    pub fn read_owned(self: Arc<Self>, scan: Scan) -> impl Iterator<Item = Result<RecordBatch>> + Send {
+        let row_groups = scan.row_groups.clone();
+        row_groups.into_iter().flat_map(move |row_group| self.batches_or_error(&scan, row_group))
+    }
+
+    fn batches_or_error(
+        &self,
+        scan: &Scan,
+        row_group: usize,
+    ) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
+        let (batches, error) = match self.read_row_group(scan, row_group) {
+            Ok(batches) => (Some(batches), None),
+            Err(error) => (None, Some(Err(error))),
+        };
+        batches.into_iter().flatten().chain(error)
     }
 
     /// Apply `work` to each batch of a scan. Return its results in order, as an iterator over the row groups.

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use parquet::basic::{Compression, GzipLevel, LogicalType, ZstdLevel};
 use parquet::schema::types::Type;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::check::column_report;
@@ -29,7 +30,7 @@ use crate::data_file::write::{DataFileWriter, Encoding, OnInvalid, WriteError};
 use crate::deletion_vector;
 use crate::error::{Error, Result};
 use crate::parquet::inspect::{FileReport, inspect};
-use crate::parquet::read::{ParquetFile, RangeReader, Source};
+use crate::parquet::read::{ParquetFile, RangeReader, Scan, Source};
 use crate::parquet::write::WriteOptions;
 use crate::shred::{Numeric, ShreddingSchema};
 use crate::value::cast::Casting;
@@ -57,6 +58,14 @@ impl Write for ObjectSink {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+/// The bytes of a file, or where they are.
+#[derive(FromPyObject)]
+enum PySource {
+    Bytes(PyBackedBytes),
+    Path(PathBuf),
+    Object(Py<PyAny>),
 }
 
 /// The encoding of a column: `"json"` or `"variant"` with a shredding schema, or a list of the encodings of the
@@ -296,10 +305,11 @@ fn input((column, path, target): PyInput) -> Input {
 #[pymethods]
 impl PyDataFile {
     #[new]
-    fn new(py: Python<'_>, source: PathOrObject, name: String) -> PyResult<Self> {
+    fn new(py: Python<'_>, source: PySource, name: String) -> PyResult<Self> {
         let source = match source {
-            PathOrObject::Path(path) => Source::Path(path),
-            PathOrObject::Object(object) => Source::Ranges(Arc::new(ObjectRanges(object))),
+            PySource::Bytes(bytes) => Source::Bytes(Bytes::from_owner(bytes)),
+            PySource::Path(path) => Source::Path(path),
+            PySource::Object(object) => Source::Ranges(Arc::new(ObjectRanges(object))),
         };
         run(py, || ParquetFile::open(source)).map(|file| PyDataFile { file: Arc::new(file), name })
     }
@@ -416,7 +426,20 @@ impl PyDataFile {
             let compat = choice(word, "legacy", &[("strict", false), ("compat", true)])?;
             reader = reader.with_legacy_layout(LegacyLayout { compat });
         }
-        Ok(PyBatches { reader: Mutex::new(reader) }.into_pyobject(py)?.into_any())
+        Ok(PyBatches::new(reader).into_pyobject(py)?.into_any())
+    }
+
+    /// Return an iterator of record batches of leaf columns as they are stored, with the structs, lists and maps around
+    /// them.
+    fn read_leaves<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: Vec<usize>,
+        row_groups: Vec<usize>,
+        batch_size: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let batches = self.file.clone().read_owned(Scan { leaves, row_groups, batch_size });
+        Ok(PyBatches::new(batches).into_pyobject(py)?.into_any())
     }
 }
 
@@ -487,7 +510,13 @@ fn projection((column, what, field): PyProjection) -> Result<Projection> {
 /// The batches of a read, as a Python iterator.
 #[pyclass(name = "Batches", module = "delta_variant._native", frozen)]
 pub struct PyBatches {
-    reader: Mutex<DataFileReader>,
+    batches: Mutex<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>>,
+}
+
+impl PyBatches {
+    fn new(batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Self {
+        PyBatches { batches: Mutex::new(Box::new(batches)) }
+    }
 }
 
 #[pymethods]
@@ -498,8 +527,8 @@ impl PyBatches {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyArrowType<RecordBatch>>> {
         let batch = run(py, || {
-            let mut reader = self.reader.lock().map_err(|_| Error::data_file("an earlier read failed"))?;
-            reader.next().transpose()
+            let mut batches = self.batches.lock().map_err(|_| Error::data_file("an earlier read failed"))?;
+            batches.next().transpose()
         })?;
         if let Some(batch) = &batch {
             check_names(batch.schema_ref().fields(), &mut Vec::new())?;
