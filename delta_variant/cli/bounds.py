@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,11 +11,17 @@ import pyarrow as pa
 from ..errors import InvalidStatisticsError
 from ..expressions.parse import parse_type
 from ..expressions.types import type_name
-from ..protocol.statistics import decode_bound, encode_bound
+from ..protocol.statistics import decode_bound, describe_bound, encode_bound
 from ..variant.shredding import infer_shredding_schema, unshred
 from ..variant.values import Variant, extract, parse_json
 
 __all__ = ["Bounds", "TypedValue", "decode", "decode_sides", "encode"]
+
+SQL_TYPES = {
+    **dict.fromkeys(("int8", "int16", "int32", "int64"), "bigint"),
+    **{name: name for name in ("boolean", "float", "double", "date", "string", "binary")},
+}
+"""The SQL types of most bounds by their names in VariantEncoding.md. Inferring the others is slow."""
 
 
 class TypedValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,12 +53,24 @@ def decode_sides(least: object, greatest: object) -> dict[str, Bounds]:
 
     An entry that is not a string has no bounds. Raise InvalidStatisticsError for invalid z85.
     """
-    variants = [decode_bound(side) if isinstance(side, str) else None for side in (least, greatest)]
+    texts = [side if isinstance(side, str) else None for side in (least, greatest)]
+    variants = [decode_bound(text) if text is not None else None for text in texts]
     low, high = (_members(variant) if variant else {} for variant in variants)
+    types = [(describe_bound(text).bounds or {}) if text is not None else {} for text in texts]
     return {
-        path_key: Bounds(_type_of(path_key, variants), low.get(path_key), high.get(path_key))
+        path_key: Bounds(
+            _common_type([each[path_key].type for each in types if path_key in each])
+            or _type_of(path_key, variants),
+            low.get(path_key),
+            high.get(path_key),
+        )
         for path_key in {**low, **high}
     }
+
+
+def _common_type(types: Sequence[str]) -> str | None:
+    """Return the SQL type of bounds of one type that has no parameters, otherwise None."""
+    return SQL_TYPES.get(types[0]) if len(set(types)) == 1 else None
 
 
 def _members(variant: Variant) -> dict[str, msgspec.Raw]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from ..errors import ArgumentTypeError, ExpressionError, InvalidStatisticsError
 
 __all__ = ["MAX_INDEX", "normalize", "parse", "parse_path"]
 
 MAX_INDEX = 2**31 - 1
+CACHED_KEYS = 2**14
 STEP = re.compile(
     r"""\.(?P<name>[^.\[]+) | \['(?P<single>[^']*)'\] | \["(?P<double>[^"]*)"\] | \[(?P<index>[0-9]+)\]""",
     re.VERBOSE | re.ASCII,
@@ -24,6 +26,8 @@ def normalize(names: Sequence[str | int]) -> str:
     return JSONPathNode(value=None, location=tuple(names), parent=None, root=None).path()
 
 
+# The files of a table have bounds of the same paths, and several audit rules parse each key.
+@lru_cache(maxsize=CACHED_KEYS)
 def parse(path_key: str) -> tuple[str, ...]:
     """Return the member names of `path_key`, the exact inverse of `normalize`.
 

@@ -242,9 +242,12 @@ def _too_many_paths(subject: ColumnSubject) -> Iterator[Violation]:
 
 
 def _of_another_class(subject: ColumnSubject) -> Iterator[Violation]:
-    for key, names in ((key, _names(key)) for key in _keys(subject)):
+    types_of: dict[str, set[str]] = {}
+    for _, key, bound in _each(subject):
+        types_of.setdefault(key, set()).add(bound.type)
+    for key, types in types_of.items():
+        names = _names(key)
         arrow_type = subject.leaves.get(names) if names is not None else None
-        types = {bound.type for _, other, bound in _each(subject) if other == key}
         if arrow_type is not None and not all(_fits(each, arrow_type) for each in types):
             names_of_types = ", ".join(sorted(types))
             sentence = (

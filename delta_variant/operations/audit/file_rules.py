@@ -140,15 +140,16 @@ def _spark_types(subject: ColumnSubject) -> Iterator[Violation]:
 
 
 def _all_leaves(arrow_type: Any) -> Iterator[Any]:
-    if arrow_type is None:
-        return
-    if pa.types.is_struct(arrow_type):
-        for part in arrow_type:
-            yield from _all_leaves(part.type)
-    elif pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
-        yield from _all_leaves(arrow_type.value_type)
-    else:
-        yield arrow_type
+    # A stack, because nested generators would take a call per level for each of the hundreds of leaves.
+    waiting = [] if arrow_type is None else [arrow_type]
+    while waiting:
+        found = waiting.pop()
+        if pa.types.is_struct(found):
+            waiting += (found.field(index).type for index in reversed(range(found.num_fields)))
+        elif pa.types.is_list(found) or pa.types.is_large_list(found):
+            waiting.append(found.value_type)
+        else:
+            yield found
 
 
 def _is_unsupported_by_spark(arrow_type: Any) -> bool:

@@ -320,7 +320,7 @@ class ColumnSubject:
                     decoded[side] = error
         return decoded
 
-    @property
+    @cached_property
     def bounds(self) -> Mapping[str, Mapping[str, Bound]]:
         """Return the bounds that can be decoded, by side and path key."""
         return {
