@@ -23,7 +23,7 @@ PLAIN = pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binar
 def main(target: Path, events: Path, commits: int) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         dv.write_table(folder, dv.read_json(events, column="event"), shredding=None)
-        rows = dv.read_table(folder).read_all()
+        rows = dv.read_table(folder).to_table()
     rows = rows.add_column(0, "id", pa.array(range(rows.num_rows), pa.int64()))
     # Other engines do not support the VARIANT annotation.
     plain = pa.table([rows["id"], rows["event"].cast(PLAIN)], names=["id", "event"])

@@ -18,7 +18,7 @@ def main(target: Path, events: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         dv.write_table(folder, dv.read_json(events, column="event"))
         columns = {"event": "event", "x": "try_cast(event:x as bigint)"}
-        rows = dv.read_table(folder, columns=columns).read_all().sort_by("x").select(["event"])
+        rows = dv.read_table(folder, columns=columns).to_table().sort_by("x").select(["event"])
     size = -(-rows.num_rows // FILES)
     for start in range(0, rows.num_rows, size):
         dv.write_table(target, rows.slice(start, size), mode="append")

@@ -31,18 +31,21 @@ def ours(target: Path) -> dict[str, Query]:
     dv = engines.ours()
 
     def count() -> int:
-        batches = dv.read_table(str(target), columns=[], where="event:x::bigint > 900000")
+        batches = dv.read_table(str(target), columns=[], where="event:x::bigint > 900000").to_batches()
         return sum(batch.num_rows for batch in batches)
 
     def selective() -> int:
         columns = {"user": "event:user.id::bigint"}
         where = "event:x::bigint >= 500000 and event:x::bigint < 505000"
         return int(
-            pc.sum(dv.read_table(str(target), columns=columns, where=where).read_all()["user"]).as_py()
+            pc.sum(dv.read_table(str(target), columns=columns, where=where).to_table()["user"]).as_py()
         )
 
     def json() -> int:
-        return sum(batch.num_rows for batch in dv.read_table(str(target), columns={"text": "to_json(event)"}))
+        return sum(
+            batch.num_rows
+            for batch in dv.read_table(str(target), columns={"text": "to_json(event)"}).to_batches()
+        )
 
     def stats() -> int:
         files = sorted(target.glob("*.parquet"))

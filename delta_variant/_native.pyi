@@ -51,6 +51,7 @@ __all__ = [
     "split_variant",
     "to_json",
     "to_python",
+    "to_python_list",
     "unshred",
     "unshred_legacy",
     "validate",
@@ -167,6 +168,12 @@ def to_python(metadata: bytes, value: bytes) -> Any:
     """Return one Variant as Python objects: dict, list, str, int, float, Decimal, datetime, UUID and so on.
 
     Raises MalformedVariantError, and CastError for a value that Python cannot represent, such as nanoseconds.
+    """
+
+def to_python_list(variants: pa.Array[Any]) -> list[Any]:
+    """Return each row of a Variant array as `to_python` does, None for null.
+
+    Raises MalformedVariantError, CastError and ConflictingValueError, with `row`.
     """
 
 def variant_get(

@@ -359,8 +359,8 @@ def test_renamed_columns_keep_their_values_partitions_and_statistics(table: str)
         {"number": 2, "s": None, "the day": "t", "event": None},
         row,
     ]
-    assert dv.read_table(table, where="number = 3", explain=True).files_read == 1
-    assert dv.read_table(table, where="`the day` = 't'").read_all().num_rows == 1
+    assert dv.read_table(table, where="number = 3").explain().files_read == 1
+    assert dv.read_table(table, where="`the day` = 't'").to_table().num_rows == 1
     info = actions_of(table, 4)["commitInfo"]
     assert (info["operation"], info["operationParameters"]) == (
         "RENAME COLUMN",

@@ -339,7 +339,7 @@ def test_columns_left_out_of_an_insert_are_whole_names(tmp_path: Path):
     source = pa.table({"i": [2], "id": [3]})
     clause = dv.merge(tmp_path / "t", source, "target.i = source.i")
     clause.when_not_matched_insert_all(except_cols=["id"]).execute()
-    rows = dv.read_table(tmp_path / "t", where="i = 2").read_all().to_pylist()
+    rows = dv.read_table(tmp_path / "t", where="i = 2").to_table().to_pylist()
     assert rows == [{"i": 2, "id": None}]
 
 

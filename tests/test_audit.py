@@ -175,7 +175,7 @@ def test_rows_are_checked_only_with_data(tmp_path):
 
 def test_only_the_selected_files_are_audited(tmp_path):
     table = Table.write(tmp_path / "table")
-    dv.write_table(table.path, dv.read_table(table.path).read_all(), mode="append")
+    dv.write_table(table.path, dv.read_table(table.path).to_table(), mode="append")
     first = table.actions()[-1]["add"]["path"]
     audit = dv.audit_table(table.path, files=[first])
     assert [file.path for file in audit.files] == [first]
@@ -212,7 +212,7 @@ def test_a_reconciled_compaction_has_no_findings(tmp_path, with_tombstones):
     file = root / "_delta_log" / f"{0:020d}.{2:020d}.compacted.json"
     file.write_text("".join(json.dumps(each) + "\n" for each in kept), "utf-8")
     assert dv.audit_table(root).findings == ()
-    assert sorted(dv.read_table(root).read_all()["id"].to_pylist()) == [2, 3]
+    assert sorted(dv.read_table(root).to_table()["id"].to_pylist()) == [2, 3]
 
 
 def test_a_gap_of_many_versions_is_one_finding(tmp_path):

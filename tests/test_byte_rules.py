@@ -64,7 +64,7 @@ def test_strictly_shredded_numbers_keep_their_type(numeric: Any, kept: Any, tmp_
     table = pa.table([rows], schema=pa.schema([variant_field("v")]))
     schema = ShreddingSchema.of(pa.int64())
     dv.write_table(tmp_path / "table", table, shredding=schema, numeric=numeric)
-    back = dv.read_table(tmp_path / "table").read_all()["v"].to_pylist()
+    back = dv.read_table(tmp_path / "table").to_table()["v"].to_pylist()
     assert [row["value"].hex() for row in back] == list(kept)
 
 
@@ -76,7 +76,7 @@ def test_files_of_one_table_may_have_different_shredding_schemas(tmp_path: Path)
         mode = "append" if number else "error"
         dv.write_table(table, text, variant_columns=["v"], shredding=ShreddingSchema.of(spec), mode=mode)
     columns = {"a": "v:a::bigint", "b": "v:b.a::string"}
-    rows = sorted(dv.read_table(table, columns=columns).read_all().to_pylist(), key=lambda row: row["a"])
+    rows = sorted(dv.read_table(table, columns=columns).to_table().to_pylist(), key=lambda row: row["a"])
     assert rows == [{"a": number, "b": str(number)} for number in range(len(schemas))]
 
 

@@ -90,9 +90,9 @@ def test_a_table_without_the_feed_does_not_have_change_data_files(tmp_path: Path
 
 
 def test_an_update_records_updated_rows_only(table: Path):
-    before = variant_bytes(dv.read_table(str(table)).read_all())
+    before = variant_bytes(dv.read_table(str(table)).to_table())
     dv.update(str(table), {"event:s": "id * 2"}, "id in (1, 5)")
-    after = variant_bytes(dv.read_table(str(table)).read_all())
+    after = variant_bytes(dv.read_table(str(table)).to_table())
     assert changes(table, 2) == [
         ("update_preimage", 1, '{"n":1}'),
         ("update_postimage", 1, '{"n":1,"s":2}'),

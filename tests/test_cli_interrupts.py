@@ -178,7 +178,7 @@ def test_a_folder_that_is_removed_while_it_is_created_is_created_again(
 
     monkeypatch.setattr(Path, "mkdir", fail_once)
     dv.write_table(tmp_path / "t", pa.table({"n": [1]}))
-    assert dv.read_table(tmp_path / "t").read_all().num_rows == 1
+    assert dv.read_table(tmp_path / "t").to_table().num_rows == 1
 
 
 def test_a_file_where_a_folder_is_expected_is_an_error(tmp_path: Path):

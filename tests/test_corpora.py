@@ -59,7 +59,7 @@ def exact(text: str) -> Any:
 
 
 def column(table: Path, expression: str) -> Iterator[Any]:
-    for batch in dv.read_table(table, columns={"value": expression}):
+    for batch in dv.read_table(table, columns={"value": expression}).to_batches():
         yield from batch.column(0).to_pylist()
 
 
@@ -114,7 +114,7 @@ def test_a_path_has_the_value_of_json(
 
 def test_a_filter_on_a_path_keeps_the_rows_that_json_says(written: Callable[..., Path], corpora: Path):
     where = "event:Cancelled::boolean and event:dayOfWeek::int = 6"
-    kept = dv.read_table(written("kibana_flights"), columns=[], where=where).read_all().num_rows
+    kept = dv.read_table(written("kibana_flights"), columns=[], where=where).to_table().num_rows
     events = [json.loads(line) for line in lines(corpora, "kibana_flights")]
     assert kept == sum(event["Cancelled"] and event["dayOfWeek"] == 6 for event in events)
     assert 0 < kept < len(events)

@@ -99,7 +99,7 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("feature", ["geospatial", "geospatial-dev"])
 def test_geospatial_values_are_read_as_wkb(tmp_path: Path, feature: str):
-    read = dv.read_table(write_table(tmp_path / "geo", feature)).read_all()
+    read = dv.read_table(write_table(tmp_path / "geo", feature)).to_table()
     assert read.to_pylist() == ROWS
     assert [read.schema.field(name).type for name in ("geom", "geog")] == [pa.binary(), pa.binary()]
 
@@ -114,7 +114,7 @@ def test_geospatial_values_are_read_as_wkb(tmp_path: Path, feature: str):
     ],
 )
 def test_columns_next_to_geospatial_ones_are_read(table: Path, columns: Any, where: Any, expected: Any):
-    assert dv.read_table(table, columns=columns, where=where).read_all().to_pylist() == expected
+    assert dv.read_table(table, columns=columns, where=where).to_table().to_pylist() == expected
 
 
 def test_a_table_with_geospatial_columns_is_audited(table: Path):

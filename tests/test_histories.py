@@ -340,7 +340,7 @@ def check(history: History, expected: list[Change]) -> None:
     contents = [content for file in files for content, _, _ in reader.rows(file)]
     assert sorted(contents) == sorted(row.content(n) for n, row in history.rows.items())
     columns = {"id": "id", "day": "day", "event": "to_json(event)"}
-    read = dv.read_table(str(history.table), columns=columns).read_all().to_pylist()
+    read = dv.read_table(str(history.table), columns=columns).to_table().to_pylist()
     assert sorted(row["id"] for row in read) == sorted(history.rows)
 
     tracked = {n: (row_id, wrote) for file in files for n, row_id, wrote in reader.tracked(file)}
@@ -362,7 +362,7 @@ def check(history: History, expected: list[Change]) -> None:
     )
     read_back = [
         (row["kind"], (row["id"], row["day"], sorted_text(row["event"])))
-        for row in feed.read_all().to_pylist()
+        for row in feed.to_table().to_pylist()
     ]
     assert net(read_back) == net(expected)
     change_files = [body for kind, body in found if kind == "cdc"]

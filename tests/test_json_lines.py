@@ -50,7 +50,7 @@ def texts(source: Any, **options: Any) -> list[str]:
 def values(tmp_path: Path, source: Any, **options: Any) -> list[str]:
     """Return the values of JSON files after a round trip through a table."""
     write_table(tmp_path / "table", read_json(source), **options)
-    column = read_table(tmp_path / "table").read_all().column("value")
+    column = read_table(tmp_path / "table").to_table().column("value")
     return to_json(column).to_pylist()
 
 
@@ -227,7 +227,7 @@ def test_standard_input_is_a_source(tmp_path: Path):
     command = [sys.executable, "-c", code, str(tmp_path / "table")]
     run = subprocess.run(command, input=LINES, capture_output=True, check=True)
     assert run.stdout == b"3\n"
-    rows = read_table(tmp_path / "table", columns={"event": "to_json(event)"}).read_all()
+    rows = read_table(tmp_path / "table", columns={"event": "to_json(event)"}).to_table()
     assert rows.column("event").to_pylist() == VALUES
 
 

@@ -21,7 +21,7 @@ SIZES = [1 * MIB, 12 * MIB, 16 * MIB + 1, 30 * MIB, 128 * MIB]
 def lengths(table: Path, column: str) -> list[int]:
     """Return the length of each text of a column, read batch by batch; each must be blank."""
     found: list[int] = []
-    for batch in dv.read_table(table, columns=[column]):
+    for batch in dv.read_table(table, columns=[column]).to_batches():
         assert not pc.any(pc.match_substring_regex(batch[column], "[^ ]")).as_py()
         found += pc.binary_length(batch[column]).to_pylist()
     return found

@@ -57,6 +57,8 @@ OWNERS = {
     "jsonpath_rfc9535": {"variant.paths"},
     "msgspec": {"protocol", "log", "writer", "operations", "spark", "cli"},
     "obstore": {"storage"},
+    "pandas": {"operations.read.scan"},
+    "polars": {"operations.read.scan"},
     "py4j": {"spark"},
     "pyarrow": {""},
     "pysail": {f"{ENGINES}.sail"},

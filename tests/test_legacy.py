@@ -516,9 +516,9 @@ def test_a_table_with_a_legacy_file_is_rejected(tmp_path: Path, old: Path):
     file.write_bytes(old.read_bytes())
     for columns in (None, {"a": "v:a::bigint"}, {"whole": "v"}):
         with pytest.raises(errors.ShreddingError, match=f"{file.name}.*{MIGRATE}"):
-            dv.read_table(tmp_path / "table", columns=columns).read_all()
+            dv.read_table(tmp_path / "table", columns=columns).to_table()
     with pytest.raises(errors.ShreddingError, match=MIGRATE):
-        dv.read_table(tmp_path / "table", where="v:a::bigint = 123").read_all()
+        dv.read_table(tmp_path / "table", where="v:a::bigint = 123").to_table()
 
 
 def test_a_struct_with_a_field_object_is_not_in_the_legacy_layout(tmp_path: Path):

@@ -160,7 +160,7 @@ def test_keys_of_other_types_match_as_sql_compares_them(tmp_path: Path, values, 
     dv.write_table(str(tmp_path / "t"), pa.table({"id": [0, 1, 2], "x": values}))
     source = pa.table({"key": keys})
     dv.merge(str(tmp_path / "t"), source, "x = key").when_matched_delete().execute()
-    assert sorted(dv.read_table(str(tmp_path / "t")).read_all()["id"].to_pylist()) == left
+    assert sorted(dv.read_table(str(tmp_path / "t")).to_table()["id"].to_pylist()) == left
 
 
 def test_a_row_that_two_would_change_is_an_error_unless_they_only_delete(table: str):
@@ -220,7 +220,7 @@ def test_years_that_python_does_not_support_are_matched_and_shown(tmp_path: Path
         dv.add_constraint(tmp_path, "known", "day < '2030-01-01'")
     merge = dv.merge(tmp_path, pa.table({"key": days[:1]}), "day = key")
     assert merge.when_matched_delete().execute().rows_deleted == 1
-    assert dv.read_table(tmp_path).read_all()["id"].to_pylist() == [2]
+    assert dv.read_table(tmp_path).to_table()["id"].to_pylist() == [2]
     with pytest.raises(SchemaError, match="years 1 to 9999") as caught:
         dv.write_table(tmp_path / "by day", pa.table({"id": [1, 2], "day": days}), partition_by=["day"])
     assert caught.value.column == "day"
@@ -248,7 +248,7 @@ def test_strings_of_a_source_may_be_encoded_at_any_depth(tmp_path: Path, encode:
     merge = dv.merge(path, pa.Table.from_batches([batch[:2], batch[2:]]), "target.id = source.id")
     result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
     assert (result.rows_updated, result.rows_inserted) == (1, 2)
-    assert sorted(dv.read_table(path).read_all().to_pylist(), key=lambda row: row["id"]) == [
+    assert sorted(dv.read_table(path).to_table().to_pylist(), key=lambda row: row["id"]) == [
         {"id": number, "t": text, "s": {"x": text}, "l": [text]}
         for number, text in [(1, "a"), (2, "a"), (3, None)]
     ]
@@ -274,7 +274,7 @@ def test_a_source_column_of_strings_is_rejected_as_a_whole_variant(table: str, v
 def test_text_of_a_source_becomes_variants_that_are_strings_where_it_is_cast(table: str):
     merge = dv.merge(table, pa.table({"key": [1], "text": ["a"]}), "id = key")
     merge.when_matched_update({"event": "cast(source.text as string)"}).execute()
-    read = dv.read_table(table, columns={"event": "to_json(event)"}, where="id = 1").read_all()
+    read = dv.read_table(table, columns={"event": "to_json(event)"}, where="id = 1").to_table()
     assert read["event"].to_pylist() == ['"a"']
 
 
@@ -306,10 +306,10 @@ def test_nested_source_values_are_converted_as_in_an_append(
     source = pa.table({"id": [1, 2], "c": pa.array([new, new], of_source)})
     merge = dv.merge(path, source, "target.id = source.id")
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
-    merged = dv.read_table(path).read_all().sort_by("id")
+    merged = dv.read_table(path).to_table().sort_by("id")
     dv.write_table(f"{path}a", merged.slice(0, 0))
     dv.write_table(f"{path}a", source, mode="append")
-    appended = dv.read_table(f"{path}a").read_all()["c"].to_pylist()
+    appended = dv.read_table(f"{path}a").to_table()["c"].to_pylist()
     assert merged["c"].to_pylist() == [*appended, None]
 
 
@@ -345,7 +345,7 @@ def test_only_values_of_rows_that_a_clause_changes_are_cast(tmp_path: Path):
     merge = merge.when_matched_update({"n": "target.event:n::bigint + source.event:n::bigint"})
     result = merge.when_not_matched_by_source_update({"n": "target.event:n::bigint"}, "id = 3").execute()
     assert (result.rows_updated, result.rows_inserted) == (2, 0)
-    assert dv.read_table(tmp_path, columns=["id", "n"]).read_all().to_pydict() == {
+    assert dv.read_table(tmp_path, columns=["id", "n"]).to_table().to_pydict() == {
         "id": [1, 2, 3],
         "n": [2, None, 3],
     }

@@ -91,7 +91,7 @@ def make(table: Path, feature: Feature, operation: Operation) -> Rows:
 
 def read(table: Path) -> Rows:
     columns = {"id": "id", "day": "day", "event": "to_json(event)"}
-    found = dv.read_table(str(table), columns=columns).read_all().to_pylist()
+    found = dv.read_table(str(table), columns=columns).to_table().to_pylist()
     assert len({row["id"] for row in found}) == len(found)
     return {row["id"]: (row["day"], json.loads(row["event"])) for row in found}
 
@@ -128,7 +128,7 @@ def run_audit(table: Path) -> None:
 
 def run_query(table: Path) -> None:
     columns, where = {"id": "id", "s": "event:deep.s::string"}, "event:n::bigint between 5 and 7"
-    found = dv.read_table(str(table), columns=columns, where=where).read_all().to_pylist()
+    found = dv.read_table(str(table), columns=columns, where=where).to_table().to_pylist()
     assert sorted(row["s"] for row in found) == ["x5", "x6", "x7"]
 
 
@@ -155,7 +155,7 @@ def run_history(table: Path) -> None:
 
 def run_changes(table: Path) -> None:
     columns = {"id": "id", "kind": "_change_type", "day": "day", "event": "to_json(event)"}
-    found = dv.read_changes(str(table), columns=columns).read_all().to_pylist()
+    found = dv.read_changes(str(table), columns=columns).to_table().to_pylist()
     assert {row["kind"] for row in found} == {"insert"}
     assert {row["id"]: (row["day"], json.loads(row["event"])) for row in found} == read(table)
 

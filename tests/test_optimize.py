@@ -133,12 +133,12 @@ def test_sorting_by_a_path_lets_a_query_skip_files(tmp_path: Path):
         ]
         write(table, texts, first)
     where = "event:k::bigint = 777"
-    assert dv.read_table(str(table), where=where, explain=True).files_read == 2
+    assert dv.read_table(str(table), where=where).explain().files_read == 2
     before = read_by_id(table)
     result = dv.optimize(str(table), sort_by="event:k::bigint", target_file_size=4 << 10)
     assert len(result.files) == 3
     assert read_by_id(table) == before
-    explained = dv.read_table(str(table), where=where, explain=True)
+    explained = dv.read_table(str(table), where=where).explain()
     assert (explained.files_read, explained.rows) == (1, 1)
     keys = [
         dv.read_table(
@@ -146,7 +146,7 @@ def test_sorting_by_a_path_lets_a_query_skip_files(tmp_path: Path):
             columns={"k": "event:k::bigint"},
             where=f"event:k::bigint >= {low} and event:k::bigint < {low + 100}",
         )
-        .read_all()["k"]
+        .to_table()["k"]
         .to_pylist()
         for low in (0, 900)
     ]
@@ -164,7 +164,7 @@ def test_large_rows_are_sorted_in_parts(tmp_path: Path, monkeypatch: pytest.Monk
     dv.optimize(tmp_path, sort_by="event:k::bigint")
     assert read_by_id(tmp_path) == before
     columns = {"k": "event:k::bigint"}
-    assert dv.read_table(tmp_path, columns=columns).read_all()["k"].to_pylist() == list(range(300))
+    assert dv.read_table(tmp_path, columns=columns).to_table()["k"].to_pylist() == list(range(300))
 
 
 def test_partitions_are_optimized_separately_and_can_be_selected(tmp_path: Path):
@@ -232,9 +232,9 @@ def test_an_optimization_keeps_every_row(files, sort_by, numeric):
             write(table, texts, start, shredding=None if start % 2 else "infer")
             start += len(texts)
         before = read_by_id(table)
-        whole = dv.read_table(str(table), columns=["id", "event"]).read_all().to_pylist()
+        whole = dv.read_table(str(table), columns=["id", "event"]).to_table().to_pylist()
         dv.optimize(str(table), sort_by=sort_by, numeric=numeric)
         assert read_by_id(table) == before
         if numeric == "strict":
-            after = dv.read_table(str(table), columns=["id", "event"]).read_all().to_pylist()
+            after = dv.read_table(str(table), columns=["id", "event"]).to_table().to_pylist()
             assert sorted(after, key=lambda row: row["id"]) == sorted(whole, key=lambda row: row["id"])

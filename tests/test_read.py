@@ -34,7 +34,7 @@ def table_of(texts: list[str | None]) -> pa.Table:
 
 def read(table: Any, columns: Any = None, **options: Any) -> list[dict[str, Any]]:
     """Return rows as Python objects in reading order."""
-    rows: list[dict[str, Any]] = dv.read_table(table, columns=columns, **options).read_all().to_pylist()
+    rows: list[dict[str, Any]] = dv.read_table(table, columns=columns, **options).to_table().to_pylist()
     return rows
 
 
@@ -49,13 +49,12 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_all_columns_come_by_default_and_variants_are_marked(table: Path):
-    reader = dv.read_table(table)
-    assert isinstance(reader, pa.RecordBatchReader)
-    assert reader.schema.names == ["id", "event"]
-    assert reader.schema.field("event").metadata == VARIANT_METADATA
-    binary = {part.name: part.type for part in reader.schema.field("event").type}
+    scan = dv.read_table(table)
+    assert scan.schema.names == ["id", "event"]
+    assert scan.schema.field("event").metadata == VARIANT_METADATA
+    binary = {part.name: part.type for part in scan.schema.field("event").type}
     assert binary == {"metadata": pa.binary(), "value": pa.binary()}
-    rows = reader.read_all()
+    rows = scan.to_table()
     assert rows.column("id").to_pylist() == [0, 1, 2, 3, 4]
     assert dv.to_json(rows.column("event")).to_pylist() == EVENTS
 
@@ -81,16 +80,16 @@ def test_columns_are_expressions_over_columns_and_paths(columns: Any, expected: 
 
 
 def test_a_path_without_a_cast_is_a_variant(table: Path):
-    rows = dv.read_table(table, columns={"n": "event:n"}).read_all()
+    rows = dv.read_table(table, columns={"n": "event:n"}).to_table()
     assert rows.schema.field("n").metadata == VARIANT_METADATA
     assert dv.to_json(rows.column("n")).to_pylist() == ["1", "2", '"three"', None, None]
 
 
 @pytest.mark.parametrize("columns", [[], {}])
 def test_no_columns_still_count_the_rows(columns: Any, table: Path):
-    rows = dv.read_table(table, columns=columns).read_all()
+    rows = dv.read_table(table, columns=columns).to_table()
     assert (rows.num_rows, rows.num_columns) == (5, 0)
-    assert dv.read_table(table, columns=columns, where="id > 2").read_all().num_rows == 2
+    assert dv.read_table(table, columns=columns, where="id > 2").to_table().num_rows == 2
 
 
 def test_one_column_may_be_read_twice_under_two_names(table: Path):
@@ -174,7 +173,7 @@ def test_rows_before_the_one_that_is_not_cast_come_once(tmp_path: Path):
     texts: list[str | None] = [f'{{"n":{row}}}' for row in range(300_000)]
     texts[200_000] = '{"n":"none"}'
     dv.write_table(tmp_path, table_of(texts))
-    found = dv.read_table(tmp_path, columns={"n": "event:n::bigint"}, where="id <> 200000").read_all()
+    found = dv.read_table(tmp_path, columns={"n": "event:n::bigint"}, where="id <> 200000").to_table()
     assert found["n"].to_pylist() == [row for row in range(300_000) if row != 200_000]
     with pytest.raises(CastError, match='cannot cast "none"') as caught:
         read(tmp_path, columns={"n": "event:n::bigint"}, where="id > 7")
@@ -203,7 +202,7 @@ def test_conditions_and_columns_may_be_partition_values(tmp_path: Path):
     ]
     assert read(tmp_path / "t", ["day"], where="event::int = 3") == [{"day": None}]
     assert read(tmp_path / "t", ["id"], where="day is null") == [{"id": 2}]
-    only = dv.read_table(tmp_path / "t", columns=["day"]).read_all()
+    only = dv.read_table(tmp_path / "t", columns=["day"]).to_table()
     assert (only.num_rows, only.schema.field("day").type) == (3, pa.date32())
 
 
@@ -214,7 +213,7 @@ def test_an_older_version_has_the_rows_and_the_columns_of_its_time(tmp_path: Pat
     dv.write_table(tmp_path / "t", table_of(["1"]))
     wider = table_of(["2"]).append_column("more", pa.array(["x"]))
     dv.write_table(tmp_path / "t", wider, mode="append", schema_mode="merge")
-    assert dv.read_table(tmp_path / "t", version=0).read_all().column_names == ["id", "event"]
+    assert dv.read_table(tmp_path / "t", version=0).to_table().column_names == ["id", "event"]
     assert len(read(tmp_path / "t", ["id"], version=0)) == 1
     assert sorted(row["more"] or "" for row in read(tmp_path / "t", ["more"])) == ["", "x"]
     with pytest.raises(VersionNotFoundError, match="2"):
@@ -258,7 +257,7 @@ def test_names_that_only_late_rows_need_are_read_from_there_on(tmp_path: Path, w
     for row in (70_000, 149_999):
         texts[row] = '{"k":{"name":"x"}}'
     dv.write_table(tmp_path, table_of(texts))
-    found = dv.read_table(tmp_path, columns={"id": "id", "k": "event:k::string"}, where=where).read_all()
+    found = dv.read_table(tmp_path, columns={"id": "id", "k": "event:k::string"}, where=where).to_table()
     tests = {None: range(150_000), "id > 69990": range(69_991, 150_000)}
     ids = list(tests.get(where, [row for row in range(150_000) if row % 10 in (0, 9)]))
     assert found["id"].to_pylist() == ids
@@ -308,7 +307,7 @@ def test_variants_within_other_columns_come_back(kind: str, tmp_path: Path):
     data = pa.table({"c": nested(EVENTS)[kind]})
     for rows in (data, data.slice(2)):
         dv.write_table(tmp_path / "t", rows, mode="append", shredding=None)
-    found = dv.read_table(tmp_path / "t").read_all().column("c").to_pylist()
+    found = dv.read_table(tmp_path / "t").to_table().column("c").to_pylist()
     assert found == [*data.column("c").to_pylist(), *data.slice(2).column("c").to_pylist()]
 
 
@@ -467,5 +466,5 @@ def test_a_table_of_spark_has_all_rows_that_are_not_deleted(name: str, corpora: 
     paths = files.column("path").to_pylist()
     rows = sum(pq.ParquetFile(root / path).metadata.num_rows for path in paths)
     deleted = sum(each["cardinality"] for each in files.column("deletion_vector").to_pylist() if each)
-    found = dv.read_table(root).read_all()
+    found = dv.read_table(root).to_table()
     assert found.num_rows == rows - deleted > 0

@@ -45,7 +45,7 @@ def append(table: Path, *numbers: int, **options: Any) -> None:
 
 def changes(table: Path, **options: Any) -> list[tuple[Any, ...]]:
     """Return version, type, `id` and `v` of changes, sorted."""
-    read = dv.read_changes(table, columns=COLUMNS, **options).read_all().to_pylist()
+    read = dv.read_changes(table, columns=COLUMNS, **options).to_table().to_pylist()
     return sorted((row["_commit_version"], row["_change_type"], row["id"], row["v"]) for row in read)
 
 
@@ -118,14 +118,14 @@ def test_changes_lead_from_each_version_to_the_next(tmp_path, options):
     columns = ["id", "day", "to_json(v) as v"]
     state: Counter[Any] = Counter()
     read = (
-        dv.read_changes(table, columns=[*columns, "_change_type", "_commit_version"]).read_all().to_pylist()
+        dv.read_changes(table, columns=[*columns, "_change_type", "_commit_version"]).to_table().to_pylist()
     )
     for version in range(latest + 1):
         for row in read:
             if row["_commit_version"] == version:
                 sign = 1 if row["_change_type"] in ("insert", "update_postimage") else -1
                 state[row["id"], row["day"], row["v"]] += sign
-        rows = dv.read_table(table, version=version, columns=columns).read_all().to_pylist()
+        rows = dv.read_table(table, version=version, columns=columns).to_table().to_pylist()
         assert +state == Counter(tuple(row.values()) for row in rows)
         assert not -state
     assert len(read) > 30
@@ -134,7 +134,7 @@ def test_changes_lead_from_each_version_to_the_next(tmp_path, options):
 def test_all_columns_are_returned_with_the_columns_of_the_feed(table):
     os.utime(table / commit_file_name(1), ns=(0, 1_500_000_000))
     os.utime(table / commit_file_name(0), ns=(0, 1_000_000_000))
-    read = dv.read_changes(table, starting_version=1).read_all()
+    read = dv.read_changes(table, starting_version=1).to_table()
     assert read.schema.names == ["id", "day", "v", "_change_type", "_commit_version", "_commit_timestamp"]
     assert read.schema.types[3:] == [pa.string(), pa.int64(), pa.timestamp("us", "UTC")]
     assert read.schema.field("v").metadata[b"ARROW:extension:name"] == b"arrow.parquet.variant"
@@ -147,14 +147,14 @@ def test_in_commit_timestamps_are_the_times_of_changes(tmp_path):
     append(tmp_path, 1, configuration={**FEED, "delta.enableInCommitTimestamps": "true"})
     os.utime(tmp_path / commit_file_name(0), ns=(0, 0))
     (entry,) = dv.history(tmp_path)
-    assert dv.read_changes(tmp_path).read_all()["_commit_timestamp"].to_pylist() == [entry.timestamp]
+    assert dv.read_changes(tmp_path).to_table()["_commit_timestamp"].to_pylist() == [entry.timestamp]
 
 
 def test_columns_and_predicates_may_read_the_columns_of_the_feed(table):
     dv.update(table, {"v:n": "10"}, "id = 1")
     where = "_change_type = 'update_postimage' or (_commit_version = 0 and v:n::int = 0)"
     read = dv.read_changes(table, columns={"n": "v:n::int", "at": "_commit_version + 1"}, where=where)
-    assert sorted(read.read_all().to_pylist(), key=str) == [{"n": 0, "at": 1}, {"n": 10, "at": 3}]
+    assert sorted(read.to_pylist(), key=str) == [{"n": 0, "at": 1}, {"n": 10, "at": 3}]
     with pytest.raises(ExpressionError, match="nothing"):
         dv.read_changes(table, where="nothing = 1")
 
@@ -260,7 +260,7 @@ def test_a_property_without_the_feature_records_nothing(table):
 def test_columns_that_came_later_are_null_before(table):
     rows = pa.table({"id": [9], "day": ["d"], "v": pa.array(["1"], pa.json_()), "more": ["x"]})
     dv.write_table(table, rows, mode="append", schema_mode="merge")
-    read = dv.read_changes(table, columns=["id", "more"]).read_all().to_pylist()
+    read = dv.read_changes(table, columns=["id", "more"]).to_table().to_pylist()
     assert {row["id"]: row["more"] for row in read} == {0: None, 1: None, 2: None, 3: None, 9: "x"}
     assert dv.read_changes(table, ending_version=1).schema.names[:3] == ["id", "day", "v"]
 
@@ -289,7 +289,7 @@ def test_changed_columns_are_named_in_the_error(table, change, sentence):
         dv.read_changes(table)
     assert caught.value.version == 0
     assert len(changes(table, ending_version=1)) == 4
-    assert dv.read_changes(table, starting_version=2).read_all().num_rows == 0
+    assert dv.read_changes(table, starting_version=2).to_table().num_rows == 0
 
 
 def test_columns_that_were_removed_with_their_rows_are_named(table):
@@ -319,7 +319,7 @@ def test_widened_types_are_read_as_they_are_at_the_end(tmp_path):
     changed = [{"fromType": "integer", "toType": "long", "tableVersion": 1}]
     schema["fields"][0].update(type="long", metadata={"delta.typeChanges": changed})
     set_metadata(table, schema_string=json.dumps(schema))
-    read = dv.read_changes(table, columns=["id"]).read_all()
+    read = dv.read_changes(table, columns=["id"]).to_table()
     assert (read.schema.types, sorted(read["id"].to_pylist())) == ([pa.int64()], [1, 2])
 
 
@@ -377,7 +377,7 @@ def test_rows_that_a_deletion_vector_marks_are_deleted_and_come_back(tmp_path):
         *((3, "insert", number) for number in (0, 2)),
     ]
     assert [row[2] for row in changes(table, starting_version=1, where="v:n::int > 4")] == [5, 5]
-    assert dv.read_changes(table, starting_version=3, columns=[]).read_all().num_rows == 2
+    assert dv.read_changes(table, starting_version=3, columns=[]).to_table().num_rows == 2
 
 
 def test_a_remove_action_without_partition_values_is_an_error(tmp_path):
@@ -386,7 +386,7 @@ def test_a_remove_action_without_partition_values_is_an_error(tmp_path):
     (path, *_) = dv.load_snapshot(table).files["path"].to_pylist()
     commit(table, RemoveFile(path=path, data_change=True))
     with pytest.raises(MalformedLogError, match="has no partitionValues"):
-        dv.read_changes(table, starting_version=1).read_all()
+        dv.read_changes(table, starting_version=1).to_table()
 
 
 def test_the_command_line_prints_changes(table):

@@ -141,7 +141,7 @@ def unpack_golden(corpora, tmp_path):
 
 
 def test_an_unreadable_file_is_reported_and_the_others_are_repaired(table):
-    dv.write_table(table.path, dv.read_table(table.path).read_all(), mode="append")
+    dv.write_table(table.path, dv.read_table(table.path).to_table(), mode="append")
     broken = last_commit(table)[-1]["add"]["path"]
     (table.path / broken).write_bytes(b"PAR1")
     repair = dv.repair_statistics(table.path, dry_run=False)

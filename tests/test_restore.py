@@ -31,7 +31,7 @@ def append(table: Path, *numbers: int, **options: Any) -> None:
 
 def rows(table: Path, **options: Any) -> list[tuple[Any, ...]]:
     columns = ["id", "to_json(v) as v"]
-    found = dv.read_table(table, columns=columns, **options).read_all().to_pylist()
+    found = dv.read_table(table, columns=columns, **options).to_table().to_pylist()
     return sorted(tuple(row.values()) for row in found)
 
 
@@ -193,11 +193,11 @@ def test_a_missing_deletion_vector_is_an_error(with_vectors):
 
 def test_a_restore_restores_deletion_vectors(with_vectors):
     latest = dv.load_snapshot(with_vectors).version
-    counts = [dv.read_table(with_vectors, version=each).read_all().num_rows for each in range(latest + 1)]
+    counts = [dv.read_table(with_vectors, version=each).to_table().num_rows for each in range(latest + 1)]
     assert len(set(counts)) > 2
     for version in range(latest, -1, -1):
         dv.restore(with_vectors, version)
-        assert dv.read_table(with_vectors).read_all().num_rows == counts[version]
+        assert dv.read_table(with_vectors).to_table().num_rows == counts[version]
 
 
 def test_an_append_only_table_rejects_a_restore_that_removes_files(table):

@@ -32,7 +32,7 @@ from delta_variant.operations.write import write_table
 
 
 def read_bytes(table: Path) -> dict[int, dict[str, bytes] | None]:
-    rows = dv.read_table(str(table), columns=["id", "event"]).read_all().to_pylist()
+    rows = dv.read_table(str(table), columns=["id", "event"]).to_table().to_pylist()
     return {row["id"]: row["event"] for row in rows}
 
 
@@ -135,7 +135,7 @@ def test_a_rewritten_file_has_statistics_of_its_rows(table: Path):
     (added,) = actions(table, 3)["add"]
     stats = json.loads(added["stats"])
     assert (stats["numRecords"], stats["minValues"]["id"], stats["maxValues"]["id"]) == (2, 0, 1)
-    assert dv.read_table(str(table), where="event:n::bigint = 2", explain=True).files_by_variant_bounds == 3
+    assert dv.read_table(str(table), where="event:n::bigint = 2").explain().files_by_variant_bounds == 3
 
 
 @pytest.mark.parametrize("shredding", ["infer", None])
@@ -173,9 +173,9 @@ def test_shredded_columns_of_copied_variants_are_unchanged(tmp_path: Path):
 def test_copied_rows_of_files_that_spark_shredded_are_unchanged(tmp_path: Path, corpora: Path, name: str):
     table = str(unpack_spark_table(corpora, name, tmp_path))
     columns = {"id": "id", "text": "to_json(v)"}
-    kept = dv.read_table(table, columns=columns, where="id % 2 = 0").read_all()
+    kept = dv.read_table(table, columns=columns, where="id % 2 = 0").to_table()
     assert dv.delete(table, "id % 2 = 1").rows_copied > 0
-    left = dv.read_table(table, columns=columns).read_all()
+    left = dv.read_table(table, columns=columns).to_table()
     assert sorted(left.to_pylist(), key=str) == sorted(kept.to_pylist(), key=str)
     assert not [each for each in dv.audit_table(table, data=True).findings if each.severity == "error"]
 
@@ -215,11 +215,11 @@ def test_a_path_is_removed_as_the_log_has_it(tmp_path: Path):
         if "%C3%BC" in path.parent.name:
             path.parent.rename(table / "city=Zürich")
     commit.write_text(text.replace("city=Z%25C3%25BCrich", "city=Zürich"), "utf-8")
-    assert sorted(dv.read_table(str(table)).read_all()["id"].to_pylist()) == [1, 2]
+    assert sorted(dv.read_table(str(table)).to_table()["id"].to_pylist()) == [1, 2]
     dv.delete(str(table), "city = 'Zürich'")
     (removed,) = actions(table, 1)["remove"]
     assert removed["path"].startswith("city=Zürich/")
-    assert dv.read_table(str(table)).read_all()["id"].to_pylist() == [2]
+    assert dv.read_table(str(table)).to_table()["id"].to_pylist() == [2]
 
 
 def test_a_checkpoint_keeps_how_paths_are_spelled(table: Path):
@@ -319,10 +319,10 @@ def test_delete_leaves_exactly_the_rows_for_which_the_condition_is_not_true(file
             dv.write_table(table, rows, mode="append", variant_columns=["event"], partition_by=partition_by)
             start += len(texts)
         columns = {"id": "id", "day": "day", "event": "event"}
-        before = {row["id"]: row for row in dv.read_table(table, columns=columns).read_all().to_pylist()}
-        deleted = set(dv.read_table(table, columns=["id"], where=where).read_all()["id"].to_pylist())
+        before = {row["id"]: row for row in dv.read_table(table, columns=columns).to_table().to_pylist()}
+        deleted = set(dv.read_table(table, columns=["id"], where=where).to_table()["id"].to_pylist())
         result = dv.delete(table, where)
-        left = {row["id"]: row for row in dv.read_table(table, columns=columns).read_all().to_pylist()}
+        left = {row["id"]: row for row in dv.read_table(table, columns=columns).to_table().to_pylist()}
         assert left == {key: row for key, row in before.items() if key not in deleted}
         assert result.rows_deleted == len(deleted)
         known = DeltaTable(table)
@@ -340,7 +340,7 @@ def day_table(table: Path, **options: Any) -> None:
 
 
 def days(table: Path) -> list[tuple[int, str | None]]:
-    rows = dv.read_table(str(table), columns=["id", "day"]).read_all().to_pylist()
+    rows = dv.read_table(str(table), columns=["id", "day"]).to_table().to_pylist()
     return sorted((row["id"], row["day"]) for row in rows)
 
 
@@ -354,7 +354,7 @@ def test_overwrite_replaces_all_rows_and_keeps_id_and_properties(table: Path):
     found = actions(table, 3)
     assert len(found["remove"]) == 3
     assert found["commitInfo"][0]["operationParameters"] == {"mode": "Overwrite", "partitionBy": "[]"}
-    assert dv.read_table(str(table), version=2).read_all().num_rows == 9
+    assert dv.read_table(str(table), version=2).to_table().num_rows == 9
 
 
 def test_overwrite_creates_a_table_that_is_not_there(tmp_path: Path):
@@ -442,8 +442,8 @@ def test_overwrite_of_the_schema_keeps_the_id_and_upgrades_the_protocol(tmp_path
         ("event", "variant"),
     ]
     assert set(after.protocol.reader_features or ()) == {"variantType"}
-    assert dv.read_table(str(tmp_path / "t"), version=0).read_all().num_rows == 4
-    assert dv.read_table(str(tmp_path / "t")).read_all()["id"].to_pylist() == ["x"]
+    assert dv.read_table(str(tmp_path / "t"), version=0).to_table().num_rows == 4
+    assert dv.read_table(str(tmp_path / "t")).to_table()["id"].to_pylist() == ["x"]
 
 
 def test_overwrite_of_a_mapped_schema_gives_new_columns_new_ids(tmp_path: Path):
@@ -456,14 +456,14 @@ def test_overwrite_of_a_mapped_schema_gives_new_columns_new_ids(tmp_path: Path):
     assert after.schema.fields[0] == before.schema.fields[0]
     assert after.schema.fields[1].metadata["delta.columnMapping.id"] == 3
     assert after.configuration["delta.columnMapping.maxColumnId"] == "3"
-    assert dv.read_table(str(tmp_path / "t")).read_all().to_pylist() == [{"id": 2, "x": "two"}]
+    assert dv.read_table(str(tmp_path / "t")).to_table().to_pylist() == [{"id": 2, "x": "two"}]
 
 
 def test_an_overwrite_merges_columns_into_remaining_rows(tmp_path: Path):
     day_table(tmp_path / "t")
     rows = pa.table({"id": [9], "day": ["a"], "extra": [1.5]})
     write_table(tmp_path / "t", rows, mode="overwrite", schema_mode="merge", where="day = 'a'")
-    found = dv.read_table(str(tmp_path / "t")).read_all().to_pylist()
+    found = dv.read_table(str(tmp_path / "t")).to_table().to_pylist()
     assert sorted((row["id"], row["extra"]) for row in found) == [(3, None), (4, None), (9, 1.5)]
 
 

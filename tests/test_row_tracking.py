@@ -65,7 +65,7 @@ def tracked(table: Path) -> Tracked:
                 file["default_row_commit_version"] if version is None else version,
             )
             assert found.setdefault(number, where) == where
-    live = dv.read_table(str(table), columns=["id"]).read_all()["id"].to_pylist()
+    live = dv.read_table(str(table), columns=["id"]).to_table()["id"].to_pylist()
     assert len({found[number][0] for number in live}) == len(live)
     return {number: found[number] for number in live}
 

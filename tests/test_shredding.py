@@ -181,7 +181,7 @@ def test_a_name_with_a_nul_character_is_never_a_column(tmp_path: Path):
     inferred = infer_shredding_schema(texts)
     assert inferred == ShreddingSchema.of({"c": pa.int64()})
     dv.write_table(tmp_path, pa.table({"event": texts}), variant_columns=["event"])
-    found = dv.read_table(tmp_path, columns={"text": "to_json(event)"}).read_all()["text"]
+    found = dv.read_table(tmp_path, columns={"text": "to_json(event)"}).to_table()["text"]
     assert found.to_pylist() == ['{"a\\u0000b":1,"c":2}'] * 3
     with pytest.raises(ShreddingError, match="NUL character"):
         ShreddingSchema.of({"s": [{"a\0b": pa.int64()}]})

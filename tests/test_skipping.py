@@ -56,7 +56,7 @@ def write_files(table: Path, files: Sequence[Sequence[str | None]], **options: A
 
 def found(table: Path, where: str) -> tuple[list[int], Explanation]:
     """Return the ids of matching rows, and the report of the read."""
-    return read_ids(table, where), dv.read_table(str(table), columns=["id"], where=where, explain=True)
+    return read_ids(table, where), dv.read_table(str(table), columns=["id"], where=where).explain()
 
 
 def edit_stats(table: Path, change: Any) -> None:
@@ -399,7 +399,7 @@ def test_skipped_files_do_not_contain_matching_rows(files, wheres, kind):
         for where in wheres:
             # Without `where` nothing is skipped. Skipping a row also skips its error.
             with suppress(CastError):
-                everything = dv.read_table(str(table), columns={"id": "id", "kept": where}).read_all()
+                everything = dv.read_table(str(table), columns={"id": "id", "kept": where}).to_table()
                 wanted = everything.filter(pc.fill_null(everything["kept"], False))["id"].to_pylist()
                 assert found(table, where)[0] == wanted, where
 
@@ -589,7 +589,7 @@ def test_no_row_is_lost_by_the_statistics_of_other_writers(tmp_path, kind):
     for value in (each for each in pool if each == each):
         for operator in ("=", "<>", "<", "<=", ">", ">="):
             where = f"c {operator} {literal(kind, value)}"
-            everything = dv.read_table(tmp_path / "t", columns={"id": "id", "kept": where}).read_all()
+            everything = dv.read_table(tmp_path / "t", columns={"id": "id", "kept": where}).to_table()
             wanted = everything.filter(pc.fill_null(everything["kept"], False))["id"].to_pylist()
             got, explained = found(tmp_path / "t", where)
             assert got == wanted, (where, files)

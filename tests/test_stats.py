@@ -384,7 +384,7 @@ def test_nested_variants_are_shredded_and_come_back(tmp_path: Path):
     file = pq.ParquetFile(tmp_path / "t" / result.files[0].path)
     assert "typed_value" in {part.name for part in file.schema_arrow.field("s").type.field("v").type}
     columns = {"v": "to_json(s.v)", "w": "to_json(s.t.v)"}
-    texts = dv.read_table(tmp_path / "t", columns=columns).read_all()
+    texts = dv.read_table(tmp_path / "t", columns=columns).to_table()
     expected = ['{"a":1,"b":"x"}', '{"a":"y"}', "null", None, "[1]"]
     assert texts["v"].to_pylist() == texts["w"].to_pylist() == expected
     assert dv.file_stats(tmp_path / "t" / result.files[0].path).to_json() == result.files[0].stats.to_json()

@@ -163,7 +163,7 @@ def test_a_local_path_may_have_colons(tmp_path, monkeypatch, location, folder):
     location = location.format(tmp_path).replace("////", "///")
     assert dv.write_table(location, pa.table({"id": [1]})).version == 0
     assert (tmp_path / folder / "_delta_log").is_dir()
-    assert dv.read_table(location).read_all()["id"].to_pylist() == [1]
+    assert dv.read_table(location).to_table()["id"].to_pylist() == [1]
 
 
 @pytest.mark.parametrize("location", ["s3://bucket/x.json", "s3:/bucket/x.json", "dbfs:/x.json"])

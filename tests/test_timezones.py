@@ -75,7 +75,7 @@ def test_a_condition_has_its_local_times_in_the_time_zone(
 
 def test_files_are_skipped_by_local_times(table: str):
     where = "ts >= '2024-01-01 12:00:00'"
-    explanation = dv.read_table(table, where=where, timezone=TOKYO, explain=True)
+    explanation = dv.read_table(table, where=where, timezone=TOKYO).explain()
     assert (explanation.files_by_statistics, explanation.rows) == (2, 2)
 
 
@@ -118,7 +118,7 @@ def test_a_generated_column_is_of_local_time(tmp_path: Path):
     rows = pa.table({"ts": pa.array([at("2023-12-31 15:00:00")], INSTANT)})
     dv.write_table(uri, rows, mode="append", timezone=TOKYO)
     dv.write_table(uri, rows, mode="append")
-    days = dv.read_table(uri).read_all()["day"].to_pylist()
+    days = dv.read_table(uri).to_table()["day"].to_pylist()
     assert sorted(days) == [dt.date(2023, 12, 31), dt.date(2024, 1, 1)]
 
 
@@ -127,7 +127,7 @@ def test_changes_are_read_by_local_times(tmp_path: Path):
     rows = pa.table({"id": [0, 1], "ts": pa.array([at(MOMENTS[0]), at(MOMENTS[1])], INSTANT)})
     dv.write_table(uri, rows, configuration={"delta.enableChangeDataFeed": "true"})
     changes = dv.read_changes(uri, columns=["id"], where="year(ts) = 2024", timezone=TOKYO)
-    assert changes.read_all()["id"].to_pylist() == [1]
+    assert changes.to_table()["id"].to_pylist() == [1]
 
 
 def test_a_partition_value_without_time_zone_is_local_time(tmp_path: Path):
@@ -139,7 +139,7 @@ def test_a_partition_value_without_time_zone_is_local_time(tmp_path: Path):
     assert '"ts":"2024-01-01T00:00:00.000000Z"' in text
     log.write_text(text.replace("2024-01-01T00:00:00.000000Z", "2024-01-01 00:00:00"), encoding="utf-8")
     for timezone, instant in ((TOKYO, "2023-12-31 15:00:00"), ("UTC", "2024-01-01 00:00:00")):
-        assert dv.read_table(uri, timezone=timezone).read_all()["ts"].to_pylist() == [at(instant)]
+        assert dv.read_table(uri, timezone=timezone).to_table()["ts"].to_pylist() == [at(instant)]
         assert ids(uri, f"ts = timestamp'{instant}Z'", timezone) == [1]
 
 

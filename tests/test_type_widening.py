@@ -83,7 +83,7 @@ def widen(table: str) -> None:
 
 def test_files_of_the_old_types_are_read_in_the_new_ones(table: str):
     widen(table)
-    read = dv.read_table(table).read_all()
+    read = dv.read_table(table).to_table()
     assert read.drop_columns(["id"]).to_pydict() == AFTER
     assert read.schema.field("integer_decimal").type == pa.decimal128(12, 2)
     assert read.schema.field("elements").type.value_type == pa.int64()
@@ -126,7 +126,7 @@ def test_skipping_by_statistics_of_the_old_type_loses_no_row(
 def test_files_beyond_the_bounds_are_skipped_still(table: str):
     widen(table)
     for where in ("integer_decimal > 2147483648", "date_timestamp > timestamp_ntz '2024-03-01 00:00:00'"):
-        assert dv.read_table(table, where=where, explain=True).files_read == 0
+        assert dv.read_table(table, where=where).explain().files_read == 0
 
 
 def test_statistics_in_the_digits_of_a_float_are_bounds_of_the_double(tmp_path: Path):
@@ -137,9 +137,9 @@ def test_statistics_in_the_digits_of_a_float_are_bounds_of_the_double(tmp_path: 
     dv.change_type(path, "f", "double")
     third = float(np.float32(0.3))
     assert third > 0.3
-    assert dv.read_table(path, where=f"f = {third!r}").read_all().num_rows == 1
+    assert dv.read_table(path, where=f"f = {third!r}").to_table().num_rows == 1
     for where in ("f = 0.31e0", "f < 0.09e0"):
-        assert dv.read_table(path, where=where, explain=True).files_read == 0
+        assert dv.read_table(path, where=where).explain().files_read == 0
     statistics = dv.load_snapshot(path).files["stats"]
     assert json.loads(statistics[0].as_py())["minValues"] == {"f": 0.1}
     assert dv.audit_table(path, data=True).findings == ()
@@ -171,7 +171,7 @@ def test_variants_next_to_columns_that_were_widened_are_rewritten(tmp_path: Path
     merge = dv.merge(table, new, "target.id = source.id")
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
     dv.optimize(table)
-    read = dv.read_table(table, columns={"id": "id", "v": "to_json(v)"}).read_all().sort_by("id")
+    read = dv.read_table(table, columns={"id": "id", "v": "to_json(v)"}).to_table().sort_by("id")
     ids_left = [Decimal("1.00"), Decimal("2.50"), Decimal("4.00")]
     assert read.to_pydict() == {"id": ids_left, "v": ['{"a":1}', '{"a":21}', "4"]}
     assert dv.audit_table(table, data=True).findings == ()
@@ -192,7 +192,7 @@ def test_a_partition_column_is_read_in_its_new_type(tmp_path: Path):
         pa.table({"id": [4], "i": [Decimal("1.5")], "d": [datetime(2020, 1, 1, 2)]}),
         mode="append",
     )
-    read = dv.read_table(table).read_all().sort_by("id").to_pydict()
+    read = dv.read_table(table).to_table().sort_by("id").to_pydict()
     assert read["i"] == [Decimal("1.0"), Decimal("2.0"), None, Decimal("1.5")]
     assert read["d"] == [datetime(2020, 1, 1), None, datetime(2021, 1, 1), datetime(2020, 1, 1, 2)]
     assert read_ids(table, "i = 1") == [1]
@@ -284,7 +284,7 @@ def test_a_table_that_does_not_enable_it_keeps_its_types(tmp_path: Path):
     dv.set_properties(table, {"delta.feature.typeWidening": "supported"})
     assert dv.change_type(table, "i", "int") == 2  # the type that the column already has
     dv.change_type(table, "i", "bigint")
-    assert dv.read_table(table).read_all().schema.field("i").type == pa.int64()
+    assert dv.read_table(table).to_table().schema.field("i").type == pa.int64()
 
 
 def test_data_of_wider_types_widens_the_columns_that_it_merges_into(tmp_path: Path):
@@ -317,7 +317,7 @@ def test_data_of_wider_types_widens_the_columns_that_it_merges_into(tmp_path: Pa
         dv.write_table(table, data, mode="append")
     assert caught.value.column == "i"
     dv.write_table(table, data, mode="append", schema_mode="merge")
-    found = dv.read_table(table).read_all().sort_by("k").to_pylist()
+    found = dv.read_table(table).to_table().sort_by("k").to_pylist()
     assert found == [{**rows, "d": datetime(2020, 1, 1)}, {**wide, "k": 9}]
     fields = {".".join(path): field for path, field in fields_of(dv.load_snapshot(table).schema)}
     assert {name: len(each.metadata.get("delta.typeChanges", ())) for name, each in fields.items()} == {
@@ -349,12 +349,12 @@ def test_a_column_without_a_type_gets_any(tmp_path: Path):
         document["fields"].append({"name": "x", "type": "void", "nullable": True, "metadata": {}})
 
     Table(path).edit_schema(change)
-    assert dv.read_table(path).read_all()["x"].to_pylist() == [None]
+    assert dv.read_table(path).to_table()["x"].to_pylist() == [None]
     assert read_ids(str(path), "x is null") == [1]
     assert read_ids(str(path), "x is not null or id > 1") == []
     dv.change_type(path, "x", "variant")
     dv.write_table(path, pa.table({"id": [2], "x": pa.array(["[1]"], pa.json_())}), mode="append")
-    assert sorted(dv.read_table(path, columns=["x:[0]::int as n"]).read_all()["n"].to_pylist(), key=str) == [
+    assert sorted(dv.read_table(path, columns=["x:[0]::int as n"]).to_table()["n"].to_pylist(), key=str) == [
         1,
         None,
     ]
@@ -440,12 +440,12 @@ def test_predicates_find_the_same_rows_as_a_full_scan(data: st.DataObject, new_t
     with TemporaryDirectory() as folder:
         dv.write_table(folder, pa.table({"x": pa.array(rows, arrow_type)}), configuration=WIDENING)
         dv.change_type(folder, "x", new_type.split(" of ")[0])
-        read = dv.read_table(folder).read_all()["x"]
+        read = dv.read_table(folder).to_table()["x"]
         dv.write_table(folder, pa.table({"x": read.slice(0, 1)}), mode="append")
         known = data.draw(st.sampled_from([value for value in read.to_pylist() if value is not None]))
         condition = f"x {operator} {literal(known + data.draw(st.sampled_from([0, 1, -1])) * margin)}"
-        found = dv.read_table(folder, where=condition).read_all()["x"]
-        expected = dv.read_table(folder, columns={"x": "x", "fits": condition}).read_all()
+        found = dv.read_table(folder, where=condition).to_table()["x"]
+        expected = dv.read_table(folder, columns={"x": "x", "fits": condition}).to_table()
         assert found.to_pylist() == expected.filter(expected["fits"])["x"].to_pylist()
 
 
@@ -567,7 +567,7 @@ def test_files_of_other_writers_are_read_and_changed_in_the_wide_type(
 ):
     path = tmp_path / "t"
     wide = write_narrow_table(path, before, after, plain=plain)
-    assert dv.read_table(path).read_all().to_pydict() == {
+    assert dv.read_table(path).to_table().to_pydict() == {
         "id": [0, 1, 2, 3],
         "x": wide,
         "s": [{"x": each} for each in wide],
@@ -583,6 +583,6 @@ def test_files_of_other_writers_are_read_and_changed_in_the_wide_type(
     dv.delete(path, f"x = {as_sql(wide[1], after)}")
     dv.update(path, {"x": as_sql(wide[1], after)}, f"s.x = {as_sql(wide[0], after)}")
     dv.optimize(path)
-    rows = dv.read_table(path, columns={"id": "id", "x": "x", "s": "s.x"}).read_all().sort_by("id")
+    rows = dv.read_table(path, columns={"id": "id", "x": "x", "s": "s.x"}).to_table().sort_by("id")
     assert rows.to_pydict() == {"id": [0, 2, 3], "x": [wide[1], wide[2], None], "s": [wide[0], wide[2], None]}
     assert dv.audit_table(path, data=True).findings == ()

@@ -106,7 +106,7 @@ def test_casts_apply_to_matching_rows_only(tmp_path: Path):
     dv.update(
         tmp_path, {"n": "event:n::bigint", "event:n": "event:n::bigint + 1"}, "event:kind::string = 'a'"
     )
-    rows = dv.read_table(tmp_path, columns={"n": "n", "event": "to_json(event)"}).read_all().to_pylist()
+    rows = dv.read_table(tmp_path, columns={"n": "n", "event": "to_json(event)"}).to_table().to_pylist()
     assert rows == [
         {"n": 7, "event": '{"kind":"a","n":8}'},
         {"n": None, "event": texts[1]},
@@ -158,7 +158,7 @@ def test_scalars_get_the_types_that_parse_json_gives_them(table: str):
         "event:s": "name",
     }
     dv.update(table, updates, "id = 1")
-    (row,) = dv.read_table(table, columns=["event"], where="id = 1").read_all().to_pylist()
+    (row,) = dv.read_table(table, columns=["event"], where="id = 1").to_table().to_pylist()
     found = dv.Variant(row["event"]["metadata"], row["event"]["value"])
     assert found.to_json() == (
         '{"b":true,"d":1.5,"f":0.5,"i":300,"n":2,"s":"n1","t":"2026-01-02","ts":"2026-01-02 03:04:05+00:00",'
@@ -227,9 +227,9 @@ def test_a_null_for_a_not_null_column_is_rejected(tmp_path: Path):
 def test_other_values_keep_their_bytes(tmp_path: Path):
     texts = ['{"z": {"q": [1, 2.50]}, "a": 300}', '{"z": {"q": {"w": null}}}']
     write(tmp_path / "t", [*texts, "1"], shredding=None)
-    before = dv.read_table(str(tmp_path / "t"), columns={"id": "id", "q": "event:z.q"}).read_all()
+    before = dv.read_table(str(tmp_path / "t"), columns={"id": "id", "q": "event:z.q"}).to_table()
     dv.update(str(tmp_path / "t"), {"event:z.new": "1", "event:b": "'x'"}, "id < 2")
-    after = dv.read_table(str(tmp_path / "t"), columns={"id": "id", "q": "event:z.q"}).read_all()
+    after = dv.read_table(str(tmp_path / "t"), columns={"id": "id", "q": "event:z.q"}).to_table()
     values = [[row["q"] and row["q"]["value"] for row in each.to_pylist()] for each in (before, after)]
     assert values[0] == values[1]
 
@@ -308,7 +308,7 @@ def test_update_changes_exactly_the_rows_for_which_the_condition_is_true(values,
     with TemporaryDirectory() as folder:
         table = f"{folder}/t"
         write(Path(table), [json.dumps({"n": value}) for value in values])
-        matching = set(dv.read_table(table, columns=["id"], where=where).read_all()["id"].to_pylist())
+        matching = set(dv.read_table(table, columns=["id"], where=where).to_table()["id"].to_pylist())
         before = read_by_id(table)
         result = dv.update(table, {"event:m": "id", "name": "'set'"}, where)
         after, names = read_by_id(table), read_by_id(table, "name")
@@ -326,7 +326,7 @@ def test_a_path_keeps_its_bounds_after_numbers_are_set(tmp_path: Path):
     dv.update(str(table), {"event:n": "12", "event:d": "12.5"}, "id = 3")
     assert load_snapshot(table).files["stats"].to_pylist() == before
     for where, files in (("event:n::bigint = 9", 1), ("event:d::decimal(10,2) > 19.25", 1), ("id = 3", 0)):
-        assert dv.read_table(str(table), where=where, explain=True).files_by_variant_bounds == files
+        assert dv.read_table(str(table), where=where).explain().files_by_variant_bounds == files
     assert read_by_id(str(table))[3] == '{"d":12.5,"n":12}'
 
 
@@ -337,6 +337,6 @@ def test_numbers_that_a_file_has_apart_keep_their_types(tmp_path: Path, shredded
     schema = dv.ShreddingSchema.of({"n": pa.int32(), "l": pa.list_(pa.int64())}) if shredded else None
     rows = pa.table({"id": [0, 1, 2], "event": variants})
     dv.write_table(table, rows, variant_columns=["event"], numeric="strict", shredding=schema)
-    before = dv.read_table(table).read_all()["event"].to_pylist()
+    before = dv.read_table(table).to_table()["event"].to_pylist()
     dv.update(table, {"event:m": "5"}, "id = 0")
-    assert dv.read_table(table).read_all()["event"].to_pylist()[1:] == before[1:]
+    assert dv.read_table(table).to_table()["event"].to_pylist()[1:] == before[1:]

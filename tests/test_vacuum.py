@@ -197,14 +197,14 @@ def test_deletion_vectors_of_current_and_recently_removed_files_are_kept(corpora
     for path in table.rglob("*"):
         os.utime(path, (0, 0))
     state = dv.load_snapshot(table)
-    rows = dv.read_table(table).read_all().num_rows
+    rows = dv.read_table(table).to_table().num_rows
     orphan = put(table, "deletion_vector_0f0e0d0c-0b0a-4908-8706-050403020100.bin")
     assert set(dv.vacuum(table, 8 * 24, dry_run=False).files) == {orphan}
     needed = set(state.files["path"].to_pylist())
     dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False)
     left = {path.name for path in table.iterdir() if path.is_file() and path.name[0] not in "._"}
     assert needed < left
-    assert dv.read_table(table).read_all().num_rows == rows
+    assert dv.read_table(table).to_table().num_rows == rows
     assert any(name.startswith("deletion_vector_") for name in left)
 
 

@@ -34,7 +34,7 @@ def write_table(path: Path, *more: dict[str, Any], configuration: dict[str, str]
 
 def rows(path: Path) -> list[dict[str, Any]]:
     columns = {"id": "id", "a": "v:a::int", "x": "x", "s": "s"}
-    return dv.read_table(path, columns=columns).read_all().sort_by("id").to_pylist()
+    return dv.read_table(path, columns=columns).to_table().sort_by("id").to_pylist()
 
 
 def test_rows_are_written_and_changed_next_to_void_columns(tmp_path: Path):
@@ -60,16 +60,16 @@ def test_rows_are_written_and_changed_next_to_void_columns(tmp_path: Path):
         {"id": 2, "x": None, "s": {"n": 2, "y": None}},
     ]
     assert dv.audit_table(path, data=True).findings == ()
-    kinds = dv.read_changes(path, starting_version=1).read_all()["_change_type"].to_pylist()
+    kinds = dv.read_changes(path, starting_version=1).to_table()["_change_type"].to_pylist()
     assert sorted(kinds) == ["delete", "insert", "insert", "update_postimage", "update_preimage"]
 
 
 def test_rows_may_have_nulls_for_a_void_column(tmp_path: Path):
     path = write_table(tmp_path / "t", field("x", "void"))
-    read = dv.read_table(path).read_all()
+    read = dv.read_table(path).to_table()
     assert read.schema.field("x").type == pa.null()
     dv.write_table(path, read, mode="append")
-    assert dv.read_table(path, columns=["id", "x"]).read_all().to_pylist() == [{"id": 1, "x": None}] * 2
+    assert dv.read_table(path, columns=["id", "x"]).to_table().to_pylist() == [{"id": 1, "x": None}] * 2
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def rows(table: Path, **options: Any) -> list[dict[str, Any]]:
         else field.name
         for field in snapshot.schema.fields
     }
-    found = read_table(table, **{"columns": columns, **options}).read_all().to_pylist()
+    found = read_table(table, **{"columns": columns, **options}).to_table().to_pylist()
     return sorted(found, key=lambda row: row["id"]) if found and "id" in found[0] else found
 
 
@@ -359,7 +359,7 @@ def test_values_of_every_layout_of_arrow_come_back(data: Any, depth: int, count:
     found = data.draw(arrow_rows(depth, count))
     with TemporaryDirectory() as folder:
         write_table(folder, pa.table({"c": found.array}))
-        assert read_table(folder).read_all()["c"].to_pylist() == found.values
+        assert read_table(folder).to_table()["c"].to_pylist() == found.values
 
 
 @pytest.mark.parametrize("arrow_type", [pa.binary(), pa.large_binary(), pa.binary_view()])
@@ -434,7 +434,7 @@ def test_ordinary_columns_of_every_type_come_back(tmp_path: Path):
         }
     )
     write_table(tmp_path / "t", data)
-    read = read_table(tmp_path / "t").read_all()
+    read = read_table(tmp_path / "t").to_table()
     assert read.to_pylist() == data.to_pylist()
     assert read.schema.types == data.schema.types
 
@@ -745,7 +745,7 @@ def test_files_are_closed_when_they_reach_their_size(tmp_path: Path):
     )
     assert len(result.files) >= 3
     assert result.rows == sum(file.rows for file in result.files) == 40_000
-    assert read_table(tmp_path / "t", columns=[]).read_all().num_rows == 40_000
+    assert read_table(tmp_path / "t", columns=[]).to_table().num_rows == 40_000
 
 
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "gzip", "lz4", "none"])
@@ -914,7 +914,7 @@ def test_mapped_columns_have_other_names_in_files_partitions_and_statistics(mode
     assert {part.name for part in event} == {"metadata", "value", "typed_value"}
     found = (
         read_table(tmp_path / "t", columns=["id", "event:n::string as n", "p", "s", "q"])
-        .read_all()
+        .to_table()
         .to_pylist()
     )
     assert sorted(found, key=str)[:2] == [

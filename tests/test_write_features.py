@@ -81,7 +81,7 @@ def test_without_the_property_new_files_are_unshredded_and_the_feature_remains(
     schema = dv.ShreddingSchema.of({"a": pa.int64()})
     with pytest.raises(ShreddingNotEnabledError, match="enableVariantShredding"):
         write_table(table, rows, mode="append", shredding=schema)
-    texts = dv.read_table(table, columns={"id": "id", "v": "to_json(v)"}).read_all().to_pylist()
+    texts = dv.read_table(table, columns={"id": "id", "v": "to_json(v)"}).to_table().to_pylist()
     assert sorted(row["v"] for row in texts) == ['{"a":1}', '{"a":2}', '{"a":3}']
 
 
@@ -114,4 +114,4 @@ def test_the_annotation_can_be_omitted_for_old_readers(annotate: bool, tmp_path:
     result = write_table(tmp_path / "t", data, annotate=annotate)
     file = tmp_path / "t" / result.files[0].path
     assert ("Variant" in str(pq.ParquetFile(file).schema)) is annotate
-    assert dv.read_table(tmp_path / "t", columns=["v:a::int"]).read_all().to_pydict() == {"v:a::int": [1]}
+    assert dv.read_table(tmp_path / "t", columns=["v:a::int"]).to_table().to_pydict() == {"v:a::int": [1]}

@@ -39,12 +39,14 @@ from ..protocol.schema.column_mapping import PHYSICAL_NAME
 from ..protocol.schema.json_text import parse as parse_schema
 from ..protocol.schema.partition_values import partition_value_to_string
 from ..protocol.types import PrimitiveType, StructField, StructType
-from ..scan.plan import plan_files
+from ..scan.plan import RowPlan, plan_files
 from ..scan.reader import TableReader, files_of
 from ..storage.store import Store, TableLocation, open_store
 from ..variant.moments import UTC
+from .read.explanation import FileReport, ReadReport
 from .read.query import Query
-from .read.rows import check_readable, read_files
+from .read.rows import RowBatches, check_readable, read_files
+from .read.scan import Scan
 from .read.schema_changes import describe_incompatibility
 
 __all__ = ["read_changes"]
@@ -76,11 +78,12 @@ def read_changes(
     ending_timestamp: Timestamp | None = None,
     columns: Mapping[str, str] | Sequence[str] | None = None,
     where: str | None = None,
+    limit: int | None = None,
     timezone: str = UTC,
     on_conflict: OnConflict = "error",
     storage_options: Mapping[str, str] | None = None,
-) -> pa.RecordBatchReader:
-    """Return the rows that commits inserted, deleted and updated, as a stream of Arrow batches.
+) -> Scan:
+    """Return a scan of the rows that commits inserted, deleted and updated.
 
     The rows have the columns of the table at the end of the range, followed by `_change_type` (string:
     `insert`, `delete`, `update_preimage` or `update_postimage`), `_commit_version` (int64) and
@@ -101,13 +104,14 @@ def read_changes(
             default, returns all columns.
         where: An SQL predicate, as in `read_table`, that may read the three columns above. None, the default,
             returns all changes.
+        limit: The maximum number of rows, as in `read_table`. None, the default, returns all changes.
         timezone: The time zone of local times in SQL text, as in `read_table`. `"UTC"` by default.
         on_conflict: What to do if `value` and `typed_value` of a shredded Variant contradict each other, as
             in `read_table`. `"error"` by default.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
-        A `pyarrow.RecordBatchReader`.
+        A `Scan`, as `read_table` returns it.
 
     Raises:
         ChangesNotRecordedError: `delta.enableChangeDataFeed` was not set at a version of the range.
@@ -124,7 +128,7 @@ def read_changes(
         >>> feed = {"delta.enableChangeDataFeed": "true"}
         >>> result = write_table(table, pa.table({"id": [1, 2]}), configuration=feed)
         >>> result = delete(table, "id = 2")
-        >>> read_changes(table, starting_version=1, columns=["id", "_change_type"]).read_all().to_pylist()
+        >>> read_changes(table, starting_version=1, columns=["id", "_change_type"]).to_pylist()
         [{'id': 2, '_change_type': 'delete'}]
     """
     store = open_store(table, storage_options)
@@ -135,9 +139,7 @@ def read_changes(
     commits = list(read_versions(store, first, end.version))
     _check_recorded(end, first, commits)
     feed = _Feed.of(end, columns, where, on_conflict)
-    times = CommitTimes.of(store)
-    batches = (batch for version, actions in commits for batch in feed.read(version, actions, times))
-    return pa.RecordBatchReader.from_batches(feed.query.schema, batches)
+    return Scan(_Changes(feed, commits, CommitTimes.of(store)), limit)
 
 
 def _start(store: Store, version: int | None, timestamp: Timestamp | None) -> int:
@@ -258,7 +260,15 @@ class _Feed:
         data_files, cdc_files = _partition_by(wide, _NAMES), _partition_by(wide, _NAMES[1:])
         return cls(data_files, cdc_files, Query.of(data_files, columns, where), on_conflict)
 
-    def read(self, version: int, actions: Sequence[Action], times: CommitTimes) -> Iterator[pa.RecordBatch]:
+    def read(
+        self,
+        version: int,
+        actions: Sequence[Action],
+        times: CommitTimes,
+        report: ReadReport,
+        *,
+        ahead: bool,
+    ) -> RowBatches:
         """Yield the changes of one commit."""
         info = next((action for action in actions if isinstance(action, CommitInfo)), None)
         moment = from_milliseconds(times.time_from(info, version))
@@ -267,13 +277,13 @@ class _Feed:
             COMMIT_TIMESTAMP: partition_value_to_string(moment, COLUMNS[2].type),
         }
         changes = [_with_values(change, values) for change in self._changes(version, actions)]
-        yield from self._files(self.cdc_files, [each.file for each in changes if each.kind is None])
-        yield from self._files(
-            self.data_files, [each.file for each in changes if each.kind and each.rows is None]
-        )
+        cdc_files = [each.file for each in changes if each.kind is None]
+        data_files = [each.file for each in changes if each.kind and each.rows is None]
+        yield from self._files(self.cdc_files, cdc_files, report, ahead=ahead)
+        yield from self._files(self.data_files, data_files, report, ahead=ahead)
         for each in changes:
             if each.rows is not None:
-                yield from self._rows(each)
+                yield from self._rows(each, report)
 
     def _changes(self, version: int, actions: Sequence[Action]) -> Iterator[_Change]:
         if cdc_files := [action for action in actions if isinstance(action, AddCDCFile)]:
@@ -304,22 +314,63 @@ class _Feed:
         if rows := deletion_vectors.subtract_rows(deleted_before, deleted_after):
             yield _Change(file, "insert", rows)
 
-    def _files(self, table: Snapshot, files: Sequence[AddFile]) -> Iterator[pa.RecordBatch]:
+    def _files(
+        self, table: Snapshot, files: Sequence[AddFile], report: ReadReport, *, ahead: bool
+    ) -> RowBatches:
         if files:
             table = replace(table, files=files_table(files))
             plan = plan_files(table, self.query.predicate)
+            report.add(plan, table.num_files, table.num_bytes)
+            selected, predicate = files_of(plan.files), plan.pruning_predicate
             yield from read_files(
-                table, self.query, files_of(plan.files), plan.pruning_predicate, self.on_conflict
+                table, self.query, selected, predicate, self.on_conflict, report, ahead=ahead
             )
 
-    def _rows(self, change: _Change) -> Iterator[pa.RecordBatch]:
+    def _rows(self, change: _Change, report: ReadReport) -> RowBatches:
         (file,) = files_of(files_table([change.file]))
-        for batch in (
-            TableReader.of(self.data_files).open(file).read(self.query.inputs, change.rows, self.on_conflict)
-        ):
-            result = self.query.result(batch)
-            if result.num_rows:
-                yield result
+        opened = TableReader.of(self.data_files).open(file)
+        report.num_files += 1
+        report.num_bytes += change.file.size
+        decoded = 0
+        try:
+            for batch in opened.read(self.query.inputs, change.rows, self.on_conflict):
+                decoded += batch.num_rows
+                result = self.query.result(batch)
+                if result.num_rows:
+                    yield result
+        finally:
+            report.files.append(FileReport(RowPlan(change.rows), opened.native.bytes_read, decoded))
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """The changes of a range of commits, as the rows of a scan."""
+
+    feed: _Feed
+    commits: Sequence[CommitActions]
+    times: CommitTimes
+
+    @property
+    def uri(self) -> str:
+        return self.feed.data_files.uri
+
+    @property
+    def version(self) -> int:
+        return self.feed.data_files.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.feed.query.schema
+
+    def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
+        """Yield the changes, oldest commit first."""
+        for version, actions in self.commits:
+            yield from self.feed.read(version, actions, self.times, report, ahead=ahead)
+
+    def count(self) -> int:
+        """Return the number of changes; only the columns of the predicate are read."""
+        counted = replace(self, feed=replace(self.feed, query=self.feed.query.without_outputs()))
+        return sum(batch.num_rows for batch in counted.batches(ReadReport(), ahead=True))
 
 
 def _partition_by(table: Snapshot, names: Sequence[str]) -> Snapshot:

@@ -76,7 +76,7 @@ def update(
         >>> result = write_table(table, rows, variant_columns=["event"])
         >>> update(table, {"event:n": "event:n::bigint + 10"}, "id = 2").rows_updated
         1
-        >>> read_table(table, columns=["event:n::bigint as n"], where="id = 2").read_all().to_pylist()
+        >>> read_table(table, columns=["event:n::bigint as n"], where="id = 2").to_pylist()
         [{'n': 12}]
     """
     snapshot = load_snapshot(table, storage_options=storage_options).in_timezone(timezone)

@@ -30,7 +30,7 @@ from ..variant.paths import normalize
 from .predicate import Leaf
 from .prune import Bounds
 
-__all__ = ["file_bounds", "partition_matches", "partition_test"]
+__all__ = ["file_bounds", "partition_matches", "partition_test", "row_counts"]
 
 TextReader: TypeAlias = Callable[[Array, pa.DataType], Array]
 
@@ -249,6 +249,19 @@ def partition_matches(snapshot: Snapshot, expression: Expression) -> Array:
     Raises CastError, MalformedLogError and UnsupportedFeatureError if it cannot be evaluated.
     """
     return _Partitions(snapshot).matches(expression)
+
+
+def row_counts(files: pa.Table) -> Array:
+    """Return the number of rows of each file, rows of `Snapshot.files`; null if the log does not say it.
+
+    Rows that a deletion vector removes are not counted.
+    """
+    (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
+    deleted: Array = pc.struct_field(files["deletion_vector"].combine_chunks(), "cardinality")
+    zero: Any = pa.scalar(0, pa.int64())
+    remaining: Array = pc.subtract(counts_of(numbers), pc.fill_null(deleted, 0))
+    is_count: Array = pc.greater_equal(remaining, zero)
+    return pc.if_else(is_count, remaining, pa.scalar(None, pa.int64()))
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::reports::PyStatisticsEntry>()?;
     module.add_function(wrap_pyfunction!(python::check::py_describe_bound, module)?)?;
     module.add_function(wrap_pyfunction!(python::objects::to_python, module)?)?;
+    module.add_function(wrap_pyfunction!(python::objects::to_python_list, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::bound_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::check_shredding_schema, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::date_part, module)?)?;

@@ -261,7 +261,7 @@ class ReadChanges(Operation):
 def read_rows(table: Any) -> dict[int, Row]:
     """Return the rows of a table, read by `read_table`."""
     columns = {"id": "id", "day": "day", "n": "event:n::bigint"}
-    found = dv.read_table(table, columns=columns).read_all().to_pylist()
+    found = dv.read_table(table, columns=columns).to_table().to_pylist()
     rows = {row["id"]: (row["day"], row["n"]) for row in found}
     assert len(rows) == len(found), "a row was read twice"
     return rows
@@ -271,7 +271,7 @@ def read_changes(table: Any, first: int) -> list[tuple[int, str, int, Row]]:
     """Return changes as tuples of version, type, `id` and row."""
     columns = {"id": "id", "day": "day", "n": "event:n::bigint"}
     columns |= {"type": "_change_type", "version": "_commit_version"}
-    found = dv.read_changes(table, starting_version=first, columns=columns).read_all().to_pylist()
+    found = dv.read_changes(table, starting_version=first, columns=columns).to_table().to_pylist()
     return [(row["version"], row["type"], row["id"], (row["day"], row["n"])) for row in found]
 
 

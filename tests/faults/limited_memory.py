@@ -29,7 +29,7 @@ def _virtual() -> int:
 
 
 def _read(table: str, **options: Any) -> int:
-    return sum(batch.num_rows for batch in dv.read_table(table, **options))
+    return sum(batch.num_rows for batch in dv.read_table(table, **options).to_batches())
 
 
 def _write(path: str) -> int:
@@ -37,7 +37,7 @@ def _write(path: str) -> int:
     data = pa.table({"event": pa.array([text], pa.large_string())})
     dv.write_table(f"{path}.table", data, variant_columns=["event"])
     (found,) = (
-        dv.read_table(f"{path}.table", columns={"last": "event:k999999::bigint"}).read_all().to_pylist()
+        dv.read_table(f"{path}.table", columns={"last": "event:k999999::bigint"}).to_table().to_pylist()
     )
     return int(found["last"])
 

@@ -42,7 +42,7 @@ def data(values: Mapping[int, int]) -> pa.Table:
 def read(table: Any, **options: Any) -> Rows:
     """Return all rows of a table, or fail if a row occurs twice."""
     columns = {"id": "id", "n": "event:n::bigint"}
-    found = dv.read_table(table, columns=columns, **options).read_all().to_pylist()
+    found = dv.read_table(table, columns=columns, **options).to_table().to_pylist()
     rows = {row["id"]: row["n"] for row in found}
     assert len(rows) == len(found), "a row occurs twice"
     return rows

@@ -36,7 +36,7 @@ def append(table: str) -> int:
 
 def read(table: str) -> list[Any]:
     columns = {"id": "id", "a": "event:a::string"}
-    return dv.read_table(table, columns=columns, where="id < 3").read_all().to_pylist()
+    return dv.read_table(table, columns=columns, where="id < 3").to_table().to_pylist()
 
 
 def delete(table: str) -> int:
@@ -69,7 +69,7 @@ def test_a_forked_process_reads_a_table(table: str):
 def test_a_forked_process_writes_a_table(table: str):
     assert in_a_fork(append, table) == 1
     assert in_a_fork(delete, table) == 2
-    assert dv.read_table(table).read_all().num_rows == 4
+    assert dv.read_table(table).to_table().num_rows == 4
     assert dv.audit_table(table, data=True).count("error") == 0
 
 

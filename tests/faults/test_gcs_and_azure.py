@@ -49,7 +49,7 @@ class Table:
 
     def rows(self) -> list[tuple[int, int]]:
         columns = {"id": "id", "n": "event:n::bigint"}
-        found = dv.read_table(self.uri, columns=columns, storage_options=self.options).read_all()
+        found = dv.read_table(self.uri, columns=columns, storage_options=self.options).to_table()
         return sorted((row["id"], row["n"]) for row in found.to_pylist())
 
 

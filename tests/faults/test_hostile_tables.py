@@ -124,7 +124,7 @@ OPERATIONS: dict[str, Callable[[Path], Any]] = {
     "vacuum": lambda table: dv.vacuum(table, dry_run=False),
     "restore": lambda table: dv.restore(table, 0),
     "repair": lambda table: dv.repair_statistics(table, dry_run=False),
-    "changes": lambda table: dv.read_changes(table).read_all(),
+    "changes": lambda table: dv.read_changes(table).to_table(),
     "history": dv.history,
     "audit": lambda table: dv.audit_table(table, data=True),
 }
@@ -339,7 +339,7 @@ def test_forged_sizes_and_counts_change_no_row(tmp_path: Path, forgery: str):
     change(tmp_path, 0, FORGERIES[forgery])
     assert read(tmp_path) == rows
     assert read(tmp_path, where="event:n::bigint >= 2 and id is not null") == {2: 2, 3: 3}
-    assert dv.read_table(tmp_path, columns={}).read_all().num_rows == 3
+    assert dv.read_table(tmp_path, columns={}).to_table().num_rows == 3
     assert dv.audit_table(tmp_path).count("error") > 0 or forgery == "invalid JSON"
     dv.delete(tmp_path, "event:n::bigint = 2")
     assert read(tmp_path) == {1: 1, 3: 3}
@@ -438,7 +438,7 @@ def test_a_batch_of_more_text_than_a_table_has_offsets_for_is_written(tmp_path: 
     # Polars exports such batches.
     dv.write_table(tmp_path, pa.record_batch({"text": pa.array([LONG] * 2200, pa.string_view())}))
     rows = 0
-    for batch in dv.read_table(tmp_path):
+    for batch in dv.read_table(tmp_path).to_batches():
         assert batch["text"].type == pa.string()
         assert batch["text"][0].as_py() == batch["text"][-1].as_py() == LONG
         rows += batch.num_rows
@@ -448,7 +448,7 @@ def test_a_batch_of_more_text_than_a_table_has_offsets_for_is_written(tmp_path: 
 def test_a_slice_of_more_text_than_a_table_has_offsets_for_is_written(tmp_path: Path):
     whole = pa.record_batch({"text": pa.repeat(pa.scalar(LONG, pa.large_string()), 2200)})
     dv.write_table(tmp_path, whole.slice(2190))
-    assert dv.read_table(tmp_path).read_all()["text"].to_pylist() == [LONG] * 10
+    assert dv.read_table(tmp_path).to_table()["text"].to_pylist() == [LONG] * 10
 
 
 def test_text_that_is_too_large_without_its_dictionary_is_rejected(tmp_path: Path):
@@ -526,7 +526,7 @@ def test_unreadable_column_names_are_errors_that_name_file_and_column(tmp_path: 
     (failed,) = dv.repair_statistics(tmp_path / "t").unrepairable
     assert failed.path == file.name
     assert re.search(re.escape(sentence), failed.reasons[0])
-    assert dv.read_table(tmp_path / "t").read_all().to_pylist() == [{"id": 1}]
+    assert dv.read_table(tmp_path / "t").to_table().to_pylist() == [{"id": 1}]
 
 
 def test_two_fields_of_a_struct_with_one_name_have_no_statistics(tmp_path: Path):
@@ -545,6 +545,6 @@ def test_a_struct_with_a_nul_in_a_name_is_not_read(tmp_path: Path):
     log = commit.read_text("utf-8")
     commit.write_text(log.replace(r"\"ab\"", r"\"a\\u0000b\""), "utf-8")
     with pytest.raises(DataFileError, match=r'cannot hand the column "s\.a\\0b" to Arrow') as error:
-        dv.read_table(path).read_all()
+        dv.read_table(path).to_table()
     assert str(error.value).startswith(f"{file.name}: ")
-    assert dv.read_table(path, columns=["id"]).read_all().to_pylist() == [{"id": 1}]
+    assert dv.read_table(path, columns=["id"]).to_table().to_pylist() == [{"id": 1}]

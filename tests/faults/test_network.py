@@ -23,7 +23,7 @@ def numbers(*values: int) -> pa.Table:
 
 
 def ids(bucket: Bucket, **options: Any) -> list[int]:
-    read = dv.read_table(bucket.table(), storage_options=bucket.options, **options).read_all()
+    read = dv.read_table(bucket.table(), storage_options=bucket.options, **options).to_table()
     return sorted(read["id"].to_pylist())
 
 

@@ -38,7 +38,7 @@ def events(*numbers: int, day: str = "mon") -> pa.Table:
 
 def rows(table: Any, bucket: Bucket, **options: Any) -> list[tuple[int, int, str]]:
     columns = {"id": "id", "n": "event:n::bigint", "name": "event:user.name::string"}
-    read = dv.read_table(table, columns=columns, storage_options=bucket.options, **options).read_all()
+    read = dv.read_table(table, columns=columns, storage_options=bucket.options, **options).to_table()
     return sorted((row["id"], row["n"], row["name"]) for row in read.to_pylist())
 
 
@@ -139,7 +139,7 @@ def test_a_table_of_deltalake_is_read_and_appended_to(bucket: Bucket):
         mode="append",
         storage_options=bucket.options,
     )
-    read = dv.read_table(bucket.table(), storage_options=bucket.options).read_all()
+    read = dv.read_table(bucket.table(), storage_options=bucket.options).to_table()
     assert sorted(read["name"].to_pylist()) == ["a", "b", "c"]
     oracle = pa.table(DeltaTable(bucket.table(), storage_options=bucket.options).to_pyarrow_table())
     assert sorted(oracle["name"].to_pylist()) == ["a", "b", "c"]
@@ -216,7 +216,7 @@ def test_a_big_file_is_uploaded_in_parts_in_bounded_memory(bucket: Bucket):
     assert peak < 64 << 20
     assert uploads(bucket) == 0
     read = dv.read_table(bucket.table(), storage_options=bucket.options)
-    assert sum(each.num_rows for each in read) == 100_000
+    assert sum(each.num_rows for each in read.to_batches()) == 100_000
 
 
 def test_a_write_that_fails_leaves_neither_file_nor_upload(bucket: Bucket):
@@ -269,7 +269,7 @@ def test_without_storage_options_the_environment_configures_the_store(
 @pytest.mark.parametrize(
     "operate",
     [
-        lambda table, options: dv.read_table(table, storage_options=options).read_all(),
+        lambda table, options: dv.read_table(table, storage_options=options).to_table(),
         lambda table, options: dv.delete(table, "event:n::bigint < 100", storage_options=options),
     ],
 )

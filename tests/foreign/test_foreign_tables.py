@@ -96,7 +96,7 @@ def test_every_rejection_and_every_finding_has_a_reason():
 def test_a_table_has_the_rows_of_the_oracle(outcome: TableOutcome, locate: Callable[[TableOutcome], Path]):
     table = locate(outcome)
     snapshot = dv.load_snapshot(table)
-    ours, theirs = dv.read_table(snapshot).read_all(), ORACLES[outcome.oracle](table)
+    ours, theirs = dv.read_table(snapshot).to_table(), ORACLES[outcome.oracle](table)
     assert (snapshot.version, theirs.num_rows) == (int(outcome.version), int(outcome.rows))
     assert ours.column_names == theirs.column_names
     if ours.num_rows >= MANY_ROWS:
@@ -114,7 +114,7 @@ def test_a_table_is_rejected_with_the_expected_error(
     if outcome.version != NOTHING:
         assert dv.load_snapshot(table).version == int(outcome.version)
     with pytest.raises(getattr(errors, name)) as raised:
-        _ = dv.read_table(table).read_all()
+        _ = dv.read_table(table).to_table()
     assert type(raised.value).__name__ == name
     assert fragment in str(raised.value)
 
@@ -168,7 +168,7 @@ def test_earlier_versions_have_the_rows_that_deltalake_reads(
     table = locate(outcome)
 
     def read(version: int) -> pa.Table:
-        return dv.read_table(table, version=version).read_all()
+        return dv.read_table(table, version=version).to_table()
 
     for version in range(int(outcome.version)):
         # deltalake raises several classes, including Exception itself.
@@ -181,10 +181,10 @@ def test_a_predicate_finds_the_same_rows_as_a_full_scan(
     outcome: TableOutcome, locate: Callable[[TableOutcome], Path]
 ):
     table = dv.load_snapshot(locate(outcome))
-    rows = dv.read_table(table).read_all()
+    rows = dv.read_table(table).to_table()
 
     def count(condition: str) -> int:
-        return dv.read_table(table, columns=[], where=condition).read_all().num_rows
+        return dv.read_table(table, columns=[], where=condition).to_table().num_rows
 
     for name in rows.column_names if rows.num_rows < MANY_ROWS else ():
         quoted, column = "`" + name.replace("`", "``") + "`", rows[name]
@@ -203,7 +203,7 @@ def test_the_changes_of_a_table_are_those_that_deltalake_reads(
 ):
     table = locate(outcome)
     theirs = pa.table(DeltaTable(table).load_cdf(starting_version=0).read_all())
-    ours = dv.read_changes(table, starting_version=0).read_all()
+    ours = dv.read_changes(table, starting_version=0).to_table()
     # deltalake returns the commit timestamp with another type, and the columns in another order.
     names = [name for name in ours.column_names if name != "_commit_timestamp"]
     assert sorted(theirs.column_names) == sorted(ours.column_names)

@@ -24,7 +24,7 @@ def rows_by_spark(spark: SparkSession, table: Path, columns: dict[str, str]) -> 
 
 def rows_by_us(table: Path, columns: dict[str, str], where: str | None = None) -> list[dict[str, Any]]:
     """Return rows of expressions that we evaluate, sorted by their text."""
-    return in_order(dv.read_table(str(table), columns=columns, where=where).read_all().to_pylist())
+    return in_order(dv.read_table(str(table), columns=columns, where=where).to_table().to_pylist())
 
 
 def in_order(rows: Any) -> list[dict[str, Any]]:

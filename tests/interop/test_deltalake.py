@@ -55,13 +55,13 @@ def test_a_checkpoint_of_deltalake_keeps_our_statistics_verbatim(table: Path):
 
 
 def test_we_read_a_table_through_the_checkpoint_of_deltalake(table: Path):
-    before = dv.read_table(str(table), columns={"line": "line", "text": "to_json(event)"}).read_all()
+    before = dv.read_table(str(table), columns={"line": "line", "text": "to_json(event)"}).to_table()
     deltalake.DeltaTable(str(table)).create_checkpoint()
     *older, _ = sorted((table / "_delta_log").glob("*.json"))
     for commit in older:
         commit.unlink()
 
-    after = dv.read_table(str(table), columns={"line": "line", "text": "to_json(event)"}).read_all()
+    after = dv.read_table(str(table), columns={"line": "line", "text": "to_json(event)"}).to_table()
     assert after.sort_by("line") == before.sort_by("line")
 
 

@@ -33,7 +33,7 @@ def changes(spark: SparkSession, table: Path, version: int) -> list[Change]:
 
 def state(table: Path, version: int) -> dict[int, tuple[Any, str | None]]:
     columns = {"id": "id", "day": "day", "event": "to_json(event)"}
-    read = dv.read_table(str(table), columns=columns, version=version).read_all().to_pylist()
+    read = dv.read_table(str(table), columns=columns, version=version).to_table().to_pylist()
     return {row["id"]: (row["day"], row["event"]) for row in read}
 
 

@@ -43,7 +43,7 @@ def by_spark(spark: SparkSession, table: Path, **options: Any) -> list[dict[str,
 
 
 def by_us(table: Path, **options: Any) -> list[dict[str, Any]]:
-    rows = dv.read_changes(table, columns=COLUMNS, **options).read_all().to_pylist()
+    rows = dv.read_changes(table, columns=COLUMNS, **options).to_table().to_pylist()
     return in_order({**row, "time": round(row["time"].timestamp() * 1_000_000)} for row in rows)
 
 
@@ -108,7 +108,7 @@ def test_spark_and_we_read_the_same_feed_of_the_corpus(spark: SparkSession, unpa
         "kind": "_change_type",
         "version": "_commit_version",
     }
-    ours = dv.read_changes(table, columns=selected).read_all().to_pylist()
+    ours = dv.read_changes(table, columns=selected).to_table().to_pylist()
     reader = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
     texts = [f"{expression} AS {name}" for name, expression in selected.items()]
     theirs = [row.asDict() for row in reader.load(str(table)).selectExpr(*texts).collect()]

@@ -49,7 +49,7 @@ def test_a_file_is_removed_by_another_spelling_of_its_path(
 ):
     table = locate(f"golden/{name}")
     assert spark_with_delta.read.format("delta").load(str(table)).collect() == []
-    assert dv.read_table(table).read_all().num_rows == 0
+    assert dv.read_table(table).to_table().num_rows == 0
 
 
 @pytest.mark.parametrize("name", FEEDS)
@@ -59,7 +59,7 @@ def test_spark_and_we_read_the_same_changes(
     table, first = locate(f"data/{name}"), FEEDS[name]
     spark_with_delta.conf.set(ENFORCE_RETENTION, "false")
     feed = spark_with_delta.read.format("delta").options(readChangeFeed=True, startingVersion=first)
-    ours = dv.read_changes(table, starting_version=first).read_all()
+    ours = dv.read_changes(table, starting_version=first).to_table()
     theirs = feed.load(str(table)).toArrow()
     spark_with_delta.conf.unset(ENFORCE_RETENTION)
     names = [column for column in ours.column_names if column != "_commit_timestamp"]

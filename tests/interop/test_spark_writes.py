@@ -84,7 +84,7 @@ def test_we_read_every_value_of_a_table_of_the_corpora_with_its_type(
     table = unpack_table(name) if name in TABLES else corpora / "delta-golden" / name
     frame = load(spark, table)
     theirs = [comparable(row) for row in frame.collect()]
-    found = dv.read_table(table).read_all()
+    found = dv.read_table(table).to_table()
     assert found.column_names == frame.columns
     assert sorted(map(repr, theirs)) == sorted(repr(comparable(row)) for row in found.to_pylist())
     assert theirs
@@ -136,7 +136,7 @@ def test_we_read_variants_within_structs_arrays_and_maps(spark: SparkSession, tm
     paths = {"id": "id", "event": "to_json(s.event)", "v": f"s.{inner}.v:a::bigint"}
     assert rows_by_us(table, paths) == rows_by_spark(spark, table, paths)
 
-    rows = dv.read_table(str(table)).read_all().to_pylist()
+    rows = dv.read_table(str(table)).to_table().to_pylist()
     assert len(rows) == 20
     for row in rows:
         number, text = row["id"], f'{{"a":{row["id"]},"b":"{row["id"]}"}}'

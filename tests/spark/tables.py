@@ -36,7 +36,7 @@ def listed_files(table: Path) -> set[str]:
 
 def rows(table: Path, **columns: str) -> list[dict[str, Any]]:
     """Return columns of a table with our own reader, sorted by their text."""
-    return sorted(dv.read_table(table, columns=columns).read_all().to_pylist(), key=str)
+    return sorted(dv.read_table(table, columns=columns).to_table().to_pylist(), key=str)
 
 
 def commits(table: Path, kind: str) -> list[dict[str, Any]]:

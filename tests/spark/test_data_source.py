@@ -48,7 +48,7 @@ def test_a_table_that_another_writer_created_concurrently_is_appended_to(tmp_pat
     message = sink.write(iter([pa.record_batch({"id": pa.array([1, 2])})]))
     dv.write_table(table, pa.table({"id": [0]}), configuration={"delta.columnMapping.mode": "name"})
     sink.commit([message])
-    assert sorted(dv.read_table(table).read_all()["id"].to_pylist()) == [0, 1, 2]
+    assert sorted(dv.read_table(table).to_table()["id"].to_pylist()) == [0, 1, 2]
     assert data_files(table) == listed_files(table)
 
 

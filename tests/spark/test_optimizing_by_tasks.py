@@ -70,7 +70,7 @@ def keys_of(table: Path, path: str) -> list[int]:
     """Return the keys of one file, in the order of its rows."""
     snapshot = dv.load_snapshot(table)
     file = replace(snapshot, files=snapshot.files.filter(pc.field("path") == path))
-    return dv.read_table(file, columns={"k": KEY}).read_all()["k"].to_pylist()
+    return dv.read_table(file, columns={"k": KEY}).to_table()["k"].to_pylist()
 
 
 def test_the_plan_equals_that_of_one_process_and_is_executed(spark: SparkSession, table: Path):
@@ -121,7 +121,7 @@ def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, t
         found = [key for run in runs for key in run]
         assert found
         assert found == sorted(found)
-    explained = dv.read_table(table, where=f"{KEY} = 500", explain=True)
+    explained = dv.read_table(table, where=f"{KEY} = 500").explain()
     assert explained.files_read <= len(done.groups)
     assert json.loads(commits(table, "commitInfo")[-1]["operationParameters"]["sortBy"]) == [KEY, "id"]
 
@@ -130,10 +130,10 @@ def test_values_of_every_type_survive_the_sort(spark: SparkSession, tmp_path: Pa
     for first in (0, 20):
         df = spark.range(first, first + 20, 1, 1).selectExpr(*EVERY_TYPE)
         dvs.write_table(df, tmp_path / "t", mode="append")
-    before = sorted(dv.read_table(tmp_path / "t").read_all().to_pylist(), key=str)
+    before = sorted(dv.read_table(tmp_path / "t").to_table().to_pylist(), key=str)
     done = dvs.optimize(spark, tmp_path / "t", sort_by=["id", "v:a::int", "b"], numeric="strict")
     assert [file.rows for file in done.files] == [40]
-    after = dv.read_table(tmp_path / "t").read_all()
+    after = dv.read_table(tmp_path / "t").to_table()
     assert sorted(after.to_pylist(), key=str) == before
     ids = after["id"].to_pylist()
     assert ids == [*sorted(each for each in ids if each is not None), *[None] * 8]

@@ -49,7 +49,7 @@ def test_every_reader_returns_the_same_rows_for_paths_and_predicates(
     where = "event:user.id::bigint between 90 and 110 and event:kind::string = 'a'"
     found = dvs.read_table(spark, table, columns=COLUMNS, where=where, reader=reader)
     assert found.dtypes == [("id", "bigint"), ("user", "bigint"), ("kind", "string"), ("day", "date")]
-    expected = dv.read_table(table, columns=COLUMNS, where=where).read_all().to_pylist()
+    expected = dv.read_table(table, columns=COLUMNS, where=where).to_table().to_pylist()
     assert sorted_rows(found) == sorted(expected, key=str)
     assert len(expected) == 11
 

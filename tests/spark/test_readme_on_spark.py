@@ -24,6 +24,6 @@ def test_every_block_for_spark_runs_in_order(spark: SparkSession, tmp_path: Path
         exec(compile(code, f"README.md, line {block.line}", "exec"), names)
     # The batch and the stream wrote each line once.
     columns = {"id": "value:user.id::bigint"}
-    rows = dv.read_table(tmp_path / "bronze", columns=columns).read_all().to_pylist()
+    rows = dv.read_table(tmp_path / "bronze", columns=columns).to_table().to_pylist()
     assert sorted(row["id"] for row in rows) == [7, 7, 8, 8]
     assert len(found) == 3

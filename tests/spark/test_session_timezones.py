@@ -129,7 +129,7 @@ def test_all_readers_find_the_rows_that_spark_finds(
     assert found == {each: expected[each] for each in some}
     ours = {
         each: sorted(
-            dv.read_table(uri, columns=["id"], where=each, timezone=zone).read_all()["id"].to_pylist()
+            dv.read_table(uri, columns=["id"], where=each, timezone=zone).to_table()["id"].to_pylist()
         )
         for each in CONDITIONS
     }
@@ -154,7 +154,7 @@ def test_writes_use_the_local_times_of_the_session(session_in: Callable[[str], S
     # In Tokyo, 2024-01-01 begins at 15:00 UTC on the day before.
     new_year = rows.where("id in (1, 2, 3)").selectExpr("id + 100 AS id", "ts")
     dvs.write_table(new_year, uri, mode="overwrite", where="ts::date = '2024-01-01'")
-    assert sorted(dv.read_table(uri).read_all()["id"].to_pylist()) == [0, *range(4, 12), 101, 102, 103]
+    assert sorted(dv.read_table(uri).to_table()["id"].to_pylist()) == [0, *range(4, 12), 101, 102, 103]
     late = spark.sql("SELECT 1000 AS id, timestamp'2025-01-01 00:00:00' AS ts")
     with pytest.raises(ConstraintViolationError, match="old"):
         dvs.write_table(late, uri, mode="append")
@@ -177,5 +177,5 @@ def test_partition_values_without_time_zone_are_read_as_spark_reads_them(
     for reader in ("kernel", "scan"):
         rows = dvs.read_table(spark, uri, reader=reader).selectExpr("id", "unix_micros(ts) m").collect()
         assert {row.id: row.m for row in rows} == by_spark
-    ours = dv.read_table(uri, timezone="Asia/Tokyo").read_all()
+    ours = dv.read_table(uri, timezone="Asia/Tokyo").to_table()
     assert dict(zip(ours["id"].to_pylist(), ours["ts"].cast(pa.int64()).to_pylist(), strict=True)) == by_spark

@@ -84,7 +84,7 @@ def test_values_of_every_type_and_variants_are_written_unchanged(spark: SparkSes
         {"id": 1, "v": None, "e": '{"k":1}'},
         {"id": 2, "v": '{"a":2}', "e": None},
     ]
-    first = dv.read_table(tmp_path / "t", where="id = 0").read_all().to_pylist()[0]
+    first = dv.read_table(tmp_path / "t", where="id = 0").to_table().to_pylist()[0]
     assert [dv.to_json([each])[0].as_py() if each else None for each in first["a"]] == ["1", None]
     assert [(key, dv.to_json([each])[0].as_py()) for key, each in first["m"]] == [("k", "[2]")]
     assert {name: first[name] for name in ("t", "ntz", "d", "dec", "small", "bin")} == {
@@ -204,7 +204,7 @@ def test_an_overwrite_with_a_predicate_is_in_the_change_data_feed(spark: SparkSe
     options = {"mode": "overwrite", "where": "event:n::int >= 6", "variant_columns": ["event"]}
     dvs.write_table(events(spark, 8).where("id = 7"), table, **options)
     changes = (
-        dv.read_changes(table, starting_version=1, columns=["_change_type", "id"]).read_all().to_pylist()
+        dv.read_changes(table, starting_version=1, columns=["_change_type", "id"]).to_table().to_pylist()
     )
     assert sorted(tuple(change.values()) for change in changes) == [
         *(("delete", number) for number in (6, 7, 8, 9)),
@@ -307,7 +307,7 @@ def test_a_task_that_fails_twice_and_then_succeeds_writes_each_row_once(spark: S
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
     [summary] = (
         dv.read_table(tmp_path / "t", columns=["id"])
-        .read_all()
+        .to_table()
         .group_by([])
         .aggregate([("id", "sum"), ("id", "count_distinct")])
         .to_pylist()

@@ -53,19 +53,19 @@ def read_actions(table: str | Path, kind: str, version: int | None = None) -> li
 
 def read_rows(table: str | Path, *columns: str) -> list[dict[str, Any]]:
     """Return the rows of a table sorted by their text; by default with all columns."""
-    rows = dv.read_table(table, columns=list(columns) or None).read_all().to_pylist()
+    rows = dv.read_table(table, columns=list(columns) or None).to_table().to_pylist()
     return sorted(rows, key=str)
 
 
 def read_ids(table: str | Path, where: str | None = None, **options: Any) -> list[int]:
     """Return the sorted values of the column `id`."""
-    read = dv.read_table(table, columns=["id"], where=where, **options).read_all()
+    read = dv.read_table(table, columns=["id"], where=where, **options).to_table()
     return sorted(read["id"].to_pylist())
 
 
 def read_by_id(table: str | Path, expression: str = "to_json(event)") -> dict[int, Any]:
     """Return the value of an expression for each `id`, in the order of the ids, which must be unique."""
-    read = dv.read_table(table, columns={"id": "id", "value": expression}).read_all()
+    read = dv.read_table(table, columns={"id": "id", "value": expression}).to_table()
     rows = read.sort_by("id").to_pylist()
     assert len({row["id"] for row in rows}) == len(rows), "an id occurs twice"
     return {row["id"]: row["value"] for row in rows}

@@ -46,25 +46,15 @@ def read(
 ) -> None:
     """Print rows of a table, or columns and Variant paths."""
     columns = [_select_item(text) for text in column] if column else None
-    if explain:
-        explanation = read_table(
-            table,
-            columns=columns,
-            where=where,
-            timezone=timezone,
-            version=version,
-            timestamp=timestamp,
-            explain=True,
-        )
-        if json:
-            print_json(explanation)
-        else:
-            print_lines(console(), *str(explanation).splitlines())
-        return
-    reader = read_table(
+    scan = read_table(
         table, columns=columns, where=where, timezone=timezone, version=version, timestamp=timestamp
     )
-    print_rows(reader, "json" if json else output_format, limit)
+    if not explain:
+        print_rows(scan.to_reader(), "json" if json else output_format, limit)
+    elif json:
+        print_json(scan.explain())
+    else:
+        print_lines(console(), *str(scan.explain()).splitlines())
 
 
 def changes(
@@ -89,7 +79,7 @@ def changes(
     json: JsonFormat = False,
 ) -> None:
     """Print inserted, deleted and updated rows from the change data feed of a table."""
-    reader = read_changes(
+    scan = read_changes(
         table,
         starting_version=starting_version,
         ending_version=ending_version,
@@ -99,7 +89,7 @@ def changes(
         where=where,
         timezone=timezone,
     )
-    print_rows(reader, "json" if json else output_format, limit)
+    print_rows(scan.to_reader(), "json" if json else output_format, limit)
 
 
 def _select_item(text: str) -> str:

@@ -116,7 +116,7 @@ LEAVES: Mapping[str, pa.DataType] = {
 
 
 def _read_table(folder: Path, version: int | None, **options: Any) -> Sequence[Mapping[str, Cell]]:
-    return table_cells(read_table(str(folder), version=version, **options).read_all())
+    return table_cells(read_table(str(folder), version=version, **options).to_table())
 
 
 def _decode_stats(text: str) -> VariantBytes:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, overload
-
-import pyarrow as pa
 
 from ..._options import OnConflict
 from ...log.snapshot import Snapshot
 from ...log.timestamps import Timestamp
-from ...scan.plan import plan_files
-from ...scan.reader import files_of
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
-from .explanation import Explanation, FileReport
-from .explanation import explain as _explain
 from .query import Query
-from .rows import load_readable, read_files
+from .rows import load_readable
+from .scan import Scan
+from .table_rows import TableRows
 
 __all__ = ["read_table"]
 
 
-@overload
 def read_table(
     table: TableLocation | Snapshot,
     *,
@@ -30,45 +24,17 @@ def read_table(
     where: str | None = None,
     version: int | None = None,
     timestamp: Timestamp | None = None,
+    limit: int | None = None,
     timezone: str = UTC,
     on_conflict: OnConflict = "error",
     storage_options: Mapping[str, str] | None = None,
-    explain: Literal[False] = False,
-) -> pa.RecordBatchReader: ...
+) -> Scan:
+    """Return a scan of the rows of a table, or of an earlier version of it.
 
-
-@overload
-def read_table(
-    table: TableLocation | Snapshot,
-    *,
-    columns: Mapping[str, str] | Sequence[str] | None = None,
-    where: str | None = None,
-    version: int | None = None,
-    timestamp: Timestamp | None = None,
-    timezone: str = UTC,
-    on_conflict: OnConflict = "error",
-    storage_options: Mapping[str, str] | None = None,
-    explain: Literal[True],
-) -> Explanation: ...
-
-
-def read_table(
-    table: TableLocation | Snapshot,
-    *,
-    columns: Mapping[str, str] | Sequence[str] | None = None,
-    where: str | None = None,
-    version: int | None = None,
-    timestamp: Timestamp | None = None,
-    timezone: str = UTC,
-    on_conflict: OnConflict = "error",
-    storage_options: Mapping[str, str] | None = None,
-    explain: bool = False,
-) -> pa.RecordBatchReader | Explanation:
-    """Return the rows of a table, or of an earlier version of it, as a stream of Arrow batches.
-
-    Files, row groups and pages that statistics prove to have no matching row are skipped, including any
-    errors in them. Casts follow Spark: a value that cannot be cast is an error, or NULL with `try_cast` and
-    `try_variant_get`. Values of rows that `where` excludes are not cast.
+    The scan reads rows when its methods are called, any number of times, and always from the version that it
+    was created for. Files, row groups and pages that statistics prove to have no matching row are skipped,
+    including any errors in them. Casts follow Spark: a value that cannot be cast is an error, or NULL with
+    `try_cast` and `try_variant_get`. Values of rows that `where` excludes are not cast.
 
     Args:
         table: The path or URI of the table, or a snapshot of it.
@@ -80,16 +46,17 @@ def read_table(
         version: The version to read. None, the default, reads the latest version.
         timestamp: A timezone-aware datetime or an ISO 8601 string; reads the latest version committed at that
             time or earlier. Excludes `version`. None by default.
+        limit: The maximum number of rows. No more files are read than needed. None, the default, returns all
+            rows.
         timezone: The time zone of local times, such as `"Europe/Berlin"` or `"+02:00"`, for casts between
             timestamps and dates, timestamps without time zone, and text. `"UTC"` by default.
         on_conflict: What to do if `value` and `typed_value` of a shredded Variant contradict each other:
             `"error"`, the default, raises ConflictingValueError, `"typed"` reads `typed_value`.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
-        explain: Whether to return a report of what was read and skipped instead of the rows, which are read
-            and counted. False by default.
 
     Returns:
-        A `pyarrow.RecordBatchReader`, or an `Explanation` if `explain` is true.
+        A `Scan`, with methods such as `to_table`, `to_pylist`, `count` and `explain`. DuckDB, Polars and
+        pandas accept it as Arrow data.
 
     Raises:
         TableNotFoundError: There is no table at this location.
@@ -98,11 +65,11 @@ def read_table(
         UnsupportedFeatureError: This version cannot read the table.
         ProtocolError: Protocol, metadata and schema of the table contradict each other.
         SchemaError: This version cannot read the schema of the table.
-        ValueError: The time zone is unknown, or both `version` and `timestamp` are given.
-        DataFileError: While the stream is consumed: a file cannot be read.
-        MalformedVariantError: While the stream is consumed: a Variant is invalid.
-        ConflictingValueError: While the stream is consumed: see `on_conflict`.
-        CastError: While the stream is consumed: a value cannot be cast.
+        ValueError: The time zone is unknown, `limit` is negative, or both `version` and `timestamp` are set.
+        DataFileError: While rows are read: a file cannot be read.
+        MalformedVariantError: While rows are read: a Variant is invalid.
+        ConflictingValueError: While rows are read: see `on_conflict`.
+        CastError: While rows are read: a value cannot be cast.
 
     Example:
         >>> import tempfile
@@ -111,15 +78,9 @@ def read_table(
         >>> table = tempfile.mkdtemp()
         >>> rows = pa.table({"id": [1, 2], "event": ['{"user": "ann"}', '{"user": "bob"}']})
         >>> result = write_table(table, rows, variant_columns=["event"])
-        >>> read_table(table, columns={"user": "event:user::string"}, where="id = 2").read_all().to_pylist()
+        >>> read_table(table, columns={"user": "event:user::string"}, where="id = 2").to_pylist()
         [{'user': 'bob'}]
     """
     snapshot = load_readable(table, version, storage_options, timestamp).in_timezone(timezone)
     query = Query.of(snapshot, columns, where)
-    plan = plan_files(snapshot, query.predicate)
-    reports: list[FileReport] = []
-    batches = read_files(snapshot, query, files_of(plan.files), plan.pruning_predicate, on_conflict, reports)
-    if not explain:
-        return pa.RecordBatchReader.from_batches(query.schema, batches)
-    rows = sum(batch.num_rows for batch in batches)
-    return _explain(plan, snapshot.num_files, snapshot.num_bytes, reports, rows)
+    return Scan(TableRows(snapshot, query, on_conflict), limit)

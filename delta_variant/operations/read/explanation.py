@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 
 from ...expressions.tree import Extraction
 from ...expressions.tree import describe as describe_expression
 from ...scan.plan import FilePlan, RowPlan
 from ...scan.predicate import Leaf
 
-__all__ = ["Explanation", "FileReport", "explain"]
+__all__ = ["Explanation", "FileReport", "ReadReport"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,53 @@ class FileReport:
     plan: RowPlan
     bytes_read: int
     rows_decoded: int
+
+
+@dataclass
+class ReadReport:
+    """What a read plans and reads; it grows while the rows are read.
+
+    Attributes:
+        num_files: The number of files that the read considers.
+        num_bytes: Their size in bytes.
+        plans: How the files were pruned: one plan for a table, several for a change data feed.
+        files: The files that were opened.
+    """
+
+    num_files: int = 0
+    num_bytes: int = 0
+    plans: list[FilePlan] = field(default_factory=list)
+    files: list[FileReport] = field(default_factory=list)
+
+    def add(self, plan: FilePlan, num_files: int, num_bytes: int) -> None:
+        """Add the plan of a read of `num_files` files with `num_bytes` bytes."""
+        self.num_files += num_files
+        self.num_bytes += num_bytes
+        self.plans.append(plan)
+
+    def explain(self, rows: int) -> Explanation:
+        """Return the report of a read that found `rows` rows."""
+        totals = {
+            each.name: sum(getattr(report.plan, each.name) for report in self.files)
+            for each in fields(RowPlan)[1:]
+        }
+        bounded: Counter[str] = Counter()
+        for plan in self.plans:
+            for leaf, count in plan.bounded.items():
+                bounded[_name(leaf)] += count
+        return Explanation(
+            files=self.num_files,
+            files_by_partition_values=sum(plan.by_partition_values for plan in self.plans),
+            files_by_statistics=sum(plan.by_statistics for plan in self.plans),
+            files_by_variant_bounds=sum(plan.by_variant_bounds for plan in self.plans),
+            files_read=len(self.files),
+            **totals,
+            bytes=self.num_bytes,
+            bytes_read=sum(report.bytes_read for report in self.files),
+            rows_decoded=sum(report.rows_decoded for report in self.files),
+            rows=rows,
+            bounded_files=dict(bounded),
+        )
 
 
 @dataclass(frozen=True)
@@ -83,26 +131,6 @@ SKIPPED_BY = {
     "files_by_statistics": "statistics of columns",
     "files_by_variant_bounds": "bounds of Variants",
 }
-
-
-def explain(plan: FilePlan, files: int, size: int, reports: Iterable[FileReport], rows: int) -> Explanation:
-    """Return the report of a read of a table with `files` files and `size` bytes."""
-    reports = list(reports)
-    counts = [field.name for field in fields(RowPlan)[1:]]
-    totals = {name: sum(getattr(report.plan, name) for report in reports) for name in counts}
-    return Explanation(
-        files=files,
-        files_by_partition_values=plan.by_partition_values,
-        files_by_statistics=plan.by_statistics,
-        files_by_variant_bounds=plan.by_variant_bounds,
-        files_read=len(reports),
-        **totals,
-        bytes=size,
-        bytes_read=sum(report.bytes_read for report in reports),
-        rows_decoded=sum(report.rows_decoded for report in reports),
-        rows=rows,
-        bounded_files={_name(leaf): count for leaf, count in plan.bounded.items()},
-    )
 
 
 def _name(leaf: Leaf) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -48,6 +48,11 @@ class Query:
     def schema(self) -> pa.Schema:
         """Return the schema of the result."""
         return pa.schema([_output_field(name, each) for name, each in self.outputs.items()])
+
+    def without_outputs(self) -> Query:
+        """Return the query for the number of its rows: the predicate alone."""
+        used = () if self.predicate is None else (self.predicate,)
+        return replace(self, outputs={}, inputs=expression_inputs(used))
 
     def result(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the outputs for the rows of a batch of inputs that match the predicate."""

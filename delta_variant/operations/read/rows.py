@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -18,10 +19,13 @@ from ...scan.plan import plan_rows
 from ...scan.predicate import PruningPredicate
 from ...scan.reader import FileEntry, TableReader
 from ...storage.store import TableLocation
-from .explanation import FileReport
+from .explanation import FileReport, ReadReport
 from .query import Query
 
-__all__ = ["check_readable", "load_readable", "read_files"]
+__all__ = ["RowBatches", "check_readable", "load_readable", "read_files"]
+
+RowBatches: TypeAlias = Generator[pa.RecordBatch, None, None]
+"""Rows that are read as they are requested; closing it stops the read."""
 
 
 def load_readable(
@@ -56,22 +60,27 @@ def read_files(
     files: Iterable[FileEntry],
     predicate: PruningPredicate,
     on_conflict: OnConflict = "error",
-    reports: list[FileReport] | None = None,
-) -> Iterator[pa.RecordBatch]:
+    report: ReadReport | None = None,
+    *,
+    ahead: bool = True,
+) -> RowBatches:
     """Yield the matching rows of `files`, ignoring the files of the snapshot itself.
 
-    Appends a report for each file to `reports`.
+    Adds each opened file to `report`. Unless `ahead`, a file is opened after the rows of the one before.
     """
     table = TableReader.of(snapshot)
-    for file in table.open_all(files):
+    for file in table.open_all(files) if ahead else map(table.open, files):
         rows = plan_rows(file, predicate)
         decoded = 0
-        if rows.rows != []:
-            for batch in file.read(query.inputs, rows.rows, on_conflict):
-                decoded += batch.num_rows
-                with error_location(file=file.file.path):
-                    result = query.result(batch)
-                if result.num_rows:
-                    yield result
-        if reports is not None:
-            reports.append(FileReport(rows, file.native.bytes_read, decoded))
+        try:
+            if rows.rows != []:
+                for batch in file.read(query.inputs, rows.rows, on_conflict):
+                    decoded += batch.num_rows
+                    with error_location(file=file.file.path):
+                        result = query.result(batch)
+                    if result.num_rows:
+                        yield result
+        finally:
+            # A limit closes this generator in the middle of a file.
+            if report is not None:
+                report.files.append(FileReport(rows, file.native.bytes_read, decoded))

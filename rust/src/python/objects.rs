@@ -2,11 +2,17 @@
 
 use std::ops::RangeInclusive;
 
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyList, PyString, PyTime, PyType, PyTzInfo};
 
+use super::run;
+use super::values::{PyArray, group};
 use crate::error::{Error, Result};
+use crate::shred::OnConflict;
+use crate::shred::unshred::unshred;
 use crate::value::Zone;
 use crate::value::json::plain;
 use crate::value::text::civil;
@@ -30,6 +36,35 @@ pub fn to_python<'py>(py: Python<'py>, metadata: &[u8], value: &[u8]) -> PyResul
     value::validate(&metadata, value)?;
     let names: Vec<_> = metadata.names().map(|name| PyString::new(py, name)).collect();
     object(py, &names, value)
+}
+
+/// Return the value of each row of a Variant array, `None` for null, as `to_python` does.
+#[pyfunction]
+pub fn to_python_list<'py>(py: Python<'py>, variants: PyArray) -> PyResult<Bound<'py, PyList>> {
+    let plain = run(py, || unshred(&group(variants.0)?, OnConflict::Error))?;
+    let (metadata, values) = (plain.column(0).as_binary::<i32>(), plain.column(1).as_binary::<i32>());
+    let rows = PyList::empty(py);
+    for row in 0..plain.len() {
+        match plain.is_valid(row) {
+            true => rows.append(row_object(py, metadata.value(row), values.value(row), row)?)?,
+            false => rows.append(py.None())?,
+        }
+    }
+    Ok(rows)
+}
+
+/// Return the object of a row of an array; errors have the row.
+fn row_object<'py>(py: Python<'py>, metadata: &[u8], value: &[u8], row: usize) -> PyResult<Bound<'py, PyAny>> {
+    to_python(py, metadata, value).map_err(|error| at_row(py, error, row))
+}
+
+/// Return an exception of the library with the row.
+fn at_row(py: Python<'_>, error: PyErr, row: usize) -> PyErr {
+    let location = PyDict::new(py);
+    match location.set_item("row", row).and_then(|()| error.value(py).call_method("at", (), Some(&location))) {
+        Ok(located) => PyErr::from_value(located),
+        Err(_) => error,
+    }
 }
 
 /// Return the object of a validated value, whose nesting is therefore bounded; `names` are by id.

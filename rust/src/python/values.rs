@@ -81,11 +81,12 @@ pub fn steps(path: Vec<PyStep>) -> Vec<Step> {
     path.into_iter().map(Step::from).collect()
 }
 
-fn group(array: ArrayData) -> Result<StructArray> {
+/// Return an array of Variants, shredded or not.
+pub fn group(array: ArrayData) -> Result<StructArray> {
     let array = make_array(array);
     array.as_struct_opt().cloned().ok_or_else(|| {
         Error::unsupported(format!(
-            "a Variant array is a struct of metadata and value, and not {}",
+            "expected a Variant array, a struct of metadata and value, got {}",
             array.data_type()
         ))
     })

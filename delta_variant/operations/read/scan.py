@@ -1,0 +1,235 @@
+"""A read as an object, which can be run many times, and the forms in which it returns rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+
+import pyarrow as pa
+
+from ..._checks import check_option, to_integer
+from ...variant.objects import VariantForm, columns_of_objects, rows_of, variants_as_json
+from .explanation import Explanation, ReadReport
+from .rows import RowBatches
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["Rows", "Scan"]
+
+
+class Rows(Protocol):
+    """The rows of a scan, which are planned but not read."""
+
+    @property
+    def uri(self) -> str:
+        """The URI or the path of the table."""
+
+    @property
+    def version(self) -> int:
+        """The version of the table."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+
+    def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
+        """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
+
+    def count(self) -> int:
+        """Return the number of rows, and read as little as possible."""
+
+
+class Scan:
+    """A read of one version of a table. Each method reads the rows again.
+
+    `read_table` and `read_changes` return it. DuckDB, Polars, pandas and pyarrow take it directly, because it
+    has `__arrow_c_stream__`. It is not iterable, because rows and batches are both plausible: use
+    `to_batches` or `to_pylist`.
+
+    Attributes:
+        limit: The maximum number of rows, None for all rows.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", pa.table({"id": [1, 2, 3]}))
+        >>> scan = dv.read_table("clicks", where="id > 1")
+        >>> scan.count()
+        2
+        >>> scan.to_pylist()
+        [{'id': 2}, {'id': 3}]
+    """
+
+    def __init__(self, rows: Rows, limit: int | None) -> None:
+        """Create a scan of `rows`; raises ValueError or ArgumentTypeError for an invalid limit."""
+        self._rows = rows
+        self.limit = None if limit is None else to_integer("limit", limit, 0)
+
+    @property
+    def uri(self) -> str:
+        """Return the URI or the path of the table."""
+        return self._rows.uri
+
+    @property
+    def version(self) -> int:
+        """Return the version of the table that is read, for changes the last one."""
+        return self._rows.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the Arrow schema of the rows, in which Variant columns are marked as extension types."""
+        return self._rows.schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Return the rows as an iterator over Arrow batches, which are read as they are requested.
+
+        Returns:
+            An iterator over `pyarrow.RecordBatch`.
+
+        Raises:
+            DataFileError: A file cannot be read.
+            MalformedVariantError: A Variant is invalid.
+            ConflictingValueError: `value` and `typed_value` of a shredded Variant contradict each other.
+            CastError: A value cannot be cast.
+        """
+        return self._batches(ReadReport())
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream of Arrow batches, which can be read once.
+
+        Returns:
+            A `pyarrow.RecordBatchReader`. It raises the errors of `to_batches` while it is read.
+        """
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def to_table(self) -> pa.Table:
+        """Return the rows as one Arrow table.
+
+        Returns:
+            A `pyarrow.Table` with Variants as `struct<metadata, value>`.
+
+        Raises:
+            DeltaVariantError: A row cannot be read; see `to_batches`.
+        """
+        return pa.Table.from_batches(self.to_batches(), self.schema)
+
+    def to_pylist(self, variants: VariantForm = "python") -> list[dict[str, Any]]:
+        """Return the rows as Python dicts.
+
+        Args:
+            variants: The form of Variants: `"python"`, the default, as the objects of `Variant.to_python`,
+                `"json"` as JSON text, `"bytes"` as dicts of `metadata` and `value`.
+
+        Returns:
+            A dict for each row, by column name.
+
+        Raises:
+            CastError: Python cannot represent a value, such as a date after the year 9999 or nanoseconds.
+            DeltaVariantError: A row cannot be read; see `to_batches`.
+            ValueError: `variants` is not one of its values.
+        """
+        check_option("variants", variants, get_args(VariantForm))
+        return [row for batch in self.to_batches() for row in rows_of(batch, variants)]
+
+    def to_pandas(self, variants: VariantForm = "python") -> pd.DataFrame:
+        """Return the rows as a pandas data frame; needs pandas.
+
+        Args:
+            variants: The form of Variants, as in `to_pylist`. `"python"` by default.
+
+        Returns:
+            A `pandas.DataFrame`. Columns with Variants have the type `object`.
+
+        Raises:
+            ImportError: pandas is not installed.
+            DeltaVariantError: A row cannot be read; see `to_pylist`.
+            ValueError: `variants` is not one of its values.
+        """
+        import pandas as pd
+
+        check_option("variants", variants, get_args(VariantForm))
+        table = self.to_table()
+        frame: pd.DataFrame = table.to_pandas()
+        for index, values in columns_of_objects(table, variants).items():
+            frame.isetitem(index, pd.Series(values, frame.index, dtype=object))
+        return frame
+
+    def to_polars(self, variants: Literal["json", "bytes"] = "json") -> pl.DataFrame:
+        """Return the rows as a Polars data frame; needs Polars, which has no Variant type.
+
+        Args:
+            variants: The form of Variants: `"json"`, the default, as JSON text, `"bytes"` as structs of
+                `metadata` and `value`.
+
+        Returns:
+            A `polars.DataFrame`.
+
+        Raises:
+            ImportError: Polars is not installed.
+            DeltaVariantError: A row cannot be read; see `to_batches`.
+            ValueError: `variants` is not one of its values.
+        """
+        import polars as pl
+
+        check_option("variants", variants, ("json", "bytes"))
+        table = self.to_table()
+        frame = pl.from_arrow(variants_as_json(table) if variants == "json" else table)
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def count(self) -> int:
+        """Return the number of rows.
+
+        It comes from the statistics and deletion vectors in the log where these decide, which is without a
+        predicate, or with one over partition columns. Otherwise only the columns of the predicate are read.
+        Values of the selected columns are not read, so errors in them are not raised.
+
+        Returns:
+            The number of rows, at most `limit`.
+
+        Raises:
+            DeltaVariantError: The predicate cannot be evaluated; see `to_batches`.
+        """
+        if self.limit == 0:
+            return 0
+        rows = self._rows.count()
+        return rows if self.limit is None else min(rows, self.limit)
+
+    def explain(self) -> Explanation:
+        """Read the rows, and return what was read and what was skipped.
+
+        Returns:
+            An `Explanation`, whose text is a short report.
+
+        Raises:
+            DeltaVariantError: A row cannot be read; see `to_batches`.
+        """
+        report = ReadReport()
+        rows = sum(batch.num_rows for batch in self._batches(report))
+        return report.explain(rows)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a stream of the Arrow PyCapsule interface."""
+        stream: object = self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
+        return stream
+
+    def __repr__(self) -> str:
+        limit = "" if self.limit is None else f", limit={self.limit}"
+        columns = ", ".join(self.schema.names)
+        return f"<Scan of {self.uri} at version {self.version}: {columns}{limit}>"
+
+    def _batches(self, report: ReadReport) -> Iterator[pa.RecordBatch]:
+        remaining = self.limit
+        # Closing the rows completes the report of a file that was not read to its end.
+        with closing(self._rows.batches(report, ahead=remaining is None)) as batches:
+            if remaining is None:
+                yield from batches
+                return
+            while remaining:
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                yield batch.slice(0, remaining)
+                remaining -= min(remaining, batch.num_rows)

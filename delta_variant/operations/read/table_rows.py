@@ -1,0 +1,91 @@
+"""The rows of a table that a scan reads and counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..._arrow import Array
+from ..._options import OnConflict
+from ...errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
+from ...expressions.tree import Column, Expression, inputs
+from ...log.snapshot import Snapshot
+from ...scan.plan import FilePlan, plan_files
+from ...scan.reader import files_of
+from ...scan.statistics import partition_matches, row_counts
+from .explanation import ReadReport
+from .query import Query
+from .rows import RowBatches, read_files
+
+__all__ = ["TableRows"]
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The rows of a snapshot that match a query."""
+
+    snapshot: Snapshot
+    query: Query
+    on_conflict: OnConflict
+    plan: FilePlan = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Planning reports errors of the log before any row is read.
+        object.__setattr__(self, "plan", plan_files(self.snapshot, self.query.predicate))
+
+    @property
+    def uri(self) -> str:
+        return self.snapshot.uri
+
+    @property
+    def version(self) -> int:
+        return self.snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.query.schema
+
+    def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
+        """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
+        report.add(self.plan, self.snapshot.num_files, self.snapshot.num_bytes)
+        return self._read(self.query, self.plan.files, report, ahead=ahead)
+
+    def count(self) -> int:
+        """Return the number of rows; read only files whose number the log does not say."""
+        files = self._whole_files()
+        if files is None:
+            return self._count(self.plan.files)
+        counts = row_counts(files)
+        unknown: Array = pc.is_null(counts)
+        return int(pc.sum(counts).as_py() or 0) + self._count(files.filter(unknown))
+
+    def _whole_files(self) -> pa.Table | None:
+        """Return the files of which all rows match, if all others have none; None if that is unknown."""
+        predicate = self.query.predicate
+        if predicate is None:
+            return self.snapshot.files
+        if not _reads_only(predicate, self.snapshot.partition_columns):
+            return None
+        try:
+            return self.snapshot.files.filter(partition_matches(self.snapshot, predicate))
+        except (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError):
+            # The read reports the error, with the file.
+            return None
+
+    def _count(self, files: pa.Table) -> int:
+        if not files.num_rows:
+            return 0
+        read = self._read(self.query.without_outputs(), files, None, ahead=True)
+        return sum(batch.num_rows for batch in read)
+
+    def _read(self, query: Query, files: pa.Table, report: ReadReport | None, *, ahead: bool) -> RowBatches:
+        predicate = self.plan.pruning_predicate
+        return read_files(
+            self.snapshot, query, files_of(files), predicate, self.on_conflict, report, ahead=ahead
+        )
+
+
+def _reads_only(predicate: Expression, names: tuple[str, ...]) -> bool:
+    return all(isinstance(each, Column) and each.name in names for each in inputs([predicate]))

@@ -1,0 +1,134 @@
+"""Rows as Python objects, and columns without Variants for libraries that do not know the type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.types as arrow_types
+
+from .. import _native
+from .values import Variant, to_json
+
+__all__ = ["VariantForm", "columns_of_objects", "contains_variants", "rows_of", "variants_as_json"]
+
+VariantForm: TypeAlias = Literal["python", "json", "bytes"]
+"""How Variants are returned: as Python objects, as JSON text, or as dicts of `metadata` and `value`."""
+
+Converter: TypeAlias = Callable[[Any], Any]
+
+EXTENSION_NAME = b"ARROW:extension:name"
+VARIANT_EXTENSION = b"arrow.parquet.variant"
+
+
+def rows_of(batch: pa.RecordBatch, form: VariantForm) -> list[dict[str, Any]]:
+    """Return the rows of a batch as dicts; raises CastError for a value that Python cannot represent."""
+    if not batch.num_columns:
+        return [{} for _ in range(batch.num_rows)]
+    columns = [
+        _objects(column, field, form) for column, field in zip(batch.columns, batch.schema, strict=True)
+    ]
+    names = batch.schema.names
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def columns_of_objects(table: pa.Table, form: VariantForm) -> dict[int, list[Any]]:
+    """Return the values of the columns that contain Variants, by the position of the column."""
+    return {
+        index: [value for chunk in table.column(index).chunks for value in _objects(chunk, field, form)]
+        for index, field in enumerate(table.schema)
+        if contains_variants(field)
+    }
+
+
+def variants_as_json(table: pa.Table) -> pa.Table:
+    """Return a table with strings of JSON in place of Variants, at any depth."""
+    for index, values in columns_of_objects(table, "json").items():
+        field = _json_field(table.schema.field(index))
+        table = table.set_column(index, field, pa.array(values, field.type))
+    return table
+
+
+def contains_variants(field: pa.Field[Any]) -> bool:
+    """Return whether a field is a Variant or has one within."""
+    return _converter(field, "json") is not None
+
+
+def _is_variant(field: pa.Field[Any]) -> bool:
+    return (field.metadata or {}).get(EXTENSION_NAME) == VARIANT_EXTENSION
+
+
+def _objects(array: Any, field: pa.Field[Any], form: VariantForm) -> list[Any]:
+    if _is_variant(field) and form != "bytes":
+        # Whole columns are converted by the kernel, nested Variants one by one.
+        objects: list[Any] = to_json(array).to_pylist() if form == "json" else _native.to_python_list(array)
+        return objects
+    values: list[Any] = array.to_pylist()
+    convert = _converter(field, form)
+    return values if convert is None else list(map(convert, values))
+
+
+def _converter(field: pa.Field[Any], form: VariantForm) -> Converter | None:
+    """Return a function that converts the Variants in a value of `to_pylist`, None if there are none."""
+    if form == "bytes":
+        return None
+    if _is_variant(field):
+        return _optional(_to_text if form == "json" else _to_objects)
+    arrow_type: Any = field.type
+    if arrow_types.is_struct(arrow_type):
+        return _struct_converter({part.name: _converter(part, form) for part in arrow_type})
+    if arrow_types.is_map(arrow_type):
+        return _map_converter(_converter(arrow_type.item_field, form))
+    if arrow_types.is_list(arrow_type) or arrow_types.is_large_list(arrow_type):
+        return _list_converter(_converter(arrow_type.value_field, form))
+    return None
+
+
+def _to_objects(value: dict[str, bytes]) -> Any:
+    return _native.to_python(value["metadata"], value["value"])
+
+
+def _to_text(value: dict[str, bytes]) -> str:
+    return Variant(**value).to_json()
+
+
+def _optional(convert: Converter) -> Converter:
+    return lambda value: None if value is None else convert(value)
+
+
+def _struct_converter(parts: dict[str, Converter | None]) -> Converter | None:
+    known = {name: convert for name, convert in parts.items() if convert is not None}
+    if not known:
+        return None
+    return _optional(lambda value: {**value, **{name: known[name](value[name]) for name in known}})
+
+
+def _list_converter(convert: Converter | None) -> Converter | None:
+    return None if convert is None else _optional(lambda values: list(map(convert, values)))
+
+
+def _map_converter(convert: Converter | None) -> Converter | None:
+    if convert is None:
+        return None
+    return _optional(lambda entries: [(key, convert(value)) for key, value in entries])
+
+
+def _json_field(field: pa.Field[Any]) -> pa.Field[Any]:
+    """Return a field with strings in place of Variants."""
+    if _is_variant(field):
+        return pa.field(field.name, pa.string(), field.nullable)
+    return field.with_type(_json_type(field.type))
+
+
+def _json_type(arrow_type: Any) -> pa.DataType:
+    if arrow_types.is_struct(arrow_type):
+        return pa.struct(list(map(_json_field, arrow_type)))
+    if arrow_types.is_map(arrow_type):
+        key: Any = arrow_type.key_field
+        value: Any = _json_field(arrow_type.item_field)
+        return pa.map_(key, value)
+    if arrow_types.is_list(arrow_type):
+        return pa.list_(_json_field(arrow_type.value_field))
+    plain: pa.DataType = arrow_type
+    return plain
