@@ -1,11 +1,11 @@
 """Read and write commits, and read log compactions instead of them (PROTOCOL.md, "Log Compaction Files").
 
-Up to 16 files are fetched concurrently. The content of fetched files and the actions of one of them are in
-memory.
+Up to 16 files are fetched concurrently. Their content and the actions of one of them are in memory.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -117,16 +117,13 @@ def read_spans(store: Store, spans: Sequence[Span]) -> Iterator[list[Action]]:
     The commits are read instead of a compaction that cannot be read or has several actions with one
     reconciliation key. If they cannot be read either, the first action of each key in the compaction is used.
     """
-    if not spans:
-        return
-    with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(spans))) as threads:
-        for span, content in zip(spans, threads.map(lambda span: _fetch(store, span), spans), strict=True):
-            if span.is_commit:
-                with _error_version(span.first):
-                    actions = decode_commit(_raise_if_error(content), f"{store.uri}/{span.path}")
-                yield actions
-            else:
-                yield from _read_compaction(store, span, content)
+    for span, content in _fetch_all(store, spans):
+        if span.is_commit:
+            with _error_version(span.first):
+                actions = decode_commit(_raise_if_error(content), f"{store.uri}/{span.path}")
+            yield actions
+        else:
+            yield from _read_compaction(store, span, content)
 
 
 def commit_file_time(store: Store, version: int) -> int:
@@ -191,6 +188,21 @@ def _raise_if_error(content: bytes | StoreError) -> bytes:
     if isinstance(content, StoreError):
         raise content
     return content
+
+
+def _fetch_all(store: Store, spans: Sequence[Span]) -> Iterator[tuple[Span, bytes | StoreError]]:
+    """Yield the content of each file; at most `_AT_ONCE` files are fetched ahead of the consumer."""
+    if not spans:
+        return
+    with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(spans))) as threads:
+        ahead = deque(threads.submit(_fetch, store, span) for span in spans[:_AT_ONCE])
+        for number, span in enumerate(spans):
+            content = ahead.popleft().result()
+            ahead.extend(
+                threads.submit(_fetch, store, later)
+                for later in spans[number + _AT_ONCE : number + _AT_ONCE + 1]
+            )
+            yield span, content
 
 
 def _fetch(store: Store, span: Span) -> bytes | StoreError:

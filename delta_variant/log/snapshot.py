@@ -248,9 +248,12 @@ def are_unencoded(paths: pa.StringArray) -> bool:
 
 
 def decode_paths(texts: pa.StringArray) -> tuple[Any, Any]:
-    """Return the decoded paths, and the paths in the log where `encode_path` returns others, else null."""
+    """Return the decoded paths, and the paths in the log where `encode_path` returns others, else null.
+
+    The second is None instead of an array of nulls.
+    """
     if are_unencoded(texts):
-        return texts, pa.nulls(len(texts), texts.type)
+        return texts, None
     paths: list[Any] = texts.to_pylist()
     return (
         pa.array(map(decode_path, paths), texts.type, size=len(texts)),
@@ -371,33 +374,47 @@ def _snapshot(store: Store, version: int, state: _State, files: pa.Table) -> Sna
 
 
 def _table(actions: Sequence[AddFile | RemoveFile], schema: pa.Schema) -> pa.Table:
+    starts = range(0, len(actions), _BATCH_ROWS)
+    return pa.Table.from_batches([_batch(actions[row : row + _BATCH_ROWS], schema) for row in starts], schema)
+
+
+def _batch(actions: Sequence[AddFile | RemoveFile], schema: pa.Schema) -> pa.RecordBatch:
     paths, encoded_paths = decode_paths(_plain(actions, schema.field("path")))
+    if encoded_paths is None:
+        encoded_paths = pa.nulls(len(actions), pa.string(), memory_pool=_pool_for_files())
     columns = [
         _COLUMNS.get(field.name, _plain)(actions, field) for field in schema if field.name not in _PATHS
     ]
-    return pa.table([paths, encoded_paths, *columns], schema=schema)
+    return pa.record_batch([paths, encoded_paths, *columns], schema=schema)
 
 
 def _plain(actions: Sequence[Any], field: Any) -> Any:
-    values = map(attrgetter(field.name), actions)
-    return pa.array(values, field.type, size=len(actions), memory_pool=_pool_for_files())
+    return _array(map(attrgetter(field.name), actions), field.type, len(actions))
 
 
 def _maps(actions: Sequence[Any], field: Any) -> Any:
     maps = list(map(attrgetter(field.name), actions))
     present = [entries for entries in maps if entries]
     ends = list(accumulate((len(entries or ()) for entries in maps), initial=0))
-    keys = pa.array(list(chain.from_iterable(present)), pa.string())
-    values = pa.array([value for entries in present for value in entries.values()], pa.string())
+    keys = _array(list(chain.from_iterable(present)), pa.string())
+    values = _array([value for entries in present for value in entries.values()], pa.string())
     array: Any = pa.MapArray
-    mask = pa.array([entries is None for entries in maps], pa.bool_())
-    return array.from_arrays(pa.array(ends, pa.int32()), keys, values, field.type, mask=mask)
+    mask = _array([entries is None for entries in maps], pa.bool_())
+    offsets = _array(ends, pa.int32())
+    return array.from_arrays(offsets, keys, values, field.type, pool=_pool_for_files(), mask=mask)
 
 
 def _vectors(actions: Sequence[Any], field: Any) -> Any:
     vectors = map(attrgetter(field.name), actions)
-    return pa.array([vector and msgspec.structs.asdict(vector) for vector in vectors], field.type)
+    return _array([vector and msgspec.structs.asdict(vector) for vector in vectors], field.type)
 
+
+def _array(values: Iterable[Any], arrow_type: pa.DataType, size: int | None = None) -> Any:
+    return pa.array(values, arrow_type, size=size, memory_pool=_pool_for_files())
+
+
+_BATCH_ROWS = 50_000
+"""The rows of a batch: few enough that their texts do not exceed the 2 GB of an array."""
 
 _PATHS = ("path", "encoded_path")
 """The first columns of FILES_SCHEMA and TOMBSTONES_SCHEMA."""

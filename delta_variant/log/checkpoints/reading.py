@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from typing import Any, cast
 
@@ -266,7 +267,7 @@ def _are_null(file: _ParquetCheckpoint, name: str) -> Iterator[bool]:
     leaves = _leaves(file, name)
     for number in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(number)
-        yield all(_nulls(group.column(leaf)) == group.column(leaf).num_values for leaf in leaves)
+        yield all(_chunk_nulls(group.column(leaf)) == group.column(leaf).num_values for leaf in leaves)
 
 
 def _leaves(file: _ParquetCheckpoint, name: str) -> list[int]:
@@ -284,12 +285,12 @@ def _lacks_text(file: _ParquetCheckpoint) -> bool:
 def _null_count(file: _ParquetCheckpoint, leaf_path: str) -> int | None:
     """Return the null count of a leaf, None if statistics lack it or there is no such leaf."""
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-    counts = [_nulls(group.column(leaf)) for leaf in _leaves(file, leaf_path) for group in groups]
+    counts = [_chunk_nulls(group.column(leaf)) for leaf in _leaves(file, leaf_path) for group in groups]
     known = [count for count in counts if count is not None]
     return sum(known) if known and len(known) == len(counts) else None
 
 
-def _nulls(chunk: pq.ColumnChunkMetaData) -> int | None:
+def _chunk_nulls(chunk: pq.ColumnChunkMetaData) -> int | None:
     return None if chunk.statistics is None else chunk.statistics.null_count
 
 
@@ -308,7 +309,7 @@ def _columns(rows: pa.StructArray, names: Mapping[str, str]) -> dict[str, Any]:
 def _batch(columns: dict[str, Any], length: int, schema: pa.Schema) -> pa.RecordBatch:
     if columns["path"].null_count:
         raise MalformedLogError("a file action lacks its path")
-    columns["path"], columns["encoded_path"] = decode_paths(columns["path"])
+    columns["path"], columns["encoded_path"] = decode_paths(columns["path"].cast(pa.string()))
     if "deletion_vector" in columns:
         vectors = columns["deletion_vector"]
         columns["deletion_vector"] = pa.StructArray.from_arrays(
@@ -320,11 +321,15 @@ def _batch(columns: dict[str, Any], length: int, schema: pa.Schema) -> pa.Record
             mask=vectors.is_null(),
         )
     arrays = [_cast(columns.get(field.name), field, length) for field in schema]
-    batch = pa.record_batch(arrays, schema=schema)
-    # Invalid UTF-8 would only be noticed where the text is used.
-    batch.validate(full=True)
-    return batch
+    return pa.record_batch(arrays, schema=schema)
 
 
 def _cast(array: pa.Array[Any] | None, field: pa.Field[Any], length: int) -> pa.Array[Any]:
-    return pa.nulls(length, field.type) if array is None else array.cast(field.type)
+    return _nulls(field.type)[:length] if array is None else array.cast(field.type)
+
+
+@cache
+def _nulls(arrow_type: pa.DataType) -> pa.Array[Any]:
+    """Return nulls for a batch: the batches of large tables share their columns that the checkpoint lacks."""
+    nulls: pa.Array[Any] = pa.nulls(_BATCH_ROWS, arrow_type)  # type: ignore[call-overload]
+    return nulls
