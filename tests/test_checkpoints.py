@@ -445,6 +445,38 @@ class TestOtherFormsOfCheckpoints:
         shutil.rmtree(root)
 
 
+@pytest.mark.parametrize("arrow_type", [pa.string(), pa.binary()], ids=str)
+@pytest.mark.parametrize("field", ["path", "stats"])
+def test_invalid_utf_8_in_a_checkpoint_is_an_error(tmp_path, field, arrow_type):
+    table = write_versions(tmp_path, [PROTOCOL, metadata(), add("a"), add("b")])
+    checkpoint(table, 0)
+    file = tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet"
+    rows = pq.read_table(file)
+    adds = rows["add"].combine_chunks()
+    texts = pa.array([b"\xff" if row else None for row in adds.to_pylist()], pa.binary())
+    texts = texts.view(pa.string()) if arrow_type == pa.string() else texts
+    children = [texts if name == field else adds.field(name) for name in adds.type.names]
+    invalid = pa.StructArray.from_arrays(children, names=adds.type.names, mask=adds.is_null())
+    pq.write_table(rows.set_column(rows.column_names.index("add"), "add", invalid), file)
+    forget(tmp_path, 0)
+    (tmp_path / commit_file_name(1)).write_bytes(encode_commit([CommitInfo({})]))
+    with pytest.raises(MalformedLogError, match=r"cannot read the checkpoint: .*(?i:utf)") as caught:
+        load_snapshot(tmp_path)
+    assert caught.value.file.endswith(file.name)
+
+
+def test_the_files_of_a_checkpoint_are_not_in_the_default_memory_pool(tmp_path):
+    files = [add(f"{number}.parquet", stats="x" * 1000) for number in range(10_000)]
+    checkpoint(write_versions(tmp_path, [PROTOCOL, metadata(), *files]), 0)
+    forget(tmp_path, 0)
+    before = pa.default_memory_pool().bytes_allocated()
+    (tmp_path / commit_file_name(1)).write_bytes(encode_commit([remove("5.parquet")]))
+    snapshot = load_snapshot(tmp_path)
+    assert snapshot.num_files == len(files) - 1
+    assert snapshot.files.nbytes > 10_000_000
+    assert pa.default_memory_pool().bytes_allocated() - before < 5_000_000
+
+
 class TestCompactions:
     """PROTOCOL.md, "Log Compaction Files"."""
 

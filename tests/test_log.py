@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from archives import unpack_spark_table
 from deltalake import DeltaTable
+from support.intercepted_store import intercept
 from support.tables import commit_path
 
 from delta_variant.errors import (
@@ -21,6 +22,7 @@ from delta_variant.errors import (
 )
 from delta_variant.log import commits, snapshot
 from delta_variant.log.commits import read_commits
+from delta_variant.log.listing import Span
 from delta_variant.log.load import load_snapshot
 from delta_variant.log.state import table_exists
 from delta_variant.log.timestamps import CommitTimes
@@ -433,6 +435,16 @@ def test_files_of_commits_and_checkpoints_have_one_schema(tmp_path):
     write_checkpoint(tmp_path, 2)
     for version in (1, 2, 4):
         assert load_snapshot(tmp_path, version).files.schema == snapshot.FILES_SCHEMA
+
+
+def test_at_most_16_commits_are_fetched_ahead(tmp_path):
+    table_of(tmp_path, versions=40)
+    fetched = []
+    table = intercept(tmp_path, before=lambda call, key: fetched.append(key))
+    spans = [Span(version, version) for version in range(40)]
+    for number, _ in enumerate(commits.read_spans(table, spans)):
+        assert len(fetched) <= number + 1 + 16
+    assert len(fetched) == 40
 
 
 def test_a_load_does_not_replace_the_default_memory_pool(tmp_path, monkeypatch):

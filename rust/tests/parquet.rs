@@ -577,6 +577,8 @@ fn a_single_leaf_is_read_with_only_its_parent_groups() {
     let id = typed.as_struct().column(0).as_struct();
     assert_eq!(id.num_columns(), 1);
     assert_eq!(id.column(0).as_primitive::<Int64Type>().value(7), 7);
+    let owned = Arc::new(open(&write(&[written]))).read_owned(file.scan(vec![leaf], 1 << 16));
+    assert_eq!(owned.collect::<Result<Vec<_>, _>>().unwrap(), batches);
     let none: Vec<_> = file.read(&file.scan(vec![], 1 << 16)).collect::<Result<_, _>>().unwrap();
     assert_eq!((none[0].num_columns(), none[0].num_rows()), (0, ROWS));
     let error = file.read(&file.scan(vec![999], 10)).next().unwrap().unwrap_err();
