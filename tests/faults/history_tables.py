@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,6 +79,9 @@ def history_table(number: int) -> HistoryTable:
         assert step.run(store) == len(versions)
         versions.append(step.apply(versions[-1], versions))
     objects.put(ORPHAN, b"")
+    # Each history ends with a collection, which need not look at the tables of all other histories.
+    gc.collect()
+    gc.freeze()
     return HistoryTable(objects, configuration, options, versions, deleted)
 
 

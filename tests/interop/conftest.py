@@ -36,9 +36,11 @@ SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
+    # To compile a query takes longer than to interpret it, for the few rows of a test.
+    "spark.sql.codegen.wholeStage": "false",
 }
 DELTA_SETTINGS = {
-    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Spark writes Variant statistics only with both of these and the shredding feature.

@@ -32,6 +32,7 @@ def main(folder: Path, step: str) -> None:
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     # A fast start matters, and not how fast the code becomes.
     spark = spark.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    spark = spark.config("spark.sql.codegen.wholeStage", "false")
     session = spark.config("spark.log.level", "FATAL").getOrCreate()
     lines = session.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "lines"))
     write = dvs.batch_writer(folder / "table", variant_columns=["value"], target_file_size=2000)
