@@ -97,8 +97,8 @@ $(NEWEST_PYSPARK): | build
 
 # Tables on Azure lie in its emulator. Where npm cannot install that, their tests are skipped, and say so.
 $(AZURITE):
-	@! command -v npm > /dev/null || { npm install --silent --no-save --prefix $@.part azurite@$(AZURITE_VERSION) \
-	  && mv $@.part $@; } || rm -rf $@.part
+	@! command -v npm > /dev/null || { npm install --silent --no-save --fetch-timeout 60000 --prefix $@.part \
+	  azurite@$(AZURITE_VERSION) && mv $@.part $@; } || rm -rf $@.part
 
 # The corpora of tests/corpora.toml, from the repositories that they come from. DELTA_VARIANT_CORPORA names the folder.
 corpora: DIR := $(DELTA_VARIANT_CORPORA)

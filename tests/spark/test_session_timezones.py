@@ -111,6 +111,7 @@ def by_condition(
     return {condition: sorted(ids) for condition, ids in found.items()}
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("zone", TESTED_ZONES)
 def test_all_readers_find_the_rows_that_spark_finds(
     session_in: Callable[[str], SparkSession], tmp_path: Path, zone: str
