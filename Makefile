@@ -29,9 +29,10 @@ override DELTA_VARIANT_CORPORA := $(abspath $(DELTA_VARIANT_CORPORA))
 export DELTA_VARIANT_CORPORA
 
 # The order of the files is that of tests/tiers.py: the longest first. Spark that hangs once may hang in each test, so
-# the number of failures and the time of a step are limited, too.
+# the number of failures and the time of a step are limited, too. A new worker would repeat the test that ended the
+# last one.
 PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 40 \
-  --maxfail 20 --max-worker-restart 2 --session-timeout 3000
+  --maxfail 20 --max-worker-restart 0 --session-timeout 3000
 
 # Lines that the unit tier and the Rust tests cover, in per cent: `make test` fails below them.
 PYTHON_FLOOR := 89
