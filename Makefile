@@ -31,8 +31,19 @@ export DELTA_VARIANT_CORPORA
 # The order of the files is that of tests/tiers.py: the longest first. Spark that hangs once may hang in each test, so
 # the number of failures and the time of a step are limited, too. A new worker would repeat the test that ended the
 # last one.
-PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 40 \
+PYTEST_OPTIONS := --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 40 \
   --maxfail 20 --max-worker-restart 0 --session-timeout 3000
+PYTEST := $(BIN)/pytest $(PYTEST_OPTIONS)
+
+# The wheel that the unit tier runs on, and its environment. `make coverage-python WHEEL=dist/….whl` tests another one.
+WHEEL :=
+WHEEL_ENV := $(CURDIR)/.cache/wheel-env
+TESTED_WHEEL = $(abspath $(or $(WHEEL),$(shell ls .cache/wheels/*.whl)))
+# Without Go, the workflows are not checked here.
+ACTIONLINT := $(if $(shell command -v go),$(CURDIR)/.cache/go/bin/actionlint)
+ACTIONLINT_VERSION := 1.7.12
+CARGO_DENY_VERSION := 0.20.2
+CARGO_DENY := $(CURDIR)/.cache/cargo/bin/cargo-deny
 
 # Lines that the unit tier and the Rust tests cover, in per cent: `make test` fails below them.
 PYTHON_FLOOR := 89
@@ -41,7 +52,7 @@ LLVM_COV_VERSION := 0.9.1
 LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
 
 .PHONY: build check test test-rust coverage coverage-rust coverage-python corpora browser faults conformance fuzz bench \
-  demo demo-spark clean
+  demo demo-spark wheel dist advisories clean
 .DEFAULT_GOAL := build
 
 build: .venv/built
@@ -57,7 +68,7 @@ build: .venv/built
 	$(BIN)/maturin develop --release --extras dev,test
 	touch $@
 
-check: build
+check: build $(ACTIONLINT)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -65,6 +76,7 @@ check: build
 	$(CARGO) clippy $(CRATE) --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc $(CRATE) --no-deps --document-private-items
 	$(BIN)/python rust/third_party_licenses.py --check
+	$(ACTIONLINT)
 
 test: build browser $(NEWEST_PYSPARK) $(AZURITE)
 	$(MAKE) $(RUST_TESTS)
@@ -86,8 +98,36 @@ coverage-rust: build $(LLVM_COV)
 	$(LLVM_COV) llvm-cov --locked --quiet $(CRATE) --workspace --summary-only \
 	  --ignore-filename-regex 'src/python/|/fuzz/' --fail-under-lines $(RUST_FLOOR)
 
-coverage-python: build
-	$(PYTEST) -m unit --cov --cov-report term:skip-covered --cov-fail-under $(PYTHON_FLOOR)
+# The unit tier runs on a wheel, as users install it: in an environment of its dependencies, all of them from wheels,
+# without cargo, and in a folder without the sources, so that the tests cannot import them.
+coverage-python: $(if $(WHEEL),,wheel) $(WHEEL_ENV)/created
+	$(WHEEL_ENV)/bin/pip install --quiet --only-binary :all: '$(TESTED_WHEEL)[test]'
+	$(WHEEL_ENV)/bin/pip install --quiet --force-reinstall --no-deps $(TESTED_WHEEL)
+	mkdir -p .cache/coverage $(WHEEL_ENV)/run
+	cd $(WHEEL_ENV)/run && PATH=$(WHEEL_ENV)/bin:/usr/bin:/bin PYTHONPATH= COVERAGE_FILE=$(CURDIR)/.cache/coverage/data \
+	  pytest $(PYTEST_OPTIONS) --config-file $(CURDIR)/pyproject.toml --rootdir $(CURDIR) $(CURDIR)/tests -m unit \
+	  --cov --cov-config $(CURDIR)/pyproject.toml --cov-report term:skip-covered --cov-fail-under $(PYTHON_FLOOR)
+
+$(WHEEL_ENV)/created: .venv/created pyproject.toml
+	rm -rf $(WHEEL_ENV)
+	$(BIN)/python -m venv $(WHEEL_ENV)
+	touch $@
+
+# The library is that of `build`. It runs on Linux systems with the C library of this one or a newer one; `make dist`
+# builds for older ones, and compiles everything again.
+wheel: build
+	rm -rf .cache/wheels
+	$(BIN)/maturin build --release --locked --compatibility linux --out .cache/wheels
+
+# The sdist, and wheels for Linux. zig is the linker and the C compiler for any target and version of the C library.
+dist: TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
+dist: COMPATIBILITY := manylinux2014
+dist: .venv/created
+	$(BIN)/pip install --quiet 'maturin[zig]>=1.9,<2'
+	$(BIN)/maturin sdist --out dist
+	rustup --quiet target add $(TARGETS)
+	for target in $(TARGETS); do PATH=$(CURDIR)/$(BIN):$$PATH maturin build --release --locked --zig --target $$target \
+	  --compatibility $(COMPATIBILITY) --out dist || exit; done
 
 $(LLVM_COV):
 	cargo install --quiet --locked --root .cache/cargo cargo-llvm-cov@$(LLVM_COV_VERSION)
@@ -100,6 +140,20 @@ $(NEWEST_PYSPARK): | build
 $(AZURITE):
 	@! command -v npm > /dev/null || { npm install --silent --no-save --fetch-timeout 60000 --prefix $@.part \
 	  azurite@$(AZURITE_VERSION) && mv $@.part $@; } || rm -rf $@.part
+
+# Licenses, known vulnerabilities and sources of the crates and of the Python packages.
+advisories: .venv/created $(CARGO_DENY)
+	$(CARGO_DENY) --manifest-path rust/Cargo.toml --locked check
+	$(BIN)/pip install --quiet 'pip-audit>=2.9'
+	$(BIN)/pip-audit .
+
+ifneq ($(ACTIONLINT),)
+$(ACTIONLINT):
+	GOBIN=$(dir $@) go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION)
+endif
+
+$(CARGO_DENY):
+	cargo install --quiet --locked --root .cache/cargo cargo-deny@$(CARGO_DENY_VERSION)
 
 # The corpora of tests/corpora.toml, from the repositories that they come from. DELTA_VARIANT_CORPORA names the folder.
 corpora: DIR := $(DELTA_VARIANT_CORPORA)

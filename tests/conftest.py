@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from locations import CORPORA
-from tiers import DEFAULT, DEFAULT_OF_PATHS, rank_of, tier_of
+from tiers import DEFAULT, DEFAULT_OF_PATHS, FOLDERS, HERE, rank_of, tier_of
 
 # Servers of the tests are on the loopback interface, which a proxy of the environment does not reach.
 os.environ.update(NO_PROXY="127.0.0.1,localhost", no_proxy="127.0.0.1,localhost")
@@ -30,6 +30,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.option.markexpr:
         has_paths = config.args_source is pytest.Config.ArgsSource.ARGS
         config.option.markexpr = DEFAULT_OF_PATHS if has_paths else DEFAULT
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip the folders of other tiers when only the unit tier is selected: they import Spark, among others."""
+    is_unit_run = config.option.markexpr == "unit"
+    return True if is_unit_run and collection_path.parent == HERE and collection_path.name in FOLDERS else None
 
 
 @pytest.hookimpl(tryfirst=True)
