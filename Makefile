@@ -117,7 +117,7 @@ $(WHEEL_ENV)/created: .venv/created pyproject.toml
 # builds for older ones, and compiles everything again.
 wheel: build
 	rm -rf .cache/wheels
-	$(BIN)/maturin build --release --locked --compatibility linux --out .cache/wheels
+	$(BIN)/maturin build --release --locked --compatibility linux --interpreter $(PYO3_PYTHON) --out .cache/wheels
 
 # The sdist, and wheels for Linux. zig is the linker and the C compiler for any target and version of the C library.
 dist: TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
