@@ -33,9 +33,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip the folders of other tiers when only the unit tier is selected: they import Spark, among others."""
-    is_unit_run = config.option.markexpr == "unit"
-    return True if is_unit_run and collection_path.parent == HERE and collection_path.name in FOLDERS else None
+    """Skip the folders of other tiers when only the unit tier is selected, because they import Spark."""
+    is_other_tier = collection_path.parent == HERE and collection_path.name in FOLDERS
+    return True if config.option.markexpr == "unit" and is_other_tier else None
 
 
 @pytest.hookimpl(tryfirst=True)
