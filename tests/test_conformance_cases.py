@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from locations import list_corpus
+from locations import ROOT, list_corpus
 
 from delta_variant.conformance.case import Case
 from delta_variant.conformance.corpus import OWN_CASES, load_cases
@@ -103,7 +103,11 @@ def cases_named(page: str) -> Iterator[str]:
 
 
 def test_the_cases_on_the_page_of_engines_exist():
-    page = (OWN_CASES / "ENGINES.md").read_text(encoding="utf-8").partition("## The cases of this folder")[2]
+    page = (
+        (ROOT / "protocol_fixtures" / "ENGINES.md")
+        .read_text(encoding="utf-8")
+        .partition("## The cases of this folder")[2]
+    )
     patterns = list(cases_named(page))
     assert {"decode/object_field_twice_*", "unshred/typed_uuid"} <= set(patterns)
     ids = [case.id for case in CASES]
