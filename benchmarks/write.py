@@ -63,7 +63,7 @@ def ours_on_spark(source: Path, target: Path) -> Work:
     lines = session.read.text(str(source))
 
     def write(rows: engines.Session, folder: Path) -> engines.Session:
-        return dvs.write_table(rows, folder, variant_columns=["value"])
+        return dvs.write_table(folder, rows, variant_columns=["value"])
 
     def work() -> dict[str, float]:
         result = write(lines, target)

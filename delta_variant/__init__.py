@@ -5,16 +5,56 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .data_file.options import FileOptions, JsonOptions
 from .data_file.statistics import file_stats
-from .errors import DeltaVariantError
+from .errors import (
+    AmbiguousWriteError,
+    ArgumentTypeError,
+    CastError,
+    ChangesNotRecordedError,
+    CommitConflictError,
+    CommitUnknownError,
+    ConflictingValueError,
+    ConstraintViolationError,
+    DataFileError,
+    DeltaVariantError,
+    ExpressionError,
+    InvalidCaseError,
+    InvalidJsonError,
+    InvalidStatisticsError,
+    InvalidZ85Error,
+    MalformedLogError,
+    MalformedVariantError,
+    MergeAmbiguityError,
+    PredicateViolationError,
+    ProtocolError,
+    RetentionDurationError,
+    SchemaError,
+    ShreddingError,
+    ShreddingNotEnabledError,
+    SourceError,
+    SourceNotFoundError,
+    StoreError,
+    TableExistsError,
+    TableNotFoundError,
+    TimestampAfterLatestError,
+    TimestampBeforeFirstError,
+    UnsupportedFeatureError,
+    VariantPathError,
+    VersionExistsError,
+    VersionNotFoundError,
+)
 from .expressions.variant_get import try_variant_get, variant_get
 from .log.load import load_snapshot
 from .log.snapshot import Snapshot
 from .operations.changes import read_changes
 from .operations.read import read_table
 from .operations.write import write_table
+from .operations.write.committing import WriteResult
 from .variant.shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
 from .variant.values import Variant, parse_json, to_json
+from .writer.commit_context import CommitOptions
+from .writer.commit_result import CommitResult
 from .writer.json_lines import read_json
 
 if TYPE_CHECKING:
@@ -22,22 +62,75 @@ if TYPE_CHECKING:
     from .operations.alter.constraints import add_constraint, drop_constraint
     from .operations.alter.table_properties import set_properties, unset_properties
     from .operations.alter.type_change import change_type
-    from .operations.audit import audit_table
+    from .operations.audit import Audit, audit_table
+    from .operations.audit.findings import Finding
     from .operations.delete import delete, delete_all
-    from .operations.history import history
-    from .operations.legacy.migration import migrate_legacy
-    from .operations.merge.builder import merge
-    from .operations.optimize.optimize import optimize
-    from .operations.restore import restore
-    from .operations.statistics_repair import repair_statistics
+    from .operations.history import HistoryEntry, history
+    from .operations.legacy.migration import Migration, migrate_legacy
+    from .operations.merge.builder import Merge, merge
+    from .operations.optimize.optimize import OptimizeResult, optimize
+    from .operations.read.explanation import Explanation
+    from .operations.restore import RestoreResult, restore
+    from .operations.rewrite.result import RewriteResult
+    from .operations.statistics_repair import RepairResult, repair_statistics
     from .operations.update import update
-    from .operations.vacuum import vacuum
+    from .operations.vacuum import VacuumResult, vacuum
 
 __all__ = [
+    "AmbiguousWriteError",
+    "ArgumentTypeError",
+    "Audit",
+    "CastError",
+    "ChangesNotRecordedError",
+    "CommitConflictError",
+    "CommitOptions",
+    "CommitResult",
+    "CommitUnknownError",
+    "ConflictingValueError",
+    "ConstraintViolationError",
+    "DataFileError",
     "DeltaVariantError",
+    "Explanation",
+    "ExpressionError",
+    "FileOptions",
+    "Finding",
+    "HistoryEntry",
+    "InvalidCaseError",
+    "InvalidJsonError",
+    "InvalidStatisticsError",
+    "InvalidZ85Error",
+    "JsonOptions",
+    "MalformedLogError",
+    "MalformedVariantError",
+    "Merge",
+    "MergeAmbiguityError",
+    "Migration",
+    "OptimizeResult",
+    "PredicateViolationError",
+    "ProtocolError",
+    "RepairResult",
+    "RestoreResult",
+    "RetentionDurationError",
+    "RewriteResult",
+    "SchemaError",
+    "ShreddingError",
+    "ShreddingNotEnabledError",
     "ShreddingSchema",
     "Snapshot",
+    "SourceError",
+    "SourceNotFoundError",
+    "StoreError",
+    "TableExistsError",
+    "TableNotFoundError",
+    "TimestampAfterLatestError",
+    "TimestampBeforeFirstError",
+    "UnsupportedFeatureError",
+    "VacuumResult",
     "Variant",
+    "VariantPathError",
+    "VersionExistsError",
+    "VersionNotFoundError",
+    "WriteResult",
     "__version__",
     "add_columns",
     "add_constraint",
@@ -90,19 +183,46 @@ _LAZY = {
         "unset_properties",
     ),
     "operations.alter.type_change": ("change_type",),
-    "operations.audit": ("audit_table",),
+    "operations.audit": (
+        "Audit",
+        "audit_table",
+    ),
+    "operations.audit.findings": ("Finding",),
     "operations.delete": (
         "delete",
         "delete_all",
     ),
-    "operations.history": ("history",),
-    "operations.legacy.migration": ("migrate_legacy",),
-    "operations.merge.builder": ("merge",),
-    "operations.optimize.optimize": ("optimize",),
-    "operations.restore": ("restore",),
-    "operations.statistics_repair": ("repair_statistics",),
+    "operations.history": (
+        "HistoryEntry",
+        "history",
+    ),
+    "operations.legacy.migration": (
+        "Migration",
+        "migrate_legacy",
+    ),
+    "operations.merge.builder": (
+        "Merge",
+        "merge",
+    ),
+    "operations.optimize.optimize": (
+        "OptimizeResult",
+        "optimize",
+    ),
+    "operations.read.explanation": ("Explanation",),
+    "operations.restore": (
+        "RestoreResult",
+        "restore",
+    ),
+    "operations.rewrite.result": ("RewriteResult",),
+    "operations.statistics_repair": (
+        "RepairResult",
+        "repair_statistics",
+    ),
     "operations.update": ("update",),
-    "operations.vacuum": ("vacuum",),
+    "operations.vacuum": (
+        "VacuumResult",
+        "vacuum",
+    ),
 }
 
 

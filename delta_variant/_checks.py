@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from operator import index
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import ArgumentTypeError
 
@@ -22,9 +22,13 @@ __all__ = [
     "is_unicode",
     "list_of",
     "one_or_more",
+    "options_of",
     "texts_of",
     "to_integer",
 ]
+
+
+Options = TypeVar("Options")
 
 
 def check_text(name: str, value: object) -> None:
@@ -92,6 +96,15 @@ def texts_of(what: str, name: str, value: Any) -> tuple[str, ...]:
 def one_or_more(what: str, name: str, value: Any) -> tuple[Any, ...]:
     """Return a single string as a tuple, or the items of a list; raises what `list_of` raises."""
     return (value,) if isinstance(value, str) else list_of(what, name, value)
+
+
+def options_of(name: str, value: object, kind: type[Options]) -> Options:
+    """Return an object of options, the default ones for None; raises ArgumentTypeError for another type."""
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise ArgumentTypeError(f"{name}: expected {kind.__name__}, got {value!r}")
+    return value
 
 
 def check_mapping(what: str, name: str, value: object) -> None:

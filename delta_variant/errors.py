@@ -372,7 +372,7 @@ class StoreError(DeltaVariantError):
     """The object store or file system rejected an operation, or the operation failed."""
 
 
-class TableNotFoundError(DeltaVariantError):
+class TableNotFoundError(DeltaVariantError, FileNotFoundError):
     """There is no Delta table at this location.
 
     Example:

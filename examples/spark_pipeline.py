@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from delta_variant import JsonOptions
 from delta_variant import spark as dvs
 
 SILVER = {
@@ -55,7 +56,7 @@ def lines_to_bronze(spark: SparkSession, lines: str, bronze: str, folder: str) -
         spark.readStream.option("pathGlobFilter", "*.ndjson").text(lines).withColumnRenamed("value", "entry")
     )
     write = dvs.batch_writer(
-        bronze, variant_columns=["entry"], on_invalid="reject", rejects=f"{folder}/rejects"
+        bronze, variant_columns=["entry"], json=JsonOptions(on_invalid="reject", rejects=f"{folder}/rejects")
     )
     return text.writeStream.foreachBatch(write).option("checkpointLocation", f"{folder}/checkpoints/bronze")
 

@@ -68,7 +68,7 @@ def fields_by_name(table: str) -> dict[str, StructField]:
 
 def test_enabling_shredding_adds_the_stable_features_to_a_legacy_protocol(table: str):
     """The protocol lists the features of its old versions, too (PROTOCOL.md, "Table Features")."""
-    assert dv.set_properties(table, {"delta.enableVariantShredding": "true"}) == 1
+    assert dv.set_properties(table, {"delta.enableVariantShredding": "true"}).version == 1
     protocol = dv.load_snapshot(table).protocol
     assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)
     assert set(protocol.reader_features) == {"variantType", "variantShredding"}
@@ -92,7 +92,7 @@ def test_unsetting_a_property_keeps_its_feature(table: str):
     dv.set_properties(table, {"delta.enableVariantShredding": "true"})
     before = dv.load_snapshot(table).protocol
     dv.set_properties(table, {"delta.enableVariantShredding": "false"})
-    assert dv.unset_properties(table, ["delta.enableVariantShredding"]) == 3
+    assert dv.unset_properties(table, ["delta.enableVariantShredding"]).version == 3
     after = dv.load_snapshot(table)
     assert after.protocol == before
     assert after.configuration == {}
@@ -100,7 +100,7 @@ def test_unsetting_a_property_keeps_its_feature(table: str):
 
 def test_unchanged_properties_are_not_committed(table: str):
     dv.set_properties(table, {"delta.appendOnly": "true", "owner": "us"})
-    assert dv.set_properties(table, {"owner": "us"}) == 1
+    assert dv.set_properties(table, {"owner": "us"}).version is None
     assert dv.load_snapshot(table).version == 1
 
 
@@ -153,7 +153,7 @@ def test_in_commit_timestamps_start_with_the_version_that_enables_them(table: st
     """PROTOCOL.md, "Writer Requirements for In-Commit Timestamps", 4 and 5."""
     later = time.time() + 3600
     os.utime(Path(table) / commit_file_name(0), (later, later))
-    assert dv.set_properties(table, {"delta.enableInCommitTimestamps": "true"}) == 1
+    assert dv.set_properties(table, {"delta.enableInCommitTimestamps": "true"}).version == 1
     actions = actions_of(table, 1)
     timestamp = actions["commitInfo"]["inCommitTimestamp"]
     assert timestamp > later * 1000
@@ -191,13 +191,13 @@ def test_a_change_data_feed_is_rejected_next_to_a_column_of_its_names(tmp_path: 
 
 def test_a_concurrent_append_does_not_conflict_with_an_alteration(table: str):
     store = commit_first(table, lambda: dv.write_table(table, ROWS, mode="append"))
-    assert dv.add_columns(store, {"c": "int"}) == 2
+    assert dv.add_columns(store, {"c": "int"}).version == 2
     assert len(read_rows(table)) == 4
 
 
 def test_in_commit_timestamps_record_the_committed_version(table: str):
     store = commit_first(table, lambda: dv.write_table(table, ROWS, mode="append"))
-    assert dv.set_properties(store, {"delta.enableInCommitTimestamps": "true"}) == 2
+    assert dv.set_properties(store, {"delta.enableInCommitTimestamps": "true"}).version == 2
     configuration = actions_of(table, 2)["metaData"]["configuration"]
     assert configuration["delta.inCommitTimestampEnablementVersion"] == "2"
 
@@ -220,7 +220,7 @@ def test_a_concurrent_alteration_conflicts_with_a_write(table: str):
 
 
 def test_a_variant_can_be_added_to_a_table_with_a_legacy_protocol(table: str):
-    assert dv.add_columns(table, {"event": "variant"}) == 1
+    assert dv.add_columns(table, {"event": "variant"}).version == 1
     protocol = dv.load_snapshot(table).protocol
     assert set(protocol.writer_features) == {"variantType", "appendOnly", "invariants"}
     dv.write_table(
@@ -314,7 +314,7 @@ def test_an_invalid_new_column_is_rejected(table: str, columns, error, message):
 def test_mapping_an_existing_table_keeps_its_files_and_their_names(table: str):
     """PROTOCOL.md, "Column Mapping". The physical names are the previous names."""
     before = read_rows(table)
-    assert dv.set_properties(table, COLUMN_MAPPING) == 1
+    assert dv.set_properties(table, COLUMN_MAPPING).version == 1
     snapshot = dv.load_snapshot(table)
     assert {"columnMapping"} <= set(snapshot.protocol.reader_features) & set(
         snapshot.protocol.writer_features

@@ -134,8 +134,16 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda t: dv.vacuum(t, "168"), ValueError, "retention_hours: expected a finite number .*, got '168'"),
     (lambda t: dv.vacuum(t, True), ValueError, "retention_hours: expected a finite number .*, got True"),
     (lambda t: dv.optimize(t, sort_by=5), ValueError, "sort_by: expected a list of expressions, got 5"),
-    (lambda t: dv.optimize(t, target_file_size="1"), ValueError, "target_file_size: expected a number"),
-    (lambda t: append(t, target_file_size=float("nan")), ValueError, "target_file_size: expected a number"),
+    (
+        lambda t: dv.optimize(t, files=dv.FileOptions(target_file_size="1")),
+        ValueError,
+        "target_file_size: expected a number",
+    ),
+    (
+        lambda t: append(t, files=dv.FileOptions(target_file_size=float("nan"))),
+        ValueError,
+        "target_file_size: expected a number",
+    ),
     (
         lambda t: append(t, variant_columns="s"),
         ValueError,
@@ -186,7 +194,7 @@ WRONG_TYPES: list[tuple[Callable[[str, Any], object], list[Any]]] = [
     (lambda t, value: merge(t).when_not_matched_insert(value), [*NOT_MAPPINGS, None]),
     (lambda t, value: merge(t).when_matched_delete(value), NOT_TEXTS),
     (lambda t, value: dv.optimize(t, value), NOT_TEXTS),
-    (lambda t, value: dv.optimize(t, target_file_size=value), ["1", b"1", [1]]),
+    (lambda t, value: dv.optimize(t, files=dv.FileOptions(target_file_size=value)), ["1", b"1", [1]]),
     (lambda t, value: dv.drop_column(t, value), [b"s", {"s": 1}, 5, {"s"}, None, [5]]),
     (lambda t, value: dv.rename_column(t, value, "z"), [b"s", {"s": 1}, 5, None]),
     (lambda t, value: dv.add_columns(t, value), ["s", b"s", 5, ["x"], None]),
@@ -202,11 +210,17 @@ WRONG_TYPES: list[tuple[Callable[[str, Any], object], list[Any]]] = [
         ["s", b"s", {"i": 1}, 5, [1], None, iter("s")],
     ),
     (lambda t, value: dv.write_table(t, SOURCE, mode=value), [b"append", 5, ["append"]]),
-    (lambda t, value: append(t, compression=value), [b"zstd", 5, None]),
+    (lambda t, value: append(t, files=dv.FileOptions(compression=value)), [b"zstd", 5, None]),
     (lambda t, value: append(t, shredding=value), [b"infer", 5, {"event": pa.int64()}]),
     (lambda t, value: append(t, configuration=value), ["s", b"s", ["s"], 5]),
-    (lambda t, value: append(t, on_invalid="reject", rejects=value), [b"r", 5, {"r": 1}, ["r"]]),
-    (lambda t, value: append(t, txn=value), ["s", b"s", {"s": 1}, 5, ("a", "1"), (5, 1)]),
+    (
+        lambda t, value: append(t, json=dv.JsonOptions(on_invalid="reject", rejects=value)),
+        [b"r", 5, {"r": 1}, ["r"]],
+    ),
+    (
+        lambda t, value: append(t, commit=dv.CommitOptions(txn=value)),
+        ["s", b"s", {"s": 1}, 5, ("a", "1"), (5, 1)],
+    ),
     (lambda t, value: dv.file_stats(value), [b"x", {"x": 1}, 5, None]),
     (lambda t, value: dv.migrate_legacy(value, f"{t}-new"), [b"x", {"x": 1}, 5, None]),
     (lambda t, value: dv.migrate_legacy(t, value), [b"x", {"x": 1}, 5, None]),
@@ -410,7 +424,13 @@ def test_a_constraint_is_stored_without_the_end_of_the_statement(table: str):
 
 def test_text_and_numbers_of_numpy_are_written_as_any_other(tmp_path: Path):
     x, one = np.str_("x"), np.int64(1)
-    dv.write_table(tmp_path / "t", pa.table({"i": [1]}), name=x, configuration={x: x}, txn=(x, one))
+    dv.write_table(
+        tmp_path / "t",
+        pa.table({"i": [1]}),
+        name=x,
+        configuration={x: x},
+        commit=dv.CommitOptions(txn=(x, one)),
+    )
     dv.set_properties(tmp_path / "t", {"team": np.str_("us")})
     dv.delete(tmp_path / "t", np.str_("i = 1"))
     (file,) = (tmp_path / "t").glob("*.parquet")

@@ -50,13 +50,13 @@ def test_a_table_of_another_writer_has_only_explained_findings(unpacked, name):
     [
         {},
         {"shredding": None},
-        {"spark_compatible": False},
+        {"files": dv.FileOptions(spark_compatible=False)},
         {"configuration": {"delta.columnMapping.mode": "name"}},
         {"configuration": {"delta.enableDeletionVectors": "true"}},
         {"configuration": {"delta.enableInCommitTimestamps": "true", "delta.enableRowTracking": "true"}},
         {"configuration": {"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpointInterval": "1"}},
         {"partition_by": "day"},
-        {"max_variant_stats_paths": 2},
+        {"files": dv.FileOptions(max_variant_stats_paths=2)},
     ],
 )
 def test_a_table_of_this_library_has_no_findings(tmp_path, corpora, options):
@@ -194,8 +194,8 @@ def test_an_earlier_version_can_be_audited(tmp_path):
 def test_a_reconciled_compaction_has_no_findings(tmp_path, with_tombstones):
     root = tmp_path / "table"
     dv.write_table(root, pa.table({"id": [1]}))
-    dv.write_table(root, pa.table({"id": [2]}), mode="overwrite", txn=("app", 1))
-    dv.write_table(root, pa.table({"id": [3]}), mode="append", txn=("app", 2))
+    dv.write_table(root, pa.table({"id": [2]}), mode="overwrite", commit=dv.CommitOptions(txn=("app", 1)))
+    dv.write_table(root, pa.table({"id": [3]}), mode="append", commit=dv.CommitOptions(txn=("app", 2)))
     actions = [
         json.loads(line)
         for version in (2, 1, 0)

@@ -915,7 +915,7 @@ def test_a_repair_removes_the_violation(table, name):
     damage(table)
     assert dv.repair_statistics(table.path).repairable
     repair = dv.repair_statistics(table.path, dry_run=False)
-    assert repair.committed == 1
+    assert repair.version == 1
     audit = dv.audit_table(table.path, data=True)
     assert not [f for f in audit.findings if (f.rule, f.severity) == (rule, severity)]
     assert [f for f in audit.findings if f.rule.startswith(("AU", "ST", "Z"))] == []

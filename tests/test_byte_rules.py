@@ -63,7 +63,7 @@ def test_strictly_shredded_numbers_keep_their_type(numeric: Any, kept: Any, tmp_
     rows = variants(*((b"\x01\x00\x00", bytes.fromhex(value)) for value in NUMBERS))
     table = pa.table([rows], schema=pa.schema([variant_field("v")]))
     schema = ShreddingSchema.of(pa.int64())
-    dv.write_table(tmp_path / "table", table, shredding=schema, numeric=numeric)
+    dv.write_table(tmp_path / "table", table, shredding=schema, files=dv.FileOptions(numeric=numeric))
     back = dv.read_table(tmp_path / "table").to_table()["v"].to_pylist()
     assert [row["value"].hex() for row in back] == list(kept)
 

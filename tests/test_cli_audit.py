@@ -116,7 +116,7 @@ def test_a_repair_commits_with_yes(faulty):
 def test_a_repair_prints_json(faulty):
     report = json.loads(run("repair-statistics", faulty.path, "--json").stdout)
     (file,) = report["files"]
-    assert (report["version"], report["committed"], report["num_files"]) == (0, None, 1)
+    assert (report["read_version"], report["version"], report["num_files"]) == (0, None, 1)
     assert file["reasons"] == ["numRecords is 7, expected 4"]
     assert json.loads(file["stats_before"])["numRecords"] == 7
     assert json.loads(file["stats"])["numRecords"] == 4

@@ -294,7 +294,10 @@ def test_rejects_that_cannot_be_written_are_an_error_and_nothing_is_committed(tm
     ):
         with pytest.raises(StoreError) as raised:
             dv.write_table(
-                tmp_path / "t", data, variant_columns=["event"], on_invalid="reject", rejects=rejects
+                tmp_path / "t",
+                data,
+                variant_columns=["event"],
+                json=dv.JsonOptions(on_invalid="reject", rejects=rejects),
             )
         assert str(raised.value) == f"cannot write rejects to {rejects}: {reason}"
         assert paths(tmp_path) == set()

@@ -218,7 +218,7 @@ def test_only_one_of_two_writes_of_an_application_is_committed(tmp_path: Path, a
 
     def write(txn: tuple[str, int], number: int, **options: Any) -> Operation:
         return lambda table: dv.write_table(
-            table, rows(number), variant_columns=["event"], txn=txn, **options
+            table, rows(number), variant_columns=["event"], commit=dv.CommitOptions(txn=txn), **options
         )
 
     second = write(("ours", 1), 1, mode="overwrite", where="id = 1")

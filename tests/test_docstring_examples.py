@@ -1,25 +1,62 @@
-"""The examples in docstrings of public functions run as written."""
+"""Docstrings of the public API describe every parameter, and their examples run as written."""
 
 from __future__ import annotations
 
 import doctest
-from importlib import import_module
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-MODULES = [
-    "operations.changes",
-    "operations.delete",
-    "operations.merge.builder",
-    "operations.read",
-    "operations.update",
-    "operations.write",
-    "writer.json_lines",
-]
+import delta_variant as dv
+
+ARGUMENT = re.compile(r"^ {4}(\w+): \S", re.MULTILINE)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_examples_in_docstrings_run(module: str):
-    result = doctest.testmod(import_module(f"delta_variant.{module}"), optionflags=doctest.ELLIPSIS)
+def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield every public function and every method of a public class, by its qualified name."""
+    for name in dv.__all__:
+        value = getattr(dv, name)
+        if inspect.isfunction(value):
+            yield name, value
+        elif inspect.isclass(value):
+            for member, found in inspect.getmembers(value, inspect.isroutine):
+                if not member.startswith("_") and member in vars(value):
+                    yield f"{name}.{member}", found
+
+
+FUNCTIONS = dict(functions())
+EXAMPLES = {
+    name: test
+    for name in dv.__all__
+    if callable(getattr(dv, name))
+    for test in doctest.DocTestFinder(recurse=False).find(getattr(dv, name), name)
+    if test.examples
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_docstring_describes_every_parameter(name: str):
+    parameters = [each for each in inspect.signature(FUNCTIONS[name]).parameters if each != "self"]
+    section = (inspect.getdoc(FUNCTIONS[name]) or "").partition("\nArgs:\n")[2]
+    described = ARGUMENT.findall(section.partition("\n\n")[0])
+    assert [each for each in parameters if each != "cls"] == described
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if "." not in name])
+def test_every_public_function_has_an_example(name: str):
+    assert name in EXAMPLES
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_in_docstrings_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    test = EXAMPLES[name]
+    test.globs = dict(vars(sys.modules[getattr(dv, name).__module__]))
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test)
     assert result.attempted > 0
     assert result.failed == 0

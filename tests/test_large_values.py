@@ -85,7 +85,11 @@ def test_a_page_of_several_large_values_is_read(tmp_path: Path):
 @pytest.mark.parametrize("compression", ["zstd", "gzip"])
 @pytest.mark.parametrize("size", SIZES)
 def test_a_blank_string_written_here_is_read(tmp_path: Path, size: int, compression: str):
-    dv.write_table(tmp_path / "t", pa.table({"text": pa.array([" " * size])}), compression=compression)
+    dv.write_table(
+        tmp_path / "t",
+        pa.table({"text": pa.array([" " * size])}),
+        files=dv.FileOptions(compression=compression),
+    )
     assert lengths(tmp_path / "t", "text") == [size]
 
 

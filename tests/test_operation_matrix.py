@@ -118,7 +118,7 @@ def merged(rows: Rows) -> Rows:
 def run_repair(table: Path) -> None:
     before = dv.load_snapshot(table).version
     repair = dv.repair_statistics(str(table), dry_run=False)
-    assert repair.committed == dv.load_snapshot(table).version == before + 1
+    assert repair.version == dv.load_snapshot(table).version == before + 1
     assert dv.repair_statistics(str(table)).files == ()
 
 
@@ -198,7 +198,7 @@ OPERATIONS = {
         lambda table: dv.restore(str(table), 0), lambda rows: {n: row for n, row in rows.items() if n < 6}
     ),
     "history": Operation(run_history),
-    "repair": Operation(run_repair, options={"max_variant_stats_paths": 0}),
+    "repair": Operation(run_repair, options={"files": dv.FileOptions(max_variant_stats_paths=0)}),
     "audit": Operation(run_audit),
 }
 

@@ -135,7 +135,9 @@ def test_sorting_by_a_path_lets_a_query_skip_files(tmp_path: Path):
     where = "event:k::bigint = 777"
     assert dv.read_table(str(table), where=where).explain().files_read == 2
     before = read_by_id(table)
-    result = dv.optimize(str(table), sort_by="event:k::bigint", target_file_size=4 << 10)
+    result = dv.optimize(
+        str(table), sort_by="event:k::bigint", files=dv.FileOptions(target_file_size=4 << 10)
+    )
     assert len(result.files) == 3
     assert read_by_id(table) == before
     explained = dv.read_table(str(table), where=where).explain()
@@ -233,7 +235,7 @@ def test_an_optimization_keeps_every_row(files, sort_by, numeric):
             start += len(texts)
         before = read_by_id(table)
         whole = dv.read_table(str(table), columns=["id", "event"]).to_table().to_pylist()
-        dv.optimize(str(table), sort_by=sort_by, numeric=numeric)
+        dv.optimize(str(table), sort_by=sort_by, files=dv.FileOptions(numeric=numeric))
         assert read_by_id(table) == before
         if numeric == "strict":
             after = dv.read_table(str(table), columns=["id", "event"]).to_table().to_pylist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from public_api import TEXTS, describe
 
 import delta_variant
 from delta_variant import errors
@@ -18,46 +20,30 @@ ROOT = Path(__file__).resolve().parents[1]
 OPTIONAL = ("typer", "rich", "pyspark", "duckdb", "sqlglot", "deltalake", "polars", "pandas")
 
 
-def test_all_has_the_public_names_and_no_others():
-    assert delta_variant.__all__ == [
-        "DeltaVariantError",
-        "ShreddingSchema",
-        "Snapshot",
-        "Variant",
-        "__version__",
-        "add_columns",
-        "add_constraint",
-        "audit_table",
-        "change_type",
-        "delete",
-        "delete_all",
-        "drop_column",
-        "drop_constraint",
-        "file_stats",
-        "history",
-        "infer_shredding_schema",
-        "load_snapshot",
-        "merge",
-        "migrate_legacy",
-        "optimize",
-        "parse_json",
-        "read_changes",
-        "read_json",
-        "read_table",
-        "rename_column",
-        "repair_statistics",
-        "restore",
-        "set_properties",
-        "shred",
-        "to_json",
-        "try_variant_get",
-        "unset_properties",
-        "unshred",
-        "update",
-        "vacuum",
-        "variant_get",
-        "write_table",
-    ]
+def test_the_public_api_is_that_of_the_checked_in_text():
+    expected = TEXTS["delta_variant"].read_text("utf-8")
+    assert describe(delta_variant) == expected, "run `python tests/public_api.py` if the change is intended"
+
+
+def test_the_description_has_every_name_parameter_and_member():
+    text = describe(delta_variant)
+    names = {line.split("(")[0].removeprefix("class ") for line in text.splitlines() if line[0] != " "}
+    assert names == set(delta_variant.__all__)
+    assert "\n    execute(self) -> RewriteResult\n" in text
+    assert ", where: str | None = None, " in text
+
+
+def test_every_error_is_importable_from_the_root():
+    assert set(errors.__all__) <= set(delta_variant.__all__)
+    assert all(getattr(delta_variant, name) is getattr(errors, name) for name in errors.__all__)
+
+
+def test_a_missing_table_is_a_file_that_is_not_found(tmp_path: Path):
+    with pytest.raises(FileNotFoundError) as caught:
+        delta_variant.load_snapshot(tmp_path)
+    assert type(caught.value) is delta_variant.TableNotFoundError
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert (str(copied), copied.table) == (str(caught.value), caught.value.table)
 
 
 @pytest.mark.parametrize("name", delta_variant.__all__)

@@ -84,7 +84,11 @@ def test_names_in_prose_exist():
 
 @pytest.mark.parametrize(
     ("options", "opens"),
-    [({}, False), ({"shredding": None}, True), ({"shredding": None, "annotate": False}, True)],
+    [
+        ({}, False),
+        ({"shredding": None}, True),
+        ({"shredding": None, "files": dv.FileOptions(annotate=False)}, True),
+    ],
 )
 def test_deltalake_opens_the_tables_that_the_readme_lists(
     tmp_path: Path, options: dict[str, Any], opens: bool

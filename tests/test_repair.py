@@ -32,7 +32,7 @@ def last_commit(table):
 def test_a_dry_run_returns_the_repairs_and_commits_nothing(table):
     before = {path: path.read_bytes() for path in table.path.rglob("*") if path.is_file()}
     repair = dv.repair_statistics(table.path)
-    assert (repair.version, repair.committed, repair.num_files) == (0, None, 1)
+    assert (repair.read_version, repair.version, repair.num_files) == (0, None, 1)
     (file,) = repair.repairable
     assert file.reasons == ("numRecords is 7, expected 4",)
     assert json.loads(file.stats)["numRecords"] == 4
@@ -51,7 +51,7 @@ def test_a_repair_keeps_every_other_field(table):
     table.edit("add", lambda add: add.update(fields))
     (before,) = (action["add"] for action in table.actions() if "add" in action)
     data = table.file.read_bytes()
-    assert dv.repair_statistics(table.path, dry_run=False).committed == 1
+    assert dv.repair_statistics(table.path, dry_run=False).version == 1
     info, after = last_commit(table)
     after = after["add"]
     assert after.pop("dataChange") is False
@@ -66,11 +66,14 @@ def test_a_repair_keeps_every_other_field(table):
 def test_a_repaired_table_is_not_repaired_again(table):
     dv.repair_statistics(table.path, dry_run=False)
     again = dv.repair_statistics(table.path, dry_run=False)
-    assert (again.files, again.committed) == ((), None)
+    assert (again.files, again.version) == ((), None)
 
 
 def test_missing_variant_statistics_are_computed(tmp_path):
-    with_them, without = Table.write(tmp_path / "a"), Table.write(tmp_path / "b", max_variant_stats_paths=0)
+    with_them, without = (
+        Table.write(tmp_path / "a"),
+        Table.write(tmp_path / "b", files=dv.FileOptions(max_variant_stats_paths=0)),
+    )
     dv.repair_statistics(without.path, dry_run=False)
     (added,) = (action["add"] for action in last_commit(without) if "add" in action)
     (written,) = (action["add"] for action in with_them.actions() if "add" in action)
@@ -78,7 +81,7 @@ def test_missing_variant_statistics_are_computed(tmp_path):
 
 
 def test_bounds_of_few_paths_are_kept(tmp_path):
-    table = Table.write(tmp_path / "table", max_variant_stats_paths=1)
+    table = Table.write(tmp_path / "table", files=dv.FileOptions(max_variant_stats_paths=1))
     assert dv.repair_statistics(table.path).files == ()
 
 
@@ -148,13 +151,13 @@ def test_an_unreadable_file_is_reported_and_the_others_are_repaired(table):
     assert [file.path for file in repair.unrepairable] == [broken]
     assert "cannot be computed" in repair.unrepairable[0].reasons[0]
     assert len(repair.repairable) == 1
-    assert repair.committed == 2
+    assert repair.version == 2
 
 
 def test_a_concurrent_append_does_not_conflict_with_a_repair(table):
     rows = pa.table({"id": [9], "v": pa.array(["1"], pa.json_())})
     store = commit_first(table.path, lambda: dv.write_table(table.path, rows, mode="append"))
-    assert dv.repair_statistics(store, dry_run=False).committed == 2
+    assert dv.repair_statistics(store, dry_run=False).version == 2
     assert dv.audit_table(table.path, data=True).is_clean
 
 
@@ -185,7 +188,7 @@ def test_a_table_with_an_unknown_feature_is_rejected(table):
 def test_a_constraint_does_not_prevent_a_repair(table):
     table.set_property("delta.constraints.positive", "id >= 0")
     table.edit("protocol", lambda each: each["writerFeatures"].append("checkConstraints"))
-    assert dv.repair_statistics(table.path, dry_run=False).committed == 1
+    assert dv.repair_statistics(table.path, dry_run=False).version == 1
 
 
 def test_a_repair_keeps_the_encoding_of_paths(table):

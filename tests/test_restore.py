@@ -325,7 +325,7 @@ def test_a_restore_restores_clustering_columns(table):
 
 
 def test_a_restore_keeps_transactions_of_applications(table):
-    append(table, 9, txn=("app", 7))
+    append(table, 9, commit=dv.CommitOptions(txn=("app", 7)))
     dv.restore(table, 1)
     assert dv.load_snapshot(table).txns["app"].version == 7
 

@@ -420,8 +420,7 @@ def test_overwrite_by_a_predicate_leaves_rejected_rows_out(table: Path, tmp_path
         mode="overwrite",
         where="try_variant_get(event, '$.n', 'bigint') >= 3",
         variant_columns=["event"],
-        on_invalid="reject",
-        rejects=tmp_path / "rejects",
+        json=dv.JsonOptions(on_invalid="reject", rejects=tmp_path / "rejects"),
     )
     assert (result.rows, result.invalid, result.rows_deleted) == (1, 1, 2)
 

@@ -54,13 +54,13 @@ def planted(path: Path, columns: pa.Table, metadata: dict[str, dict[str, Any]], 
 
 
 def test_a_constraint_goes_to_the_properties_and_its_feature_to_the_protocol(table: str):
-    assert dv.add_constraint(table, "Positive", "amount > 0") == 1
+    assert dv.add_constraint(table, "Positive", "amount > 0").version == 1
     snapshot = dv.load_snapshot(table)
     assert snapshot.configuration["delta.constraints.positive"] == "amount > 0"
     assert "checkConstraints" in snapshot.protocol.writer_features
     with pytest.raises(SchemaError, match="has a constraint 'POSITIVE' already"):
         dv.add_constraint(table, "POSITIVE", "id > 0")
-    assert dv.drop_constraint(table, "positive") == 2
+    assert dv.drop_constraint(table, "positive").version == 2
     assert "delta.constraints.positive" not in dv.load_snapshot(table).configuration
     with pytest.raises(SchemaError, match="has no constraint 'positive'"):
         dv.drop_constraint(table, "positive")
@@ -92,7 +92,7 @@ def test_rows_that_come_in_between_have_to_be_checked(table: str):
 
 def test_deleted_rows_need_not_satisfy_a_constraint(table: str):
     dv.delete(table, "amount = 5")
-    assert dv.add_constraint(table, "c", "amount = 6") == 2
+    assert dv.add_constraint(table, "c", "amount = 6").version == 2
 
 
 @pytest.fixture
@@ -187,9 +187,11 @@ def test_constraints_see_null_for_invalid_json_if_it_becomes_null(constrained: s
     with pytest.raises(InvalidJsonError):
         dv.write_table(constrained, rows, **options)
     with pytest.raises(ConstraintViolationError, match=r"event:n::int = NULL") as caught:
-        dv.write_table(constrained, rows, on_invalid="null", **options)
+        dv.write_table(constrained, rows, json=dv.JsonOptions(on_invalid="null"), **options)
     assert caught.value.row == 1
-    result = dv.write_table(constrained, rows, on_invalid="reject", rejects=tmp_path / "rejects", **options)
+    result = dv.write_table(
+        constrained, rows, json=dv.JsonOptions(on_invalid="reject", rejects=tmp_path / "rejects"), **options
+    )
     assert (result.rows, result.invalid) == (1, 1)
 
 

@@ -114,7 +114,9 @@ def test_an_overwrite_keeps_the_ids_of_remaining_rows(table: Path):
     assert after == {number: before[number] for number in (0, 2, 3, 4, 5)}
 
 
-@pytest.mark.parametrize("options", [{}, {"sort_by": "-id"}, {"sort_by": ["id"], "target_file_size": 1}])
+@pytest.mark.parametrize(
+    "options", [{}, {"sort_by": "-id"}, {"sort_by": ["id"], "files": dv.FileOptions(target_file_size=1)}]
+)
 def test_optimize_keeps_ids_and_versions(table: Path, options: dict[str, Any]):
     dv.update(str(table), {"event:n": "-1"}, "id = 1")
     before = tracked(table)
@@ -239,7 +241,7 @@ def untracked(table: Path) -> Path:
 
 def test_enabling_row_tracking_assigns_ids_to_existing_rows(tmp_path: Path):
     table = untracked(tmp_path / "t")
-    assert dv.set_properties(str(table), TRACKED) == 4
+    assert dv.set_properties(str(table), TRACKED).version == 4
     assert [read_actions(table, "commitInfo", version)[0]["operation"] for version in (2, 3, 4)] == [
         "SET TBLPROPERTIES",
         "ROW TRACKING BACKFILL",
@@ -256,7 +258,7 @@ def test_enabling_row_tracking_assigns_ids_to_existing_rows(tmp_path: Path):
 def test_a_table_with_ids_begins_to_track_rows_by_one_commit(table: Path):
     dv.set_properties(str(table), {"delta.enableRowTracking": "false"})
     before = tracked(table)
-    assert dv.set_properties(str(table), TRACKED) == 3
+    assert dv.set_properties(str(table), TRACKED).version == 3
     assert tracked(table) == before
 
 

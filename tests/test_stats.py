@@ -340,9 +340,9 @@ def test_the_number_of_paths_is_limited(tmp_path: Path):
         len(bounds(tmp_path, text, **options)[0])
         for options in (
             {},
-            {"max_variant_stats_paths": 3},
-            {"max_variant_stats_paths": 100},
-            {"max_variant_stats_paths": 0},
+            {"files": dv.FileOptions(max_variant_stats_paths=3)},
+            {"files": dv.FileOptions(max_variant_stats_paths=100)},
+            {"files": dv.FileOptions(max_variant_stats_paths=0)},
         )
     ] == [32, 3, 40, 0]
 

@@ -178,7 +178,7 @@ def test_the_error_for_a_remote_uri_requires_a_local_path(tmp_path, monkeypatch,
         lambda: dv.migrate_legacy(tmp_path, location),
         lambda: legacy.read_legacy_file(location),
         lambda: legacy.write_legacy_file(location, one, {}),
-        lambda: dv.write_table("t", one, on_invalid="reject", rejects=location),
+        lambda: dv.write_table("t", one, json=dv.JsonOptions(on_invalid="reject", rejects=location)),
     ):
         with pytest.raises(StoreError, match="must be on a local disk, got the URI"):
             operate()

@@ -282,7 +282,7 @@ def test_a_table_that_does_not_enable_it_keeps_its_types(tmp_path: Path):
     with pytest.raises(UnsupportedFeatureError, match="preview"):
         dv.change_type(table, "i", "bigint")
     dv.set_properties(table, {"delta.feature.typeWidening": "supported"})
-    assert dv.change_type(table, "i", "int") == 2  # the type that the column already has
+    assert dv.change_type(table, "i", "int").version is None  # the type that the column already has
     dv.change_type(table, "i", "bigint")
     assert dv.read_table(table).to_table().schema.field("i").type == pa.int64()
 

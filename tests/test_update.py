@@ -336,7 +336,9 @@ def test_numbers_that_a_file_has_apart_keep_their_types(tmp_path: Path, shredded
     variants = dv.parse_json(['{"n": 1, "l": [1]}', '{"n": 2, "l": [300]}', '{"n": 70000}'])
     schema = dv.ShreddingSchema.of({"n": pa.int32(), "l": pa.list_(pa.int64())}) if shredded else None
     rows = pa.table({"id": [0, 1, 2], "event": variants})
-    dv.write_table(table, rows, variant_columns=["event"], numeric="strict", shredding=schema)
+    dv.write_table(
+        table, rows, variant_columns=["event"], files=dv.FileOptions(numeric="strict"), shredding=schema
+    )
     before = dv.read_table(table).to_table()["event"].to_pylist()
     dv.update(table, {"event:m": "5"}, "id = 0")
     assert dv.read_table(table).to_table()["event"].to_pylist()[1:] == before[1:]

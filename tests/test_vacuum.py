@@ -372,7 +372,8 @@ def test_the_command_line_lists_the_files_and_deletes_them_on_request(table):
         f"{table}: dry run, 1 file to delete, 1 bytes; pass --yes to delete",
     ]
     result = CliRunner().invoke(app, ["vacuum", str(table), "--json", "--retention-hours", "170"])
-    assert json.loads(result.stdout) == {"table": str(table), "files": [old], "bytes": 1, "dry_run": True}
+    report = {"table": str(table), "version": None, "files": [old], "bytes": 1, "dry_run": True}
+    assert json.loads(result.stdout) == report
     result = CliRunner().invoke(app, ["vacuum", str(table), "--yes"])
     assert result.stdout.strip() == f"{table}: 1 file deleted, 1 bytes"
     assert CliRunner().invoke(app, ["vacuum", str(table), "--retention-hours", "1"]).exit_code != 0

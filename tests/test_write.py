@@ -8,6 +8,7 @@ import sys
 from contextlib import AbstractContextManager, ExitStack
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,7 +29,11 @@ from support.processes import start
 from support.tables import list_files, read_actions, read_log
 
 from delta_variant import (
+    CommitOptions,
+    FileOptions,
+    JsonOptions,
     ShreddingSchema,
+    Variant,
     audit_table,
     load_snapshot,
     parse_json,
@@ -47,8 +52,8 @@ from delta_variant.errors import (
     TableExistsError,
     UnsupportedFeatureError,
 )
-from delta_variant.operations.write.preparation import Transaction
 from delta_variant.storage.store import Store
+from delta_variant.writer.commit_context import Transaction
 
 EVENTS = ['{"type":"buy","n":1}', '{"type":"view","n":2}', '{"n":"three"}']
 
@@ -153,34 +158,55 @@ def test_append_adds_rows_or_creates_the_table(tmp_path: Path):
 
 
 def test_a_write_with_a_txn_happens_once(tmp_path: Path):
-    assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 7)).version == 0
-    assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 8)).version == 1
+    assert (
+        write_table(tmp_path / "t", events(), mode="append", commit=CommitOptions(txn=("app", 7))).version
+        == 0
+    )
+    assert (
+        write_table(tmp_path / "t", events(), mode="append", commit=CommitOptions(txn=("app", 8))).version
+        == 1
+    )
     before = list_files(tmp_path)
-    assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 8)).version is None
-    assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 3)).version is None
+    assert (
+        write_table(tmp_path / "t", events(), mode="append", commit=CommitOptions(txn=("app", 8))).version
+        is None
+    )
+    assert (
+        write_table(tmp_path / "t", events(), mode="append", commit=CommitOptions(txn=("app", 3))).version
+        is None
+    )
     assert list_files(tmp_path) == before
-    assert write_table(tmp_path / "t", events(), mode="append", txn=("other", 3)).version == 2
+    assert (
+        write_table(tmp_path / "t", events(), mode="append", commit=CommitOptions(txn=("other", 3))).version
+        == 2
+    )
     txns = {txn["appId"]: txn["version"] for txn in read_actions(tmp_path / "t", "txn")}
     assert txns == {"app": 8, "other": 3}
 
 
 def test_a_repeated_txn_is_skipped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    assert not write_table(tmp_path / "t", events(), mode="append", txn=("app", 7)).repeated
+    assert not write_table(
+        tmp_path / "t", events(), mode="append", commit=CommitOptions(txn=("app", 7))
+    ).repeated
     assert caplog.records == []
-    assert write_table(tmp_path / "t", events(), mode="append", txn=("app", 6)).repeated
+    assert write_table(tmp_path / "t", events(), mode="append", commit=CommitOptions(txn=("app", 6))).repeated
     [record] = caplog.records
     assert record.levelname == "WARNING"
     assert record.getMessage() == (
         f"{tmp_path / 't'}: skipped a write because the table already has version 6 "
         "of the application 'app' or a later one"
     )
-    assert not write_table(tmp_path / "t", events(), mode="ignore", txn=("app", 7)).repeated
+    assert not write_table(
+        tmp_path / "t", events(), mode="ignore", commit=CommitOptions(txn=("app", 7))
+    ).repeated
 
 
 def test_a_version_that_another_run_of_the_application_counted_is_an_error(tmp_path: Path):
     def write(version: int, run: str) -> bool:
         transaction = Transaction.of_run("app", version, run, "unnamed")
-        return write_table(tmp_path / "t", events(), mode="append", txn=transaction).repeated
+        return write_table(
+            tmp_path / "t", events(), mode="append", commit=CommitOptions(txn=transaction)
+        ).repeated
 
     assert [write(0, "first"), write(1, "first"), write(1, "first")] == [False, False, True]
     for version in (0, 1):
@@ -190,7 +216,7 @@ def test_a_version_that_another_run_of_the_application_counted_is_an_error(tmp_p
     with pytest.raises(AmbiguousWriteError, match="committed version 2"):
         write(2, "first")
     assert load_snapshot(tmp_path / "t").version == 2
-    write_table(tmp_path / "t", events(), mode="append", txn=("unnamed", 3))
+    write_table(tmp_path / "t", events(), mode="append", commit=CommitOptions(txn=("unnamed", 3)))
     with pytest.raises(AmbiguousWriteError, match="without an application id"):
         write(3, "second")
     assert write(4, "second") is False
@@ -215,7 +241,7 @@ def test_a_version_that_another_run_of_the_application_counted_is_an_error(tmp_p
 )
 def test_an_invalid_txn_is_rejected_before_files_are_written(tmp_path: Path, txn: Any):
     with pytest.raises(ValueError, match="txn"):
-        write_table(tmp_path / "t", events(), txn=txn)
+        write_table(tmp_path / "t", events(), commit=CommitOptions(txn=txn))
     assert not (tmp_path / "t").exists()
 
 
@@ -229,7 +255,7 @@ def test_a_table_with_unknown_properties_is_read_and_appended_to(tmp_path: Path)
 
 
 def test_the_version_of_a_txn_may_be_of_numpy(tmp_path: Path):
-    write_table(tmp_path / "t", events(), txn=("app", np.int64(7)))  # type: ignore[arg-type]
+    write_table(tmp_path / "t", events(), commit=CommitOptions(txn=("app", np.int64(7))))  # type: ignore[arg-type]
     assert load_snapshot(tmp_path / "t").txns["app"].version == 7
 
 
@@ -257,9 +283,9 @@ def test_invalid_metadata_is_rejected_before_files_are_written(
 
 
 def test_a_table_that_exists_is_an_error_whatever_its_txns_are(tmp_path: Path):
-    write_table(tmp_path / "t", events(), txn=("app", 7))
+    write_table(tmp_path / "t", events(), commit=CommitOptions(txn=("app", 7)))
     with pytest.raises(TableExistsError, match="mode='append'"):
-        write_table(tmp_path / "t", events(), txn=("app", 7))
+        write_table(tmp_path / "t", events(), commit=CommitOptions(txn=("app", 7)))
 
 
 def test_ignore_keeps_a_table_or_creates_it(tmp_path: Path):
@@ -274,13 +300,7 @@ def test_ignore_keeps_a_table_or_creates_it(tmp_path: Path):
     [
         ("mode", "replace"),
         ("schema_mode", "replace"),
-        ("on_invalid", "skip"),
-        ("compression", "brotli"),
-        ("floats", "float"),
-        ("duplicate_keys", "first"),
         ("shredding", "all"),
-        ("target_file_size", 0),
-        ("max_variant_stats_paths", -1),
     ],
 )
 def test_an_invalid_option_is_rejected_before_files_are_written(option: str, value: Any, tmp_path: Path):
@@ -291,12 +311,46 @@ def test_an_invalid_option_is_rejected_before_files_are_written(option: str, val
     assert list_files(tmp_path) == before
 
 
-def test_rejects_and_on_invalid_reject_require_each_other(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("options", "option", "value"),
+    [
+        (JsonOptions, "on_invalid", "skip"),
+        (JsonOptions, "floats", "float"),
+        (JsonOptions, "duplicate_keys", "first"),
+        (FileOptions, "compression", "brotli"),
+        (FileOptions, "numeric", "lax"),
+        (FileOptions, "target_file_size", 0),
+        (FileOptions, "max_variant_stats_paths", -1),
+        (CommitOptions, "txn", ("app",)),
+        (CommitOptions, "metadata", "\ud800"),
+    ],
+)
+def test_options_reject_a_value_out_of_range(options: type[Any], option: str, value: Any):
+    with pytest.raises(ValueError, match=option) as raised:
+        options(**{option: value})
+    assert not isinstance(raised.value, TypeError)
+
+
+@pytest.mark.parametrize("options", [{"on_invalid": "reject"}, {"rejects": "r"}])
+def test_rejects_and_on_invalid_reject_require_each_other(options: dict[str, Any]):
     with pytest.raises(ValueError, match="rejects requires on_invalid='reject'"):
-        write_table(tmp_path / "t", events(), on_invalid="reject")
+        JsonOptions(**options)
     with pytest.raises(ValueError, match="rejects requires on_invalid='reject'"):
-        write_table(tmp_path / "t", events(), rejects=tmp_path / "r")
-    assert list_files(tmp_path) == set()
+        read_json("-", **options)
+
+
+def test_the_options_of_read_json_apply_unless_the_write_has_its_own(tmp_path: Path):
+    def lines() -> Any:
+        return read_json(BytesIO(b'{"n": 1.5}\n{\n'), on_invalid="null", floats="double")
+
+    result = write_table(tmp_path / "t", lines())
+    assert (result.rows, result.invalid) == (2, 1)
+    values = read_table(tmp_path / "t").to_table()["value"].to_pylist()
+    found = [None if value is None else Variant(**value).to_python() for value in values]
+    assert found == [{"n": 1.5}, None]
+    assert isinstance(found[0]["n"], float)
+    with pytest.raises(InvalidJsonError):
+        write_table(tmp_path / "t", lines(), mode="append", json=JsonOptions())
 
 
 # Accepted data.
@@ -741,7 +795,10 @@ def test_files_are_closed_when_they_reach_their_size(tmp_path: Path):
     ]
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
     result = write_table(
-        tmp_path / "t", reader, target_file_size=2_000_000, shredding=ShreddingSchema.of({"n": pa.int64()})
+        tmp_path / "t",
+        reader,
+        files=FileOptions(target_file_size=2_000_000),
+        shredding=ShreddingSchema.of({"n": pa.int64()}),
     )
     assert len(result.files) >= 3
     assert result.rows == sum(file.rows for file in result.files) == 40_000
@@ -750,7 +807,7 @@ def test_files_are_closed_when_they_reach_their_size(tmp_path: Path):
 
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "gzip", "lz4", "none"])
 def test_every_compression_is_read_back(compression: Any, tmp_path: Path):
-    result = write_table(tmp_path / "t", events(), compression=compression)
+    result = write_table(tmp_path / "t", events(), files=FileOptions(compression=compression))
     file = pq.ParquetFile(tmp_path / "t" / result.files[0].path)
     expected = {"none": "UNCOMPRESSED"}.get(compression, compression.upper())
     assert file.metadata.row_group(0).column(0).compression in (expected, f"{expected}_RAW")
@@ -781,19 +838,23 @@ def test_invalid_json_is_an_error_with_row_and_column_and_leaves_no_files(
 
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_text_becomes_null_and_is_counted(kind: str, tmp_path: Path):
-    result = write_table(tmp_path / "t", events("1", BAD[kind], None, "3", BAD[kind]), on_invalid="null")
+    result = write_table(
+        tmp_path / "t", events("1", BAD[kind], None, "3", BAD[kind]), json=JsonOptions(on_invalid="null")
+    )
     assert (result.rows, result.invalid) == (5, 2)
     assert texts(tmp_path / "t") == ["1", None, None, "3", None]
 
 
 def test_the_last_of_two_fields_may_win(tmp_path: Path):
-    write_table(tmp_path / "t", events('{"a":1,"a":2}'), duplicate_keys="last")
+    write_table(tmp_path / "t", events('{"a":1,"a":2}'), json=JsonOptions(duplicate_keys="last"))
     assert texts(tmp_path / "t") == ['{"a":2}']
 
 
 def test_rejects_have_row_byte_and_reason(tmp_path: Path):
     data = events("1", '{"a":1,"a":2}', "2", '{"b"}')
-    result = write_table(tmp_path / "t", data, on_invalid="reject", rejects=tmp_path / "rejects.ndjson")
+    result = write_table(
+        tmp_path / "t", data, json=JsonOptions(on_invalid="reject", rejects=tmp_path / "rejects.ndjson")
+    )
     assert (result.rows, result.invalid) == (2, 2)
     assert rows(tmp_path / "t") == [{"id": 0, "event": "1"}, {"id": 2, "event": "2"}]
     kept = [json.loads(line) for line in (tmp_path / "rejects.ndjson").read_text().splitlines()]
@@ -808,7 +869,9 @@ def test_rejects_of_files_have_file_line_and_column(tmp_path: Path):
     file = tmp_path / "events.ndjson"
     file.write_bytes(b'1\n\n{"a":}\n"\xff"\n"' + b"x" * 200 + b'"\n2\n')
     lines = read_json(file, column="event", max_value_bytes=100)
-    result = write_table(tmp_path / "t", lines, on_invalid="reject", rejects=tmp_path / "rejects.ndjson")
+    result = write_table(
+        tmp_path / "t", lines, json=JsonOptions(on_invalid="reject", rejects=tmp_path / "rejects.ndjson")
+    )
     assert (result.rows, result.invalid) == (2, 3)
     assert texts(tmp_path / "t") == ["1", "2"]
     kept = [json.loads(line) for line in (tmp_path / "rejects.ndjson").read_text().splitlines()]
@@ -823,18 +886,23 @@ def test_rejects_of_files_have_file_line_and_column(tmp_path: Path):
 
 def test_rejects_are_appended_to_an_existing_file(tmp_path: Path):
     for mode in ("error", "append"):
-        write_table(tmp_path / "t", events("1", "{"), mode=mode, on_invalid="reject", rejects=tmp_path / "r")
+        write_table(
+            tmp_path / "t",
+            events("1", "{"),
+            mode=mode,
+            json=JsonOptions(on_invalid="reject", rejects=tmp_path / "r"),
+        )
     assert len((tmp_path / "r").read_text().splitlines()) == 2
 
 
 def test_a_write_without_rejects_does_not_create_a_rejects_file(tmp_path: Path):
-    write_table(tmp_path / "t", events(), on_invalid="reject", rejects=tmp_path / "r")
+    write_table(tmp_path / "t", events(), json=JsonOptions(on_invalid="reject", rejects=tmp_path / "r"))
     assert not (tmp_path / "r").exists()
 
 
 def test_the_rows_of_rejects_are_those_of_the_data_in_partitioned_tables(tmp_path: Path):
     data = events("1", "{", "2", "}").append_column("p", pa.array(["x", "y", "x", "y"]))
-    options: Any = {"partition_by": "p", "on_invalid": "reject", "rejects": tmp_path / "r"}
+    options: Any = {"partition_by": "p", "json": JsonOptions("reject", tmp_path / "r")}
     result = write_table(tmp_path / "t", data, **options)
     assert (result.rows, result.invalid, len(result.files)) == (2, 2, 1)
     kept = [json.loads(line) for line in (tmp_path / "r").read_text().splitlines()]
@@ -1159,15 +1227,17 @@ def test_error_and_ignore_do_not_touch_a_table_just_created(tmp_path: Path):
 
 
 def test_a_batch_that_another_writer_has_just_created_the_table_with_is_not_written_twice(tmp_path: Path):
-    store = create_first(tmp_path / "t", events("1"), txn=("app", 3))
-    assert write_table(store, events("1"), mode="append", txn=("app", 3)).version is None
+    store = create_first(tmp_path / "t", events("1"), commit=CommitOptions(txn=("app", 3)))
+    assert (
+        write_table(store, events("1"), mode="append", commit=CommitOptions(txn=("app", 3))).version is None
+    )
     assert texts(tmp_path / "t") == ["1"]
     assert_files_are_those_of_the_log(tmp_path / "t")
 
 
 def test_invalid_text_is_counted_once_where_the_table_was_just_created(tmp_path: Path):
     store = create_first(tmp_path / "t", events("1"))
-    data = {"mode": "append", "on_invalid": "reject", "rejects": tmp_path / "rejects"}
+    data = {"mode": "append", "json": JsonOptions("reject", tmp_path / "rejects")}
     assert write_table(store, events("2", "{"), **data).invalid == 1
     assert texts(tmp_path / "t") == ["1", "2"]
     assert len((tmp_path / "rejects").read_text("utf-8").splitlines()) == 1

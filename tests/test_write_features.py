@@ -40,7 +40,7 @@ def test_not_null_lets_variant_nulls_in_and_keeps_sql_nulls_out(fixture_table: C
     with pytest.raises(SchemaError, match=r"column '?v'? .*NOT NULL"):
         write_table(table, rows_with(None), mode="append")
     with pytest.raises(SchemaError, match="'v' is declared as non-nullable"):
-        write_table(table, rows_with("no json"), mode="append", on_invalid="null")
+        write_table(table, rows_with("no json"), mode="append", json=dv.JsonOptions(on_invalid="null"))
     assert list_files(table) == before
     assert write_table(table, rows_with("null"), mode="append").version == 1
 
@@ -111,7 +111,7 @@ def test_an_append_leaves_the_names_of_the_features_as_they_are(
 def test_the_annotation_can_be_omitted_for_old_readers(annotate: bool, tmp_path: Path):
     """Some older readers reject the logical type VARIANT."""
     data = pa.table({"v": pa.array(['{"a":1}'], pa.json_())})
-    result = write_table(tmp_path / "t", data, annotate=annotate)
+    result = write_table(tmp_path / "t", data, files=dv.FileOptions(annotate=annotate))
     file = tmp_path / "t" / result.files[0].path
     assert ("Variant" in str(pq.ParquetFile(file).schema)) is annotate
     assert dv.read_table(tmp_path / "t", columns=["v:a::int"]).to_table().to_pydict() == {"v:a::int": [1]}

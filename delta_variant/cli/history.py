@@ -8,8 +8,9 @@ from dataclasses import asdict
 import msgspec
 
 from ..operations.history import HistoryEntry
-from ..operations.restore import Restoration
-from ..operations.vacuum import Vacuum
+from ..operations.restore import RestoreResult
+from ..operations.vacuum import VacuumResult
+from ..writer.commit_result import CommitResult
 from .terminal import Heading, console, count, print_json, print_lines, print_table, size_text
 
 __all__ = [
@@ -50,7 +51,7 @@ def print_history_json(entries: Sequence[HistoryEntry]) -> None:
         print_json(report)
 
 
-def print_restoration(table: str, restoration: Restoration) -> None:
+def print_restoration(table: str, restoration: RestoreResult) -> None:
     """Print the result of a restore."""
     if restoration.version is None:
         print_lines(console(), f"{table}: already equal to version {restoration.restored}")
@@ -64,12 +65,12 @@ def print_restoration(table: str, restoration: Restoration) -> None:
     )
 
 
-def print_restoration_json(table: str, restoration: Restoration) -> None:
+def print_restoration_json(table: str, restoration: RestoreResult) -> None:
     """Print the same as one JSON object."""
-    print_json({"table": table, **asdict(restoration)})
+    print_json({"table": table, **_report(restoration)})
 
 
-def print_vacuum(table: str, result: Vacuum) -> None:
+def print_vacuum(table: str, result: VacuumResult) -> None:
     """Print the files to delete, or how many were deleted."""
     out = console()
     files, size = count(len(result.files), "file"), size_text(result.bytes)
@@ -80,9 +81,14 @@ def print_vacuum(table: str, result: Vacuum) -> None:
         print_lines(out, f"{table}: {files} deleted, {size}")
 
 
-def print_vacuum_json(table: str, result: Vacuum) -> None:
+def print_vacuum_json(table: str, result: VacuumResult) -> None:
     """Print the same as one JSON object."""
-    print_json({"table": table, **asdict(result)})
+    print_json({"table": table, **_report(result)})
+
+
+def _report(result: CommitResult) -> dict[str, object]:
+    """Return the attributes of a result without the metrics, which `history` prints."""
+    return {name: value for name, value in asdict(result).items() if name != "metrics"}
 
 
 def _details(entry: HistoryEntry) -> list[tuple[str, object]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..operations.statistics_repair import FileRepair, Repair
+from ..operations.statistics_repair import FileRepair, RepairResult
 from .terminal import console, count, print_json, print_lines
 
 __all__ = ["print_repair", "print_repair_json"]
@@ -10,7 +10,7 @@ __all__ = ["print_repair", "print_repair_json"]
 MAX_REASONS = 6
 
 
-def print_repair(repair: Repair) -> None:
+def print_repair(repair: RepairResult) -> None:
     """Print each file with wrong statistics, the reasons, and what was committed."""
     out = console()
     for file in repair.files:
@@ -25,21 +25,21 @@ def _reasons(file: FileRepair) -> list[str]:
     return [*shown, f"  and {count(more, 'reason')} more"] if more > 0 else shown
 
 
-def _outcome(repair: Repair) -> str:
+def _outcome(repair: RepairResult) -> str:
     of_files = f"{len(repair.repairable):,} of {count(repair.num_files, 'file')}"
-    if repair.committed is not None:
-        return f"{repair.uri}: version {repair.committed} repairs the statistics of {of_files}"
+    if repair.version is not None:
+        return f"{repair.uri}: version {repair.version} repairs the statistics of {of_files}"
     if repair.repairable:
         return f"{repair.uri}: nothing was committed; pass --yes to commit the statistics of {of_files}"
     return f"{repair.uri}: nothing to repair in {count(repair.num_files, 'file')}"
 
 
-def print_repair_json(repair: Repair) -> None:
+def print_repair_json(repair: RepairResult) -> None:
     """Print one JSON object."""
     report = {
         "uri": repair.uri,
         "version": repair.version,
-        "committed": repair.committed,
+        "read_version": repair.read_version,
         "num_files": repair.num_files,
         "files": [
             {

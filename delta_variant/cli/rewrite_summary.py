@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..operations.optimize.layout import LeafPath
-from ..operations.optimize.optimize import Optimization
+from ..operations.optimize.optimize import OptimizeResult
 from ..operations.rewrite.result import RewriteResult
 from .terminal import console, count, path_text, print_json, print_lines, size_text
 
@@ -56,7 +56,7 @@ class RewriteSummary:
         yield f"{count(result.files_removed, 'file')} removed, {added} added, {size}"
 
 
-def print_optimization(table: str, result: Optimization) -> None:
+def print_optimization(table: str, result: OptimizeResult) -> None:
     """Print the result or the plan of an optimization."""
     out = console()
     if not result.groups:
@@ -74,7 +74,7 @@ def print_optimization(table: str, result: Optimization) -> None:
         print_lines(out, *(f"{name} {path_text(each.column, each.path)} ({each.type})" for each in leaves))
 
 
-def print_optimization_json(table: str, result: Optimization) -> None:
+def print_optimization_json(table: str, result: OptimizeResult) -> None:
     """Print the same as one JSON object."""
     report = {
         "table": table,
@@ -92,7 +92,7 @@ def print_optimization_json(table: str, result: Optimization) -> None:
     print_json(report)
 
 
-def _changed_paths(result: Optimization) -> dict[str, list[LeafPath]]:
+def _changed_paths(result: OptimizeResult) -> dict[str, list[LeafPath]]:
     return {
         name: sorted({leaf for group in result.groups for leaf in getattr(group, name)}, key=str)
         for name in ("gained", "dropped")

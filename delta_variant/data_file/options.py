@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from typing import Literal, TypeAlias, get_args
 
-from .._checks import check_option, is_number, to_integer
+from .._checks import check_option, check_path, is_number, to_integer
 from .._options import DuplicateKeys, Floats, Numeric
 from ..errors import ArgumentTypeError
 from ..protocol.statistics import Path
@@ -17,6 +18,8 @@ __all__ = [
     "MAX_STATS_PATHS",
     "ROW_GROUP_BYTES",
     "Compression",
+    "FileOptions",
+    "JsonOptions",
     "OnInvalid",
     "Shredding",
     "WriteOptions",
@@ -40,37 +43,118 @@ ROW_GROUP_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
-class WriteOptions:
-    """How data files are written; `shredding` may also map the path of each Variant column to its schema."""
+class FileOptions:
+    """How an operation writes new data files.
 
-    shredding: Shredding | Mapping[Path, ShreddingSchema] = "infer"
-    spark_compatible: bool = True
+    Attributes:
+        target_file_size: The approximate size of new files in bytes, 128 MiB by default.
+        compression: The compression of new files: `"zstd"`, the default, `"snappy"`, `"gzip"`, `"lz4"` or
+            `"none"`.
+        numeric: `"value"`, the default, shreds exact numbers by value, so that an integer may be read back as
+            an equal decimal. `"strict"` only shreds numbers that have the type of the shredded column, so
+            that all Variants keep their types. Rows that an update, delete or merge copies are shredded as
+            before.
+        annotate: Whether Variant columns get the Parquet logical type VARIANT. True by default. Set False for
+            readers that do not support it, such as Spark 4.0.
+        spark_compatible: Whether to infer only shredding schemas with types that Spark reads, which excludes
+            time, timestamps in nanoseconds and UUID. True by default.
+        max_variant_stats_paths: The maximum number of paths of each Variant column with bounds in the
+            statistics of a file, 32 by default.
+
+    Raises:
+        ArgumentTypeError: An option has the wrong type.
+        ValueError: An option has an invalid value.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> from delta_variant import FileOptions, write_table
+        >>> files = FileOptions(compression="snappy", target_file_size=64 << 20)
+        >>> result = write_table(tempfile.mkdtemp(), pa.table({"id": [1]}), files=files)
+        >>> result.files[0].path.endswith(".snappy.parquet")
+        True
+    """
+
     target_file_size: int = DEFAULT_TARGET_FILE_SIZE
     compression: Compression = "zstd"
-    annotate: bool = True
     numeric: Numeric = "value"
-    floats: Floats = "decimal"
-    duplicate_keys: DuplicateKeys = "error"
-    on_invalid: OnInvalid = "error"
-    max_stats_paths: int = MAX_STATS_PATHS
-    sample_bytes: int = SAMPLE_BYTES
+    annotate: bool = True
+    spark_compatible: bool = True
+    max_variant_stats_paths: int = MAX_STATS_PATHS
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an invalid option."""
-        if isinstance(self.shredding, Mapping):
-            _check_schemas(self.shredding)
-        elif not isinstance(self.shredding, ShreddingSchema):
-            check_option("shredding", self.shredding, ("infer", None))
-        check_option("compression", self.compression, get_args(Compression))
-        check_option("numeric", self.numeric, get_args(Numeric))
-        check_option("floats", self.floats, get_args(Floats))
-        check_option("duplicate_keys", self.duplicate_keys, get_args(DuplicateKeys))
-        check_option("on_invalid", self.on_invalid, get_args(OnInvalid))
+        """Raise ArgumentTypeError or ValueError for an invalid option."""
         size = self.target_file_size
         if not is_number(size) or not size >= 1:
             error = ValueError if is_number(size) else ArgumentTypeError
             raise error(f"target_file_size: expected a number of bytes of at least 1, got {size!r}")
-        to_integer("max_variant_stats_paths", self.max_stats_paths, 0)
+        check_option("compression", self.compression, get_args(Compression))
+        check_option("numeric", self.numeric, get_args(Numeric))
+        check_option("annotate", self.annotate, (True, False))
+        check_option("spark_compatible", self.spark_compatible, (True, False))
+        to_integer("max_variant_stats_paths", self.max_variant_stats_paths, 0)
+
+
+@dataclass(frozen=True)
+class JsonOptions:
+    """How JSON text becomes Variants, and what happens to text that is not JSON.
+
+    Attributes:
+        on_invalid: What to do with invalid JSON: `"error"`, the default, raises InvalidJsonError, `"reject"`
+            omits the row and appends it to `rejects`, `"null"` stores SQL NULL.
+        rejects: The path of the file to which `on_invalid="reject"` appends rejected values as JSON lines,
+            with location and reason. None by default. On Spark it is a folder, in any store that
+            `storage_options` open.
+        floats: How JSON numbers with a fraction or exponent are stored: `"decimal"`, the default, as decimals
+            where they fit, `"double"` always as doubles.
+        duplicate_keys: What to do with duplicate keys of a JSON object: `"error"`, the default, treats them
+            as invalid JSON, `"last"` keeps the last value.
+
+    Raises:
+        ArgumentTypeError: An option has the wrong type.
+        ValueError: An option has an invalid value, or only one of `rejects` and `on_invalid="reject"` is set.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> from delta_variant import JsonOptions, write_table
+        >>> rows = pa.table({"event": ['{"n": 1}', "{"]})
+        >>> nulls = JsonOptions(on_invalid="null")
+        >>> write_table(tempfile.mkdtemp(), rows, variant_columns=["event"], json=nulls).invalid
+        1
+    """
+
+    on_invalid: OnInvalid = "error"
+    rejects: str | PathLike[str] | None = None
+    floats: Floats = "decimal"
+    duplicate_keys: DuplicateKeys = "error"
+
+    def __post_init__(self) -> None:
+        """Raise ArgumentTypeError or ValueError for an invalid option."""
+        check_option("on_invalid", self.on_invalid, get_args(OnInvalid))
+        if (self.on_invalid == "reject") != (self.rejects is not None):
+            raise ValueError("rejects requires on_invalid='reject': pass both, or neither")
+        if self.rejects is not None:
+            check_path("rejects", self.rejects)
+        check_option("floats", self.floats, get_args(Floats))
+        check_option("duplicate_keys", self.duplicate_keys, get_args(DuplicateKeys))
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How data files are written; `shredding` may also map the path of each Variant column to its schema."""
+
+    shredding: Shredding | Mapping[Path, ShreddingSchema] = "infer"
+    files: FileOptions = FileOptions()
+    json: JsonOptions = JsonOptions()
+    sample_bytes: int = SAMPLE_BYTES
+
+    def __post_init__(self) -> None:
+        """Raise ArgumentTypeError or ValueError for an invalid option."""
+        if isinstance(self.shredding, Mapping):
+            _check_schemas(self.shredding)
+        elif not isinstance(self.shredding, ShreddingSchema):
+            check_option("shredding", self.shredding, ("infer", None))
 
 
 def _check_schemas(shredding: Mapping[Path, ShreddingSchema]) -> None:

@@ -83,7 +83,7 @@ def _shredding_schema(path: Path, arrays: Sequence[Any], options: WriteOptions) 
 
 
 def _infer(arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:
-    return _native.infer(list(arrays), MAX_LEAVES, MAX_DEPTH, options.spark_compatible)
+    return _native.infer(list(arrays), MAX_LEAVES, MAX_DEPTH, options.files.spark_compatible)
 
 
 @lru_cache(maxsize=64)

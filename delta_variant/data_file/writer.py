@@ -131,13 +131,13 @@ class FileSeries(Generic[Context]):
         invalid = file.write(batch)
         if invalid:
             self._report(context, batch, invalid)
-        if file.writer.bytes_written >= self._options.target_file_size:
+        if file.writer.bytes_written >= self._options.files.target_file_size:
             self._end()
 
     def _end(self) -> None:
         if self._open is not None:
             file, self._open = self._open, None
-            self.files.append(file.close(self._options.max_stats_paths, self._indexed))
+            self.files.append(file.close(self._options.files.max_variant_stats_paths, self._indexed))
 
     def discard(self) -> None:
         """Remove every file that was started."""
@@ -187,12 +187,12 @@ class _FileWriter:
             local or upload,  # type: ignore[arg-type]
             schema,
             encodings,
-            numeric=options.numeric,
-            floats=options.floats,
-            duplicate_keys=options.duplicate_keys,
-            on_invalid=options.on_invalid,
-            annotate=options.annotate,
-            compression=options.compression,
+            numeric=options.files.numeric,
+            floats=options.json.floats,
+            duplicate_keys=options.json.duplicate_keys,
+            on_invalid=options.json.on_invalid,
+            annotate=options.files.annotate,
+            compression=options.files.compression,
             row_group_bytes=ROW_GROUP_BYTES,
         )
         with _write_errors(storage.uri_of(store, path)):

@@ -26,15 +26,16 @@ Clock: TypeAlias = Callable[[], int]
 class CommitContext:
     """Which operation commits, for whom, and when.
 
-    `operation`, `parameters`, `metrics` and `engine_info` are fields of `commitInfo`. `txn_id` is unique to
-    the commit: a writer recognizes its own commit by it. `clock` returns the time of each attempt. `txn` is
-    the application transaction that the commit records, and `origin` a second one, which records the run
-    that numbers the versions of `txn`.
+    `operation`, `parameters`, `metrics`, `user_metadata` and `engine_info` are fields of `commitInfo`.
+    `txn_id` is unique to the commit: a writer recognizes its own commit by it. `clock` returns the time of
+    each attempt. `txn` is the application transaction that the commit records, and `origin` a second one,
+    which records the run that numbers the versions of `txn`.
     """
 
     operation: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, int | str] = field(default_factory=dict)
+    user_metadata: str | None = None
     engine_info: str
     txn_id: str
     clock: Clock
@@ -99,6 +100,8 @@ class PendingCommit:
         fields["timestamp"] = now
         fields["operation"] = context.operation
         fields["operationParameters"] = encode_parameters(context.parameters)
+        if context.user_metadata is not None:
+            fields["userMetadata"] = context.user_metadata
         if self.read_version is not None:
             fields["readVersion"] = self.read_version
         fields["isBlindAppend"] = self.is_blind_append

@@ -144,7 +144,14 @@ class Snapshot:
     timezone: str = UTC
 
     def in_timezone(self, timezone: str) -> Snapshot:
-        """Return the snapshot with local times in `timezone`; raises ValueError for an unknown time zone."""
+        """Return the snapshot with local times in another time zone.
+
+        Args:
+            timezone: The time zone of local times in SQL text, as in `read_table`.
+
+        Raises:
+            ValueError: The time zone is unknown.
+        """
         check_timezone(timezone)
         return replace(self, timezone=timezone)
 

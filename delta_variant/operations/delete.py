@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..data_file.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
+from .._checks import options_of
+from ..data_file.options import FileOptions, WriteOptions
 from ..errors import ArgumentTypeError
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..scan.scope import Scope
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
+from ..writer.commit_context import CommitOptions
 from ..writer.copy_on_write import delete_rows
 from ..writer.table_state import TableState
 from .rewrite.permission import check_may_rewrite
-from .rewrite.result import RewriteResult, commit_rewrite
+from .rewrite.result import RewriteResult, commit_rewrite, skip_repeated
 
 __all__ = ["delete", "delete_all"]
 
@@ -24,7 +26,8 @@ def delete(
     where: str,
     *,
     timezone: str = UTC,
-    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
+    files: FileOptions | None = None,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> RewriteResult:
     """Delete the rows for which `where` is true, as one commit.
@@ -38,7 +41,8 @@ def delete(
         where: An SQL predicate over columns and Variant paths, as in `read_table`. Rows for which it is NULL
             remain. `delete_all` deletes all rows.
         timezone: The time zone of local times in `where`, as in `read_table`. `"UTC"` by default.
-        target_file_size: The approximate size of new files in bytes, 128 MiB by default.
+        files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
+        commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
@@ -49,7 +53,8 @@ def delete(
         CastError: A value cannot be cast.
         UnsupportedFeatureError: This version cannot delete rows of the table, or the table is append-only.
         CommitConflictError: A concurrent commit changed rows that this one read.
-        ArgumentTypeError: `where` is not a string.
+        AmbiguousWriteError: Another run may have committed `txn`.
+        ArgumentTypeError: An argument has the wrong type.
 
     Example:
         >>> import tempfile
@@ -62,17 +67,24 @@ def delete(
     """
     if where is None:
         raise ArgumentTypeError("where: expected an SQL predicate, got None: pass one, or call delete_all")
+    files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
     snapshot = load_snapshot(table, storage_options=storage_options).in_timezone(timezone)
-    return _delete(snapshot, where, WriteOptions(target_file_size=target_file_size))
+    return _delete(snapshot, where, WriteOptions(files=files), commit)
 
 
-def delete_all(table: TableLocation, *, storage_options: Mapping[str, str] | None = None) -> RewriteResult:
+def delete_all(
+    table: TableLocation,
+    *,
+    commit: CommitOptions | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> RewriteResult:
     """Delete all rows, as one commit that reads no data file.
 
     The schema, the properties and the history of the table remain.
 
     Args:
         table: The path or URI of the table.
+        commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
@@ -91,23 +103,30 @@ def delete_all(table: TableLocation, *, storage_options: Mapping[str, str] | Non
         >>> delete_all(table).rows_deleted
         3
     """
-    return _delete(load_snapshot(table, storage_options=storage_options), None, WriteOptions())
+    commit = options_of("commit", commit, CommitOptions)
+    return _delete(load_snapshot(table, storage_options=storage_options), None, WriteOptions(), commit)
 
 
-def _delete(snapshot: Snapshot, where: str | None, options: WriteOptions) -> RewriteResult:
+def _delete(
+    snapshot: Snapshot, where: str | None, options: WriteOptions, commit: CommitOptions
+) -> RewriteResult:
     predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(where)
     check_may_rewrite(snapshot, removes_rows=True)
+    if result := skip_repeated(snapshot, commit):
+        return result
     rewritten = delete_rows(snapshot, predicate, TableState.of(snapshot), options)
-    version = commit_rewrite(
+    committed = commit_rewrite(
         snapshot,
         rewritten,
         predicate=predicate,
         operation="DELETE",
         parameters={"predicate": [] if where is None else [where]},
         metrics={"numDeletedRows": rewritten.changed, "numCopiedRows": rewritten.copied},
+        commit=commit,
     )
     return RewriteResult(
-        version,
+        committed.version,
+        metrics=committed.metrics,
         rows_deleted=rewritten.changed,
         rows_copied=rewritten.copied,
         files_removed=rewritten.removed.num_rows,

@@ -49,6 +49,11 @@ class HistoryEntry:
         """Return the metrics of the operation. Values that are JSON text are decoded, such as counts."""
         return {name: _decode(value) for name, value in self._mapping("operationMetrics").items()}
 
+    @property
+    def metadata(self) -> Any:
+        """Return the user metadata of the commit, None without any. JSON text is decoded."""
+        return _decode(self.commit_info.get("userMetadata"))
+
     def _mapping(self, name: str) -> Mapping[str, Any]:
         found = self.commit_info.get(name)
         return found if isinstance(found, dict) else {}

@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._checks import options_of
 from ..errors import DataFileError, UnsupportedFeatureError
 from ..log import deletion_vectors, transaction
 from ..log.conflicts import Reads
@@ -21,9 +22,10 @@ from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, DomainMetadata, Metad
 from ..protocol.clustering import NO_CLUSTERING
 from ..protocol.schema.rules import check_consistent
 from ..storage.store import TableLocation, exists
-from ..writer.table_state import commit_context
+from ..writer.commit_context import CommitOptions, commit_context, without_txn
+from ..writer.commit_result import CommitResult
 
-__all__ = ["Restoration", "restore"]
+__all__ = ["RestoreResult", "restore"]
 
 LOG_PROPERTIES = (
     properties.ENABLE_IN_COMMIT_TIMESTAMPS.name,
@@ -35,12 +37,13 @@ LOG_PROPERTIES = (
 MAX_NAMED_FILES = 5
 
 
-@dataclass(frozen=True)
-class Restoration:
+@dataclass(frozen=True, repr=False)
+class RestoreResult(CommitResult):
     """The result of a restore.
 
     Attributes:
-        version: The version of the commit, None if the table was in that state already.
+        version: The committed version, None if the table was in that state already.
+        metrics: The metrics of the commit, empty without a commit.
         restored: The version that was restored.
         files_added: The number of data files that the commit added again.
         files_removed: The number of data files that the commit removed.
@@ -48,7 +51,6 @@ class Restoration:
         bytes_removed: The size of the removed files, in bytes.
     """
 
-    version: int | None
     restored: int
     files_added: int
     files_removed: int
@@ -61,8 +63,9 @@ def restore(
     version: int | None = None,
     *,
     timestamp: Timestamp | None = None,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> Restoration:
+) -> RestoreResult:
     """Restore a table to the state of an earlier version, as a new commit.
 
     Rows, schema, partition columns and properties become those of the earlier version. The protocol keeps its
@@ -74,6 +77,7 @@ def restore(
         version: The version to restore.
         timestamp: A timezone-aware datetime or an ISO 8601 string, instead of `version`. It selects the
             latest version that was committed at that time or before it.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
 
     Returns:
@@ -100,6 +104,7 @@ def restore(
     """
     if version is None and timestamp is None:
         raise ValueError("pass the version or the timestamp to restore")
+    commit = without_txn(options_of("commit", commit, CommitOptions), "restore")
     present = load_snapshot(table, storage_options=storage_options)
     past = load_snapshot(present.store, version, timestamp=timestamp)
     added, removed = subtract_files(past.files, present.files), subtract_files(present.files, past.files)
@@ -113,13 +118,15 @@ def restore(
         metadata if metadata != present.metadata else None,
         _clustering(past, present),
     )
-    return Restoration(
-        _commit(present, past, changes, timestamp) if changes else None,
+    committed = _commit(present, past, changes, timestamp, commit) if changes else CommitResult(None)
+    return RestoreResult(
+        committed.version,
         past.version,
         added.num_rows,
         removed.num_rows,
         _bytes(added),
         _bytes(removed),
+        metrics=committed.metrics,
     )
 
 
@@ -138,7 +145,13 @@ class _Changes:
         return bool(files or self.protocol or self.metadata or self.domains)
 
 
-def _commit(present: Snapshot, past: Snapshot, changes: _Changes, timestamp: Timestamp | None) -> int:
+def _commit(
+    present: Snapshot,
+    past: Snapshot,
+    changes: _Changes,
+    timestamp: Timestamp | None,
+    commit: CommitOptions,
+) -> CommitResult:
     context = commit_context(
         "RESTORE",
         {
@@ -153,8 +166,9 @@ def _commit(present: Snapshot, past: Snapshot, changes: _Changes, timestamp: Tim
             "removedFilesSize": _bytes(changes.removed),
             "restoredFilesSize": _bytes(changes.added),
         },
+        commit,
     )
-    return transaction.replace_files(
+    version = transaction.replace_files(
         present,
         changes.removed,
         list(add_actions(changes.added)),
@@ -164,6 +178,7 @@ def _commit(present: Snapshot, past: Snapshot, changes: _Changes, timestamp: Tim
         new_protocol=changes.protocol,
         domains=changes.domains,
     )
+    return CommitResult(version, metrics=context.metrics)
 
 
 def _any_row(adds: Sequence[AddFile]) -> bool:

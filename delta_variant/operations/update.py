@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from .._arrow import Array
-from ..data_file.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
+from .._checks import options_of
+from ..data_file.options import FileOptions, WriteOptions
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Expression
 from ..expressions.tree import inputs as expression_inputs
@@ -18,11 +19,12 @@ from ..scan.plan import plan_files
 from ..scan.scope import Scope
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
+from ..writer.commit_context import CommitOptions
 from ..writer.copy_on_write import ChangedBatch, RowChange, rewrite_rows
 from ..writer.table_state import TableState
 from .rewrite.assignment import Assignment, assign, assignments_of, check_constraints, replace_rows
 from .rewrite.permission import check_may_rewrite
-from .rewrite.result import RewriteResult, commit_rewrite
+from .rewrite.result import RewriteResult, commit_rewrite, skip_repeated
 
 __all__ = ["update"]
 
@@ -33,7 +35,8 @@ def update(
     where: str | None = None,
     *,
     timezone: str = UTC,
-    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
+    files: FileOptions | None = None,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> RewriteResult:
     """Update the rows for which `where` is true, as one commit.
@@ -51,7 +54,8 @@ def update(
         where: An SQL predicate over columns and Variant paths, as in `read_table`. None, the default, updates
             all rows.
         timezone: The time zone of local times in SQL text, as in `read_table`. `"UTC"` by default.
-        target_file_size: The approximate size of new files in bytes, 128 MiB by default.
+        files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
+        commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
@@ -65,6 +69,8 @@ def update(
         ConstraintViolationError: An updated row violates a constraint.
         UnsupportedFeatureError: This version cannot update rows of the table, or the table is append-only.
         CommitConflictError: A concurrent commit changed rows that this one read.
+        AmbiguousWriteError: Another run may have committed `txn`.
+        ArgumentTypeError: An argument has the wrong type.
         ValueError: `updates` is empty.
 
     Example:
@@ -79,6 +85,7 @@ def update(
         >>> read_table(table, columns=["event:n::bigint as n"], where="id = 2").to_pylist()
         [{'n': 12}]
     """
+    files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
     snapshot = load_snapshot(table, storage_options=storage_options).in_timezone(timezone)
     scope = Scope.of(snapshot.schema, snapshot.timezone)
     predicate = scope.predicate(where)
@@ -86,20 +93,24 @@ def update(
     if not assignments:
         raise ValueError("updates is empty: pass a mapping from a column or path to an SQL expression")
     check_may_rewrite(snapshot, removes_rows=True)
-    options = WriteOptions(target_file_size=target_file_size)
+    if result := skip_repeated(snapshot, commit):
+        return result
+    options = WriteOptions(files=files)
     change = _change(snapshot, predicate, assignments)
     plan = plan_files(snapshot, predicate)
     rewritten = rewrite_rows(snapshot, plan, change, TableState.of(snapshot), options)
-    version = commit_rewrite(
+    committed = commit_rewrite(
         snapshot,
         rewritten,
         predicate=predicate,
         operation="UPDATE",
         parameters={} if where is None else {"predicate": [where]},
         metrics={"numUpdatedRows": rewritten.changed, "numCopiedRows": rewritten.copied},
+        commit=commit,
     )
     return RewriteResult(
-        version,
+        committed.version,
+        metrics=committed.metrics,
         rows_updated=rewritten.changed,
         rows_copied=rewritten.copied,
         files_removed=rewritten.removed.num_rows,

@@ -10,7 +10,7 @@ import logging
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +18,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._checks import is_number
+from .._checks import is_number, options_of
 from ..errors import (
     ArgumentTypeError,
     CommitConflictError,
@@ -36,9 +36,10 @@ from ..protocol.actions import AddFile, RemoveFile, decode_path, encode_path, is
 from ..protocol.schema.column_mapping import physical_name
 from ..storage.objects import StoredFile
 from ..storage.store import Store, TableLocation, delete, open_store, walk
-from ..writer.table_state import commit_context, now
+from ..writer.commit_context import CommitOptions, commit_context, now, without_txn
+from ..writer.commit_result import CommitResult
 
-__all__ = ["Vacuum", "vacuum"]
+__all__ = ["VacuumResult", "vacuum"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -49,11 +50,13 @@ ICEBERG_FOLDER = "metadata"
 UNIFORM_FORMATS = "delta.universalFormat.enabledFormats"
 
 
-@dataclass(frozen=True)
-class Vacuum:
+@dataclass(frozen=True, repr=False)
+class VacuumResult(CommitResult):
     """The result of a vacuum.
 
     Attributes:
+        version: The committed version that records the end of the vacuum, None if no file was deleted.
+        metrics: The metrics of that commit, empty without a commit.
         files: The deleted files, or the files that a dry run would delete: paths relative to the table.
         bytes: The size of these files, in bytes.
         dry_run: Whether the files were only listed.
@@ -67,11 +70,12 @@ class Vacuum:
 def vacuum(
     table: TableLocation,
     retention_hours: float | None = None,
+    *,
     dry_run: bool = True,
     enforce_retention_duration: bool = True,
-    *,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> Vacuum:
+) -> VacuumResult:
     """Delete the data files, deletion vectors and change data files that a table no longer needs.
 
     A vacuum deletes files that no version within the retention uses: files whose removal was committed before
@@ -86,6 +90,7 @@ def vacuum(
         dry_run: Only list the files, and delete nothing.
         enforce_retention_duration: Reject a retention that is shorter than that of the table. Pass False only
             if no other program reads or writes the table.
+        commit: The metadata of both commits; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
 
     Returns:
@@ -107,6 +112,7 @@ def vacuum(
         >>> dv.vacuum(table, dry_run=True).files
         ()
     """
+    commit = without_txn(options_of("commit", commit, CommitOptions), "vacuum")
     store = open_store(table, storage_options)
     snapshot, tombstones = load_with_tombstones(store)
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
@@ -114,10 +120,10 @@ def vacuum(
     before = max(0, now() - retention)
     needed = _NeededFiles.of(snapshot, _recent_tombstones(snapshot, tombstones, retention, before))
     unused = list(_unused_files(snapshot, needed, before))
-    found = Vacuum(tuple(each.path for each in unused), sum(each.size for each in unused), dry_run)
-    if not dry_run and unused:
-        _delete(snapshot, found, retention_hours)
-    return found
+    found = VacuumResult(
+        None, tuple(each.path for each in unused), sum(each.size for each in unused), dry_run
+    )
+    return found if dry_run or not unused else _delete(snapshot, found, retention_hours, commit)
 
 
 def _retention(snapshot: Snapshot, hours: float | None, enforced: bool) -> int:
@@ -230,7 +236,9 @@ def _folders(path: str) -> Iterator[str]:
         yield path
 
 
-def _delete(snapshot: Snapshot, found: Vacuum, hours: float | None) -> None:
+def _delete(
+    snapshot: Snapshot, found: VacuumResult, hours: float | None, commit: CommitOptions
+) -> VacuumResult:
     least = properties.get(snapshot.configuration, properties.DELETED_FILE_RETENTION_DURATION)
     parameters = {
         "retentionCheckEnabled": hours is None or bool(hours * HOUR >= least),
@@ -238,12 +246,13 @@ def _delete(snapshot: Snapshot, found: Vacuum, hours: float | None) -> None:
         "specifiedRetentionMillis": None if hours is None else int(hours * HOUR),
     }
     metrics = {"numFilesToDelete": len(found.files), "sizeOfDataToDelete": found.bytes}
-    _commit(snapshot, VACUUM_START, parameters, metrics)
+    committed = _commit(snapshot, VACUUM_START, parameters, metrics, commit)
     _check_not_added_again(snapshot, found.files)
     failures = _delete_files(snapshot.store, found.files)
     status = {"status": "FAILED" if failures else "COMPLETED"}
     try:
-        _commit(snapshot, "VACUUM END", status, {"numDeletedFiles": len(found.files) - len(failures)})
+        metrics = {"numDeletedFiles": len(found.files) - len(failures)}
+        committed = _commit(snapshot, "VACUUM END", status, metrics, commit)
     except DeltaVariantError:
         _LOGGER.warning("%s: cannot commit VACUUM END", snapshot.uri, exc_info=True)
     if failures:
@@ -252,6 +261,7 @@ def _delete(snapshot: Snapshot, found: Vacuum, hours: float | None) -> None:
             table=snapshot.uri,
             file=failures[0].file,
         )
+    return replace(found, version=committed.version, metrics=committed.metrics)
 
 
 def _check_not_added_again(snapshot: Snapshot, paths: Sequence[str]) -> None:
@@ -283,7 +293,12 @@ def _delete_files(store: Store, paths: Iterable[str]) -> list[StoreError]:
 
 
 def _commit(
-    snapshot: Snapshot, operation: str, parameters: Mapping[str, Any], metrics: Mapping[str, int]
-) -> None:
-    context = commit_context(operation, parameters, metrics)
-    transaction.add_files(snapshot, (), context=context, data_change=False)
+    snapshot: Snapshot,
+    operation: str,
+    parameters: Mapping[str, Any],
+    metrics: Mapping[str, int],
+    commit: CommitOptions,
+) -> CommitResult:
+    context = commit_context(operation, parameters, metrics, commit)
+    version = transaction.add_files(snapshot, (), context=context, data_change=False)
+    return CommitResult(version, metrics=context.metrics)

@@ -9,13 +9,15 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from .._checks import options_of
 from ..data_file.options import MAX_STATS_PATHS
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations import audit, statistics_repair
 from ..operations.audit import Audit
-from ..operations.statistics_repair import FileRepair, Repair
+from ..operations.statistics_repair import FileRepair, RepairResult
 from ..storage.store import TableLocation
+from ..writer.commit_context import CommitOptions, without_txn
 from .reading import file_groups
 from .running import check_classic, run_task
 from .task_errors import restore_errors
@@ -87,8 +89,9 @@ def repair_statistics(
     *,
     dry_run: bool = True,
     max_variant_stats_paths: int = MAX_STATS_PATHS,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> Repair:
+) -> RepairResult:
     """Compute missing, wrong or one-sided statistics with executors, and commit them.
 
     Data files are read and never changed. All other fields of a file stay as they are.
@@ -98,11 +101,12 @@ def repair_statistics(
         table: A path, a URI or a `deltalake.DeltaTable`.
         dry_run: Commit nothing and report what would be committed.
         max_variant_stats_paths: The maximum number of paths of each Variant column that get bounds.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
 
     Returns:
-        The repair, equal to that of `delta_variant.repair_statistics`. `committed` is the new version, or
-        None if nothing was committed.
+        The repair, equal to that of `delta_variant.repair_statistics`. `version` is None if nothing was
+        committed.
 
     Raises:
         TableNotFoundError: The location does not contain a table.
@@ -122,14 +126,15 @@ def repair_statistics(
         ()
     """
     check_classic()
+    commit = without_txn(options_of("commit", commit, CommitOptions), "repair_statistics")
     snapshot = load_snapshot(table, storage_options=storage_options)
     statistics_repair.check_may_repair(snapshot)
     task = RepairTask(TaskTable.of(snapshot, storage_options), max_variant_stats_paths)
     found: list[FileRepair] = [each for part in _run(spark, task, snapshot) for each in part]
     in_order = {path: number for number, path in enumerate(snapshot.files["path"].to_pylist())}
     found.sort(key=lambda each: in_order[each.path])
-    result = Repair(snapshot.uri, snapshot.version, snapshot.num_files, tuple(found), None)
-    return result if dry_run else statistics_repair.commit_repair(snapshot, result)
+    result = RepairResult(None, snapshot.uri, snapshot.version, snapshot.num_files, tuple(found))
+    return result if dry_run else statistics_repair.commit_repair(snapshot, result, commit)
 
 
 @dataclass(frozen=True)

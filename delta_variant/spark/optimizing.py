@@ -11,20 +11,20 @@ from typing import TypeAlias
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from .._options import Numeric
-from ..data_file.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
+from ..data_file.options import FileOptions, WriteOptions
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.optimize.layout import FileGroup, plan_group, read_rows
 from ..operations.optimize.optimize import (
-    Optimization,
     OptimizePlan,
+    OptimizeResult,
     commit_groups,
     plan_optimize,
     write_rows,
 )
 from ..scan.reader import FileEntry, files_of
 from ..storage.store import TableLocation
+from ..writer.commit_context import CommitOptions
 from ..writer.partitioned import PartitionFile
 from .attempts import Job
 from .ordering import row_columns, sort_rows, split_by_group
@@ -49,11 +49,11 @@ def optimize(
     *,
     sort_by: str | Sequence[str] | None = None,
     reshred: bool = False,
-    numeric: Numeric = "value",
-    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
     dry_run: bool = False,
+    files: FileOptions | None = None,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> Optimization:
+) -> OptimizeResult:
     """Compact small files and files with deleted rows, in one commit; executors plan and write the files.
 
     One task plans each group of files, and one task writes it. With `sort_by`, Spark sorts the rows of each
@@ -71,10 +71,9 @@ def optimize(
             partition are sorted by these keys.
         reshred: Infer the shredding schema of each group again from its rows, and rewrite files with other
             paths.
-        numeric: `"value"` shreds exact numbers that the shredded column can hold without loss, `"strict"`
-            only those of the column's own type.
-        target_file_size: The size of new files in bytes.
         dry_run: Commit nothing and return the plan.
+        files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
 
     Returns:
@@ -104,13 +103,13 @@ def optimize(
         where,
         sort_by=sort_by,
         reshred=reshred,
-        numeric=numeric,
-        target_file_size=target_file_size,
+        files=files,
+        commit=commit,
     )
     task_table = TaskTable.of(work.snapshot, storage_options)
     groups = _plan_groups(spark, work, task_table)
     if dry_run or not groups:
-        return Optimization(None, tuple(groups))
+        return OptimizeResult(None, tuple(groups))
     job, folders = Job.of(None), [work.snapshot.store]
     if work.keys:
         rows = sort_rows(spark, task_table, groups, work.keys)

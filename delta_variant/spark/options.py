@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..data_file.options import WriteOptions
+from ..data_file.options import FileOptions, JsonOptions, WriteOptions
 from ..operations.write.preparation import TableOptions
 
 __all__ = ["READ", "STREAM_READ", "STREAM_WRITE", "WRITE", "parse_options", "table_options", "write_options"]
@@ -73,6 +73,8 @@ WRITE: Mapping[str, Parse] = {
     "description": str,
     "txn_app_id": str,
     "txn_version": int,
+    # The name of the option in Delta on Spark; keys of options are in lower case.
+    "usermetadata": str,
 }
 STREAM_WRITE: Mapping[str, Parse] = {
     name: parse for name, parse in WRITE.items() if name not in ("txn_version", "where")
@@ -100,15 +102,16 @@ def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[
 
 
 def write_options(options: Mapping[str, Any]) -> WriteOptions:
-    """Return the options of data files among options of WRITE or arguments of `write_table`."""
-    renamed = {"max_variant_stats_paths": "max_stats_paths"}
-    names = WriteOptions.__dataclass_fields__
-    chosen = {renamed.get(name, name): value for name, value in options.items()}
-    return WriteOptions(**{name: value for name, value in chosen.items() if name in names})
+    """Return the options of data files among options of WRITE."""
+    of_files, of_json = (
+        {name: value for name, value in options.items() if name in kind.__dataclass_fields__}
+        for kind in (FileOptions, JsonOptions)
+    )
+    return WriteOptions(options.get("shredding", "infer"), FileOptions(**of_files), JsonOptions(**of_json))
 
 
 def table_options(options: Mapping[str, Any], **more: Any) -> TableOptions:
-    """Return the options of the table among options of WRITE or arguments of `write_table`, and `more`."""
+    """Return the options of the table among options of WRITE, and `more`."""
     names = TableOptions.__dataclass_fields__
     return TableOptions(**{name: value for name, value in options.items() if name in names}, **more)
 

@@ -22,15 +22,14 @@ from ..operations.write.committing import result_without_writing
 from ..operations.write.preparation import (
     Overwrite,
     PreparedWrite,
-    Transaction,
     WriteRequest,
-    application_transaction,
     load_existing,
     prepare,
 )
 from ..protocol.actions import Metadata, Protocol
 from ..storage import store as storage
 from ..storage.store import open_store
+from ..writer.commit_context import CommitOptions, Transaction, transaction_of
 from ..writer.table_state import TableState
 from .attempts import Job, remove_lost
 from .batches import QUERY_ID
@@ -48,13 +47,14 @@ class Sink:
     """A write to a table by options of the data source.
 
     `before` is the table's protocol and metadata when the write started, or None for a new table.
-    `overwrite` selects the rows to replace, if any.
+    `overwrite` selects the rows to replace, if any. `metadata` is the user metadata of the commit.
     """
 
     request: WriteRequest
     task: FileTask
     before: tuple[Protocol, Metadata] | None
     overwrite: Overwrite | None
+    metadata: str | None
 
     @classmethod
     def of(
@@ -70,9 +70,8 @@ class Sink:
         snapshot = load_existing(store, "append")
         columns = from_spark(spark_schema, options.get("variant_columns", ()))
         of_table = table_options(options, mode="overwrite" if overwrite else "append")
-        if (options.get("on_invalid") == "reject") != ("rejects" in options):
-            raise ValueError("the option rejects requires on_invalid=reject: set both, or neither")
-        write = prepare(store, snapshot, columns, write_options(options), of_table, transaction)
+        commit = CommitOptions(transaction, options.get("usermetadata"))
+        write = prepare(store, snapshot, columns, write_options(options), of_table, commit)
         task = FileTask(
             store.uri,
             options["storage_options"],
@@ -87,7 +86,7 @@ class Sink:
         # Raise the error for a location that cannot be opened here instead of in the tasks.
         task.folders()
         before = None if snapshot is None else (snapshot.protocol, snapshot.metadata)
-        return cls(write.request, task, before, write.overwrite)
+        return cls(write.request, task, before, write.overwrite, options.get("usermetadata"))
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
@@ -102,9 +101,10 @@ class Sink:
         Raises AmbiguousWriteError, CommitConflictError.
         """
         store = open_store(self.task.uri, self.task.storage_options)
+        commit = CommitOptions(transaction, self.metadata)
         snapshot = load_existing(store, "append")
         try:
-            result = result_without_writing(snapshot, "append", transaction)
+            result = result_without_writing(snapshot, "append", commit)
         except AmbiguousWriteError:
             self.abort()
             raise
@@ -122,7 +122,7 @@ class Sink:
             snapshot,
             state,
             self.task.options,
-            transaction,
+            commit,
             self.overwrite,
             self.task.predicate,
         )
@@ -179,7 +179,7 @@ class BatchSink(DataSourceArrowWriter):
         if ("txn_app_id" in options) != ("txn_version" in options):
             raise ValueError("the options txn_app_id and txn_version require each other: set both or neither")
         pair = (options["txn_app_id"], options["txn_version"]) if "txn_app_id" in options else None
-        self._transaction = application_transaction(pair)
+        self._transaction = transaction_of(CommitOptions(pair))
         self._sink = Sink.of(schema, options, self._transaction, overwrite=overwrite)
 
     def write(self, iterator: Any) -> WriterCommitMessage:
@@ -223,7 +223,7 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     def _transaction(self, batch: int, query: str | None) -> Transaction | None:
         if self._app_id is None:
-            return application_transaction((query_of(self._checkpoint or ""), batch))
+            return transaction_of(CommitOptions((query_of(self._checkpoint or ""), batch)))
         # The tasks report the query, because its checkpoint may be in a store that is not accessible here.
         assert query is not None
         return Transaction.of_run(self._app_id, batch, query, query)

@@ -8,10 +8,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from .._checks import options_of
 from ..errors import UnsupportedFeatureError
 from ..operations.write.committing import WriteResult
-from ..operations.write.preparation import Transaction, application_txn
 from ..storage.store import TableLocation
+from ..writer.commit_context import CommitOptions, Transaction, application_txn
 from .batches import BatchWrite, MicroBatch, is_written, number_write
 from .running import check_classic
 from .writing import write_table
@@ -50,7 +51,7 @@ def batch_writer(
         UnsupportedFeatureError outside a streaming query without an `app_id`.
 
     Raises:
-        ValueError: `txn` is among the options.
+        ValueError: `commit` of the options has a `txn`.
 
     Example:
         >>> import tempfile
@@ -66,7 +67,8 @@ def batch_writer(
         1
     """
     arguments: dict[str, Any] = {"mode": "append", "one_shredding": False, **options}
-    if "txn" in arguments:
+    commit = options_of("commit", arguments.pop("commit", None), CommitOptions)
+    if commit.txn is not None:
         raise ValueError("batch_writer sets txn itself: pass app_id instead")
 
     def write_batch(df: DataFrame, batch_id: int) -> WriteResult:
@@ -75,7 +77,7 @@ def batch_writer(
         write = BatchWrite(batch, table, app_id or _query_id(batch), arguments, df)
         with number_write(write) as number:
             txn = _transaction(write, number, has_own_id=app_id is not None)
-            return write_table(df, table, txn=txn, **arguments)
+            return write_table(table, df, commit=replace(commit, txn=txn), **arguments)
 
     return write_batch
 

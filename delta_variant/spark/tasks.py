@@ -135,7 +135,9 @@ class FileTask:
         table, *others = self.folders()
         attempt = attempt_of(table, self.job)
         with _Rejects(others[0] if others else None, attempt) as rejects:
-            invalid_values = InvalidValueHandler(self.options.on_invalid, rejects.keep, attempt.partition)
+            invalid_values = InvalidValueHandler(
+                self.options.json.on_invalid, rejects.keep, attempt.partition
+            )
             rows = apply_row_rules(((batch, None) for batch in batches), self.state, self.options)
             files = write_files(
                 table,

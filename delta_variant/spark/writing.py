@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from os import PathLike, fspath
-from typing import Literal, TypeVar
+from os import fspath
+from typing import TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from .._checks import check_path, texts_of
-from ..data_file.options import DEFAULT_TARGET_FILE_SIZE, MAX_STATS_PATHS, Compression, OnInvalid, Shredding
-from ..operations.optimize.optimize import Optimization
+from .._checks import options_of, texts_of
+from ..data_file.options import FileOptions, JsonOptions, Shredding, WriteOptions
+from ..operations.optimize.optimize import OptimizeResult
 from ..operations.write.committing import NOT_COMMITTED, WriteResult, commit_files, result_without_writing
 from ..operations.write.preparation import (
     Mode,
     PreparedWrite,
     SchemaMode,
-    Transaction,
-    application_transaction,
+    TableOptions,
     load_existing,
     prepare,
 )
 from ..storage.store import Store, TableLocation, open_store, removing_new_folders
+from ..writer.commit_context import CommitOptions, transaction_of
 from ..writer.partitioned import PartitionFile
 from .attempts import Job, forget, remove_lost
 from .columns import from_spark, quote
-from .options import table_options, write_options
 from .running import Jobs, check_batch, check_classic, map_by_task, session_timezone
 from .sampling import with_sampled_shredding
 from .task_errors import restore_errors
@@ -35,34 +34,26 @@ from .tasks import MAX_OPEN_PARTITIONS, FileTask, Task, Written, messages
 
 __all__ = ["commit_won", "commit_written", "write_by_tasks", "write_table"]
 
-Result = TypeVar("Result", WriteResult, Optimization)
+Result = TypeVar("Result", WriteResult, OptimizeResult)
 
 
 def write_table(
-    df: DataFrame,
     table: TableLocation,
+    df: DataFrame,
     *,
     mode: Mode = "error",
+    where: str | None = None,
     partition_by: str | Sequence[str] | None = None,
     schema_mode: SchemaMode = None,
-    where: str | None = None,
+    variant_columns: Sequence[str] = (),
     shredding: Shredding = "infer",
     one_shredding: bool = True,
-    variant_columns: Sequence[str] = (),
-    on_invalid: OnInvalid = "error",
-    rejects: str | PathLike[str] | None = None,
-    numeric: Literal["value", "strict"] = "value",
-    floats: Literal["decimal", "double"] = "decimal",
-    duplicate_keys: Literal["error", "last"] = "error",
-    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
-    compression: Compression = "zstd",
-    annotate: bool = True,
-    spark_compatible: bool = True,
-    max_variant_stats_paths: int = MAX_STATS_PATHS,
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
-    txn: tuple[str, int] | Transaction | None = None,
+    files: FileOptions | None = None,
+    json: JsonOptions | None = None,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> WriteResult:
     """Write a DataFrame to a Delta table as one commit; a task writes each partition of the DataFrame.
@@ -74,44 +65,32 @@ def write_table(
     is repeated with the same `txn` after its driver crashed removes the files of the crashed write.
 
     Args:
-        df: The rows, a batch DataFrame of a classic session.
         table: A path, a URI or a `deltalake.DeltaTable`.
+        df: The rows, a batch DataFrame of a classic session.
         mode: If the table exists: `"error"` raises TableExistsError, `"append"` adds rows, `"overwrite"`
             replaces all rows or those that match `where`, `"ignore"` does nothing.
+        where: With `mode="overwrite"`, SQL that selects the rows to replace. It must be true for the new
+            rows. Unless it is over partition columns alone, the driver rewrites the files with such rows.
         partition_by: The partition columns of a new table, or of one that is overwritten with
             `schema_mode="overwrite"`.
         schema_mode: `"merge"` adds the columns that the table does not have, and widens types if the table
             sets `delta.enableTypeWidening`. `"overwrite"` replaces the schema of a table that is overwritten
             completely.
-        where: With `mode="overwrite"`, SQL that selects the rows to replace. It must be true for the new
-            rows. Unless it is over partition columns alone, the driver rewrites the files with such rows.
+        variant_columns: Columns of JSON text that become Variants, without Spark's `parse_json`.
         shredding: `"infer"` infers a shredding schema from the first rows, a ShreddingSchema is used for all
             Variant columns, None writes unshredded Variants.
         one_shredding: Infer one schema for all files from the first rows of some partitions. These rows are
             computed twice. With False they are computed once, and each file infers its own schema.
-        variant_columns: Columns of JSON text that become Variants, without Spark's `parse_json`.
-        on_invalid: For text that is not JSON: `"error"` raises InvalidJsonError, `"reject"` skips the row and
-            writes it to `rejects`, `"null"` stores SQL NULL.
-        rejects: The folder for rejected rows as JSON lines, in any store that `storage_options` open. A row
-            is identified by its partition of the DataFrame and its number in it. Requires
-            `on_invalid="reject"`.
-        numeric: `"value"` shreds exact numbers that the shredded column can hold without loss, `"strict"`
-            only those of the column's own type.
-        floats: The type of JSON numbers with a fraction: `"decimal"` or `"double"`.
-        duplicate_keys: For a JSON object with a key twice: `"error"` raises InvalidJsonError, `"last"` keeps
-            the last value.
-        target_file_size: The size of files in bytes.
-        compression: The codec of the files: `"zstd"`, `"snappy"`, `"gzip"`, `"lz4"` or `"none"`.
-        annotate: Annotate Variant columns with Parquet's logical type VARIANT. Set False for readers that do
-            not support it, such as Spark 4.0.
-        spark_compatible: Infer only shredded types that Spark can read: not time, timestamps in nanoseconds
-            or UUID.
-        max_variant_stats_paths: The maximum number of paths of each Variant column that get bounds.
         configuration: Table properties of a new table.
         name: The name of a new table.
         description: The description of a new table.
-        txn: An application id and a version that increases with its writes. The write is skipped if the table
-            already has this version or a later one, so that a write can be repeated.
+        files: How data files are written; see `delta_variant.FileOptions`. None, the default, uses its
+            defaults.
+        json: How JSON text becomes Variants; see `delta_variant.JsonOptions`. `rejects` is a folder in any
+            store that `storage_options` open. In it a row is identified by its partition of the DataFrame and
+            its number in it. None, the default, uses the defaults.
+        commit: The `txn` and the metadata of the commit; see `delta_variant.CommitOptions`. None, the
+            default, sets none.
         storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
 
     Returns:
@@ -134,33 +113,33 @@ def write_table(
         >>> import tempfile
         >>> from delta_variant import spark as dvs
         >>> df = spark.createDataFrame([('{"user": {"id": 1}}',)], "event string")
-        >>> dvs.write_table(df, tempfile.mkdtemp(), variant_columns=["event"]).rows
+        >>> dvs.write_table(tempfile.mkdtemp(), df, variant_columns=["event"]).rows
         1
     """
-    # Most arguments are options, which are passed on by name.
-    arguments = locals()
     check_classic()
     check_batch(df)
-    if (on_invalid == "reject") != (rejects is not None):
-        raise ValueError("rejects requires on_invalid='reject': pass both, or neither")
-    if rejects is not None:
-        check_path("rejects", rejects)
-    options = write_options(arguments)
-    of_table = table_options(arguments, timezone=session_timezone(df.sparkSession))
-    store, transaction = open_store(table, storage_options), application_transaction(txn)
-    rejected = None if rejects is None else fspath(rejects)
+    options = WriteOptions(
+        shredding, options_of("files", files, FileOptions), options_of("json", json, JsonOptions)
+    )
+    commit = options_of("commit", commit, CommitOptions)
+    timezone = session_timezone(df.sparkSession)
+    of_table = TableOptions(
+        partition_by, schema_mode, configuration, name, description, mode, where, timezone
+    )
+    store, transaction = open_store(table, storage_options), transaction_of(commit)
+    rejected = None if options.json.rejects is None else fspath(options.json.rejects)
     if rejected is not None:
         # Raise the error for a location that cannot be opened here instead of in the tasks.
         open_store(rejected, storage_options)
     job = Job.of(None if transaction is None else transaction.application)
     snapshot = load_existing(store, mode)
-    if result := result_without_writing(snapshot, mode, transaction):
+    if result := result_without_writing(snapshot, mode, commit):
         forget(store, job)
         return result
     case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
     names = texts_of("names", "variant_columns", variant_columns)
     columns = from_spark(df.schema, names, case_sensitive=case_sensitive)
-    write = prepare(store, snapshot, columns, options, of_table, transaction)
+    write = prepare(store, snapshot, columns, options, of_table, commit)
     if one_shredding:
         with restore_errors():
             write = with_sampled_shredding(write, df)

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from ..data_file.options import WriteOptions
+from ..data_file.options import FileOptions, WriteOptions
 from ..expressions.evaluate import evaluate
 from ..expressions.tree import inputs as expression_inputs
 from ..log.snapshot import Snapshot
@@ -46,7 +46,7 @@ class ChangeWriter:
 
     def __init__(self, snapshot: Snapshot, state: TableState) -> None:
         state = replace(state, extra_columns=(CHANGE_TYPE,))
-        options = WriteOptions(shredding=None, max_stats_paths=0)
+        options = WriteOptions(shredding=None, files=FileOptions(max_variant_stats_paths=0))
         self._writer = PartitionedWriter(
             snapshot.store, state, options, InvalidValueHandler("error"), _new_name, folder=FOLDER
         )

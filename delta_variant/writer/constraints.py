@@ -194,7 +194,7 @@ class RowRules:
             readable, invalid = _readable(batch, self.columns, expressions, options)
         except CastError as error:
             raise _evaluation_error(", ".join(each.name for each in constraints), error) from error
-        excused = set() if options.on_invalid == "null" else invalid
+        excused = set() if options.json.on_invalid == "null" else invalid
         for constraint in constraints:
             constraint.check(readable, locate, subject, excused)
 

@@ -254,7 +254,9 @@ def _rewrite(file: FileReader, change: RowChange, state: TableState, options: Wr
     writer = ChangeWriter(snapshot, state) if has_change_data_feed(state) else None
     rows = 0
     numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
-    same = replace(options, shredding=shredding_of(file.native), numeric=numeric)
+    same = replace(
+        options, shredding=shredding_of(file.native), files=replace(options.files, numeric=numeric)
+    )
     limited = restrict_to_table(same, state, snapshot.uri)
     # Change data files do not have the shredding of the file.
     copied = change.copied if writer is None else frozenset()

@@ -11,7 +11,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from glob import glob, has_magic
 from io import TextIOBase
@@ -23,7 +23,9 @@ import pyarrow as pa
 
 from .. import _native
 from .._checks import check_option, check_text, to_integer
+from .._options import DuplicateKeys, Floats
 from .._system_errors import reason_of
+from ..data_file.options import JsonOptions, OnInvalid
 from ..errors import (
     ArgumentTypeError,
     InvalidJsonError,
@@ -75,6 +77,7 @@ class JsonLines:
     format: Format
     max_value_bytes: int
     progress: Progress | None
+    json: JsonOptions = field(default_factory=JsonOptions)
 
     @property
     def schema(self) -> pa.Schema:
@@ -126,12 +129,17 @@ def read_json(
     column: str = "value",
     format: Format = "auto",  # noqa: A002 - the name that callers expect
     max_value_bytes: int = MAX_VALUE_BYTES,
+    on_invalid: OnInvalid = "error",
+    rejects: str | PathLike[str] | None = None,
+    floats: Floats = "decimal",
+    duplicate_keys: DuplicateKeys = "error",
     progress: Progress | None = None,
 ) -> JsonLines:
     """Return the values of JSON files as an Arrow stream with one column of JSON text.
 
     The files are read when the stream is consumed. Byte order marks, CRLF line ends and blank lines are
-    skipped. Values are not validated here: `write_table` raises InvalidJsonError with file, line and column.
+    skipped. Values are not validated here: `write_table` parses them with the options `on_invalid` to
+    `duplicate_keys`, and raises InvalidJsonError with file, line and column.
 
     Args:
         source: A path, a glob, `"-"` for standard input, an open binary file, or a sequence of these. Files
@@ -142,6 +150,14 @@ def read_json(
             files always have lines.
         max_value_bytes: The maximum length of a value in bytes, 128 MiB by default. Longer values count as
             invalid JSON.
+        on_invalid: What `write_table` does with invalid JSON: `"error"`, the default, raises
+            InvalidJsonError, `"reject"` omits the row and appends it to `rejects`, `"null"` stores SQL NULL.
+        rejects: The path of the file to which `on_invalid="reject"` appends rejected values as JSON lines,
+            with location and reason. None by default.
+        floats: How numbers with a fraction or exponent are stored: `"decimal"`, the default, as decimals
+            where they fit, `"double"` always as doubles.
+        duplicate_keys: What to do with duplicate keys of an object: `"error"`, the default, treats them as
+            invalid JSON, `"last"` keeps the last value.
         progress: Called after each piece of input with the bytes read so far (before decompression) and the
             number of values found so far. None, the default, reports nothing.
 
@@ -167,7 +183,8 @@ def read_json(
     check_text("column", column)
     limit = to_integer("max_value_bytes", max_value_bytes, 0)
     files = tuple(file for each in _each(source) for file in _expand(each))
-    return JsonLines(files, column, format, limit, progress)
+    json = JsonOptions(on_invalid, rejects, floats, duplicate_keys)
+    return JsonLines(files, column, format, limit, progress, json)
 
 
 def _each(source: Source | Sequence[Source]) -> Sequence[Source]:

@@ -258,7 +258,7 @@ class PartitionedWriter:
             for name, value in zip(self._partitions, values, strict=True)
         ]
         name = self._name(len(self._paths))
-        path = f"{self._folder}{''.join(folders)}{name}.{self._options.compression}.parquet"
+        path = f"{self._folder}{''.join(folders)}{name}.{self._options.files.compression}.parquet"
         self._paths.append(path)
         return path
 

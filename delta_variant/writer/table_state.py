@@ -1,20 +1,16 @@
-"""The state of a table after a write, and the context of its commit."""
+"""The state of a table after a write."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
 from uuid import uuid4
 
 from ..data_file.options import WriteOptions
 from ..errors import ShreddingNotEnabledError
-from ..log.provenance import CommitContext
 from ..log.snapshot import Snapshot
 from ..protocol import features, properties
-from ..protocol.actions import Metadata, Protocol, Txn
+from ..protocol.actions import Metadata, Protocol
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.column_mapping import assign_column_mapping
 from ..protocol.schema.rules import remove_void
@@ -27,9 +23,6 @@ from .constraints import RowRules
 __all__ = [
     "TableState",
     "assign_column_ids",
-    "commit_context",
-    "engine_info",
-    "now",
     "restrict_to_table",
     "with_row_tracking_columns",
 ]
@@ -103,7 +96,7 @@ def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> W
     the table's URI. Raises ShreddingNotEnabledError if the options have an explicit shredding schema.
     """
     if not features.supports_shredding(state.protocol):
-        options = replace(options, max_stats_paths=0)
+        options = replace(options, files=replace(options.files, max_variant_stats_paths=0))
     if features.enables_shredding(state.protocol, state.metadata.configuration):
         return options
     if isinstance(options.shredding, ShreddingSchema):
@@ -118,41 +111,3 @@ def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> W
 def with_row_tracking_columns(state: TableState, tracking: RowTracking | None) -> TableState:
     """Return a state whose files also store the row ids and commit versions of moved rows."""
     return state if tracking is None else replace(state, extra_columns=tracking.columns)
-
-
-def now() -> int:
-    """Return the current time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
-
-
-def commit_context(
-    operation: str,
-    parameters: Mapping[str, Any] | None = None,
-    metrics: Mapping[str, int | str] | None = None,
-    *,
-    txn: Txn | None = None,
-    origin: Txn | None = None,
-) -> CommitContext:
-    """Return the context of one commit of this library, with a transaction id of its own.
-
-    `parameters` and `metrics` go to `commitInfo`; `txn` and `origin` are those of `CommitContext`.
-    """
-    return CommitContext(
-        operation=operation,
-        parameters=parameters or {},
-        metrics=metrics or {},
-        engine_info=engine_info(),
-        txn_id=str(uuid4()),
-        clock=now,
-        txn=txn,
-        origin=origin,
-    )
-
-
-@cache
-def engine_info() -> str:
-    """Return the `engineInfo` of commits, such as `delta-variant/0.1.0`."""
-    # Imported here because only writes need it and the import is slow.
-    from importlib.metadata import version
-
-    return f"delta-variant/{version('delta-variant')}"

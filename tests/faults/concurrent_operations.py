@@ -93,7 +93,9 @@ class Append(Operation):
 
     def run(self, store: Store) -> Any:
         txn = None if self.transaction is None else (APPLICATION, self.transaction)
-        return dv.write_table(store, data(self.rows), mode="append", txn=txn, **self.options).version
+        return dv.write_table(
+            store, data(self.rows), mode="append", commit=dv.CommitOptions(txn=txn), **self.options
+        ).version
 
     def apply(self, state: State, versions: Sequence[State]) -> State:
         if self.transaction is None:
@@ -184,7 +186,7 @@ class Optimize(Operation):
 @dataclass(frozen=True)
 class RepairStatistics(Operation):
     def run(self, store: Store) -> Any:
-        return dv.repair_statistics(store, dry_run=False).committed
+        return dv.repair_statistics(store, dry_run=False).version
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,7 @@ class AddColumn(Operation):
     name: str
 
     def run(self, store: Store) -> Any:
-        return dv.add_columns(store, {self.name: "string"})
+        return dv.add_columns(store, {self.name: "string"}).version
 
     def apply(self, state: State, versions: Sequence[State]) -> State:
         return replace(state, columns=state.columns | {self.name})
@@ -208,7 +210,7 @@ class SetProperty(Operation):
     text: str
 
     def run(self, store: Store) -> Any:
-        return dv.set_properties(store, {self.name: self.text})
+        return dv.set_properties(store, {self.name: self.text}).version
 
     def apply(self, state: State, versions: Sequence[State]) -> State:
         return replace(state, properties=state.properties | {(self.name, self.text)})

@@ -97,7 +97,7 @@ def _draw_configuration(random: Random) -> dict[str, str]:
 
 
 def _steps(random: Random, options: Mapping[str, Any]) -> list[Operation]:
-    without_statistics = {**options, "max_variant_stats_paths": 0}
+    without_statistics = {**options, "files": dv.FileOptions(max_variant_stats_paths=0)}
     return [
         Append({6: ("a", 6), 7: ("b", 7)}, None, without_statistics if random.random() < 0.5 else options),
         Delete(Condition("id in (1, 6)", lambda number, _: number in (1, 6))),

@@ -62,7 +62,7 @@ def _append(table: Any, step: Step, options: Mapping[str, Any]) -> None:
 
 def _append_without_statistics(table: Any, step: Step, options: Mapping[str, Any]) -> None:
     inserted = data(_inserted(step))
-    dv.write_table(table, inserted, mode="append", max_variant_stats_paths=0, **options)
+    dv.write_table(table, inserted, mode="append", files=dv.FileOptions(max_variant_stats_paths=0), **options)
 
 
 def _delete(table: Any, step: Step, options: Mapping[str, Any]) -> None:

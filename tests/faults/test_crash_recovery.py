@@ -88,7 +88,7 @@ def test_on_a_full_disk_an_operation_succeeds_or_fails_and_leaves_nothing(name: 
     with small_disk(1024) as disk:
         table = disk / "table"
         dv.write_table(table, data(ROWS), configuration={"delta.checkpointInterval": "1"})
-        dv.write_table(table, data({99: 99}), mode="append", max_variant_stats_paths=0)
+        dv.write_table(table, data({99: 99}), mode="append", files=dv.FileOptions(max_variant_stats_paths=0))
         step = Step(name, **STEP)
         rows = prepare(table, ROWS | {99: 99}, step)
         before = files(table)
@@ -132,7 +132,7 @@ def test_on_a_full_disk_the_error_names_the_file_and_the_remedy():
             assert_fails_on_full_disk(lambda: write(root, name, b"x" * 9), StoreError, f"{table}/{name}: ")  # noqa: B023
         rejects = disk / "rejects.ndjson"
         text = pa.table({"id": [1], "event": ["{"]})
-        options = {"on_invalid": "reject", "rejects": rejects, "variant_columns": ["event"]}
+        options = {"json": dv.JsonOptions(on_invalid="reject", rejects=rejects), "variant_columns": ["event"]}
         assert_fails_on_full_disk(
             lambda: dv.write_table("memory://rejects", text, **options),
             StoreError,
@@ -165,7 +165,9 @@ def test_a_read_only_disk_fails_writes_and_is_read(name: str):
         table = disk / "table"
         if name != "create":
             dv.write_table(table, data(ROWS))
-            dv.write_table(table, data({99: 99}), mode="append", max_variant_stats_paths=0)
+            dv.write_table(
+                table, data({99: 99}), mode="append", files=dv.FileOptions(max_variant_stats_paths=0)
+            )
             (table / "part-unreferenced.parquet").touch()
         step = Step(name, **STEP)
         rows = prepare(table, {} if name == "create" else ROWS | {99: 99}, step)

@@ -169,7 +169,12 @@ def test_a_multipart_upload_with_a_fault_is_complete(
 @pytest.mark.parametrize("kind", ["slow_down", "error", "reset", "lost", "cut", "slow"])
 def test_reads_with_faults_return_all_rows(bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind):
     values = list(range(50_000))
-    write_table(bucket.table(), numbers(*values), storage_options=bucket.options, compression="none")
+    write_table(
+        bucket.table(),
+        numbers(*values),
+        storage_options=bucket.options,
+        files=dv.FileOptions(compression="none"),
+    )
     for target in ("list-type", "_delta_log/.*json", r"\.parquet"):
         proxy.faults.append(Fault(kind, "GET", target))
     assert ids(proxied) == values

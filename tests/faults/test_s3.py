@@ -85,10 +85,16 @@ def test_every_operation_works_on_s3(bucket: Bucket):
     left = [0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12]
     assert rows(table, bucket) == expected(*left)
 
-    write_table(table, events(13), mode="append", max_variant_stats_paths=0, storage_options=options)
+    write_table(
+        table,
+        events(13),
+        mode="append",
+        files=dv.FileOptions(max_variant_stats_paths=0),
+        storage_options=options,
+    )
     before = dv.load_snapshot(table, storage_options=options).version
     repair = dv.repair_statistics(table, dry_run=False, storage_options=options)
-    assert repair.committed == dv.load_snapshot(table, storage_options=options).version == before + 1
+    assert repair.version == dv.load_snapshot(table, storage_options=options).version == before + 1
     assert [len(file.reasons) for file in repair.files] == [1]
     assert dv.repair_statistics(table, storage_options=options).files == ()
     write_table(table, events(0, 1), mode="overwrite", where="id in (0, 1, 2)", storage_options=options)
@@ -207,7 +213,9 @@ def test_a_big_file_is_uploaded_in_parts_in_bounded_memory(bucket: Bucket):
     batches = pa.RecordBatchReader.from_batches(batch.schema, (batch for _ in range(100)))
     tracemalloc.start()
     try:
-        result = write_table(bucket.table(), batches, storage_options=bucket.options, compression="none")
+        result = write_table(
+            bucket.table(), batches, storage_options=bucket.options, files=dv.FileOptions(compression="none")
+        )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -232,7 +240,7 @@ def test_a_write_that_fails_leaves_neither_file_nor_upload(bucket: Bucket):
             bucket.table(),
             pa.RecordBatchReader.from_batches(batch.schema, failing()),
             storage_options=bucket.options,
-            compression="none",
+            files=dv.FileOptions(compression="none"),
         )
     assert store.list_files(store.open_store(bucket.table(), bucket.options), "") == []
     assert uploads(bucket) == 0
@@ -241,7 +249,9 @@ def test_a_write_that_fails_leaves_neither_file_nor_upload(bucket: Bucket):
 def test_only_the_bytes_that_a_query_needs_are_fetched(bucket: Bucket, proxied: Bucket, proxy: Any):
     batch = noise(1000).append_column("id", pa.array(range(1000), pa.int64()))
     batches = pa.RecordBatchReader.from_batches(batch.schema, (batch for _ in range(60)))
-    write_table(bucket.table(), batches, storage_options=bucket.options, compression="none")
+    write_table(
+        bucket.table(), batches, storage_options=bucket.options, files=dv.FileOptions(compression="none")
+    )
     snapshot = dv.load_snapshot(bucket.table(), storage_options=proxied.options)
     (path,) = snapshot.files["path"].to_pylist()
     proxy.clear()

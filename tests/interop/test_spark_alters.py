@@ -249,11 +249,11 @@ def test_tasks_of_spark_check_constraints(spark: SparkSession, tmp_path: Path):
     dv.add_constraint(table, "small", "id < 100")
     dv.add_constraint(table, "n", "coalesce(event:n::string, 'x') <> 'no'")
     good = spark.createDataFrame([(4, '{"n": "yes"}'), (5, None)], "id BIGINT, event STRING")
-    dvs.write_table(good, table, mode="append", variant_columns=["event"])
+    dvs.write_table(table, good, mode="append", variant_columns=["event"])
     for row in ((100, "{}"), (6, '{"n": "no"}')):
         bad = spark.createDataFrame([(7, "{}"), row], "id BIGINT, event STRING")
         before = sorted(table.rglob("*.parquet"))
         with pytest.raises(ConstraintViolationError, match="violates the CHECK constraint"):
-            dvs.write_table(bad, table, mode="append", variant_columns=["event"])
+            dvs.write_table(table, bad, mode="append", variant_columns=["event"])
         assert sorted(table.rglob("*.parquet")) == before
     assert rows_by_spark(spark, table, {"id": "id"}) == [{"id": number} for number in range(1, 6)]

@@ -57,7 +57,7 @@ def test_spark_reads_every_value_as_its_parse_json_returns_it(
 
 def test_spark_reads_variants_without_annotation(spark: SparkSession, tmp_path: Path):
     data = pa.table({"id": range(len(EVENTS)), "event": pa.array(EVENTS, pa.json_())})
-    dv.write_table(tmp_path / "t", data, shredding=None, annotate=False)
+    dv.write_table(tmp_path / "t", data, shredding=None, files=dv.FileOptions(annotate=False))
     found = load(spark, tmp_path / "t").selectExpr("id", "to_json(event) as event").orderBy("id").collect()
     read = [row.event and json.loads(row.event) for row in found]
     assert read == [text and json.loads(text) for text in EVENTS]

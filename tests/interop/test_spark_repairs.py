@@ -44,7 +44,7 @@ def test_spark_reads_the_same_rows_of_a_repaired_table(spark, unpack_table, name
     break_statistics(table)
     before = rows(spark, table)
     repair = dv.repair_statistics(table, dry_run=False)
-    if repair.committed is None:
+    if repair.version is None:
         pytest.fail("nothing was repaired")
     assert dv.audit_table(table, data=True).is_clean
     assert rows(spark, table) == before

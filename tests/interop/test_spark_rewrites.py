@@ -64,7 +64,7 @@ def test_spark_reads_a_table_after_each_operation(spark: SparkSession, tmp_path:
     left = [*left, 300]
     assert_same(spark, table, sorted(left))
     assert load(spark, table).where("event:merged::string = 'a'").count() == 1
-    dv.optimize(str(table), sort_by="event:n::bigint", target_file_size=1 << 10)
+    dv.optimize(str(table), sort_by="event:n::bigint", files=dv.FileOptions(target_file_size=1 << 10))
     assert_same(spark, table, sorted(left))
     write(table, rows(200, 3), mode="overwrite")
     assert_same(spark, table, [200, 201, 202])

@@ -23,7 +23,9 @@ SIDES = (("minValues", "MIN_STAT"), ("maxValues", "MAX_STAT"))
 def table(corpora: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """Return our table of the corpus that the test requests, with bounds of all paths."""
     lines = read_lines(corpora, request.param)
-    dv.write_table(str(tmp_path / "table"), json_table(lines), max_variant_stats_paths=ALL_PATHS)
+    dv.write_table(
+        str(tmp_path / "table"), json_table(lines), files=dv.FileOptions(max_variant_stats_paths=ALL_PATHS)
+    )
     return tmp_path / "table"
 
 

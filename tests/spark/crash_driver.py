@@ -20,6 +20,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from delta_variant import FileOptions
 from delta_variant import spark as dvs
 from delta_variant.spark import writing
 
@@ -35,7 +36,9 @@ def main(folder: Path, step: str) -> None:
     spark = spark.config("spark.sql.codegen.wholeStage", "false")
     session = spark.config("spark.log.level", "FATAL").getOrCreate()
     lines = session.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "lines"))
-    write = dvs.batch_writer(folder / "table", variant_columns=["value"], target_file_size=2000)
+    write = dvs.batch_writer(
+        folder / "table", variant_columns=["value"], files=FileOptions(target_file_size=2000)
+    )
 
     def write_halves(df: DataFrame, batch: int) -> None:
         for rest in (0, 1):

@@ -57,6 +57,6 @@ def test_a_repair_with_tasks_commits_correct_statistics(spark: SparkSession, tmp
     expected = dv.repair_statistics(table)
     assert dvs.repair_statistics(spark, table) == expected
     repaired = dvs.repair_statistics(spark, table, dry_run=False)
-    assert (repaired.files, repaired.committed) == (expected.files, 6)
+    assert (repaired.files, repaired.version) == (expected.files, 6)
     assert dv.audit_table(table, data=True).is_clean
-    assert dvs.repair_statistics(spark, table, dry_run=False).committed is None
+    assert dvs.repair_statistics(spark, table, dry_run=False).version is None

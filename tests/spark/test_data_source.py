@@ -105,7 +105,7 @@ def test_filters_that_sql_can_express_become_sql():
             lambda df, path: writer(df, annotate="perhaps").save(path),
             "invalid value 'perhaps' of the option 'annotate'",
         ),
-        (lambda df, path: writer(df, on_invalid="reject").save(path), "rejects requires on_invalid=reject"),
+        (lambda df, path: writer(df, on_invalid="reject").save(path), "rejects requires on_invalid='reject'"),
         (lambda df, path: writer(df, txn_version="1").save(path), "txn_app_id and txn_version"),
         (lambda df, path: writer(df).option("partition_by", "nothing").save(path), "nothing"),
     ],

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from spark.tables import finished
 
+import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import StoreError, UnsupportedFeatureError
 from delta_variant.spark.sinks import query_of
@@ -27,12 +28,12 @@ def numbers(spark: SparkSession) -> DataFrame:
 
 
 def rejecting(location: str) -> dict[str, Any]:
-    return {"variant_columns": ["event"], "on_invalid": "reject", "rejects": location}
+    return {"variant_columns": ["event"], "json": dv.JsonOptions("reject", location)}
 
 
 IN_PROCESS: dict[str, Callable[[SparkSession, str], object]] = {
-    "write_table": lambda spark, location: dvs.write_table(numbers(spark), location, mode="append"),
-    "rejects": lambda spark, location: dvs.write_table(numbers(spark), "table", **rejecting(location)),
+    "write_table": lambda spark, location: dvs.write_table(location, numbers(spark), mode="append"),
+    "rejects": lambda spark, location: dvs.write_table("table", numbers(spark), **rejecting(location)),
     "batch_writer": lambda spark, location: dvs.batch_writer(location, app_id="app")(numbers(spark), 0),
     "read_table": lambda spark, location: dvs.read_table(spark, location).collect(),
     "optimize": lambda spark, location: dvs.optimize(spark, location),

@@ -112,7 +112,7 @@ def test_files_whose_paths_have_changed_are_shredded_again(spark: SparkSession, 
 
 def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, table: Path):
     before = rows(table, **COLUMNS)
-    done = dvs.optimize(spark, table, sort_by=[KEY, "id"], target_file_size=2 << 10)
+    done = dvs.optimize(spark, table, sort_by=[KEY, "id"], files=dv.FileOptions(target_file_size=2 << 10))
     assert len(done.files) > len(done.groups)
     assert rows(table, **COLUMNS) == before
     for day in {group.partition_values.get("day") for group in done.groups}:
@@ -129,9 +129,11 @@ def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, t
 def test_values_of_every_type_survive_the_sort(spark: SparkSession, tmp_path: Path):
     for first in (0, 20):
         df = spark.range(first, first + 20, 1, 1).selectExpr(*EVERY_TYPE)
-        dvs.write_table(df, tmp_path / "t", mode="append")
+        dvs.write_table(tmp_path / "t", df, mode="append")
     before = sorted(dv.read_table(tmp_path / "t").to_table().to_pylist(), key=str)
-    done = dvs.optimize(spark, tmp_path / "t", sort_by=["id", "v:a::int", "b"], numeric="strict")
+    done = dvs.optimize(
+        spark, tmp_path / "t", sort_by=["id", "v:a::int", "b"], files=dv.FileOptions(numeric="strict")
+    )
     assert [file.rows for file in done.files] == [40]
     after = dv.read_table(tmp_path / "t").to_table()
     assert sorted(after.to_pylist(), key=str) == before

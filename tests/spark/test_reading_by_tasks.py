@@ -132,7 +132,7 @@ def test_the_kernel_reads_nested_columns_and_every_type(spark: SparkSession, tmp
         "CAST(id AS FLOAT) AS f",
         "id = 1 AS b",
     )
-    dvs.write_table(df, tmp_path / "t")
+    dvs.write_table(tmp_path / "t", df)
     texts = [
         "id",
         "to_json(to_variant_object(a)) AS a",

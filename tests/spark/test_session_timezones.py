@@ -118,7 +118,7 @@ def test_all_readers_find_the_rows_that_spark_finds(
 ):
     spark, uri = session_in(zone), str(tmp_path / "t")
     df = moments(spark)
-    files = dvs.write_table(df, uri).files
+    files = dvs.write_table(uri, df).files
     assert len(files) == len(LOCAL_TIMES)
 
     expected = by_condition(df.coalesce(1).where)
@@ -143,7 +143,7 @@ def test_the_option_of_the_format_overrides_the_time_zone_of_the_session(
     session_in: Callable[[str], SparkSession], tmp_path: Path
 ):
     spark, uri = session_in("Asia/Tokyo"), str(tmp_path / "t")
-    dvs.write_table(moments(spark), uri)
+    dvs.write_table(uri, moments(spark))
     source = spark.read.format("delta_variant").option("where", "hour(ts) = 12")
     in_utc = source.option("timezone", "UTC").load(uri)
     assert sorted(row.id for row in in_utc.collect()) == [3, 11]
@@ -152,15 +152,15 @@ def test_the_option_of_the_format_overrides_the_time_zone_of_the_session(
 def test_writes_use_the_local_times_of_the_session(session_in: Callable[[str], SparkSession], tmp_path: Path):
     spark, uri = session_in("Asia/Tokyo"), str(tmp_path / "t")
     rows = moments(spark).select("id", "ts")
-    dvs.write_table(rows, uri)
+    dvs.write_table(uri, rows)
     dv.add_constraint(uri, "old", "ts < '2025-01-01'", timezone="Asia/Tokyo")
     # In Tokyo, 2024-01-01 begins at 15:00 UTC on the day before.
     new_year = rows.where("id in (1, 2, 3)").selectExpr("id + 100 AS id", "ts")
-    dvs.write_table(new_year, uri, mode="overwrite", where="ts::date = '2024-01-01'")
+    dvs.write_table(uri, new_year, mode="overwrite", where="ts::date = '2024-01-01'")
     assert sorted(dv.read_table(uri).to_table()["id"].to_pylist()) == [0, *range(4, 12), 101, 102, 103]
     late = spark.sql("SELECT 1000 AS id, timestamp'2025-01-01 00:00:00' AS ts")
     with pytest.raises(ConstraintViolationError, match="old"):
-        dvs.write_table(late, uri, mode="append")
+        dvs.write_table(uri, late, mode="append")
 
 
 def test_partition_values_without_time_zone_are_read_as_spark_reads_them(

@@ -362,7 +362,7 @@ def test_an_application_id_with_a_new_checkpoint_raises_and_skips_no_batch(
 
 def test_an_application_id_of_another_delta_writer_raises(spark: SparkSession, hundred_lines: Path):
     table = pa.table({"value": pa.array(['{"n":-1}'], pa.json_())})
-    dv.write_table(hundred_lines / "t", table, txn=("app", 0))
+    dv.write_table(hundred_lines / "t", table, commit=dv.CommitOptions(txn=("app", 0)))
     writer = dvs.batch_writer(hundred_lines / "t", variant_columns=["value"], app_id="app")
     with pytest.raises(StreamingQueryException, match="AmbiguousWriteError"):
         batches(spark, hundred_lines, writer)

@@ -91,4 +91,4 @@ def test_a_write_raises_the_error_of_reading_its_rows(spark: SparkSession, tmp_p
     (tmp_path / "t" / file).write_bytes(b"no Parquet")
     rows = dvs.read_table(spark, tmp_path / "t", reader="kernel")
     with pytest.raises(DataFileError, match=file):
-        dvs.write_table(rows, tmp_path / "u")
+        dvs.write_table(tmp_path / "u", rows)

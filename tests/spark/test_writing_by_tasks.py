@@ -62,7 +62,7 @@ def lines(spark: SparkSession, *texts: str) -> DataFrame:
 
 
 def test_json_text_becomes_a_variant_with_one_shredding_schema_for_all_files(spark: SparkSession, tmp_path):
-    result = dvs.write_table(events(spark), tmp_path / "t", variant_columns=["event"])
+    result = dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"])
     assert (result.version, result.rows, result.invalid, len(result.files)) == (0, 100, 0, 3)
     paths = {tuple((path.path, str(path.type)) for path in file.variants["event"]) for file in result.files}
     assert paths == {((("n",), "int64"), (("user", "name"), "string"))}
@@ -78,7 +78,7 @@ def test_json_text_becomes_a_variant_with_one_shredding_schema_for_all_files(spa
 
 
 def test_values_of_every_type_and_variants_are_written_unchanged(spark: SparkSession, tmp_path: Path):
-    dvs.write_table(spark.range(0, 3, 1, 1).selectExpr(*EVERY_TYPE), tmp_path / "t")
+    dvs.write_table(tmp_path / "t", spark.range(0, 3, 1, 1).selectExpr(*EVERY_TYPE))
     assert rows(tmp_path / "t", id="id", v="to_json(v)", e="to_json(s.e)") == [
         {"id": 0, "v": '{"a":0}', "e": None},
         {"id": 1, "v": None, "e": '{"k":1}'},
@@ -105,7 +105,7 @@ def test_values_of_every_type_and_variants_are_written_unchanged(spark: SparkSes
 
 def test_each_task_writes_one_file_for_each_partition_of_the_table(spark: SparkSession, tmp_path: Path):
     df = events(spark, 90).selectExpr("*", "nullif(id % 3, 2) AS day")
-    result = dvs.write_table(df, tmp_path / "t", variant_columns=["event"], partition_by="day")
+    result = dvs.write_table(tmp_path / "t", df, variant_columns=["event"], partition_by="day")
     assert len(result.files) == 9
     assert {add["partitionValues"]["day"] for add in commits(tmp_path / "t", "add")} == {"0", "1", None}
     found = rows(tmp_path / "t", id="id", day="day")
@@ -118,8 +118,8 @@ def test_column_names_may_contain_dots_and_backticks(spark: SparkSession, tmp_pa
     df = events(spark, 9).selectExpr("id AS `a.b`", "event AS `e``.v`", "id % 3 AS `p.q`")
     mapped = {"delta.columnMapping.mode": "name"}
     arguments = {"variant_columns": ["e`.v"], "partition_by": "p.q"}
-    assert dvs.write_table(df, table, configuration=mapped, **arguments).rows == 9
-    dvs.write_table(df, table, mode="append", one_shredding=False, **arguments)
+    assert dvs.write_table(table, df, configuration=mapped, **arguments).rows == 9
+    dvs.write_table(table, df, mode="append", one_shredding=False, **arguments)
     dvs.optimize(spark, table, sort_by="`a.b`")
     expected = sorted(({"id": n, "n": n, "part": n % 3} for n in [*range(9), *range(9)]), key=str)
     assert rows(table, id="`a.b`", n="`e``.v`:n::int", part="`p.q`") == expected
@@ -132,58 +132,58 @@ def test_column_names_may_contain_dots_and_backticks(spark: SparkSession, tmp_pa
 def test_variant_columns_are_resolved_like_spark_columns(spark: SparkSession, tmp_path: Path):
     dvs.register(spark)
     df = events(spark, 3).withColumnRenamed("event", "Event")
-    dvs.write_table(df, tmp_path / "t", variant_columns=["EVENT"])
+    dvs.write_table(tmp_path / "t", df, variant_columns=["EVENT"])
     assert rows(tmp_path / "t", n="Event:n::int") == [{"n": 0}, {"n": 1}, {"n": 2}]
     append = df.write.format("delta_variant").mode("append").option("variant_columns", "event")
     append.save(str(tmp_path / "t"))
     assert len(rows(tmp_path / "t", n="Event:n::int")) == 6
     with pytest.raises(SchemaError, match="variant_columns") as caught:
-        dvs.write_table(df, tmp_path / "u", variant_columns=["missing"])
+        dvs.write_table(tmp_path / "u", df, variant_columns=["missing"])
     assert caught.value.column == "missing"
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
         with pytest.raises(SchemaError, match="variant_columns") as caught:
-            dvs.write_table(df, tmp_path / "u", variant_columns=["event"])
+            dvs.write_table(tmp_path / "u", df, variant_columns=["event"])
         assert caught.value.column == "event"
-        assert dvs.write_table(df, tmp_path / "u", variant_columns=["Event"]).rows == 3
+        assert dvs.write_table(tmp_path / "u", df, variant_columns=["Event"]).rows == 3
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
 
 
 def test_an_append_that_does_not_fit_the_table_is_rejected(spark: SparkSession, tmp_path: Path):
-    dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
+    dvs.write_table(tmp_path / "t", events(spark, 10), variant_columns=["event"])
     with pytest.raises(TableExistsError, match="mode='append'"):
-        dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
-    assert dvs.write_table(events(spark, 10), tmp_path / "t", mode="ignore").version is None
+        dvs.write_table(tmp_path / "t", events(spark, 10), variant_columns=["event"])
+    assert dvs.write_table(tmp_path / "t", events(spark, 10), mode="ignore").version is None
     with pytest.raises(SchemaError, match="event"):
-        dvs.write_table(events(spark, 10), tmp_path / "t", mode="append")
+        dvs.write_table(tmp_path / "t", events(spark, 10), mode="append")
     with pytest.raises(SchemaError, match="more"):
-        dvs.write_table(spark.range(1).selectExpr("id", "1 AS more"), tmp_path / "t", mode="append")
+        dvs.write_table(tmp_path / "t", spark.range(1).selectExpr("id", "1 AS more"), mode="append")
     merged = spark.range(1).selectExpr("id", "1 AS more")
-    assert dvs.write_table(merged, tmp_path / "t", mode="append", schema_mode="merge").version == 1
+    assert dvs.write_table(tmp_path / "t", merged, mode="append", schema_mode="merge").version == 1
     before = data_files(tmp_path / "t")
     with pytest.raises(SchemaError, match="interval"):
-        dvs.write_table(spark.sql("SELECT interval '1' day AS i"), tmp_path / "u")
+        dvs.write_table(tmp_path / "u", spark.sql("SELECT interval '1' day AS i"))
     assert data_files(tmp_path / "t") == before
     assert not (tmp_path / "u").exists()
 
 
 def test_an_overwrite_replaces_the_table(spark: SparkSession, tmp_path: Path):
-    dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
-    result = dvs.write_table(events(spark, 3), tmp_path / "t", mode="overwrite", variant_columns=["event"])
+    dvs.write_table(tmp_path / "t", events(spark, 10), variant_columns=["event"])
+    result = dvs.write_table(tmp_path / "t", events(spark, 3), mode="overwrite", variant_columns=["event"])
     assert (result.version, result.rows, result.rows_deleted) == (1, 3, 10)
     assert rows(tmp_path / "t", id="id") == [{"id": 0}, {"id": 1}, {"id": 2}]
     other = spark.range(1).selectExpr("'x' AS id")
-    dvs.write_table(other, tmp_path / "t", mode="overwrite", schema_mode="overwrite")
+    dvs.write_table(tmp_path / "t", other, mode="overwrite", schema_mode="overwrite")
     assert rows(tmp_path / "t", id="id") == [{"id": "x"}]
 
 
 def test_a_predicate_selects_rows_to_overwrite_and_holds_for_new_rows(spark: SparkSession, tmp_path: Path):
-    dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
+    dvs.write_table(tmp_path / "t", events(spark, 10), variant_columns=["event"])
 
     def overwrite(df: DataFrame) -> int | None:
         return dvs.write_table(
-            df, tmp_path / "t", mode="overwrite", where="event:n::int >= 5", variant_columns=["event"]
+            tmp_path / "t", df, mode="overwrite", where="event:n::int >= 5", variant_columns=["event"]
         ).version
 
     assert overwrite(events(spark, 7).where("id > 5")) == 1
@@ -191,7 +191,7 @@ def test_a_predicate_selects_rows_to_overwrite_and_holds_for_new_rows(spark: Spa
     with pytest.raises(PredicateViolationError, match="event:n"):
         overwrite(events(spark, 7))
     assert (
-        dvs.write_table(events(spark, 2), tmp_path / "t", mode="overwrite", variant_columns=["event"]).rows
+        dvs.write_table(tmp_path / "t", events(spark, 2), mode="overwrite", variant_columns=["event"]).rows
         == 2
     )
     assert len(rows(tmp_path / "t", id="id")) == 2
@@ -200,9 +200,9 @@ def test_a_predicate_selects_rows_to_overwrite_and_holds_for_new_rows(spark: Spa
 def test_an_overwrite_with_a_predicate_is_in_the_change_data_feed(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
     settings = {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"}
-    dvs.write_table(events(spark, 10), table, variant_columns=["event"], configuration=settings)
+    dvs.write_table(table, events(spark, 10), variant_columns=["event"], configuration=settings)
     options = {"mode": "overwrite", "where": "event:n::int >= 6", "variant_columns": ["event"]}
-    dvs.write_table(events(spark, 8).where("id = 7"), table, **options)
+    dvs.write_table(table, events(spark, 8).where("id = 7"), **options)
     changes = (
         dv.read_changes(table, starting_version=1, columns=["_change_type", "id"]).to_table().to_pylist()
     )
@@ -215,9 +215,9 @@ def test_an_overwrite_with_a_predicate_is_in_the_change_data_feed(spark: SparkSe
 
 def test_a_given_shredding_schema_and_none_are_used(spark: SparkSession, tmp_path: Path):
     given = dv.ShreddingSchema.of({"n": pa.int64()})
-    written = dvs.write_table(events(spark), tmp_path / "t", variant_columns=["event"], shredding=given).files
+    written = dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"], shredding=given).files
     assert {path.path for file in written for path in file.variants["event"]} == {("n",)}
-    written = dvs.write_table(events(spark), tmp_path / "u", variant_columns=["event"], shredding=None).files
+    written = dvs.write_table(tmp_path / "u", events(spark), variant_columns=["event"], shredding=None).files
     assert {path.path for file in written for path in file.variants["event"]} == set()
 
 
@@ -246,7 +246,7 @@ def test_tasks_generate_columns_and_check_constraints(spark: SparkSession, tmp_p
     dv.add_constraint(table, "small", "n < 100")
 
     def append(count: int) -> dvs.WriteResult:
-        return dvs.write_table(events(spark, count), table, mode="append", variant_columns=["event"])
+        return dvs.write_table(table, events(spark, count), mode="append", variant_columns=["event"])
 
     result = append(100)
     assert rows(table, id="id", part="part", n="n")[5] == {"id": 13, "part": 1, "n": 13}
@@ -265,18 +265,17 @@ def test_tasks_generate_columns_and_check_constraints(spark: SparkSession, tmp_p
 def test_a_line_of_invalid_json_raises_and_leaves_no_files(spark: SparkSession, tmp_path: Path):
     df = lines(spark, '{"a":1}', '{"a":2', '{"a":3}')
     with pytest.raises(InvalidJsonError, match=r"partition \d.*byte 7 of the text: "):
-        dvs.write_table(df, tmp_path / "t", variant_columns=["event"])
+        dvs.write_table(tmp_path / "t", df, variant_columns=["event"])
     assert data_files(tmp_path / "t") == set()
     assert not (tmp_path / "t" / "_delta_log").exists()
 
 
 def test_lines_of_invalid_json_are_rejected_with_their_location(spark: SparkSession, tmp_path: Path):
     result = dvs.write_table(
-        lines(spark, '{"a":1}', '{"a":2', '{"a":3}'),
         tmp_path / "t",
+        lines(spark, '{"a":1}', '{"a":2', '{"a":3}'),
         variant_columns=["event"],
-        on_invalid="reject",
-        rejects=tmp_path / "rejects",
+        json=dv.JsonOptions(on_invalid="reject", rejects=tmp_path / "rejects"),
     )
     assert (result.rows, result.invalid) == (2, 1)
     [file] = (tmp_path / "rejects").iterdir()
@@ -287,7 +286,9 @@ def test_lines_of_invalid_json_are_rejected_with_their_location(spark: SparkSess
 
 def test_lines_of_invalid_json_become_null(spark: SparkSession, tmp_path: Path):
     df = lines(spark, '{"a":1}', '{"a":2', '{"a":3}')
-    result = dvs.write_table(df, tmp_path / "t", variant_columns=["event"], on_invalid="null")
+    result = dvs.write_table(
+        tmp_path / "t", df, variant_columns=["event"], json=dv.JsonOptions(on_invalid="null")
+    )
     assert (result.rows, result.invalid) == (3, 1)
     assert rows(tmp_path / "t", a="event:a::int") == [{"a": 1}, {"a": 3}, {"a": None}]
 
@@ -302,7 +303,9 @@ def test_a_task_that_fails_twice_and_then_succeeds_writes_each_row_once(spark: S
 
     df = spark.range(0, 60_000, 1, 2).selectExpr("id", EVENT).mapInArrow(fail_twice, "id long, event string")
     # Small files, so that an attempt has written some when it fails.
-    result = dvs.write_table(df, tmp_path / "t", variant_columns=["event"], target_file_size=1000)
+    result = dvs.write_table(
+        tmp_path / "t", df, variant_columns=["event"], files=dv.FileOptions(target_file_size=1000)
+    )
     assert result.rows == 60_000
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
     [summary] = (
@@ -322,16 +325,16 @@ def test_a_job_that_fails_commits_nothing_and_leaves_no_files(spark: SparkSessio
                 raise OSError("the disk failed")
             yield batch
 
-    dvs.write_table(events(spark), tmp_path / "t", variant_columns=["event"])
+    dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"])
     before = data_files(tmp_path / "t")
     df = spark.range(0, 60_000, 1, 2).selectExpr("id", EVENT).mapInArrow(fail, "id long, event string")
     with pytest.raises(PySparkException, match="OSError: the disk failed"):
         dvs.write_table(
-            df,
             tmp_path / "t",
+            df,
             mode="append",
             variant_columns=["event"],
-            target_file_size=1000,
+            files=dv.FileOptions(target_file_size=1000),
             shredding=None,
         )
     assert data_files(tmp_path / "t") == before
@@ -367,11 +370,11 @@ def test_a_run_keeps_the_files_of_another_run_until_the_job_is_committed(tmp_pat
 
 
 def test_two_drivers_append_concurrently(spark: SparkSession, tmp_path: Path):
-    dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
+    dvs.write_table(tmp_path / "t", events(spark, 10), variant_columns=["event"])
 
     def append(_: int) -> int | None:
         df = events(spark, 10)
-        return dvs.write_table(df, tmp_path / "t", mode="append", variant_columns=["event"]).version
+        return dvs.write_table(tmp_path / "t", df, mode="append", variant_columns=["event"]).version
 
     with ThreadPoolExecutor(2) as drivers:
         assert sorted(drivers.map(append, range(4))) == [1, 2, 3, 4]
@@ -382,7 +385,11 @@ def test_two_drivers_append_concurrently(spark: SparkSession, tmp_path: Path):
 def test_a_write_with_a_txn_happens_once(spark: SparkSession, tmp_path: Path):
     for version in (0, 1, 1, 0):
         dvs.write_table(
-            events(spark, 10), tmp_path / "t", mode="append", variant_columns=["event"], txn=("app", version)
+            tmp_path / "t",
+            events(spark, 10),
+            mode="append",
+            variant_columns=["event"],
+            commit=dv.CommitOptions(txn=("app", version)),
         )
     assert dv.load_snapshot(tmp_path / "t").version == 1
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
@@ -391,7 +398,7 @@ def test_a_write_with_a_txn_happens_once(spark: SparkSession, tmp_path: Path):
 def test_one_of_two_concurrent_writes_with_one_txn_is_committed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    dvs.write_table(events(spark, 10), tmp_path / "t", variant_columns=["event"])
+    dvs.write_table(tmp_path / "t", events(spark, 10), variant_columns=["event"])
     from delta_variant.spark import writing
 
     run = writing._run
@@ -403,7 +410,11 @@ def test_one_of_two_concurrent_writes_with_one_txn_is_committed(
 
     def append() -> dvs.WriteResult:
         return dvs.write_table(
-            events(spark, 10), tmp_path / "t", mode="append", variant_columns=["event"], txn=("app", 1)
+            tmp_path / "t",
+            events(spark, 10),
+            mode="append",
+            variant_columns=["event"],
+            commit=dv.CommitOptions(txn=("app", 1)),
         )
 
     monkeypatch.setattr(writing, "_run", run_after_another)
@@ -416,10 +427,10 @@ def test_one_of_two_concurrent_writes_with_one_txn_is_committed(
 def test_the_batch_function_rejects_a_stream(spark: SparkSession, tmp_path: Path):
     stream = spark.readStream.format("rate").load()
     with pytest.raises(UnsupportedFeatureError, match="batch_writer"):
-        dvs.write_table(stream, tmp_path / "t")
+        dvs.write_table(tmp_path / "t", stream)
 
 
 def test_storage_options_are_sent_to_the_executors(spark: SparkSession, tmp_path: Path):
     uri = (tmp_path / "a table").as_uri()
-    dvs.write_table(events(spark, 5), uri, variant_columns=["event"], storage_options={"allow_http": "true"})
+    dvs.write_table(uri, events(spark, 5), variant_columns=["event"], storage_options={"allow_http": "true"})
     assert len(rows(tmp_path / "a table", id="id")) == 5

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ...data_file.options import FileOptions
 from ...operations.history import history as history_of
 from ...operations.optimize.optimize import optimize as optimize_table
 from ...operations.restore import restore as restore_table
@@ -54,7 +55,7 @@ def optimize(
             timezone=timezone,
             sort_by=sort_by,
             reshred=reshred,
-            target_file_size=size,
+            files=FileOptions(target_file_size=size),
             dry_run=dry_run,
         )
     if json:
@@ -114,7 +115,7 @@ def vacuum(
     json: Json = False,
 ) -> None:
     """Delete files that no version within the retention period references, one week by default."""
-    result = vacuum_table(table, retention_hours, not yes, enforce)
+    result = vacuum_table(table, retention_hours, dry_run=not yes, enforce_retention_duration=enforce)
     if json:
         print_vacuum_json(table, result)
     else:

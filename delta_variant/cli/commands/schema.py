@@ -11,6 +11,7 @@ from ...operations.alter.columns import add_columns, drop_column, rename_column
 from ...operations.alter.constraints import add_constraint, drop_constraint
 from ...operations.alter.table_properties import set_properties, unset_properties
 from ...operations.alter.type_change import change_type
+from ...writer.commit_result import CommitResult
 from ..arguments import Json, Table
 from ..interrupts import all_or_nothing
 from ..terminal import console, print_json, print_lines
@@ -57,7 +58,7 @@ def alter(
     json: Json = False,
 ) -> None:
     """Change properties, columns or constraints of a table with one commit."""
-    changes: list[tuple[object, Callable[[], int]]] = [
+    changes: list[tuple[object, Callable[[], CommitResult]]] = [
         (set_property, lambda: set_properties(table, _pairs("--set", set_property))),
         (unset_property, lambda: unset_properties(table, unset_property or ())),
         (column, lambda: add_columns(table, _pairs("--add-column", column))),
@@ -71,11 +72,12 @@ def alter(
     if len(requested) != 1:
         raise typer.BadParameter("pass exactly one kind of change: each one is a separate commit")
     with all_or_nothing():
-        version = requested[0]()
+        version = requested[0]().version
     if json:
         print_json({"table": table, "version": version})
     else:
-        print_lines(console(), f"{table}: version {version}")
+        done = "nothing to change" if version is None else f"version {version}"
+        print_lines(console(), f"{table}: {done}")
 
 
 def _pairs(option: str, texts: Texts) -> Mapping[str, str]:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from ...data_file.options import FileOptions, JsonOptions
 from ...operations.legacy.migration import migrate_legacy
 from ...operations.write import write_table
 from ...variant.moments import UTC
@@ -69,6 +70,7 @@ def write(
     """
     if (on_invalid == "reject") != (rejects is not None):
         raise typer.BadParameter("--on-invalid reject requires --rejects FILE, and the reverse")
+    options = JsonOptions(on_invalid, rejects, floats, duplicate_keys)
     intake = Intake()
     lines = open_inputs(inputs, column, allow_empty=allow_empty, progress=intake.update)
     with all_or_nothing(), intake.show(lines.size):
@@ -80,11 +82,8 @@ def write(
             where=where,
             timezone=timezone,
             shredding="infer" if shredding else None,
-            on_invalid=on_invalid,
-            rejects=rejects,
-            floats=floats,
-            duplicate_keys=duplicate_keys,
-            target_file_size=parse_size(target_file_size),
+            files=FileOptions(target_file_size=parse_size(target_file_size)),
+            json=options,
         )
     summary = WriteSummary(table, result, intake, rejects)
     if json:

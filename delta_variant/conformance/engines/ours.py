@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...data_file import reader
-from ...data_file.options import WriteOptions
+from ...data_file.options import FileOptions, WriteOptions
 from ...data_file.reader import LegacyMode, Projection, open_file
 from ...data_file.statistics import file_stats
 from ...data_file.writer import FileSeries
@@ -74,7 +74,7 @@ def _shred(file: Path, column: str, schema: Schema, out: Path, **options: Any) -
     files = FileSeries[None](
         open_store(out.parent),
         lambda: out.name,
-        WriteOptions(shredding=shredding, **options),
+        WriteOptions(shredding=shredding, files=FileOptions(**options)),
         None,
         [column],
         lambda context, batch, faults: None,

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ..._checks import options_of
 from ...errors import SchemaError, UnsupportedFeatureError
 from ...log import transaction
 from ...log.conflicts import Reads
@@ -17,9 +18,17 @@ from ...protocol.properties import ColumnMappingMode
 from ...protocol.schema.json_text import to_json as schema_to_json
 from ...protocol.types import StructType
 from ...storage.store import TableLocation
-from ...writer.table_state import assign_column_ids, commit_context
+from ...writer.commit_context import CommitOptions, commit_context, without_txn
+from ...writer.commit_result import CommitResult
+from ...writer.table_state import assign_column_ids
 
-__all__ = ["check_schema_may_change", "commit_alteration", "load_for_alter", "mapping_mode"]
+__all__ = [
+    "check_schema_may_change",
+    "commit_alteration",
+    "load_for_alter",
+    "mapping_mode",
+    "metadata_options",
+]
 
 ICEBERG = (properties.ENABLE_ICEBERG_COMPAT_V1, properties.ENABLE_ICEBERG_COMPAT_V2)
 
@@ -29,6 +38,11 @@ def load_for_alter(table: TableLocation, storage_options: Mapping[str, str] | No
     snapshot = load_snapshot(table, storage_options=storage_options)
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
     return snapshot
+
+
+def metadata_options(commit: object, operation: str) -> CommitOptions:
+    """Return the options of a commit without rows; raises ValueError if they have a `txn`."""
+    return without_txn(options_of("commit", commit, CommitOptions), operation)
 
 
 def check_schema_may_change(snapshot: Snapshot) -> None:
@@ -57,12 +71,13 @@ def commit_alteration(
     relies_on_rows: bool = False,
     operation: str,
     parameters: Mapping[str, Any],
-) -> int:
-    """Commit new metadata, None for each part that stays, and return the version of the table.
+    commit: CommitOptions | None = None,
+) -> CommitResult:
+    """Commit new metadata, None for each part that stays.
 
     The protocol gains `table_features` and the features that the schema and the properties require.
     `relies_on_rows` makes the commit conflict with concurrent changes of the files. If nothing changes, there
-    is no commit, and the version of the snapshot is returned. Raises CommitConflictError if a concurrent
+    is no commit. Raises CommitConflictError if a concurrent
     commit changed the metadata or the protocol.
     """
     columns, settings = assign_column_ids(
@@ -82,16 +97,17 @@ def commit_alteration(
         configuration=settings,
     )
     if (protocol, metadata) == (snapshot.protocol, snapshot.metadata):
-        return snapshot.version
+        return CommitResult(None)
     arguments: dict[str, Any] = {
         "new_metadata": None if metadata == snapshot.metadata else metadata,
         "new_protocol": None if protocol == snapshot.protocol else protocol,
-        "context": commit_context(operation, parameters),
+        "context": commit_context(operation, parameters, commit=commit),
     }
     if not relies_on_rows:
-        return transaction.add_files(snapshot, [], data_change=False, **arguments)
+        return CommitResult(transaction.add_files(snapshot, [], data_change=False, **arguments))
     reads = Reads(snapshot.files, lambda adds: True)
-    return transaction.replace_files(snapshot, snapshot.files.slice(0, 0), [], reads=reads, **arguments)
+    removed = snapshot.files.slice(0, 0)
+    return CommitResult(transaction.replace_files(snapshot, removed, [], reads=reads, **arguments))
 
 
 def _check_names(columns: StructType, settings: Mapping[str, str]) -> None:

@@ -21,8 +21,16 @@ from ...protocol.schema.paths import FieldPath, edit_fields, path_text, resolve,
 from ...protocol.schema.rules import check_new as check_new_schema
 from ...protocol.types import VARIANT, DataType, StructField, StructType, describe, fields_of
 from ...storage.store import TableLocation
+from ...writer.commit_context import CommitOptions
+from ...writer.commit_result import CommitResult
 from ...writer.dependents import check_independent
-from .alteration import check_schema_may_change, commit_alteration, load_for_alter, mapping_mode
+from .alteration import (
+    check_schema_may_change,
+    commit_alteration,
+    load_for_alter,
+    mapping_mode,
+    metadata_options,
+)
 
 __all__ = [
     "ColumnPath",
@@ -54,8 +62,12 @@ Columns: TypeAlias = (
 
 
 def add_columns(
-    table: TableLocation, columns: Columns, *, storage_options: Mapping[str, str] | None = None
-) -> int:
+    table: TableLocation,
+    columns: Columns,
+    *,
+    commit: CommitOptions | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
     """Add columns after the existing ones, as one commit.
 
     Existing rows read NULL in the new columns. A new Variant column adds `variantType` to the protocol,
@@ -65,10 +77,11 @@ def add_columns(
         table: Path or URI of the table.
         columns: A mapping from names, or paths of new fields in structs (`user.age`, `items.element.price`),
             to types: SQL text (`variant`, `decimal(10,2)`, `array<int>`) or Arrow types. Or an Arrow schema.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
 
     Returns:
-        The version of the commit.
+        A `CommitResult` with the committed version, None if nothing changes.
 
     Raises:
         SchemaError: A column exists already, is not nullable, or is not valid in a Delta table.
@@ -81,9 +94,10 @@ def add_columns(
         >>> import delta_variant as dv, pyarrow as pa, tempfile
         >>> table = tempfile.mkdtemp() + "/events"
         >>> _ = dv.write_table(table, pa.table({"id": [1]}))
-        >>> dv.add_columns(table, {"event": "variant", "price": "decimal(10,2)"})
+        >>> dv.add_columns(table, {"event": "variant", "price": "decimal(10,2)"}).version
         1
     """
+    commit = metadata_options(commit, "add_columns")
     snapshot = load_for_alter(table, storage_options)
     check_schema_may_change(snapshot)
     added = list(_parse_columns(columns))
@@ -98,7 +112,7 @@ def add_columns(
         for parent, field in added
     ]
     return commit_alteration(
-        snapshot, columns=altered, operation="ADD COLUMNS", parameters={"columns": parameters}
+        snapshot, columns=altered, operation="ADD COLUMNS", parameters={"columns": parameters}, commit=commit
     )
 
 
@@ -107,8 +121,9 @@ def rename_column(
     column: ColumnPath,
     new_name: str,
     *,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> int:
+) -> CommitResult:
     """Rename a column or a nested field, as one commit.
 
     Partition columns and `delta.dataSkippingStatsColumns` use the new name afterwards.
@@ -117,10 +132,11 @@ def rename_column(
         table: Path or URI of the table, which must use column mapping.
         column: The column, or the path of a nested field.
         new_name: The new name, without the path of the struct.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
 
     Returns:
-        The version of the commit.
+        A `CommitResult` with the committed version, None if nothing changes.
 
     Raises:
         UnsupportedFeatureError: The table does not use column mapping, or this version cannot change its
@@ -134,9 +150,10 @@ def rename_column(
         >>> table = tempfile.mkdtemp() + "/events"
         >>> mapping = {"delta.columnMapping.mode": "name"}
         >>> _ = dv.write_table(table, pa.table({"id": [1]}), configuration=mapping)
-        >>> dv.rename_column(table, "id", "event_id")
+        >>> dv.rename_column(table, "id", "event_id").version
         1
     """
+    commit = metadata_options(commit, "rename_column")
     check_text("new_name", new_name)
     snapshot = load_for_alter(table, storage_options)
     path = _resolve_mapped(snapshot, column, "rename")
@@ -158,12 +175,17 @@ def rename_column(
         partition_columns=partitions,
         operation="RENAME COLUMN",
         parameters={"oldColumnPath": path_text(path), "newColumnPath": path_text(new_path)},
+        commit=commit,
     )
 
 
 def drop_column(
-    table: TableLocation, column: ColumnPath, *, storage_options: Mapping[str, str] | None = None
-) -> int:
+    table: TableLocation,
+    column: ColumnPath,
+    *,
+    commit: CommitOptions | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
     """Drop a column or a nested field, as one commit.
 
     The values stay in the data files until those are rewritten, but no read returns them, not even for a new
@@ -172,10 +194,11 @@ def drop_column(
     Args:
         table: Path or URI of the table, which must use column mapping.
         column: The column, or the path of a nested field.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
 
     Returns:
-        The version of the commit.
+        A `CommitResult` with the committed version, None if nothing changes.
 
     Raises:
         UnsupportedFeatureError: The table does not use column mapping, or this version cannot change its
@@ -189,9 +212,10 @@ def drop_column(
         >>> table = tempfile.mkdtemp() + "/events"
         >>> mapping = {"delta.columnMapping.mode": "name"}
         >>> _ = dv.write_table(table, pa.table({"id": [1], "note": ["a"]}), configuration=mapping)
-        >>> dv.drop_column(table, "note")
+        >>> dv.drop_column(table, "note").version
         1
     """
+    commit = metadata_options(commit, "drop_column")
     snapshot = load_for_alter(table, storage_options)
     path = _resolve_mapped(snapshot, column, "drop")
     if len(path) == 1 and path[0] in snapshot.partition_columns:
@@ -237,6 +261,7 @@ def drop_column(
         configuration=_with_statistics_of(snapshot, path, None),
         operation="DROP COLUMNS",
         parameters={"columns": [path_text(path)]},
+        commit=commit,
     )
 
 

@@ -13,8 +13,10 @@ from ...scan.reader import FileEntry, TableReader, files_of
 from ...scan.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
+from ...writer.commit_context import CommitOptions
+from ...writer.commit_result import CommitResult
 from ...writer.constraints import RowConstraint
-from .alteration import commit_alteration, load_for_alter
+from .alteration import commit_alteration, load_for_alter, metadata_options
 
 __all__ = ["add_constraint", "drop_constraint"]
 
@@ -27,8 +29,9 @@ def add_constraint(
     check: str,
     *,
     timezone: str = UTC,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> int:
+) -> CommitResult:
     """Add a CHECK constraint, as one commit, after checking all existing rows.
 
     The constraint must be true for each row: NULL violates it. Afterwards every writer must check it.
@@ -40,10 +43,11 @@ def add_constraint(
             `event:id::bigint is not null`.
         timezone: The time zone of local times in `check` while existing rows are checked. It is not part of
             the constraint: each writer uses its own time zone.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
 
     Returns:
-        The version of the commit.
+        A `CommitResult` with the committed version, None if nothing changes.
 
     Raises:
         ConstraintViolationError: The constraint is not true for an existing row.
@@ -56,9 +60,10 @@ def add_constraint(
         >>> import delta_variant as dv, pyarrow as pa, tempfile
         >>> table = tempfile.mkdtemp() + "/events"
         >>> _ = dv.write_table(table, pa.table({"amount": [1, 2]}))
-        >>> dv.add_constraint(table, "positive", "amount > 0")
+        >>> dv.add_constraint(table, "positive", "amount > 0").version
         1
     """
+    commit = metadata_options(commit, "add_constraint")
     for argument, text in (("name", name), ("check", check)):
         check_text(argument, text)
     # A constraint is an expression and not a statement, so it has no final semicolon.
@@ -80,21 +85,27 @@ def add_constraint(
         relies_on_rows=True,
         operation="ADD CONSTRAINT",
         parameters={"name": name, "expr": check},
+        commit=commit,
     )
 
 
 def drop_constraint(
-    table: TableLocation, name: str, *, storage_options: Mapping[str, str] | None = None
-) -> int:
+    table: TableLocation,
+    name: str,
+    *,
+    commit: CommitOptions | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
     """Drop a CHECK constraint, as one commit.
 
     Args:
         table: Path or URI of the table.
         name: The name of the constraint. Names are case-insensitive.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
 
     Returns:
-        The version of the commit.
+        A `CommitResult` with the committed version, None if nothing changes.
 
     Raises:
         SchemaError: The table has no constraint of that name.
@@ -105,9 +116,10 @@ def drop_constraint(
         >>> table = tempfile.mkdtemp() + "/events"
         >>> _ = dv.write_table(table, pa.table({"amount": [1, 2]}))
         >>> _ = dv.add_constraint(table, "positive", "amount > 0")
-        >>> dv.drop_constraint(table, "positive")
+        >>> dv.drop_constraint(table, "positive").version
         2
     """
+    commit = metadata_options(commit, "drop_constraint")
     check_text("name", name)
     snapshot = load_for_alter(table, storage_options)
     key = _key_of(snapshot, name)
@@ -116,7 +128,7 @@ def drop_constraint(
     remaining = {each: text for each, text in snapshot.configuration.items() if each != key}
     parameters = {"name": name, "expr": snapshot.configuration[key], "existed": "true"}
     return commit_alteration(
-        snapshot, configuration=remaining, operation="DROP CONSTRAINT", parameters=parameters
+        snapshot, configuration=remaining, operation="DROP CONSTRAINT", parameters=parameters, commit=commit
     )
 
 

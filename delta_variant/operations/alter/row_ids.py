@@ -9,7 +9,7 @@ from ...log import transaction
 from ...log.load import refresh as refresh_snapshot
 from ...log.snapshot import Snapshot, add_actions
 from ...protocol import features, properties
-from ...writer.table_state import commit_context
+from ...writer.commit_context import commit_context
 from .alteration import commit_alteration
 
 __all__ = ["assign_row_ids", "lacks_row_ids"]

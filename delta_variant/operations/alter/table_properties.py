@@ -18,7 +18,9 @@ from ...protocol.schema.paths import path_text
 from ...protocol.schema.paths import resolve as resolve_path
 from ...protocol.types import fields_of
 from ...storage.store import TableLocation
-from .alteration import commit_alteration, load_for_alter, mapping_mode
+from ...writer.commit_context import CommitOptions
+from ...writer.commit_result import CommitResult
+from .alteration import commit_alteration, load_for_alter, mapping_mode, metadata_options
 from .row_ids import assign_row_ids, lacks_row_ids
 
 __all__ = ["set_properties", "unset_properties"]
@@ -48,8 +50,9 @@ def set_properties(
     table: TableLocation,
     values: Mapping[str, str],
     *,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> int:
+) -> CommitResult:
     """Set table properties, as one commit.
 
     The protocol gains the features that a property requires: `delta.enableVariantShredding=true` adds
@@ -61,10 +64,11 @@ def set_properties(
     Args:
         table: Path or URI of the table.
         values: The properties and their values, as text.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
 
     Returns:
-        The version of the table with the properties.
+        A `CommitResult` with the committed version, None if nothing changes.
 
     Raises:
         ProtocolError: A value is invalid, a property below `delta.` is unknown, or it cannot be set directly.
@@ -76,9 +80,10 @@ def set_properties(
         >>> import delta_variant as dv, pyarrow as pa, tempfile
         >>> table = tempfile.mkdtemp() + "/events"
         >>> _ = dv.write_table(table, pa.table({"id": [1]}))
-        >>> dv.set_properties(table, {"delta.appendOnly": "true"})
+        >>> dv.set_properties(table, {"delta.appendOnly": "true"}).version
         1
     """
+    commit = metadata_options(commit, "set_properties")
     properties.check_texts(values)
     snapshot = load_for_alter(table, storage_options)
     settings = {name: text for name, text in values.items() if not name.startswith(FEATURE)}
@@ -92,6 +97,7 @@ def set_properties(
         added_features,
         "SET TBLPROPERTIES",
         {"properties": dict(values)},
+        commit,
     )
 
 
@@ -99,13 +105,15 @@ def unset_properties(
     table: TableLocation,
     names: Sequence[str],
     *,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> int:
+) -> CommitResult:
     """Unset table properties, as one commit. Table features stay.
 
     Args:
         table: Path or URI of the table.
         names: The names of the properties.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
 
     Returns:
@@ -120,9 +128,10 @@ def unset_properties(
         >>> import delta_variant as dv, pyarrow as pa, tempfile
         >>> table = tempfile.mkdtemp() + "/events"
         >>> _ = dv.write_table(table, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})
-        >>> dv.unset_properties(table, ["delta.appendOnly"])
+        >>> dv.unset_properties(table, ["delta.appendOnly"]).version
         1
     """
+    commit = metadata_options(commit, "unset_properties")
     given = texts_of("names", "names", names)
     snapshot = load_for_alter(table, storage_options)
     for name in given:
@@ -131,7 +140,7 @@ def unset_properties(
             raise ProtocolError(f"{snapshot.uri} has no table property {name!r}", table=snapshot.uri)
     remaining = {name: text for name, text in snapshot.configuration.items() if name not in given}
     return _commit(
-        snapshot, remaining, [], "UNSET TBLPROPERTIES", {"properties": list(given), "ifExists": False}
+        snapshot, remaining, [], "UNSET TBLPROPERTIES", {"properties": list(given), "ifExists": False}, commit
     )
 
 
@@ -141,7 +150,8 @@ def _commit(
     added_features: Sequence[str],
     operation: str,
     parameters: Mapping[str, object],
-) -> int:
+    commit: CommitOptions,
+) -> CommitResult:
     for rule in RULES:
         rule(snapshot, settings)
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
@@ -157,6 +167,7 @@ def _commit(
         relies_on_rows=assigns_ids,
         operation=operation,
         parameters=parameters,
+        commit=commit,
     )
 
 

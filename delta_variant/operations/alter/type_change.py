@@ -13,8 +13,10 @@ from ...protocol.schema.paths import FieldPath, edit_type, path_text, resolve, t
 from ...protocol.schema.widening import is_widening, widen_type
 from ...protocol.types import VOID, DataType, PrimitiveType, StructType, describe
 from ...storage.store import TableLocation
+from ...writer.commit_context import CommitOptions
+from ...writer.commit_result import CommitResult
 from ...writer.dependents import check_independent
-from .alteration import check_schema_may_change, commit_alteration, load_for_alter
+from .alteration import check_schema_may_change, commit_alteration, load_for_alter, metadata_options
 from .columns import ColumnPath, parse_column_type, parse_path
 
 __all__ = ["change_type"]
@@ -27,8 +29,9 @@ def change_type(
     column: ColumnPath,
     new_type: str | pa.DataType,
     *,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> int:
+) -> CommitResult:
     """Widen the type of a column or a nested field, as one commit.
 
     An integer can become a wider integer, a decimal that represents all its values or, except for `bigint`, a
@@ -40,10 +43,11 @@ def change_type(
         table: Path or URI of the table.
         column: The column, or the path of a nested field.
         new_type: The new type as SQL text or an Arrow type.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
 
     Returns:
-        The version of the table with the type.
+        A `CommitResult` with the committed version, None if nothing changes.
 
     Raises:
         ProtocolError: The table does not set `delta.enableTypeWidening=true`.
@@ -58,17 +62,18 @@ def change_type(
         >>> table = tempfile.mkdtemp() + "/events"
         >>> widening = {"delta.enableTypeWidening": "true"}
         >>> _ = dv.write_table(table, pa.table({"n": pa.array([1], pa.int32())}), configuration=widening)
-        >>> dv.change_type(table, "n", "bigint")
+        >>> dv.change_type(table, "n", "bigint").version
         1
     """
+    commit = metadata_options(commit, "change_type")
     snapshot = load_for_alter(table, storage_options)
     check_schema_may_change(snapshot)
     path = resolve(snapshot.schema, parse_path(column))
     before, after = type_at(snapshot.schema, path), parse_column_type(path[-1], new_type)
     if before == after:
-        return snapshot.version
+        return CommitResult(None)
     if before == VOID:
-        return _commit(snapshot, path, edit_type(snapshot.schema, path, lambda _: after), after)
+        return _commit(snapshot, path, edit_type(snapshot.schema, path, lambda _: after), after, commit)
     if not isinstance(after, PrimitiveType) or not is_widening(before, after):
         raise SchemaError(
             f"cannot change the type of {path_text(path)} from {describe(before)} to {describe(after)}: "
@@ -78,14 +83,16 @@ def change_type(
         )
     _check_enabled(snapshot)
     check_independent(snapshot, path)
-    return _commit(snapshot, path, widen_type(snapshot.schema, path, after), after)
+    return _commit(snapshot, path, widen_type(snapshot.schema, path, after), after, commit)
 
 
-def _commit(snapshot: Snapshot, path: FieldPath, columns: DataType, after: DataType) -> int:
+def _commit(
+    snapshot: Snapshot, path: FieldPath, columns: DataType, after: DataType, commit: CommitOptions
+) -> CommitResult:
     assert isinstance(columns, StructType)
     parameter = {"name": path_text(path), "type": describe(after), "nullable": True}
     return commit_alteration(
-        snapshot, columns=columns, operation="CHANGE COLUMN", parameters={"column": parameter}
+        snapshot, columns=columns, operation="CHANGE COLUMN", parameters={"column": parameter}, commit=commit
     )
 
 

@@ -79,7 +79,11 @@ class Audit:
         return all(finding.severity == "info" for finding in self.findings)
 
     def count(self, severity: Severity) -> int:
-        """Return the number of findings of a severity."""
+        """Return the number of findings of a severity.
+
+        Args:
+            severity: `"error"`, `"warning"` or `"info"`.
+        """
         return sum(finding.severity == severity for finding in self.findings)
 
 

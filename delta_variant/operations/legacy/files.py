@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ... import _native
-from ...data_file.options import Compression, WriteOptions
+from ...data_file.options import Compression, FileOptions, WriteOptions
 from ...data_file.reader import LegacyMode, Projection, open_file, read
 from ...data_file.writer import FileSeries, InvalidValue, WrittenFile
 from ...errors import DataFileError, ShreddingError, error_location
@@ -172,7 +172,7 @@ def write_legacy_file(
     none = pa.RecordBatch.from_pylist([], schema=reader.schema)
     batches = (_shred_columns(batch, shredding) for batch in chain([none], reader))
     with staging_folder(target) as staging:
-        options = WriteOptions(shredding=None, compression=compression)
+        options = WriteOptions(shredding=None, files=FileOptions(compression=compression))
         written = write_file(staging, target.name, batches, (), options)
         os.link(staging / target.name, target)
     return written
@@ -207,7 +207,7 @@ def write_file(
     options: WriteOptions,
 ) -> WrittenFile:
     """Write at least one batch to one file."""
-    options = replace(options, target_file_size=sys.maxsize)
+    options = replace(options, files=replace(options.files, target_file_size=sys.maxsize))
     series = FileSeries[None](
         open_store(folder), lambda: name, options, None, tuple(variants), _ignore_invalid
     )

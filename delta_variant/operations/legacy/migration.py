@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ..._checks import check_option, check_path
-from ...data_file.options import Compression, Shredding, WriteOptions
+from ...data_file.options import Compression, FileOptions, Shredding, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import DataFileError, error_location
 from ...storage.store import local_location
@@ -159,7 +159,9 @@ def _migrate(
         shutil.copyfile(file.path, folder / file.name)
         return MigratedFile(file.name, file.rows, size, size)
     same: dict[tuple[str, ...], ShreddingSchema] = {(name,): schema for name, schema in file.schemas.items()}
-    options = WriteOptions(shredding=same if shredding == "same" else shredding, compression=compression)
+    options = WriteOptions(
+        shredding=same if shredding == "same" else shredding, files=FileOptions(compression=compression)
+    )
     _, batches = read_batches(file, compat=compat)
     with error_location(file=file.name):
         written = write_file(folder, file.name, batches, file.schemas, options)

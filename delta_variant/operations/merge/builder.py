@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..._checks import check_text, texts_of
-from ...data_file.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
+from ..._checks import check_text, options_of, texts_of
+from ...data_file.options import FileOptions, WriteOptions
 from ...errors import ExpressionError
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
@@ -21,6 +21,7 @@ from ...scan.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
 from ...writer.arrow_input import batches_of
+from ...writer.commit_context import CommitOptions
 from ..rewrite.assignment import assignments_of
 from ..rewrite.result import RewriteResult
 from ..rewrite.sides import Side, Sides, side_inputs
@@ -43,7 +44,8 @@ def merge(
     target_alias: str = "target",
     variant_columns: Sequence[str] = (),
     timezone: str = UTC,
-    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
+    files: FileOptions | None = None,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Merge:
     """Return a merge of `source` into a table, to which you add clauses before you call `execute()`.
@@ -61,7 +63,8 @@ def merge(
         variant_columns: The names of source columns with JSON text that become Variants. Empty by default.
         timezone: The time zone of local times in all SQL text of the merge, as in `read_table`. `"UTC"` by
             default.
-        target_file_size: The approximate size of new files in bytes, 128 MiB by default.
+        files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
+        commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
@@ -86,6 +89,7 @@ def merge(
         >>> result.rows_updated, result.rows_inserted
         (1, 1)
     """
+    files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
     for option, alias in (("source_alias", source_alias), ("target_alias", target_alias)):
         check_text(option, alias)
     snapshot = load_snapshot(table, storage_options=storage_options).in_timezone(timezone)
@@ -93,8 +97,8 @@ def merge(
     sides = Sides(
         target_alias, Scope.of(snapshot.schema, snapshot.timezone), source_alias, Scope.of(columns, timezone)
     )
-    options = WriteOptions(target_file_size=target_file_size)
-    return Merge(snapshot, sides, on, Join.of(rows, sides.predicate(on)), options)
+    join = Join.of(rows, sides.predicate(on))
+    return Merge(snapshot, sides, on, join, WriteOptions(files=files), commit)
 
 
 def _in_memory(source: Any, variant_columns: Sequence[str]) -> tuple[pa.RecordBatch, StructType]:
@@ -125,6 +129,7 @@ class Merge:
     _on: str
     _join: Join
     _options: WriteOptions
+    _commit: CommitOptions
     _clauses: tuple[Clause, ...] = ()
 
     def when_matched_update(self, updates: Mapping[str, str | None], where: str | None = None) -> Merge:
@@ -249,6 +254,7 @@ class Merge:
         Raises:
             MergeAmbiguityError: Several source rows would change the same row of the table.
             CommitConflictError: A concurrent commit changed rows that this merge read.
+            AmbiguousWriteError: Another run may have committed `txn`.
             ValueError: The merge has no clauses.
             DeltaVariantError: A value, a constraint or the table rejects the change; see `update`.
         """
@@ -256,7 +262,7 @@ class Merge:
             raise ValueError(
                 "the merge has no clauses: call when_matched_update or another method before execute"
             )
-        return execute(self._snapshot, self._join, self._clauses, self._on, self._options)
+        return execute(self._snapshot, self._join, self._clauses, self._on, self._options, self._commit)
 
     def _with(
         self,

@@ -20,6 +20,7 @@ from ...log.snapshot import Snapshot
 from ...scan.in_memory import inputs_of
 from ...scan.plan import plan_files
 from ...scan.scope import Scope
+from ...writer.commit_context import CommitOptions
 from ...writer.constraints import RowRules
 from ...writer.copy_on_write import ChangedBatch, RowChange, rewrite_rows
 from ...writer.invalid_json import InvalidValueHandler
@@ -27,7 +28,7 @@ from ...writer.partitioned import PartitionFile, apply_row_rules, discard, write
 from ...writer.table_state import TableState, restrict_to_table
 from ..rewrite.assignment import assign, check_constraints, replace_rows
 from ..rewrite.permission import check_may_rewrite
-from ..rewrite.result import RewriteResult, commit_rewrite
+from ..rewrite.result import RewriteResult, commit_rewrite, skip_repeated
 from ..rewrite.sides import side_inputs, unqualify
 from .clauses import Clause, decide, equal_to, first_matching_clause
 from .joining import Join, Pairs
@@ -38,11 +39,18 @@ NO_ROWS = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
 
 
 def execute(
-    snapshot: Snapshot, join: Join, clauses: Sequence[Clause], on: str, options: WriteOptions
+    snapshot: Snapshot,
+    join: Join,
+    clauses: Sequence[Clause],
+    on: str,
+    options: WriteOptions,
+    commit: CommitOptions,
 ) -> RewriteResult:
     """Commit a merge and return its result."""
     changes_rows = any(clause.when != "not matched" for clause in clauses)
     check_may_rewrite(snapshot, removes_rows=changes_rows)
+    if result := skip_repeated(snapshot, commit):
+        return result
     reads_all_rows = any(clause.when == "not matched by source" for clause in clauses)
     predicate = None if reads_all_rows else join.target_predicate()
     target = TableState.of(snapshot)
@@ -58,7 +66,7 @@ def execute(
         raise
     rows_inserted = sum(file.written.rows for file in inserted)
     updated, deleted = rows.counts["update"], rows.counts["delete"]
-    version = commit_rewrite(
+    committed = commit_rewrite(
         snapshot,
         rewritten,
         predicate=predicate,
@@ -72,10 +80,18 @@ def execute(
             "numTargetRowsDeleted": deleted,
             "numTargetRowsCopied": rewritten.copied,
         },
+        commit=commit,
     )
-    files = tuple(file.written for file in (*rewritten.files, *inserted))
-    removed = rewritten.removed.num_rows
-    return RewriteResult(version, deleted, updated, rows_inserted, rewritten.copied, removed, files)
+    return RewriteResult(
+        committed.version,
+        metrics=committed.metrics,
+        rows_deleted=deleted,
+        rows_updated=updated,
+        rows_inserted=rows_inserted,
+        rows_copied=rewritten.copied,
+        files_removed=rewritten.removed.num_rows,
+        files=tuple(file.written for file in (*rewritten.files, *inserted)),
+    )
 
 
 def _predicate_parameters(clauses: Sequence[Clause]) -> dict[str, str]:

@@ -101,7 +101,7 @@ class FileGroup:
     @property
     def files_estimated(self) -> int:
         """Return the estimated number of new files."""
-        return max(1, -(-self.bytes_estimated // self.options.target_file_size))
+        return max(1, -(-self.bytes_estimated // self.options.files.target_file_size))
 
 
 def plan_bins(files: pa.Table, target_file_size: int, *, everything: bool, reshred: bool) -> list[Bin]:
@@ -243,7 +243,7 @@ def read_rows_by_file(
         for batch, moving in file.read_with_row_ids(inputs, tracking, copied):
             arrays = {name: evaluate(each, batch) for name, each in columns.items()}
             for name in shreddings.keys() - copied:
-                arrays[name] = shred_column(arrays[name], shreddings[name], options.numeric)
+                arrays[name] = shred_column(arrays[name], shreddings[name], options.files.numeric)
             values = [evaluate(each, batch) for each in keys]
             yield append_row_ids(pa.record_batch(list(arrays.values()), names=list(arrays)), moving), values
 
@@ -291,6 +291,6 @@ def _estimate_bytes(
         return 0
     with TemporaryDirectory() as folder:
         batches = ((batch, None) for batch in sample)
-        whole = replace(options, target_file_size=1 << 62)
+        whole = replace(options, files=replace(options.files, target_file_size=1 << 62))
         written = write_files(open_store(folder), batches, target, whole, InvalidValueHandler("error"))
     return sum(file.written.bytes for file in written) * rows // sampled

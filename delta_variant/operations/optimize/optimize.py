@@ -10,9 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..._checks import one_or_more
-from ..._options import Numeric
-from ...data_file.options import DEFAULT_TARGET_FILE_SIZE, WriteOptions
+from ..._checks import one_or_more, options_of
+from ...data_file.options import FileOptions, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import ExpressionError
 from ...expressions.parse import parse as parse_expression
@@ -28,6 +27,8 @@ from ...scan.scope import Scope
 from ...scan.statistics import partition_matches
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
+from ...writer.commit_context import CommitOptions, without_txn
+from ...writer.commit_result import CommitResult
 from ...writer.copy_on_write import RewrittenFiles, is_partition_predicate
 from ...writer.invalid_json import InvalidValueHandler
 from ...writer.partitioned import PartitionFile, discard, new_name, write_files
@@ -37,23 +38,23 @@ from ..rewrite.result import commit_rewrite
 from .layout import Bin, FileGroup, LeafPath, RowBatches, plan_bins, plan_group, read_rows_by_file
 from .sorting import sort_into_runs
 
-__all__ = ["Optimization", "OptimizePlan", "commit_groups", "optimize", "plan_optimize", "write_rows"]
+__all__ = ["OptimizePlan", "OptimizeResult", "commit_groups", "optimize", "plan_optimize", "write_rows"]
 
 FILES_AT_ONCE = 2
 """The number of files that are read concurrently. The columns of one file are decoded sequentially."""
 
 
-@dataclass(frozen=True)
-class Optimization:
+@dataclass(frozen=True, repr=False)
+class OptimizeResult(CommitResult):
     """The result or the plan of an optimization.
 
     Attributes:
-        version: The version of the commit, None for a dry run and if there was nothing to do.
+        version: The committed version, None for a dry run and if there was nothing to do.
+        metrics: The metrics of the commit, empty without a commit.
         groups: The groups of files that are rewritten together.
         files: The new files, empty without a commit.
     """
 
-    version: int | None
     groups: tuple[FileGroup, ...]
     files: tuple[WrittenFile, ...] = field(default=())
 
@@ -104,12 +105,12 @@ def optimize(
     *,
     sort_by: str | Sequence[str] | None = None,
     reshred: bool = False,
-    numeric: Numeric = "value",
     timezone: str = UTC,
-    target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
     dry_run: bool = False,
+    files: FileOptions | None = None,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> Optimization:
+) -> OptimizeResult:
     """Compact small files and files with deleted rows, as one commit.
 
     Rows do not change, so the change data feed has no changes (`dataChange=false`). The new files of a group
@@ -125,10 +126,10 @@ def optimize(
             its files, so that a query for few values reads few files. The keys are held in memory, and the
             rows in a temporary folder.
         reshred: Infer the shredding schemas again, and also rewrite files whose schema differs.
-        numeric: How exact numbers are shredded: `"value"` as in a write, `"strict"` only by their own type.
         timezone: The time zone of local times in the SQL text, as in `read_table`.
-        target_file_size: The size of new files to aim at, in bytes.
         dry_run: Only plan, and commit nothing. The size of the new files is estimated from a sample.
+        files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
 
     Returns:
@@ -155,13 +156,13 @@ def optimize(
         where,
         sort_by=sort_by,
         reshred=reshred,
-        numeric=numeric,
-        target_file_size=target_file_size,
+        files=files,
+        commit=commit,
     )
     found = (plan_group(work.snapshot, each, work.options) for each in work.bins)
     groups = [group for group in found if group is not None]
     if dry_run or not groups:
-        return Optimization(None, tuple(groups))
+        return OptimizeResult(None, tuple(groups))
     return commit_groups(work, groups, _write(work, groups))
 
 
@@ -175,6 +176,7 @@ class OptimizePlan:
     keys: tuple[Expression, ...]
     sort_by: tuple[str, ...]
     where: str | None
+    commit: CommitOptions
 
 
 def plan_optimize(
@@ -183,17 +185,18 @@ def plan_optimize(
     *,
     sort_by: str | Sequence[str] | None,
     reshred: bool,
-    numeric: Numeric,
-    target_file_size: int,
+    files: FileOptions | None,
+    commit: CommitOptions | None,
 ) -> OptimizePlan:
     """Return the plan of an optimization without opening data files. Raises the errors of `optimize`."""
+    options = WriteOptions(files=options_of("files", files, FileOptions))
+    commit = without_txn(options_of("commit", commit, CommitOptions), "optimize")
     scope = Scope.of(snapshot.schema, snapshot.timezone)
     texts = () if sort_by is None else one_or_more("expressions", "sort_by", sort_by)
     keys = _sort_keys(scope, texts)
-    files = _select_files(snapshot, scope.predicate(where), where)
+    selected = _select_files(snapshot, scope.predicate(where), where)
     check_may_rewrite(snapshot, removes_rows=False)
-    options = WriteOptions(numeric=numeric, target_file_size=target_file_size)
-    bins = plan_bins(files, target_file_size, everything=bool(keys), reshred=reshred)
+    bins = plan_bins(selected, options.files.target_file_size, everything=bool(keys), reshred=reshred)
     return OptimizePlan(
         snapshot,
         tuple(bins),
@@ -201,6 +204,7 @@ def plan_optimize(
         keys,
         texts,
         where,
+        commit,
     )
 
 
@@ -221,11 +225,11 @@ def write_rows(
 
 def commit_groups(
     work: OptimizePlan, groups: Sequence[FileGroup], files: Sequence[PartitionFile]
-) -> Optimization:
+) -> OptimizeResult:
     """Replace groups of files by new files; on conflict, delete those and raise CommitConflictError."""
     removed = pa.concat_tables(group.files for group in groups)
     rows = sum(group.rows for group in groups)
-    version = commit_rewrite(
+    committed = commit_rewrite(
         work.snapshot,
         RewrittenFiles(FilePlan(None, removed, 0, 0, 0, {}), removed, tuple(files), 0, rows),
         predicate=None,
@@ -233,8 +237,14 @@ def commit_groups(
         operation="OPTIMIZE",
         parameters={"predicate": [] if work.where is None else [work.where], "sortBy": list(work.sort_by)},
         metrics={"numRemovedBytes": sum(group.bytes for group in groups)},
+        commit=work.commit,
     )
-    return Optimization(version, tuple(groups), tuple(file.written for file in files))
+    return OptimizeResult(
+        committed.version,
+        tuple(groups),
+        tuple(file.written for file in files),
+        metrics=committed.metrics,
+    )
 
 
 def _sort_keys(scope: Scope, texts: Sequence[str]) -> tuple[Expression, ...]:

@@ -14,34 +14,45 @@ from ...log.conflicts import Reads
 from ...log.snapshot import Snapshot
 from ...scan.plan import may_contain_matches
 from ...writer.change_data import cdc_file
+from ...writer.commit_context import CommitOptions, commit_context, is_repeated, now, transaction_of
+from ...writer.commit_result import CommitResult
 from ...writer.copy_on_write import RewrittenFiles, add_inserted_files
 from ...writer.partitioned import PartitionFile, add_file, discard
-from ...writer.table_state import TableState, commit_context, now
+from ...writer.table_state import TableState
 
-__all__ = ["RewriteResult", "commit_rewrite"]
+__all__ = ["RewriteResult", "commit_rewrite", "skip_repeated"]
 
 
-@dataclass(frozen=True)
-class RewriteResult:
-    """The result of an operation on the rows of a table.
+@dataclass(frozen=True, repr=False)
+class RewriteResult(CommitResult):
+    """The result of a delete, an update or a merge.
 
     Attributes:
         version: The committed version, None if no row changed and nothing was committed.
+        metrics: The metrics of the commit, empty without a commit.
         rows_deleted: The number of deleted rows.
         rows_updated: The number of updated rows.
         rows_inserted: The number of inserted rows.
         rows_copied: The number of unchanged rows copied to new files.
         files_removed: The number of files removed from the table.
         files: The new files.
+        repeated: Whether nothing was committed because the table already has the `txn` of the operation.
     """
 
-    version: int | None
     rows_deleted: int = 0
     rows_updated: int = 0
     rows_inserted: int = 0
     rows_copied: int = 0
     files_removed: int = 0
     files: tuple[WrittenFile, ...] = ()
+    repeated: bool = False
+
+
+def skip_repeated(snapshot: Snapshot, commit: CommitOptions) -> RewriteResult | None:
+    """Return the result of an operation whose `txn` the table already has, None if it must proceed."""
+    if is_repeated(snapshot, transaction_of(commit)):
+        return RewriteResult(None, repeated=True)
+    return None
 
 
 def commit_rewrite(
@@ -54,14 +65,15 @@ def commit_rewrite(
     operation: str,
     parameters: Mapping[str, Any],
     metrics: Mapping[str, int],
-) -> int | None:
-    """Commit a rewrite and return the version, None if there is nothing to commit.
+    commit: CommitOptions,
+) -> CommitResult:
+    """Commit a rewrite, unless there is nothing to commit, and return its version and metrics.
 
     `predicate` selects the rows that the rewrite read, None for all rows. If a concurrent commit conflicts,
     remove the new files and raise CommitConflictError.
     """
     if not rewritten.files and not inserted and not rewritten.removed.num_rows:
-        return None
+        return CommitResult(None)
     target = TableState.of(snapshot)
     rewritten = add_inserted_files(snapshot, target, rewritten, inserted)
     context = commit_context(
@@ -74,9 +86,10 @@ def commit_rewrite(
             "numAddedChangeFiles": len(rewritten.changes),
             **metrics,
         },
+        commit,
     )
     try:
-        return transaction.replace_files(
+        version = transaction.replace_files(
             snapshot,
             rewritten.removed,
             [add_file(file, target, now()) for file in rewritten.files],
@@ -88,3 +101,4 @@ def commit_rewrite(
     except (CommitConflictError, StoreError):
         discard(snapshot.store, rewritten.paths)
         raise
+    return CommitResult(version, metrics=context.metrics)

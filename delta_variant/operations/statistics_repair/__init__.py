@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._checks import to_integer
+from ..._checks import options_of, to_integer
 from ...data_file.options import MAX_STATS_PATHS
 from ...errors import DeltaVariantError, InvalidStatisticsError
 from ...log import transaction
@@ -21,11 +21,12 @@ from ...protocol.statistics import FileStatistics
 from ...protocol.statistics import decode as decode_statistics
 from ...scan.selection import select_files
 from ...storage.store import TableLocation
-from ...writer.table_state import commit_context
+from ...writer.commit_context import CommitOptions, commit_context, without_txn
+from ...writer.commit_result import CommitResult
 from .compare import reasons_to_repair
 from .compute import TableStatistics
 
-__all__ = ["FileRepair", "Repair", "repair_statistics"]
+__all__ = ["FileRepair", "RepairResult", "repair_statistics"]
 
 OPERATION = "COMPUTE STATS"
 
@@ -48,23 +49,23 @@ class FileRepair:
     stats: str | None
 
 
-@dataclass(frozen=True)
-class Repair:
+@dataclass(frozen=True, repr=False)
+class RepairResult(CommitResult):
     """The result of a repair.
 
     Attributes:
+        version: The committed version, None for a dry run and if no file was repaired.
+        metrics: The metrics of the commit, empty without a commit.
         uri: The table.
-        version: The version whose files were compared.
+        read_version: The version whose files were compared.
         num_files: The number of compared files.
         files: The files with wrong or missing statistics.
-        committed: The version of the commit, None if there was none.
     """
 
     uri: str
-    version: int
+    read_version: int
     num_files: int
     files: tuple[FileRepair, ...]
-    committed: int | None
 
     @property
     def repairable(self) -> tuple[FileRepair, ...]:
@@ -83,8 +84,9 @@ def repair_statistics(
     dry_run: bool = True,
     files: Collection[str] | None = None,
     max_variant_stats_paths: int = MAX_STATS_PATHS,
+    commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> Repair:
+) -> RepairResult:
     """Compute the statistics of data files where they are wrong, missing or one-sided, and commit them.
 
     Data files are not modified. The commit keeps all other fields of a file and has `dataChange=false`.
@@ -94,6 +96,7 @@ def repair_statistics(
         dry_run: Only compare the statistics, and commit nothing.
         files: Decoded paths of the data files to compare, relative to the table. None compares all.
         max_variant_stats_paths: The greatest number of paths with bounds for each Variant column.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
 
     Returns:
@@ -115,13 +118,14 @@ def repair_statistics(
         >>> repair.num_files, repair.files
         (1, ())
     """
+    commit = without_txn(options_of("commit", commit, CommitOptions), "repair_statistics")
     to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
     snapshot = load_snapshot(table, storage_options=storage_options)
     check_may_repair(snapshot)
     chosen = select_files(snapshot.files.to_pylist(), files, snapshot.uri)
     found = compare_files(snapshot, chosen, max_variant_stats_paths)
-    result = Repair(snapshot.uri, snapshot.version, len(chosen), found, None)
-    return result if dry_run else commit_repair(snapshot, result)
+    result = RepairResult(None, snapshot.uri, snapshot.version, len(chosen), found)
+    return result if dry_run else commit_repair(snapshot, result, commit)
 
 
 def check_may_repair(snapshot: Snapshot) -> None:
@@ -138,11 +142,12 @@ def compare_files(
     return tuple(repair for repair in compared if repair is not None)
 
 
-def commit_repair(snapshot: Snapshot, repair: Repair) -> Repair:
+def commit_repair(snapshot: Snapshot, repair: RepairResult, commit: CommitOptions) -> RepairResult:
     """Commit computed statistics; raise CommitConflictError if a concurrent commit changed a file."""
     if not repair.repairable:
         return repair
-    return replace(repair, committed=_commit(snapshot, repair))
+    committed = _commit(snapshot, repair, commit)
+    return replace(repair, version=committed.version, metrics=committed.metrics)
 
 
 def _compare_file(statistics: TableStatistics, add: Mapping[str, Any]) -> FileRepair | None:
@@ -178,12 +183,12 @@ def _decode_stats(text: str | None) -> tuple[FileStatistics, tuple[str, ...]]:
         return FileStatistics(), (error.message,)
 
 
-def _commit(snapshot: Snapshot, repair: Repair) -> int:
+def _commit(snapshot: Snapshot, repair: RepairResult, commit: CommitOptions) -> CommitResult:
     stats = {file.path: file.stats for file in repair.repairable}
     files = snapshot.files.filter(pc.is_in(snapshot.files["path"], value_set=pa.array(stats, pa.string())))
     adds = [
         msgspec.structs.replace(add, stats=stats[str(path)])
         for path, add in zip(files["path"].to_pylist(), add_actions(files), strict=True)
     ]
-    context = commit_context(OPERATION, metrics={"numFiles": len(adds)})
-    return transaction.recommit_files(snapshot, adds, context=context)
+    context = commit_context(OPERATION, metrics={"numFiles": len(adds)}, commit=commit)
+    return CommitResult(transaction.recommit_files(snapshot, adds, context=context), metrics=context.metrics)

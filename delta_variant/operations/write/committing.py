@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,16 +30,15 @@ from ...scan.plan import may_contain_matches
 from ...scan.reader import TableReader, files_of
 from ...scan.scope import Scope
 from ...writer.change_data import cdc_file
+from ...writer.commit_context import CommitOptions, commit_context, is_repeated, now, transaction_of
+from ...writer.commit_result import CommitResult
 from ...writer.copy_on_write import RewrittenFiles, add_inserted_files, delete_rows
 from ...writer.invalid_json import InvalidValueHandler
 from ...writer.partitioned import Batches, PartitionFile, add_file, apply_row_rules, discard, write_files
-from ...writer.table_state import commit_context, now
 from .overwriting import check_overwrite_predicate
-from .preparation import Mode, Overwrite, PreparedWrite, Transaction, is_repeated, load_existing, prepare
+from .preparation import Mode, Overwrite, PreparedWrite, load_existing, prepare
 
 __all__ = ["NOT_COMMITTED", "WriteResult", "commit_files", "result_without_writing"]
-
-_LOGGER = logging.getLogger(__name__)
 
 NOT_COMMITTED = (
     CommitConflictError,
@@ -57,12 +55,13 @@ NOT_COMMITTED = (
 """The errors of `commit_files` that prove that nothing was committed. After others it is unknown."""
 
 
-@dataclass(frozen=True)
-class WriteResult:
+@dataclass(frozen=True, repr=False)
+class WriteResult(CommitResult):
     """The result of a write.
 
     Attributes:
         version: The committed version, None if nothing was committed.
+        metrics: The metrics of the commit, empty without a commit.
         rows: The number of rows written.
         invalid: The number of values with invalid JSON that were rejected or became SQL NULL.
         files: The files with the new rows.
@@ -71,7 +70,6 @@ class WriteResult:
         repeated: Whether nothing was committed because the table already has the `txn` of the write.
     """
 
-    version: int | None
     rows: int = 0
     invalid: int = 0
     files: tuple[WrittenFile, ...] = ()
@@ -81,26 +79,19 @@ class WriteResult:
 
 
 def result_without_writing(
-    snapshot: Snapshot | None, mode: Mode, transaction: Transaction | None
+    snapshot: Snapshot | None, mode: Mode, commit: CommitOptions
 ) -> WriteResult | None:
     """Return the result of a write that must not change the table, None if the write must proceed.
 
-    Logs a warning if the table already has the transaction of the write. Raises AmbiguousWriteError.
+    Logs a warning if the table already has the `txn` of the write. Raises AmbiguousWriteError.
     """
     if snapshot is None:
         return None
     if mode == "ignore":
         return WriteResult(None)
-    if transaction is None or not is_repeated(snapshot, transaction):
-        return None
-    txn = transaction.application
-    _LOGGER.warning(
-        "%s: skipped a write because the table already has version %d of the application %r or a later one",
-        snapshot.uri,
-        txn.version,
-        txn.app_id,
-    )
-    return WriteResult(None, repeated=True)
+    if is_repeated(snapshot, transaction_of(commit)):
+        return WriteResult(None, repeated=True)
+    return None
 
 
 def commit_files(write: PreparedWrite, files: Sequence[PartitionFile], invalid: int = 0) -> WriteResult:
@@ -114,9 +105,18 @@ def commit_files(write: PreparedWrite, files: Sequence[PartitionFile], invalid: 
     rows = sum(file.rows for file in written)
     if write.snapshot is not None and write.overwrite is not None:
         committed, rewritten = _overwrite(write, write.snapshot, write.overwrite, files)
-        return WriteResult(committed, rows, invalid, written, rewritten.changed, rewritten.copied)
+        return WriteResult(
+            committed.version,
+            rows,
+            invalid,
+            written,
+            rewritten.changed,
+            rewritten.copied,
+            metrics=committed.metrics,
+        )
     try:
-        return WriteResult(_commit(write, files), rows, invalid, written)
+        committed = _commit(write, files)
+        return WriteResult(committed.version, rows, invalid, written, metrics=committed.metrics)
     except TableExistsError:
         if write.request.table.mode == "error":
             _discard(write, files)
@@ -136,10 +136,10 @@ def _commit_to_created(write: PreparedWrite, files: Sequence[PartitionFile], inv
     request, store = write.request, write.store
     try:
         snapshot = load_existing(store, request.table.mode)
-        done = result_without_writing(snapshot, request.table.mode, write.transaction)
+        done = result_without_writing(snapshot, request.table.mode, write.commit)
         if done is not None:
             return done
-        again = prepare(store, snapshot, request.columns, request.options, request.table, write.transaction)
+        again = prepare(store, snapshot, request.columns, request.options, request.table, write.commit)
         rows = apply_row_rules(_written_rows(write, files), again.state, again.options)
         batches = check_overwrite_predicate(rows, again.state.columns, again.predicate, again.options)
         rewritten = write_files(store, batches, again.state, again.options, InvalidValueHandler("error"))
@@ -175,23 +175,26 @@ def _discard(write: PreparedWrite, files: Sequence[PartitionFile]) -> None:
     discard(write.store, [file.written.path for file in files])
 
 
-def _commit(write: PreparedWrite, files: Sequence[PartitionFile]) -> int | None:
+def _commit(write: PreparedWrite, files: Sequence[PartitionFile]) -> CommitResult:
     state, snapshot = write.state, write.snapshot
     if snapshot is not None and not files and state.new_metadata is None:
-        return None
+        return CommitResult(None)
     adds = [add_file(file, state, now()) for file in files]
     if snapshot is None:
         context = _context(write, "ErrorIfExists", files)
-        return log_transaction.create_table(
+        version = log_transaction.create_table(
             write.store, state.protocol, state.metadata, adds, context=context
         )
-    return log_transaction.add_files(
-        snapshot,
-        adds,
-        context=_context(write, "Append", files),
-        new_metadata=state.new_metadata,
-        new_protocol=state.new_protocol,
-    )
+    else:
+        context = _context(write, "Append", files)
+        version = log_transaction.add_files(
+            snapshot,
+            adds,
+            context=context,
+            new_metadata=state.new_metadata,
+            new_protocol=state.new_protocol,
+        )
+    return CommitResult(version, metrics=context.metrics)
 
 
 def _context(
@@ -202,7 +205,6 @@ def _context(
     parameters = {"mode": mode, "partitionBy": partitions}
     if write.overwrite is not None and write.overwrite.text is not None:
         parameters["predicate"] = write.overwrite.text
-    transaction = write.transaction
     return commit_context(
         "WRITE",
         parameters,
@@ -212,15 +214,14 @@ def _context(
             "numOutputBytes": sum(file.written.bytes for file in files),
             **metrics,
         },
-        txn=None if transaction is None else transaction.application,
-        origin=None if transaction is None else transaction.origin,
+        write.commit,
     )
 
 
 def _overwrite(
     write: PreparedWrite, snapshot: Snapshot, overwrite: Overwrite, files: Sequence[PartitionFile]
-) -> tuple[int, RewrittenFiles]:
-    """Commit the replacement of rows by `files`, and return the version and the rewrite."""
+) -> tuple[CommitResult, RewrittenFiles]:
+    """Commit the replacement of rows by `files`, and return the result and the rewrite."""
     predicate = overwrite.predicate
     try:
         rewritten = delete_rows(snapshot, predicate, write.state, write.options)
@@ -234,13 +235,14 @@ def _overwrite(
         "numDeletedRows": rewritten.changed,
         "numCopiedRows": rewritten.copied,
     }
+    context = _context(write, "Overwrite", rewritten.files, **metrics)
     try:
         version = log_transaction.replace_files(
             snapshot,
             rewritten.removed,
             [add_file(file, write.state, now()) for file in rewritten.files],
             changes=[cdc_file(file) for file in rewritten.changes],
-            context=_context(write, "Overwrite", rewritten.files, **metrics),
+            context=context,
             reads=Reads(rewritten.plan.files, lambda adds: may_contain_matches(snapshot, predicate, adds)),
             new_metadata=write.state.new_metadata,
             new_protocol=write.state.new_protocol,
@@ -248,4 +250,4 @@ def _overwrite(
     except (CommitConflictError, StoreError):
         discard(write.store, rewritten.paths)
         raise
-    return version, rewritten
+    return CommitResult(version, metrics=context.metrics), rewritten

@@ -46,5 +46,5 @@ def _first_outside(
     parsed, invalid = parse_valid_json_columns(batch, columns, batch.schema.names, options)
     matching = filter_mask(predicate, inputs_of(parsed, expression_inputs([predicate])))
     # The writer rejects rows with invalid JSON or raises an error for them.
-    excused = set() if options.on_invalid == "null" else invalid
+    excused = set() if options.json.on_invalid == "null" else invalid
     return next((row for row, fits in enumerate(matching) if not fits.as_py() and row not in excused), None)

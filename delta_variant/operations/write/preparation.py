@@ -6,21 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
-import msgspec
-
-from ..._checks import check_option, check_text, one_or_more, to_integer
+from ..._checks import check_option, check_text, one_or_more
 from ...data_file.options import WriteOptions
-from ...errors import AmbiguousWriteError, ArgumentTypeError, TableExistsError, TableNotFoundError
+from ...errors import TableExistsError, TableNotFoundError
 from ...expressions.tree import Expression
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
-from ...protocol.actions import Txn
 from ...protocol.types import StructType
 from ...scan.scope import Scope
 from ...storage.store import Store
 from ...variant.moments import UTC, check_timezone
-from ...writer.table_state import TableState, now, restrict_to_table
+from ...writer.commit_context import CommitOptions
+from ...writer.table_state import TableState, restrict_to_table
 from .table_state import append_state, create_state, overwrite_state
 
 __all__ = [
@@ -29,41 +27,13 @@ __all__ = [
     "PreparedWrite",
     "SchemaMode",
     "TableOptions",
-    "Transaction",
     "WriteRequest",
-    "application_transaction",
-    "application_txn",
-    "is_repeated",
     "load_existing",
     "prepare",
 ]
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 SchemaMode: TypeAlias = Literal["merge", "overwrite"] | None
-
-
-@dataclass(frozen=True)
-class Transaction:
-    """The identity of a write, which makes it idempotent.
-
-    Attributes:
-        application: The `txn` action of the application.
-        origin: A second `txn` whose id also names the run of the application, because each run counts its
-            versions from 0.
-        unnamed: The id under which the run commits writes without an application id, None if such a write
-            precedes this one.
-    """
-
-    application: Txn
-    origin: Txn | None = None
-    unnamed: str | None = None
-
-    @classmethod
-    def of_run(cls, app_id: str, version: int, run: str, unnamed: str | None) -> Transaction:
-        """Return the transaction of a write by a run that counts versions by itself."""
-        application = application_txn(app_id, version)
-        origin = msgspec.structs.replace(application, app_id=f"{app_id}#origin={run}")
-        return cls(application, origin, unnamed)
 
 
 @dataclass(frozen=True)
@@ -133,7 +103,7 @@ class PreparedWrite:
         snapshot: The table before the write, None for a new table.
         state: The table after the write.
         options: The options for data files, restricted to what the table allows.
-        transaction: The identity of the write.
+        commit: The `txn` and the metadata of the commit.
         overwrite: The rows to replace, None for an append.
         predicate: A predicate that must be true for all written rows.
     """
@@ -143,7 +113,7 @@ class PreparedWrite:
     snapshot: Snapshot | None
     state: TableState
     options: WriteOptions
-    transaction: Transaction | None
+    commit: CommitOptions
     overwrite: Overwrite | None = None
     predicate: Expression | None = None
 
@@ -163,63 +133,13 @@ def load_existing(store: Store, mode: Mode) -> Snapshot | None:
     return snapshot
 
 
-def application_transaction(txn: tuple[str, int] | Transaction | None) -> Transaction | None:
-    """Return the transaction for the argument `txn`; raises ValueError if it is invalid."""
-    if txn is None or isinstance(txn, Transaction):
-        return txn
-    message = f"txn: expected an application id and a version, such as ('loader', 7), got {txn!r}"
-    if not isinstance(txn, tuple | list):
-        raise ArgumentTypeError(message)
-    if len(txn) != 2:
-        raise ValueError(message)
-    return Transaction(application_txn(*txn))
-
-
-def application_txn(app_id: str, version: int) -> Txn:
-    """Return a `txn` action; raises ValueError for an invalid id or version."""
-    check_text("the application's id in txn", app_id)
-    return Txn(app_id=app_id, version=to_integer("the version in txn", version, 0), last_updated=now())
-
-
-def is_repeated(snapshot: Snapshot, transaction: Transaction) -> bool:
-    """Return whether the table already has the version of the transaction or a later one.
-
-    Raises AmbiguousWriteError if another write may have committed that version.
-    """
-    application, origin = transaction.application, transaction.origin
-    app_id, version = application.app_id, application.version
-    if _has(snapshot, app_id, version):
-        if origin is not None and not _has(snapshot, origin.app_id, version):
-            raise AmbiguousWriteError(
-                f"{snapshot.uri}: cannot determine whether the table has version {version} of application "
-                f"{app_id!r}, because another run of the application committed version "
-                f"{snapshot.txns[app_id].version}, and each run counts from 0 (as a streaming query with a "
-                "new checkpoint does); pass another application id",
-                table=snapshot.uri,
-            )
-        return True
-    if transaction.unnamed is not None and _has(snapshot, transaction.unnamed, version):
-        raise AmbiguousWriteError(
-            f"{snapshot.uri}: cannot determine whether the table has write {app_id!r} of batch {version}, "
-            "because an earlier run of the batch wrote to the table without an application id; finish the "
-            "batch without one, or delete its rows and start the query with a new checkpoint",
-            table=snapshot.uri,
-        )
-    return False
-
-
-def _has(snapshot: Snapshot, app_id: str, version: int) -> bool:
-    known = snapshot.txns.get(app_id)
-    return known is not None and known.version >= version
-
-
 def prepare(
     store: Store,
     snapshot: Snapshot | None,
     columns: StructType,
     options: WriteOptions,
     table: TableOptions,
-    transaction: Transaction | None = None,
+    commit: CommitOptions,
 ) -> PreparedWrite:
     """Return a prepared write of data with `columns`.
 
@@ -252,7 +172,7 @@ def prepare(
         snapshot,
         state,
         restrict_to_table(options, state, store.uri),
-        transaction,
+        commit,
         _overwrite(snapshot, table.where) if snapshot is not None and table.overwrite else None,
         Scope.of(state.columns, table.timezone).predicate(table.where),
     )

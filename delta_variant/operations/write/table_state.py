@@ -20,8 +20,9 @@ from ...protocol.schema.rules import check_consistent, check_partition_columns
 from ...protocol.schema.rules import check_new as check_new_schema
 from ...protocol.schema.widening import find_widenings
 from ...protocol.types import VARIANT, DataType, StructField, StructType
+from ...writer.commit_context import now
 from ...writer.dependents import check_constrained_stay, check_independent
-from ...writer.table_state import TableState, assign_column_ids, now
+from ...writer.table_state import TableState, assign_column_ids
 
 __all__ = ["append_state", "create_state", "overwrite_state"]
 

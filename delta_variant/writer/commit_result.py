@@ -1,0 +1,42 @@
+"""The result of an operation that commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
+
+__all__ = ["CommitResult"]
+
+MAX_TEXT = 40
+"""How many characters of a text `repr` prints."""
+
+
+@dataclass(frozen=True, repr=False)
+class CommitResult:
+    """The result of an operation that commits to a table.
+
+    Attributes:
+        version: The committed version, None if nothing was committed.
+        metrics: The metrics of the commit, as `history` returns them, empty without a commit.
+    """
+
+    version: int | None
+    metrics: Mapping[str, int | str] = field(default_factory=dict, kw_only=True)
+
+    def __repr__(self) -> str:
+        parts = [f"version={self.version}"]
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name not in ("version", "metrics") and (each.default is MISSING or value != each.default):
+                parts.append(f"{each.name}={_short(value)}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _short(value: Any) -> str:
+    """Return a value as text; a list of files or groups as its length."""
+    if isinstance(value, tuple):
+        return f"<{len(value)}>"
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        return repr(f"…{value[-MAX_TEXT:]}")
+    return repr(value)
