@@ -31,7 +31,8 @@ def register(spark: SparkSession) -> None:
     Spark's Python data sources support the save modes append and overwrite. They do not support
     `partitionBy` (set the option `partition_by`), SQL that changes rows, or column pruning (set the option
     `columns`, or pass a schema). `delta_variant.spark.read_table`, `write_table` and `batch_writer` do not
-    have these limits.
+    have these limits. The option `userMetadata` of a write is the user metadata of its commit, as in the
+    format `delta`.
 
     Spark does not pass its time zone to Python data sources. The format interprets local times in SQL text in
     the session's time zone at the time of this call, unless the option `timezone` is set. Register the format

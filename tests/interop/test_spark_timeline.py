@@ -119,11 +119,17 @@ def test_the_history_is_the_same(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
     create(spark, table, {})
     insert(spark, table, 0, 4)
-    dv.delete(str(table), "event:n::bigint = 1")
+    dv.delete(str(table), "event:n::bigint = 1", commit=dv.CommitOptions(metadata={"run": "42"}))
     enable_in_commit_timestamps(spark, table)
     insert(spark, table, 4, 4)
+    one = spark.read.format("delta").load(str(table)).where("id = 4")
+    one.write.format("delta").mode("append").option("userMetadata", "by Spark").save(str(table))
     theirs = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").selectExpr(
-        "version", "unix_millis(timestamp) AS time", "operation", "operationMetrics['numOutputRows'] AS rows"
+        "version",
+        "unix_millis(timestamp) AS time",
+        "operation",
+        "operationMetrics['numOutputRows'] AS rows",
+        "userMetadata",
     )
     ours = [
         (
@@ -131,10 +137,19 @@ def test_the_history_is_the_same(spark: SparkSession, tmp_path: Path):
             int(entry.timestamp.timestamp() * 1000),
             entry.operation,
             entry.commit_info.get("operationMetrics", {}).get("numOutputRows"),
+            entry.commit_info.get("userMetadata"),
         )
         for entry in dv.history(table)
     ]
     assert ours == [tuple(row) for row in theirs.collect()]
+    assert [entry.metadata for entry in dv.history(table)] == [
+        "by Spark",
+        None,
+        None,
+        {"run": "42"},
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize("feature", FEATURES)

@@ -158,7 +158,8 @@ def test_a_table_is_overwritten_completely_or_by_a_predicate(source: SparkSessio
     writer(events(source, 60, 6)).mode("overwrite").save(table)
     assert [row["n"] for row in rows(tmp_path / "t", n="event:n::int")] == list(range(60, 66))
     of_part = events(source, 90, 6).where("part = 1")
-    writer(of_part, where="part = 1").mode("overwrite").save(table)
+    writer(of_part, where="part = 1", userMetadata="nightly").mode("overwrite").save(table)
+    assert [entry.metadata for entry in dv.history(table)] == ["nightly", None, None]
     assert [row["n"] for row in rows(tmp_path / "t", n="event:n::int")] == [60, 62, 63, 65, 91, 94]
     with pytest.raises(PySparkException, match="PredicateViolationError"):
         writer(events(source, 90, 6), where="part = 1").mode("overwrite").save(table)

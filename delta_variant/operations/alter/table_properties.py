@@ -58,8 +58,8 @@ def set_properties(
     The protocol gains the features that a property requires: `delta.enableVariantShredding=true` adds
     `variantShredding` and `variantType`, unless the table has their preview names. A name such as
     `delta.feature.deletionVectors` with the value `supported` adds a feature by itself. No property changes
-    existing data files. Before `delta.enableRowTracking=true`, two more commits add the feature and assign
-    ids to existing rows without them.
+    existing data files. Before `delta.enableRowTracking=true`, two more commits, without the metadata of
+    `commit`, add the feature and assign ids to existing rows without them.
 
     Args:
         table: Path or URI of the table.
