@@ -9,16 +9,24 @@ import pyarrow as pa
 from .._checks import to_integer
 from ..errors import MalformedLogError
 from ..protocol.actions import Metadata, Protocol
-from ..storage.store import Store, TableLocation, open_store
+from ..storage.store import Store, TableLocation, open_latest, open_store, pinned_version
 from .snapshot import Snapshot, replay_tombstones
 from .state import build_from_log, protocol_and_metadata, snapshot_of
 from .timestamps import Timestamp, version_at
 
-__all__ = ["load_protocol_and_metadata", "load_snapshot", "load_with_tombstones", "refresh"]
+__all__ = [
+    "load_latest",
+    "load_protocol_and_metadata",
+    "load_snapshot",
+    "load_with_tombstones",
+    "open_to_read",
+    "refresh",
+    "version_to_read",
+]
 
 
 def load_snapshot(
-    table: TableLocation,
+    table: TableLocation | Snapshot,
     version: int | None = None,
     *,
     timestamp: Timestamp | None = None,
@@ -30,7 +38,8 @@ def load_snapshot(
     read, if other files have the same actions.
 
     Args:
-        table: A path, a URI, a `deltalake.DeltaTable` or an open store.
+        table: A path, a URI, a `Table`, a `deltalake.DeltaTable` or an open store. A table `as_of` a version
+            and a DeltaTable stand for their version. A `Snapshot` is returned as it is.
         version: The version to load.
         timestamp: A timezone-aware datetime or ISO 8601 text, in UTC if the text has no offset. The latest
             version committed at or before this time is loaded. The time of a version is its in-commit
@@ -54,7 +63,14 @@ def load_snapshot(
         >>> dv.load_snapshot("events").version
         0
     """
+    if isinstance(table, Snapshot):
+        if version is not None or timestamp is not None:
+            raise ValueError(
+                "cannot read another version because a Snapshot has one version: pass the path of the table"
+            )
+        return table
     store = open_store(table, storage_options)
+    version, timestamp = version_to_read(table, version, timestamp)
     if timestamp is not None:
         if version is not None:
             raise ValueError("expected a version or a timestamp, got both")
@@ -62,6 +78,37 @@ def load_snapshot(
     if version is not None:
         version = to_integer("version", version)
     return build_from_log(store, version, lambda log: snapshot_of(store, log))
+
+
+def version_to_read(
+    table: TableLocation, version: int | None, timestamp: Timestamp | None
+) -> tuple[int | None, Timestamp | None]:
+    """Return the version or the timestamp of a read: those passed, or by default those of the handle.
+
+    Raises ValueError for both, unless the handle is a `deltalake.DeltaTable`, which always has a version.
+    """
+    own_version, own_timestamp = pinned_version(table)
+    if version is None and timestamp is None:
+        return own_version, own_timestamp
+    if own_timestamp is not None or isinstance(getattr(table, "version", None), int):
+        raise ValueError(
+            "cannot read another version because as_of selected one: pass the table without as_of"
+        )
+    return version, timestamp
+
+
+def load_latest(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Snapshot:
+    """Return the latest snapshot of a table that an operation changes; raises what `load_snapshot` raises."""
+    return load_snapshot(open_latest(table, storage_options))
+
+
+def open_to_read(
+    table: TableLocation | Snapshot, storage_options: Mapping[str, str] | None
+) -> tuple[Store, int | None, Timestamp | None]:
+    """Return the store of a table, and the version or the timestamp that its handle stands for."""
+    if isinstance(table, Snapshot):
+        return table.store, table.version, None
+    return open_store(table, storage_options), *pinned_version(table)
 
 
 def load_with_tombstones(store: Store, version: int | None = None) -> tuple[Snapshot, pa.Table]:

@@ -21,7 +21,7 @@ from ..errors import (
 )
 from ..log import deletion_vectors
 from ..log.commits import CommitActions, read_versions
-from ..log.load import load_protocol_and_metadata, load_snapshot
+from ..log.load import load_protocol_and_metadata, load_snapshot, open_to_read
 from ..log.snapshot import Snapshot, files_table
 from ..log.timestamps import CommitTimes, Timestamp, from_milliseconds, version_at, version_from
 from ..protocol import features, properties
@@ -41,7 +41,7 @@ from ..protocol.schema.partition_values import partition_value_to_string
 from ..protocol.types import PrimitiveType, StructField, StructType
 from ..scan.plan import RowPlan, plan_files
 from ..scan.reader import TableReader, files_of
-from ..storage.store import Store, TableLocation, open_store
+from ..storage.store import Store, TableLocation
 from ..variant.moments import UTC
 from .read.explanation import FileReport, ReadReport
 from .read.query import Query
@@ -70,7 +70,7 @@ _NAMES = tuple(column.name for column in COLUMNS)
 
 
 def read_changes(
-    table: TableLocation,
+    table: TableLocation | Snapshot,
     *,
     starting_version: int | None = None,
     ending_version: int | None = None,
@@ -91,7 +91,7 @@ def read_changes(
     undefined.
 
     Args:
-        table: The path or URI of the table.
+        table: The path or URI of the table, or a handle or snapshot of it, which ends the range by default.
         starting_version: The first version of the range, inclusive. None, the default, starts at version 0
             unless `starting_timestamp` is given.
         ending_version: The last version of the range, inclusive. None, the default, ends at the latest
@@ -131,7 +131,9 @@ def read_changes(
         >>> read_changes(table, starting_version=1, columns=["id", "_change_type"]).to_pylist()
         [{'id': 2, '_change_type': 'delete'}]
     """
-    store = open_store(table, storage_options)
+    store, version, timestamp = open_to_read(table, storage_options)
+    if ending_version is None and ending_timestamp is None:
+        ending_version, ending_timestamp = version, timestamp
     first = _start(store, starting_version, starting_timestamp)
     end = load_snapshot(store, _end(store, ending_version, ending_timestamp)).in_timezone(timezone)
     check_readable(end)

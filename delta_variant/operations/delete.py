@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from .._checks import options_of
 from ..data_file.options import FileOptions, WriteOptions
 from ..errors import ArgumentTypeError
-from ..log.load import load_snapshot
+from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..scan.scope import Scope
 from ..storage.store import TableLocation
@@ -68,7 +68,7 @@ def delete(
     if where is None:
         raise ArgumentTypeError("where: expected an SQL predicate, got None: pass one, or call delete_all")
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
-    snapshot = load_snapshot(table, storage_options=storage_options).in_timezone(timezone)
+    snapshot = load_latest(table, storage_options).in_timezone(timezone)
     return _delete(snapshot, where, WriteOptions(files=files), commit)
 
 
@@ -104,7 +104,7 @@ def delete_all(
         3
     """
     commit = options_of("commit", commit, CommitOptions)
-    return _delete(load_snapshot(table, storage_options=storage_options), None, WriteOptions(), commit)
+    return _delete(load_latest(table, storage_options), None, WriteOptions(), commit)
 
 
 def _delete(

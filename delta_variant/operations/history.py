@@ -12,8 +12,10 @@ import msgspec
 
 from .._checks import to_integer
 from ..log.commits import read_commit_info
-from ..log.timestamps import CommitTimes, from_milliseconds
-from ..storage.store import TableLocation, open_store
+from ..log.load import open_to_read
+from ..log.snapshot import Snapshot
+from ..log.timestamps import CommitTimes, from_milliseconds, version_at
+from ..storage.store import TableLocation
 
 __all__ = ["HistoryEntry", "history"]
 
@@ -60,12 +62,15 @@ class HistoryEntry:
 
 
 def history(
-    table: TableLocation, limit: int | None = None, *, storage_options: Mapping[str, str] | None = None
+    table: TableLocation | Snapshot,
+    limit: int | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
 ) -> list[HistoryEntry]:
     """Return the commits in the log of a table, newest first.
 
     Args:
-        table: Path or URI of the table.
+        table: Path or URI of the table, or a handle or snapshot of it, which ends at its version.
         limit: The greatest number of commits to return, None for all.
         storage_options: Options of the object store, as deltalake names them.
 
@@ -87,9 +92,10 @@ def history(
     """
     if limit is not None:
         limit = to_integer("limit", limit, 0)
-    store = open_store(table, storage_options)
+    store, version, timestamp = open_to_read(table, storage_options)
+    last = version if timestamp is None else version_at(store, timestamp)
     times = CommitTimes.of(store)
-    versions = list(times.modified)[::-1][:limit]
+    versions = [each for each in reversed(times.modified) if last is None or each <= last][:limit]
     with ThreadPoolExecutor(max_workers=16) as threads:
         infos = threads.map(lambda version: read_commit_info(store, version), versions)
         return [

@@ -14,7 +14,7 @@ from .._checks import options_of
 from ..errors import DataFileError, UnsupportedFeatureError
 from ..log import deletion_vectors, transaction
 from ..log.conflicts import Reads
-from ..log.load import load_snapshot
+from ..log.load import load_latest, load_snapshot
 from ..log.snapshot import Snapshot, add_actions, subtract_files
 from ..log.timestamps import Timestamp
 from ..protocol import features, properties
@@ -105,7 +105,7 @@ def restore(
     if version is None and timestamp is None:
         raise ValueError("pass the version or the timestamp to restore")
     commit = without_txn(options_of("commit", commit, CommitOptions), "restore")
-    present = load_snapshot(table, storage_options=storage_options)
+    present = load_latest(table, storage_options)
     past = load_snapshot(present.store, version, timestamp=timestamp)
     added, removed = subtract_files(past.files, present.files), subtract_files(present.files, past.files)
     protocol, metadata = _protocol(past, present), _metadata(past, present)

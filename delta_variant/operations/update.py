@@ -12,7 +12,7 @@ from ..data_file.options import FileOptions, WriteOptions
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Expression
 from ..expressions.tree import inputs as expression_inputs
-from ..log.load import load_snapshot
+from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..scan.in_memory import inputs_of
 from ..scan.plan import plan_files
@@ -86,7 +86,7 @@ def update(
         [{'n': 12}]
     """
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
-    snapshot = load_snapshot(table, storage_options=storage_options).in_timezone(timezone)
+    snapshot = load_latest(table, storage_options).in_timezone(timezone)
     scope = Scope.of(snapshot.schema, snapshot.timezone)
     predicate = scope.predicate(where)
     assignments = assignments_of(updates, scope, scope.bind)

@@ -35,7 +35,7 @@ from ..protocol import features, properties
 from ..protocol.actions import AddFile, RemoveFile, decode_path, encode_path, is_absolute
 from ..protocol.schema.column_mapping import physical_name
 from ..storage.objects import StoredFile
-from ..storage.store import Store, TableLocation, delete, open_store, walk
+from ..storage.store import Store, TableLocation, delete, open_latest, walk
 from ..writer.commit_context import CommitOptions, commit_context, now, without_txn
 from ..writer.commit_result import CommitResult
 
@@ -113,7 +113,7 @@ def vacuum(
         ()
     """
     commit = without_txn(options_of("commit", commit, CommitOptions), "vacuum")
-    store = open_store(table, storage_options)
+    store = open_latest(table, storage_options)
     snapshot, tombstones = load_with_tombstones(store)
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
     retention = _retention(snapshot, retention_hours, enforce_retention_duration)

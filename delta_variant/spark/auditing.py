@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from .._checks import options_of
 from ..data_file.options import MAX_STATS_PATHS
-from ..log.load import load_snapshot
+from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..operations import audit, statistics_repair
 from ..operations.audit import Audit
@@ -127,7 +127,7 @@ def repair_statistics(
     """
     check_classic()
     commit = without_txn(options_of("commit", commit, CommitOptions), "repair_statistics")
-    snapshot = load_snapshot(table, storage_options=storage_options)
+    snapshot = load_latest(table, storage_options)
     statistics_repair.check_may_repair(snapshot)
     task = RepairTask(TaskTable.of(snapshot, storage_options), max_variant_stats_paths)
     found: list[FileRepair] = [each for part in _run(spark, task, snapshot) for each in part]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ..data_file.options import FileOptions, WriteOptions
-from ..log.load import load_snapshot
+from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..operations.optimize.layout import FileGroup, plan_group, read_rows
 from ..operations.optimize.optimize import (
@@ -99,7 +99,7 @@ def optimize(
     """
     check_classic()
     work = plan_optimize(
-        load_snapshot(table, storage_options=storage_options).in_timezone(session_timezone(spark)),
+        load_latest(table, storage_options).in_timezone(session_timezone(spark)),
         where,
         sort_by=sort_by,
         reshred=reshred,

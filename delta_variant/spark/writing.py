@@ -22,7 +22,7 @@ from ..operations.write.preparation import (
     load_existing,
     prepare,
 )
-from ..storage.store import Store, TableLocation, open_store, removing_new_folders
+from ..storage.store import Store, TableLocation, open_latest, open_store, removing_new_folders
 from ..writer.commit_context import CommitOptions, transaction_of
 from ..writer.partitioned import PartitionFile
 from .attempts import Job, forget, remove_lost
@@ -126,7 +126,7 @@ def write_table(
     of_table = TableOptions(
         partition_by, schema_mode, configuration, name, description, mode, where, timezone
     )
-    store, transaction = open_store(table, storage_options), transaction_of(commit)
+    store, transaction = open_latest(table, storage_options), transaction_of(commit)
     rejected = None if options.json.rejects is None else fspath(options.json.rejects)
     if rejected is not None:
         # Raise the error for a location that cannot be opened here instead of in the tasks.

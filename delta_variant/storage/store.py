@@ -44,7 +44,10 @@ __all__ = [
     "local_path",
     "location_key",
     "modification_time",
+    "open_latest",
     "open_store",
+    "options_of",
+    "pinned_version",
     "put",
     "put_if_absent",
     "read",
@@ -152,12 +155,12 @@ def _remove_empty(folders: Iterable[Path]) -> None:
 
 
 def table_uri(table: TableLocation) -> str:
-    """Return the URI or local path of a table, which is text, a path or a `deltalake.DeltaTable`.
+    """Return the URI or local path of a table, which is text, a path, a `Table` or a `deltalake.DeltaTable`.
 
     Raises ArgumentTypeError for any other type, and ValueError for text with NUL or an unpaired surrogate.
     """
     uri: object = os.fspath(table) if isinstance(table, os.PathLike) else getattr(table, "table_uri", table)
-    message = f"expected a path, a URI or a deltalake.DeltaTable, got {table!r}"
+    message = f"expected a path, a URI, a Table or a deltalake.DeltaTable, got {table!r}"
     if not isinstance(uri, str):
         raise ArgumentTypeError(message)
     if not is_unicode(uri) or "\0" in uri:
@@ -199,6 +202,39 @@ def location_key(table: TableLocation) -> str:
     return _plain_scheme(uri.rstrip("/")) if local is None else os.path.realpath(local)
 
 
+def options_of(
+    table: TableLocation, storage_options: Mapping[str, str] | None = None
+) -> Mapping[str, str] | None:
+    """Return the options for the store of a table: those passed, or by default those of its handle."""
+    if storage_options is not None:
+        return storage_options
+    # A Table has the first attribute, a deltalake.DeltaTable the second.
+    options: Mapping[str, str] | None = getattr(table, "storage_options", None) or getattr(
+        table, "_storage_options", None
+    )
+    return options
+
+
+def pinned_version(table: TableLocation) -> tuple[int | None, Any]:
+    """Return the version or the timestamp that a handle stands for, each None by default."""
+    if isinstance(table, Store | str | os.PathLike):
+        return None, None
+    version = getattr(table, "version", None)
+    return (version() if callable(version) else version), getattr(table, "timestamp", None)
+
+
+def open_latest(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Store:
+    """Return the store of a table that an operation changes; raises what `open_store` raises.
+
+    Raises ValueError for a handle of an earlier version. A `deltalake.DeltaTable` stands for the table.
+    """
+    version, timestamp = pinned_version(table)
+    if timestamp is not None or isinstance(getattr(table, "version", None), int):
+        at = f"version {version}" if timestamp is None else f"timestamp {timestamp}"
+        raise ValueError(f"cannot change {table_uri(table)} at {at}: pass the table without as_of")
+    return open_store(table, storage_options)
+
+
 def open_store(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Store:
     """Return the store of a table's root, which need not exist yet. A `Store` is returned as it is.
 
@@ -208,7 +244,7 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     """
     if isinstance(table, Store):
         return table
-    uri = table_uri(table)
+    uri, storage_options = table_uri(table), options_of(table, storage_options)
     options = parse_options(storage_options or {})
     outside = dict(storage_options or {}) if options.allow_paths_outside_table else None
     local_root = _local_file(uri)

@@ -11,7 +11,7 @@ from ..._checks import options_of
 from ...errors import SchemaError, UnsupportedFeatureError
 from ...log import transaction
 from ...log.conflicts import Reads
-from ...log.load import load_snapshot
+from ...log.load import load_latest
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.properties import ColumnMappingMode
@@ -35,7 +35,7 @@ ICEBERG = (properties.ENABLE_ICEBERG_COMPAT_V1, properties.ENABLE_ICEBERG_COMPAT
 
 def load_for_alter(table: TableLocation, storage_options: Mapping[str, str] | None) -> Snapshot:
     """Return the latest snapshot of a table; raise UnsupportedFeatureError if this version cannot commit."""
-    snapshot = load_snapshot(table, storage_options=storage_options)
+    snapshot = load_latest(table, storage_options)
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
     return snapshot
 

@@ -10,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...log.load import open_to_read, version_to_read
 from ...log.snapshot import Snapshot
+from ...log.timestamps import version_at
 from ...scan.selection import select_files
-from ...storage.store import TableLocation, open_store
+from ...storage.store import Store, TableLocation
 from .bound_rules import BOUND_RULES
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
 from .findings import Finding, Severity, apply_rules
@@ -88,7 +90,7 @@ class Audit:
 
 
 def audit_table(
-    table: TableLocation,
+    table: TableLocation | Snapshot,
     *,
     data: bool = False,
     files: Collection[str] | None = None,
@@ -101,7 +103,7 @@ def audit_table(
     table that readers cannot load. It changes nothing.
 
     Args:
-        table: Path or URI of the table.
+        table: Path or URI of the table, or a handle or snapshot of it.
         data: Also read and check every row. Without it, the audit reads the log and the footers of the files.
         files: Decoded paths of the data files to check, relative to the table. None checks all.
         version: The version to audit. None audits the latest.
@@ -124,7 +126,7 @@ def audit_table(
         >>> audit.is_clean, audit.files[0].rows
         (True, 2)
     """
-    store = open_store(table, storage_options)
+    store, version = _version_to_audit(table, version, storage_options)
     log = survey_log(store, version)
     subject = TableSubject(log)
     selected = select_files(log.files, files, store.uri)
@@ -137,6 +139,17 @@ def audit_table(
     return Audit(
         store.uri, log.version, data, tuple(file for file, _ in audited), tuple(findings), log.snapshot
     )
+
+
+def _version_to_audit(
+    table: TableLocation | Snapshot, version: int | None, storage_options: Mapping[str, str] | None
+) -> tuple[Store, int | None]:
+    store, own_version, timestamp = open_to_read(table, storage_options)
+    if version is None:
+        return store, own_version if timestamp is None else version_at(store, timestamp)
+    if not isinstance(table, Snapshot):
+        version_to_read(table, version, None)
+    return store, version
 
 
 def audit_files(

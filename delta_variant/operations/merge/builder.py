@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..._checks import check_text, options_of, texts_of
 from ...data_file.options import FileOptions, WriteOptions
 from ...errors import ExpressionError
-from ...log.load import load_snapshot
+from ...log.load import load_latest
 from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import from_arrow, to_arrow
 from ...protocol.schema.conforming import conform
@@ -92,7 +92,7 @@ def merge(
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
     for option, alias in (("source_alias", source_alias), ("target_alias", target_alias)):
         check_text(option, alias)
-    snapshot = load_snapshot(table, storage_options=storage_options).in_timezone(timezone)
+    snapshot = load_latest(table, storage_options).in_timezone(timezone)
     rows, columns = _in_memory(source, variant_columns)
     sides = Sides(
         target_alias, Scope.of(snapshot.schema, snapshot.timezone), source_alias, Scope.of(columns, timezone)

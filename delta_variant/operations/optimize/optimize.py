@@ -18,7 +18,7 @@ from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Expression, output_type
 from ...expressions.tree import describe as describe_expression
 from ...expressions.types import kind_of
-from ...log.load import load_snapshot
+from ...log.load import load_latest
 from ...log.snapshot import Snapshot
 from ...scan.plan import FilePlan
 from ...scan.reader import files_of
@@ -152,7 +152,7 @@ def optimize(
         (2, 2, 1)
     """
     work = plan_optimize(
-        load_snapshot(table, storage_options=storage_options).in_timezone(timezone),
+        load_latest(table, storage_options).in_timezone(timezone),
         where,
         sort_by=sort_by,
         reshred=reshred,

@@ -35,14 +35,7 @@ def load_readable(
     timestamp: Timestamp | None = None,
 ) -> Snapshot:
     """Return a version of a table; raises the errors of `read_table` if this version cannot read it."""
-    if isinstance(table, Snapshot):
-        if version is not None or timestamp is not None:
-            raise ValueError(
-                "cannot read another version because a Snapshot has one version: pass the path of the table"
-            )
-        snapshot = table
-    else:
-        snapshot = load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options)
+    snapshot = load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options)
     check_readable(snapshot)
     return snapshot
 

@@ -14,7 +14,7 @@ from ..._checks import options_of, to_integer
 from ...data_file.options import MAX_STATS_PATHS
 from ...errors import DeltaVariantError, InvalidStatisticsError
 from ...log import transaction
-from ...log.load import load_snapshot
+from ...log.load import load_latest
 from ...log.snapshot import Snapshot, add_actions
 from ...protocol import features
 from ...protocol.statistics import FileStatistics
@@ -120,7 +120,7 @@ def repair_statistics(
     """
     commit = without_txn(options_of("commit", commit, CommitOptions), "repair_statistics")
     to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
-    snapshot = load_snapshot(table, storage_options=storage_options)
+    snapshot = load_latest(table, storage_options)
     check_may_repair(snapshot)
     chosen = select_files(snapshot.files.to_pylist(), files, snapshot.uri)
     found = compare_files(snapshot, chosen, max_variant_stats_paths)

@@ -16,7 +16,7 @@ from ...data_file.options import (
     WriteOptions,
 )
 from ...protocol.schema.arrow import from_arrow
-from ...storage.store import Store, TableLocation, open_store, removing_new_folders
+from ...storage.store import Store, TableLocation, open_latest, removing_new_folders
 from ...variant.moments import UTC
 from ...writer.arrow_input import batches_of
 from ...writer.commit_context import CommitOptions
@@ -132,7 +132,7 @@ def write_table(
     table_options = TableOptions(
         partition_by, schema_mode, configuration, name, description, mode, where, timezone
     )
-    store = open_store(table, storage_options)
+    store = open_latest(table, storage_options)
     snapshot = load_existing(store, mode)
     if result := result_without_writing(snapshot, mode, commit):
         return result

@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod files;
+pub mod from_objects;
 pub mod lines;
 pub mod objects;
 pub mod reports;

@@ -54,14 +54,20 @@ pub fn to_python_list<'py>(py: Python<'py>, variants: PyArray) -> PyResult<Bound
 }
 
 /// Return the object of a row of an array; errors have the row.
-fn row_object<'py>(py: Python<'py>, metadata: &[u8], value: &[u8], row: usize) -> PyResult<Bound<'py, PyAny>> {
+fn row_object<'py>(
+    py: Python<'py>,
+    metadata: &[u8],
+    value: &[u8],
+    row: usize,
+) -> PyResult<Bound<'py, PyAny>> {
     to_python(py, metadata, value).map_err(|error| at_row(py, error, row))
 }
 
 /// Return an exception of the library with the row.
-fn at_row(py: Python<'_>, error: PyErr, row: usize) -> PyErr {
+pub fn at_row(py: Python<'_>, error: PyErr, row: usize) -> PyErr {
     let location = PyDict::new(py);
-    match location.set_item("row", row).and_then(|()| error.value(py).call_method("at", (), Some(&location))) {
+    match location.set_item("row", row).and_then(|()| error.value(py).call_method("at", (), Some(&location)))
+    {
         Ok(located) => PyErr::from_value(located),
         Err(_) => error,
     }

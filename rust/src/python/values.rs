@@ -22,7 +22,7 @@ use crate::shred::{Numeric, OnConflict, ShreddingSchema, extract, unshred as uns
 use crate::value::cast::Casting;
 use crate::value::moment::{self, Part};
 use crate::value::path::Step;
-use crate::value::{self, Metadata, Zone, modify};
+use crate::value::{self, Metadata, Zone, modify, nested};
 
 /// An Arrow array that is passed between Python and Rust.
 pub type PyArray = PyArrowType<ArrayData>;
@@ -327,6 +327,19 @@ fn in_parts(
 #[pyfunction]
 pub fn path_key(names: Vec<String>) -> String {
     normalize_path(names.iter().map(String::as_str))
+}
+
+/// Return a column of any type as Variants.
+#[pyfunction]
+pub fn variants_of(py: Python<'_>, column: PyArray) -> PyResult<PyArray> {
+    run(py, || {
+        let column = make_array(column.0);
+        let starts: Vec<usize> = (0..column.len().max(1)).step_by(ROWS_PER_THREAD).collect();
+        let part =
+            |&start: &usize| nested::variants_of(&column, start..column.len().min(start + ROWS_PER_THREAD));
+        let parts = starts.par_iter().map(part).collect::<Result<Vec<StructArray>>>()?;
+        Ok::<_, Error>(PyArrowType(concat(&parts)?.to_data()))
+    })
 }
 
 /// Set the values of an Arrow array, or other Variants, at a path; null is Variant null.

@@ -1,5 +1,6 @@
 //! The Parquet Variant binary encoding: metadata, values, and how they are built (VariantEncoding.md).
 
+pub mod build;
 pub mod cast;
 pub mod column;
 pub mod container;
@@ -9,6 +10,7 @@ pub mod json;
 pub mod metadata;
 pub mod modify;
 pub mod moment;
+pub mod nested;
 pub mod path;
 pub mod text;
 pub mod zone;
