@@ -49,6 +49,7 @@ from .log.load import load_snapshot
 from .log.snapshot import Snapshot
 from .operations.changes import read_changes
 from .operations.read import read_table
+from .operations.read.scan import Scan
 from .operations.write import write_table
 from .operations.write.committing import WriteResult
 from .variant.shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from .operations.statistics_repair import RepairResult, repair_statistics
     from .operations.update import update
     from .operations.vacuum import VacuumResult, vacuum
+    from .table import Table
 
 __all__ = [
     "AmbiguousWriteError",
@@ -112,6 +114,7 @@ __all__ = [
     "RestoreResult",
     "RetentionDurationError",
     "RewriteResult",
+    "Scan",
     "SchemaError",
     "ShreddingError",
     "ShreddingNotEnabledError",
@@ -120,6 +123,7 @@ __all__ = [
     "SourceError",
     "SourceNotFoundError",
     "StoreError",
+    "Table",
     "TableExistsError",
     "TableNotFoundError",
     "TimestampAfterLatestError",
@@ -223,6 +227,7 @@ _LAZY = {
         "VacuumResult",
         "vacuum",
     ),
+    "table": ("Table",),
 }
 
 
@@ -239,4 +244,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

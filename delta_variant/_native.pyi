@@ -33,10 +33,12 @@ __all__ = [
     "ShreddedPath",
     "StatisticsEntry",
     "bound_column",
+    "canonical",
     "check_shredding_schema",
     "date_part",
     "describe_bound",
     "filter_rows",
+    "from_python",
     "infer",
     "instant_of",
     "is_time_zone",
@@ -56,6 +58,7 @@ __all__ = [
     "unshred_legacy",
     "validate",
     "variant_get",
+    "variants_of",
 ]
 
 MAX_LEAVES: int
@@ -168,6 +171,22 @@ def to_python(metadata: bytes, value: bytes) -> Any:
     """Return one Variant as Python objects: dict, list, str, int, float, Decimal, datetime, UUID and so on.
 
     Raises MalformedVariantError, and CastError for a value that Python cannot represent, such as nanoseconds.
+    """
+
+def from_python(objects: list[Any], nulls_are_variants: bool) -> pa.StructArray:
+    """Return Python objects as a Variant array; None is null, or Variant null if `nulls_are_variants`.
+
+    Raises ArgumentTypeError for an object of another type, and CastError for a number that no Variant can
+    represent, both with `row`.
+    """
+
+def canonical(metadata: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """Return metadata and value in the one form that equal Variants share. Raises MalformedVariantError."""
+
+def variants_of(column: pa.Array[Any]) -> pa.StructArray:
+    """Return a column of any type as Variants; structs and maps become objects, lists arrays.
+
+    Null stays null, and is Variant null within a value. Raises SchemaError for a type without a counterpart.
     """
 
 def to_python_list(variants: pa.Array[Any]) -> list[Any]:

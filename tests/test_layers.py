@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 LAYERS = {
     "": (
         {"errors"},
-        {"_checks", "_arrow", "_options", "_packing", "_system_errors"},
+        {"_checks", "_arrow", "_html", "_options", "_packing", "_system_errors"},
         {"_native"},
         {"variant"},
         {"protocol", "expressions"},
@@ -28,7 +28,7 @@ LAYERS = {
         {"scan"},
         {"writer"},
         {"operations"},
-        {"spark", "conformance"},
+        {"spark", "conformance", "table"},
         {"cli"},
         {""},
     ),
@@ -52,7 +52,7 @@ OWNERS = {
         "variant",
         "writer.json_lines",
     },
-    "deltalake": {f"{ENGINES}.deltalake"},
+    "deltalake": {f"{ENGINES}.deltalake", "table"},
     "duckdb": {f"{ENGINES}.duckdb"},
     "jsonpath_rfc9535": {"variant.paths"},
     "msgspec": {"protocol", "log", "writer", "operations", "spark", "cli"},
@@ -302,7 +302,7 @@ def write(root: Path, file: str, source: str) -> None:
         (
             "log/load.py",
             "import deltalake",
-            "log.load imports deltalake, which only conformance.engines.deltalake may",
+            "log.load imports deltalake, which only conformance.engines.deltalake, table may",
         ),
         ("log/load.py", "from deltalake.writer import x", "log.load imports deltalake, which only"),
         (

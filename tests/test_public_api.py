@@ -52,6 +52,10 @@ def test_every_public_name_exists_and_has_a_docstring(name: str):
     assert name == "__version__" or inspect.getdoc(value)
 
 
+def test_completion_shows_the_public_names_and_no_others():
+    assert dir(delta_variant) == sorted(delta_variant.__all__)
+
+
 def test_the_version_is_that_of_the_project():
     declared = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
     assert declared is not None

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import _native
+from .._html import html_table
 from ..errors import MalformedLogError
 from ..protocol.actions import (
     LOCAL_ROOT,
@@ -191,6 +192,15 @@ class Snapshot:
             ),
         ]
         return "\n".join(line for line in lines if line.split()[1:])
+
+    def _repr_html_(self) -> str:
+        caption = f"{self.uri}, version {self.version}: {self.num_files:,} files, {self.num_bytes:,} bytes"
+        columns = [
+            (each.name, describe(each.type), "" if each.nullable else "not null")
+            for each in self.schema.fields
+        ]
+        properties = [(name, value, "property") for name, value in sorted(self.configuration.items())]
+        return html_table(caption, ("column", "type", ""), [*columns, *properties])
 
 
 def files_table(adds: Sequence[AddFile]) -> pa.Table:

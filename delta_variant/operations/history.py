@@ -11,13 +11,14 @@ from typing import Any
 import msgspec
 
 from .._checks import to_integer
+from .._html import MAX_ROWS, html_table
 from ..log.commits import read_commit_info
 from ..log.load import open_to_read
 from ..log.snapshot import Snapshot
 from ..log.timestamps import CommitTimes, from_milliseconds, version_at
 from ..storage.store import TableLocation
 
-__all__ = ["HistoryEntry", "history"]
+__all__ = ["History", "HistoryEntry", "history"]
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,24 @@ class HistoryEntry:
         return found if isinstance(found, dict) else {}
 
 
+class History(list[HistoryEntry]):
+    """The commits of a table, newest first."""
+
+    def __repr__(self) -> str:
+        entries = ", ".join(f"{each.version} {each.operation}" for each in self[:MAX_ROWS])
+        return f"<History of {len(self):,} commits: {entries}{', …' if len(self) > MAX_ROWS else ''}>"
+
+    def _repr_html_(self) -> str:
+        shown = [(each.version, each.timestamp, each.operation) for each in self[:MAX_ROWS]]
+        return html_table(f"{len(self):,} commits", ("version", "timestamp", "operation"), shown)
+
+
 def history(
     table: TableLocation | Snapshot,
     limit: int | None = None,
     *,
     storage_options: Mapping[str, str] | None = None,
-) -> list[HistoryEntry]:
+) -> History:
     """Return the commits in the log of a table, newest first.
 
     Args:
@@ -98,14 +111,14 @@ def history(
     versions = [each for each in reversed(times.modified) if last is None or each <= last][:limit]
     with ThreadPoolExecutor(max_workers=16) as threads:
         infos = threads.map(lambda version: read_commit_info(store, version), versions)
-        return [
+        return History(
             HistoryEntry(
                 version,
                 from_milliseconds(times.time_from(info, version)),
                 {} if info is None else info.fields,
             )
             for version, info in zip(versions, infos, strict=True)
-        ]
+        )
 
 
 def _decode(value: Any) -> Any:

@@ -11,7 +11,14 @@ import pyarrow.types as arrow_types
 from .. import _native
 from .values import Variant, to_json
 
-__all__ = ["VariantForm", "columns_of_objects", "contains_variants", "rows_of", "variants_as_json"]
+__all__ = [
+    "VariantForm",
+    "columns_of_objects",
+    "contains_variants",
+    "is_variant",
+    "rows_of",
+    "variants_as_json",
+]
 
 VariantForm: TypeAlias = Literal["python", "json", "bytes"]
 """How Variants are returned: as Python objects, as JSON text, or as dicts of `metadata` and `value`."""
@@ -55,12 +62,13 @@ def contains_variants(field: pa.Field[Any]) -> bool:
     return _converter(field, "json") is not None
 
 
-def _is_variant(field: pa.Field[Any]) -> bool:
+def is_variant(field: pa.Field[Any]) -> bool:
+    """Return whether a field is a Variant."""
     return (field.metadata or {}).get(EXTENSION_NAME) == VARIANT_EXTENSION
 
 
 def _objects(array: Any, field: pa.Field[Any], form: VariantForm) -> list[Any]:
-    if _is_variant(field) and form != "bytes":
+    if is_variant(field) and form != "bytes":
         # Whole columns are converted by the kernel, nested Variants one by one.
         objects: list[Any] = to_json(array).to_pylist() if form == "json" else _native.to_python_list(array)
         return objects
@@ -73,7 +81,7 @@ def _converter(field: pa.Field[Any], form: VariantForm) -> Converter | None:
     """Return a function that converts the Variants in a value of `to_pylist`, None if there are none."""
     if form == "bytes":
         return None
-    if _is_variant(field):
+    if is_variant(field):
         return _optional(_to_text if form == "json" else _to_objects)
     arrow_type: Any = field.type
     if arrow_types.is_struct(arrow_type):
@@ -116,7 +124,7 @@ def _map_converter(convert: Converter | None) -> Converter | None:
 
 def _json_field(field: pa.Field[Any]) -> pa.Field[Any]:
     """Return a field with strings in place of Variants."""
-    if _is_variant(field):
+    if is_variant(field):
         return pa.field(field.name, pa.string(), field.nullable)
     return field.with_type(_json_type(field.type))
 

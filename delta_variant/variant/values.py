@@ -11,6 +11,7 @@ import pyarrow as pa
 from .. import _native
 from .._arrow import decode
 from .._checks import check_option
+from .._html import html_text
 from .._options import DuplicateKeys, Floats, OnConflict
 from ..errors import ArgumentTypeError, InvalidJsonError, SchemaError
 from .moments import UTC, check_timezone
@@ -273,6 +274,9 @@ class Variant:
 
     def __repr__(self) -> str:
         return f"Variant.from_json({self.to_json()!r})"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{html_text(self.to_json())}</code>"
 
 
 def from_concatenated(data: bytes) -> Variant:

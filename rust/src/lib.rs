@@ -33,6 +33,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::reports::PyShreddedPath>()?;
     module.add_class::<python::reports::PyStatisticsEntry>()?;
     module.add_function(wrap_pyfunction!(python::check::py_describe_bound, module)?)?;
+    module.add_function(wrap_pyfunction!(python::from_objects::canonical, module)?)?;
     module.add_function(wrap_pyfunction!(python::from_objects::from_python, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::variants_of, module)?)?;
     module.add_function(wrap_pyfunction!(python::objects::to_python, module)?)?;

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..._html import MAX_ROWS, html_table
 from ...log.load import open_to_read, version_to_read
 from ...log.snapshot import Snapshot
 from ...log.timestamps import version_at
@@ -17,7 +18,7 @@ from ...scan.selection import select_files
 from ...storage.store import Store, TableLocation
 from .bound_rules import BOUND_RULES
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
-from .findings import Finding, Severity, apply_rules
+from .findings import SEVERITIES, Finding, Severity, apply_rules
 from .log_survey import LogSurvey, survey_log
 from .statistics_rules import CHECKPOINT_STATISTICS_RULES, FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
@@ -79,6 +80,18 @@ class Audit:
     def is_clean(self) -> bool:
         """Return whether there are neither errors nor warnings."""
         return all(finding.severity == "info" for finding in self.findings)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self.count(each)} {each}" for each in SEVERITIES)
+        return f"<Audit of {self.uri} at version {self.version}: {len(self.files)} files, {counts}>"
+
+    def _repr_html_(self) -> str:
+        shown = [
+            (each.rule, each.severity, each.file_path, each.sentence) for each in self.findings[:MAX_ROWS]
+        ]
+        rest = len(self.findings) - len(shown)
+        more = [("", "", "", f"{rest:,} more findings")] if rest else []
+        return html_table(repr(self)[1:-1], ("rule", "severity", "file", "message"), [*shown, *more])
 
     def count(self, severity: Severity) -> int:
         """Return the number of findings of a severity.

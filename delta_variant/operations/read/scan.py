@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 import pyarrow as pa
 
 from ..._checks import check_option, to_integer
-from ...variant.objects import VariantForm, columns_of_objects, rows_of, variants_as_json
+from ..._html import MAX_ROWS, html_table
+from ...variant.objects import VariantForm, columns_of_objects, is_variant, rows_of, variants_as_json
 from .explanation import Explanation, ReadReport
 from .rows import RowBatches
 
@@ -219,6 +220,12 @@ class Scan:
         limit = "" if self.limit is None else f", limit={self.limit}"
         columns = ", ".join(self.schema.names)
         return f"<Scan of {self.uri} at version {self.version}: {columns}{limit}>"
+
+    def _repr_html_(self) -> str:
+        shown = MAX_ROWS if self.limit is None else min(self.limit, MAX_ROWS)
+        rows = Scan(self._rows, shown).to_pylist(variants="json")
+        names = [f"{each.name} {'variant' if is_variant(each) else each.type}" for each in self.schema]
+        return html_table(repr(self)[1:-1], names, [list(row.values()) for row in rows])
 
     def _batches(self, report: ReadReport) -> Iterator[pa.RecordBatch]:
         remaining = self.limit

@@ -36,6 +36,18 @@ pub fn from_python(
     Ok(PyArrowType(rows.finish()?.to_data()))
 }
 
+/// Return metadata and value in the one form that equal Variants share.
+#[pyfunction]
+pub fn canonical<'py>(
+    py: Python<'py>,
+    metadata: &[u8],
+    value: &[u8],
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let tree = Tree::decode(&names_of(metadata)?, value, 0)?.canonical();
+    let (metadata, value) = tree.encode();
+    Ok((PyBytes::new(py, &metadata), PyBytes::new(py, &value)))
+}
+
 fn tree(object: &Object<'_>, depth: usize) -> PyResult<Tree<'static>> {
     check_depth(depth)?;
     if let Ok(dict) = object.cast::<PyDict>() {

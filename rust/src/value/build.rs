@@ -11,7 +11,7 @@ use arrow_buffer::NullBufferBuilder;
 use super::cast::variant_fields;
 use super::encode::{self, Layout};
 use super::metadata::{self, unsigned_size};
-use super::{MAX_DEPTH, MAX_SIZE, Metadata, Value, malformed, no_such_name, too_deep};
+use super::{Decimal, MAX_DEPTH, MAX_SIZE, Metadata, Value, malformed, no_such_name, too_deep};
 use crate::error::{Error, Result};
 
 /// A value before it is encoded.
@@ -70,6 +70,20 @@ impl<'a> Tree<'a> {
         })
     }
 
+    /// Return the value in the one form that equal values share (VariantEncoding.md, "Equivalence Class").
+    ///
+    /// Exact numbers are decimals without trailing zeros. All NaN are one, and so are both zeros.
+    pub fn canonical(self) -> Self {
+        match self {
+            Tree::Scalar(value) => Tree::Scalar(canonical_scalar(value)),
+            Tree::Object(fields) => {
+                Tree::Object(fields.into_iter().map(|(name, value)| (name, value.canonical())).collect())
+            }
+            Tree::Array(elements) => Tree::Array(elements.into_iter().map(Tree::canonical).collect()),
+            Tree::Encoded(bytes) => Tree::Encoded(bytes),
+        }
+    }
+
     fn add_names<'t>(&'t self, names: &mut BTreeSet<&'t str>) {
         match self {
             Tree::Object(fields) => fields.iter().for_each(|(name, value)| {
@@ -79,6 +93,16 @@ impl<'a> Tree<'a> {
             Tree::Array(elements) => elements.iter().for_each(|element| element.add_names(names)),
             Tree::Scalar(_) | Tree::Encoded(_) => {}
         }
+    }
+
+    /// Return metadata, with the names of the value sorted, and value.
+    pub fn encode(&self) -> (Vec<u8>, Vec<u8>) {
+        let (mut bytes, mut value, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
+        self.add_names(&mut names);
+        let names: Vec<&str> = names.into_iter().collect();
+        metadata::write(&mut bytes, names.iter().copied(), !names.is_empty());
+        self.write(&names, &mut value);
+        (bytes, value)
     }
 
     /// Append the value; `names` are those of the metadata, sorted.
@@ -112,6 +136,28 @@ impl<'a> Tree<'a> {
                 move_before(out, start, end);
             }
         }
+    }
+}
+
+fn canonical_scalar(value: Value<'_>) -> Value<'_> {
+    let integer = |unscaled: i64| Value::Decimal(Decimal { unscaled: unscaled.into(), scale: 0 });
+    match value {
+        Value::Int8(v) => integer(v.into()),
+        Value::Int16(v) => integer(v.into()),
+        Value::Int32(v) => integer(v.into()),
+        Value::Int64(v) => integer(v),
+        Value::Decimal(Decimal { mut unscaled, mut scale }) => {
+            while scale > 0 && unscaled % 10 == 0 {
+                (unscaled, scale) = (unscaled / 10, scale - 1);
+            }
+            Value::Decimal(Decimal { unscaled, scale })
+        }
+        Value::Double(v) if v.is_nan() => Value::Double(f64::NAN),
+        Value::Float(v) if v.is_nan() => Value::Float(f32::NAN),
+        // Adding zero turns -0.0 into 0.0.
+        Value::Double(v) => Value::Double(v + 0.0),
+        Value::Float(v) => Value::Float(v + 0.0),
+        other => other,
     }
 }
 
@@ -150,20 +196,8 @@ impl Rows {
 
     /// Append a row; `None` is SQL NULL.
     pub fn push(&mut self, tree: Option<&Tree<'_>>) -> Result<()> {
-        let (mut bytes, mut value) = (Vec::new(), Vec::new());
-        match tree {
-            Some(tree) => {
-                let mut names = BTreeSet::new();
-                tree.add_names(&mut names);
-                let names: Vec<&str> = names.into_iter().collect();
-                metadata::write(&mut bytes, names.iter().copied(), !names.is_empty());
-                tree.write(&names, &mut value);
-            }
-            None => {
-                bytes.extend_from_slice(metadata::EMPTY);
-                value.extend_from_slice(super::NULL);
-            }
-        }
+        let (bytes, value) =
+            tree.map_or_else(|| (metadata::EMPTY.to_vec(), super::NULL.to_vec()), Tree::encode);
         if value.len() > MAX_SIZE || bytes.len() > MAX_SIZE {
             return Err(Error::variant(format!("a Variant takes more than {MAX_SIZE} bytes")));
         }

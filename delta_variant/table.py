@@ -1,0 +1,486 @@
+"""A handle of a table, whose methods are the functions of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from ._checks import to_integer
+from ._options import Numeric, OnConflict
+from .data_file.options import DEFAULT_TARGET_FILE_SIZE, MAX_STATS_PATHS, Compression, OnInvalid, Shredding
+from .log.load import load_snapshot as _load_snapshot
+from .log.snapshot import Snapshot
+from .log.timestamps import Timestamp
+from .operations.alter.columns import ColumnPath, Columns
+from .operations.alter.columns import add_columns as _add_columns
+from .operations.alter.columns import drop_column as _drop_column
+from .operations.alter.columns import rename_column as _rename_column
+from .operations.alter.constraints import add_constraint as _add_constraint
+from .operations.alter.constraints import drop_constraint as _drop_constraint
+from .operations.alter.table_properties import set_properties as _set_properties
+from .operations.alter.table_properties import unset_properties as _unset_properties
+from .operations.alter.type_change import change_type as _change_type
+from .operations.audit import Audit
+from .operations.audit import audit_table as _audit_table
+from .operations.changes import read_changes as _read_changes
+from .operations.delete import delete as _delete
+from .operations.delete import delete_all as _delete_all
+from .operations.history import History
+from .operations.history import history as _history
+from .operations.merge.builder import Merge
+from .operations.merge.builder import merge as _merge
+from .operations.optimize.optimize import Optimization
+from .operations.optimize.optimize import optimize as _optimize
+from .operations.read import read_table as _read_table
+from .operations.read.scan import Scan
+from .operations.restore import Restoration
+from .operations.restore import restore as _restore
+from .operations.rewrite.result import RewriteResult
+from .operations.statistics_repair import Repair
+from .operations.statistics_repair import repair_statistics as _repair_statistics
+from .operations.update import update as _update
+from .operations.vacuum import Vacuum
+from .operations.vacuum import vacuum as _vacuum
+from .operations.write import write_table as _write_table
+from .operations.write.committing import WriteResult
+from .operations.write.preparation import SchemaMode, Transaction
+from .storage.store import HasTableUri, options_of
+from .storage.store import table_uri as uri_of_table
+from .variant.moments import UTC
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+__all__ = ["Table"]
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """A handle of a table: a location and the options of its store.
+
+    A handle does not read anything before one of its methods is called, so the table need not exist yet, and
+    each call sees the latest version. Functions of this package accept a handle where they accept a path.
+
+    Attributes:
+        location: A path, a URI, or a `deltalake.DeltaTable`, whose options are used by default.
+        storage_options: Options of the object store, with the keys of deltalake. None by default.
+        version: The version that reads return if `as_of` selected one, else None.
+        timestamp: The timestamp that reads return if `as_of` selected one, else None.
+
+    Raises:
+        ArgumentTypeError: `location` is neither a path nor a handle.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> events = dv.Table("user_events")
+        >>> _ = events.append([{"event": {"user": 7}}, {"event": {"user": 8}}], variant_columns=["event"])
+        >>> events.scan(where="event:user::int > 7").to_pylist()
+        [{'event': {'user': 8}}]
+    """
+
+    location: str | PathLike[str] | HasTableUri
+    storage_options: Mapping[str, str] | None = field(default=None, hash=False)
+    version: int | None = field(default=None, init=False)
+    timestamp: Timestamp | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "storage_options", options_of(self.location, self.storage_options))
+        object.__setattr__(self, "location", uri_of_table(self.location))
+
+    @property
+    def table_uri(self) -> str:
+        """Return the path or the URI of the table."""
+        return uri_of_table(self.location)
+
+    def as_of(self, version: int | None = None, *, timestamp: Timestamp | None = None) -> Table:
+        """Return a handle for reads of an earlier version. Operations that change the table reject it.
+
+        Args:
+            version: The version. None by default.
+            timestamp: A timezone-aware datetime or an ISO 8601 string: the latest version committed at that
+                time or earlier. None by default.
+
+        Returns:
+            A `Table`. Whether the version exists is known at its first read.
+
+        Raises:
+            ValueError: Neither or both of `version` and `timestamp` are given.
+        """
+        if (version is None) == (timestamp is None):
+            raise ValueError("as_of: pass a version or a timestamp")
+        table = Table(self.location, self.storage_options)
+        object.__setattr__(table, "version", None if version is None else to_integer("version", version, 0))
+        object.__setattr__(table, "timestamp", timestamp)
+        return table
+
+    def snapshot(self) -> Snapshot:
+        """Return the state of the table: protocol, metadata, schema and files.
+
+        The parameters, the result and the errors are those of `load_snapshot`.
+        """
+        return _load_snapshot(self)
+
+    def scan(
+        self,
+        *,
+        columns: Mapping[str, str] | Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
+        timezone: str = UTC,
+        on_conflict: OnConflict = "error",
+    ) -> Scan:
+        """Return a scan of the rows, which reads them when one of its methods is called.
+
+        The parameters, the result and the errors are those of `read_table`.
+        """
+        return _read_table(
+            self, columns=columns, where=where, limit=limit, timezone=timezone, on_conflict=on_conflict
+        )
+
+    def changes(
+        self,
+        *,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
+        starting_timestamp: Timestamp | None = None,
+        ending_timestamp: Timestamp | None = None,
+        columns: Mapping[str, str] | Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
+        timezone: str = UTC,
+        on_conflict: OnConflict = "error",
+    ) -> Scan:
+        """Return a scan of the rows that commits inserted, deleted and updated.
+
+        The parameters, the result and the errors are those of `read_changes`.
+        """
+        return _read_changes(
+            self,
+            starting_version=starting_version,
+            ending_version=ending_version,
+            starting_timestamp=starting_timestamp,
+            ending_timestamp=ending_timestamp,
+            columns=columns,
+            where=where,
+            limit=limit,
+            timezone=timezone,
+            on_conflict=on_conflict,
+        )
+
+    def history(self, limit: int | None = None) -> History:
+        """Return the commits in the log, newest first.
+
+        The parameters, the result and the errors are those of `history`.
+        """
+        return _history(self, limit)
+
+    def audit(self, *, data: bool = False, files: Collection[str] | None = None) -> Audit:
+        """Check the table against the rules of the specifications, and return the violations.
+
+        The parameters, the result and the errors are those of `audit_table`.
+        """
+        return _audit_table(self, data=data, files=files)
+
+    def append(
+        self,
+        data: Any,
+        *,
+        schema_mode: SchemaMode = None,
+        timezone: str = UTC,
+        shredding: Shredding = "infer",
+        variant_columns: Sequence[str] = (),
+        on_invalid: OnInvalid = "error",
+        rejects: str | PathLike[str] | None = None,
+        numeric: Literal["value", "strict"] = "value",
+        floats: Literal["decimal", "double"] = "decimal",
+        duplicate_keys: Literal["error", "last"] = "error",
+        target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
+        compression: Compression = "zstd",
+        annotate: bool = True,
+        spark_compatible: bool = True,
+        max_variant_stats_paths: int = MAX_STATS_PATHS,
+        configuration: Mapping[str, str] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        txn: tuple[str, int] | Transaction | None = None,
+    ) -> WriteResult:
+        """Add rows to the table, which is created if it does not exist.
+
+        The parameters, the result and the errors are those of `write_table`, with `mode="append"`.
+        """
+        return _write_table(
+            self,
+            data,
+            schema_mode=schema_mode,
+            timezone=timezone,
+            shredding=shredding,
+            variant_columns=variant_columns,
+            on_invalid=on_invalid,
+            rejects=rejects,
+            numeric=numeric,
+            floats=floats,
+            duplicate_keys=duplicate_keys,
+            target_file_size=target_file_size,
+            compression=compression,
+            annotate=annotate,
+            spark_compatible=spark_compatible,
+            max_variant_stats_paths=max_variant_stats_paths,
+            configuration=configuration,
+            name=name,
+            description=description,
+            txn=txn,
+            mode="append",
+        )
+
+    def overwrite(
+        self,
+        data: Any,
+        *,
+        partition_by: str | Sequence[str] | None = None,
+        schema_mode: SchemaMode = None,
+        where: str | None = None,
+        timezone: str = UTC,
+        shredding: Shredding = "infer",
+        variant_columns: Sequence[str] = (),
+        on_invalid: OnInvalid = "error",
+        rejects: str | PathLike[str] | None = None,
+        numeric: Literal["value", "strict"] = "value",
+        floats: Literal["decimal", "double"] = "decimal",
+        duplicate_keys: Literal["error", "last"] = "error",
+        target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
+        compression: Compression = "zstd",
+        annotate: bool = True,
+        spark_compatible: bool = True,
+        max_variant_stats_paths: int = MAX_STATS_PATHS,
+        configuration: Mapping[str, str] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        txn: tuple[str, int] | Transaction | None = None,
+    ) -> WriteResult:
+        """Replace all rows, or those that match `where`, in a table that is created if it does not exist.
+
+        The parameters, the result and the errors are those of `write_table`, with `mode="overwrite"`.
+        """
+        return _write_table(
+            self,
+            data,
+            partition_by=partition_by,
+            schema_mode=schema_mode,
+            where=where,
+            timezone=timezone,
+            shredding=shredding,
+            variant_columns=variant_columns,
+            on_invalid=on_invalid,
+            rejects=rejects,
+            numeric=numeric,
+            floats=floats,
+            duplicate_keys=duplicate_keys,
+            target_file_size=target_file_size,
+            compression=compression,
+            annotate=annotate,
+            spark_compatible=spark_compatible,
+            max_variant_stats_paths=max_variant_stats_paths,
+            configuration=configuration,
+            name=name,
+            description=description,
+            txn=txn,
+            mode="overwrite",
+        )
+
+    def delete(
+        self, where: str, *, timezone: str = UTC, target_file_size: int = DEFAULT_TARGET_FILE_SIZE
+    ) -> RewriteResult:
+        """Delete the rows for which `where` is true.
+
+        The parameters, the result and the errors are those of `delete`.
+        """
+        return _delete(self, where, timezone=timezone, target_file_size=target_file_size)
+
+    def delete_all(self) -> RewriteResult:
+        """Delete all rows.
+
+        The parameters, the result and the errors are those of `delete_all`.
+        """
+        return _delete_all(self)
+
+    def update(
+        self,
+        updates: Mapping[str, str | None],
+        where: str | None = None,
+        *,
+        timezone: str = UTC,
+        target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
+    ) -> RewriteResult:
+        """Set columns and paths in Variants of the rows for which `where` is true.
+
+        The parameters, the result and the errors are those of `update`.
+        """
+        return _update(self, updates, where, timezone=timezone, target_file_size=target_file_size)
+
+    def merge(
+        self,
+        source: Any,
+        on: str,
+        *,
+        source_alias: str = "source",
+        target_alias: str = "target",
+        variant_columns: Sequence[str] = (),
+        timezone: str = UTC,
+        target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
+    ) -> Merge:
+        """Return a merge of `source` into the table, to which you add clauses before you call `execute()`.
+
+        The parameters, the result and the errors are those of `merge`.
+        """
+        return _merge(
+            self,
+            source,
+            on,
+            source_alias=source_alias,
+            target_alias=target_alias,
+            variant_columns=variant_columns,
+            timezone=timezone,
+            target_file_size=target_file_size,
+        )
+
+    def add_columns(self, columns: Columns) -> int:
+        """Add columns.
+
+        The parameters, the result and the errors are those of `add_columns`.
+        """
+        return _add_columns(self, columns)
+
+    def drop_column(self, column: ColumnPath) -> int:
+        """Drop a column.
+
+        The parameters, the result and the errors are those of `drop_column`.
+        """
+        return _drop_column(self, column)
+
+    def rename_column(self, column: ColumnPath, new_name: str) -> int:
+        """Rename a column.
+
+        The parameters, the result and the errors are those of `rename_column`.
+        """
+        return _rename_column(self, column, new_name)
+
+    def change_type(self, column: ColumnPath, new_type: str | pa.DataType) -> int:
+        """Widen the type of a column.
+
+        The parameters, the result and the errors are those of `change_type`.
+        """
+        return _change_type(self, column, new_type)
+
+    def set_properties(self, values: Mapping[str, str]) -> int:
+        """Set table properties.
+
+        The parameters, the result and the errors are those of `set_properties`.
+        """
+        return _set_properties(self, values)
+
+    def unset_properties(self, names: Sequence[str]) -> int:
+        """Remove table properties.
+
+        The parameters, the result and the errors are those of `unset_properties`.
+        """
+        return _unset_properties(self, names)
+
+    def add_constraint(self, name: str, check: str, *, timezone: str = UTC) -> int:
+        """Add a CHECK constraint, which all rows must satisfy.
+
+        The parameters, the result and the errors are those of `add_constraint`.
+        """
+        return _add_constraint(self, name, check, timezone=timezone)
+
+    def drop_constraint(self, name: str) -> int:
+        """Drop a CHECK constraint.
+
+        The parameters, the result and the errors are those of `drop_constraint`.
+        """
+        return _drop_constraint(self, name)
+
+    def optimize(
+        self,
+        where: str | None = None,
+        *,
+        sort_by: str | Sequence[str] | None = None,
+        reshred: bool = False,
+        numeric: Numeric = "value",
+        timezone: str = UTC,
+        target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
+        dry_run: bool = False,
+    ) -> Optimization:
+        """Combine small files and sort rows, so that later reads skip more.
+
+        The parameters, the result and the errors are those of `optimize`.
+        """
+        return _optimize(
+            self,
+            where,
+            sort_by=sort_by,
+            reshred=reshred,
+            numeric=numeric,
+            timezone=timezone,
+            target_file_size=target_file_size,
+            dry_run=dry_run,
+        )
+
+    def vacuum(
+        self,
+        retention_hours: float | None = None,
+        dry_run: bool = True,
+        enforce_retention_duration: bool = True,
+    ) -> Vacuum:
+        """Delete files that the table no longer needs; by default only list them.
+
+        The parameters, the result and the errors are those of `vacuum`.
+        """
+        return _vacuum(self, retention_hours, dry_run, enforce_retention_duration)
+
+    def restore(self, version: int | None = None, *, timestamp: Timestamp | None = None) -> Restoration:
+        """Return the table to an earlier version, as a new commit.
+
+        The parameters, the result and the errors are those of `restore`.
+        """
+        return _restore(self, version, timestamp=timestamp)
+
+    def repair_statistics(
+        self,
+        *,
+        dry_run: bool = True,
+        files: Collection[str] | None = None,
+        max_variant_stats_paths: int = MAX_STATS_PATHS,
+    ) -> Repair:
+        """Recompute the statistics of data files; by default only compare them.
+
+        The parameters, the result and the errors are those of `repair_statistics`.
+        """
+        return _repair_statistics(
+            self, dry_run=dry_run, files=files, max_variant_stats_paths=max_variant_stats_paths
+        )
+
+    def to_deltalake(self) -> DeltaTable:
+        """Return the table as a `deltalake.DeltaTable`, with the same options and version.
+
+        Raises:
+            deltalake.exceptions.TableNotFoundError: The table does not exist.
+        """
+        from deltalake import DeltaTable
+
+        options = None if self.storage_options is None else dict(self.storage_options)
+        if self.version is None and self.timestamp is None:
+            return DeltaTable(self.table_uri, storage_options=options)
+        return DeltaTable(self.table_uri, version=self.snapshot().version, storage_options=options)
+
+    def __repr__(self) -> str:
+        selected = "" if self.version is None else f" at version {self.version}"
+        selected += "" if self.timestamp is None else f" at {self.timestamp}"
+        return f"<Table {self.table_uri}{selected}>"
+
+    def _repr_html_(self) -> str:
+        snapshot: str = self.snapshot()._repr_html_()
+        return snapshot

@@ -1,0 +1,209 @@
+"""`Table`: a handle whose methods are the functions, and the places that accept it."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import delta_variant as dv
+from delta_variant.errors import ArgumentTypeError, TableNotFoundError
+
+# For each method: its function, the parameters that the method decides, and their values.
+METHODS: dict[str, tuple[str, set[str]]] = {
+    "snapshot": ("load_snapshot", {"version", "timestamp"}),
+    "scan": ("read_table", {"version", "timestamp"}),
+    "changes": ("read_changes", set()),
+    "history": ("history", set()),
+    "audit": ("audit_table", {"version"}),
+    "append": ("write_table", {"mode", "where", "partition_by"}),
+    "overwrite": ("write_table", {"mode"}),
+    **{
+        name: (name, set())
+        for name in (
+            *("delete", "delete_all", "update", "merge", "optimize", "vacuum", "restore"),
+            *("add_columns", "drop_column", "rename_column", "change_type", "set_properties"),
+            *("unset_properties", "add_constraint", "drop_constraint", "repair_statistics"),
+        )
+    },
+}
+OWN = {"as_of", "to_deltalake"}
+HANDLE = {"table", "storage_options"}
+
+
+def parameters(function: Any, without: set[str]) -> list[tuple[str, Any, Any, Any]]:
+    """Return name, kind, default and annotation of each parameter but the handle's."""
+    found = inspect.signature(function).parameters.values()
+    return [
+        (each.name, each.kind, each.default, each.annotation)
+        for each in found
+        if each.name not in {*HANDLE, "self", *without}
+    ]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_has_the_parameters_of_its_function(method: str):
+    function, decided = METHODS[method]
+    expected = parameters(getattr(dv, function), decided)
+    assert parameters(getattr(dv.Table, method), set()) == expected
+    results = [
+        inspect.signature(each).return_annotation
+        for each in (getattr(dv.Table, method), getattr(dv, function))
+    ]
+    assert results[0] == results[1]
+
+
+def test_every_method_is_a_function_or_selects_a_version():
+    methods = {name for name, value in vars(dv.Table).items() if inspect.isfunction(value) and name[0] != "_"}
+    assert methods == {*METHODS, *OWN}
+    of_no_table = {"parse_json", "to_json", "shred", "unshred", "infer_shredding_schema", "variant_get"}
+    of_no_table |= {"try_variant_get", "read_json", "file_stats", "migrate_legacy"}
+    functions = {name for name in dv.__all__ if inspect.isfunction(getattr(dv, name))}
+    assert functions - of_no_table == {function for function, _ in METHODS.values()}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> dv.Table:
+    """Return a table with ids 1 and 2 at version 0, and 3 at version 1."""
+    table = dv.Table(tmp_path / "t")
+    table.overwrite(pa.table({"id": [1, 2]}), configuration={"delta.enableChangeDataFeed": "true"})
+    table.append(pa.table({"id": [3]}))
+    return table
+
+
+def ids(scan: Any) -> list[int]:
+    return sorted(scan.to_table()["id"].to_pylist())
+
+
+def test_a_handle_does_no_io_until_a_method_is_called(tmp_path: Path):
+    table = dv.Table("s3://no-such-bucket/t", {"AWS_REGION": "eu-central-1"})
+    assert repr(table) == "<Table s3://no-such-bucket/t>"
+    missing = dv.Table(tmp_path / "missing")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(TableNotFoundError):
+        missing.scan()
+
+
+def test_methods_read_and_change_the_table(table: dv.Table):
+    assert ids(table.scan(where="id > 1")) == [2, 3]
+    assert table.delete("id = 1").rows_deleted == 1
+    assert table.update({"id": "id * 10"}, "id = 2").rows_updated == 1
+    merge = table.merge(pa.table({"id": [20, 4]}), "target.id = source.id")
+    merge.when_matched_delete().when_not_matched_insert_all().execute()
+    assert ids(table.scan()) == [3, 4]
+    assert [entry.operation for entry in table.history(limit=2)] == ["MERGE", "UPDATE"]
+    assert table.changes(starting_version=2, ending_version=2).to_pylist()[0]["_change_type"] == "delete"
+    assert table.audit(data=True).is_clean
+    table.restore(0)
+    assert ids(table.scan()) == [1, 2]
+    table.set_properties({"team": "x"})
+    assert table.snapshot().configuration["team"] == "x"
+    assert table.vacuum().files == ()
+    table.delete_all()
+    assert table.scan().count() == 0
+
+
+def test_a_handle_is_frozen_and_compares_by_its_location(tmp_path: Path):
+    table = dv.Table(tmp_path)
+    with pytest.raises(AttributeError):
+        table.location = "other"  # type: ignore[misc]
+    assert table == dv.Table(tmp_path) == dv.Table(str(tmp_path))
+    assert len({table, dv.Table(tmp_path), table.as_of(version=1)}) == 2
+    assert table != dv.Table(tmp_path, {"timeout": "5s"})
+
+
+@pytest.mark.parametrize("location", [None, 5, b"t", ["t"], pa.table({"id": [1]})])
+def test_a_location_of_another_type_is_rejected_at_once(location: Any):
+    with pytest.raises(ArgumentTypeError, match="expected a path, a URI, a Table"):
+        dv.Table(location)
+
+
+def test_as_of_selects_the_version_of_reads(table: dv.Table):
+    first = table.as_of(version=0)
+    at = table.history()[1].timestamp
+    assert repr(first) == f"<Table {table.table_uri} at version 0>"
+    for pinned in (first, table.as_of(timestamp=at)):
+        assert ids(pinned.scan()) == [1, 2]
+        assert pinned.snapshot().version == 0
+        assert pinned.audit().version == 0
+        assert [entry.version for entry in pinned.history()] == [0]
+        assert ids(pinned.changes()) == [1, 2]
+        assert ids(dv.read_table(pinned)) == [1, 2]
+        assert pinned.to_deltalake().version() == 0
+    assert ids(table.scan()) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.append(pa.table({"id": [9]})),
+        lambda table: table.overwrite(pa.table({"id": [9]})),
+        lambda table: table.delete("id = 1"),
+        lambda table: table.delete_all(),
+        lambda table: table.update({"id": "0"}),
+        lambda table: table.merge(pa.table({"id": [9]}), "target.id = source.id"),
+        lambda table: table.add_columns({"x": "int"}),
+        lambda table: table.set_properties({"x": "y"}),
+        lambda table: table.optimize(),
+        lambda table: table.vacuum(dry_run=False),
+        lambda table: table.restore(0),
+        lambda table: table.repair_statistics(dry_run=False),
+    ],
+)
+def test_an_earlier_version_cannot_be_changed(table: dv.Table, change: Any):
+    for pinned in (table.as_of(version=0), table.as_of(timestamp="2999-01-01")):
+        with pytest.raises(ValueError, match=r"cannot change .* at .*: pass the table without as_of"):
+            change(pinned)
+    assert table.snapshot().version == 1
+
+
+def test_a_version_of_a_version_is_rejected(table: dv.Table):
+    with pytest.raises(ValueError, match="as_of selected one"):
+        dv.read_table(table.as_of(version=0), version=1)
+    with pytest.raises(ValueError, match="pass a version or a timestamp"):
+        table.as_of()
+    with pytest.raises(ValueError, match="pass a version or a timestamp"):
+        table.as_of(1, timestamp="2026-01-01")
+
+
+def test_functions_accept_handles_and_snapshots(table: dv.Table):
+    snapshot = table.as_of(version=0).snapshot()
+    assert ids(dv.read_table(table)) == [1, 2, 3]
+    assert dv.load_snapshot(snapshot) is snapshot
+    assert ids(dv.read_changes(snapshot)) == [1, 2]
+    assert [entry.version for entry in dv.history(snapshot)] == [0]
+    assert dv.audit_table(snapshot).version == 0
+    with pytest.raises(ArgumentTypeError, match="expected a path"):
+        dv.delete(snapshot, "id = 1")  # type: ignore[arg-type]
+
+
+def test_a_delta_table_reads_its_version_and_changes_the_table(table: dv.Table):
+    import deltalake
+
+    first = deltalake.DeltaTable(table.table_uri, version=0)
+    assert ids(dv.read_table(first)) == [1, 2]
+    assert ids(dv.read_table(first, version=1)) == [1, 2, 3]
+    assert dv.load_snapshot(first).version == 0
+    dv.delete(first, "id = 3")
+    assert ids(table.scan()) == [1, 2]
+    assert ids(dv.Table(first).scan()) == [1, 2]
+    assert table.to_deltalake().version() == 2
+
+
+def test_the_options_of_a_handle_are_used(tmp_path: Path):
+    from delta_variant.storage.store import open_store
+
+    options = {"allow_paths_outside_table": "true"}
+    table = dv.Table(tmp_path, options)
+    assert open_store(table).outside == options
+    assert open_store(table, {}).outside is None
+    assert dv.Table(table).storage_options == options
+
+    import deltalake
+
+    dv.write_table(tmp_path, pa.table({"id": [1]}))
+    handle = deltalake.DeltaTable(tmp_path, storage_options={"timeout": "7s"})
+    assert dv.Table(handle).storage_options == {"timeout": "7s"}
