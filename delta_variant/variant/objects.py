@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.types as arrow_types
 
 from .. import _native
+from .._arrow import retype_array
 from .values import Variant, to_json
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "is_variant",
     "rows_of",
     "variants_as_json",
+    "variants_from_column",
+    "variants_from_objects",
 ]
 
 VariantForm: TypeAlias = Literal["python", "json", "bytes"]
@@ -55,6 +58,78 @@ def variants_as_json(table: pa.Table) -> pa.Table:
         field = _json_field(table.schema.field(index))
         table = table.set_column(index, field, pa.array(values, field.type))
     return table
+
+
+def variants_from_objects(values: list[Any]) -> pa.StructArray:
+    """Return Python objects as Variants, with null for None.
+
+    Raises ArgumentTypeError for an object without a counterpart, with `row`.
+    """
+    return _native.from_python(values, False)
+
+
+def variants_from_column(array: Any) -> pa.StructArray:
+    """Return a column of structs, maps, lists or scalars as Variants.
+
+    Values keep their types. Null stays null, and is Variant null within a value, as in Spark's
+    `to_variant_object`. Raises SchemaError for a type without a counterpart.
+    """
+    # Arrow does not cast extension types within structs.
+    stored = retype_array(array, _nested(array.type, _storage))
+    target = _nested(array.type, _convertible)
+    return _native.variants_of(stored if stored.type == target else stored.cast(target))
+
+
+_SCALARS: dict[str, pa.DataType] = {
+    "uint8": pa.int16(),
+    "uint16": pa.int32(),
+    "uint32": pa.int64(),
+    "uint64": pa.decimal128(20, 0),
+    "halffloat": pa.float32(),
+    "date64[ms]": pa.date32(),
+    "time32[s]": pa.time64("us"),
+    "time32[ms]": pa.time64("us"),
+    "time64[ns]": pa.time64("us"),
+}
+"""Types that Variants do not have, and the next wider type that they have."""
+
+
+def _storage(arrow_type: Any) -> Any:
+    return arrow_type.storage_type if isinstance(arrow_type, pa.BaseExtensionType) else arrow_type
+
+
+def _convertible(arrow_type: Any) -> Any:
+    """Return a type that the kernel converts to Variants, with the same values."""
+    if isinstance(arrow_type, pa.UuidType):
+        return arrow_type.storage_type
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _nested(arrow_type.storage_type, _convertible)
+    if arrow_types.is_dictionary(arrow_type) or arrow_types.is_run_end_encoded(arrow_type):
+        return _nested(arrow_type.value_type, _convertible)
+    if arrow_types.is_fixed_size_binary(arrow_type):
+        return pa.binary()
+    if arrow_types.is_timestamp(arrow_type) and arrow_type.unit in ("s", "ms"):
+        return pa.timestamp("us", arrow_type.tz)
+    return _SCALARS.get(str(arrow_type), arrow_type)
+
+
+def _nested(arrow_type: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a type whose types within structs, maps and lists are changed; Variants stay."""
+
+    def part(field: Any) -> Any:
+        return field if is_variant(field) else field.with_type(_nested(field.type, change))
+
+    if arrow_types.is_struct(arrow_type):
+        return pa.struct([part(each) for each in arrow_type])
+    if arrow_types.is_map(arrow_type):
+        return pa.map_(part(arrow_type.key_field), part(arrow_type.item_field))
+    if arrow_types.is_large_list(arrow_type):
+        return pa.large_list(part(arrow_type.value_field))
+    if arrow_types.is_fixed_size_list(arrow_type):
+        return pa.list_(part(arrow_type.value_field), arrow_type.list_size)
+    if arrow_types.is_list(arrow_type):
+        return pa.list_(part(arrow_type.value_field))
+    return change(arrow_type)
 
 
 def contains_variants(field: pa.Field[Any]) -> bool:

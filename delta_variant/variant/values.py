@@ -196,7 +196,9 @@ VARIANT_TYPE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("va
 class Variant:
     """One Variant value in the Parquet Variant encoding (VariantEncoding.md).
 
-    Two Variants are equal if their bytes are equal.
+    Two Variants are equal if their values are: the order of the fields of an object does not matter, and
+    exact numbers (integers and decimals) are equal by value. Other types differ: 1 and the double 1.0, a
+    float and a double (VariantEncoding.md, "Equivalence Class").
 
     Attributes:
         metadata: The dictionary of the field names.
@@ -230,6 +232,24 @@ class Variant:
         if not isinstance(text, str | bytes):
             raise ArgumentTypeError(f"expected JSON text, got {text!r}")
         return cls._of(parse_json([text], floats=floats))
+
+    @classmethod
+    def from_python(cls, value: Any) -> Variant:
+        """Return a Python object as a Variant.
+
+        Args:
+            value: None, bool, int, float, Decimal, str, bytes, date, datetime, time, UUID, a Variant, or
+                dicts and lists of them. An int has the narrowest type that holds it, beyond 64 bits decimal.
+                A datetime with a time zone is a timestamp, one without is a local time.
+
+        Returns:
+            The Variant.
+
+        Raises:
+            ArgumentTypeError: A value has another type, or a key of a dict is not a string.
+            CastError: A number has more than 38 digits, or a Decimal is not finite.
+        """
+        return cls._of(_native.from_python([value], True))
 
     @classmethod
     def _of(cls, variants: Any) -> Variant:
@@ -271,6 +291,16 @@ class Variant:
             MalformedVariantError: The bytes are not a Variant.
         """
         return _native.to_python(self.metadata, self.value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Variant):
+            return NotImplemented
+        if (self.metadata, self.value) == (other.metadata, other.value):
+            return True
+        return _native.canonical(self.metadata, self.value) == _native.canonical(other.metadata, other.value)
+
+    def __hash__(self) -> int:
+        return hash(_native.canonical(self.metadata, self.value))
 
     def __repr__(self) -> str:
         return f"Variant.from_json({self.to_json()!r})"

@@ -1,29 +1,72 @@
-"""Read Arrow data that a caller passes."""
+"""Read the data that a caller passes: Arrow data, rows of Python objects, or a JSON file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
+from os import PathLike
 from typing import Any
 
 import pyarrow as pa
 
-from ..errors import ArgumentTypeError
+from ..errors import ArgumentTypeError, DeltaVariantError, SchemaError
+from ..protocol.schema.arrow import is_text_or_variant, to_arrow, variant_field
+from ..protocol.types import VARIANT, StructType
+from ..variant.objects import variants_from_column
+from .json_lines import read_json
+from .python_rows import batches_of_rows
 
 __all__ = ["batches_of"]
 
 EXPECTED = (
     "expected an object with __arrow_c_stream__ or __arrow_c_array__ that has columns, such as a pyarrow or "
-    "Polars table, or the result of read_json"
+    "Polars table, a list of dicts, the path of a .json or .ndjson file, or the result of read_json"
 )
+FILE_NAME = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2|xz|zst))?$", re.IGNORECASE)
 # Part of Arrow's message for struct rows that are null.
 NULL_ROWS = "null count"
 
 
-def batches_of(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the schema and the batches of Arrow data.
+def batches_of(
+    data: Any, what: str, variants: Collection[str] = (), columns: StructType | None = None
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the schema and the batches of data that a caller passes.
 
-    Raises ArgumentTypeError for other data; `what` names the data in messages.
+    Columns in `variants`, and those that are Variants in `columns`, the columns of the table, become Variants
+    if they are nested. Raises ArgumentTypeError for other data; `what` names the data in messages.
     """
+    known = () if columns is None else columns.fields
+    names = {*variants, *(each.name for each in known if each.type == VARIANT)}
+    if _is_lazy_frame(data):
+        data = data.collect()
+    if _is_file(data):
+        data = read_json(data, column=_column_of_file(what, variants))
+    if isinstance(data, list | tuple | Iterator) and not hasattr(data, "__arrow_c_array__"):
+        types = {} if columns is None else {each.name: each.type for each in to_arrow(columns)}
+        return batches_of_rows(data, what, variants if _is_texts(data) else names, types)
+    schema, batches = _arrow_batches(data, what)
+    return _with_variants(schema, batches, names)
+
+
+def _is_texts(data: Any) -> bool:
+    return isinstance(data, list | tuple) and bool(data) and isinstance(data[0], str)
+
+
+def _is_lazy_frame(data: Any) -> bool:
+    return type(data).__module__.startswith("polars.") and type(data).__name__ == "LazyFrame"
+
+
+def _is_file(data: Any) -> bool:
+    return isinstance(data, PathLike) or (isinstance(data, str) and FILE_NAME.search(data) is not None)
+
+
+def _column_of_file(what: str, variants: Collection[str]) -> str:
+    if len(variants) > 1:
+        raise ArgumentTypeError(f"{what}: a JSON file has one column, got {len(variants)} in variant_columns")
+    return next(iter(variants), "value")
+
+
+def _arrow_batches(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     try:
         if hasattr(data, "__arrow_c_stream__"):
             reader = pa.RecordBatchReader.from_stream(data)
@@ -33,6 +76,32 @@ def batches_of(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch
         reason = f" ({error})" if isinstance(error, pa.ArrowInvalid) else ""
         raise ArgumentTypeError(f"{what}: {EXPECTED}, got {_describe(data)}{reason}") from error
     return batch.schema, iter([batch])
+
+
+def _with_variants(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], names: Collection[str]
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return batches with Variants in place of nested columns and scalars that are not text."""
+    converted = [
+        index
+        for index, field in enumerate(schema)
+        if field.name in names and not is_text_or_variant(field, is_named=True)
+    ]
+    for index in converted:
+        schema = schema.set(index, variant_field(schema.field(index).name))
+
+    def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = list(batch.columns)
+        for index in converted:
+            try:
+                arrays[index] = variants_from_column(arrays[index])
+            except (DeltaVariantError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                name = schema.field(index).name
+                message = f"cannot convert the column {name!r} to Variant: {error}"
+                raise SchemaError(message, column=name) from error
+        return pa.record_batch(arrays, schema=schema)
+
+    return schema, map(convert, batches) if converted else batches
 
 
 def _describe(data: Any) -> str:

@@ -93,7 +93,7 @@ def merge(
     for option, alias in (("source_alias", source_alias), ("target_alias", target_alias)):
         check_text(option, alias)
     snapshot = load_latest(table, storage_options).in_timezone(timezone)
-    rows, columns = _in_memory(source, variant_columns)
+    rows, columns = _in_memory(source, variant_columns, snapshot.schema)
     sides = Sides(
         target_alias, Scope.of(snapshot.schema, snapshot.timezone), source_alias, Scope.of(columns, timezone)
     )
@@ -101,9 +101,12 @@ def merge(
     return Merge(snapshot, sides, on, join, WriteOptions(files=files), commit)
 
 
-def _in_memory(source: Any, variant_columns: Sequence[str]) -> tuple[pa.RecordBatch, StructType]:
-    arrow_schema, batches = batches_of(source, "the source")
-    columns = from_arrow(arrow_schema, texts_of("names", "variant_columns", variant_columns))
+def _in_memory(
+    source: Any, variant_columns: Sequence[str], target: StructType
+) -> tuple[pa.RecordBatch, StructType]:
+    names = texts_of("names", "variant_columns", variant_columns)
+    arrow_schema, batches = batches_of(source, "the source", names, target)
+    columns = from_arrow(arrow_schema, names)
     # Conforming removes dictionaries and views, which Arrow cannot all join.
     conformed = [conform(batch, columns) for batch in batches]
     table = pa.Table.from_batches(conformed) if conformed else to_arrow(columns).empty_table()

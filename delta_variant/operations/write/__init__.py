@@ -16,6 +16,7 @@ from ...data_file.options import (
     WriteOptions,
 )
 from ...protocol.schema.arrow import from_arrow
+from ...protocol.types import StructType
 from ...storage.store import Store, TableLocation, open_latest, removing_new_folders
 from ...variant.moments import UTC
 from ...writer.arrow_input import batches_of
@@ -68,8 +69,10 @@ def write_table(
 
     Args:
         table: The path or URI of the table.
-        data: An object with `__arrow_c_stream__` or `__arrow_c_array__`, such as a pyarrow or Polars table,
-            or the result of `read_json`.
+        data: Arrow data (any object with `__arrow_c_stream__` or `__arrow_c_array__`, such as a pyarrow,
+            pandas or Polars table, a DuckDB relation or a `Scan`), a Polars LazyFrame, a list or an iterator
+            of dicts, a list of JSON texts for the one column in `variant_columns`, the path of a `.json`,
+            `.jsonl` or `.ndjson` file, which may be compressed, or the result of `read_json`.
         mode: What to do if the table exists, even if another writer creates it during the write: `"error"`,
             the default, raises TableExistsError, `"append"` adds rows, `"overwrite"` replaces all rows or
             those that match `where`, `"ignore"` does nothing.
@@ -81,7 +84,10 @@ def write_table(
         schema_mode: None, the default, requires data that fits the table. `"merge"` adds columns that the
             table lacks, and widens types if the table sets `delta.enableTypeWidening`. `"overwrite"` gives a
             table that is completely overwritten the columns of the data.
-        variant_columns: The names of columns that become Variants. Empty by default.
+        variant_columns: The names of columns that become Variants: JSON text is parsed; structs, maps, lists,
+            scalars and Python objects are converted with their types. So are nested columns and Python
+            objects where the table has a Variant column. Null within a struct is Variant null, and a missing
+            key of a dict stays missing. Empty by default.
         shredding: How to shred Variants: `"infer"`, the default, infers a schema for each file if the table
             allows shredding, a `ShreddingSchema` applies to all files, None does not shred.
         configuration: Table properties of a new table. New tables with a Variant column set
@@ -136,8 +142,11 @@ def write_table(
     snapshot = load_existing(store, mode)
     if result := result_without_writing(snapshot, mode, commit):
         return result
-    source = _Source.of(data)
-    columns = from_arrow(source.schema, _names_of_variants(source.schema, variant_columns))
+    known = None if snapshot is None or schema_mode == "overwrite" else snapshot.schema
+    variants = texts_of("names", "variant_columns", variant_columns)
+    source = _Source.of(data, variants, known)
+    _check_names(source.schema, variants)
+    columns = from_arrow(source.schema, variants)
     write = prepare(store, snapshot, columns, options, table_options, commit)
     with removing_new_folders(store):
         written, invalid = _write(write, source)
@@ -173,10 +182,10 @@ class _Source:
     batches: Batches
 
     @classmethod
-    def of(cls, data: Any) -> _Source:
+    def of(cls, data: Any, variants: Sequence[str], columns: StructType | None) -> _Source:
         if isinstance(data, JsonLines):
             return cls(data.schema, data.batches())
-        arrow_schema, batches = batches_of(data, "the data")
+        arrow_schema, batches = batches_of(data, "the data", variants, columns)
         return cls(arrow_schema, ((part, None) for batch in batches for part in _parts(batch)))
 
 
@@ -186,9 +195,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield from (batch.slice(first, rows) for first in range(0, max(1, batch.num_rows), rows))
 
 
-def _names_of_variants(arrow_schema: pa.Schema, variant_columns: Sequence[str]) -> tuple[str, ...]:
-    names = texts_of("names", "variant_columns", variant_columns)
-    missing = [name for name in names if name not in arrow_schema.names]
+def _check_names(arrow_schema: pa.Schema, variants: Sequence[str]) -> None:
+    missing = [name for name in variants if name not in arrow_schema.names]
     if missing:
         raise ValueError(f"variant_columns: the data does not have a column {missing[0]!r}")
-    return names

@@ -32,6 +32,7 @@ __all__ = [
     "field_id",
     "from_arrow",
     "is_list",
+    "is_text_or_variant",
     "is_variant",
     "storage_of",
     "to_arrow",
@@ -186,12 +187,20 @@ def _from_field(
     return StructField(field.name, _from_type(field.type, where), field.nullable)
 
 
-def _check_variant(field: pa.Field[Any], path: tuple[str, ...], is_named: bool) -> None:
+def is_text_or_variant(field: pa.Field[Any], *, is_named: bool) -> bool:
+    """Return whether a field can be a Variant column as it is: JSON text, or `struct<metadata, value>`.
+
+    Binary is JSON text, for example a message of Kafka, only if the caller names the column.
+    """
     storage = storage_of(field.type)
     if _is_text(storage) or arrow_types.is_null(storage) or _is_variant_storage(storage):
-        return
-    # Messages, for example of Kafka, are bytes, and only the caller can know that they are JSON text.
-    if is_named and _primitive_name(storage) == "binary" and not arrow_types.is_fixed_size_binary(storage):
+        return True
+    is_binary = _primitive_name(storage) == "binary" and not arrow_types.is_fixed_size_binary(storage)
+    return is_named and is_binary
+
+
+def _check_variant(field: pa.Field[Any], path: tuple[str, ...], is_named: bool) -> None:
+    if is_text_or_variant(field, is_named=is_named):
         return
     name = ".".join(path)
     raise SchemaError(

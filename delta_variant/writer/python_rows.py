@@ -1,0 +1,122 @@
+"""Read rows that a caller passes as Python objects: dicts, or JSON texts for one Variant column."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import ArgumentTypeError
+from ..protocol.schema.arrow import variant_field
+from ..variant.objects import variants_from_objects
+
+__all__ = ["batches_of_rows"]
+
+ROWS_PER_BATCH = 16_384
+"""How many rows of an iterator are read at a time. The first of them decide the columns and their types."""
+
+
+def batches_of_rows(
+    rows: Iterable[Any], what: str, variants: Collection[str], types: Mapping[str, pa.DataType]
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the schema and the batches of rows.
+
+    All rows of a list, or the first ones of an iterator, decide the columns. Columns in `variants` are
+    Variants, those in `types` have that type, and the values decide the type of the others. A missing key is
+    null. Raises ArgumentTypeError for other rows; `what` names them in messages.
+    """
+    remaining = iter(rows)
+    is_list = isinstance(rows, Sequence)
+    first = list(remaining) if is_list else list(islice(remaining, ROWS_PER_BATCH))
+    if not first:
+        raise ArgumentTypeError(f"{what}: expected at least one row: pass an Arrow table with a schema")
+    if isinstance(first[0], str):
+        return _batches_of_texts(chain(first, remaining), what, variants)
+    names = list(dict.fromkeys(name for row in _checked(first, what, 0) for name in row))
+    schema = pa.schema([_field(name, first, variants, types) for name in names])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        start = 0
+        everything = chain(first, remaining)
+        while part := list(islice(everything, ROWS_PER_BATCH)):
+            yield _batch(_checked(part, what, start), schema, variants, start)
+            start += len(part)
+
+    return schema, batches()
+
+
+def _batches_of_texts(
+    texts: Iterator[Any], what: str, variants: Collection[str]
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    if len(variants) != 1:
+        raise ArgumentTypeError(f"{what}: JSON texts need one column: pass variant_columns with its name")
+    (name,) = variants
+    schema = pa.schema([pa.field(name, pa.string())])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        while part := list(islice(texts, ROWS_PER_BATCH)):
+            yield pa.record_batch([_array(part, pa.string(), name)], schema=schema)
+
+    return schema, batches()
+
+
+def _checked(rows: list[Any], what: str, start: int) -> list[Mapping[str, Any]]:
+    for number, row in enumerate(rows, start):
+        if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
+            raise ArgumentTypeError(
+                f"{what}: expected rows that are dicts with column names, got {repr(row)[:100]}"
+            ).at(row=number)
+    return rows
+
+
+def _field(
+    name: str, rows: list[Mapping[str, Any]], variants: Collection[str], types: Mapping[str, pa.DataType]
+) -> pa.Field[Any]:
+    if name in variants:
+        return variant_field(name)
+    if name in types:
+        return pa.field(name, types[name])
+    return pa.field(name, _array([row.get(name) for row in rows], None, name).type)
+
+
+def _batch(
+    rows: list[Mapping[str, Any]], schema: pa.Schema, variants: Collection[str], start: int
+) -> pa.RecordBatch:
+    for number, row in enumerate(rows, start):
+        if new := row.keys() - set(schema.names):
+            raise ArgumentTypeError(
+                f"the column {min(new)!r} is not in the first {ROWS_PER_BATCH:,} rows: pass a list of rows"
+            ).at(row=number)
+    arrays = []
+    for field in schema:
+        values = [row.get(field.name) for row in rows]
+        is_variant = field.name in variants
+        arrays.append(
+            _variants(values, field.name, start) if is_variant else _array(values, field.type, field.name)
+        )
+    return pa.record_batch(arrays, schema=schema)
+
+
+def _variants(values: list[Any], name: str, start: int) -> pa.StructArray:
+    for number, value in enumerate(values, start):
+        if isinstance(value, str):
+            raise ArgumentTypeError(
+                "cannot tell whether text in a Variant column is JSON or a string: pass "
+                "Variant.from_json(text) or Variant.from_python(text)"
+            ).at(row=number, column=name)
+    try:
+        return variants_from_objects(values)
+    except ArgumentTypeError as error:
+        error.at(column=name)
+        raise
+
+
+def _array(values: list[Any], arrow_type: pa.DataType | None, name: str) -> Any:
+    try:
+        return pa.array(values, arrow_type)
+    except (pa.ArrowException, OverflowError, TypeError) as error:
+        remedy = "name the column in variant_columns, or pass values of one type"
+        message = f"cannot convert the column {name!r} ({error}): {remedy}"
+        raise ArgumentTypeError(message, column=name) from error

@@ -1,0 +1,334 @@
+"""Python objects in and out: rows of dicts, nested columns as Variants, and Variants compared by value."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import math
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import delta_variant as dv
+from delta_variant.errors import ArgumentTypeError, CastError, SchemaError
+from delta_variant.variant.objects import variants_from_column
+
+Variant = dv.Variant
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**38) + 1, 10**38 - 1),
+    st.floats(allow_nan=False),
+    st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-(10**30), max_value=10**30),
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.binary(),
+    st.dates(),
+    st.datetimes(),
+    st.datetimes(timezones=st.just(dt.timezone.utc), min_value=dt.datetime(2, 1, 1)),
+    st.times(),
+    st.uuids(),
+)
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4)
+)
+
+
+def typed(value: Any) -> Any:
+    """Return a value whose comparison tells True from 1, and 1 from 1.0."""
+    if isinstance(value, dict):
+        return {name: typed(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [typed(each) for each in value]
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return ("number", Fraction(value))
+    return (type(value), value)
+
+
+@given(VALUES)
+def test_objects_come_back_as_they_were(value: Any):
+    variant = Variant.from_python(value)
+    assert typed(variant.to_python()) == typed(value)
+    assert Variant.from_python(variant) == variant
+    assert Variant.from_python({"a": [variant]}).get("$.a[0]") == variant
+    assert hash(Variant.from_python(variant)) == hash(variant)
+
+
+def unordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: unordered(value[name]) for name in reversed(value)}
+    return list(map(unordered, value)) if isinstance(value, list) else value
+
+
+@given(VALUES)
+def test_the_order_of_fields_does_not_matter(value: Any):
+    one, two = Variant.from_python(value), Variant.from_python(unordered(value))
+    assert one == two
+    assert hash(one) == hash(two)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "is_equal"),
+    [
+        (1, Decimal("1.00"), True),
+        (100, Decimal("1E+2"), True),
+        (2**62, Decimal(2**62), True),
+        (1, 1.0, False),
+        (1, True, False),
+        (0.0, -0.0, True),
+        (math.nan, -math.nan, True),
+        ("a", b"a", False),
+        (None, False, False),
+        (dt.datetime(2026, 1, 1), dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc), False),
+        ({"a": 1, "b": [2, {"c": Decimal("3.0")}]}, {"b": [2, {"c": 3}], "a": Decimal("1.0")}, True),
+        ({"a": None}, {}, False),
+        ([1, 2], [2, 1], False),
+        ("x" * 63, "x" * 64, False),
+    ],
+)
+def test_variants_are_compared_by_value(one: Any, two: Any, is_equal: bool):
+    left, right = Variant.from_python(one), Variant.from_python(two)
+    assert (left == right) is is_equal
+    assert (right == left) is is_equal
+    assert len({left, right}) == 2 - is_equal
+
+
+def test_bytes_of_other_writers_are_compared_by_value():
+    short, long = b"\x05a", bytes([16 << 2]) + (1).to_bytes(4, "little") + b"a"
+    unused_name = b"\x11\x01\x00\x01z"
+    assert Variant(b"\x01\x00\x00", short) == Variant(unused_name, long)
+    assert Variant(b"\x01\x00\x00", short) != "a"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (127, 1), (128, 2), (2**15, 4), (2**31, 8), (2**63, 16),
+    ],
+)  # fmt: skip
+def test_an_integer_has_the_narrowest_type(value: int, text: int):
+    expected = {1: 2, 2: 3, 4: 5, 8: 9, 16: 18}[text]
+    assert len(Variant.from_python(value).value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "sentence"),
+    [
+        (object(), ArgumentTypeError, "a value of type object"),
+        ({1, 2}, ArgumentTypeError, "a value of type set"),
+        (dt.timedelta(1), ArgumentTypeError, "timedelta"),
+        ({1: 2}, ArgumentTypeError, "the key 1"),
+        ([{"a": {None: 2}}], ArgumentTypeError, "the key None"),
+        ("\ud800", ArgumentTypeError, "surrogate"),
+        (10**38, CastError, "more than 38 digits"),
+        (Decimal("NaN"), CastError, "finite"),
+        (Decimal("1E-39"), CastError, "more than 38 digits"),
+        (dt.time(1, tzinfo=dt.timezone.utc), CastError, "time zone"),
+    ],
+)
+def test_an_object_without_a_counterpart_is_rejected(value: Any, error: type[Exception], sentence: str):
+    with pytest.raises(error, match=sentence):
+        Variant.from_python(value)
+
+
+def test_an_object_that_contains_itself_is_rejected():
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(dv.DeltaVariantError, match="nests deeper"):
+        Variant.from_python(endless)
+
+
+# Rows.
+
+ROWS = [{"id": 1, "event": {"n": 1, "s": "x"}}, {"id": 2, "event": {"n": None}}, {"id": 3}]
+
+
+def read(table: Any) -> list[dict[str, Any]]:
+    return sorted(dv.read_table(table).to_pylist(), key=lambda row: row["id"])
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter, lambda rows: (row for row in rows)])
+def test_rows_are_dicts_and_missing_keys_stay_missing(tmp_path: Path, kind: Any):
+    dv.write_table(tmp_path, kind(ROWS), variant_columns=["event"])
+    assert read(tmp_path) == [
+        {"id": 1, "event": {"n": 1, "s": "x"}},
+        {"id": 2, "event": {"n": None}},
+        {"id": 3, "event": None},
+    ]
+    texts = {row["id"]: row["event"] for row in dv.read_table(tmp_path).to_pylist(variants="json")}
+    assert texts == {1: '{"n":1,"s":"x"}', 2: '{"n":null}', 3: None}
+
+
+def test_columns_of_the_table_decide_types(tmp_path: Path):
+    schema = pa.schema([("id", pa.int32()), ("event", pa.json_()), ("price", pa.decimal128(10, 2))])
+    dv.write_table(tmp_path, schema.empty_table())
+    dv.write_table(tmp_path, [{"id": 1, "event": [1, {"a": b"x"}], "price": Decimal("1.5")}], mode="append")
+    assert read(tmp_path) == [{"id": 1, "event": [1, {"a": b"x"}], "price": Decimal("1.50")}]
+    nested = pa.table({"id": pa.array([2], pa.int32()), "event": [{"a": [1.5, None]}]})
+    dv.write_table(tmp_path, nested, mode="append")
+    assert read(tmp_path)[1] == {"id": 2, "event": {"a": [1.5, None]}, "price": None}
+
+
+def test_rows_are_the_source_of_a_merge(tmp_path: Path):
+    dv.write_table(tmp_path, ROWS, variant_columns=["event"])
+    merge = dv.merge(tmp_path, [{"id": 3, "event": {"new": True}}, {"id": 4}], "target.id = source.id")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert read(tmp_path)[2:] == [{"id": 3, "event": {"new": True}}, {"id": 4, "event": None}]
+
+
+def test_json_texts_need_the_name_of_a_column(tmp_path: Path):
+    dv.write_table(tmp_path / "t", ['{"a": 1}', "[2]", None], variant_columns=["event"])
+    assert [row["event"] for row in dv.read_table(tmp_path / "t").to_pylist()] == [{"a": 1}, [2], None]
+    with pytest.raises(ArgumentTypeError, match="pass variant_columns"):
+        dv.write_table(tmp_path / "u", ['{"a": 1}'])
+    assert not (tmp_path / "u").exists()
+
+
+@pytest.mark.parametrize("name", ["e.json", "e.ndjson", "e.jsonl", "e.ndjson.gz"])
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_path_is_a_file_of_json(tmp_path: Path, name: str, kind: Any):
+    text = b'{"a": 1}\n{"a": 2}\n'
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    dv.write_table(tmp_path / "t", kind(tmp_path / name), variant_columns=["event"])
+    dv.write_table(tmp_path / "u", kind(tmp_path / name))
+    assert [row["event"] for row in dv.read_table(tmp_path / "t").to_pylist()] == [{"a": 1}, {"a": 2}]
+    assert dv.read_table(tmp_path / "u").schema.names == ["value"]
+    with pytest.raises(ArgumentTypeError, match="has one column"):
+        dv.write_table(tmp_path / "v", kind(tmp_path / name), variant_columns=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([], "at least one row"),
+        ([1], "row 0: .*expected rows that are dicts"),
+        ([{"a": 1}, 5], "row 1: .*expected rows that are dicts"),
+        ([{1: 1}], "expected rows that are dicts with column names"),
+        ([{"event": "{}"}], "cannot tell whether text in a Variant column is JSON or a string"),
+        ([{"event": {"a": object()}}], "a value of type object"),
+        ([{"a": 1}, {"a": "x"}], "cannot convert the column 'a'"),
+        ('{"a": 1}', "the path of a .json"),
+        ({"a": 1}, "got builtins.dict"),
+    ],
+)
+def test_ambiguous_rows_are_rejected_with_the_remedy(tmp_path: Path, rows: Any, sentence: str):
+    named = ["event"] if "event" in str(rows) else []
+    with pytest.raises(ArgumentTypeError, match=sentence):
+        dv.write_table(tmp_path / "t", rows, variant_columns=named)
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_late_column_of_an_iterator_is_an_error_with_its_row(tmp_path: Path):
+    rows = ({"id": n} if n < 20_000 else {"id": n, "late": 1} for n in range(20_001))
+    with pytest.raises(ArgumentTypeError, match="pass a list of rows") as caught:
+        dv.write_table(tmp_path / "t", rows)
+    assert caught.value.row == 20_000
+
+
+# Arrow columns.
+
+
+def test_nested_columns_keep_their_types(tmp_path: Path):
+    moment = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
+    fields = {
+        "i": (pa.int64(), 1),
+        "u": (pa.uint64(), 2**64 - 1),
+        "d": (pa.decimal128(10, 3), Decimal("1.250")),
+        "day": (pa.date32(), dt.date(2026, 1, 1)),
+        "ts": (pa.timestamp("ms", "Europe/Berlin"), moment),
+        "local": (pa.timestamp("us"), dt.datetime(2026, 1, 1)),
+        "b": (pa.binary(), b"x"),
+        "uuid": (pa.uuid(), UUID(int=7)),
+        "hash": (pa.binary(16), b"0123456789abcdef"),
+        "t": (pa.time32("s"), dt.time(1, 2, 3)),
+        "f": (pa.float32(), 1.5),
+        "none": (pa.int64(), None),
+        "m": (pa.map_(pa.string(), pa.int32()), [("k", 5)]),
+        "l": (pa.list_(pa.struct([("x", pa.string())])), [{"x": "y"}, None]),
+    }
+    struct = pa.struct([(name, arrow_type) for name, (arrow_type, _) in fields.items()])
+    value = {name: value for name, (_, value) in fields.items()}
+    # Arrow does not build arrays of extension types within structs.
+    columns = [pa.array([each, None], arrow_type) for arrow_type, each in fields.values()]
+    mask = pa.array([False, True])
+    table = pa.table({"v": pa.StructArray.from_arrays(columns, fields=list(struct), mask=mask)})
+    dv.write_table(tmp_path, table, variant_columns=["v"], shredding=None)
+    first, second = dv.read_table(tmp_path).to_pylist()
+    assert second == {"v": None}
+    assert first["v"] == {**value, "m": {"k": 5}}
+    kinds = Variant(**dv.read_table(tmp_path).to_pylist(variants="bytes")[0]["v"])
+    number = kinds.get("$.i")
+    # An int64 stays one, where JSON text would become int8.
+    assert number is not None
+    assert number.value[0] >> 2 == 6
+
+
+LONGS = st.integers(-(2**63), 2**63 - 1)
+STRUCTS = st.fixed_dictionaries({"a": st.none() | LONGS, "b": st.lists(NAMES, max_size=3)})
+
+
+@given(st.lists(st.none() | STRUCTS, max_size=5))
+def test_structs_come_back_as_dicts(values: list[Any]):
+    arrow_type = pa.struct([("b", pa.list_(pa.string())), ("a", pa.int64())])
+    padded = pa.array([None, *values, None], arrow_type)
+    variants = variants_from_column(padded.slice(1, len(values)))
+    found = [each and Variant(**each).to_python() for each in variants.to_pylist()]
+    assert found == values
+
+
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        (pa.array([[(1, 2)]], pa.map_(pa.int64(), pa.int64())), "its keys are Int64, not strings"),
+        (pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int64())), "two fields called"),
+        (pa.array([5], pa.duration("s")), "Duration"),
+    ],
+)
+def test_a_column_without_a_counterpart_is_an_error_with_its_name(tmp_path: Path, column: Any, sentence: str):
+    with pytest.raises(
+        SchemaError, match=f"cannot convert the column 'v' to Variant: .*{sentence}"
+    ) as caught:
+        dv.write_table(tmp_path / "t", pa.table({"v": column}), variant_columns=["v"])
+    assert caught.value.column == "v"
+
+
+def test_dictionaries_views_and_variants_within_structs(tmp_path: Path):
+    inner = pa.array(["a", "b"]).dictionary_encode()
+    variants = dv.parse_json(['{"z": 1, "a": 2}', "[1]"])
+    marked = pa.field("v", variants.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
+    struct = pa.StructArray.from_arrays(
+        [inner, pa.array(["x", None], pa.string_view()), variants],
+        fields=[pa.field("d", inner.type), pa.field("s", pa.string_view()), marked],
+    )
+    dv.write_table(tmp_path, pa.table({"v": struct}), variant_columns=["v"])
+    assert [row["v"] for row in dv.read_table(tmp_path).to_pylist()] == [
+        {"d": "a", "s": "x", "v": {"z": 1, "a": 2}},
+        {"d": "b", "s": None, "v": [1]},
+    ]
+
+
+def test_frames_of_other_libraries_are_written(tmp_path: Path):
+    import duckdb
+    import pandas as pd
+
+    dv.write_table(tmp_path / "p", pd.DataFrame({"id": [1], "v": [{"a": [1, 2]}]}), variant_columns=["v"])
+    assert dv.read_table(tmp_path / "p").to_pylist() == [{"id": 1, "v": {"a": [1, 2]}}]
+    relation = duckdb.sql("select 1 as id, {'a': [1.5, null]} as v")
+    dv.write_table(tmp_path / "d", relation, variant_columns=["v"])
+    assert dv.read_table(tmp_path / "d").to_pylist() == [{"id": 1, "v": {"a": [Decimal("1.5"), None]}}]
+
+
+def test_polars_frames_are_written_lazy_or_not(tmp_path: Path):
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"id": [1], "v": [{"a": [1, 2]}]})
+    for name, data in (("e", frame), ("l", frame.lazy())):
+        dv.write_table(tmp_path / name, data, variant_columns=["v"])
+        assert dv.read_table(tmp_path / name).to_pylist() == [{"id": 1, "v": {"a": [1, 2]}}]
