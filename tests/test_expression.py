@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import operator
+import re
 from decimal import Decimal
 
 import pyarrow as pa
@@ -924,3 +925,17 @@ def test_any_name_can_be_written_between_quotes(names):
 def test_any_text_is_an_expression_or_an_expression_error(text):
     with contextlib.suppress(ExpressionError):
         bound(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("event:@proc::string", "['@proc']"),
+        ("event:a.@type", "['@type']"),
+        ("event:$id", "['$id']"),
+        ("event:#x[0]", "['#x']"),
+    ],
+)
+def test_a_name_with_special_characters_is_rejected_with_its_quoted_form(text: str, quoted: str):
+    with pytest.raises(ExpressionError, match=re.escape(f"special characters: quote the name, {quoted}")):
+        parse(text)

@@ -25,6 +25,8 @@ MAX_DEPTH = 100
 MAX_SHOWN = 80
 TYPE_TOKENS = Databricks.Parser.TYPE_TOKENS
 CAST_TOKENS = (TokenType.DCOLON, TokenType.QDCOLON)
+# A step that starts with a special character, such as the name @type.
+UNQUOTED_NAME = re.compile(r"[@#$&!?~^%][^\s.\[\](),:']*")
 STEP_TOKENS = (TokenType.COLON, TokenType.DOT)
 NAME_TOKENS = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.L_BRACKET)
 SUPPORTED = (
@@ -101,14 +103,25 @@ def _check_tokens(text: str) -> None:
     tokens = Dialect().tokenize(text)
     kinds = [token.token_type for token in tokens]
     # sqlglot parses `event:a..b` as `event:a.b`, and drops the ends of `event:a.`, `event:a[]` and `event:`.
-    if any(_is_empty_step(*pair) for pair in pairwise([*tokens, None])):
-        raise ExpressionError(f"{_shorten(text)!r} has an empty path step: write [''] for an empty name")
+    for pair in pairwise([*tokens, None]):
+        if _is_empty_step(*pair):
+            _reject_step(text, pair[1])
     # sqlglot parses `date '2026-01-01'::string` as a date.
     for before, literal, after in zip(kinds, kinds[1:], kinds[2:], strict=False):
         if before in TYPE_TOKENS and literal is TokenType.STRING and after in CAST_TOKENS:
             raise ExpressionError(
                 f"{_shorten(text)!r} casts a typed literal: enclose the literal in parentheses"
             )
+
+
+def _reject_step(text: str, following: Any) -> NoReturn:
+    """Raise ExpressionError for a path step that is empty or not a name; `following` is its first token."""
+    name = None if following is None else UNQUOTED_NAME.match(text, following.start)
+    if name is None:
+        raise ExpressionError(f"{_shorten(text)!r} has an empty path step: write [''] for an empty name")
+    raise ExpressionError(
+        f"{_shorten(text)!r} has a path step with special characters: quote the name, ['{name[0]}']"
+    )
 
 
 def _is_empty_step(token: Any, following: Any) -> bool:

@@ -21,7 +21,7 @@ def variant_get(
     type: str | pa.DataType = "variant",  # noqa: A002 - the name in SQL
     *,
     timezone: str = UTC,
-) -> Any:
+) -> pa.Array[Any]:
     """Return the value at a path of each Variant, cast by Spark's rules.
 
     Args:
@@ -48,7 +48,10 @@ def variant_get(
         [7, None]
     """
     check_timezone(timezone)
-    return extract(variants, parse_path(path), _arrow_type(type), strict=True, timezone=timezone)
+    found: pa.Array[Any] = extract(
+        variants, parse_path(path), _arrow_type(type), strict=True, timezone=timezone
+    )
+    return found
 
 
 def try_variant_get(
@@ -57,7 +60,7 @@ def try_variant_get(
     type: str | pa.DataType = "variant",  # noqa: A002 - the name in SQL
     *,
     timezone: str = UTC,
-) -> Any:
+) -> pa.Array[Any]:
     """Return the value at a path of each Variant like `variant_get`, with null for a value that cannot be
     cast.
 
@@ -83,7 +86,10 @@ def try_variant_get(
         [7, None]
     """
     check_timezone(timezone)
-    return extract(variants, parse_path(path), _arrow_type(type), strict=False, timezone=timezone)
+    found: pa.Array[Any] = extract(
+        variants, parse_path(path), _arrow_type(type), strict=False, timezone=timezone
+    )
+    return found
 
 
 def _arrow_type(type_: str | pa.DataType) -> pa.DataType | None:

@@ -63,7 +63,8 @@ class ReadReport:
             files_read=len(self.files),
             **totals,
             bytes=self.num_bytes,
-            bytes_read=sum(report.bytes_read for report in self.files),
+            # The end of a small file is read for the footer, and its pages again.
+            bytes_read=min(sum(report.bytes_read for report in self.files), self.num_bytes),
             rows_decoded=sum(report.rows_decoded for report in self.files),
             rows=rows,
             bounded_files=dict(bounded),
@@ -86,7 +87,7 @@ class Explanation:
             column of the predicate.
         pages_read: The number of pages read.
         bytes: The size of the table's files in bytes.
-        bytes_read: The number of bytes read.
+        bytes_read: The number of bytes read, at most `bytes`: those that are read again do not count twice.
         rows_decoded: The number of rows decoded.
         rows: The number of matching rows.
         bounded_files: For each column or path of the predicate, the number of files with a bound for it. The
