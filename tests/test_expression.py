@@ -933,7 +933,6 @@ def test_any_text_is_an_expression_or_an_expression_error(text):
         ("event:@proc::string", "['@proc']"),
         ("event:a.@type", "['@type']"),
         ("event:$id", "['$id']"),
-        ("event:#x[0]", "['#x']"),
     ],
 )
 def test_a_name_with_special_characters_is_rejected_with_its_quoted_form(text: str, quoted: str):

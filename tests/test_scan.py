@@ -133,9 +133,8 @@ def test_polars_gets_text_or_bytes(tmp_path: Path):
     assert frame["l"].to_list() == [['{"a":1}', None, "[2]"], [], None]
     assert frame["s"].to_list() == [{"v": '{"a":1}', "x": 5}, {"v": None, "x": 6}, None]
     assert pl.DataFrame(scan)["id"].to_list() == [0, 1, 2]
-    assert scan.to_polars(variants="bytes").schema["s"] == pl.Struct(
-        {"v": pl.Struct({"metadata": pl.Binary, "value": pl.Binary}), "x": pl.Int64}
-    )
+    first = scan.to_polars(variants="bytes")["s"].to_list()[0]["v"]
+    assert dv.Variant(**first).to_python() == {"a": 1}
 
 
 def test_arrow_and_duckdb_read_a_scan(table: Path):

@@ -162,7 +162,7 @@ class Scan:
 
         Args:
             variants: The form of Variants: `"json"`, the default, as JSON text, `"bytes"` as structs of
-                `metadata` and `value`.
+                `metadata` and `value`, which Polars marks as an extension type.
 
         Returns:
             A `polars.DataFrame`.
