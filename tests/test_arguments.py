@@ -48,7 +48,7 @@ def test_text_has_whole_characters():
         check_text("name", HALF)
 
 
-NO_TABLE = "expected a path, a URI or a deltalake.DeltaTable, got"
+NO_TABLE = "expected a path, a URI, a Table or a deltalake.DeltaTable, got"
 
 
 @pytest.mark.parametrize("value", [None, 5, b"t", ["t"], HALF])

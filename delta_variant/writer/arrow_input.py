@@ -41,7 +41,8 @@ def batches_of(
         data = data.collect()
     if _is_file(data):
         data = read_json(data, column=_column_of_file(what, variants))
-    if isinstance(data, list | tuple | Iterator) and not hasattr(data, "__arrow_c_array__"):
+    # A stream of Arrow batches is an iterator, too.
+    if isinstance(data, list | tuple | Iterator) and not hasattr(data, "__arrow_c_stream__"):
         types = {} if columns is None else {each.name: each.type for each in to_arrow(columns)}
         return batches_of_rows(data, what, variants if _is_texts(data) else names, types)
     schema, batches = _arrow_batches(data, what)
