@@ -46,7 +46,7 @@ def batches_of(
         types = {} if columns is None else {each.name: each.type for each in to_arrow(columns)}
         return batches_of_rows(data, what, variants if _is_texts(data) else names, types)
     schema, batches = _arrow_batches(data, what)
-    return _with_variants(schema, batches, names)
+    return _with_variants(schema, batches, variants, names)
 
 
 def _is_texts(data: Any) -> bool:
@@ -80,13 +80,17 @@ def _arrow_batches(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordB
 
 
 def _with_variants(
-    schema: pa.Schema, batches: Iterator[pa.RecordBatch], names: Collection[str]
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+    variants: Collection[str],
+    names: Collection[str],
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return batches with Variants in place of nested columns and scalars that are not text."""
+    """Return batches with Variants in place of nested columns, and of scalars that the caller names."""
     converted = [
         index
         for index, field in enumerate(schema)
-        if field.name in names and not is_text_or_variant(field, is_named=True)
+        if (field.name in variants or (field.name in names and pa.types.is_nested(field.type)))
+        and not is_text_or_variant(field, is_named=True)
     ]
     for index in converted:
         schema = schema.set(index, variant_field(schema.field(index).name))
