@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ._checks import to_integer
-from ._options import Numeric, OnConflict
-from .data_file.options import DEFAULT_TARGET_FILE_SIZE, MAX_STATS_PATHS, Compression, OnInvalid, Shredding
+from ._options import OnConflict
+from .data_file.options import MAX_STATS_PATHS, FileOptions, JsonOptions, Shredding
 from .log.load import load_snapshot as _load_snapshot
 from .log.snapshot import Snapshot
 from .log.timestamps import Timestamp
@@ -33,24 +33,26 @@ from .operations.history import History
 from .operations.history import history as _history
 from .operations.merge.builder import Merge
 from .operations.merge.builder import merge as _merge
-from .operations.optimize.optimize import Optimization
+from .operations.optimize.optimize import OptimizeResult
 from .operations.optimize.optimize import optimize as _optimize
 from .operations.read import read_table as _read_table
 from .operations.read.scan import Scan
-from .operations.restore import Restoration
+from .operations.restore import RestoreResult
 from .operations.restore import restore as _restore
 from .operations.rewrite.result import RewriteResult
-from .operations.statistics_repair import Repair
+from .operations.statistics_repair import RepairResult
 from .operations.statistics_repair import repair_statistics as _repair_statistics
 from .operations.update import update as _update
-from .operations.vacuum import Vacuum
+from .operations.vacuum import VacuumResult
 from .operations.vacuum import vacuum as _vacuum
 from .operations.write import write_table as _write_table
 from .operations.write.committing import WriteResult
-from .operations.write.preparation import SchemaMode, Transaction
-from .storage.store import HasTableUri, options_of
+from .operations.write.preparation import SchemaMode
+from .storage.store import HasTableUri, merged_storage_options
 from .storage.store import table_uri as uri_of_table
 from .variant.moments import UTC
+from .writer.commit_context import CommitOptions
+from .writer.commit_result import CommitResult
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -88,7 +90,9 @@ class Table:
     timestamp: Timestamp | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "storage_options", options_of(self.location, self.storage_options))
+        object.__setattr__(
+            self, "storage_options", merged_storage_options(self.location, self.storage_options)
+        )
         object.__setattr__(self, "location", uri_of_table(self.location))
 
     @property
@@ -189,24 +193,17 @@ class Table:
         self,
         data: Any,
         *,
+        partition_by: str | Sequence[str] | None = None,
         schema_mode: SchemaMode = None,
-        timezone: str = UTC,
-        shredding: Shredding = "infer",
         variant_columns: Sequence[str] = (),
-        on_invalid: OnInvalid = "error",
-        rejects: str | PathLike[str] | None = None,
-        numeric: Literal["value", "strict"] = "value",
-        floats: Literal["decimal", "double"] = "decimal",
-        duplicate_keys: Literal["error", "last"] = "error",
-        target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
-        compression: Compression = "zstd",
-        annotate: bool = True,
-        spark_compatible: bool = True,
-        max_variant_stats_paths: int = MAX_STATS_PATHS,
+        shredding: Shredding = "infer",
         configuration: Mapping[str, str] | None = None,
         name: str | None = None,
         description: str | None = None,
-        txn: tuple[str, int] | Transaction | None = None,
+        timezone: str = UTC,
+        files: FileOptions | None = None,
+        json: JsonOptions | None = None,
+        commit: CommitOptions | None = None,
     ) -> WriteResult:
         """Add rows to the table, which is created if it does not exist.
 
@@ -215,24 +212,17 @@ class Table:
         return _write_table(
             self,
             data,
+            partition_by=partition_by,
             schema_mode=schema_mode,
-            timezone=timezone,
-            shredding=shredding,
             variant_columns=variant_columns,
-            on_invalid=on_invalid,
-            rejects=rejects,
-            numeric=numeric,
-            floats=floats,
-            duplicate_keys=duplicate_keys,
-            target_file_size=target_file_size,
-            compression=compression,
-            annotate=annotate,
-            spark_compatible=spark_compatible,
-            max_variant_stats_paths=max_variant_stats_paths,
+            shredding=shredding,
             configuration=configuration,
             name=name,
             description=description,
-            txn=txn,
+            timezone=timezone,
+            files=files,
+            json=json,
+            commit=commit,
             mode="append",
         )
 
@@ -240,26 +230,18 @@ class Table:
         self,
         data: Any,
         *,
+        where: str | None = None,
         partition_by: str | Sequence[str] | None = None,
         schema_mode: SchemaMode = None,
-        where: str | None = None,
-        timezone: str = UTC,
-        shredding: Shredding = "infer",
         variant_columns: Sequence[str] = (),
-        on_invalid: OnInvalid = "error",
-        rejects: str | PathLike[str] | None = None,
-        numeric: Literal["value", "strict"] = "value",
-        floats: Literal["decimal", "double"] = "decimal",
-        duplicate_keys: Literal["error", "last"] = "error",
-        target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
-        compression: Compression = "zstd",
-        annotate: bool = True,
-        spark_compatible: bool = True,
-        max_variant_stats_paths: int = MAX_STATS_PATHS,
+        shredding: Shredding = "infer",
         configuration: Mapping[str, str] | None = None,
         name: str | None = None,
         description: str | None = None,
-        txn: tuple[str, int] | Transaction | None = None,
+        timezone: str = UTC,
+        files: FileOptions | None = None,
+        json: JsonOptions | None = None,
+        commit: CommitOptions | None = None,
     ) -> WriteResult:
         """Replace all rows, or those that match `where`, in a table that is created if it does not exist.
 
@@ -268,44 +250,41 @@ class Table:
         return _write_table(
             self,
             data,
+            where=where,
             partition_by=partition_by,
             schema_mode=schema_mode,
-            where=where,
-            timezone=timezone,
-            shredding=shredding,
             variant_columns=variant_columns,
-            on_invalid=on_invalid,
-            rejects=rejects,
-            numeric=numeric,
-            floats=floats,
-            duplicate_keys=duplicate_keys,
-            target_file_size=target_file_size,
-            compression=compression,
-            annotate=annotate,
-            spark_compatible=spark_compatible,
-            max_variant_stats_paths=max_variant_stats_paths,
+            shredding=shredding,
             configuration=configuration,
             name=name,
             description=description,
-            txn=txn,
+            timezone=timezone,
+            files=files,
+            json=json,
+            commit=commit,
             mode="overwrite",
         )
 
     def delete(
-        self, where: str, *, timezone: str = UTC, target_file_size: int = DEFAULT_TARGET_FILE_SIZE
+        self,
+        where: str,
+        *,
+        timezone: str = UTC,
+        files: FileOptions | None = None,
+        commit: CommitOptions | None = None,
     ) -> RewriteResult:
         """Delete the rows for which `where` is true.
 
         The parameters, the result and the errors are those of `delete`.
         """
-        return _delete(self, where, timezone=timezone, target_file_size=target_file_size)
+        return _delete(self, where, timezone=timezone, files=files, commit=commit)
 
-    def delete_all(self) -> RewriteResult:
+    def delete_all(self, *, commit: CommitOptions | None = None) -> RewriteResult:
         """Delete all rows.
 
         The parameters, the result and the errors are those of `delete_all`.
         """
-        return _delete_all(self)
+        return _delete_all(self, commit=commit)
 
     def update(
         self,
@@ -313,13 +292,14 @@ class Table:
         where: str | None = None,
         *,
         timezone: str = UTC,
-        target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
+        files: FileOptions | None = None,
+        commit: CommitOptions | None = None,
     ) -> RewriteResult:
         """Set columns and paths in Variants of the rows for which `where` is true.
 
         The parameters, the result and the errors are those of `update`.
         """
-        return _update(self, updates, where, timezone=timezone, target_file_size=target_file_size)
+        return _update(self, updates, where, timezone=timezone, files=files, commit=commit)
 
     def merge(
         self,
@@ -330,7 +310,8 @@ class Table:
         target_alias: str = "target",
         variant_columns: Sequence[str] = (),
         timezone: str = UTC,
-        target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
+        files: FileOptions | None = None,
+        commit: CommitOptions | None = None,
     ) -> Merge:
         """Return a merge of `source` into the table, to which you add clauses before you call `execute()`.
 
@@ -344,64 +325,73 @@ class Table:
             target_alias=target_alias,
             variant_columns=variant_columns,
             timezone=timezone,
-            target_file_size=target_file_size,
+            files=files,
+            commit=commit,
         )
 
-    def add_columns(self, columns: Columns) -> int:
+    def add_columns(self, columns: Columns, *, commit: CommitOptions | None = None) -> CommitResult:
         """Add columns.
 
         The parameters, the result and the errors are those of `add_columns`.
         """
-        return _add_columns(self, columns)
+        return _add_columns(self, columns, commit=commit)
 
-    def drop_column(self, column: ColumnPath) -> int:
+    def drop_column(self, column: ColumnPath, *, commit: CommitOptions | None = None) -> CommitResult:
         """Drop a column.
 
         The parameters, the result and the errors are those of `drop_column`.
         """
-        return _drop_column(self, column)
+        return _drop_column(self, column, commit=commit)
 
-    def rename_column(self, column: ColumnPath, new_name: str) -> int:
+    def rename_column(
+        self, column: ColumnPath, new_name: str, *, commit: CommitOptions | None = None
+    ) -> CommitResult:
         """Rename a column.
 
         The parameters, the result and the errors are those of `rename_column`.
         """
-        return _rename_column(self, column, new_name)
+        return _rename_column(self, column, new_name, commit=commit)
 
-    def change_type(self, column: ColumnPath, new_type: str | pa.DataType) -> int:
+    def change_type(
+        self, column: ColumnPath, new_type: str | pa.DataType, *, commit: CommitOptions | None = None
+    ) -> CommitResult:
         """Widen the type of a column.
 
         The parameters, the result and the errors are those of `change_type`.
         """
-        return _change_type(self, column, new_type)
+        return _change_type(self, column, new_type, commit=commit)
 
-    def set_properties(self, values: Mapping[str, str]) -> int:
+    def set_properties(
+        self, values: Mapping[str, str], *, commit: CommitOptions | None = None
+    ) -> CommitResult:
         """Set table properties.
 
         The parameters, the result and the errors are those of `set_properties`.
         """
-        return _set_properties(self, values)
+        return _set_properties(self, values, commit=commit)
 
-    def unset_properties(self, names: Sequence[str]) -> int:
+    def unset_properties(self, names: Sequence[str], *, commit: CommitOptions | None = None) -> CommitResult:
         """Remove table properties.
 
         The parameters, the result and the errors are those of `unset_properties`.
         """
-        return _unset_properties(self, names)
+        return _unset_properties(self, names, commit=commit)
 
-    def add_constraint(self, name: str, check: str, *, timezone: str = UTC) -> int:
+    def add_constraint(
+        self, name: str, check: str, *, timezone: str = UTC, commit: CommitOptions | None = None
+    ) -> CommitResult:
         """Add a CHECK constraint, which all rows must satisfy.
 
         The parameters, the result and the errors are those of `add_constraint`.
         """
-        return _add_constraint(self, name, check, timezone=timezone)
+        return _add_constraint(self, name, check, timezone=timezone, commit=commit)
 
-    def drop_constraint(self, name: str) -> int:
+    def drop_constraint(self, name: str, *, commit: CommitOptions | None = None) -> CommitResult:
         """Drop a CHECK constraint.
 
         The parameters, the result and the errors are those of `drop_constraint`.
         """
-        return _drop_constraint(self, name)
+        return _drop_constraint(self, name, commit=commit)
 
     def optimize(
         self,
@@ -409,11 +399,11 @@ class Table:
         *,
         sort_by: str | Sequence[str] | None = None,
         reshred: bool = False,
-        numeric: Numeric = "value",
         timezone: str = UTC,
-        target_file_size: int = DEFAULT_TARGET_FILE_SIZE,
         dry_run: bool = False,
-    ) -> Optimization:
+        files: FileOptions | None = None,
+        commit: CommitOptions | None = None,
+    ) -> OptimizeResult:
         """Combine small files and sort rows, so that later reads skip more.
 
         The parameters, the result and the errors are those of `optimize`.
@@ -423,30 +413,44 @@ class Table:
             where,
             sort_by=sort_by,
             reshred=reshred,
-            numeric=numeric,
             timezone=timezone,
-            target_file_size=target_file_size,
             dry_run=dry_run,
+            files=files,
+            commit=commit,
         )
 
     def vacuum(
         self,
         retention_hours: float | None = None,
+        *,
         dry_run: bool = True,
         enforce_retention_duration: bool = True,
-    ) -> Vacuum:
+        commit: CommitOptions | None = None,
+    ) -> VacuumResult:
         """Delete files that the table no longer needs; by default only list them.
 
         The parameters, the result and the errors are those of `vacuum`.
         """
-        return _vacuum(self, retention_hours, dry_run, enforce_retention_duration)
+        return _vacuum(
+            self,
+            retention_hours,
+            dry_run=dry_run,
+            enforce_retention_duration=enforce_retention_duration,
+            commit=commit,
+        )
 
-    def restore(self, version: int | None = None, *, timestamp: Timestamp | None = None) -> Restoration:
+    def restore(
+        self,
+        version: int | None = None,
+        *,
+        timestamp: Timestamp | None = None,
+        commit: CommitOptions | None = None,
+    ) -> RestoreResult:
         """Return the table to an earlier version, as a new commit.
 
         The parameters, the result and the errors are those of `restore`.
         """
-        return _restore(self, version, timestamp=timestamp)
+        return _restore(self, version, timestamp=timestamp, commit=commit)
 
     def repair_statistics(
         self,
@@ -454,13 +458,14 @@ class Table:
         dry_run: bool = True,
         files: Collection[str] | None = None,
         max_variant_stats_paths: int = MAX_STATS_PATHS,
-    ) -> Repair:
+        commit: CommitOptions | None = None,
+    ) -> RepairResult:
         """Recompute the statistics of data files; by default only compare them.
 
         The parameters, the result and the errors are those of `repair_statistics`.
         """
         return _repair_statistics(
-            self, dry_run=dry_run, files=files, max_variant_stats_paths=max_variant_stats_paths
+            self, dry_run=dry_run, files=files, max_variant_stats_paths=max_variant_stats_paths, commit=commit
         )
 
     def to_deltalake(self) -> DeltaTable:

@@ -19,7 +19,7 @@ METHODS: dict[str, tuple[str, set[str]]] = {
     "changes": ("read_changes", set()),
     "history": ("history", set()),
     "audit": ("audit_table", {"version"}),
-    "append": ("write_table", {"mode", "where", "partition_by"}),
+    "append": ("write_table", {"mode", "where"}),
     "overwrite": ("write_table", {"mode"}),
     **{
         name: (name, set())

@@ -43,10 +43,10 @@ __all__ = [
     "local_location",
     "local_path",
     "location_key",
+    "merged_storage_options",
     "modification_time",
     "open_latest",
     "open_store",
-    "options_of",
     "pinned_version",
     "put",
     "put_if_absent",
@@ -202,7 +202,7 @@ def location_key(table: TableLocation) -> str:
     return _plain_scheme(uri.rstrip("/")) if local is None else os.path.realpath(local)
 
 
-def options_of(
+def merged_storage_options(
     table: TableLocation, storage_options: Mapping[str, str] | None = None
 ) -> Mapping[str, str] | None:
     """Return the options for the store of a table: those passed, or by default those of its handle."""
@@ -244,7 +244,7 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     """
     if isinstance(table, Store):
         return table
-    uri, storage_options = table_uri(table), options_of(table, storage_options)
+    uri, storage_options = table_uri(table), merged_storage_options(table, storage_options)
     options = parse_options(storage_options or {})
     outside = dict(storage_options or {}) if options.allow_paths_outside_table else None
     local_root = _local_file(uri)
