@@ -11,25 +11,18 @@ import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby, pairwise
-from pathlib import Path
 
 import pytest
+from rule_catalogue import CATALOGUE, REFERENCE, ROOT, TEXTS, Row, parse_rows, rule_texts
 
 from delta_variant.operations.audit import RULES
 from delta_variant.operations.audit.file_rules import NATIVE_ROW_RULES, NATIVE_SCHEMA_RULES
 from delta_variant.operations.audit.findings import SEVERITIES
 
-ROOT = Path(__file__).resolve().parents[1]
-CATALOGUE = ROOT / "docs" / "audit-rules.md"
-
-HEADER = ["Rule", "Must hold", "Source", "Severity", "Remedy"]
 ANCHOR = re.compile(r'<a id="([^"]*)"></a>')
-RULE_CELL = re.compile(r'(?:<a id="(?P<anchor>[^"]+)"></a>)?(?P<id>[A-Z]+(?:-[A-Z]+)?[0-9]*)')
 VARIANT_OF_RULE = re.compile(r"`((?:[A-Z]+-)?[A-Z]+[0-9]+)([a-z])`")
 DEFINITION = re.compile(r"^\[([^\]]+)\]: (https://\S+)$", re.MULTILINE)
-REFERENCE = re.compile(r"\[([^\]]+)\](?:\[([^\]]+)\])?")
 SOURCES = (
     "PROTOCOL.md, [",
     "VariantEncoding.md, [",
@@ -45,33 +38,6 @@ CITATION = re.compile(r"\b(?:[EP]-[A-Z][0-9]*|(?:AU|ST|TR|[A-Z])[1-9][0-9]*)\b(?
 REQUIREMENTS = re.compile(r"\brequirements?(?:\.md|:?\s+(?:[A-Z]+-?[A-Z]*)?[0-9])")
 NOT_RULES = {"C1", "S3", "V1", "V2"}
 """Names in the form of an id: control characters, the object store, and versions of formats."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the catalogue."""
-
-    id: str
-    anchor: str | None
-    must_hold: str
-    source: str
-    severity: str
-    remedy: str
-
-
-def parse_row(line: str) -> Row:
-    cells = [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
-    assert len(cells) == len(HEADER), line
-    first, must_hold, source, severity, remedy = cells
-    found = RULE_CELL.fullmatch(first)
-    assert found is not None, line
-    return Row(found["id"], found["anchor"], must_hold, source, severity, remedy)
-
-
-def parse_rows(text: str) -> list[Row]:
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    headers = ("| " + " | ".join(HEADER) + " |", "|---" * len(HEADER) + "|")
-    return [parse_row(line) for line in lines if line not in headers]
 
 
 TEXT = CATALOGUE.read_text(encoding="utf-8")
@@ -92,6 +58,10 @@ def test_each_row_has_a_rule_a_source_and_a_remedy(row: Row):
     assert row.source.startswith(SOURCES)
     assert row.source != "this library:"
     assert row.remedy.endswith(".")
+
+
+def test_the_package_contains_the_texts_of_the_catalogue():
+    assert TEXTS.read_text(encoding="utf-8") == rule_texts(), "run `python tests/rule_catalogue.py`"
 
 
 def test_each_id_has_one_anchor_in_its_first_row():

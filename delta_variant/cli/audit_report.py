@@ -2,37 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from rich.console import Console
+from rich.style import Style
 from rich.text import Text
 
 from ..operations.audit import Audit
-from ..operations.audit.findings import SEVERITIES, Finding
+from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity, summarize
+from .rule_texts import rule_url
 from .terminal import console, count, print_json, print_lines, printable, size_text
 
-__all__ = ["NOUNS", "by_file", "print_findings", "print_findings_json", "scope_of", "verdict"]
+__all__ = [
+    "NOUNS",
+    "Selection",
+    "by_file",
+    "print_findings",
+    "print_findings_json",
+    "print_summary",
+    "scope_of",
+    "supports_links",
+    "verdict",
+]
 
 STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 NOUNS = {"error": "error", "warning": "warning", "info": "note"}
 
+LINKING_PROGRAMS = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio")
+LINKING_TERMINALS = ("xterm-kitty", "alacritty", "foot", "foot-extra", "xterm-ghostty", "wezterm")
+FIRST_LINKING_VTE = 5000
+"""Terminals that support hyperlinks. Others can print the address instead of hiding it."""
 
-def print_findings(audit: Audit) -> None:
+
+@dataclass(frozen=True)
+class Selection:
+    """Which findings are printed: those of at least a severity, and of these rules, or of all if empty."""
+
+    severity: Severity = "info"
+    rules: Collection[str] = ()
+
+    def of(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return the selected findings."""
+        least = SEVERITIES.index(self.severity)
+        return [
+            each
+            for each in findings
+            if SEVERITIES.index(each.severity) <= least and (not self.rules or each.rule in self.rules)
+        ]
+
+
+EVERYTHING = Selection()
+
+
+def print_summary(audit: Audit, selection: Selection = EVERYTHING, limit: int | None = None) -> None:
+    """Print the scope of the audit and a line for each rule that is violated, errors first."""
+    out = console()
+    print_lines(out, scope_of(audit))
+    found = selection.of(audit.findings)
+    summaries = summarize(found)
+    for each in summaries[:limit]:
+        print_finding(out, each.severity, each.rule, f"{_occurrences(each)}{each.example.sentence}")
+    _print_rest(out, len(summaries), limit, "rule")
+    print_lines(out, *_conclusion(audit, found))
+    if len(found) > len(summaries):
+        print_lines(console(stderr=True), "--all lists every finding")
+
+
+def _occurrences(summary: RuleSummary) -> str:
+    """Return how often and where a rule is violated, as the beginning of a sentence."""
+    example = summary.example.file_path
+    if summary.count == 1:
+        return f"{example}: " if example is not None else ""
+    where = f" in {count(summary.files, 'file')}" if summary.files else ""
+    such_as = f", such as {example}" if example is not None else ""
+    return f"{count(summary.count, 'finding')}{where}{such_as}: "
+
+
+def print_findings(audit: Audit, selection: Selection = EVERYTHING, limit: int | None = None) -> None:
     """Print the scope of the audit, the findings of the table, then those of each file."""
     out = console()
     print_lines(out, scope_of(audit))
     sizes = {file.path: file for file in audit.files}
-    for path, findings in by_file(audit.findings).items():
+    found = selection.of(audit.findings)
+    for path, findings in by_file(found[:limit]).items():
         file = sizes.get(path or "")
         rows = "" if file is None or file.rows is None else f", {count(file.rows, 'row')}"
         heading = "the table" if path is None else path
         print_lines(out, "", heading if file is None else f"{heading} ({size_text(file.bytes)}{rows})")
         for finding in findings:
-            line = Text(f"  {finding.severity:<7}  ", style=STYLES[finding.severity])
-            line.append(f"{finding.rule:<5}  ", style="bold")
-            line.append(printable(finding.sentence), style="")
-            out.print(line, soft_wrap=True)
-    print_lines(out, *([""] if audit.findings else []), verdict(audit))
+            print_finding(out, finding.severity, finding.rule, finding.sentence)
+    _print_rest(out, len(found), limit, "finding")
+    print_lines(out, *([""] if found else []), *_conclusion(audit, found))
+
+
+def print_finding(out: Console, severity: Severity, rule: str, sentence: str) -> None:
+    """Print one line. The rule is a link to the catalogue on terminals that support links."""
+    line = Text(f"  {NOUNS[severity]:<7}  ", style=STYLES[severity])
+    url = rule_url(rule) if supports_links(out) else None
+    line.append(rule, style=Style(bold=True, link=url))
+    line.append(" " * max(7 - len(rule), 2) + printable(sentence), style="not bold")
+    out.print(line, soft_wrap=True)
+
+
+def supports_links(out: Console, environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the output is a terminal that is known to support hyperlinks (OSC 8)."""
+    if not out.is_terminal or out.is_dumb_terminal:
+        return False
+    vte = environment.get("VTE_VERSION", "")
+    return (
+        environment.get("TERM_PROGRAM") in LINKING_PROGRAMS
+        or environment.get("TERM") in LINKING_TERMINALS
+        or "WT_SESSION" in environment
+        or (vte.isdecimal() and int(vte) >= FIRST_LINKING_VTE)
+    )
+
+
+def _print_rest(out: Console, number: int, limit: int | None, noun: str) -> None:
+    if limit is not None and number > limit:
+        print_lines(out, f"  and {count(number - limit, f'more {noun}')}")
+
+
+def _conclusion(audit: Audit, found: Sequence[Finding]) -> Iterator[str]:
+    yield verdict(audit)
+    if len(found) < len(audit.findings):
+        yield f"{count(len(found), 'finding')} of {len(audit.findings):,} selected"
 
 
 def scope_of(audit: Audit) -> str:
@@ -61,8 +157,9 @@ def _severity(finding: Finding) -> int:
     return SEVERITIES.index(finding.severity)
 
 
-def print_findings_json(audit: Audit) -> None:
-    """Print one JSON object."""
+def print_findings_json(audit: Audit, selection: Selection = EVERYTHING) -> None:
+    """Print one JSON object with the counts of the audit, and the selected findings and their summary."""
+    found = selection.of(audit.findings)
     report = {
         "uri": audit.uri,
         "version": audit.version,
@@ -70,9 +167,21 @@ def print_findings_json(audit: Audit) -> None:
         "clean": audit.is_clean,
         "counts": {severity: audit.count(severity) for severity in SEVERITIES},
         "files": [{"path": file.path, "rows": file.rows, "bytes": file.bytes} for file in audit.files],
-        "findings": [dict(_present(finding)) for finding in audit.findings],
+        "summary": [_summary(each) for each in summarize(found)],
+        "findings": [dict(_present(finding)) for finding in found],
     }
     print_json(report)
+
+
+def _summary(summary: RuleSummary) -> dict[str, Any]:
+    return {
+        "rule": summary.rule,
+        "severity": summary.severity,
+        "count": summary.count,
+        "files": summary.files,
+        "remedy": summary.remedy,
+        "example": dict(_present(summary.example)),
+    }
 
 
 def _present(finding: Finding) -> Iterator[tuple[str, Any]]:

@@ -18,7 +18,7 @@ from ...scan.selection import select_files
 from ...storage.store import Store, TableLocation
 from .bound_rules import BOUND_RULES
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
-from .findings import SEVERITIES, Finding, Severity, apply_rules
+from .findings import SEVERITIES, Finding, RuleSummary, Severity, apply_rules, summarize
 from .log_survey import LogSurvey, survey_log
 from .statistics_rules import CHECKPOINT_STATISTICS_RULES, FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
@@ -100,6 +100,22 @@ class Audit:
             severity: `"error"`, `"warning"` or `"info"`.
         """
         return sum(finding.severity == severity for finding in self.findings)
+
+    def summary(self) -> tuple[RuleSummary, ...]:
+        """Return the findings grouped by rule, severity and remedy.
+
+        Returns:
+            One entry per group with its counts and an example: errors before warnings before notes, and the
+            most frequent first within a severity.
+
+        Example:
+            >>> import delta_variant as dv, pyarrow as pa, tempfile
+            >>> table = tempfile.mkdtemp() + "/events"
+            >>> _ = dv.write_table(table, pa.table({"id": [1, 2]}))
+            >>> dv.audit_table(table).summary()
+            ()
+        """
+        return summarize(self.findings)
 
 
 def audit_table(

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-__all__ = ["SEVERITIES", "Finding", "Rule", "Severity", "Violation", "apply_rules"]
+__all__ = [
+    "SEVERITIES",
+    "Finding",
+    "Rule",
+    "RuleSummary",
+    "Severity",
+    "Violation",
+    "apply_rules",
+    "summarize",
+]
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 """`error` breaks the specification or a guarantee to readers, `warning` affects some readers or prevents data
@@ -24,7 +33,8 @@ class Finding:
     Attributes:
         rule: The id of the rule, as docs/audit-rules.md lists it.
         severity: `error`, `warning` or `info`.
-        sentence: What is wrong and where, then the remedy.
+        message: What is wrong and where.
+        remedy: What to do.
         version: The version of the log, None if the finding is not about one commit.
         file_path: The decoded path of the data file, None for a finding about the log or the table.
         column: The logical name of the column, with dots between nested names.
@@ -34,12 +44,51 @@ class Finding:
 
     rule: str
     severity: Severity
-    sentence: str
+    message: str
+    remedy: str
     version: int | None = None
     file_path: str | None = None
     column: str | None = None
     path_key: str | None = None
     row: int | None = None
+
+    @property
+    def sentence(self) -> str:
+        """Return the message and the remedy as one sentence."""
+        return f"{self.message}: {self.remedy}"
+
+
+@dataclass(frozen=True)
+class RuleSummary:
+    """The findings of an audit that have the same rule, severity and remedy.
+
+    Attributes:
+        rule: The id of the rule, as docs/audit-rules.md lists it.
+        severity: `error`, `warning` or `info`.
+        remedy: What to do.
+        count: The number of findings.
+        files: The number of data files with such a finding, 0 for findings about the log or the table.
+        example: The first of the findings.
+    """
+
+    rule: str
+    severity: Severity
+    remedy: str
+    count: int
+    files: int
+    example: Finding
+
+
+def summarize(findings: Iterable[Finding]) -> tuple[RuleSummary, ...]:
+    """Return a summary per rule, severity and remedy: errors first, and the most frequent of each first."""
+    groups: dict[tuple[str, Severity, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.rule, finding.severity, finding.remedy), []).append(finding)
+    summaries = [
+        RuleSummary(*key, len(group), len({each.file_path for each in group} - {None}), group[0])
+        for key, group in groups.items()
+    ]
+    return tuple(sorted(summaries, key=lambda each: (SEVERITIES.index(each.severity), -each.count)))
 
 
 @dataclass(frozen=True)
@@ -71,7 +120,8 @@ def apply_rules(rules: Iterable[Rule[Subject]], subject: Subject) -> Iterator[Fi
             yield Finding(
                 rule.id,
                 rule.severity,
-                f"{violation.message}: {rule.remedy}",
+                violation.message,
+                rule.remedy,
                 violation.version,
                 violation.file_path,
                 violation.column,
