@@ -22,6 +22,7 @@ BAR_HEIGHTS = ((24, 8), (60, 5), (MAX_BARS, 3))
 BINS = 96
 EXACT = ("tinyint", "smallint", "int", "bigint")
 DENSITY_HEIGHT = 26
+MAX_HEIGHT = 256
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,13 @@ class PathBounds:
 
 def path_bounds(column: str, files: Sequence[Mapping[str, Bounds]]) -> Iterator[PathBounds]:
     """Yield the bounds of each path for which some file has a minimum and a maximum, ordered by path."""
-    for key in sorted({key for bounds in files for key in bounds}):
-        sides = [bounds[key] for bounds in files if key in bounds]
-        whole = [side for side in sides if side.min is not None and side.max is not None]
-        if whole:
-            yield _on_axis(column, key, whole, len(files))
+    whole: dict[str, list[Bounds]] = {}
+    for bounds in files:
+        for key, side in bounds.items():
+            if side.min is not None and side.max is not None:
+                whole.setdefault(key, []).append(side)
+    for key in sorted(whole):
+        yield _on_axis(column, key, whole[key], len(files))
 
 
 def _on_axis(column: str, key: str, sides: Sequence[Bounds], files: int) -> PathBounds:
@@ -106,13 +109,15 @@ def picture(bounds: PathBounds) -> str:
     total = bars + DENSITY_HEIGHT
     range_ = f"from {bounds.least} to {bounds.greatest}"
     label = _text(f"{len(bounds.intervals)} of {bounds.files} files have bounds, {range_}")
-    parts = [f'<svg viewBox="0 0 {WIDTH} {total}" role="img" aria-label="{label}">']
+    # Without an aspect ratio the picture always has the width of the axis below it.
+    size = f'viewBox="0 0 {WIDTH} {total}" height="{min(total, MAX_HEIGHT)}" preserveAspectRatio="none"'
+    parts = [f'<svg {size} role="img" aria-label="{label}">']
     for position, (start, end) in enumerate(shown):
         left, right = (_x(each, low, span) for each in (start, end))
         width = max(right - left, 2.0)
         left = min(left, WIDTH - width)
         box = f'x="{left:.1f}" y="{position * (height + 1)}" width="{width:.1f}" height="{height}"'
-        parts.append(f'<rect class="bounds" {box} rx="1.5"/>')
+        parts.append(f'<rect class="bounds" {box}/>')
     parts += _density(bounds, low, span, bars)
     return "".join([*parts, "</svg>"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from ..data_file.layout import variant_columns
@@ -21,7 +22,7 @@ from ..protocol.types import VARIANT, fields_of
 from ..storage.store import Store, open_store
 from .bounds import Bounds, decode_sides
 
-__all__ = ["InspectedFile", "bounds_of", "data_files", "files_of", "undecodable_bounds"]
+__all__ = ["InspectedFile", "data_files", "files_of", "undecodable_bounds"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class InspectedFile:
     path: str
     stats: FileStatistics
     variants: Mapping[tuple[str, ...], str]
+
+    @cached_property
+    def bounds(self) -> Mapping[tuple[str, ...], Mapping[str, Bounds]]:
+        """Return the bounds of each Variant column by path key, empty if they cannot be decoded."""
+        return {column: _bounds_or_empty(self, column) for column in self.variants}
 
 
 def data_files(target: str, version: int | None, *, exact: bool = False) -> Iterator[InspectedFile]:
@@ -79,8 +85,7 @@ def _decode_or_empty(text: str | None) -> FileStatistics:
         return FileStatistics()
 
 
-def bounds_of(file: InspectedFile, column: tuple[str, ...]) -> Mapping[str, Bounds]:
-    """Return the bounds of a Variant column by path key, empty if they cannot be decoded."""
+def _bounds_or_empty(file: InspectedFile, column: tuple[str, ...]) -> Mapping[str, Bounds]:
     try:
         return _decode_bounds(file, column)
     except InvalidStatisticsError:

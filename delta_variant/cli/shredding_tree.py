@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from ..data_file.reader import open_file
 from ..expressions.types import type_name
 from ..variant import paths as variant_paths
 from .bounds import Bounds
-from .inspected_file import InspectedFile, bounds_of
+from .inspected_file import InspectedFile
 from .terminal import Heading, console, count, fill, path_step, print_lines, print_table, shorten, size_text
 
 __all__ = ["FileShredding", "merge", "print_tree", "shredding_of"]
@@ -86,7 +87,7 @@ def shredding_of(subject: InspectedFile) -> FileShredding:
     footer = file.inspect()
     groups = {column: _group_type(file.schema, column) for column in subject.variants}
     columns = {
-        subject.variants[column]: _variant_column(group, footer, column, bounds_of(subject, column))
+        subject.variants[column]: _variant_column(group, footer, column, subject.bounds[column])
         for column, group in groups.items()
         if group is not None
     }
@@ -159,12 +160,19 @@ def _children(arrow_type: Any) -> Iterator[tuple[str | None, Any]]:
 
 
 def _with_bounds(node: Node, bounds: Mapping[str, Bounds]) -> Node:
-    names = [step for step in node.path if step is not None]
-    found = bounds.get(variant_paths.normalize(names))
     # Paths within list elements never have bounds.
-    if found is None or len(names) < len(node.path):
+    if not bounds or None in node.path:
+        return node
+    found = bounds.get(_path_key(node.path))
+    if found is None:
         return node
     return msgspec.structs.replace(node, min=found.min, max=found.max)
+
+
+# The files of a table have mostly the same paths.
+@lru_cache(maxsize=2**14)
+def _path_key(path: tuple[Any, ...]) -> str:
+    return variant_paths.normalize(path)
 
 
 def merge(parts: Sequence[FileShredding]) -> FileShredding:
@@ -187,23 +195,25 @@ def merge(parts: Sequence[FileShredding]) -> FileShredding:
 
 
 def _merge_columns(columns: Sequence[VariantColumn]) -> VariantColumn:
-    nodes: dict[tuple[Any, ...], Node] = {}
+    groups: dict[tuple[Any, ...], list[Node]] = {}
     for column in columns:
         for node in column.paths:
-            key = (node.path, node.type)
-            nodes[key] = _merge_nodes(nodes[key], node) if key in nodes else node
+            groups.setdefault((node.path, node.type), []).append(node)
     # Parents precede their children, and siblings are sorted by name, as in one file.
-    ordered = sorted(nodes.values(), key=lambda node: [(step is not None, step or "") for step in node.path])
+    ordered = sorted(
+        map(_merge_nodes, groups.values()),
+        key=lambda node: [(step is not None, step or "") for step in node.path],
+    )
     return VariantColumn(_add(column.metadata for column in columns) or Leaf(0, 0), tuple(ordered))
 
 
-def _merge_nodes(first: Node, second: Node) -> Node:
+def _merge_nodes(nodes: Sequence[Node]) -> Node:
     return msgspec.structs.replace(
-        first,
-        value=_add([first.value, second.value]),
-        typed_value=_add([first.typed_value, second.typed_value]),
-        min=_extreme(min, first.min, second.min),
-        max=_extreme(max, first.max, second.max),
+        nodes[0],
+        value=_add(node.value for node in nodes),
+        typed_value=_add(node.typed_value for node in nodes),
+        min=_extreme(min, [node.min for node in nodes]),
+        max=_extreme(max, [node.max for node in nodes]),
     )
 
 
@@ -215,14 +225,15 @@ def _add(leaves: Iterable[Leaf | None]) -> Leaf | None:
     return Leaf(sum(counts) if len(counts) == len(present) else None, sum(leaf.bytes for leaf in present))
 
 
-def _extreme(choose: Any, first: msgspec.Raw | None, second: msgspec.Raw | None) -> msgspec.Raw | None:
-    if first is None or second is None:
+def _extreme(choose: Any, bounds: Sequence[msgspec.Raw | None]) -> msgspec.Raw | None:
+    whole = [bound for bound in bounds if bound is not None]
+    if len(whole) < len(bounds):
         return None
+    values = [DECODER.decode(bound) for bound in whole]
     # NaN is a string in JSON, which does not compare with a number.
-    if isinstance(DECODER.decode(first), str) != isinstance(DECODER.decode(second), str):
+    if len({isinstance(value, str) for value in values}) > 1:
         return None
-    chosen: msgspec.Raw = choose(first, second, key=DECODER.decode)
-    return chosen
+    return whole[values.index(choose(values))]
 
 
 def print_tree(name: str, shredding: FileShredding) -> None:

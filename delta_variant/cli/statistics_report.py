@@ -10,7 +10,7 @@ import msgspec
 from ..errors import InvalidStatisticsError
 from ..protocol.statistics import leaves_of, value_at
 from ..variant import paths as variant_paths
-from .inspected_file import InspectedFile, bounds_of
+from .inspected_file import InspectedFile
 from .terminal import Heading, console, path_text, print_lines, print_table, shorten
 
 __all__ = ["json_report", "print_tables"]
@@ -27,7 +27,7 @@ HEADINGS: tuple[Heading, ...] = (
 
 def json_report(file: InspectedFile) -> dict[str, Any]:
     """Return the path, the `stats` object of the `add` action, and the decoded Variant bounds of a file."""
-    variants = {name: bounds_of(file, path) for path, name in file.variants.items()}
+    variants = {name: file.bounds[path] for path, name in file.variants.items()}
     return {"path": file.path, "stats": msgspec.Raw(file.stats.to_json().encode()), "variants": variants}
 
 
@@ -52,7 +52,7 @@ def _rows(file: InspectedFile) -> Iterator[tuple[str, ...]]:
             continue
         name = file.variants[path]
         yield name, "variant", count, "", ""
-        for path_key, bounds in bounds_of(file, path).items():
+        for path_key, bounds in file.bounds[path].items():
             yield f"  {_path_text(name, path_key)}", bounds.type, "", _cell(bounds.min), _cell(bounds.max)
 
 
