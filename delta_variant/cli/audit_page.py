@@ -14,7 +14,19 @@ from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severi
 from .audit_report import NOUNS, scope_of
 from .bounds_picture import PathBounds, path_bounds
 from .inspected_file import InspectedFile, files_of
-from .page import Row, document, figure, html_text, nested, percent, share_bar, tile, tree, values_of
+from .page import (
+    Row,
+    document,
+    figure,
+    html_text,
+    nested,
+    percent,
+    share_bar,
+    subtree_bytes,
+    tile,
+    tree,
+    values_of,
+)
 from .rule_texts import rule_text, rule_url
 from .shredding_tree import FileShredding, Node, merge, shredding_of
 from .terminal import count, path_step, size_text
@@ -183,20 +195,22 @@ def _trees(shredding: FileShredding | None) -> Iterator[str]:
     yield "projection.</p>"
     headings = (("path", "name"), ("type", "type"), ("rows", "fill"), ("bytes", "number"))
     for column, content in shredding.columns.items():
-        rows = nested((node.path, _row(column, node, shredding.rows)) for node in content.paths)
+        sizes = subtree_bytes(content.paths)
+        rows = nested(
+            (node.path, _row(column, node, shredding.rows, sizes[node.path])) for node in content.paths
+        )
         yield from tree(f"Paths of {column}", headings, rows)
     yield "</section>"
 
 
-def _row(column: str, node: Node, rows: int) -> Row:
+def _row(column: str, node: Node, rows: int, size: int) -> Row:
     name = path_step(node.path[-1]) if node.path else column
     leaves = [leaf for leaf in (node.typed_value, node.value) if leaf]
-    size = sum(leaf.bytes for leaf in leaves)
     values = sum(values_of(leaf) for leaf in leaves)
     cells = (
         (html_text(node.type), "type"),
         (share_bar(node, rows), "fill"),
-        (html_text(size_text(size)) if leaves else "", "number"),
+        (html_text(size_text(size)), "number"),
     )
     return Row(html_text(name), cells, size, values / rows if rows else 0)
 

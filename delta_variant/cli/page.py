@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +29,7 @@ __all__ = [
     "nested",
     "percent",
     "share_bar",
+    "subtree_bytes",
     "tile",
     "tree",
     "values_of",
@@ -149,6 +151,15 @@ def nested(rows: Iterable[tuple[Sequence[str | None], Row]]) -> list[Row]:
         by_path.setdefault(tuple(path), children)
         by_path.get(tuple(path[:-1]), roots).append(made) if path else roots.append(made)
     return roots
+
+
+def subtree_bytes(nodes: Iterable[Node]) -> dict[tuple[str | None, ...], int]:
+    """Return the bytes of the leaf columns at and below each path."""
+    sizes: Counter[tuple[str | None, ...]] = Counter()
+    for node in nodes:
+        size = sum(leaf.bytes for leaf in (node.typed_value, node.value) if leaf)
+        sizes.update({node.path[:length]: size for length in range(len(node.path) + 1)})
+    return dict(sizes)
 
 
 def values_of(leaf: Leaf | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,15 +10,34 @@ import typer
 from .. import bounds, statistics_report
 from ..arguments import FileOrTable, Json, Version
 from ..exit_codes import FINDINGS
+from ..explorer import explore
+from ..explorer_page import explorer_page
 from ..inspected_file import data_files, undecodable_bounds
+from ..output import write_page
 from ..shredding_tree import merge, print_tree, shredding_of
 from ..terminal import console, print_json, print_lines
 
 __all__ = ["decode", "encode", "inspect", "stats"]
 
 
-def inspect(target: FileOrTable, version: Version = None, json: Json = False) -> None:
-    """Print how Variant columns are shredded: type, fill rate, bytes and bounds of each path."""
+def inspect(
+    target: FileOrTable,
+    version: Version = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Write an HTML page with values and estimates."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print how Variant columns are shredded: type, fill rate, bytes and bounds of each path.
+
+    The page of --html also has example values, and estimates of what another shredding or sort order would
+    change.
+    """
+    if html is not None:
+        if Path(target).is_file():
+            raise typer.BadParameter("--html describes a table: pass a Delta table instead of a file")
+        write_page(html, explorer_page(explore(target, version)))
     shredding = merge([shredding_of(file) for file in data_files(target, version)])
     if json:
         print_json(shredding)

@@ -1,0 +1,369 @@
+"""What a table contains, and estimates of what another shredding or sort order would change.
+
+The estimates come from a sample: rows at the start of up to 16 files, evenly spaced in the table.
+
+- Distinct values: the GEE estimator (Charikar et al., "Towards Estimation Error Guarantees for Distinct
+  Values", 2000): `sqrt(N / n) * f1 + d - f1`, for `d` distinct values in `n` of `N` values, of which `f1`
+  occur once. It is exact if the sample is the whole table.
+- Shredding: the sample is encoded as Parquet with the present schema of its files, with the inferred schema
+  and without shredding. The bytes of the table change by the same factors.
+- Sort order: a lookup asks for the value of a row that is chosen at random. Before, it reads the files whose
+  bounds cover the value, and those without bounds. Afterwards the rows are in as many files of equal size,
+  and it reads those that contain the value. A value that the sample has once is assumed to be in
+  `sqrt(N / n)` rows, as in the estimator above.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from ..data_file.layout import shredding_of as schemas_of
+from ..data_file.reader import open_file
+from ..log.load import load_snapshot
+from ..log.snapshot import Snapshot
+from ..operations.read import read_table
+from ..operations.write import write_table
+from ..protocol.types import VARIANT, fields_of
+from ..variant import paths as variant_paths
+from ..variant.shredding import ShreddingSchema, infer_shredding_schema
+from ..variant.values import to_json
+from .bounds import Bounds
+from .bounds_picture import PathBounds, path_bounds
+from .inspected_file import InspectedFile, data_files, files_of
+from .shredding_tree import FileShredding, VariantColumn, merge, shredding_of
+
+__all__ = [
+    "Column",
+    "Exploration",
+    "PathSample",
+    "ShreddingChange",
+    "SortChange",
+    "distinct_values",
+    "explore",
+    "files_after_sort",
+    "files_before_sort",
+]
+
+SAMPLE_FILES = 16
+SAMPLE_ROWS = 4_000
+SAMPLE_BYTES = 32 << 20
+MAX_PATHS = 10_000
+MAX_EXAMPLES = 3
+
+Path_: TypeAlias = tuple[str | None, ...]
+DECODER = msgspec.json.Decoder()
+
+
+@dataclass
+class PathSample:
+    """The values of a path in the sample: the number of rows, and the scalars as JSON with their counts."""
+
+    rows: int = 0
+    scalars: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def examples(self) -> list[str]:
+        """Return the most frequent scalars."""
+        return [text for text, _ in self.scalars.most_common(MAX_EXAMPLES)]
+
+
+@dataclass(frozen=True)
+class ShreddingChange:
+    """The bytes of a Variant column now, and estimates for the inferred schema and without shredding.
+
+    `added` and `removed` are the paths that the inferred schema makes a column, or no longer does.
+    """
+
+    now: int
+    inferred: int
+    unshredded: int
+    added: tuple[Path_, ...]
+    removed: tuple[Path_, ...]
+
+
+@dataclass(frozen=True)
+class SortChange:
+    """The average number of files that a lookup of a path reads, before and after sorting by the path."""
+
+    path: Path_
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Column:
+    """A Variant column: its shredding, its paths in the sample, its bounds and the estimated changes."""
+
+    shredded: VariantColumn | None
+    paths: Mapping[Path_, PathSample]
+    bounds: Sequence[PathBounds]
+    shredding: ShreddingChange | None
+    sorting: Sequence[SortChange]
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """A table, or one data file, with its Variant columns by name."""
+
+    name: str
+    version: int | None
+    files: int
+    rows: int
+    bytes: int
+    sampled_files: int
+    sampled_rows: int
+    columns: Mapping[str, Column]
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Rows of a table, by Variant column, and the files that they come from."""
+
+    rows: int
+    files: Sequence[InspectedFile]
+    columns: Mapping[str, Any]
+
+
+def explore(table: str, version: int | None = None) -> Exploration:
+    """Return the content of a table at `version`, and the estimates.
+
+    Raise DataFileError for a file that cannot be read.
+    """
+    snapshot = load_snapshot(table, version)
+    files = list(files_of(snapshot))
+    shredding = merge([shredding_of(file) for file in files])
+    sample = _take_sample(snapshot, files)
+    columns = {
+        name: _column(path, name, files, shredding, sample)
+        for path, name in (files[0].variants.items() if files else ())
+    }
+    return Exploration(
+        snapshot.uri,
+        snapshot.version,
+        len(files),
+        shredding.rows,
+        snapshot.num_bytes,
+        len(sample.files),
+        sample.rows,
+        columns,
+    )
+
+
+def _take_sample(snapshot: Snapshot, files: Sequence[InspectedFile]) -> _Sample:
+    number = min(SAMPLE_FILES, len(files))
+    chosen = [index * len(files) // number for index in range(number)]
+    names = {f"c{index}": name for index, name in enumerate(_variant_names(snapshot))}
+    expressions = {key: ".".join(map(_quoted, name)) for key, name in names.items()}
+    parts: list[pa.RecordBatch] = []
+    for index in chosen if names else ():
+        one_file = replace(snapshot, files=snapshot.files.slice(index, 1))
+        rows = read_table(one_file, columns=expressions).to_batches()
+        parts += _first_rows(rows, -(-SAMPLE_ROWS // number))
+    columns = {
+        ".".join(name): pa.chunked_array([part.column(key) for part in parts]).combine_chunks()
+        for key, name in (names.items() if parts else ())
+    }
+    return _Sample(sum(part.num_rows for part in parts), [files[index] for index in chosen], columns)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _variant_names(snapshot: Snapshot) -> list[tuple[str, ...]]:
+    return [path for path, each in fields_of(snapshot.schema) if each.type == VARIANT]
+
+
+def _first_rows(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    size = 0
+    for batch in batches:
+        if rows <= 0 or size > SAMPLE_BYTES // SAMPLE_FILES:
+            return
+        part = batch.slice(0, rows)
+        yield part
+        rows -= part.num_rows
+        size += part.nbytes
+
+
+def _column(
+    path: tuple[str, ...],
+    name: str,
+    files: Sequence[InspectedFile],
+    shredding: FileShredding,
+    sample: _Sample,
+) -> Column:
+    shredded = shredding.columns.get(name)
+    values = sample.columns.get(name)
+    paths = _paths(values) if values is not None else {}
+    bounds = [file.bounds.get(path, {}) for file in files]
+    return Column(
+        shredded,
+        paths,
+        list(path_bounds(name, bounds)),
+        _shredding_change(path, shredded, values, sample.files) if values is not None else None,
+        list(_sort_changes(paths, bounds, sample.rows, shredding.rows)),
+    )
+
+
+def _paths(values: Any) -> dict[Path_, PathSample]:
+    paths: dict[Path_, PathSample] = {}
+    for text in to_json(values).to_pylist():
+        if text is not None:
+            for path in _walk(DECODER.decode(text), (), paths):
+                paths[path].rows += 1
+    return paths
+
+
+def _walk(value: Any, path: Path_, paths: dict[Path_, PathSample]) -> set[Path_]:
+    """Count the values at and below a path, and return the paths that occur."""
+    found = paths.get(path)
+    if found is None:
+        if len(paths) >= MAX_PATHS:
+            return set()
+        found = paths[path] = PathSample()
+    seen = {path}
+    if isinstance(value, dict):
+        for name, member in value.items():
+            seen |= _walk(member, (*path, name), paths)
+    elif isinstance(value, list):
+        for element in value:
+            seen |= _walk(element, (*path, None), paths)
+    elif value is not None:
+        found.scalars[msgspec.json.encode(value).decode()] += 1
+    return seen
+
+
+def distinct_values(scalars: Mapping[str, int], values: float) -> float:
+    """Return the estimated number of distinct values among `values`, from the counts of a sample of them."""
+    sampled = sum(scalars.values())
+    if not sampled:
+        return 0
+    once = sum(count == 1 for count in scalars.values())
+    ratio = math.sqrt(max(values / sampled, 1))
+    return min(ratio * once + len(scalars) - once, max(values, len(scalars)))
+
+
+def _shredding_change(
+    path: tuple[str, ...], shredded: VariantColumn | None, values: Any, files: Sequence[InspectedFile]
+) -> ShreddingChange | None:
+    if shredded is None or not len(values) or values.null_count == len(values):
+        return None
+    schemas = Counter(_schema(file, path) for file in files)
+    present = schemas.most_common(1)[0][0]
+    inferred = infer_shredding_schema(values)
+    now = _bytes_of(shredded)
+    sizes = [_encoded_bytes(values, schema) for schema in (present, inferred, None)]
+    before, after = (set(_leaves(schema.field.type)) if schema else set() for schema in (present, inferred))
+    return ShreddingChange(
+        now,
+        round(now * sizes[1] / sizes[0]),
+        round(now * sizes[2] / sizes[0]),
+        tuple(sorted(after - before, key=str)),
+        tuple(sorted(before - after, key=str)),
+    )
+
+
+def _schema(file: InspectedFile, path: tuple[str, ...]) -> ShreddingSchema | None:
+    return schemas_of(open_file(file.store, file.path)).get(path)
+
+
+def _leaves(arrow_type: Any, path: Path_ = ()) -> Iterator[Path_]:
+    if pa.types.is_struct(arrow_type):
+        for part in arrow_type:
+            yield from _leaves(part.type, (*path, part.name))
+    elif pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+        yield from _leaves(arrow_type.value_type, (*path, None))
+    elif not pa.types.is_null(arrow_type):
+        yield path
+
+
+def _bytes_of(column: VariantColumn) -> int:
+    leaves = [leaf for node in column.paths for leaf in (node.value, node.typed_value) if leaf]
+    return column.metadata.bytes + sum(leaf.bytes for leaf in leaves)
+
+
+def _encoded_bytes(values: Any, schema: ShreddingSchema | None) -> int:
+    """Return the compressed bytes of Variants in a Parquet file that is written with a shredding schema."""
+    marked = pa.field("v", values.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
+    with tempfile.TemporaryDirectory() as folder:
+        data = pa.Table.from_arrays([values], schema=pa.schema([marked]))
+        write_table(folder, data, variant_columns=["v"], shredding=schema)
+        (shredding,) = (shredding_of(file) for file in data_files(folder, None))
+    return max(_bytes_of(shredding.columns["v"]), 1)
+
+
+def _sort_changes(
+    paths: Mapping[Path_, PathSample],
+    bounds: Sequence[Mapping[str, Bounds]],
+    sampled_rows: int,
+    rows: int,
+) -> Iterator[SortChange]:
+    """Yield the changes for the paths that are scalars, those that save the most files first."""
+    if len(bounds) < 2:
+        return
+    changes: list[tuple[SortChange, int]] = []
+    for path, sample in paths.items():
+        if not path or None in path or not sample.scalars:
+            continue
+        sides = _sides(bounds, path)
+        before = files_before_sort(sample.scalars, sides, len(bounds))
+        after = files_after_sort(sample.scalars, sampled_rows, rows, len(bounds))
+        changes.append((SortChange(path, before, after), sample.rows))
+    # Of paths that save as many files, more rows have the first.
+    changes.sort(key=lambda each: (round(each[0].after - each[0].before, 1), -each[1]))
+    yield from (change for change, _ in changes)
+
+
+def _sides(bounds: Sequence[Mapping[str, Bounds]], path: Path_) -> list[tuple[Any, Any]]:
+    key = variant_paths.normalize([step for step in path if step is not None])
+    found = (each.get(key) for each in bounds)
+    return [
+        (DECODER.decode(each.min), DECODER.decode(each.max))
+        for each in found
+        if each is not None and each.min is not None and each.max is not None
+    ]
+
+
+def files_before_sort(scalars: Mapping[str, int], sides: Sequence[tuple[Any, Any]], files: int) -> float:
+    """Return the average number of `files` that a lookup reads, by the bounds of those that have bounds."""
+    kinds = {_kind(side) for pair in sides for side in pair}
+    values = [(DECODER.decode(text), count) for text, count in scalars.items()]
+    if len(kinds) != 1 or {_kind(value) for value, _ in values} != kinds:
+        # The order of values of several types depends on the reader, so it reads all files.
+        return float(files)
+    starts, ends = (sorted(each) for each in zip(*sides, strict=True))
+    hits = sum(count * (bisect_right(starts, value) - bisect_left(ends, value)) for value, count in values)
+    return hits / sum(scalars.values()) + files - len(sides)
+
+
+def _kind(value: Any) -> str:
+    return (
+        "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+    )
+
+
+def files_after_sort(scalars: Mapping[str, int], sampled_rows: int, rows: int, files: int) -> float:
+    """Return the average number of `files` of equal size that a lookup reads if the rows are sorted."""
+    values = sorted((_order(DECODER.decode(text)), count) for text, count in scalars.items())
+    ratio = max(rows / sampled_rows, 1)
+    per_file = max(rows, sampled_rows) / files
+    position = hits = 0.0
+    for _, count in values:
+        width = math.sqrt(ratio) if count == 1 else count * ratio
+        first, last = int(position / per_file), math.ceil((position + width) / per_file - 1e-9)
+        hits += count * max(min(last, files) - first, 1)
+        position += count * ratio
+    return hits / sum(scalars.values())
+
+
+def _order(value: Any) -> tuple[str, Any]:
+    return _kind(value), value
