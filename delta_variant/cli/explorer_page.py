@@ -27,6 +27,9 @@ MAX_PICTURES = 24
 MAX_SORTS = 10
 MAX_CHANGED_PATHS = 20
 MAX_EXAMPLE_CHARACTERS = 40
+LAST_CHARACTER = "\U0010ffff"
+"""The upper bound of a long string ends with it (PROTOCOL.md, "Per-file Statistics")."""
+
 MIN_SAVING = 0.02
 """A smaller change of bytes is within the error of the estimates."""
 
@@ -146,7 +149,8 @@ def _values(node: Node | None, sample: PathSample | None) -> str:
     if sample is not None and sample.scalars:
         parts.append(", ".join(_shown(text) for text in sample.examples))
     if node is not None and node.min and node.max:
-        parts.append(f"from {_shown(bytes(node.min).decode())} to {_shown(bytes(node.max).decode())}")
+        least, greatest = (bytes(bound).decode() for bound in (node.min, node.max))
+        parts.append(f"from {_shown(least)} to {_shown(greatest.replace(LAST_CHARACTER, '…'))}")
     return f' <small class="values">{"<br>".join(parts)}</small>' if parts else ""
 
 
@@ -161,13 +165,13 @@ def _shredding(name: str, column: Column, exploration: Exploration) -> Iterator[
         yield '<p class="quiet">The sample has no values.</p></section>'
         return
     yield f"<p>{html_text(_advice(change))}</p>"
-    yield '<table class="estimates"><thead><tr><th>shredding schema</th><th class="number">bytes</th>'
-    yield '<th class="number">change</th></tr></thead><tbody>'
+    yield '<table class="estimates"><thead><tr><th scope="col">shredding schema</th><th scope="col" class="number">bytes</th>'
+    yield '<th scope="col" class="number">change</th></tr></thead><tbody>'
     options = (("now", change.now), ("inferred", change.inferred), ("none", change.unshredded))
     for option, size in options:
         difference = "" if option == "now" else _difference(size, change.now)
         estimate = "" if option == "now" else "≈ "
-        yield f'<tr><th>{option}</th><td class="number">{estimate}{html_text(size_text(size))}</td>'
+        yield f'<tr><th scope="row">{option}</th><td class="number">{estimate}{html_text(size_text(size))}</td>'
         yield f'<td class="number">{difference}</td></tr>'
     yield "</tbody></table>"
     yield from _changed(name, "Becomes a typed column", change.added)
@@ -220,18 +224,15 @@ def _sorting(name: str, column: Column, exploration: Exploration) -> Iterator[st
         return
     yield "<p>What a query for one value of a path reads on average, now and if the table were sorted by "
     yield "this path.</p>"
-    yield '<div class="wide"><table class="estimates"><thead><tr><th>path</th>'
-    yield '<th class="number">files now</th><th class="number">sorted</th>'
-    yield '<th class="number">bytes now</th><th class="number">sorted</th></tr></thead><tbody>'
+    yield '<div class="wide"><table class="estimates"><thead><tr><th scope="col">path</th>'
+    yield '<th scope="col" class="number">now</th><th scope="col" class="number">sorted</th></tr></thead><tbody>'
     for each in column.sorting[:MAX_SORTS]:
-        path = html_text(shorten(printable(path_text(name, each.path)), 80))
-        yield f"<tr><th>{path}</th>"
-        both = (("", each.before), ("≈ ", each.after))
-        for sign, files in both:
-            yield f'<td class="number">{sign}{files:.3g} ({percent(files, exploration.files)})</td>'
-        for sign, files in both:
-            size = size_text(exploration.bytes * files / exploration.files)
-            yield f'<td class="number">{sign}{html_text(size)}</td>'
+        path = html_text(shorten(printable(path_text(name, each.path)), 80)).replace(".", ".<wbr>")
+        yield f'<tr><th scope="row">{path}</th>'
+        for sign, files in (("", each.before), ("≈ ", each.after)):
+            share, size = files / exploration.files, exploration.bytes * files / exploration.files
+            yield f'<td class="number">{sign}{_files(files)} ({percent(share, 1)})<br>'
+            yield f"<small>{html_text(size_text(size))}</small></td>"
         yield "</tr>"
     yield "</tbody></table></div>"
     if len(column.sorting) > MAX_SORTS:
@@ -250,3 +251,7 @@ def _pictures(column: Column, exploration: Exploration) -> Iterator[str]:
     for bounds in ordered[:MAX_PICTURES]:
         yield from figure(bounds)
     yield "</div></section>"
+
+
+def _files(number: float) -> str:
+    return f"{number:.3g} file{'' if f'{number:.3g}' == '1' else 's'}"
