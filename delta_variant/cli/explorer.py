@@ -307,7 +307,7 @@ def _sort_changes(
     sampled_rows: int,
     rows: int,
 ) -> Iterator[SortChange]:
-    """Yield the changes for the paths that are scalars, those that save the most files first."""
+    """Yield the changes for the paths that are scalars, by the files saved and the rows that have them."""
     if len(bounds) < 2:
         return
     changes: list[tuple[SortChange, int]] = []
@@ -318,8 +318,8 @@ def _sort_changes(
         before = files_before_sort(sample.scalars, sides, len(bounds))
         after = files_after_sort(sample.scalars, sampled_rows, rows, len(bounds))
         changes.append((SortChange(path, before, after), sample.rows))
-    # Of paths that save as many files, more rows have the first.
-    changes.sort(key=lambda each: (round(each[0].after - each[0].before, 1), -each[1]))
+    # A path that few rows have is not worth a sort order.
+    changes.sort(key=lambda each: (each[0].after - each[0].before) * each[1])
     yield from (change for change, _ in changes)
 
 

@@ -165,13 +165,15 @@ def _shredding(name: str, column: Column, exploration: Exploration) -> Iterator[
         yield '<p class="quiet">The sample has no values.</p></section>'
         return
     yield f"<p>{html_text(_advice(change))}</p>"
-    yield '<table class="estimates"><thead><tr><th scope="col">shredding schema</th><th scope="col" class="number">bytes</th>'
+    yield '<table class="estimates"><thead><tr><th scope="col">shredding schema</th>'
+    yield '<th scope="col" class="number">bytes</th>'
     yield '<th scope="col" class="number">change</th></tr></thead><tbody>'
     options = (("now", change.now), ("inferred", change.inferred), ("none", change.unshredded))
     for option, size in options:
         difference = "" if option == "now" else _difference(size, change.now)
         estimate = "" if option == "now" else "≈ "
-        yield f'<tr><th scope="row">{option}</th><td class="number">{estimate}{html_text(size_text(size))}</td>'
+        yield f'<tr><th scope="row">{option}</th>'
+        yield f'<td class="number">{estimate}{html_text(size_text(size))}</td>'
         yield f'<td class="number">{difference}</td></tr>'
     yield "</tbody></table>"
     yield from _changed(name, "Becomes a typed column", change.added)
@@ -225,7 +227,8 @@ def _sorting(name: str, column: Column, exploration: Exploration) -> Iterator[st
     yield "<p>What a query for one value of a path reads on average, now and if the table were sorted by "
     yield "this path.</p>"
     yield '<div class="wide"><table class="estimates"><thead><tr><th scope="col">path</th>'
-    yield '<th scope="col" class="number">now</th><th scope="col" class="number">sorted</th></tr></thead><tbody>'
+    yield '<th scope="col" class="number">now</th>'
+    yield '<th scope="col" class="number">sorted</th></tr></thead><tbody>'
     for each in column.sorting[:MAX_SORTS]:
         path = html_text(shorten(printable(path_text(name, each.path)), 80)).replace(".", ".<wbr>")
         yield f'<tr><th scope="row">{path}</th>'
