@@ -273,6 +273,7 @@ def test_a_page_is_complete_and_operable_without_a_script(pages, tmp_path):
         (1, 30, "3.3 %"),
         (999, 1000, "> 99 %"),
         (7, 7, "100 %"),
+        (18, 7, "257 %"),
     ],
 )
 def test_percentages_are_rounded_to_what_a_reader_needs(part, whole, expected):

@@ -76,7 +76,7 @@ def percent(part: float, whole: float) -> str:
     if not part or not whole:
         return "0 %"
     share = 100 * part / whole
-    if part != whole and share > 99.5:
+    if share > 99.5 and part < whole:
         return "> 99 %"
     if share < 0.1:
         return "< 0.1 %"
