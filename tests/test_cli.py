@@ -16,7 +16,7 @@ import pytest
 from support.processes import WAIT, read_terminal, start
 from typer.testing import CliRunner
 
-from delta_variant.cli import main
+from delta_variant.cli import bounds, main
 from delta_variant.cli.app import app
 from delta_variant.cli.terminal import fill, path_text, printable, size_text
 from delta_variant.log.load import load_snapshot
@@ -355,6 +355,20 @@ def test_z85_decode_reads_both_printed_forms(text):
         "$['a']": {"type": "string", "value": "min-string"},
         "$['b']['c']": {"type": "bigint", "value": 1},
     }
+
+
+def test_bounds_of_frequent_types_get_the_type_that_inference_finds(monkeypatch):
+    given = {"boolean": True, "float": 2, "double": 2, "date": "2024-01-01", "binary": "YWJj", "smallint": 3}
+    values = {
+        f"$['{name}']": f'{{"type":"{name}","value":{json.dumps(value)}}}' for name, value in given.items()
+    }
+    values |= {"$['int8']": "1", "$['int16']": "300", "$['int32']": "70000", "$['int64']": "99999999999"}
+    values |= {"$['string']": '"x"', "$['decimal']": "1.5"}
+    text = bounds.encode("{" + ",".join(f'"{key}":{value}' for key, value in values.items()) + "}")
+    known = bounds.decode(text)
+    monkeypatch.setattr(bounds, "SQL_TYPES", {})
+    assert bounds.decode(text) == known
+    assert len(known) == len(values)
 
 
 def test_z85_encode_is_the_inverse_of_decode():

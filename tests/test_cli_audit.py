@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from email.message import Message
 
 import pytest
 from planting import Table
@@ -163,6 +164,16 @@ def test_a_rule_links_to_its_anchor_in_the_catalogue(faulty, monkeypatch, capsys
     monkeypatch.setenv("TERM_PROGRAM", "WezTerm")
     audit_report.print_summary(dv.audit_table(faulty.path))
     assert ";https://example.com/audit-rules/#au11\x1b\\" in output.getvalue()
+
+
+def test_the_catalogue_is_at_the_address_of_the_sources(monkeypatch):
+    urls = Message()
+    urls["Project-URL"] = "Homepage, https://example.com"
+    monkeypatch.setattr(rule_texts, "metadata", lambda _: urls)
+    assert rule_texts._documentation.__wrapped__() is None
+    urls["Project-URL"] = "Source, https://example.com/delta-variant"
+    expected = "https://example.com/delta-variant/blob/main/docs/audit-rules.md"
+    assert rule_texts._documentation.__wrapped__() == expected
 
 
 def test_notes_alone_are_a_clean_exit(table):

@@ -13,6 +13,9 @@ import msgspec
 
 __all__ = ["RuleText", "rule_text", "rule_url", "rules"]
 
+CATALOGUE = "blob/main/docs/audit-rules.md"
+"""The location of the catalogue below the address of the sources."""
+
 
 class RuleText(msgspec.Struct, frozen=True):
     """A row of the catalogue: what must hold, and the specification section that says so."""
@@ -46,7 +49,7 @@ def _documentation() -> str | None:
     except PackageNotFoundError:
         return None
     named = dict(url.split(", ", 1) for url in urls if ", " in url)
-    return named.get("Audit rules")
+    return f"{named['Source']}/{CATALOGUE}" if "Source" in named else None
 
 
 def rule_url(rule: str) -> str | None:
