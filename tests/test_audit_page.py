@@ -17,6 +17,7 @@ import delta_variant as dv
 from delta_variant.cli.audit_page import audit_page
 from delta_variant.cli.bounds_picture import PathBounds, picture
 from delta_variant.cli.page import percent
+from delta_variant.cli.rule_texts import rule_url
 
 HOSTILE = "</style><script>document.title='broken'</script><img src=x onerror=alert(1)>\"'&\u202e\x1b"
 SIZES = {"wide": (1280, 900), "phone": (390, 844)}
@@ -120,9 +121,10 @@ def test_findings_are_grouped_by_rule_with_the_text_of_the_rule(browser, pages):
     assert heading.split() == ["AU11", "1", "error", "in", "1", "file"]
     assert texts == [
         "numRecords equals the number of rows in the data file, including deleted rows.",
-        "PROTOCOL.md, Per-file Statistics.",
+        "PROTOCOL.md, Per-file Statistics. Audit rules.",
         "a reader that skips by it loses rows; run delta-variant repair-statistics",
     ]
+    assert browser.run("return document.querySelector('.rule a').href") == rule_url("AU11")
     assert violation.endswith(".parquet numRecords is 7, but the file has 10 rows")
 
 
