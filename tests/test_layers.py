@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 LAYERS = {
     "": (
         {"errors"},
-        {"_checks", "_arrow", "_html", "_options", "_packing", "_system_errors"},
+        {"_checks", "_arrow", "_html", "_options", "_packing", "_progress", "_system_errors"},
         {"_native"},
         {"variant"},
         {"protocol", "expressions"},
@@ -36,6 +36,7 @@ LAYERS = {
         {"read", "rewrite"},
         {"alter", "audit", "changes", "delete", "history", "legacy", "merge", "optimize", "restore"}
         | {"statistics_repair", "update", "vacuum", "write"},
+        {"convert"},
     ),
 }
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._checks import options_of
+from .._progress import advance, begin
 from ..errors import DataFileError, UnsupportedFeatureError
 from ..log import deletion_vectors, transaction
 from ..log.conflicts import Reads
@@ -234,8 +235,14 @@ def _check_files_exist(past: Snapshot, files: pa.Table) -> None:
     """Raise DataFileError if a data file or a deletion vector is missing."""
     paths = list(_paths(files))
     with ThreadPoolExecutor(max_workers=16) as threads:
+        begin("checking files", files=len(paths))
+        missing_paths = set()
         found = threads.map(lambda path: exists(past.store, path), paths)
-        missing = sorted({path for path, is_found in zip(paths, found, strict=True) if not is_found})
+        for path, is_found in zip(paths, found, strict=True):
+            advance(files=1)
+            if not is_found:
+                missing_paths.add(path)
+    missing = sorted(missing_paths)
     if missing:
         named = ", ".join(missing[:MAX_NAMED_FILES])
         more = f" and {len(missing) - MAX_NAMED_FILES:,} more" if len(missing) > MAX_NAMED_FILES else ""

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from .._arrow import Array
 from .._options import Numeric
+from .._progress import advance, begin
 from ..data_file.layout import numbers_are_typed, shredding_of
 from ..data_file.options import WriteOptions
 from ..data_file.reader import filter_rows, open_file
@@ -196,7 +197,9 @@ def rewrite_rows(
     changed = changed_whole = 0
     try:
         with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
+            begin("rewriting", files=plan.files.num_rows)
             for opened in TableReader.of(snapshot).open_all(files_of(plan.files)):
+                advance(files=1)
                 count, rows = _count_changes(opened, plan, change)
                 removed.append(count > 0)
                 changed += count
@@ -243,6 +246,7 @@ def _count_changes(file: FileReader, plan: FilePlan, change: RowChange) -> tuple
     changed = seen = 0
     if rows != []:
         for batch in file.read(change.tested, rows, "error"):
+            advance(rows=batch.num_rows)
             changed += change.changes(batch).true_count
             seen += batch.num_rows
     return changed, seen if rows is None else None

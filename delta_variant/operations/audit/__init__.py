@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..._html import MAX_ROWS, html_table
+from ..._progress import advance, begin
 from ...log.load import open_to_read, version_to_read
 from ...log.snapshot import Snapshot
 from ...log.timestamps import version_at
@@ -156,6 +157,7 @@ def audit_table(
         (True, 2)
     """
     store, version = _version_to_audit(table, version, storage_options)
+    begin("checking the log")
     log = survey_log(store, version)
     subject = TableSubject(log)
     selected = select_files(log.files, files, store.uri)
@@ -192,8 +194,14 @@ def audit_files(
 def _audit_files(
     subject: TableSubject, files: Iterable[Mapping[str, Any]], *, data: bool
 ) -> list[tuple[AuditedFile, list[Finding]]]:
+    chosen = list(files)
+    begin("checking files", files=len(chosen), bytes_=sum(int(add["size"]) for add in chosen))
+    audited = []
     with ThreadPoolExecutor(THREADS) as threads:
-        return list(threads.map(lambda add: _audit_file(FileSubject(subject, add, data)), files))
+        for each in threads.map(lambda add: _audit_file(FileSubject(subject, add, data)), chosen):
+            audited.append(each)
+            advance(files=1, bytes_=each[0].bytes, rows=each[0].rows or 0)
+    return audited
 
 
 def _audit_file(subject: FileSubject) -> tuple[AuditedFile, list[Finding]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ..._checks import check_option, check_path
+from ..._progress import advance, begin
 from ...data_file.options import Compression, FileOptions, Shredding, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import DataFileError, error_location
@@ -112,7 +113,11 @@ def migrate_legacy(
             f"{source} has no column in the legacy layout: there is nothing to migrate", file=str(source)
         )
     with staging_folder(target) as staging:
-        migrated = [_migrate(file, staging, shredding, compat, compression) for file in files]
+        begin("migrating", files=len(files), bytes_=sum(file.path.stat().st_size for file in files))
+        migrated = []
+        for file in files:
+            migrated.append(_migrate(file, staging, shredding, compat, compression))
+            advance(files=1, bytes_=migrated[-1].bytes_before, rows=migrated[-1].rows)
         _publish(staging, source, target)
     return Migration(tuple(migrated), tuple(others))
 

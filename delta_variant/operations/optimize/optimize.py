@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..._checks import one_or_more, options_of
+from ..._progress import advance, begin
 from ...data_file.options import FileOptions, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import ExpressionError
@@ -159,11 +160,21 @@ def optimize(
         files=files,
         commit=commit,
     )
-    found = (plan_group(work.snapshot, each, work.options) for each in work.bins)
-    groups = [group for group in found if group is not None]
+    groups = _plan_groups(work)
     if dry_run or not groups:
         return OptimizeResult(None, tuple(groups))
     return commit_groups(work, groups, _write(work, groups))
+
+
+def _plan_groups(work: OptimizePlan) -> list[FileGroup]:
+    begin("planning", files=len(work.bins))
+    groups = []
+    for each in work.bins:
+        group = plan_group(work.snapshot, each, work.options)
+        advance(files=1)
+        if group is not None:
+            groups.append(group)
+    return groups
 
 
 @dataclass(frozen=True)
@@ -272,14 +283,23 @@ def _select_files(snapshot: Snapshot, predicate: Expression | None, where: str |
 
 def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> list[PartitionFile]:
     written: list[PartitionFile] = []
+    begin("rewriting", files=sum(len(group.paths) for group in groups))
     try:
         for group in groups:
             for batches in _rows_of_new_files(work, group):
-                written += write_rows(work.snapshot, batches, group.options)
+                written += write_rows(work.snapshot, _count_rows(batches), group.options)
+            advance(files=len(group.paths))
     except BaseException:
         discard(work.snapshot.store, [file.written.path for file in written])
         raise
     return written
+
+
+def _count_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches, and report their rows."""
+    for batch in batches:
+        advance(rows=batch.num_rows)
+        yield batch
 
 
 def _rows_of_new_files(work: OptimizePlan, group: FileGroup) -> Iterator[Iterator[pa.RecordBatch]]:

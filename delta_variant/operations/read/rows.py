@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterable, Mapping
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from ..._options import OnConflict
+from ..._progress import advance
 from ...errors import error_location
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
@@ -26,6 +28,8 @@ __all__ = ["RowBatches", "check_readable", "load_readable", "read_files"]
 
 RowBatches: TypeAlias = Generator[pa.RecordBatch, None, None]
 """Rows that are read as they are requested; closing it stops the read."""
+
+_LOGGER = logging.getLogger(__name__)
 
 
 def load_readable(
@@ -69,6 +73,7 @@ def read_files(
             if rows.rows != []:
                 for batch in file.read(query.inputs, rows.rows, on_conflict):
                     decoded += batch.num_rows
+                    advance(rows=batch.num_rows)
                     with error_location(file=file.file.path):
                         result = query.result(batch)
                     if result.num_rows:
@@ -77,3 +82,5 @@ def read_files(
             # A limit closes this generator in the middle of a file.
             if report is not None:
                 report.files.append(FileReport(rows, file.native.bytes_read, decoded))
+        _LOGGER.debug("read %s: %d rows decoded, %d bytes", file.file.path, decoded, file.native.bytes_read)
+        advance(files=1)

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from ..._arrow import Array
 from ..._options import OnConflict
+from ..._progress import begin
 from ...errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
 from ...expressions.tree import Column, Expression, inputs
 from ...log.snapshot import Snapshot
@@ -50,6 +51,7 @@ class TableRows:
     def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
         """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
         report.add(self.plan, self.snapshot.num_files, self.snapshot.num_bytes)
+        begin("reading", files=self.plan.files.num_rows)
         return self._read(self.query, self.plan.files, report, ahead=ahead)
 
     def count(self) -> int:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._checks import options_of, to_integer
+from ..._progress import advance, begin
 from ...data_file.options import MAX_STATS_PATHS
 from ...errors import DeltaVariantError, InvalidStatisticsError
 from ...log import transaction
@@ -138,8 +139,13 @@ def compare_files(
 ) -> tuple[FileRepair, ...]:
     """Return the repairs of those files, rows of `Snapshot.files`, that have wrong or missing statistics."""
     statistics = TableStatistics.of(snapshot, max_variant_stats_paths)
-    compared = (_compare_file(statistics, add) for add in files)
-    return tuple(repair for repair in compared if repair is not None)
+    chosen = list(files)
+    begin("comparing statistics", files=len(chosen), bytes_=sum(int(add["size"]) for add in chosen))
+    repairs = []
+    for add in chosen:
+        repairs.append(_compare_file(statistics, add))
+        advance(files=1, bytes_=int(add["size"]))
+    return tuple(repair for repair in repairs if repair is not None)
 
 
 def commit_repair(snapshot: Snapshot, repair: RepairResult, commit: CommitOptions) -> RepairResult:
