@@ -6,6 +6,7 @@ file.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from .options import ROW_GROUP_BYTES, WriteOptions
 from .shredding import encoding
 
 __all__ = ["FileSeries", "InvalidValue", "ShreddedPath", "WrittenFile"]
+
+_LOGGER = logging.getLogger(__name__)
 
 FOLDER_ATTEMPTS = 10
 """How often a folder is created that another writer removes at the same time."""
@@ -137,7 +140,9 @@ class FileSeries(Generic[Context]):
     def _end(self) -> None:
         if self._open is not None:
             file, self._open = self._open, None
-            self.files.append(file.close(self._options.files.max_variant_stats_paths, self._indexed))
+            written = file.close(self._options.files.max_variant_stats_paths, self._indexed)
+            _LOGGER.debug("wrote %s: %d rows, %d bytes", file.uri, written.rows, written.bytes)
+            self.files.append(written)
 
     def discard(self) -> None:
         """Remove every file that was started."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ __all__ = [
     "refresh",
     "version_to_read",
 ]
+
+_LOGGER = logging.getLogger(__name__)
 
 
 def load_snapshot(
@@ -77,7 +80,15 @@ def load_snapshot(
         version = version_at(store, timestamp)
     if version is not None:
         version = to_integer("version", version)
-    return build_from_log(store, version, lambda log: snapshot_of(store, log))
+    snapshot = build_from_log(store, version, lambda log: snapshot_of(store, log))
+    _LOGGER.info(
+        "loaded version %d of %s: %d files, %d bytes",
+        snapshot.version,
+        snapshot.uri,
+        snapshot.num_files,
+        snapshot.num_bytes,
+    )
+    return snapshot
 
 
 def version_to_read(

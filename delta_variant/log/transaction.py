@@ -223,6 +223,7 @@ def _commit_with_retries(
         if pending.starts_timestamps:
             base = replace(base, timestamp=commit_file_time(store, base.version))
         if not _try_commit(store, version, pending.actions_after(base)):
+            _LOGGER.info("%s: version %d was committed concurrently, retrying", store.uri, version)
             concurrent = _commits_after_lost_race(store, base.version)
             own = next((number for number, actions in concurrent if _is_own(actions, context.txn_id)), None)
             if own is None:
@@ -268,6 +269,7 @@ def _try_commit(store: Store, version: int, actions: Iterable[Action]) -> bool:
         if not _commits_after(store, version - 1):
             raise
         return False
+    _LOGGER.info("committed version %d of %s", version, store.uri)
     return True
 
 
@@ -334,6 +336,7 @@ def _write_checkpoint_when_due(store: Store, version: int, pending: PendingCommi
     try:
         if version % properties.get(pending.metadata.configuration, properties.CHECKPOINT_INTERVAL) == 0:
             checkpoint_writing.write_checkpoint(store, version, now=context.clock(), unique_id=context.txn_id)
+            _LOGGER.info("wrote a checkpoint of version %d of %s", version, store.uri)
     except KeyboardInterrupt as interrupt:
         raise CommitInterrupted(
             f"interrupted after the commit of version {version} of {store.uri}, during its checkpoint"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -22,6 +23,8 @@ from .reader import FileReader
 from .statistics import file_bounds, partition_test
 
 __all__ = ["FilePlan", "RowPlan", "may_contain_matches", "plan_files", "plan_rows"]
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,15 @@ def plan_files(snapshot: Snapshot, predicate: Expression | None) -> FilePlan:
         leaf: _count(pc.or_(known.min.is_valid(), known.max.is_valid())) for leaf, known in bounds.items()
     }
     selected = files.filter(stages[-1])
+    _LOGGER.info(
+        "%s: reading %d of %d files; skipped %d by partition values, %d by statistics, %d by Variant bounds",
+        snapshot.uri,
+        selected.num_rows,
+        files.num_rows,
+        by_partition_values,
+        by_statistics,
+        by_bounds,
+    )
     return FilePlan(pruning_predicate, selected, by_partition_values, by_statistics, by_bounds, known_files)
 
 

@@ -7,6 +7,7 @@ storage option `allow_paths_outside_table` is true. Every failure is a StoreErro
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import stat
@@ -71,6 +72,8 @@ class HasTableUri(Protocol):
 
 
 TableLocation: TypeAlias = str | os.PathLike[str] | HasTableUri
+
+_LOGGER = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 2.0
 
@@ -582,6 +585,7 @@ def _request(
             except GenericError as error:
                 if not _BROKEN_CONNECTION.search(str(error)):
                     raise
+                _LOGGER.debug("%s: the connection broke, retrying in %.1f s", uri_of(store, path), pause)
             sleep(pause)
         return send(*key)
 
@@ -602,6 +606,13 @@ def _translate_errors(table: str, file: str | None = None) -> Iterator[None]:
         raise translated.at(table=table, file=file) from error
 
 
+# Without credentials in the environment, the client asks the metadata service of a cloud machine.
+_METADATA_SERVICE = re.compile(r"//(?:169\.254\.169\.254|metadata\.google\.internal|metadata)/")
+_NO_CREDENTIALS = (
+    "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+    "GOOGLE_SERVICE_ACCOUNT or AZURE_STORAGE_ACCOUNT_KEY in the environment or as storage options, or "
+    "AWS_SKIP_SIGNATURE=true for a public bucket"
+)
 _ANSWER = re.compile(r"<Code>(?P<code>[^<]*)</Code>\s*<Message>(?P<message>[^<\n]*)")
 
 
@@ -611,4 +622,6 @@ def _reason(error: Exception) -> str:
         return f"{answer['code']}: {answer['message']}"
     if isinstance(error, OSError) and error.strerror:
         return reason_of(error)
+    if _METADATA_SERVICE.search(str(error)):
+        return _NO_CREDENTIALS
     return str(error).split("\n", 1)[0]
