@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -63,6 +63,7 @@ class DeltaVariantError(Exception):
         path: The path within a Variant, such as `$.user.id`, or of a field of the schema.
         version: The table version that the error is about.
         rule: The id of the broken rule, as listed in docs/audit-rules.md.
+        remedies: Arguments of the called function, by name and value, any of which avoids the error.
 
     Example:
         >>> error = MalformedVariantError("the value ends after its header").at(file="a.parquet", row=3)
@@ -81,6 +82,7 @@ class DeltaVariantError(Exception):
     path: str | None
     version: int | None
     rule: str | None
+    remedies: tuple[tuple[str, object], ...]
 
     def __init__(
         self,
@@ -94,6 +96,7 @@ class DeltaVariantError(Exception):
         path: str | None = None,
         version: int | None = None,
         rule: str | None = None,
+        remedies: tuple[tuple[str, object], ...] = (),
     ) -> None:
         """Set the message and the facts that it names; `at` adds facts that it does not name."""
         super().__init__(message)
@@ -106,6 +109,7 @@ class DeltaVariantError(Exception):
         self.path = path
         self.version = version
         self.rule = rule
+        self.remedies = remedies
         self._added: frozenset[str] = frozenset()
 
     def at(
@@ -150,8 +154,24 @@ class DeltaVariantError(Exception):
         return {name: fact for name, fact in facts.items() if fact is not None}
 
     def __str__(self) -> str:
+        return self.text("{}={!r}".format)
+
+    def text(self, describe: Callable[[str, object], str]) -> str:
+        """Return location, message and remedies.
+
+        Args:
+            describe: Returns the text of a remedy by the name and the value of the argument. `str()` uses
+                the syntax of Python, the command line that of its options.
+
+        Example:
+            >>> error = TableExistsError("the table exists", remedies=(("mode", "append"),))
+            >>> str(error), error.text("--{} {}".format)
+            ("the table exists: pass mode='append'", 'the table exists: pass --mode append')
+        """
         location = ", ".join(_LOCATION[name].format(fact) for name, fact in self.location.items())
-        return f"{location}: {self.message}" if location else self.message
+        text = f"{location}: {self.message}" if location else self.message
+        remedies = " or ".join(describe(*remedy) for remedy in self.remedies)
+        return f"{text}: pass {remedies}" if remedies else text
 
 
 # The parts of a location in the order in which `str()` prints them.

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._checks import is_number, options_of
+from .._progress import advance, begin
 from ..errors import (
     ArgumentTypeError,
     CommitConflictError,
@@ -118,6 +119,7 @@ def vacuum(
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
     retention = _retention(snapshot, retention_hours, enforce_retention_duration)
     before = max(0, now() - retention)
+    begin("listing files")
     needed = _NeededFiles.of(snapshot, _recent_tombstones(snapshot, tombstones, retention, before))
     unused = list(_unused_files(snapshot, needed, before))
     found = VacuumResult(
@@ -139,9 +141,9 @@ def _retention(snapshot: Snapshot, hours: float | None, enforced: bool) -> int:
         raise RetentionDurationError(
             f"cannot vacuum {snapshot.uri} with a retention of {hours:g} hours because the table keeps "
             f"removed files for {least / HOUR:g} hours, and readers and writers can need them: set "
-            "delta.deletedFileRetentionDuration, or if the table has none pass "
-            "enforce_retention_duration=False",
+            "delta.deletedFileRetentionDuration, or ensure that there are none",
             table=snapshot.uri,
+            remedies=(("enforce_retention_duration", False),),
         )
     return retention
 
@@ -288,8 +290,14 @@ def _delete_files(store: Store, paths: Iterable[str]) -> list[StoreError]:
             return error
         return None
 
+    chosen = list(paths)
+    errors = []
+    begin("deleting", files=len(chosen))
     with ThreadPoolExecutor(max_workers=16) as threads:
-        return [error for error in threads.map(attempt, paths) if error is not None]
+        for error in threads.map(attempt, chosen):
+            errors.append(error)
+            advance(files=1)
+    return [error for error in errors if error is not None]
 
 
 def _commit(

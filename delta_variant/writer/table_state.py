@@ -101,9 +101,10 @@ def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> W
         return options
     if isinstance(options.shredding, ShreddingSchema):
         raise ShreddingNotEnabledError(
-            f"{where} does not enable variantShredding: set {properties.ENABLE_VARIANT_SHREDDING.name}=true "
-            "or pass shredding=None",
+            f"{where} does not enable variantShredding: set its property "
+            f"{properties.ENABLE_VARIANT_SHREDDING.name}=true, or do not shred",
             table=where,
+            remedies=(("shredding", None),),
         )
     return replace(options, shredding=None)
 

@@ -127,8 +127,9 @@ def load_existing(store: Store, mode: Mode) -> Snapshot | None:
         return None
     if mode == "error":
         raise TableExistsError(
-            f"a Delta table already exists at {store.uri}: pass mode='append' or mode='overwrite'",
+            f"a Delta table already exists at {store.uri}",
             table=store.uri,
+            remedies=(("mode", "append"), ("mode", "overwrite")),
         )
     return snapshot
 
