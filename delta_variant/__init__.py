@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .data_file.options import FileOptions, JsonOptions
-from .data_file.statistics import file_stats
 from .errors import (
     AmbiguousWriteError,
     ArgumentTypeError,
@@ -44,39 +42,42 @@ from .errors import (
     VersionExistsError,
     VersionNotFoundError,
 )
-from .expressions.variant_get import try_variant_get, variant_get
-from .log.load import load_snapshot
-from .log.snapshot import Snapshot
-from .operations.changes import read_changes
-from .operations.read import read_table
-from .operations.read.scan import Scan
-from .operations.write import write_table
-from .operations.write.committing import WriteResult
-from .variant.shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
-from .variant.values import Variant, parse_json, to_json
-from .writer.commit_context import CommitOptions
-from .writer.commit_result import CommitResult
-from .writer.json_lines import read_json
 
 if TYPE_CHECKING:
+    from .data_file.options import FileOptions, JsonOptions
+    from .data_file.statistics import file_stats
+    from .expressions.variant_get import try_variant_get, variant_get
+    from .log.load import load_snapshot
+    from .log.snapshot import Snapshot
     from .operations.alter.columns import add_columns, drop_column, rename_column
     from .operations.alter.constraints import add_constraint, drop_constraint
     from .operations.alter.table_properties import set_properties, unset_properties
     from .operations.alter.type_change import change_type
     from .operations.audit import Audit, audit_table
     from .operations.audit.findings import Finding
+    from .operations.changes import read_changes
+    from .operations.convert import convert
     from .operations.delete import delete, delete_all
     from .operations.history import HistoryEntry, history
     from .operations.legacy.migration import Migration, migrate_legacy
     from .operations.merge.builder import Merge, merge
     from .operations.optimize.optimize import OptimizeResult, optimize
+    from .operations.read import read_table
     from .operations.read.explanation import Explanation
+    from .operations.read.scan import Scan
     from .operations.restore import RestoreResult, restore
     from .operations.rewrite.result import RewriteResult
     from .operations.statistics_repair import RepairResult, repair_statistics
     from .operations.update import update
     from .operations.vacuum import VacuumResult, vacuum
+    from .operations.write import write_table
+    from .operations.write.committing import WriteResult
     from .table import Table
+    from .variant.shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
+    from .variant.values import Variant, parse_json, to_json
+    from .writer.commit_context import CommitOptions
+    from .writer.commit_result import CommitResult
+    from .writer.json_lines import read_json
 
 __all__ = [
     "AmbiguousWriteError",
@@ -140,6 +141,7 @@ __all__ = [
     "add_constraint",
     "audit_table",
     "change_type",
+    "convert",
     "delete",
     "delete_all",
     "drop_column",
@@ -171,8 +173,38 @@ __all__ = [
 ]
 
 
-# Modules that are imported on the first access to one of their names, because few programs need them all.
+# Modules that are imported on the first access to one of their names: few programs need them all, and the
+# command line answers --version and shell completion without any.
 _LAZY = {
+    "data_file.options": (
+        "FileOptions",
+        "JsonOptions",
+    ),
+    "data_file.statistics": ("file_stats",),
+    "expressions.variant_get": (
+        "try_variant_get",
+        "variant_get",
+    ),
+    "log.load": ("load_snapshot",),
+    "log.snapshot": ("Snapshot",),
+    "operations.changes": ("read_changes",),
+    "operations.read": ("read_table",),
+    "operations.write": ("write_table",),
+    "operations.write.committing": ("WriteResult",),
+    "variant.shredding": (
+        "ShreddingSchema",
+        "infer_shredding_schema",
+        "shred",
+        "unshred",
+    ),
+    "variant.values": (
+        "Variant",
+        "parse_json",
+        "to_json",
+    ),
+    "writer.commit_context": ("CommitOptions",),
+    "writer.commit_result": ("CommitResult",),
+    "writer.json_lines": ("read_json",),
     "operations.alter.columns": (
         "add_columns",
         "drop_column",
@@ -192,6 +224,7 @@ _LAZY = {
         "audit_table",
     ),
     "operations.audit.findings": ("Finding",),
+    "operations.convert": ("convert",),
     "operations.delete": (
         "delete",
         "delete_all",
@@ -213,6 +246,7 @@ _LAZY = {
         "optimize",
     ),
     "operations.read.explanation": ("Explanation",),
+    "operations.read.scan": ("Scan",),
     "operations.restore": (
         "RestoreResult",
         "restore",
@@ -239,7 +273,8 @@ def __getattr__(name: str) -> Any:
         return version("delta-variant")
     for module, names in _LAZY.items():
         if name in names:
-            return getattr(import_module(f".{module}", __name__), name)
+            globals()[name] = value = getattr(import_module(f".{module}", __name__), name)
+            return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,0 +1,166 @@
+"""Input files that are not in a table: their names, and their content as seekable binary files."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from glob import glob, has_magic
+from pathlib import Path
+from typing import BinaryIO, cast
+from urllib.parse import urlsplit
+
+from .._system_errors import reason_of
+from ..errors import SourceError, SourceNotFoundError
+from .store import Store, get_ranges, list_files, open_store, size
+
+__all__ = ["InputFile", "is_remote", "list_inputs"]
+
+BUFFER_BYTES = 4 << 20
+REMOTE_SCHEMES = {"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https"}
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """An input file.
+
+    Attributes:
+        name: The path or URI, for messages.
+        path: The path relative to the folder that was listed, or the name of a single file.
+        store: The store of a remote file, None for a local one.
+        key: The path in the store.
+    """
+
+    name: str
+    path: str
+    store: Store | None = None
+    key: str = ""
+
+    @property
+    def size(self) -> int:
+        """Return the size in bytes. Raise SourceError or StoreError if the file cannot be read."""
+        if self.store is not None:
+            return size(self.store, self.key)
+        try:
+            return os.stat(self.name).st_size
+        except OSError as error:
+            raise SourceError(f"cannot read {self.name}: {reason_of(error)}", file=self.name) from error
+
+    def open(self) -> BinaryIO:
+        """Return the content as a seekable file. Raise SourceError or StoreError if it cannot be read."""
+        if self.store is not None:
+            return cast(BinaryIO, io.BufferedReader(_RemoteFile(self), BUFFER_BYTES))
+        try:
+            return open(self.name, "rb")
+        except OSError as error:
+            raise SourceError(f"cannot read {self.name}: {reason_of(error)}", file=self.name) from error
+
+
+class _RemoteFile(io.RawIOBase):
+    """A remote file, of which each read is a request for a range."""
+
+    def __init__(self, file: InputFile) -> None:
+        assert file.store is not None
+        self._store, self._key, self.name = file.store, file.key, file.name
+        self._size = file.size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        end = min(self._position + len(buffer), self._size)
+        if end <= self._position:
+            return 0
+        (data,) = get_ranges(self._store, self._key, [(self._position, end)])
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+def is_remote(text: str) -> bool:
+    """Return whether text is the URI of a remote file: `s3://bucket/events.json`."""
+    scheme, separator, _ = text.partition("://")
+    return bool(separator) and scheme.lower() in REMOTE_SCHEMES
+
+
+def list_inputs(
+    texts: Sequence[str], suffixes: Sequence[str], storage_options: Mapping[str, str] | None
+) -> list[InputFile]:
+    """Return the files of paths, globs, folders and URIs, in order of their names.
+
+    A folder contains the files below it whose names end with one of `suffixes`. Names that start with `_` or
+    `.` are not data, as in Spark. Raise SourceNotFoundError for a path without files.
+    """
+    return [
+        file
+        for text in texts
+        for file in (
+            _remote(text, suffixes, storage_options) if is_remote(text) else _local(text, tuple(suffixes))
+        )
+    ]
+
+
+def _local(text: str, suffixes: tuple[str, ...]) -> Iterator[InputFile]:
+    if os.path.isfile(text):
+        yield InputFile(text, os.path.basename(text))
+        return
+    if os.path.isdir(text):
+        names = sorted(path.relative_to(text).as_posix() for path in Path(text).rglob("*") if path.is_file())
+        found = [name for name in names if _is_data(name, suffixes)]
+        yield from (InputFile(os.path.join(text, name), name) for name in found)
+    else:
+        found = sorted(filter(os.path.isfile, glob(text, recursive=True))) if has_magic(text) else []
+        yield from (InputFile(name, name) for name in found)
+    if not found:
+        raise _not_found(text, suffixes)
+
+
+def _remote(
+    text: str, suffixes: Sequence[str], storage_options: Mapping[str, str] | None
+) -> Iterator[InputFile]:
+    parts = urlsplit(text)
+    store = open_store(f"{parts.scheme}://{parts.netloc}", storage_options)
+    path = parts.path.lstrip("/")
+    if not has_magic(path) and not path.endswith("/"):
+        yield InputFile(text, path.rpartition("/")[2], store, path)
+        return
+    folder = path[: min(path.index(mark) for mark in "*?[" if mark in path)] if has_magic(path) else path
+    folder = folder.rpartition("/")[0]
+    found = [
+        each
+        for each in list_files(store, folder)
+        if (fnmatchcase(each, path) if has_magic(path) else _is_data(each[len(path) :], tuple(suffixes)))
+    ]
+    for each in found:
+        name = f"{parts.scheme}://{parts.netloc}/{each}"
+        yield InputFile(name, each[len(folder) :].lstrip("/"), store, each)
+    if not found:
+        raise _not_found(text, suffixes)
+
+
+def _is_data(path: str, suffixes: tuple[str, ...]) -> bool:
+    # `_day=1` is a partition.
+    is_hidden = any(part[:1] in "._" and "=" not in part for part in path.split("/"))
+    return path.lower().endswith(suffixes) and not is_hidden
+
+
+def _not_found(text: str, suffixes: Sequence[str]) -> SourceNotFoundError:
+    if os.path.isdir(text) or text.endswith("/"):
+        kinds = ", ".join(suffixes)
+        return SourceNotFoundError(f"{text} contains no file that ends with {kinds}", file=text)
+    what = "no file matches" if has_magic(text) else "file not found:"
+    return SourceNotFoundError(f"{what} {text}", file=text)

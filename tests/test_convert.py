@@ -1,0 +1,104 @@
+"""Conversion of Parquet files and Delta tables of other writers to tables with shredded Variants."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import delta_variant as dv
+from delta_variant import convert
+from delta_variant.errors import InvalidJsonError, SchemaError, SourceError, SourceNotFoundError
+
+EVENTS = [{"user": {"id": number}, "action": "buy"} for number in range(20)]
+TEXTS = [json.dumps(event) for event in EVENTS]
+
+
+def write_parquet(path: Path, **columns: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+
+
+def events(table: Path) -> list[object]:
+    rows = dv.read_table(table, columns=["event"]).to_table()["event"].combine_chunks()
+    return [json.loads(text) for text in dv.to_json(rows).to_pylist()]
+
+
+def test_json_text_in_parquet_becomes_a_shredded_variant_with_one_commit(tmp_path: Path):
+    write_parquet(tmp_path / "in" / "a.parquet", id=range(20), event=TEXTS)
+    write_parquet(tmp_path / "in" / "_hidden.parquet", other=[1])
+    result = convert(tmp_path / "in", tmp_path / "t", variant_columns=["event"])
+    assert (result.version, result.rows) == (0, 20)
+    assert {path.path for path in result.files[0].variants["event"]} == {("action",), ("user", "id")}
+    assert events(tmp_path / "t") == EVENTS
+
+
+def test_hive_folders_become_partition_columns(tmp_path: Path):
+    write_parquet(tmp_path / "in" / "year=2025" / "city=K%C3%B6ln" / "a.parquet", n=[1, 2])
+    write_parquet(tmp_path / "in" / "year=2026" / "city=007" / "b.parquet", n=[3])
+    write_parquet(tmp_path / "in" / "year=2026" / "city=__HIVE_DEFAULT_PARTITION__" / "c.parquet", n=[4])
+    convert(tmp_path / "in", tmp_path / "t")
+    assert dv.load_snapshot(tmp_path / "t").partition_columns == ("year", "city")
+    rows = sorted(dv.read_table(tmp_path / "t").to_pylist(), key=lambda row: row["n"])
+    assert [(row["n"], row["year"], row["city"]) for row in rows] == [
+        (1, 2025, "Köln"),
+        (2, 2025, "Köln"),
+        (3, 2026, "007"),
+        (4, 2026, None),
+    ]
+
+
+def test_files_with_different_columns_become_one_table(tmp_path: Path):
+    write_parquet(tmp_path / "a.parquet", n=[1])
+    write_parquet(tmp_path / "b.parquet", n=[2], text=["x"])
+    convert([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "t")
+    assert dv.read_table(tmp_path / "t").to_pylist() == [
+        {"n": 1, "text": None},
+        {"n": 2, "text": "x"},
+    ]
+    write_parquet(tmp_path / "c.parquet", n=["x"])
+    with pytest.raises(SchemaError, match="columns have different types"):
+        convert([tmp_path / "a.parquet", tmp_path / "c.parquet"], tmp_path / "u")
+    assert not (tmp_path / "u").exists()
+
+
+def test_a_table_of_deltalake_is_converted_with_its_partitions(tmp_path: Path):
+    data = pa.table({"day": ["a", "b"] * 10, "event": TEXTS})
+    deltalake.write_deltalake(tmp_path / "source", data, partition_by=["day"])
+    deltalake.DeltaTable(tmp_path / "source").delete("day = 'b'")
+    result = convert(tmp_path / "source", tmp_path / "t", variant_columns=["event"])
+    assert result.rows == 10
+    assert dv.load_snapshot(tmp_path / "t").partition_columns == ("day",)
+    assert events(tmp_path / "t") == EVENTS[::2]
+    with pytest.raises(SourceError, match="together with other sources"):
+        convert([tmp_path / "source", tmp_path / "t"], tmp_path / "u")
+
+
+def test_unshredded_and_shredded_variants_are_converted(tmp_path: Path):
+    rows = pa.table({"event": TEXTS})
+    dv.write_table(tmp_path / "source", rows, variant_columns=["event"], shredding=None)
+    (unshredded,) = (tmp_path / "source").glob("*.parquet")
+    for number, source in enumerate((tmp_path / "source", unshredded)):
+        result = convert(source, tmp_path / f"t{number}")
+        assert result.files[0].variants["event"]
+        assert events(tmp_path / f"t{number}") == EVENTS
+    (shredded,) = (tmp_path / "t0").glob("*.parquet")
+    assert convert(shredded, tmp_path / "u", shredding=None).files[0].variants["event"] == ()
+    assert events(tmp_path / "u") == EVENTS
+
+
+def test_a_failed_conversion_leaves_no_table(tmp_path: Path):
+    write_parquet(tmp_path / "a.parquet", event=["{"])
+    with pytest.raises(InvalidJsonError):
+        convert(tmp_path / "a.parquet", tmp_path / "t", variant_columns=["event"])
+    (tmp_path / "b.parquet").write_bytes(b"text")
+    with pytest.raises(SourceError, match=r"cannot read .*b\.parquet"):
+        convert(tmp_path / "b.parquet", tmp_path / "t")
+    for absent in ("absent.parquet", "x*.parquet", "."):
+        with pytest.raises(SourceNotFoundError):
+            convert(tmp_path / "empty" / absent, tmp_path / "t")
+    assert not (tmp_path / "t").exists()

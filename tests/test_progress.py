@@ -1,0 +1,98 @@
+"""The progress that operations report to an observer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import delta_variant as dv
+from delta_variant._progress import advance, begin, observe
+
+
+@dataclass
+class Recorder:
+    """Records the phases of an operation: name, totals, and what was done."""
+
+    phases: list[dict[str, Any]] = field(default_factory=list)
+
+    def begin(self, phase: str, files: int | None, bytes_: int | None) -> None:
+        self.phases.append(
+            {"phase": phase, "total": files, "size": bytes_, "files": 0, "bytes": 0, "rows": 0}
+        )
+
+    def advance(self, files: int, bytes_: int, rows: int) -> None:
+        for name, number in (("files", files), ("bytes", bytes_), ("rows", rows)):
+            self.phases[-1][name] += number
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Return a table of three files with ten rows each."""
+    uri = str(tmp_path / "t")
+    for first in (0, 10, 20):
+        dv.write_table(uri, pa.table({"id": range(first, first + 10)}), mode="append")
+    return uri
+
+
+def read(table: str) -> None:
+    dv.read_table(table).to_table()
+
+
+def delete(table: str) -> None:
+    dv.delete(table, "id = 1 or id = 21")
+
+
+OPERATIONS: dict[str, tuple[Callable[[str], object], str, int]] = {
+    "read": (read, "reading", 30),
+    "audit": (dv.audit_table, "checking files", 30),
+    "repair": (dv.repair_statistics, "comparing statistics", 0),
+    "optimize": (dv.optimize, "rewriting", 30),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_reports_all_files_and_rows(table: str, name: str):
+    run, phase, rows = OPERATIONS[name]
+    recorder = Recorder()
+    with observe(recorder):
+        run(table)
+    last = recorder.phases[-1]
+    assert (last["phase"], last["total"], last["files"], last["rows"]) == (phase, 3, 3, rows)
+    assert last["size"] in (None, last["bytes"])
+
+
+def test_a_delete_reports_the_files_that_may_match(table: str):
+    recorder = Recorder()
+    with observe(recorder):
+        delete(table)
+    assert [(each["phase"], each["total"], each["files"]) for each in recorder.phases] == [
+        ("rewriting", 2, 2)
+    ]
+
+
+def test_a_conversion_reports_the_bytes_of_its_source(tmp_path: Path):
+    for number in range(2):
+        pq.write_table(pa.table({"id": range(10)}), tmp_path / f"{number}.parquet")
+    recorder = Recorder()
+    with observe(recorder):
+        dv.convert(tmp_path, tmp_path / "t")
+    (phase,) = recorder.phases
+    size = sum(path.stat().st_size for path in tmp_path.glob("*.parquet"))
+    assert phase == {
+        "phase": "writing", "total": 2, "size": size, "files": 2, "bytes": size, "rows": 20
+    }  # fmt: skip
+
+
+def test_nothing_is_reported_without_an_observer():
+    recorder = Recorder()
+    with observe(recorder):
+        begin("reading")
+    begin("writing")
+    advance(files=1)
+    assert [each["phase"] for each in recorder.phases] == ["reading"]
