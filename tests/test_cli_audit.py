@@ -214,29 +214,29 @@ def test_a_folder_without_a_table_is_an_error(tmp_path, command):
     assert "there is no Delta table" in str(result.exception)
 
 
-def test_a_repair_prints_its_plan_by_default(faulty):
-    result = run("repair-statistics", faulty.path)
+def test_a_repair_prints_its_plan(faulty):
+    result = run("repair-statistics", faulty.path, "--dry-run")
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         f"{faulty.file.name} has wrong statistics",
         "  numRecords is 7, expected 4",
         "",
-        f"{faulty.path}: nothing was committed; pass --yes to commit the statistics of 1 of 1 file",
+        f"{faulty.path}: nothing was committed; 1 of 1 file would be repaired",
     ]
     assert len(list(faulty.log.glob("*.json"))) == 1
 
 
-def test_a_repair_commits_with_yes(faulty):
-    result = run("repair-statistics", faulty.path, "--yes")
+def test_a_repair_commits(faulty):
+    result = run("repair-statistics", faulty.path)
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1] == f"{faulty.path}: version 1 repairs the statistics of 1 of 1 file"
-    again = run("repair-statistics", faulty.path, "--yes")
+    again = run("repair-statistics", faulty.path)
     assert again.exit_code == 0
     assert again.stdout == f"{faulty.path}: nothing to repair in 1 file\n"
 
 
 def test_a_repair_prints_json(faulty):
-    report = json.loads(run("repair-statistics", faulty.path, "--json").stdout)
+    report = json.loads(run("repair-statistics", faulty.path, "--dry-run", "--json").stdout)
     (file,) = report["files"]
     assert (report["read_version"], report["version"], report["num_files"]) == (0, None, 1)
     assert file["reasons"] == ["numRecords is 7, expected 4"]
@@ -246,6 +246,6 @@ def test_a_repair_prints_json(faulty):
 
 def test_statistics_that_cannot_be_repaired_are_a_finding(faulty):
     faulty.file.write_bytes(b"PAR1")
-    result = run("repair-statistics", faulty.path, "--yes")
+    result = run("repair-statistics", faulty.path)
     assert result.exit_code == 1
     assert f"{faulty.file.name} cannot be repaired" in result.stdout

@@ -348,11 +348,11 @@ def test_a_table_with_identity_columns_is_rejected(table):
 
 def test_the_command_line_restores_and_prints_the_result(table):
     dv.delete(table, "id = 0")
-    result = CliRunner().invoke(app, ["restore", str(table), "--version", "1"])
+    result = CliRunner().invoke(app, ["restore", str(table), "--version", "1", "--yes"])
     first, second = result.stdout.splitlines()
     assert first.endswith("t: version 3 restores version 1")
     assert second.startswith("1 file added, ")
     assert "; 1 file removed, " in second
-    result = CliRunner().invoke(app, ["restore", str(table), "--version", "1", "--json"])
+    result = CliRunner().invoke(app, ["restore", str(table), "--version", "1", "--yes", "--json"])
     assert json.loads(result.stdout)["version"] is None
     assert CliRunner().invoke(app, ["restore", str(table)]).exit_code == 2

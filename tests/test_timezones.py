@@ -169,8 +169,8 @@ def test_an_unknown_time_zone_is_named(table: str, name: str):
 def test_the_command_line_takes_a_time_zone(table: str):
     where = ("--where", "ts = '2024-01-01 12:00:00'", "--timezone", TOKYO)
     assert run("read", table, "--column", "id", *where, "--json").stdout == '{"id":2}\n'
-    assert run("update", table, "--set", "id=7", *where, "--json").exit_code == 0
-    assert json.loads(run("delete", table, *where, "--json").stdout)["rows_deleted"] == 1
+    assert run("update", table, "--yes", "--set", "id=7", *where, "--json").exit_code == 0
+    assert json.loads(run("delete", table, "--yes", *where, "--json").stdout)["rows_deleted"] == 1
     assert ids(table, "true") == [0, 1, 3]
 
 

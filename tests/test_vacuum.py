@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import delta_variant as dv
 from delta_variant.cli.app import app
+from delta_variant.cli.remedies import message_of
 from delta_variant.errors import (
     CommitConflictError,
     DataFileError,
@@ -366,19 +367,22 @@ def test_a_folder_without_a_table_is_rejected(tmp_path):
 
 def test_the_command_line_lists_the_files_and_deletes_them_on_request(table):
     old = put(table, "part-old.parquet")
-    result = CliRunner().invoke(app, ["vacuum", str(table)])
+    result = CliRunner().invoke(app, ["vacuum", str(table), "--dry-run"])
     assert result.stdout.splitlines() == [
         old,
-        f"{table}: dry run, 1 file to delete, 1 bytes; pass --yes to delete",
+        f"{table}: delete 1 file, 1 byte; earlier versions that need it can no longer be read",
     ]
-    result = CliRunner().invoke(app, ["vacuum", str(table), "--json", "--retention-hours", "170"])
-    report = {"table": str(table), "version": None, "files": [old], "bytes": 1, "dry_run": True}
-    assert json.loads(result.stdout) == report
+    result = CliRunner().invoke(
+        app, ["vacuum", str(table), "--dry-run", "--json", "--retention-hours", "170"]
+    )
+    assert json.loads(result.stdout) == {"dry_run": True, "table": str(table), "files": [old], "bytes": 1}
     result = CliRunner().invoke(app, ["vacuum", str(table), "--yes"])
-    assert result.stdout.strip() == f"{table}: 1 file deleted, 1 bytes"
-    assert CliRunner().invoke(app, ["vacuum", str(table), "--retention-hours", "1"]).exit_code != 0
-    arguments = ["vacuum", str(table), "--retention-hours", "1", "--no-enforce-retention"]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert result.stdout.strip() == f"{table}: 1 file deleted, 1 byte"
+    short = ["vacuum", str(table), "--retention-hours", "1", "--dry-run"]
+    rejected = CliRunner().invoke(app, short)
+    assert isinstance(rejected.exception, RetentionDurationError)
+    assert message_of(rejected.exception).endswith("ensure that there are none: pass --no-enforce-retention")
+    assert CliRunner().invoke(app, [*short, "--no-enforce-retention"]).exit_code == 0
 
 
 def test_a_table_in_an_object_store_can_be_vacuumed():

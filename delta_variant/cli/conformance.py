@@ -15,7 +15,8 @@ from ..conformance.report import json_report, matrix_rows, text_lines
 from ..conformance.runner import OURS, Run, run
 from .exit_codes import CLEAN, ERROR, FINDINGS
 from .output import write_page
-from .terminal import Heading, console, print_json, print_lines, print_table, printable
+from .tables import Heading, print_table
+from .terminal import console, print_json, print_lines, printable
 
 __all__ = ["conform"]
 

@@ -133,12 +133,14 @@ class _Sample:
     columns: Mapping[str, Any]
 
 
-def explore(table: str, version: int | None = None) -> Exploration:
+def explore(
+    table: str, version: int | None = None, storage_options: Mapping[str, str] | None = None
+) -> Exploration:
     """Return the content of a table at `version`, and the estimates.
 
     Raise DataFileError for a file that cannot be read.
     """
-    snapshot = load_snapshot(table, version)
+    snapshot = load_snapshot(table, version, storage_options=storage_options)
     files = list(files_of(snapshot))
     shredding = merge([shredding_of(file) for file in files])
     sample = _take_sample(snapshot, files)

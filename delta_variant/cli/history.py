@@ -11,7 +11,8 @@ from ..operations.history import HistoryEntry
 from ..operations.restore import RestoreResult
 from ..operations.vacuum import VacuumResult
 from ..writer.commit_result import CommitResult
-from .terminal import Heading, console, count, print_json, print_lines, print_table, size_text
+from .tables import Heading, Layout, print_table
+from .terminal import console, count, print_json, print_lines, size_text
 
 __all__ = [
     "print_history",
@@ -30,7 +31,7 @@ HEADINGS: tuple[Heading, ...] = (
 )
 
 
-def print_history(entries: Sequence[HistoryEntry]) -> None:
+def print_history(entries: Sequence[HistoryEntry], layout: Layout) -> None:
     """Print one line for each commit."""
     rows = [
         (
@@ -41,7 +42,7 @@ def print_history(entries: Sequence[HistoryEntry]) -> None:
         )
         for entry in entries
     ]
-    print_table(console(), HEADINGS, rows)
+    print_table(console(), HEADINGS, rows, layout)
 
 
 def print_history_json(entries: Sequence[HistoryEntry]) -> None:
@@ -71,14 +72,8 @@ def print_restoration_json(table: str, restoration: RestoreResult) -> None:
 
 
 def print_vacuum(table: str, result: VacuumResult) -> None:
-    """Print the files to delete, or how many were deleted."""
-    out = console()
-    files, size = count(len(result.files), "file"), size_text(result.bytes)
-    if result.dry_run:
-        print_lines(out, *result.files)
-        print_lines(out, f"{table}: dry run, {files} to delete, {size}; pass --yes to delete")
-    else:
-        print_lines(out, f"{table}: {files} deleted, {size}")
+    """Print how many files were deleted."""
+    print_lines(console(), f"{table}: {count(len(result.files), 'file')} deleted, {size_text(result.bytes)}")
 
 
 def print_vacuum_json(table: str, result: VacuumResult) -> None:

@@ -1,16 +1,32 @@
-"""Open the JSON input of `write`."""
+"""Open the input of `write` and `merge`: files of JSON, Parquet or CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
+import typer
 
 from ..errors import SourceError
-from ..writer.json_lines import JsonLines, Origin, Progress, read_json
+from ..storage.inputs import InputFile, list_inputs
+from ..writer.input_tables import open_csv, open_parquet
+from ..writer.json_lines import JsonLines, Origin, read_json
+from .common_options import storage_options
+from .progress import Intake
 
 __all__ = ["open_inputs"]
+
+STANDARD_INPUT = "-"
+COMPRESSED = ("", ".gz", ".zst", ".xz", ".bz2")
+SUFFIXES = {
+    "Parquet": (".parquet",),
+    "CSV": tuple(f".csv{end}" for end in COMPRESSED if end != ".xz"),
+    "JSON": tuple(f"{name}{end}" for name in (".json", ".ndjson", ".jsonl") for end in COMPRESSED),
+}
+EMPTY = "the input contains no values: check the program that produced it, or pass --allow-empty"
 
 
 @dataclass(frozen=True)
@@ -24,14 +40,80 @@ class NotEmpty(JsonLines):
             is_empty = False
             yield batch
         if is_empty:
-            raise SourceError(
-                "the input contains no values: check the program that produced it, or pass --allow-empty"
-            )
+            raise SourceError(EMPTY)
 
 
-def open_inputs(inputs: Sequence[str], column: str, *, allow_empty: bool, progress: Progress) -> JsonLines:
-    """Return the values of JSON files as an Arrow stream."""
-    lines = read_json(inputs, column=column, progress=progress)
-    return (
-        lines if allow_empty else NotEmpty(**{each.name: getattr(lines, each.name) for each in fields(lines)})
-    )
+def open_inputs(
+    inputs: Sequence[str],
+    column: str | None,
+    variant_columns: Sequence[str],
+    *,
+    allow_empty: bool,
+    intake: Intake,
+) -> Any:
+    """Return the rows of inputs as an Arrow stream: paths, globs, folders, URIs, or - for standard input.
+
+    The values of JSON files are in one column. Raise SourceError for inputs of several formats, and
+    BadParameter for an option that does not belong to their format.
+    """
+    formats = [(text, _files(text)) for text in inputs]
+    kinds = {_kind(file) for _, files in formats for file in files or ()}
+    kinds |= {"JSON"} if any(files is None for _, files in formats) else set()
+    if len(kinds) > 1:
+        names = " and ".join(sorted(kinds))
+        raise SourceError(f"cannot read {names} files as one input: write one format at a time")
+    files = [file for _, found in formats for file in found or ()]
+    if kinds == {"JSON"}:
+        if variant_columns:
+            raise typer.BadParameter("--variant-column is for Parquet and CSV; --column names that of JSON")
+        return _json(formats, column or "value", allow_empty=allow_empty, intake=intake)
+    if column is not None:
+        raise typer.BadParameter("--column is for JSON; pass --variant-column for each column of JSON text")
+    reader = open_parquet(files) if kinds == {"Parquet"} else open_csv(files, variant_columns)
+    return _counted(reader, sum(file.size for file in files), allow_empty=allow_empty, intake=intake)
+
+
+def _files(text: str) -> list[InputFile] | None:
+    """Return the files of an input, None for standard input."""
+    if text == STANDARD_INPUT:
+        return None
+    suffixes = [suffix for group in SUFFIXES.values() for suffix in group]
+    return list_inputs([text], suffixes, storage_options())
+
+
+def _kind(file: InputFile) -> str:
+    name = file.path.lower()
+    return next((kind for kind, suffixes in SUFFIXES.items() if name.endswith(suffixes)), "JSON")
+
+
+def _json(
+    formats: Sequence[tuple[str, list[InputFile] | None]], column: str, *, allow_empty: bool, intake: Intake
+) -> JsonLines:
+    sources: list[Any] = []
+    for _, files in formats:
+        if files is None:
+            sources.append(STANDARD_INPUT)
+        else:
+            sources += (file.name if file.store is None else file.open() for file in files)
+    lines = read_json(sources, column=column, progress=intake.update)
+    intake.begin(lines.size)
+    if allow_empty:
+        return lines
+    return NotEmpty(**{each.name: getattr(lines, each.name) for each in fields(lines)})
+
+
+def _counted(
+    reader: pa.RecordBatchReader, size: int, *, allow_empty: bool, intake: Intake
+) -> pa.RecordBatchReader:
+    """Return a reader that counts its rows. Raise SourceError if there are none."""
+    first = next((batch for batch in reader if batch.num_rows), None)
+    if first is None and not allow_empty:
+        raise SourceError(EMPTY)
+    intake.bytes = size
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in chain(() if first is None else (first,), reader):
+            intake.rows += batch.num_rows
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())

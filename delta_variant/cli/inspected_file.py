@@ -43,13 +43,19 @@ class InspectedFile:
         return {column: _bounds_or_empty(self, column) for column in self.variants}
 
 
-def data_files(target: str, version: int | None, *, exact: bool = False) -> Iterator[InspectedFile]:
+def data_files(
+    target: str,
+    version: int | None,
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    exact: bool = False,
+) -> Iterator[InspectedFile]:
     """Yield a Parquet file, or the files of a table at `version`.
 
     `exact=True` computes the statistics of a table from its data instead of reading them from the log.
     """
     if not Path(target).is_file():
-        snapshot = load_snapshot(target, version)
+        snapshot = load_snapshot(target, version, storage_options=storage_options)
         files = files_of(snapshot)
         yield from _compute_statistics(snapshot, files) if exact else files
         return

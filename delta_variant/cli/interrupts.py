@@ -11,8 +11,6 @@ from time import sleep
 from types import FrameType
 from typing import Any
 
-from ..log.transaction import CommitInterrupted
-
 __all__ = ["Interrupted", "all_or_nothing", "raising_signals"]
 
 
@@ -98,11 +96,17 @@ def _signals_to_handle() -> list[signal.Signals]:
 
 
 @contextmanager
-def all_or_nothing() -> Iterator[None]:
-    """Report whether an interrupt in the body, which commits last, left a commit."""
+def all_or_nothing(otherwise: str = "nothing was committed") -> Iterator[None]:
+    """Report whether an interrupt in the body, which commits last, left a commit.
+
+    `otherwise` is what an interrupt before the commit leaves.
+    """
+    # Imported here, because the start of every command imports this module.
+    from ..log.transaction import CommitInterrupted
+
     try:
         yield
     except CommitInterrupted as interrupt:
         raise Interrupted(str(interrupt)) from interrupt
     except KeyboardInterrupt as interrupt:
-        raise Interrupted("interrupted: nothing was committed") from interrupt
+        raise Interrupted(f"interrupted: {otherwise}") from interrupt

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..operations.legacy.migration import MigratedFile, Migration
-from .terminal import Heading, console, count, print_json, print_lines, print_table, size_text
+from .tables import Heading, print_table
+from .terminal import console, count, print_hint, print_json, print_lines, size_text
 
 __all__ = ["MigrationSummary"]
 
@@ -58,7 +59,7 @@ class MigrationSummary:
         print_lines(out, *self._sentences(), "")
         print_table(out, HEADINGS, map(_cells, files[:MAX_SHOWN_FILES]))
         if len(files) > MAX_SHOWN_FILES:
-            print_lines(out, f"and {len(files) - MAX_SHOWN_FILES} more")
+            print_hint(f"and {len(files) - MAX_SHOWN_FILES} more: --json lists all")
 
     def _sentences(self) -> Iterator[str]:
         files = self.result.files

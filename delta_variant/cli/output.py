@@ -11,7 +11,6 @@ from typing import TextIO
 
 from .._system_errors import reason_of
 from ..errors import StoreError
-from ..storage.store import local_location
 
 __all__ = ["BROKEN_PIPE", "OutputFailed", "check_outputs", "drop_output", "write_page"]
 
@@ -63,6 +62,9 @@ def drop_output(descriptor: int = 1) -> None:
 
 def write_page(path: str | os.PathLike[str], text: str) -> None:
     """Write a page to a file. Raise StoreError if that fails."""
+    # Imported here, because the start of every command imports this module.
+    from ..storage.store import local_location
+
     local = local_location("the page", path)
     try:
         local.write_text(text, encoding="utf-8")

@@ -1,68 +1,136 @@
-"""The progress bar of a write, if standard error is a terminal."""
+"""The progress bar of an operation, if standard error is a terminal."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from rich.progress import (
     BarColumn,
-    DownloadColumn,
     Progress,
     ProgressColumn,
     SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
-    TimeElapsedColumn,
-    TransferSpeedColumn,
+    TimeRemainingColumn,
 )
 
-from .terminal import console
+from .._progress import observe
+from .terminal import console, count, size_text
 
-__all__ = ["Intake"]
+__all__ = ["Intake", "Meter", "showing_progress"]
+
+NARROW = 100
+"""A terminal with fewer characters has a shorter bar."""
+
+
+@dataclass
+class Meter:
+    """Counts what a phase has done, and shows it in a bar if there is one. It observes operations."""
+
+    bar: Progress | None = None
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+    total_files: int | None = None
+    total_bytes: int | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    def begin(self, phase: str, files: int | None, bytes_: int | None) -> None:
+        """Replace the bar by that of another phase."""
+        self.files = self.bytes = self.rows = 0
+        self.total_files, self.total_bytes = files, bytes_
+        self.started = time.monotonic()
+        if self.bar is not None:
+            for task in self.bar.task_ids:
+                self.bar.remove_task(task)
+            self.bar.add_task(phase, total=self._total(), done="")
+            self._show()
+
+    def advance(self, files: int, bytes_: int, rows: int) -> None:
+        """Add to the counts."""
+        self.files += files
+        self.bytes += bytes_
+        self.rows += rows
+        self._show()
+
+    def _total(self) -> int | None:
+        # An empty total would be shown as done.
+        return self.total_bytes or self.total_files or None
+
+    def _show(self) -> None:
+        if self.bar is not None and self.bar.task_ids:
+            completed = self.bytes if self.total_bytes else self.files
+            self.bar.update(self.bar.task_ids[0], completed=completed, done=self.text())
+
+    def text(self) -> str:
+        """Return the counts with their totals and rates: `3/12 files  40.1/99.0 MB  8.1 MB/s`."""
+        seconds = max(time.monotonic() - self.started, 1e-6)
+        parts = []
+        if self.files or self.total_files:
+            total = f"/{self.total_files:,}" if self.total_files is not None else ""
+            parts.append(f"{self.files:,}{total} files")
+        if self.bytes or self.total_bytes:
+            total = f" of {size_text(self.total_bytes)}" if self.total_bytes is not None else ""
+            parts.append(f"{size_text(self.bytes)}{total}, {size_text(self.bytes / seconds)}/s")
+        if self.rows:
+            parts.append(f"{count(self.rows, 'row')}, {self.rows / seconds:,.0f}/s")
+        return "  ".join(parts)
+
+
+@contextmanager
+def showing_progress(*, if_redirected: bool = False) -> Iterator[Meter]:
+    """Observe the operations in the block, and show their progress if standard error is a terminal.
+
+    `if_redirected=True` shows nothing while standard output is a terminal, because the results appear there.
+    """
+    err = console(stderr=True)
+    is_quiet = not logging.getLogger("delta_variant").isEnabledFor(logging.WARNING)
+    if not err.is_terminal or is_quiet or (if_redirected and console().is_terminal):
+        meter = Meter()
+        with observe(meter):
+            yield meter
+        return
+    # A transient bar is removed at the end and after an interrupt.
+    with Progress(*_columns(err.width), console=err, transient=True) as bar:
+        meter = Meter(bar)
+        with observe(meter):
+            yield meter
+
+
+def _columns(width: int) -> list[ProgressColumn]:
+    return [
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=6 if width < NARROW else 30),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[done]}"),
+        TimeRemainingColumn(compact=True),
+    ]
 
 
 class Intake:
-    """Counts the input of a write, and shows it in a progress bar."""
+    """Counts the input of a write."""
 
-    def __init__(self) -> None:
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
         self.bytes = 0
         self.rows = 0
         self.started = time.monotonic()
-        self._bar: Progress | None = None
 
     @property
     def seconds(self) -> float:
         """Return the seconds since the start."""
         return time.monotonic() - self.started
 
-    @property
-    def rows_per_second(self) -> float:
-        """Return the average number of rows per second."""
-        return self.rows / max(self.seconds, 1e-6)
+    def begin(self, size: int | None) -> None:
+        """Show the counts of JSON input of `size` bytes; Parquet and CSV report to the meter themselves."""
+        self.meter.begin("writing", None, size)
 
     def update(self, bytes_read: int, rows: int) -> None:
         """Record the totals so far."""
+        self.meter.advance(0, bytes_read - self.bytes, rows - self.rows)
         self.bytes, self.rows = bytes_read, rows
-        if self._bar is not None:
-            rate = f"{self.rows_per_second:,.0f} rows/s"
-            self._bar.update(self._bar.task_ids[0], completed=bytes_read, rate=rate)
-
-    @contextmanager
-    def show(self, total_bytes: int | None) -> Iterator[None]:
-        """Show a bar on standard error while the body runs, if that is a terminal."""
-        err = console(stderr=True)
-        if not err.is_terminal:
-            yield
-            return
-        with Progress(*_columns(total_bytes), console=err, transient=True) as self._bar:
-            self._bar.add_task("", total=total_bytes, rate="")
-            yield
-        self._bar = None
-
-
-def _columns(total_bytes: int | None) -> list[ProgressColumn]:
-    share = [BarColumn(), TaskProgressColumn()] if total_bytes is not None else [SpinnerColumn()]
-    rates = [TransferSpeedColumn(), TextColumn("{task.fields[rate]}")]
-    return [*share, DownloadColumn(), *rates, TimeElapsedColumn()]

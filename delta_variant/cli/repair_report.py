@@ -30,7 +30,7 @@ def _outcome(repair: RepairResult) -> str:
     if repair.version is not None:
         return f"{repair.uri}: version {repair.version} repairs the statistics of {of_files}"
     if repair.repairable:
-        return f"{repair.uri}: nothing was committed; pass --yes to commit the statistics of {of_files}"
+        return f"{repair.uri}: nothing was committed; {of_files} would be repaired"
     return f"{repair.uri}: nothing to repair in {count(repair.num_files, 'file')}"
 
 

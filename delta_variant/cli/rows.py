@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from math import isfinite, isnan
 from typing import Any, Literal, TypeAlias
@@ -14,17 +14,8 @@ import pyarrow as pa
 
 from ..expressions.cast import cast_values
 from ..variant.values import to_json
-from .terminal import (
-    COLUMN_GAP,
-    Heading,
-    console,
-    count,
-    escaped_json,
-    print_lines,
-    print_table,
-    printable,
-    shorten,
-)
+from .tables import FIT, Heading, Layout, print_table
+from .terminal import console, count, escaped_json, print_hint, printable
 
 __all__ = ["OutputFormat", "print_rows"]
 
@@ -33,12 +24,13 @@ OutputFormat: TypeAlias = Literal["table", "json", "csv"]
 EXTENSION_NAME = b"ARROW:extension:name"
 VARIANT_EXTENSION = b"arrow.parquet.variant"
 SHOWN_ROWS = 20
-READABLE_WIDTH = 12
 
 ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
-def print_rows(reader: pa.RecordBatchReader, output_format: OutputFormat, limit: int | None) -> None:
+def print_rows(
+    reader: pa.RecordBatchReader, output_format: OutputFormat, limit: int | None, layout: Layout = FIT
+) -> None:
     """Print the first `limit` rows; without a limit all rows, or the first 20 as a table.
 
     Variants are printed as JSON. In JSON lines, dates and timestamps are ISO 8601, binary is base64, a map is
@@ -49,7 +41,7 @@ def print_rows(reader: pa.RecordBatchReader, output_format: OutputFormat, limit:
     elif output_format == "csv":
         _print_csv(reader, limit)
     else:
-        _print_table(reader, SHOWN_ROWS if limit is None else limit)
+        _print_table(reader, SHOWN_ROWS if limit is None else limit, layout)
 
 
 def _print_json(reader: pa.RecordBatchReader, limit: int | None) -> None:
@@ -70,39 +62,12 @@ def _print_csv(reader: pa.RecordBatchReader, limit: int | None) -> None:
         writer.writerows([text(_cell(value)) for value in row] for row in rows)
 
 
-def _print_table(reader: pa.RecordBatchReader, limit: int) -> None:
+def _print_table(reader: pa.RecordBatchReader, limit: int, layout: Layout) -> None:
     rows = [row for batch in _rows(reader, limit + 1) for row in batch]
-    out = console()
-    headings = [_heading(field) for field in reader.schema]
-    cells = [[printable(_cell(value)) for value in row] for row in rows[:limit]]
-    longest = [max(map(len, texts)) for texts in zip([name for name, _ in headings], *cells, strict=True)]
-    widths = _widths(longest, out.width)
-    shown = [(shorten(name, width), side) for (name, side), width in zip(headings, widths, strict=False)]
-    print_table(out, shown, (list(map(shorten, row, widths)) for row in cells))
-    hints = console(stderr=True)
-    if len(shown) < len(headings):
-        columns = f"the first {count(len(shown), 'column')} of {len(headings):,}"
-        print_lines(hints, f"{columns}: select others with --column")
+    cells = [[_cell(value) for value in row] for row in rows[:limit]]
+    print_table(console(), [_heading(field) for field in reader.schema], cells, layout)
     if len(rows) > limit:
-        print_lines(hints, f"the first {count(limit, 'row')}: --limit shows more")
-
-
-def _widths(longest: Sequence[int], width: int) -> list[int]:
-    """Return the widths of the columns that fit in a line, given the longest text of each column.
-
-    Columns shrink to `READABLE_WIDTH` before one is omitted. The remaining ones share the free width.
-    """
-    fitting = list(longest)
-    while len(fitting) > 1 and _total(fitting, READABLE_WIDTH) > width:
-        fitting.pop()
-    most = max(fitting, default=0)
-    while most > 1 and _total(fitting, most) > width:
-        most -= 1
-    return [min(each, most) for each in fitting]
-
-
-def _total(longest: Sequence[int], most: int) -> int:
-    return sum(min(each, most) + COLUMN_GAP for each in longest) - COLUMN_GAP
+        print_hint(f"the first {count(limit, 'row')}: --limit shows more")
 
 
 def _heading(field: pa.Field[Any]) -> Heading:

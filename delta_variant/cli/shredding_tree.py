@@ -16,20 +16,19 @@ from ..expressions.types import type_name
 from ..variant import paths as variant_paths
 from .bounds import Bounds
 from .inspected_file import InspectedFile
-from .terminal import Heading, console, count, fill, path_step, print_lines, print_table, shorten, size_text
+from .tables import Heading, Layout, print_table
+from .terminal import console, count, fill, path_step, print_lines, size_text
 
 __all__ = ["FileShredding", "merge", "print_tree", "shredding_of"]
 
-MAX_BOUND_CHARACTERS = 24
-
 HEADINGS: tuple[Heading, ...] = (
-    ("path", "left"),
+    ("path", "key"),
     ("type", "left"),
     ("typed_value", "right"),
     ("value", "right"),
     ("bytes", "right"),
-    ("min", "left"),
-    ("max", "left"),
+    ("min", "detail"),
+    ("max", "detail"),
 )
 DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
@@ -236,7 +235,7 @@ def _extreme(choose: Any, bounds: Sequence[msgspec.Raw | None]) -> msgspec.Raw |
     return whole[values.index(choose(values))]
 
 
-def print_tree(name: str, shredding: FileShredding) -> None:
+def print_tree(name: str, shredding: FileShredding, layout: Layout) -> None:
     """Print a heading, then the paths of each Variant column as an indented table."""
     out = console()
     files, groups = count(shredding.files, "file"), count(shredding.row_groups, "row group")
@@ -246,7 +245,7 @@ def print_tree(name: str, shredding: FileShredding) -> None:
         print_lines(out, "")
         rows = [_cells(column, node, shredding.rows) for node in content.paths]
         rows.insert(1, ("  (metadata)", "", "", "", size_text(content.metadata.bytes), "", ""))
-        print_table(out, HEADINGS, rows)
+        print_table(out, HEADINGS, rows, layout)
     if not shredding.columns:
         print_lines(out, "no Variant column")
 
@@ -255,8 +254,5 @@ def _cells(column: str, node: Node, rows: int) -> tuple[str, ...]:
     name = "  " * len(node.path) + path_step(node.path[-1]) if node.path else column
     fills = (fill(leaf.values, rows, node.path) if leaf else "" for leaf in (node.typed_value, node.value))
     total = sum(leaf.bytes for leaf in (node.typed_value, node.value) if leaf)
-    sides = (
-        shorten(bytes(bound).decode(), MAX_BOUND_CHARACTERS) if bound else ""
-        for bound in (node.min, node.max)
-    )
+    sides = (bytes(bound).decode() if bound else "" for bound in (node.min, node.max))
     return name, node.type, *fills, size_text(total), *sides

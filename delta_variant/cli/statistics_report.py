@@ -11,13 +11,13 @@ from ..errors import InvalidStatisticsError
 from ..protocol.statistics import leaves_of, value_at
 from ..variant import paths as variant_paths
 from .inspected_file import InspectedFile
-from .terminal import Heading, console, path_text, print_lines, print_table, shorten
+from .tables import Heading, Layout, print_table
+from .terminal import console, path_text, print_lines
 
 __all__ = ["json_report", "print_tables"]
 
-MAX_BOUND_CHARACTERS = 40
 HEADINGS: tuple[Heading, ...] = (
-    ("column", "left"),
+    ("column", "key"),
     ("type", "left"),
     ("nulls", "right"),
     ("min", "left"),
@@ -31,12 +31,12 @@ def json_report(file: InspectedFile) -> dict[str, Any]:
     return {"path": file.path, "stats": msgspec.Raw(file.stats.to_json().encode()), "variants": variants}
 
 
-def print_tables(file: InspectedFile) -> None:
+def print_tables(file: InspectedFile, layout: Layout) -> None:
     """Print a table with a row for each column and each path of a Variant column."""
     out = console()
     records = "unknown" if file.stats.num_records is None else f"{file.stats.num_records:,}"
     print_lines(out, f"{file.path}: {records} rows")
-    print_table(out, HEADINGS, _rows(file))
+    print_table(out, HEADINGS, _rows(file), layout)
 
 
 def _rows(file: InspectedFile) -> Iterator[tuple[str, ...]]:
@@ -60,7 +60,7 @@ _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else shorten(_ENCODER.encode(value).decode(), MAX_BOUND_CHARACTERS)
+    return "" if value is None else _ENCODER.encode(value).decode()
 
 
 def _path_text(name: str, path_key: str) -> str:

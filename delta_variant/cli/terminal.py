@@ -1,22 +1,18 @@
-"""Print escaped text, readable quantities and tables without markup."""
+"""Print escaped text and readable quantities without markup."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Sequence
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ..variant import paths as variant_paths
 
 __all__ = [
-    "COLUMN_GAP",
-    "Heading",
     "LogLines",
     "console",
     "count",
@@ -24,20 +20,16 @@ __all__ = [
     "fill",
     "path_step",
     "path_text",
+    "print_hint",
     "print_json",
     "print_lines",
-    "print_table",
     "printable",
     "shorten",
     "size_text",
 ]
 
-Heading: TypeAlias = tuple[str, Literal["left", "right"]]
-"""The title of a table column and its alignment."""
-
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 WIDTH_WITHOUT_TERMINAL = 160
-COLUMN_GAP = 2
 
 # In UTF-8: DEL, the C1 controls, the marks, embeddings, overrides and isolates of bidirectional text, the
 # line and paragraph separators, and the byte order mark. In JSON they occur only within strings.
@@ -81,7 +73,7 @@ def size_text(size: float) -> str:
     """Return a number of bytes in a readable unit: `118.1 MB`."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:
-            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+            return count(round(size), "byte") if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"
 
@@ -123,21 +115,18 @@ def print_lines(out: Console, *lines: str) -> None:
         out.print(Text(printable(line)), soft_wrap=True)
 
 
+def print_hint(text: str) -> None:
+    """Print a line on standard error that explains what the results omit, unless --quiet is passed."""
+    if logging.getLogger("delta_variant").isEnabledFor(logging.WARNING):
+        print_lines(console(stderr=True), text)
+
+
 class LogLines(logging.Handler):
-    """A log handler that prints to standard error, escaped."""
+    """A log handler that prints to standard error, escaped. Only warnings and errors omit their logger."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a message and its exception."""
         error = record.exc_info[1] if record.exc_info else None
         reason = f": {error}" if error is not None else ""
-        print_lines(console(stderr=True), f"delta-variant: {record.getMessage()}{reason}")
-
-
-def print_table(out: Console, headings: Sequence[Heading], rows: Iterable[Sequence[Any]]) -> None:
-    """Print rows of cells with headings. Long cells are folded, not truncated."""
-    table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
-    for heading, justify in headings:
-        table.add_column(Text(printable(heading)), justify=justify, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(printable(str(cell))) for cell in row))
-    out.print(table)
+        source = "delta-variant" if record.levelno >= logging.WARNING else record.name
+        print_lines(console(stderr=True), f"{source}: {record.getMessage()}{reason}")

@@ -10,23 +10,14 @@ from typing import Any
 from ..expressions.types import type_name
 from ..operations.write.committing import WriteResult
 from .progress import Intake
-from .terminal import (
-    Heading,
-    console,
-    count,
-    fill,
-    path_text,
-    print_json,
-    print_lines,
-    print_table,
-    size_text,
-)
+from .tables import Heading, print_table
+from .terminal import console, count, fill, path_text, print_hint, print_json, print_lines, size_text
 
 __all__ = ["WriteSummary"]
 
 MAX_SHOWN_PATHS = 24
 HEADINGS: tuple[Heading, ...] = (
-    ("shredded path", "left"),
+    ("shredded path", "key"),
     ("type", "left"),
     ("typed_value", "right"),
     ("value", "right"),
@@ -90,7 +81,7 @@ class WriteSummary:
         if len(fills) > MAX_SHOWN_PATHS:
             more = len(fills) - MAX_SHOWN_PATHS
             hint = f"and {more} more: delta-variant inspect {self.table} lists all paths"
-            print_lines(console(stderr=True), hint)
+            print_hint(hint)
 
     def _sentences(self) -> Iterator[str]:
         result, intake = self.result, self.intake

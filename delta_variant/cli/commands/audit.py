@@ -10,12 +10,14 @@ import typer
 
 from ...operations.audit import audit_table
 from ...operations.statistics_repair import repair_statistics as repair_statistics_of
-from ..arguments import Json, Table, Version
+from ..arguments import DryRun, Json, Table, Version
 from ..audit_page import audit_page
 from ..audit_report import Selection, print_findings, print_findings_json, print_summary
+from ..common_options import storage_options
 from ..exit_codes import FINDINGS
 from ..interrupts import all_or_nothing
 from ..output import write_page
+from ..progress import showing_progress
 from ..repair_report import print_repair, print_repair_json
 from ..rule_texts import rules
 
@@ -54,7 +56,8 @@ def audit(
     warning, whatever is printed.
     """
     selection = Selection("info" if severity == "note" else severity, _known(rule or ()))
-    found = audit_table(table, data=data, files=file, version=version)
+    with showing_progress():
+        found = audit_table(table, data=data, files=file, version=version, storage_options=storage_options())
     if html is not None:
         write_page(html, audit_page(found))
     if json:
@@ -78,24 +81,21 @@ def _known(names: Sequence[str]) -> frozenset[str]:
 
 def repair_statistics(
     table: Table,
-    yes: Annotated[
-        bool,
-        typer.Option("--yes/--dry-run", help="Commit the statistics. By default only the plan is printed."),
-    ] = False,
     file: Annotated[
         list[str] | None, typer.Option("--file", help="Repair only this data file; repeatable.")
     ] = None,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Recompute wrong, missing and one-sided statistics from the data.
 
     Data files are not changed. Exit status 1 means that some statistics still need repair.
     """
-    with all_or_nothing():
-        result = repair_statistics_of(table, dry_run=not yes, files=file)
+    with all_or_nothing(), showing_progress():
+        result = repair_statistics_of(table, dry_run=dry_run, files=file, storage_options=storage_options())
     if json:
         print_repair_json(result)
     else:
         print_repair(result)
-    if result.unrepairable or (result.repairable and not yes):
+    if result.unrepairable or (result.repairable and dry_run):
         raise typer.Exit(FINDINGS)

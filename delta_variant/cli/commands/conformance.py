@@ -29,7 +29,7 @@ def conformance(
     html: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write an HTML page with all details.")
     ] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds per case.")] = 60,
+    timeout: Annotated[float, typer.Option(metavar="N", min=0.1, help="Seconds per case.")] = 60,
     json: Json = False,
 ) -> None:
     """Run engines on the specification cases for reading and writing Variants.

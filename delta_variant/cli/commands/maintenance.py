@@ -10,9 +10,23 @@ from ...data_file.options import FileOptions
 from ...operations.history import history as history_of
 from ...operations.optimize.optimize import optimize as optimize_table
 from ...operations.restore import restore as restore_table
+from ...operations.vacuum import VacuumResult
 from ...operations.vacuum import vacuum as vacuum_table
 from ...variant.moments import UTC
-from ..arguments import Json, Table, TargetFileSize, Timestamp, TimeZone, parse_size
+from ..arguments import (
+    DryRun,
+    Expanded,
+    Json,
+    Table,
+    TargetFileSize,
+    Timestamp,
+    TimeZone,
+    Wide,
+    Yes,
+    parse_size,
+)
+from ..common_options import storage_options
+from ..confirmation import confirm
 from ..history import (
     print_history,
     print_history_json,
@@ -22,7 +36,10 @@ from ..history import (
     print_vacuum_json,
 )
 from ..interrupts import all_or_nothing
+from ..plans import plan_restore, plan_vacuum
+from ..progress import showing_progress
 from ..rewrite_summary import print_optimization, print_optimization_json
+from ..tables import Layout
 
 __all__ = ["history", "optimize", "restore", "vacuum"]
 
@@ -42,13 +59,13 @@ def optimize(
         bool, typer.Option("--reshred", help="Infer new shredding schemas for all files.")
     ] = False,
     target_file_size: TargetFileSize = "128MB",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan only.")] = False,
+    dry_run: DryRun = False,
     json: Json = False,
     timezone: TimeZone = UTC,
 ) -> None:
     """Combine small files, shred them by their current rows, and optionally sort them."""
     size = parse_size(target_file_size)
-    with all_or_nothing():
+    with all_or_nothing(), showing_progress():
         result = optimize_table(
             table,
             where,
@@ -57,6 +74,7 @@ def optimize(
             reshred=reshred,
             files=FileOptions(target_file_size=size),
             dry_run=dry_run,
+            storage_options=storage_options(),
         )
     if json:
         print_optimization_json(table, result)
@@ -66,31 +84,41 @@ def optimize(
 
 def history(
     table: Table,
-    limit: Annotated[int | None, typer.Option(min=0, help="Maximum number of commits.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=0, help="Maximum number of commits.")] = None,
+    wide: Wide = False,
+    expanded: Expanded = False,
     json: Json = False,
 ) -> None:
     """Print the commits of a table, latest first.
 
     With --json, one object per commit: its commitInfo, version and timestamp.
     """
-    entries = history_of(table, limit)
+    entries = history_of(table, limit, storage_options=storage_options())
     if json:
         print_history_json(entries)
     else:
-        print_history(entries)
+        print_history(entries, Layout(wide, expanded))
 
 
 def restore(
     table: Table,
-    version: Annotated[int | None, typer.Option("--version", min=0, help="The version to restore.")] = None,
+    version: Annotated[
+        int | None, typer.Option("--version", metavar="N", min=0, help="The version to restore.")
+    ] = None,
     timestamp: Timestamp = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Restore a table to a version or timestamp with a new commit."""
     if (version is None) == (timestamp is None):
         raise typer.BadParameter("pass exactly one of --version and --timestamp")
-    with all_or_nothing():
-        restoration = restore_table(table, version, timestamp=timestamp)
+    if not confirm(
+        "restore", lambda: plan_restore(table, version, timestamp), yes=yes, dry_run=dry_run, json=json
+    ):
+        return
+    with all_or_nothing(), showing_progress():
+        restoration = restore_table(table, version, timestamp=timestamp, storage_options=storage_options())
     if json:
         print_restoration_json(table, restoration)
     else:
@@ -99,12 +127,11 @@ def restore(
 
 def vacuum(
     table: Table,
-    yes: Annotated[
-        bool, typer.Option("--yes/--dry-run", help="Delete the files. By default they are only listed.")
-    ] = False,
     retention_hours: Annotated[
         float | None,
-        typer.Option(min=0, help="Keep files for this long. By default the table's property decides."),
+        typer.Option(
+            metavar="HOURS", min=0, help="Keep files for this long. By default the table's property decides."
+        ),
     ] = None,
     enforce: Annotated[
         bool,
@@ -112,10 +139,32 @@ def vacuum(
             "--enforce-retention/--no-enforce-retention", help="Reject hours below the table's retention."
         ),
     ] = True,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Delete files that no version within the retention period references, one week by default."""
-    result = vacuum_table(table, retention_hours, dry_run=not yes, enforce_retention_duration=enforce)
+
+    def run(*, only_plan: bool) -> VacuumResult:
+        with showing_progress():
+            return vacuum_table(
+                table,
+                retention_hours,
+                dry_run=only_plan,
+                enforce_retention_duration=enforce,
+                storage_options=storage_options(),
+            )
+
+    if not confirm(
+        "vacuum",
+        lambda: plan_vacuum(table, run(only_plan=True)),
+        yes=yes,
+        dry_run=dry_run,
+        json=json,
+    ):
+        return
+    with all_or_nothing("some unused files may be deleted; the latest version is unchanged"):
+        result = run(only_plan=False)
     if json:
         print_vacuum_json(table, result)
     else:

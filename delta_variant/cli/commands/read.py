@@ -10,8 +10,11 @@ import typer
 from ...operations.changes import read_changes
 from ...operations.read import read_table
 from ...variant.moments import UTC
-from ..arguments import Table, Timestamp, TimeZone, Version
+from ..arguments import Expanded, Table, Timestamp, TimeZone, Version, Wide
+from ..common_options import storage_options
+from ..progress import showing_progress
 from ..rows import OutputFormat, print_rows
+from ..tables import Layout
 from ..terminal import console, print_json, print_lines
 
 __all__ = ["changes", "read"]
@@ -20,10 +23,12 @@ NAMED_EXPRESSION = re.compile(r"(?P<name>\w+)\s*=(?!=)(?P<expression>.+)", re.DO
 
 Columns = Annotated[
     list[str] | None,
-    typer.Option("--column", "-c", help="A column, such as user=event:user.id::bigint; repeatable."),
+    typer.Option(
+        "--column", "-c", metavar="SQL", help="A column, such as user=event:user.id::bigint; repeatable."
+    ),
 ]
 Where = Annotated[str | None, typer.Option(metavar="SQL", help="Print only rows that match.")]
-RowLimit = Annotated[int | None, typer.Option(min=0, help="Maximum number of rows.")]
+RowLimit = Annotated[int | None, typer.Option(min=0, metavar="N", help="Maximum number of rows.")]
 Format = Annotated[
     OutputFormat, typer.Option("--format", help="Output format; json prints one object per line.")
 ]
@@ -38,6 +43,8 @@ def read(
     limit: RowLimit = None,
     output_format: Format = "table",
     json: JsonFormat = False,
+    wide: Wide = False,
+    expanded: Expanded = False,
     version: Version = None,
     timestamp: Timestamp = None,
     explain: Annotated[
@@ -46,24 +53,31 @@ def read(
 ) -> None:
     """Print rows of a table, or columns and Variant paths."""
     columns = [_select_item(text) for text in column] if column else None
-    scan = read_table(
-        table, columns=columns, where=where, timezone=timezone, version=version, timestamp=timestamp
-    )
-    if not explain:
-        print_rows(scan.to_reader(), "json" if json else output_format, limit)
-    elif json:
-        print_json(scan.explain())
-    else:
-        print_lines(console(), *str(scan.explain()).splitlines())
+    with showing_progress(if_redirected=True):
+        scan = read_table(
+            table,
+            columns=columns,
+            where=where,
+            timezone=timezone,
+            version=version,
+            timestamp=timestamp,
+            storage_options=storage_options(),
+        )
+        if not explain:
+            print_rows(scan.to_reader(), "json" if json else output_format, limit, Layout(wide, expanded))
+        elif json:
+            print_json(scan.explain())
+        else:
+            print_lines(console(), *str(scan.explain()).splitlines())
 
 
 def changes(
     table: Table,
     starting_version: Annotated[
-        int | None, typer.Option(min=0, help="The first version; 0 by default.")
+        int | None, typer.Option(metavar="N", min=0, help="The first version; 0 by default.")
     ] = None,
     ending_version: Annotated[
-        int | None, typer.Option(min=0, help="The last version; latest by default.")
+        int | None, typer.Option(metavar="N", min=0, help="The last version; latest by default.")
     ] = None,
     starting_timestamp: Annotated[
         str | None, typer.Option(metavar="TIME", help="Start at the first version at or after this time.")
@@ -77,19 +91,23 @@ def changes(
     limit: RowLimit = None,
     output_format: Format = "table",
     json: JsonFormat = False,
+    wide: Wide = False,
+    expanded: Expanded = False,
 ) -> None:
     """Print inserted, deleted and updated rows from the change data feed of a table."""
-    scan = read_changes(
-        table,
-        starting_version=starting_version,
-        ending_version=ending_version,
-        starting_timestamp=starting_timestamp,
-        ending_timestamp=ending_timestamp,
-        columns=[_select_item(text) for text in column] if column else None,
-        where=where,
-        timezone=timezone,
-    )
-    print_rows(scan.to_reader(), "json" if json else output_format, limit)
+    with showing_progress(if_redirected=True):
+        scan = read_changes(
+            table,
+            starting_version=starting_version,
+            ending_version=ending_version,
+            starting_timestamp=starting_timestamp,
+            ending_timestamp=ending_timestamp,
+            columns=[_select_item(text) for text in column] if column else None,
+            where=where,
+            timezone=timezone,
+            storage_options=storage_options(),
+        )
+        print_rows(scan.to_reader(), "json" if json else output_format, limit, Layout(wide, expanded))
 
 
 def _select_item(text: str) -> str:

@@ -11,26 +11,43 @@ from ...operations.delete import delete_all
 from ...operations.rewrite.result import RewriteResult
 from ...operations.update import update as update_rows
 from ...variant.moments import UTC
-from ..arguments import Json, Table, TimeZone
+from ..arguments import DryRun, Json, Table, TimeZone, Yes
+from ..common_options import storage_options
+from ..confirmation import confirm
 from ..interrupts import all_or_nothing
+from ..plans import plan_rewrite
+from ..progress import showing_progress
 from ..rewrite_summary import RewriteSummary
 
-__all__ = ["delete", "update"]
+__all__ = ["delete", "parse_assignment", "print_rewrite", "update"]
 
 
 def delete(
     table: Table,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="Delete rows that match.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Delete all rows.")] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     json: Json = False,
     timezone: TimeZone = UTC,
 ) -> None:
     """Delete rows of a table with one commit."""
     if (where is None) != everything:
         raise typer.BadParameter("pass exactly one of --where and --all")
-    with all_or_nothing():
-        result = delete_all(table) if where is None else delete_rows(table, where, timezone=timezone)
-    _print_rewrite(table, result, json)
+    if not confirm(
+        "delete",
+        lambda: plan_rewrite(table, where, timezone, "delete"),
+        yes=yes,
+        dry_run=dry_run,
+        json=json,
+    ):
+        return
+    with all_or_nothing(), showing_progress():
+        if where is None:
+            result = delete_all(table, storage_options=storage_options())
+        else:
+            result = delete_rows(table, where, timezone=timezone, storage_options=storage_options())
+    print_rewrite(table, result, json)
 
 
 def update(
@@ -46,6 +63,8 @@ def update(
     ] = None,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="Update rows that match.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Update all rows.")] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     json: Json = False,
     timezone: TimeZone = UTC,
 ) -> None:
@@ -53,23 +72,33 @@ def update(
     if (where is None) != everything:
         raise typer.BadParameter("pass exactly one of --where and --all")
     updates: dict[str, str | None] = {}
-    for name, text in (*map(_assignment, assignments or ()), *((path, None) for path in unset or ())):
+    for name, text in (*map(parse_assignment, assignments or ()), *((path, None) for path in unset or ())):
         if name in updates:
             raise typer.BadParameter(f"{name!r} is assigned twice: pass one --set or --unset for it")
         updates[name] = text
-    with all_or_nothing():
-        result = update_rows(table, updates, where, timezone=timezone)
-    _print_rewrite(table, result, json)
+    if not confirm(
+        "update",
+        lambda: plan_rewrite(table, where, timezone, "update"),
+        yes=yes,
+        dry_run=dry_run,
+        json=json,
+    ):
+        return
+    with all_or_nothing(), showing_progress():
+        result = update_rows(table, updates, where, timezone=timezone, storage_options=storage_options())
+    print_rewrite(table, result, json)
 
 
-def _assignment(text: str) -> tuple[str, str]:
+def parse_assignment(text: str) -> tuple[str, str]:
+    """Return target and expression of TARGET=SQL. Raise BadParameter for another text."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise typer.BadParameter(f"invalid --set {text!r}: expected TARGET=SQL")
     return name.strip(), value
 
 
-def _print_rewrite(table: str, result: RewriteResult, json: bool) -> None:
+def print_rewrite(table: str, result: RewriteResult, json: bool) -> None:
+    """Print the result of a command that changes rows."""
     summary = RewriteSummary(table, result)
     if json:
         summary.print_json()

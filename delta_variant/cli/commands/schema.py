@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -12,13 +12,15 @@ from ...operations.alter.constraints import add_constraint, drop_constraint
 from ...operations.alter.table_properties import set_properties, unset_properties
 from ...operations.alter.type_change import change_type
 from ...writer.commit_result import CommitResult
-from ..arguments import Json, Table
+from ..arguments import DryRun, Json, Table, Texts, Yes, parse_pair, parse_pairs
+from ..common_options import storage_options
+from ..confirmation import confirm
 from ..interrupts import all_or_nothing
+from ..plans import plan_drop
+from ..progress import showing_progress
 from ..terminal import console, print_json, print_lines
 
 __all__ = ["alter"]
-
-Texts = list[str] | None
 
 
 def alter(
@@ -55,42 +57,52 @@ def alter(
     dropped_constraint: Annotated[
         str | None, typer.Option("--drop-constraint", metavar="NAME", help="Drop a CHECK constraint.")
     ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Change properties, columns or constraints of a table with one commit."""
+    options = storage_options()
     changes: list[tuple[object, Callable[[], CommitResult]]] = [
-        (set_property, lambda: set_properties(table, _pairs("--set", set_property))),
-        (unset_property, lambda: unset_properties(table, unset_property or ())),
-        (column, lambda: add_columns(table, _pairs("--add-column", column))),
-        (new_type, lambda: change_type(table, *_pair("--change-type", new_type))),
-        (renamed, lambda: rename_column(table, *_pair("--rename-column", renamed))),
-        (dropped, lambda: drop_column(table, dropped or "")),
-        (constraint, lambda: add_constraint(table, *_pair("--add-constraint", constraint))),
-        (dropped_constraint, lambda: drop_constraint(table, dropped_constraint or "")),
+        (
+            set_property,
+            lambda: set_properties(table, parse_pairs("--set", set_property), storage_options=options),
+        ),
+        (unset_property, lambda: unset_properties(table, unset_property or (), storage_options=options)),
+        (column, lambda: add_columns(table, parse_pairs("--add-column", column), storage_options=options)),
+        (
+            new_type,
+            lambda: change_type(table, *parse_pair("--change-type", new_type), storage_options=options),
+        ),
+        (
+            renamed,
+            lambda: rename_column(table, *parse_pair("--rename-column", renamed), storage_options=options),
+        ),
+        (dropped, lambda: drop_column(table, dropped or "", storage_options=options)),
+        (
+            constraint,
+            lambda: add_constraint(
+                table, *parse_pair("--add-constraint", constraint), storage_options=options
+            ),
+        ),
+        (
+            dropped_constraint,
+            lambda: drop_constraint(table, dropped_constraint or "", storage_options=options),
+        ),
     ]
     requested = [change for given, change in changes if given]
     if len(requested) != 1:
         raise typer.BadParameter("pass exactly one kind of change: each one is a separate commit")
-    with all_or_nothing():
+    if dropped is None and dry_run:
+        raise typer.BadParameter("--dry-run requires --drop-column")
+    if dropped is not None and not confirm(
+        "alter --drop-column", lambda: plan_drop(table, dropped), yes=yes, dry_run=dry_run, json=json
+    ):
+        return
+    with all_or_nothing(), showing_progress():
         version = requested[0]().version
     if json:
         print_json({"table": table, "version": version})
     else:
         done = "nothing to change" if version is None else f"version {version}"
         print_lines(console(), f"{table}: {done}")
-
-
-def _pairs(option: str, texts: Texts) -> Mapping[str, str]:
-    pairs: dict[str, str] = {}
-    for name, value in (_pair(option, text) for text in texts or ()):
-        if name in pairs:
-            raise typer.BadParameter(f"{option} sets {name!r} twice: pass it once")
-        pairs[name] = value
-    return pairs
-
-
-def _pair(option: str, text: str | None) -> tuple[str, str]:
-    name, equals, value = (text or "").partition("=")
-    if not equals or not name.strip() or not value.strip():
-        raise typer.BadParameter(f"invalid {option} {text!r}: expected NAME=VALUE")
-    return name.strip(), value.strip()

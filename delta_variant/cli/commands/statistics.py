@@ -8,16 +8,21 @@ from typing import Annotated
 import typer
 
 from .. import bounds, statistics_report
-from ..arguments import FileOrTable, Json, Version
+from ..arguments import Expanded, FileOrTable, Json, Version, Wide
+from ..common_options import storage_options
+from ..examples import EXAMPLES
 from ..exit_codes import FINDINGS
 from ..explorer import explore
 from ..explorer_page import explorer_page
+from ..help import Command, Group, examples_text
 from ..inspected_file import data_files, undecodable_bounds
 from ..output import write_page
+from ..progress import showing_progress
 from ..shredding_tree import merge, print_tree, shredding_of
+from ..tables import Layout
 from ..terminal import console, print_json, print_lines
 
-__all__ = ["decode", "encode", "inspect", "stats"]
+__all__ = ["inspect", "stats", "z85"]
 
 
 def inspect(
@@ -27,6 +32,8 @@ def inspect(
         Path | None,
         typer.Option(metavar="FILE", dir_okay=False, help="Write an HTML page with values and estimates."),
     ] = None,
+    wide: Wide = False,
+    expanded: Expanded = False,
     json: Json = False,
 ) -> None:
     """Print how Variant columns are shredded: type, fill rate, bytes and bounds of each path.
@@ -37,12 +44,14 @@ def inspect(
     if html is not None:
         if Path(target).is_file():
             raise typer.BadParameter("--html describes a table: pass a Delta table instead of a file")
-        write_page(html, explorer_page(explore(target, version)))
-    shredding = merge([shredding_of(file) for file in data_files(target, version)])
+        with showing_progress():
+            write_page(html, explorer_page(explore(target, version, storage_options())))
+    with showing_progress():
+        shredding = merge([shredding_of(file) for file in data_files(target, version, storage_options())])
     if json:
         print_json(shredding)
     else:
-        print_tree(target, shredding)
+        print_tree(target, shredding, Layout(wide, expanded))
 
 
 def stats(
@@ -51,6 +60,8 @@ def stats(
     exact: Annotated[
         bool, typer.Option("--exact", help="Compute the statistics of a table from its data.")
     ] = False,
+    wide: Wide = False,
+    expanded: Expanded = False,
     json: Json = False,
 ) -> None:
     """Print the statistics in the log of a table, or compute those of a Parquet file.
@@ -58,11 +69,11 @@ def stats(
     With --json, one object per file. Exit status 1 means that some bounds cannot be decoded.
     """
     messages: list[str] = []
-    for file in data_files(target, version, exact=exact):
+    for file in data_files(target, version, storage_options(), exact=exact):
         if json:
             print_json(statistics_report.json_report(file))
         else:
-            statistics_report.print_tables(file)
+            statistics_report.print_tables(file, Layout(wide, expanded))
         messages += undecodable_bounds(file)
     if messages:
         print_lines(console(stderr=True), *messages)
@@ -84,3 +95,15 @@ def encode(
     The type of a value is inferred as by parse_json, or given as in {"type": "bigint", "value": 1}.
     """
     print(bounds.encode(text))
+
+
+z85 = typer.Typer(
+    cls=Group,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Decode and encode the Variants in statistics.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for each in (decode, encode):
+    z85.command(cls=Command, epilog=examples_text(EXAMPLES[each.__name__]))(each)

@@ -1,4 +1,4 @@
-"""The commands `write` and `migrate`."""
+"""The command `write`."""
 
 from __future__ import annotations
 
@@ -7,26 +7,43 @@ from typing import Annotated, Literal
 import typer
 
 from ...data_file.options import FileOptions, JsonOptions
-from ...operations.legacy.migration import migrate_legacy
 from ...operations.write import write_table
 from ...variant.moments import UTC
-from ..arguments import Json, Table, TargetFileSize, TimeZone, parse_size
+from ...writer.commit_context import CommitOptions
+from ..arguments import (
+    DryRun,
+    Json,
+    Table,
+    TargetFileSize,
+    Texts,
+    TimeZone,
+    Yes,
+    parse_pairs,
+    parse_size,
+)
+from ..common_options import storage_options
+from ..confirmation import confirm
 from ..exit_codes import FINDINGS
 from ..inputs import open_inputs
 from ..interrupts import all_or_nothing
-from ..migration_summary import MigrationSummary
-from ..progress import Intake
+from ..plans import plan_overwrite
+from ..progress import Intake, showing_progress
+from ..shredding_option import parse_shredding
 from ..write_summary import WriteSummary
 
-__all__ = ["migrate", "write"]
+__all__ = ["write"]
 
 
 def write(
     inputs: Annotated[
-        list[str], typer.Argument(metavar="INPUT...", help="JSON files, globs, or - for standard input.")
+        list[str],
+        typer.Argument(
+            metavar="INPUT...",
+            help="Files of JSON, Parquet or CSV: paths, folders, globs, s3:// or https:// URIs, or - for "
+            "JSON on standard input.",
+        ),
     ],
     table: Table,
-    column: Annotated[str, typer.Option(help="The Variant column for the values.")] = "value",
     mode: Annotated[
         Literal["error", "append", "overwrite", "ignore"],
         typer.Option(help="What to do if the table exists."),
@@ -35,55 +52,115 @@ def write(
         str | None,
         typer.Option(metavar="SQL", help="With --mode overwrite, replace only rows that match."),
     ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The Variant column for the values of JSON files; value by default."
+        ),
+    ] = None,
+    variant_column: Annotated[
+        Texts,
+        typer.Option(
+            "--variant-column",
+            metavar="NAME",
+            help="A column of JSON text in Parquet or CSV that becomes a Variant; repeatable.",
+        ),
+    ] = None,
+    partition_by: Annotated[
+        Texts,
+        typer.Option("--partition-by", metavar="COLUMN", help="Partition a new table; repeatable."),
+    ] = None,
+    table_property: Annotated[
+        Texts,
+        typer.Option("--property", metavar="KEY=VALUE", help="Set a property of a new table; repeatable."),
+    ] = None,
     shredding: Annotated[
-        bool, typer.Option("--shredding/--no-shredding", help="Shred common paths into typed columns.")
-    ] = True,
+        str,
+        typer.Option(
+            metavar="infer|none|SCHEMA",
+            help='Infer which paths to shred, shred none, or those of a JSON text or file, such as {"id": '
+            '"bigint"}.',
+        ),
+    ] = "infer",
     schema_mode: Annotated[
         Literal["merge", "overwrite"] | None,
-        typer.Option(help="Add the column to the schema, or replace the schema with it."),
+        typer.Option(help="Add new columns to the schema, or replace the schema."),
     ] = None,
     on_invalid: Annotated[
         Literal["error", "reject", "null"],
-        typer.Option(help="For invalid lines: stop, write them to --rejects, or store NULL."),
+        typer.Option(help="For invalid JSON: stop, write it to --rejects, or store NULL."),
     ] = "error",
     rejects: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The file for rejected lines and their reasons.")
+        str | None, typer.Option(metavar="FILE", help="The file for rejected values and their reasons.")
     ] = None,
     floats: Annotated[
-        Literal["decimal", "double"], typer.Option(help="The type of numbers with a fraction.")
+        Literal["decimal", "double"], typer.Option(help="The type of JSON numbers with a fraction.")
     ] = "decimal",
     duplicate_keys: Annotated[
         Literal["error", "last"],
         typer.Option(help="For duplicate names in an object: reject it, or use the last value."),
     ] = "error",
+    compression: Annotated[
+        Literal["zstd", "snappy", "gzip", "lz4", "none"], typer.Option(help="The compression of data files.")
+    ] = "zstd",
     target_file_size: TargetFileSize = "128MB",
+    txn: Annotated[
+        str | None,
+        typer.Option(
+            metavar="APP:VERSION", help="Skip the write if the table has this version of the application."
+        ),
+    ] = None,
+    metadata: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="User metadata of the commit, which history shows."),
+    ] = None,
     allow_empty: Annotated[
         bool,
-        typer.Option("--allow-empty", help="Accept input without any value, which is an error by default."),
+        typer.Option("--allow-empty", help="Accept input without any row, which is an error by default."),
     ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     json: Json = False,
     timezone: TimeZone = UTC,
 ) -> None:
-    """Write JSON lines or JSON arrays to a Delta table with one commit.
+    """Write JSON, Parquet or CSV to a Delta table with one commit.
 
-    .gz, .zst, .xz and .bz2 are decompressed. Exit status 1 means that lines were rejected or stored as NULL.
+    .gz, .zst, .xz and .bz2 are decompressed. Exit status 1 means that values were rejected or stored as NULL.
     """
     if (on_invalid == "reject") != (rejects is not None):
         raise typer.BadParameter("--on-invalid reject requires --rejects FILE, and the reverse")
-    options = JsonOptions(on_invalid, rejects, floats, duplicate_keys)
-    intake = Intake()
-    lines = open_inputs(inputs, column, allow_empty=allow_empty, progress=intake.update)
-    with all_or_nothing(), intake.show(lines.size):
+    if mode != "overwrite" and (where is not None or schema_mode == "overwrite"):
+        raise typer.BadParameter("--where and --schema-mode overwrite require --mode overwrite")
+    if dry_run and mode != "overwrite":
+        raise typer.BadParameter("--dry-run requires --mode overwrite")
+    properties = parse_pairs("--property", table_property)
+    transaction = parse_transaction(txn)
+    if mode == "overwrite" and not confirm(
+        "write --mode overwrite",
+        lambda: plan_overwrite(table, where, timezone),
+        yes=yes,
+        dry_run=dry_run,
+        json=json,
+    ):
+        return
+    with all_or_nothing(), showing_progress() as meter:
+        intake = Intake(meter)
+        data = open_inputs(inputs, column, variant_column or (), allow_empty=allow_empty, intake=intake)
         result = write_table(
             table,
-            lines,
+            data,
             mode=mode,
             schema_mode=schema_mode,
+            partition_by=partition_by,
             where=where,
             timezone=timezone,
-            shredding="infer" if shredding else None,
-            files=FileOptions(target_file_size=parse_size(target_file_size)),
-            json=options,
+            shredding=parse_shredding(shredding),
+            variant_columns=variant_column or (),
+            configuration=properties or None,
+            files=FileOptions(compression=compression, target_file_size=parse_size(target_file_size)),
+            json=JsonOptions(on_invalid, rejects, floats, duplicate_keys),
+            commit=CommitOptions(txn=transaction, metadata=metadata),
+            storage_options=storage_options(),
         )
     summary = WriteSummary(table, result, intake, rejects)
     if json:
@@ -94,34 +171,11 @@ def write(
         raise typer.Exit(FINDINGS)
 
 
-def migrate(
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A Parquet file in the older Spark layout, or a folder.")
-    ],
-    target: Annotated[
-        str,
-        typer.Argument(metavar="TARGET", help="A new file or folder, or an empty folder."),
-    ],
-    shredding: Annotated[
-        Literal["same", "infer", "none"],
-        typer.Option(help="Keep the shredded paths, infer new ones, or shred nothing."),
-    ] = "same",
-    compat: Annotated[
-        bool,
-        typer.Option("--compat", help="Read contradictory columns as the legacy algorithm does."),
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Rewrite files of the older Spark Variant layout in the current layout.
-
-    Values, other columns, rows and file names stay the same. The source is not modified.
-    """
-    with all_or_nothing():
-        result = migrate_legacy(
-            source, target, shredding=None if shredding == "none" else shredding, compat=compat
-        )
-    summary = MigrationSummary(source, target, result)
-    if json:
-        summary.print_json()
-    else:
-        summary.print_text()
+def parse_transaction(text: str | None) -> tuple[str, int] | None:
+    """Return the application id and the version in APP:VERSION. Raise BadParameter for another text."""
+    if text is None:
+        return None
+    app_id, colon, version = text.rpartition(":")
+    if not colon or not app_id or not version.isdecimal():
+        raise typer.BadParameter(f"invalid --txn {text!r}: expected APP:VERSION, such as loader:7")
+    return app_id, int(version)

@@ -1,0 +1,81 @@
+"""Destructive commands: one rule decides which they are, and how they ask before they run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import typer
+
+from .exit_codes import ERROR
+from .terminal import console, print_json, print_lines
+
+__all__ = ["DESTRUCTIVE", "RULE", "Destructive", "Plan", "confirm"]
+
+Destructive: TypeAlias = Literal[
+    "alter --drop-column", "delete", "merge", "restore", "update", "vacuum", "write --mode overwrite"
+]
+
+# A command is destructive if, after it, something that the table had can no longer be read from its latest
+# version. `optimize`, `repair`, `convert` and `migrate` rewrite files, but all values remain.
+DESTRUCTIVE: Mapping[Destructive, str] = {
+    "delete": "rows",
+    "update": "the old values of rows",
+    "merge": "rows and values, with a clause that updates or deletes",
+    "write --mode overwrite": "rows",
+    "alter --drop-column": "a column",
+    "restore": "what was written after the restored version",
+    "vacuum": "files of earlier versions",
+}
+"""The destructive commands, and what each one removes from a table."""
+
+RULE = (
+    "A command that removes something from the latest version of a table, or deletes files of earlier "
+    "versions, shows its plan and asks: delete, update, merge, write --mode overwrite, alter --drop-column, "
+    "restore, vacuum. Without a terminal it requires --yes. --dry-run prints the plan only. All other "
+    "commands run at once."
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a command will do: sentences for a person, facts for a program."""
+
+    sentences: tuple[str, ...]
+    facts: Mapping[str, Any]
+
+
+def confirm(
+    command: Destructive, plan: Callable[[], Plan], *, yes: bool, dry_run: bool, json: bool = False
+) -> bool:
+    """Return whether a destructive command runs: `--yes` is passed, or the user accepts its plan.
+
+    With `--dry-run`, print the plan and return False. Raise ValueError if there is no terminal to ask on, and
+    Exit if the user declines.
+    """
+    if dry_run:
+        _print_plan(plan(), json)
+        return False
+    if yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ValueError(
+            f"{command} removes {DESTRUCTIVE[command]}, and there is no terminal to ask on: pass --yes, or "
+            "--dry-run to print the plan"
+        )
+    err = console(stderr=True)
+    print_lines(err, *plan().sentences)
+    err.print("Continue? [y/N] ", end="")
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    print_lines(err, "delta-variant: nothing was changed")
+    raise typer.Exit(ERROR)
+
+
+def _print_plan(plan: Plan, json: bool) -> None:
+    if json:
+        print_json({"dry_run": True, **plan.facts})
+    else:
+        print_lines(console(), *plan.sentences)

@@ -1,0 +1,96 @@
+"""The layout of `--help`: commands in groups, whole descriptions, readable names of values, and examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+__all__ = ["ARGUMENTS", "COMMON_OPTIONS", "Command", "Group", "examples_text"]
+
+ARGUMENTS = "delta_variant.arguments"
+COMMON_OPTIONS = "Common options"
+TYPE_NAMES: Mapping[str, str] = {
+    "<str>": "TEXT",
+    "<list[str]>": "TEXT",
+    "<int>": "N",
+    "<float>": "NUMBER",
+    "<Path>": "FILE",
+}
+"""The names of values in help, instead of their Python types."""
+
+
+def examples_text(examples: tuple[str, ...]) -> str:
+    """Return the end of a help text that lists examples. The mark \\b keeps its line breaks."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in examples)])
+
+
+class Command(TyperCommand):
+    """A command whose help names its arguments as they are typed: `INPUT... TABLE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments, and keep them, because the order of the clauses of a merge counts."""
+        ctx.meta[ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line after the name of the command."""
+        arguments = [_argument_name(each) for each in self.get_params(ctx) if _is_argument(each)]
+        return [self.options_metavar or "", *arguments]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, the options, and the options that all commands have."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Clauses": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            if _is_argument(parameter):
+                sections["Arguments"].append((_argument_name(parameter), record[1]))
+            else:
+                panel = getattr(parameter, "rich_help_panel", None) or "Options"
+                sections.setdefault(panel, []).append((_with_type_names(record[0]), record[1]))
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records, col_max=26)
+
+
+class Group(TyperGroup):
+    """A group of commands whose help lists them under the titles of their `rich_help_panel`."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands with whole descriptions, in order of registration."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            title = getattr(command, "rich_help_panel", None) or "Commands"
+            panels.setdefault(title, []).append((name, _summary(command.help or "")))
+        width = max((len(name) for records in panels.values() for name, _ in records), default=0)
+        for title, records in panels.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in records])
+
+
+def _summary(text: str) -> str:
+    return " ".join(text.strip().partition("\n\n")[0].split())
+
+
+def _is_argument(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "argument")
+
+
+def _argument_name(parameter: Any) -> str:
+    name = str(parameter.metavar or parameter.name.upper())
+    return name if parameter.required else f"[{name}]"
+
+
+def _with_type_names(record: str) -> str:
+    return " ".join(_renamed(record.split(" ")))
+
+
+def _renamed(words: list[str]) -> Iterator[str]:
+    for word in words:
+        is_choice = word.startswith("<") and "|" in word
+        yield word.strip("<>") if is_choice else TYPE_NAMES.get(word, word)

@@ -1,0 +1,98 @@
+"""The plans of destructive commands: what they will remove, without removing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import TableNotFoundError
+from ..log.load import load_snapshot
+from ..log.snapshot import Snapshot
+from ..operations.read import read_table
+from ..operations.vacuum import VacuumResult
+from ..writer.copy_on_write import count_rows
+from .common_options import storage_options
+from .confirmation import Plan
+from .terminal import count, size_text
+
+__all__ = [
+    "plan_drop",
+    "plan_merge",
+    "plan_overwrite",
+    "plan_restore",
+    "plan_rewrite",
+    "plan_vacuum",
+]
+
+
+def plan_rewrite(table: str, where: str | None, timezone: str, verb: str) -> Plan:
+    """Return the plan of a command that deletes, updates or replaces the rows that match."""
+    snapshot = load_snapshot(table, storage_options=storage_options())
+    rows = _matching_rows(snapshot, where, timezone)
+    which = "all rows" if where is None else f"rows where {where}"
+    return Plan(
+        (f"{table}: version {snapshot.version}, {verb} {which}: {count(rows, 'row')}",),
+        {"table": table, "version": snapshot.version, "where": where, "rows": rows},
+    )
+
+
+def _matching_rows(snapshot: Snapshot, where: str | None, timezone: str) -> int:
+    if where is None:
+        return count_rows(snapshot, snapshot.files)
+    return read_table(snapshot, where=where, timezone=timezone).count()
+
+
+def plan_overwrite(table: str, where: str | None, timezone: str) -> Plan:
+    """Return the plan of a write that replaces rows, which may create the table."""
+    try:
+        return plan_rewrite(table, where, timezone, "replace")
+    except TableNotFoundError:
+        facts = {"table": table, "version": None, "where": where, "rows": 0}
+        return Plan((f"{table}: create the table; there are no rows to replace",), facts)
+
+
+def plan_merge(table: str, source: Sequence[str], clauses: Sequence[str]) -> Plan:
+    """Return the plan of a merge: its source and its clauses."""
+    snapshot = load_snapshot(table, storage_options=storage_options())
+    heading = f"{table}: version {snapshot.version}, merge {', '.join(source)}"
+    return Plan(
+        (heading, *(f"  {clause}" for clause in clauses)),
+        {"table": table, "version": snapshot.version, "source": list(source), "clauses": list(clauses)},
+    )
+
+
+def plan_restore(table: str, version: int | None, timestamp: str | None) -> Plan:
+    """Return the plan of a restore: the files that it removes and adds again."""
+    present = load_snapshot(table, storage_options=storage_options())
+    past = load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options())
+    now, then = (set(each.files["path"].to_pylist()) for each in (present, past))
+    added, removed = len(then - now), len(now - then)
+    changes = f"{count(removed, 'file')} removed, {count(added, 'file')} added again"
+    return Plan(
+        (f"{table}: version {present.version}, restore version {past.version}: {changes}",),
+        {
+            "table": table,
+            "version": present.version,
+            "restored": past.version,
+            "files_removed": removed,
+            "files_added": added,
+        },
+    )
+
+
+def plan_vacuum(table: str, found: VacuumResult) -> Plan:
+    """Return the plan of a vacuum: the files that it deletes."""
+    them = "it" if len(found.files) == 1 else "them"
+    files = f"{count(len(found.files), 'file')}, {size_text(found.bytes)}"
+    return Plan(
+        (*found.files, f"{table}: delete {files}; earlier versions that need {them} can no longer be read"),
+        {"table": table, "files": list(found.files), "bytes": found.bytes},
+    )
+
+
+def plan_drop(table: str, column: str) -> Plan:
+    """Return the plan of dropping a column."""
+    snapshot = load_snapshot(table, storage_options=storage_options())
+    return Plan(
+        (f"{table}: version {snapshot.version}, drop the column {column!r} with its values",),
+        {"table": table, "version": snapshot.version, "column": column},
+    )

@@ -1,0 +1,460 @@
+"""The commands of the command line: help, inputs, confirmation, merge, describe, logs and completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+import delta_variant as dv
+from delta_variant.cli import main
+from delta_variant.cli.app import MODULES, app
+from delta_variant.cli.confirmation import DESTRUCTIVE, RULE
+from delta_variant.cli.examples import EXAMPLES
+from delta_variant.cli.tables import Heading, Layout, print_table
+
+ROWS = pa.table({"id": [1, 2, 3], "event": [f'{{"n": {number}}}' for number in (1, 2, 3)]})
+PROGRAM = "from delta_variant.cli import main; main()"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Return a table of three rows, with column mapping."""
+    uri = str(tmp_path / "t")
+    properties = {"delta.columnMapping.mode": "name"}
+    dv.write_table(uri, ROWS, variant_columns=["event"], configuration=properties)
+    return uri
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def run_main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as exited:
+        main(arguments)
+    captured = capsys.readouterr()
+    return int(exited.value.code or 0), captured.out, captured.err
+
+
+def commands() -> dict[str, typer.core.TyperCommand]:
+    group = typer.main.get_command(app)
+    found = {name: group.get_command(None, name) for name in MODULES if name != "z85"}
+    z85 = group.get_command(None, "z85")
+    return {**found, **{f"z85 {name}": command for name, command in z85.commands.items()}}
+
+
+# Help
+
+
+@pytest.mark.parametrize("name", [*MODULES, "z85 decode", "z85 encode"])
+def test_help_fits_80_columns_and_has_examples(name: str):
+    text = run(*name.split(), "--help").stdout
+    assert max(map(len, text.splitlines())) <= 80
+    assert "<" not in text.partition("Examples:")[0]
+    assert name == "z85" or "Examples:\n    delta-variant" in text
+
+
+def test_the_list_of_commands_has_whole_descriptions_in_groups():
+    text = run("--help").stdout
+    assert not re.search(r"\.\.\.$", text.partition("\n")[2], re.MULTILINE)
+    assert (
+        text.index("Write and read:")
+        < text.index("  write ")
+        < text.index("  read ")
+        < text.index("  alter ")
+    )
+    assert "".join(RULE.split()) in "".join(text.split())
+
+
+def lines_of(examples: tuple[str, ...]) -> list[list[str]]:
+    """Return the arguments of the examples, without pipes and redirections."""
+    texts = " ".join(examples).replace("\\ ", " ")
+    calls = [part for part in re.split(r"(?=delta-variant )", texts) if part.startswith("delta-variant ")]
+    return [shlex.split(re.split(r" (?:\||>) ", call)[0])[1:] for call in calls]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_can_be_parsed(name: str):
+    found = lines_of(EXAMPLES[name])
+    assert found
+    for command, *arguments in found:
+        if command == "gh":
+            continue
+        words = [command, arguments.pop(0)] if command == "z85" else [command]
+        commands()[" ".join(words)].make_context(command, arguments)
+
+
+def test_the_example_of_z85_is_valid():
+    ((_, _, text),) = lines_of(EXAMPLES["decode"])
+    assert json.loads(run("z85", "decode", text).stdout) == {"$['id']": {"type": "bigint", "value": 7}}
+    ((_, _, text),) = lines_of(EXAMPLES["encode"])
+    assert json.loads(run("z85", "decode", run("z85", "encode", text).stdout.strip()).stdout)
+
+
+# Destructive commands
+
+DESTROYING = {
+    "delete": ["delete", "TABLE", "--where", "id = 1"],
+    "update": ["update", "TABLE", "--set", "id = 7", "--all"],
+    "merge": ["merge", "SOURCE", "TABLE", "--on", "target.id = source.id", "--when-matched-delete"],
+    "write --mode overwrite": ["write", "SOURCE", "TABLE", "--mode", "overwrite"],
+    "alter --drop-column": ["alter", "TABLE", "--drop-column", "event"],
+    "restore": ["restore", "TABLE", "--version", "0"],
+    "vacuum": ["vacuum", "TABLE", "--retention-hours", "0", "--no-enforce-retention"],
+}
+PLANS = {
+    "delete": "version 1, delete rows where id = 1: 1 row",
+    "update": "version 1, update all rows: 3 rows",
+    "merge": "when matched delete",
+    "write --mode overwrite": "version 1, replace all rows: 3 rows",
+    "alter --drop-column": "version 1, drop the column 'event' with its values",
+    "restore": "version 1, restore version 0: 0 files removed, 0 files added again",
+    "vacuum": "delete 1 file, ",
+}
+
+
+@pytest.fixture
+def prepared(tmp_path: Path, table: str) -> dict[str, str]:
+    """Return a table at version 1 with an unused file, and a source for it."""
+    dv.set_properties(table, {"team": "us"})
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "source.parquet")
+    unused = Path(table) / "unused.parquet"
+    unused.touch()
+    os.utime(unused, (0, 0))
+    return {"TABLE": table, "SOURCE": str(tmp_path / "source.parquet")}
+
+
+def test_every_destructive_command_is_tested():
+    assert set(DESTROYING) == set(PLANS) == set(DESTRUCTIVE)
+    assert all(name in RULE for name in DESTRUCTIVE)
+
+
+def test_only_destructive_commands_have_an_option_to_confirm():
+    confirming = {name for name, each in commands().items() if any(p.name == "yes" for p in each.params)}
+    assert confirming == {name.split()[0] for name in DESTRUCTIVE}
+
+
+@pytest.mark.parametrize("name", DESTRUCTIVE)
+def test_a_destructive_command_needs_yes_without_a_terminal(prepared, capsys, name):
+    arguments = [prepared.get(each, each) for each in DESTROYING[name]]
+    status, out, err = run_main(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"delta-variant: {name} removes {DESTRUCTIVE[name]}, and there is no terminal")
+    assert dv.load_snapshot(prepared["TABLE"]).version == 1
+
+
+@pytest.mark.parametrize("name", DESTRUCTIVE)
+def test_a_dry_run_prints_the_plan_and_changes_nothing(prepared, name):
+    arguments = [prepared.get(each, each) for each in DESTROYING[name]]
+    assert PLANS[name] in run(*arguments, "--dry-run").stdout
+    report = json.loads(run(*arguments, "--dry-run", "--json").stdout)
+    assert (report["dry_run"], report["table"]) == (True, prepared["TABLE"])
+    assert dv.load_snapshot(prepared["TABLE"]).version == 1
+    assert (Path(prepared["TABLE"]) / "unused.parquet").exists()
+
+
+@pytest.mark.parametrize("name", DESTRUCTIVE)
+def test_a_destructive_command_runs_with_yes(prepared, name):
+    arguments = [prepared.get(each, each) for each in DESTROYING[name]]
+    result = run(*arguments, "--yes")
+    assert result.exit_code == 0, result.output
+    # A restore of version 0 changes only the properties.
+    assert dv.load_snapshot(prepared["TABLE"]).version > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("answer", "status", "version"), [("n", 2, 0), ("", 2, 0), ("y", 0, 1)])
+def test_a_destructive_command_asks_on_a_terminal(table, answer, status, version):
+    reader, writer = pty.openpty()
+    command = [sys.executable, "-c", PROGRAM, "delete", table, "--where", "id = 1"]
+    os.write(reader, f"{answer}\n".encode())
+    done = subprocess.run(command, stdin=writer, stderr=writer, stdout=subprocess.PIPE, check=False)
+    os.close(writer)
+    shown = os.read(reader, 1 << 16).decode()
+    os.close(reader)
+    assert done.returncode == status
+    assert "delete rows where id = 1: 1 row\r\nContinue? [y/N] " in shown
+    assert ("nothing was changed" in shown) == (status == 2)
+    assert dv.load_snapshot(table).version == version
+
+
+# Inputs
+
+
+def ids(table: str) -> list[int]:
+    return sorted(dv.read_table(table, columns=["id"]).to_table()["id"].to_pylist())
+
+
+def test_write_reads_parquet_and_csv_from_folders_and_globs(tmp_path: Path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pq.write_table(ROWS, folder / "a.parquet")
+    pq.write_table(ROWS, folder / "b.parquet")
+    table = str(tmp_path / "t")
+    options = ("--variant-column", "event", "--partition-by", "id", "--property", "team=us")
+    assert run("write", str(folder), table, *options).exit_code == 0
+    (tmp_path / "c.csv").write_text('id,event\n7,"{""n"": 1}"\n8,\n', encoding="utf-8")
+    options = ("--variant-column", "event", "--mode", "append")
+    assert run("write", str(tmp_path / "*.csv"), table, *options).exit_code == 0
+    assert ids(table) == [1, 1, 2, 2, 3, 3, 7, 8]
+    assert json.loads(run("read", table, "--where", "id = 7", "--json").stdout)["event"] == {"n": 1}
+    assert json.loads(run("read", table, "--where", "id = 8", "--json").stdout)["event"] is None
+    snapshot = dv.load_snapshot(table)
+    assert (snapshot.partition_columns, snapshot.configuration["team"]) == (("id",), "us")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["a.parquet", "b.csv", "t"], "cannot read CSV and Parquet files as one input"),
+        (["a.parquet", "t", "--column", "x"], "--column is for JSON"),
+        (["a.json", "t", "--variant-column", "x"], "--variant-column is for Parquet and CSV"),
+        (["empty", "t"], "empty contains no file that ends with .parquet"),
+        (["none.csv", "t"], "the input contains no values"),
+        (["absent.csv", "t"], "file not found: absent.csv"),
+        (["a.json", "t", "--shredding", "x"], "--shredding: expected infer, none, a schema"),
+        (["a.json", "t", "--shredding", '{"n": "nonsense"}'], "nonsense"),
+        (["a.json", "t", "--txn", "loader"], "expected APP:VERSION"),
+        (
+            ["a.json", "t", "--where", "id = 1"],
+            "--where and --schema-mode overwrite require --mode overwrite",
+        ),
+        (["a.json", "t", "--storage-option", "x"], "invalid --storage-option 'x': expected NAME=VALUE"),
+        (["a.json", "t", "-q", "-v"], "pass at most one of --quiet and --verbose"),
+    ],
+)
+def test_write_rejects_inputs_and_options(tmp_path, monkeypatch, capsys, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(ROWS, "a.parquet")
+    Path("b.csv").write_text("id\n1\n")
+    Path("none.csv").write_text("id\n")
+    Path("a.json").write_text("1\n")
+    Path("empty").mkdir()
+    status, out, err = run_main(capsys, "write", *arguments)
+    assert (status, out) == (2, "")
+    assert sentence in " ".join(err.split())
+    assert not Path("t").exists()
+
+
+def test_write_shreds_by_a_schema_and_records_a_transaction(tmp_path: Path):
+    events, schema = tmp_path / "events.json", tmp_path / "schema.json"
+    events.write_text('{"id": 7, "tags": ["a"], "x": 1}\n')
+    schema.write_text('{"id": "bigint", "tags": ["string"]}')
+    table = str(tmp_path / "t")
+    options = ("--txn", "loader:3", "--metadata", "nightly", "--mode", "append", "--shredding")
+    report = json.loads(run("write", str(events), table, *options, str(schema), "--json").stdout)
+    assert [(each["path"], each["type"]) for each in report["shredded"]] == [
+        (["id"], "bigint"),
+        (["tags", None], "string"),
+    ]
+    again = run("write", str(events), table, *options, '{"id": "int"}', "--json")
+    assert json.loads(again.stdout)["version"] is None
+    assert dv.load_snapshot(table).txns["loader"].version == 3
+    assert dv.history(table)[0].metadata == "nightly"
+
+
+def test_a_remedy_names_an_option(table, tmp_path, capsys):
+    (tmp_path / "a.json").write_text("1\n")
+    status, _, err = run_main(capsys, "write", str(tmp_path / "a.json"), table)
+    assert status == 2
+    assert err.endswith(f"a Delta table already exists at {table}: pass --mode append or --mode overwrite\n")
+
+
+def test_a_storage_option_reaches_the_store(table, capsys):
+    status, _, err = run_main(capsys, "history", table, "--storage-option", "max_retries=x")
+    assert status == 2
+    assert "storage option max_retries=x: invalid value" in err
+
+
+# Merge and describe
+
+
+def test_merge_applies_clauses_in_order(table, tmp_path: Path):
+    source = tmp_path / "changes.ndjson"
+    source.write_text('{"id": 1, "op": "d"}\n{"id": 2, "op": "u"}\n{"id": 9, "op": "i"}\n')
+    arguments = ["merge", str(source), table, "--column", "change", "--on", "id = source.change:id::bigint"]
+    clauses = [
+        ("--when-matched-delete", "--where", "source.change:op::string = 'd'"),
+        ("--when-matched-update", "--set", "id = source.change:id::bigint * 10"),
+        ("--when-not-matched-insert", "--set=id=source.change:id::bigint"),
+    ]
+    done = run(*arguments, *(part for clause in clauses for part in clause), "--yes", "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert [report[f"rows_{name}"] for name in ("deleted", "updated", "inserted")] == [1, 1, 1]
+    assert ids(table) == [3, 9, 20]
+
+
+def test_a_merge_that_only_inserts_does_not_ask(table, tmp_path: Path):
+    pq.write_table(ROWS.slice(0, 1).set_column(0, "id", [[5]]), tmp_path / "s.parquet")
+    done = run(
+        "merge", str(tmp_path / "s.parquet"), table, "--on", "target.id = source.id",
+        "--when-not-matched-insert", "--variant-column", "event",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert ids(table) == [1, 2, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("clauses", "sentence"),
+    [
+        ([], "pass at least one clause"),
+        (["--where", "id = 1", "--when-matched-delete"], "--where must follow the clause"),
+        (["--when-matched-delete", "--set", "id=1"], "--when-matched-delete takes no --set"),
+        (["--when-matched-delete", "--where", "a", "--where", "b"], "has two --where"),
+        (["--when-matched-update", "--set", "id=1", "--set", "id=2"], "'id' is assigned twice"),
+        (["--when-not-matched-by-source-update"], "requires --set"),
+    ],
+)
+def test_merge_rejects_clauses(table, capsys, clauses, sentence):
+    status, _, err = run_main(capsys, "merge", "x.json", table, "--on", "true", "--yes", *clauses)
+    assert status == 2
+    assert sentence in " ".join(err.split())
+
+
+def test_describe_prints_schema_properties_and_size(table):
+    lines = run("describe", table).stdout.splitlines()
+    assert re.fullmatch(rf"{table}: version 0, 3 rows, \d\.\d kB in 1 file", lines[0])
+    assert lines[1] == "protocol: reader 3, writer 7"
+    assert "columnMapping" in lines[2].removeprefix("features: ").split(", ")
+    assert lines[4:7] == ["column\ttype\tnullable\tcomment", "id\tlong\t\t", "event\tvariant\t\t"]
+    assert "delta.columnMapping.mode\tname" in lines
+    report = json.loads(run("describe", table, "--json").stdout)
+    assert (report["rows"], report["files"], report["partition_columns"]) == (3, 1, [])
+    assert report["columns"][1] == {"name": "event", "type": "variant", "nullable": True}
+    assert report["schema"]["type"] == "struct"
+
+
+# Logs and completion
+
+
+def test_verbose_logs_what_is_read_and_committed(table, capsys):
+    def log(*options: str) -> list[str]:
+        return run_main(capsys, "delete", table, "--where", "id = 1", "--yes", *options)[2].splitlines()
+
+    assert log() == []
+    dv.restore(table, 0)
+    size = dv.load_snapshot(table).num_bytes
+    assert log("--verbose") == [
+        f"delta_variant.log.load: loaded version 2 of {table}: 1 files, {size} bytes",
+        f"delta_variant.scan.plan: {table}: reading 1 of 1 files; skipped 0 by partition values, "
+        "0 by statistics, 0 by Variant bounds",
+        f"delta_variant.log.transaction: committed version 3 of {table}",
+    ]
+    dv.restore(table, 0)
+    assert any(line.startswith("delta_variant.data_file.writer: wrote ") for line in log("-vv"))
+
+
+def test_quiet_prints_no_hints(table, capsys):
+    assert run_main(capsys, "read", table, "--limit", "1")[2] == "the first 1 row: --limit shows more\n"
+    assert run_main(capsys, "read", table, "--limit", "1", "--quiet")[2] == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(shell):
+    def complete(words: str) -> str:
+        environment = {
+            **os.environ,
+            "_DELTA_VARIANT_COMPLETE": f"complete_{shell}",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+            "_TYPER_COMPLETE_ARGS": words,
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        }
+        command = [sys.executable, "-c", PROGRAM]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout
+
+    assert "vacuum" in complete("delta-variant va")
+    assert "--retention-hours" in complete("delta-variant vacuum --ret")
+
+
+# Tables
+
+HEADINGS: list[Heading] = [
+    ("id", "right"),
+    *((f"measurement_{n:02}", "left") for n in range(1, 23)),
+    ("sum", "right"),
+]
+WIDE_ROW = ["1234567890", *(f"value {n}" for n in range(1, 23)), "3.25"]
+
+
+def shown(width: int, headings: list[Heading], row: list[str], layout: Layout) -> list[str]:
+    """Return the lines of a table with one row on a terminal."""
+    text = StringIO()
+    out = Console(
+        file=text, width=width, force_terminal=True, color_system=None, markup=False, highlight=False
+    )
+    print_table(out, headings, [row], layout)
+    return text.getvalue().splitlines()
+
+
+def test_a_wide_table_hides_columns_in_the_middle_at_80_columns(capsys):
+    assert shown(80, HEADINGS, WIDE_ROW, Layout()) == [
+        "        id  measurement_01  measurement_02  …  measurement_22   sum",
+        "1234567890  value 1         value 2         …  value 22        3.25",
+    ]
+    assert "19 of 24 columns are hidden: --wide shows all" in capsys.readouterr().err
+
+
+def test_a_wide_table_shows_more_columns_at_120_columns():
+    heading, row = shown(120, HEADINGS, WIDE_ROW, Layout())
+    assert len(heading) <= 120
+    assert heading.split()[:4] == ["id", "measurement_01", "measurement_02", "measurement_03"]
+    assert row.split()[-1] == "3.25"
+
+
+def test_wide_shows_all_columns_and_expanded_one_per_line():
+    heading, _ = shown(80, HEADINGS, WIDE_ROW, Layout(wide=True))
+    assert heading.split() == [name for name, _ in HEADINGS]
+    lines = shown(80, HEADINGS, WIDE_ROW, Layout(expanded=True))
+    assert lines[:3] == ["-[ record 1 ]----", "id             | 1234567890", "measurement_01 | value 1"]
+    assert len(lines) == 25
+
+
+def test_a_key_is_truncated_last():
+    headings: list[Heading] = [("path", "key"), ("min", "left"), ("max", "left")]
+    row = ["user.profile.address.postal_code", "x" * 40, "y" * 40]
+    assert shown(80, headings, row, Layout()) == [
+        "path                              min                     max",
+        f"{row[0]}  {'x' * 21}…  {'y' * 21}…",
+    ]
+
+
+def test_details_are_hidden_first():
+    headings: list[Heading] = [("path", "key"), ("type", "left"), ("bytes", "right"), ("min", "detail")]
+    row = ["user.id", "bigint", "120 bytes", "x" * 40]
+    assert shown(40, headings, row, Layout())[1] == "user.id  bigint  120 bytes  xxxxxxxxxxx…"
+    assert shown(32, headings, row, Layout())[1] == "user.id  bigint  120 bytes  …"
+
+
+def test_columns_are_aligned_by_the_width_of_their_characters():
+    headings: list[Heading] = [("name", "left"), ("n", "right")]
+    assert shown(80, headings, ["東京", "7"], Layout()) == ["name  n", "東京  7"]
+    assert shown(15, headings, ["東京" * 9, "7"], Layout()) == ["name          n", "東京東京東 …  7"]
+
+
+def test_a_pipe_gets_whole_cells_separated_by_tabs(table):
+    long = "x" * 500
+    dv.write_table(f"{table}2", pa.table({"a": [f"{long}\t\n"], "b": [1]}))
+    assert run("read", f"{table}2").stdout == f"a\tb\n{long}\\t\\n\t1\n"
+
+
+def test_every_destructive_function_has_a_dry_run():
+    for name in DESTRUCTIVE:
+        names = {each.name for each in commands()[name.split()[0]].params}
+        assert {"yes", "dry_run"} <= names
