@@ -143,13 +143,21 @@ def _remote(
     found = [
         each
         for each in list_files(store, folder)
-        if (fnmatchcase(each, path) if has_magic(path) else _is_data(each[len(path) :], tuple(suffixes)))
+        if (_matches(each, path) if has_magic(path) else _is_data(each[len(path) :], tuple(suffixes)))
     ]
     for each in found:
         name = f"{parts.scheme}://{parts.netloc}/{each}"
         yield InputFile(name, each[len(folder) :].lstrip("/"), store, each)
     if not found:
         raise _not_found(text, suffixes)
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Return whether a path matches a glob, in which only `**` stands for several folders."""
+    if "**" in pattern:
+        return fnmatchcase(path, pattern.replace("**/", "*"))
+    steps, patterns = path.split("/"), pattern.split("/")
+    return len(steps) == len(patterns) and all(map(fnmatchcase, steps, patterns))
 
 
 def _is_data(path: str, suffixes: tuple[str, ...]) -> bool:

@@ -1,0 +1,68 @@
+"""Input files in object stores, and errors of a store without credentials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from obstore.exceptions import GenericError
+from support.intercepted_store import intercept
+
+import delta_variant as dv
+from delta_variant.errors import SourceNotFoundError, StoreError
+from delta_variant.storage import inputs
+from delta_variant.storage.inputs import list_inputs
+from delta_variant.storage.store import Store, open_store, put
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Store:
+    """Return a store in memory that every URI of an input opens."""
+    store = open_store(f"memory://{abs(hash(request.node.name))}")
+    monkeypatch.setattr(inputs, "open_store", lambda uri, options: store)
+    for name in ("in/a.json", "in/day=1/b.json", "in/_c.json", "in/d.txt", "e.json"):
+        put(store, name, name.encode())
+    return store
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("s3://b/in/", ["in/a.json", "in/day=1/b.json"]),
+        ("s3://b/*.json", ["e.json"]),
+        ("s3://b/in/**/*.json", ["in/_c.json", "in/a.json", "in/day=1/b.json"]),
+        ("s3://b/in/a*", ["in/a.json"]),
+        ("https://b/in/a.json", ["in/a.json"]),
+    ],
+)
+def test_uris_name_files_folders_and_globs(bucket: Store, text: str, names: list[str]):
+    files = list_inputs([text], [".json"], None)
+    assert [file.key for file in files] == names
+    assert [file.open().read().decode() for file in files] == names
+    assert files[0].name.startswith(text.partition("//")[0])
+
+
+def test_a_remote_file_can_be_read_at_any_position(bucket: Store):
+    put(bucket, "long", bytes(range(256)) * 100)
+    (file,) = list_inputs(["s3://b/long"], [".json"], None)
+    with file.open() as content:
+        assert content.seek(-3, 2) == 25_597
+        assert content.read() == b"\xfd\xfe\xff"
+        content.seek(256)
+        assert content.read(2) == b"\x00\x01"
+    assert file.size == 25_600
+
+
+@pytest.mark.parametrize("text", ["s3://b/absent/", "s3://b/x*.json"])
+def test_a_uri_without_files_is_an_error(bucket: Store, text: str):
+    with pytest.raises(SourceNotFoundError) as raised:
+        list_inputs([text], [".json"], None)
+    assert text in str(raised.value)
+
+
+def test_a_store_without_credentials_names_the_variables(tmp_path: Path):
+    def fail(call: str, key: str) -> None:
+        raise GenericError("Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token")
+
+    with pytest.raises(StoreError, match="there are no credentials: set AWS_ACCESS_KEY_ID"):
+        dv.load_snapshot(intercept(tmp_path, before=fail))
