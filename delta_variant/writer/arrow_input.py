@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import ArgumentTypeError, DeltaVariantError, SchemaError
-from ..protocol.schema.arrow import is_text_or_variant, to_arrow, variant_field
+from ..protocol.schema.arrow import is_encoded_variant, is_text_or_variant, to_arrow, variant_field
 from ..protocol.types import VARIANT, StructType
 from ..variant.objects import variants_from_column
 from .json_lines import read_json
@@ -91,6 +91,7 @@ def _with_variants(
         for index, field in enumerate(schema)
         if (field.name in variants or (field.name in names and pa.types.is_nested(field.type)))
         and not is_text_or_variant(field, is_named=True)
+        and not is_encoded_variant(field.type)
     ]
     for index in converted:
         schema = schema.set(index, variant_field(schema.field(index).name))

@@ -43,7 +43,7 @@ def audit(
         typer.Option("--rule", metavar="ID", help="Print only findings of this rule; repeatable."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="Maximum number of lines of findings.")
+        int | None, typer.Option("--limit", min=1, metavar="N", help="Maximum number of lines of findings.")
     ] = None,
     list_all: Annotated[
         bool, typer.Option("--all", help="Print every finding by file instead of a line per rule.")

@@ -31,6 +31,7 @@ from .column_mapping import COLUMN_ID
 __all__ = [
     "field_id",
     "from_arrow",
+    "is_encoded_variant",
     "is_list",
     "is_text_or_variant",
     "is_variant",
@@ -223,6 +224,18 @@ def _is_variant_storage(arrow_type: pa.DataType) -> bool:
         return False
     parts = {part.name: _primitive_name(storage_of(part.type)) for part in arrow_type}
     return parts == {"metadata": "binary", "value": "binary"}
+
+
+def is_encoded_variant(arrow_type: pa.DataType) -> bool:
+    """Return whether a type has the binary members of a Variant, whatever its other members are.
+
+    Such a struct is a Variant in another layout, for example shredded, and not an object with these keys.
+    """
+    storage = storage_of(arrow_type)
+    if not arrow_types.is_struct(storage):
+        return False
+    binary = {part.name for part in storage if _primitive_name(storage_of(part.type)) == "binary"}
+    return "untyped_value" in binary or {"metadata", "value"} <= binary
 
 
 def _from_type(arrow_type: pa.DataType, path: tuple[str, ...]) -> DataType:
