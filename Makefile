@@ -65,7 +65,7 @@ build: .venv/built
 
 # Python files are used where they lie: only Rust and the dependencies ask for a new build.
 .venv/built: .venv/created pyproject.toml $(NATIVE_SOURCES)
-	$(BIN)/maturin develop --release --extras dev,test
+	$(BIN)/maturin develop --release --extras dev
 	touch $@
 
 check: build $(ACTIONLINT)
@@ -177,7 +177,7 @@ browser:
 
 # An engine that does not start, such as Spark without Java, is reported and left out.
 conformance: build
-	$(BIN)/maturin develop --release --extras dev,test,conformance
+	$(BIN)/maturin develop --release --extras dev,conformance
 	$(BIN)/delta-variant conformance --cases delta_variant/conformance --cases $(DELTA_VARIANT_CORPORA)/parquet-testing \
 	  --html .cache/conformance.html --json > .cache/conformance.json
 
@@ -195,7 +195,7 @@ $(DELTA_JAR):
 	mvn -q -B $(MAVEN_TIMEOUTS) -f tests/interop/pom.xml dependency:copy-dependencies -DoutputDirectory=$(JARS)
 
 bench: build
-	$(BIN)/maturin develop --release --extras dev,test,conformance,bench
+	$(BIN)/maturin develop --release --extras dev,conformance,bench
 	$(BIN)/maturin build --release
 	$(BIN)/python benchmarks/run.py
 

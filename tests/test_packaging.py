@@ -39,6 +39,16 @@ def test_the_package_declares_no_reference_implementation_of_the_tests():
     assert names & {"deltalake", "duckdb", "pandas", "pyspark", "pytest", "pyzmq"} == set()
 
 
+def test_the_extra_for_development_contains_that_of_the_unit_tier():
+    required = distribution("delta-variant").requires or ()
+    extras = {
+        name: {each.partition(";")[0].strip() for each in required if f"extra == '{name}'" in each}
+        for name in ("dev", "test")
+    }
+    assert extras["test"]
+    assert extras["test"] - extras["dev"] == set()
+
+
 def test_the_listed_crates_are_those_of_the_lock_file():
     listed = LISTED.findall((ROOT / "LICENSES-THIRD-PARTY.txt").read_text("utf-8"))
     assert len(listed) > 50
