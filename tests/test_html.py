@@ -97,5 +97,5 @@ def test_a_scan_shows_its_first_rows(tmp_path: Path):
 def test_texts_are_short(tmp_path: Path):
     table = dv.Table(tmp_path)
     table.append(pa.table({"id": [1]}))
-    assert repr(table.audit()) == f"<Audit of {tmp_path} at version 0: 1 files, 0 error, 0 warning, 0 info>"
+    assert repr(table.audit()) == f"<Audit of {tmp_path} at version 0: files=1, error=0, warning=0, info=0>"
     assert repr(table.history()) == "<History of 1 commits: 0 WRITE>"

@@ -49,6 +49,14 @@ SOURCE = pa.table({"key": [1, 9], "new": ["one", "nine"]})
 ALL = {number: f"v{number}" for number in range(6)}
 
 
+def test_the_representation_of_a_merge_is_one_line(tmp_path: Path):
+    dv.write_table(tmp_path, [{"id": 1}])
+    merge = dv.merge(tmp_path, [{"id": 1}], on="target.id = source.id")
+    assert repr(merge) == f"<Merge into {tmp_path} on target.id = source.id: no clauses>"
+    clauses = merge.when_matched_delete().when_not_matched_insert_all()
+    assert repr(clauses).endswith("source.id: matched delete, not matched insert>")
+
+
 def test_rows_that_match_are_updated_and_others_inserted(table: str):
     before = load_snapshot(table).files["path"].to_pylist()
     result = (

@@ -9,7 +9,7 @@ from obstore.exceptions import GenericError
 from support.intercepted_store import intercept
 
 import delta_variant as dv
-from delta_variant.errors import SourceNotFoundError, StoreError
+from delta_variant.errors import SourceError, SourceNotFoundError, StoreError
 from delta_variant.storage import inputs
 from delta_variant.storage.inputs import list_inputs
 from delta_variant.storage.store import Store, open_store, put
@@ -58,6 +58,19 @@ def test_a_uri_without_files_is_an_error(bucket: Store, text: str):
     with pytest.raises(SourceNotFoundError) as raised:
         list_inputs([text], [".json"], None)
     assert text in str(raised.value)
+
+
+def test_a_folder_with_a_delta_table_is_not_read_as_files(bucket: Store, tmp_path: Path):
+    put(bucket, "in/table/_delta_log/0.json", b"")
+    dv.write_table(tmp_path / "t", [{"id": 1}])
+    for text, suffix in (
+        ("s3://b/in/", ".json"),
+        (str(tmp_path), ".parquet"),
+        (str(tmp_path / "t"), ".parquet"),
+    ):
+        with pytest.raises(SourceError, match="Delta table") as raised:
+            list_inputs([text], [suffix], None)
+        assert raised.value.file == text
 
 
 def test_a_store_without_credentials_names_the_variables(tmp_path: Path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
@@ -103,7 +103,8 @@ def list_inputs(
     """Return the files of paths, globs, folders and URIs, in order of their names.
 
     A folder contains the files below it whose names end with one of `suffixes`. Names that start with `_` or
-    `.` are not data, as in Spark. Raise SourceNotFoundError for a path without files.
+    `.` are not data, as in Spark. Raise SourceNotFoundError for a path without files, and SourceError for a
+    folder that contains a Delta table.
     """
     return [
         file
@@ -120,6 +121,7 @@ def _local(text: str, suffixes: tuple[str, ...]) -> Iterator[InputFile]:
         return
     if os.path.isdir(text):
         names = sorted(path.relative_to(text).as_posix() for path in Path(text).rglob("*") if path.is_file())
+        _check_no_table(text, names)
         found = [name for name in names if _is_data(name, suffixes)]
         yield from (InputFile(os.path.join(text, name), name) for name in found)
     else:
@@ -140,9 +142,12 @@ def _remote(
         return
     folder = path[: min(path.index(mark) for mark in "*?[" if mark in path)] if has_magic(path) else path
     folder = folder.rpartition("/")[0]
+    names = list_files(store, folder)
+    if not has_magic(path):
+        _check_no_table(text, names)
     found = [
         each
-        for each in list_files(store, folder)
+        for each in names
         if (_matches(each, path) if has_magic(path) else _is_data(each[len(path) :], tuple(suffixes)))
     ]
     for each in found:
@@ -150,6 +155,12 @@ def _remote(
         yield InputFile(name, each[len(folder) :].lstrip("/"), store, each)
     if not found:
         raise _not_found(text, suffixes)
+
+
+def _check_no_table(text: str, names: Iterable[str]) -> None:
+    """Raise SourceError for a folder that contains a Delta table: its files also have deleted rows."""
+    if any("_delta_log" in name.split("/") for name in names):
+        raise SourceError(f"cannot read {text} as files because it contains a Delta table", file=text)
 
 
 def _matches(path: str, pattern: str) -> bool:

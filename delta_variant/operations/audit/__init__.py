@@ -83,8 +83,8 @@ class Audit:
         return all(finding.severity == "info" for finding in self.findings)
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{self.count(each)} {each}" for each in SEVERITIES)
-        return f"<Audit of {self.uri} at version {self.version}: {len(self.files)} files, {counts}>"
+        counts = ", ".join(f"{each}={self.count(each)}" for each in SEVERITIES)
+        return f"<Audit of {self.uri} at version {self.version}: files={len(self.files)}, {counts}>"
 
     def _repr_html_(self) -> str:
         shown = [

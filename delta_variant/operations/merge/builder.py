@@ -135,6 +135,10 @@ class Merge:
     _commit: CommitOptions
     _clauses: tuple[Clause, ...] = ()
 
+    def __repr__(self) -> str:
+        clauses = ", ".join(f"{each.when} {each.action}" for each in self._clauses)
+        return f"<Merge into {self._snapshot.uri} on {self._on}: {clauses or 'no clauses'}>"
+
     def when_matched_update(self, updates: Mapping[str, str | None], where: str | None = None) -> Merge:
         """Update matched rows.
 
