@@ -1,0 +1,129 @@
+"""docs/reference/sql.md names each operator, function and type, and its examples have their values."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from documents import Page
+
+import delta_variant as dv
+from delta_variant.errors import ExpressionError
+from delta_variant.expressions.bind import FUNCTIONS, FUNCTIONS_OF_TIME
+from delta_variant.expressions.sql import PARAMETRIC_TYPES, RULES, parse_expression, parse_sql_type
+from delta_variant.expressions.types import SIMPLE_TYPES
+
+PAGE = Page("docs/reference/sql.md")
+CODE = re.compile(r"``\s?(.+?)\s?``|`([^`]+)`")
+VALUES = {"Decimal": Decimal, "datetime": datetime}
+VARIANT = '{"id": 7, "name": "Ada", "tags": ["x", "y"], "none": null, "a.b": 1}'
+
+# Functions of the binder that have another form in SQL.
+SPELLINGS = {"negate": "-"}
+# Parts of expressions that are not operators or functions: names, literals, parentheses.
+PARTS = {
+    "Paren",
+    "Column",
+    "Dot",
+    "Bracket",
+    "Literal",
+    "RawString",
+    "HexString",
+    "Boolean",
+    "Null",
+    "Anonymous",
+}
+
+
+def tables() -> Iterator[tuple[str, list[str]]]:
+    """Yield the rows of the tables, each with the heading of its section."""
+    heading = ""
+    for line in PAGE.text.splitlines():
+        if line.startswith("## "):
+            heading = line[3:]
+        elif line.startswith("|") and not line.startswith("|---"):
+            yield heading, [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def code(cell: str) -> list[str]:
+    return [double or single for double, single in CODE.findall(cell)]
+
+
+EXAMPLES = [
+    (code(cells[1])[0], code(cells[2])[0])
+    for _, cells in tables()
+    if len(cells) == 3 and cells[1] not in ("expression", "other names") and "Types" not in _
+]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sql") / "t"
+    rows = pa.table({"v": [VARIANT], "s": [{"x": 1}], "n": pa.array([5], pa.int32())})
+    dv.write_table(path, rows, variant_columns=["v"])
+    return path
+
+
+@pytest.mark.parametrize(("expression", "value"), EXAMPLES)
+def test_an_example_has_its_value(table: Path, expression: str, value: str):
+    expected: Any = eval(compile(ast.parse(value, mode="eval"), "sql.md", "eval"), dict(VALUES))
+    (row,) = pa.table(dv.read_table(table, columns={"it": expression})).to_pylist()
+    assert row["it"] == expected
+    assert type(row["it"]) is type(expected)
+
+
+def test_the_page_has_examples():
+    assert len(EXAMPLES) >= 40
+
+
+def first_cells(*headings: str) -> set[str]:
+    return {name for heading, cells in tables() if heading in headings for name in code(cells[0])}
+
+
+def test_every_operator_and_function_is_on_the_page():
+    listed = " ".join(first_cells("Operators", "Functions")).split()
+    words = {re.split(r"\(", word)[0] for word in listed} | {"is null"}
+    assert {SPELLINGS.get(name, name) for name in (*FUNCTIONS, *FUNCTIONS_OF_TIME)} <= words
+
+
+def test_every_kind_of_expression_of_the_parser_has_an_example():
+    used: set[str] = set()
+    for expression, _ in EXAMPLES:
+        used.update(type(node).__name__ for node in _nodes(expression))
+    kinds = {rule.__name__ for rule in RULES} - PARTS
+    assert {"EQ", "Like", "Coalesce"} <= kinds
+    # `dayofmonth` is a second name of `day`, and the comparisons share an example.
+    assert kinds - used <= {"DayOfMonth", "LTE", "GTE", "Or", "Add"}
+
+
+def _nodes(expression: str) -> Iterator[Any]:
+    import sqlglot
+
+    from delta_variant.expressions.sql import Dialect
+
+    yield from sqlglot.parse_one(expression, read=Dialect).walk()
+
+
+def test_every_type_is_on_the_page_and_other_names_are_the_same_type():
+    rows = [cells for heading, cells in tables() if heading == "Types" and cells[0] != "type"]
+    names = {re.split(r"[(<]", code(cells[0])[0])[0] for cells in rows}
+    assert names == {*SIMPLE_TYPES, *PARAMETRIC_TYPES, "variant"}
+    for first, others, _ in rows:
+        name = code(first)[0]
+        for other in code(others):
+            assert parse_sql_type(other) == parse_sql_type(re.split(r"\(", name)[0])
+
+
+@pytest.mark.parametrize(
+    "expression", ["upper('a')", "count(*)", "case when true then 1 end", "n in (select 1)"]
+)
+def test_expressions_that_the_page_excludes_are_rejected(expression: str):
+    with pytest.raises(ExpressionError):
+        parse_expression(expression)
