@@ -1,6 +1,6 @@
 """Each operation on a table of each feature gives the expected rows, or an error that names the feature.
 
-The expected rows are computed by plain Python over plain rows. README.md shows the results.
+The expected rows are computed by plain Python over plain rows. docs/reference/tables.md shows the results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from planting import plant_vector
 import delta_variant as dv
 from delta_variant.errors import DeltaVariantError
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "tables.md"
 
 Row = tuple[str, Any]
 Rows = dict[int, Row]
@@ -239,9 +239,9 @@ def test_an_operation_works_or_names_the_unsupported_feature(operation: str, fea
     assert outcome(operation, feature) == REFUSED.get((operation, feature))
 
 
-def test_the_readme_shows_the_outcome():
+def test_the_page_of_tables_shows_the_outcome():
     lines = [f"| | {' | '.join(FEATURES)} |", f"|---|{':-:|' * len(FEATURES)}"]
     for operation in OPERATIONS:
         cells = ["✓" if outcome(operation, feature) is None else "rejected" for feature in FEATURES]
         lines.append(f"| {operation} | {' | '.join(cells)} |")
-    assert "\n".join(lines) in README.read_text(encoding="utf-8"), "\n".join(lines)
+    assert "\n".join(lines) in PAGE.read_text(encoding="utf-8"), "\n".join(lines)

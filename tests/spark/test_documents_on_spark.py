@@ -1,0 +1,35 @@
+"""The Spark code in README.md and docs/ runs on a session, with a local folder as the bucket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from documents import Page, pages
+from pyspark.sql import SparkSession
+
+import delta_variant as dv
+
+PAGES = [page for page in pages() if page.blocks("python spark")]
+LINES = ['{"user": {"id": 7}, "type": "buy"}', '{"user": {"id": 8}, "type": "view"}']
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_block_for_spark_runs_in_order(spark: SparkSession, page: Page, tmp_path: Path):
+    landing = tmp_path / "bucket" / "landing"
+    landing.mkdir(parents=True)
+    (landing / "events.ndjson").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    names: dict[str, Any] = {"spark": spark}
+    for block in page.blocks("python spark"):
+        code = block.with_bucket(tmp_path / "bucket").code
+        exec(compile(code, block.origin, "exec"), names)
+    if page.name == "docs/guides/spark.md":
+        # The batch and the stream wrote each line once.
+        columns = {"id": "value:user.id::bigint"}
+        rows = dv.read_table(tmp_path / "bucket" / "bronze", columns=columns).to_pylist()
+        assert sorted(row["id"] for row in rows) == [7, 7, 8, 8]
+
+
+def test_the_guide_to_spark_has_blocks_that_run():
+    assert "docs/guides/spark.md" in {page.name for page in PAGES}
