@@ -52,7 +52,7 @@ LLVM_COV_VERSION := 0.9.1
 LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
 
 .PHONY: build check test test-rust coverage coverage-rust coverage-python corpora browser faults conformance fuzz bench \
-  demo demo-spark wheel dist advisories clean
+  docs demo demo-spark wheel dist advisories clean
 .DEFAULT_GOAL := build
 
 build: .venv/built
@@ -198,6 +198,12 @@ bench: build
 	$(BIN)/maturin develop --release --extras dev,conformance,bench
 	$(BIN)/maturin build --release
 	$(BIN)/python benchmarks/run.py
+
+# The documentation site. A broken link or reference is an error, and nothing is downloaded while it is built.
+docs: build
+	$(BIN)/maturin develop --release --extras dev,docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -c docs . .cache/site
+	@echo 'file://$(CURDIR)/.cache/site/index.html'
 
 # Each target for so many seconds; by default 24 minutes in all.
 fuzz: SECONDS := 240
