@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlglot.dialects.databricks import Databricks
 
 from delta_variant.errors import ArgumentTypeError, CastError, ExpressionError
 from delta_variant.expressions.bind import bind, bind_predicate
@@ -382,6 +383,33 @@ def test_a_cast_of_a_typed_literal_needs_parentheses():
 def test_unsupported_sql_is_rejected_and_quoted(text, piece):
     with pytest.raises(ExpressionError, match=piece):
         bound(text)
+
+
+@pytest.mark.parametrize("name", sorted(Databricks.Parser.FUNCTIONS))
+def test_a_call_of_any_function_is_supported_or_an_expression_error(name):
+    for arguments in ("", "a", "a, b", "a, b, c", "a, b, c, a"):
+        with contextlib.suppress(ExpressionError):
+            parse(f"{name}({arguments})")
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("mod(a, 2, 3)", 2),
+        ("nvl(a, b, a)", 2),
+        ("date(s, 'yyyy')", 1),
+        ("int(coalesce(a, b), 1)", 1),
+        ("1 + string(tags, (a))", 1),
+    ],
+)
+def test_a_call_with_too_many_arguments_is_rejected(text, most):
+    with pytest.raises(ExpressionError, match=f"at most {most} argument"):
+        parse(text)
+
+
+def test_a_call_may_have_the_most_arguments():
+    assert parse("int(coalesce(a, b))") == parse("cast(coalesce(a, b) as int)")
+    assert parse("mod(a, coalesce(b, 1, 2))") == parse("a % coalesce(b, 1, 2)")
 
 
 @pytest.mark.parametrize("opening", ["(", "not ", "a + ", "coalesce(a, "])

@@ -12,7 +12,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.databricks import Databricks
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from .._checks import check_text, is_unicode, list_of
@@ -27,8 +27,19 @@ TYPE_TOKENS = Databricks.Parser.TYPE_TOKENS
 CAST_TOKENS = (TokenType.DCOLON, TokenType.QDCOLON)
 # A step that starts with a special character, such as the name @type.
 UNQUOTED_NAME = re.compile(r"[@#$&!?~^%][^\s.\[\](),:']*")
+OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
+CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
 STEP_TOKENS = (TokenType.COLON, TokenType.DOT)
 NAME_TOKENS = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.L_BRACKET)
+# Functions of which sqlglot drops arguments beyond these: casts, and three more.
+MAX_ARGUMENTS = {
+    **dict.fromkeys(
+        ("boolean", "date", "double", "float", "int", "string", "timestamp_ltz", "timestamp_ntz"), 1
+    ),
+    **dict.fromkeys(("mod", "ifnull", "nvl"), 2),
+}
+# What the functions of sqlglot raise for a call without the arguments that they need.
+PARSER_ERRORS = (SqlglotError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 SUPPORTED = (
     "use only columns, Variant paths (event:user.id), literals, casts (::, cast, try_cast), "
     "comparisons, between, in, like, is null, and/or/not, + - * / %, coalesce, length, year, month, day, "
@@ -87,13 +98,15 @@ def _parse(text: str, into: Any) -> Any:
         _check_tokens(text)
     except RecursionError as error:
         raise ExpressionError(f"{_shorten(text)!r} is nested too deeply: split it") from error
-    except SqlglotError as error:
+    except ExpressionError:
+        raise
+    except PARSER_ERRORS as error:
         raise ExpressionError(f"cannot parse {_shorten(text)!r}{_excerpt(error)}: {SUPPORTED}") from error
     _check_depth(node, text)
     return node
 
 
-def _excerpt(error: SqlglotError) -> str:
+def _excerpt(error: Exception) -> str:
     excerpts = [details.get("highlight") for details in getattr(error, "errors", ())]
     return f" at {excerpts[0]!r}" if excerpts and excerpts[0] else ""
 
@@ -112,6 +125,22 @@ def _check_tokens(text: str) -> None:
             raise ExpressionError(
                 f"{_shorten(text)!r} casts a typed literal: enclose the literal in parentheses"
             )
+
+    for name, opening, position in zip(tokens, kinds[1:], range(2, len(kinds) + 1), strict=False):
+        most = MAX_ARGUMENTS.get(name.text.lower()) if opening is TokenType.L_PAREN else None
+        if most is not None and _count_arguments(kinds[position:]) > most:
+            raise ExpressionError(f"{_shorten(text)!r}: {name.text} takes at most {most} argument(s)")
+
+
+def _count_arguments(kinds: Sequence[TokenType]) -> int:
+    """Return the number of arguments of a call; `kinds` are the tokens after its opening parenthesis."""
+    depth, count = 0, 1
+    for kind in kinds:
+        depth += (kind in OPENING) - (kind in CLOSING)
+        if depth < 0:
+            break
+        count += kind is TokenType.COMMA and depth == 0
+    return count
 
 
 def _reject_step(text: str, following: Any) -> NoReturn:
@@ -147,6 +176,8 @@ def _check_depth(root: Any, text: str) -> None:
 
 
 def _convert(node: Any) -> Expression:
+    if node is None:
+        raise ExpressionError(f"a function lacks an argument: {SUPPORTED}")
     rule = RULES.get(type(node))
     if rule is None or _unknown_parts(node):
         _reject(node)
@@ -159,7 +190,15 @@ def _unknown_parts(node: Any) -> set[str]:
 
 
 def _reject(node: Any, reason: str = SUPPORTED) -> NoReturn:
-    raise ExpressionError(f"`{_shorten(node.sql(dialect=Dialect))}` is not supported: {reason}")
+    raise ExpressionError(f"`{_shorten(_text(node))}` is not supported: {reason}")
+
+
+def _text(node: Any) -> str:
+    try:
+        # Otherwise sqlglot logs a warning about each function that Databricks lacks.
+        return str(node.sql(dialect=Dialect, unsupported_level=ErrorLevel.IGNORE))
+    except PARSER_ERRORS:
+        return str(node.key)
 
 
 def _shorten(text: str) -> str:
@@ -338,7 +377,7 @@ def _arrow_type(node: Any) -> pa.DataType | None:
     if kind in PARAMETRIC_TYPES:
         return PARAMETRIC_TYPES[kind](node, parameters)
     known = ", ".join([*SIMPLE_TYPES, "decimal(p,s)", "array<…>", "struct<…>", "map<…>", "variant"])
-    raise ExpressionError(f"unknown type `{_shorten(node.sql(dialect=Dialect))}`: expected one of {known}")
+    raise ExpressionError(f"unknown type `{_shorten(_text(node))}`: expected one of {known}")
 
 
 def _decimal(node: Any, parameters: list[Any]) -> pa.DataType:
