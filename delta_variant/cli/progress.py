@@ -32,6 +32,7 @@ class Meter:
     """Counts what a phase has done, and shows it in a bar if there is one. It observes operations."""
 
     bar: Progress | None = None
+    is_narrow: bool = False
     files: int = 0
     bytes: int = 0
     rows: int = 0
@@ -67,17 +68,22 @@ class Meter:
             self.bar.update(self.bar.task_ids[0], completed=completed, done=self.text())
 
     def text(self) -> str:
-        """Return the counts with their totals and rates: `3/12 files  40.1/99.0 MB  8.1 MB/s`."""
+        """Return the counts with their totals and rates: `3/12 files  40.1 of 99.0 MB, 8.1 MB/s`.
+
+        A narrow terminal has one rate and no total of the bytes, because the percentage says it.
+        """
         seconds = max(time.monotonic() - self.started, 1e-6)
         parts = []
         if self.files or self.total_files:
             total = f"/{self.total_files:,}" if self.total_files is not None else ""
             parts.append(f"{self.files:,}{total} files")
         if self.bytes or self.total_bytes:
-            total = f" of {size_text(self.total_bytes)}" if self.total_bytes is not None else ""
-            parts.append(f"{size_text(self.bytes)}{total}, {size_text(self.bytes / seconds)}/s")
+            total = f" of {size_text(self.total_bytes)}" if self.total_bytes and not self.is_narrow else ""
+            rate = "" if parts and self.is_narrow else f", {size_text(self.bytes / seconds)}/s"
+            parts.append(f"{size_text(self.bytes)}{total}{rate}")
         if self.rows:
-            parts.append(f"{count(self.rows, 'row')}, {self.rows / seconds:,.0f}/s")
+            rate = "" if parts and self.is_narrow else f", {self.rows / seconds:,.0f}/s"
+            parts.append(f"{count(self.rows, 'row')}{rate}")
         return "  ".join(parts)
 
 
@@ -96,7 +102,7 @@ def showing_progress(*, if_redirected: bool = False) -> Iterator[Meter]:
         return
     # A transient bar is removed at the end and after an interrupt.
     with Progress(*_columns(err.width), console=err, transient=True) as bar:
-        meter = Meter(bar)
+        meter = Meter(bar, err.width < NARROW)
         with observe(meter):
             yield meter
 
