@@ -27,7 +27,7 @@ enum Column<'a> {
 
 /// Return rows of a column as Variants. Null stays null, and is Variant null within a value.
 pub fn variants_of(array: &dyn Array, rows: Range<usize>) -> Result<StructArray> {
-    let column = Column::of(array, false)?;
+    let column = Column::of(array, false, 0)?;
     let mut out = Rows::new(rows.len());
     for row in rows {
         let pushed = match array.is_null(row) {
@@ -40,7 +40,8 @@ pub fn variants_of(array: &dyn Array, rows: Range<usize>) -> Result<StructArray>
 }
 
 impl<'a> Column<'a> {
-    fn of(array: &'a dyn Array, is_variant: bool) -> Result<Self> {
+    fn of(array: &'a dyn Array, is_variant: bool, depth: usize) -> Result<Self> {
+        check_depth(depth)?;
         if is_variant {
             let group = array.as_struct_opt().ok_or_else(|| unsupported(array))?;
             return Ok(Column::Variants(group, [part(group, "metadata")?, part(group, "value")?]));
@@ -51,14 +52,17 @@ impl<'a> Column<'a> {
                 let group = array.as_struct();
                 let parts = fields.iter().zip(group.columns());
                 let named = parts.map(|(field, child)| {
-                    Ok((field.name().as_str(), Column::of(child.as_ref(), is_variant_field(field))?))
+                    Ok((
+                        field.name().as_str(),
+                        Column::of(child.as_ref(), is_variant_field(field), depth + 1)?,
+                    ))
                 });
                 Column::Struct(group, named.collect::<Result<_>>()?)
             }
-            DataType::List(field) => Self::list(array, array.as_list::<i32>().values(), field)?,
-            DataType::LargeList(field) => Self::list(array, array.as_list::<i64>().values(), field)?,
+            DataType::List(field) => Self::list(array, array.as_list::<i32>().values(), field, depth)?,
+            DataType::LargeList(field) => Self::list(array, array.as_list::<i64>().values(), field, depth)?,
             DataType::FixedSizeList(field, _) => {
-                Self::list(array, array.as_fixed_size_list().values(), field)?
+                Self::list(array, array.as_fixed_size_list().values(), field, depth)?
             }
             DataType::Map(entries, _) => {
                 let map = array.as_map();
@@ -71,14 +75,14 @@ impl<'a> Column<'a> {
                     )));
                 }
                 let is_variant = fields.get(1).is_some_and(|field| is_variant_field(field));
-                Column::Map(map, keys, Box::new(Column::of(map.values().as_ref(), is_variant)?))
+                Column::Map(map, keys, Box::new(Column::of(map.values().as_ref(), is_variant, depth + 1)?))
             }
             _ => Column::Scalars(array, Scalars::new(array)?),
         })
     }
 
-    fn list(array: &'a dyn Array, values: &'a dyn Array, field: &Field) -> Result<Self> {
-        Ok(Column::List(array, Box::new(Column::of(values, is_variant_field(field))?)))
+    fn list(array: &'a dyn Array, values: &'a dyn Array, field: &Field, depth: usize) -> Result<Self> {
+        Ok(Column::List(array, Box::new(Column::of(values, is_variant_field(field), depth + 1)?)))
     }
 
     fn tree(&self, row: usize, depth: usize) -> Result<Tree<'a>> {
