@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import arrow_rows
+from support.errors import raises_at
 
 from delta_variant.errors import MalformedLogError, SchemaError, UnsupportedFeatureError
 from delta_variant.protocol.schema.arrow import from_arrow, to_arrow
@@ -194,7 +195,7 @@ def test_from_arrow_gives_each_arrow_type_its_delta_type(arrow_type, name):
     ],
 )
 def test_from_arrow_names_a_column_of_an_unsupported_type(arrow_type):
-    with pytest.raises(SchemaError, match=r"the column 's\.c' has the type"):
+    with raises_at(SchemaError, "which Delta does not have", column="s.c"):
         from_arrow(pa.schema([pa.field("s", pa.struct([pa.field("c", arrow_type)]))]))
 
 
@@ -249,10 +250,9 @@ def test_from_arrow_takes_the_named_columns_for_variants(arrow_type):
 
 
 def test_from_arrow_rejects_invalid_variant_columns():
-    with pytest.raises(SchemaError, match=r"expected JSON text or .*, got int64") as caught:
+    with raises_at(SchemaError, r"expected JSON text or .*, got int64", column="c"):
         from_arrow(pa.schema([pa.field("c", pa.int64())]), ["c"])
-    assert caught.value.column == "c"
-    with pytest.raises(SchemaError, match="columns that the data does not have: 'd'"):
+    with raises_at(SchemaError, "columns that the data does not have", column="d"):
         from_arrow(pa.schema([pa.field("c", pa.string())]), ["d"])
 
 
@@ -392,9 +392,8 @@ def test_conform_names_unsupported_nesting():
         pa.array([], pa.int8()), pa.array([[[1]]], pa.list_(pa.list_(pa.int8(), 1)))
     )
     views = pa.ListViewArray.from_arrays(pa.array([0], pa.int32()), pa.array([0], pa.int32()), dictionary)
-    with pytest.raises(SchemaError, match=r"cannot read .* list_view<") as caught:
+    with raises_at(SchemaError, r"cannot read .* list_view<", column="c"):
         conformed(views, ArrayType(ArrayType(ArrayType(LONG))))
-    assert caught.value.column == "c"
 
 
 def test_conform_keeps_variant_bytes_and_their_mark():
@@ -423,24 +422,21 @@ def test_conform_marks_a_variant_that_the_data_lacks():
     ],
 )
 def test_conform_rejects_lossy_casts(data, data_type, target):
-    with pytest.raises(SchemaError, match=f"cannot cast .* to {target}") as caught:
+    with raises_at(SchemaError, f"cannot cast .* to {target}", column="c"):
         conform(pa.record_batch({"c": data}), column(PrimitiveType(data_type)))
-    assert caught.value.column == "c"
 
 
 def test_conform_rejects_null_in_a_not_null_column():
     table = StructType((StructField("c", LONG, False),))
-    with pytest.raises(SchemaError, match="NOT NULL, but has 1 null") as caught:
+    with raises_at(SchemaError, "NOT NULL, but has 1 null", column="c"):
         conform(pa.record_batch({"c": pa.array([1, None])}), table)
-    assert caught.value.column == "c"
     inner = StructType((StructField("s", StructType((StructField("x", LONG, False),))),))
     arrow = pa.schema([("s", pa.struct([("x", pa.int64())]))])
     fine = pa.RecordBatch.from_pylist([{"s": None}, {"s": {"x": 1}}], schema=arrow)
     assert conform(fine, inner).to_pylist() == fine.to_pylist()
     broken = pa.RecordBatch.from_pylist([{"s": None}, {"s": {"x": None}}], schema=arrow)
-    with pytest.raises(SchemaError, match="NOT NULL, but has 1 null") as caught:
+    with raises_at(SchemaError, "NOT NULL, but has 1 null", column="s.x"):
         conform(broken, inner)
-    assert caught.value.column == "s.x"
 
 
 LONGS = pa.list_(pa.int64())
@@ -453,9 +449,8 @@ LONGS = pa.list_(pa.int64())
 )
 def test_conform_rejects_null_elements_but_not_null_lists(arrow_type):
     elements = ArrayType(LONG, False)
-    with pytest.raises(SchemaError, match="NOT NULL, but has 1 null") as caught:
+    with raises_at(SchemaError, "NOT NULL, but has 1 null", column="c.element"):
         conformed(pa.array([[1, None, 3]], arrow_type), elements)
-    assert caught.value.column == "c.element"
     rows = [[1, 2, 3], None, [4, 5, 6]]
     assert conformed(pa.array(rows, arrow_type), elements).to_pylist() == rows
     assert conformed(pa.array(rows, arrow_type).slice(1), elements).to_pylist() == rows[1:]
@@ -486,20 +481,16 @@ def test_data_that_fits_leaves_the_schema_as_it_is(table, data, mode):
 
 
 @pytest.mark.parametrize(
-    ("table", "data", "named"),
+    ("table", "data", "name"),
     [
-        (struct(id=LONG), struct(id=LONG, v=VARIANT), "no column 'v': "),
-        (struct(s=struct(a=LONG)), struct(s=struct(a=LONG, w=VARIANT)), r"no column 's\.w': "),
-        (
-            struct(a=ArrayType(struct(x=LONG))),
-            struct(a=ArrayType(struct(y=LONG))),
-            r"no column 'a\.element\.y': ",
-        ),
+        (struct(id=LONG), struct(id=LONG, v=VARIANT), "v"),
+        (struct(s=struct(a=LONG)), struct(s=struct(a=LONG, w=VARIANT)), "s.w"),
+        (struct(a=ArrayType(struct(x=LONG))), struct(a=ArrayType(struct(y=LONG))), "a.element.y"),
     ],
 )
-def test_strict_rejects_a_new_column_and_names_the_option_to_add_it(table, data, named):
+def test_strict_rejects_a_new_column_and_names_the_option_to_add_it(table, data, name):
     """Schemas merge as in delta-spark."""
-    with pytest.raises(SchemaError, match=f'{named}.*schema_mode="merge"'):
+    with raises_at(SchemaError, 'no column .*schema_mode="merge"', column=name):
         merge_schemas(table, data, mode="strict")
 
 
@@ -551,9 +542,8 @@ def test_an_absent_column_must_be_nullable_or_filled_in():
     def only(**options):
         return StructType((StructField("c", LONG, **options),))
 
-    with pytest.raises(SchemaError, match="NOT NULL") as caught:
+    with raises_at(SchemaError, "NOT NULL", column="c"):
         merge_schemas(only(nullable=False), struct(), mode="strict")
-    assert caught.value.column == "c"
     for metadata in ({"CURRENT_DEFAULT": "42"}, {"delta.generationExpression": "a + 1"}):
         filled = only(nullable=False, metadata=metadata)
         assert merge_schemas(filled, struct(), mode="strict") == filled
@@ -563,13 +553,12 @@ def test_an_absent_column_must_be_nullable_or_filled_in():
 
 def test_an_absent_field_within_a_column_has_no_default():
     nested = StructType((StructField("c", LONG, metadata={"CURRENT_DEFAULT": "42"}),))
-    with pytest.raises(SchemaError, match=r"add it, because .* 42") as caught:
+    with raises_at(SchemaError, r"add it, because .* 42", column="s.c"):
         merge_schemas(struct(s=nested), struct(s=struct(d=LONG)), mode="merge")
-    assert caught.value.column == "s.c"
 
 
 def test_data_with_names_that_differ_by_case_is_rejected():
-    with pytest.raises(SchemaError, match="columns 'a' and 'A', which differ at most by case"):
+    with raises_at(SchemaError, "differ at most by case", column="A"):
         merge_schemas(struct(a=LONG), struct(a=LONG, A=LONG), mode="merge")
 
 
@@ -580,29 +569,28 @@ def test_check_new_accepts_a_variant_anywhere_but_in_a_map_key():
     """PROTOCOL.md, "Variant Data Type": Variants cannot be compared."""
     check_new_schema(struct(v=VARIANT, a=ArrayType(struct(v=VARIANT)), m=MapType(STRING, VARIANT)))
     for key in (VARIANT, struct(v=VARIANT)):
-        with pytest.raises(SchemaError, match="has Variant keys") as caught:
+        with raises_at(SchemaError, "has Variant keys", column="s.m"):
             check_new_schema(struct(s=struct(m=MapType(key, STRING))))
-        assert caught.value.column == "s.m"
 
 
 @pytest.mark.parametrize(
-    ("new", "message"),
+    ("new", "column", "message"),
     [
-        (struct(), "at least one column"),
-        (
-            StructType((StructField("a", LONG), StructField("a", LONG))),
-            "columns 'a' and 'a' differ at most by case",
+        (struct(), None, "at least one column"),
+        (StructType((StructField("a", LONG), StructField("a", LONG))), "a", "differ at most by case"),
+        (struct(a=LONG, A=LONG), "A", "differ at most by case"),
+        (struct(s=struct(x=LONG, X=LONG)), "s.X", "differ at most by case"),
+        (struct(n=VOID), "n", "has only nulls"),
+        (struct(s=ArrayType(VOID)), "s.element", "has only nulls"),
+        (StructType((StructField("", LONG),)), "", "empty name"),
+        *(
+            (StructType((StructField(f"a{c}b", LONG),)), f"a{c}b", "contains the character")
+            for c in " ,;{}()\n\t="
         ),
-        (struct(a=LONG, A=LONG), "columns 'a' and 'A' differ at most by case"),
-        (struct(s=struct(x=LONG, X=LONG)), r"columns 's\.x' and 's\.X' differ at most by case"),
-        (struct(n=VOID), "the column 'n' has only nulls"),
-        (struct(s=ArrayType(VOID)), r"the column 's\.element' has only nulls"),
-        (StructType((StructField("", LONG),)), "empty name"),
-        *((StructType((StructField(f"a{c}b", LONG),)), "contains the character") for c in " ,;{}()\n\t="),
     ],
 )
-def test_check_new_rejects_an_invalid_schema(new, message):
-    with pytest.raises(SchemaError, match=message):
+def test_check_new_rejects_an_invalid_schema(new, column, message):
+    with raises_at(SchemaError, message, column=column):
         check_new_schema(new)
 
 
@@ -628,45 +616,46 @@ def test_partition_columns_come_back_in_the_spelling_of_the_schema():
 def test_invalid_partition_columns_are_rejected(names, message):
     """PROTOCOL.md, "Variant Data Type": a Variant cannot be a partition column."""
     table = struct(id=LONG, v=VARIANT, s=struct(x=LONG), a=ArrayType(LONG))
-    with pytest.raises(SchemaError, match=message) as caught:
+    with raises_at(SchemaError, message, column=names[-1]):
         check_partition_columns(table, names)
-    assert caught.value.column == names[-1]
 
 
 def test_a_variant_as_map_key_or_partition_column_is_an_error():
     """Such a table is neither read nor written, at any depth of the map."""
     columns = struct(v=VARIANT, m=MapType(STRING, VARIANT), p=STRING)
     check_consistent(columns, ("p",))
-    with pytest.raises(SchemaError, match="cannot partition by the Variant column") as caught:
+    with raises_at(SchemaError, "cannot partition by the Variant column", column="v"):
         check_consistent(columns, ("p", "v"))
-    assert caught.value.column == "v"
-    for nested in (MapType(VARIANT, STRING), ArrayType(MapType(struct(v=VARIANT), STRING))):
-        with pytest.raises(SchemaError, match="has Variant keys"):
+    for nested, name in (
+        (MapType(VARIANT, STRING), "s.m"),
+        (ArrayType(MapType(struct(v=VARIANT), STRING)), "s.m.element"),
+    ):
+        with raises_at(SchemaError, column=name, rule="T6"):
             check_consistent(struct(s=struct(m=nested)), ())
 
 
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (["nope"], "partitionColumns names 'nope', which is not a column"),
-        (["P"], "partitionColumns names 'P', which is not a column"),
-        (["s.x"], "partitionColumns names 's.x', which is not a column"),
-        (["p", "p"], "partitionColumns names 'p' twice"),
-        (["s"], "partitionColumns names 's', whose type is struct"),
-        (["a"], "partitionColumns names 'a', whose type is array"),
+        (["nope"], "which is not a column"),
+        (["P"], "which is not a column"),
+        (["s.x"], "which is not a column"),
+        (["p", "p"], "twice"),
+        (["s"], "whose type is struct"),
+        (["a"], "whose type is array"),
     ],
 )
 def test_partition_columns_that_contradict_the_schema_are_an_error(names, sentence):
     columns = struct(p=STRING, s=struct(x=LONG), a=ArrayType(LONG))
     check_consistent(columns, ["p"])
-    with pytest.raises(SchemaError, match=sentence):
+    with raises_at(SchemaError, sentence, column=names[-1], rule="T14"):
         check_consistent(columns, names)
 
 
 def test_a_name_twice_in_one_struct_is_an_error():
     twice = StructType((StructField("x", LONG, True), StructField("x", STRING, True)))
     for columns, name in ((twice, "x"), (struct(a=ArrayType(twice)), "a.element.x")):
-        with pytest.raises(SchemaError, match=f"several columns named '{name}'"):
+        with raises_at(SchemaError, "several columns", column=name, rule="T14"):
             check_consistent(columns, [])
 
 
@@ -735,7 +724,7 @@ def test_physical_schema_renames_at_every_depth():
 
 
 def test_a_mapped_table_with_an_unmapped_column_is_rejected():
-    with pytest.raises(SchemaError, match=r"column 'c' has no delta\.columnMapping\.physicalName"):
+    with raises_at(SchemaError, r"no delta\.columnMapping\.physicalName", column="c"):
         physical_name(StructField("c", LONG), "id")
 
 

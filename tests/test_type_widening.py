@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planting import Table
+from support.errors import raises_at
 from support.tables import read_ids
 
 import delta_variant as dv
@@ -258,17 +259,17 @@ def test_only_the_changes_of_the_protocol_widen(before: str, after: str, widens:
 
 
 @pytest.mark.parametrize(
-    ("column", "new_type", "error", "sentence"),
+    ("column", "new_type", "sentence"),
     [
-        ("long_decimal", "double", SchemaError, "from long to double"),
-        ("elements", "array<bigint>", SchemaError, "from array<short>"),
-        ("s", "variant", SchemaError, "to variant"),
-        ("nothing", "bigint", SchemaError, "no column 'nothing'"),
+        ("long_decimal", "double", "from long to double"),
+        ("elements", "array<bigint>", "from array<short>"),
+        ("s", "variant", "to variant"),
+        ("nothing", "bigint", "no column"),
     ],
 )
-def test_other_type_changes_are_rejected(table: str, column: str, new_type: str, error, sentence: str):
+def test_other_type_changes_are_rejected(table: str, column: str, new_type: str, sentence: str):
     """No type changes to Variant."""
-    with pytest.raises(error, match=sentence):
+    with raises_at(SchemaError, sentence, column=column):
         dv.change_type(table, column, new_type)
     assert dv.load_snapshot(table).version == 0
 
@@ -309,13 +310,11 @@ def test_data_of_wider_types_widens_the_columns_that_it_merges_into(tmp_path: Pa
     }
     data = pa.Table.from_pylist([wide]).set_column(4, "k", pa.array([9], pa.int16()))
     data = data.set_column(3, "m", pa.array([wide["m"]], pa.decimal128(8, 4)))
-    with pytest.raises(SchemaError, match="byte in the table, but long in the data") as caught:
+    with raises_at(SchemaError, "byte in the table, but long in the data", column="i"):
         dv.write_table(table, data, mode="append", schema_mode="merge")
-    assert caught.value.column == "i"
     dv.set_properties(table, WIDENING)
-    with pytest.raises(SchemaError, match="byte in the table, but long in the data") as caught:
+    with raises_at(SchemaError, "byte in the table, but long in the data", column="i"):
         dv.write_table(table, data, mode="append")
-    assert caught.value.column == "i"
     dv.write_table(table, data, mode="append", schema_mode="merge")
     found = dv.read_table(table).to_table().sort_by("k").to_pylist()
     assert found == [{**rows, "d": datetime(2020, 1, 1)}, {**wide, "k": 9}]
@@ -327,16 +326,15 @@ def test_data_of_wider_types_widens_the_columns_that_it_merges_into(tmp_path: Pa
     }
     dv.add_constraint(table, "c", "k > 0")
     other = pa.table({"k": pa.array([Decimal(2**70)], pa.decimal128(22, 0))})
-    with pytest.raises(SchemaError, match=r"long in the table, but decimal\(22,0\)") as caught:
+    with raises_at(SchemaError, r"long in the table, but decimal\(22,0\)", column="k"):
         dv.write_table(table, other, mode="append", schema_mode="merge")
-    assert caught.value.column == "k"
 
 
 def test_data_does_not_widen_a_column_that_a_constraint_reads(tmp_path: Path):
     table = str(tmp_path / "t")
     dv.write_table(table, pa.table({"i": pa.array([1], pa.int32())}), configuration=WIDENING)
     dv.add_constraint(table, "c", "i > 0")
-    with pytest.raises(SchemaError, match="the CHECK constraint c"):
+    with raises_at(SchemaError, "the CHECK constraint c", column="i"):
         dv.write_table(table, pa.table({"i": [2**40]}), mode="append", schema_mode="merge")
 
 
@@ -371,12 +369,10 @@ def test_a_change_on_record_that_the_protocol_does_not_have_is_not_read(tmp_path
         }
 
     Table(path).edit_schema(change)
-    with pytest.raises(UnsupportedFeatureError, match="changed from string to long") as caught:
+    with raises_at(UnsupportedFeatureError, "changed from string to long", column="i"):
         dv.read_table(path)
-    assert caught.value.column == "i"
-    with pytest.raises(UnsupportedFeatureError, match="changed from string to long") as caught:
+    with raises_at(UnsupportedFeatureError, "changed from string to long", column="i"):
         dv.delete(path, "i = 1")
-    assert caught.value.column == "i"
 
 
 @pytest.mark.parametrize(
@@ -388,9 +384,8 @@ def test_an_invalid_record_of_type_changes_is_an_error(tmp_path: Path, recorded:
     Table(path).edit_schema(
         lambda each: each["fields"][0]["metadata"].update({"delta.typeChanges": recorded})
     )
-    with pytest.raises(SchemaError, match=r"invalid delta\.typeChanges") as caught:
+    with raises_at(SchemaError, r"invalid delta\.typeChanges", column="i"):
         dv.read_table(path)
-    assert caught.value.column == "i"
 
 
 def test_records_of_changes_outlive_other_changes_of_the_schema(table: str):

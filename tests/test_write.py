@@ -24,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planting import Table
 from strategies import arrow_rows
+from support.errors import raises_at
 from support.intercepted_store import commit_first
 from support.processes import start
 from support.tables import list_files, read_actions, read_log
@@ -56,6 +57,10 @@ from delta_variant.storage.store import Store
 from delta_variant.writer.commit_context import Transaction
 
 EVENTS = ['{"type":"buy","n":1}', '{"type":"view","n":2}', '{"n":"three"}']
+
+
+# What a write suggests where the table exists.
+ON_EXISTING = (("mode", "append"), ("mode", "overwrite"))
 
 
 def events(*texts: str | None) -> pa.Table:
@@ -146,7 +151,7 @@ def test_the_commit_info_describes_the_write(tmp_path: Path):
 def test_an_existing_table_is_an_error_by_default(tmp_path: Path):
     write_table(tmp_path / "t", events())
     before = list_files(tmp_path)
-    with pytest.raises(TableExistsError, match="mode='append'"):
+    with raises_at(TableExistsError, table=str(tmp_path / "t"), remedies=ON_EXISTING):
         write_table(tmp_path / "t", events())
     assert list_files(tmp_path) == before
 
@@ -284,7 +289,7 @@ def test_invalid_metadata_is_rejected_before_files_are_written(
 
 def test_a_table_that_exists_is_an_error_whatever_its_txns_are(tmp_path: Path):
     write_table(tmp_path / "t", events(), commit=CommitOptions(txn=("app", 7)))
-    with pytest.raises(TableExistsError, match="mode='append'"):
+    with raises_at(TableExistsError, remedies=ON_EXISTING):
         write_table(tmp_path / "t", events(), commit=CommitOptions(txn=("app", 7)))
 
 
@@ -422,9 +427,8 @@ def test_bytes_named_as_variants_are_json_text(arrow_type: pa.DataType, tmp_path
     write_table(tmp_path / "t", data, variant_columns=["event"])
     assert texts(tmp_path / "t") == ['{"a":"ä"}', None]
     damaged = pa.table({"event": [b'"\xff"']})
-    with pytest.raises(InvalidJsonError, match=r"^row 0, column 'event': byte 2 of the text: ") as caught:
+    with raises_at(InvalidJsonError, r"^row 0, column 'event': byte 2 of the text: ", row=0, column="event"):
         write_table(tmp_path / "t", damaged, mode="append", variant_columns=["event"])
-    assert (caught.value.row, caught.value.column) == (0, "event")
 
 
 def test_the_result_of_a_duckdb_query_is_written(tmp_path: Path):
@@ -626,14 +630,9 @@ def test_many_partitions_are_written_whatever_their_order(tmp_path: Path):
     assert rows(tmp_path / "t") == data.to_pylist()
 
 
-@pytest.mark.parametrize(
-    ("partition_by", "sentence"),
-    [(["event"], "event"), (["nothing"], "nothing"), (["id", "id"], "id"), (["id", "event"], "event")],
-)
-def test_a_variant_and_a_missing_column_cannot_be_partitions(
-    partition_by: list[str], sentence: str, tmp_path: Path
-):
-    with pytest.raises(SchemaError, match=sentence):
+@pytest.mark.parametrize("partition_by", [["event"], ["nothing"], ["id", "id"], ["id", "event"]])
+def test_a_variant_and_a_missing_column_cannot_be_partitions(partition_by: list[str], tmp_path: Path):
+    with raises_at(SchemaError, column=partition_by[-1]):
         write_table(tmp_path / "t", events(), partition_by=partition_by)
     assert list_files(tmp_path) == set()
 
@@ -656,7 +655,7 @@ def test_a_new_column_is_rejected_unless_the_schema_is_merged(tmp_path: Path):
     write_table(tmp_path / "t", events())
     before = list_files(tmp_path)
     wider = events("1").append_column("more", pa.array(["x"]))
-    with pytest.raises(SchemaError, match="more"):
+    with raises_at(SchemaError, column="more"):
         write_table(tmp_path / "t", wider, mode="append")
     assert list_files(tmp_path) == before
     write_table(tmp_path / "t", wider, mode="append", schema_mode="merge")
@@ -701,7 +700,7 @@ def test_columns_are_found_by_name_and_absent_ones_are_null(tmp_path: Path):
 def test_data_that_does_not_fit_is_rejected_with_the_column(data: pa.Table, tmp_path: Path):
     write_table(tmp_path / "t", events())
     before = list_files(tmp_path)
-    with pytest.raises(SchemaError, match=data.column_names[0]):
+    with raises_at(SchemaError, column=data.column_names[0]):
         write_table(tmp_path / "t", data, mode="append")
     assert list_files(tmp_path) == before
 
@@ -709,7 +708,7 @@ def test_data_that_does_not_fit_is_rejected_with_the_column(data: pa.Table, tmp_
 def test_json_text_becomes_a_variant_where_the_table_has_one_only_when_it_is_marked(tmp_path: Path):
     write_table(tmp_path / "t", events())
     unmarked = pa.table({"id": [1], "event": ["{}"]})
-    with pytest.raises(SchemaError, match="event"):
+    with raises_at(SchemaError, column="event"):
         write_table(tmp_path / "t", unmarked, mode="append")
     write_table(tmp_path / "t", unmarked, mode="append", variant_columns=["event"])
     assert len(rows(tmp_path / "t")) == 4
@@ -726,7 +725,7 @@ def test_a_null_in_a_not_null_column_is_rejected(tmp_path: Path):
     schema["fields"][1]["nullable"] = False
     edit_log(tmp_path / "t", "metaData", schemaString=json.dumps(schema))
     before = list_files(tmp_path)
-    with pytest.raises(SchemaError, match="event"):
+    with raises_at(SchemaError, column="event"):
         write_table(tmp_path / "t", events("1", None), mode="append")
     assert list_files(tmp_path) == before
     # A Variant null is not SQL NULL (PROTOCOL.md, "Variant Data Type").
@@ -768,7 +767,7 @@ def test_a_shredding_schema_is_followed(tmp_path: Path):
 def test_a_shredding_schema_is_rejected_if_shredding_is_disabled(tmp_path: Path):
     write_table(tmp_path / "t", events(), shredding=None)
     before = list_files(tmp_path)
-    with pytest.raises(ShreddingNotEnabledError, match=r"delta.enableVariantShredding"):
+    with raises_at(ShreddingNotEnabledError, remedies=(("shredding", None),)):
         write_table(tmp_path / "t", events(), mode="append", shredding=ShreddingSchema.of({"n": pa.int64()}))
     assert list_files(tmp_path) == before
     write_table(tmp_path / "t", events(), mode="append")
@@ -779,7 +778,7 @@ def test_a_property_without_its_feature_is_rejected(tmp_path: Path):
     """The property is true, but the protocol does not list variantShredding (docs/audit-rules.md, H4)."""
     write_table(tmp_path / "t", events(), shredding=None)
     edit_log(tmp_path / "t", "metaData", configuration={"delta.enableVariantShredding": "true"})
-    with pytest.raises(ProtocolError, match="variantShredding"):
+    with raises_at(ProtocolError, "variantShredding", rule="H4"):
         write_table(tmp_path / "t", events(), mode="append")
 
 
@@ -830,9 +829,8 @@ BAD = {
 def test_invalid_json_is_an_error_with_row_and_column_and_leaves_no_files(
     kind: str, shredding: Any, tmp_path: Path
 ):
-    with pytest.raises(InvalidJsonError, match=r"byte \d+ of the text: \S") as caught:
+    with raises_at(InvalidJsonError, r"byte \d+ of the text: \S", row=2, column="event"):
         write_table(tmp_path / "t", events("1", "2", BAD[kind], "3"), shredding=shredding)
-    assert (caught.value.row, caught.value.column) == (2, "event")
     assert list_files(tmp_path) == set()
 
 
@@ -944,9 +942,8 @@ def test_malformed_nested_variants_are_rejected(tmp_path: Path):
 def test_json_text_within_another_column_is_rejected(tmp_path: Path):
     text = pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{}"]))
     data = pa.table({"s": pa.StructArray.from_arrays([text], ["v"])})
-    with pytest.raises(SchemaError, match=r"s\.v.* is JSON text") as caught:
+    with raises_at(SchemaError, r"s\.v.* is JSON text", column="s.v"):
         write_table(tmp_path / "t", data)
-    assert caught.value.column == "s.v"
     assert list_files(tmp_path) == set()
 
 
@@ -1086,7 +1083,7 @@ def test_a_place_that_cannot_be_written_is_an_error_of_this_package(tmp_path: Pa
     (tmp_path / "t").write_text("a file")
     from delta_variant.errors import DeltaVariantError
 
-    with pytest.raises(DeltaVariantError, match="t"):
+    with raises_at(DeltaVariantError, "got a file", table=str(tmp_path / "t")):
         write_table(tmp_path / "t", events())
     assert (tmp_path / "t").read_text() == "a file"
 

@@ -170,7 +170,7 @@ def version_from(store: Store, timestamp: Timestamp) -> int:
     index = bisect_left(versions, time, key=times.time_of)
     if index == len(versions):
         raise TimestampAfterLatestError(
-            f"{store.uri} has no version at or after {timestamp}", table=store.uri
+            f"{store.uri} has no version at or after {timestamp}", table=store.uri, version=versions[-1]
         )
     return versions[index]
 

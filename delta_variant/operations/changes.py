@@ -197,22 +197,25 @@ def _check_recorded(end: Snapshot, first: int, commits: Sequence[CommitActions])
 
 
 def _check_columns(end: Snapshot, metadata: Metadata, version: int) -> None:
-    if metadata.schema_string == end.metadata.schema_string:
-        reason = None
-    else:
+    found = column = None
+    if metadata.schema_string != end.metadata.schema_string:
         before, after = metadata.configuration, end.configuration
         modes = [properties.get(each, properties.COLUMN_MAPPING_MODE) for each in (before, after)]
         columns = parse_schema(metadata.schema_string)
-        reason = describe_incompatibility(columns, end.schema, modes[0], modes[1])
-    if reason is None and metadata.partition_columns != end.partition_columns:
+        found = describe_incompatibility(columns, end.schema, modes[0], modes[1])
+    if found is not None:
+        column, reason = found
+    elif metadata.partition_columns != end.partition_columns:
         reason = "the partition columns changed"
-    if reason is not None:
-        raise SchemaError(
-            f"cannot read the changes of {end.uri} at version {version} with the schema of version "
-            f"{end.version} because {reason}: end the range before that change or start it after",
-            table=end.uri,
-            version=version,
-        )
+    else:
+        return
+    raise SchemaError(
+        f"cannot read the changes of {end.uri} at version {version} with the schema of version "
+        f"{end.version} because {reason}: end the range before that change or start it after",
+        table=end.uri,
+        version=version,
+        column=column,
+    )
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class RowConstraint:
         try:
             is_satisfied: Array = filter_mask(self.expression, readable)
         except CastError as error:
-            raise _evaluation_error(self.name, error) from error
+            raise _evaluation_error(self.name, error, self.column) from error
         if not is_satisfied.false_count:
             return
         is_violated: Array = pc.invert(is_satisfied)
@@ -289,10 +289,12 @@ def _reject_unsupported(
         raise UnsupportedFeatureError(message, column=column) from error
 
 
-def _evaluation_error(what: str, error: CastError) -> CastError:
-    """Return a CastError that names the expression that was evaluated."""
+def _evaluation_error(what: str, error: CastError, column: str | None = None) -> CastError:
+    """Return a CastError that names the evaluated expression and has the column of a rule."""
     message = f"cannot evaluate {what}: {error.message}"
-    return CastError(message).at(file=error.file, row=error.row, column=error.column, path=error.path)
+    return CastError(message, column=column).at(
+        file=error.file, row=error.row, column=error.column, path=error.path
+    )
 
 
 def _column_of(source: Input) -> str:
@@ -317,7 +319,7 @@ def _evaluate(column: ComputedColumn, readable: pa.RecordBatch) -> Array:
     try:
         return evaluate(column.expression, readable)
     except CastError as error:
-        raise _evaluation_error(f"the value of the column {column.name}", error) from error
+        raise _evaluation_error(f"the value of the column {column.name}", error, column.name) from error
 
 
 def _describe_value(readable: pa.RecordBatch, source: Input, row: int) -> str:

@@ -136,8 +136,8 @@ def _disallowed_variants(subject: TableSubject) -> Iterator[Violation]:
 
 
 def _contradictions(subject: TableSubject) -> Iterator[Violation]:
-    for sentence in contradictions(subject.columns, subject.partition_columns):
-        yield Violation(sentence)
+    for column, sentence in contradictions(subject.columns, subject.partition_columns):
+        yield Violation(sentence, column=column)
 
 
 def _clustering_columns(subject: TableSubject) -> tuple[tuple[str, ...], ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from ...protocol.properties import ColumnMappingMode
 from ...protocol.schema.column_mapping import physical_name
 from ...protocol.types import ArrayType, DataType, MapType, StructField, StructType, describe
@@ -12,13 +14,16 @@ TYPE_CHANGES = "delta.typeChanges"
 
 Modes = tuple[ColumnMappingMode, ColumnMappingMode]
 
+# The name of a column, and the reason why it cannot be read.
+Incompatibility: TypeAlias = tuple[str, str]
+
 
 def describe_incompatibility(
     before: StructType,
     after: StructType,
     mode_before: ColumnMappingMode,
     mode_after: ColumnMappingMode,
-) -> str | None:
+) -> Incompatibility | None:
     """Return why rows with schema `before` cannot be read with schema `after`, None if they can.
 
     Columns may have been added that are null in earlier rows, and types may have been widened. Columns may
@@ -27,26 +32,31 @@ def describe_incompatibility(
     return _in_struct(before, after, (mode_before, mode_after), ())
 
 
-def _in_struct(before: StructType, after: StructType, modes: Modes, path: tuple[str, ...]) -> str | None:
+def _in_struct(
+    before: StructType, after: StructType, modes: Modes, path: tuple[str, ...]
+) -> Incompatibility | None:
     later = {field.name: field for field in after.fields}
     for field in before.fields:
         steps = (*path, field.name)
         name = ".".join(steps)
         if (found := later.pop(field.name, None)) is None:
-            return f"the column {name} was dropped or renamed"
+            return name, f"the column {name} was dropped or renamed"
         if physical_name(field, modes[0]) != physical_name(found, modes[1]):
-            return f"the column {name} was replaced by another column of the same name"
+            return name, f"the column {name} was replaced by another column of the same name"
         if field.nullable and not found.nullable:
-            return f"the column {name} was nullable"
+            return name, f"the column {name} was nullable"
         if (reason := _in_type(field.type, found.type, found, modes, steps)) is not None:
             return reason
     required = next((field.name for field in later.values() if not field.nullable), None)
-    return None if required is None else f"the required column {'.'.join((*path, required))} did not exist"
+    if required is None:
+        return None
+    name = ".".join((*path, required))
+    return name, f"the required column {name} did not exist"
 
 
 def _in_type(
     before: DataType, after: DataType, field: StructField, modes: Modes, path: tuple[str, ...]
-) -> str | None:
+) -> Incompatibility | None:
     if isinstance(before, StructType) and isinstance(after, StructType):
         return _in_struct(before, after, modes, path)
     if isinstance(before, ArrayType) and isinstance(after, ArrayType):
@@ -57,4 +67,5 @@ def _in_type(
         )
     if before == after or TYPE_CHANGES in field.metadata:
         return None
-    return f"the column {'.'.join(path)} changed its type from {describe(before)} to {describe(after)}"
+    name = ".".join(path)
+    return name, f"the column {name} changed its type from {describe(before)} to {describe(after)}"

@@ -52,21 +52,22 @@ def check_consistent(schema: StructType, partition_columns: Sequence[str]) -> No
                 f"cannot partition by the Variant column {field.name!r}", column=field.name, rule="T7"
             )
         _check_map_keys(field.type, (field.name,))
-    for contradiction in contradictions(schema, partition_columns):
-        raise SchemaError(contradiction, rule="T14")
+    for column, message in contradictions(schema, partition_columns):
+        raise SchemaError(message, column=column, rule="T14")
 
 
-def contradictions(schema: StructType, partition_columns: Sequence[str]) -> Iterator[str]:
-    """Yield a message for each column name that is not unique, and for each invalid partition column."""
-    yield from (f"the schema has several columns named {name!r}" for name in _find_repeated(schema, ()))
+def contradictions(schema: StructType, partition_columns: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each column whose name is not unique and each invalid partition column, with the message."""
+    for name in _find_repeated(schema, ()):
+        yield name, f"the schema has several columns named {name!r}"
     types = {field.name: field.type for field in schema.fields}
     for number, name in enumerate(partition_columns):
         if name in partition_columns[:number]:
-            yield f"partitionColumns names {name!r} twice"
+            yield name, f"partitionColumns names {name!r} twice"
         elif name not in types:
-            yield f"partitionColumns names {name!r}, which is not a column of the schema"
+            yield name, f"partitionColumns names {name!r}, which is not a column of the schema"
         elif not isinstance(types[name], PrimitiveType):
-            yield f"partitionColumns names {name!r}, whose type is {describe(types[name])}"
+            yield name, f"partitionColumns names {name!r}, whose type is {describe(types[name])}"
 
 
 def _find_repeated(data_type: DataType, path: tuple[str, ...]) -> Iterator[str]:
