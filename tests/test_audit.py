@@ -260,6 +260,13 @@ def test_statistics_of_a_dropped_column_are_valid(tmp_path):
     assert dv.repair_statistics(tmp_path / "t").files == ()
 
 
+def test_bounds_and_the_column_of_a_file_have_types_in_sql(tmp_path):
+    table = Table.write(tmp_path / "t")
+    table.set_bounds({"$['a']": {"type": "string", "value": "x"}})
+    (finding,) = (each for each in dv.audit_table(table.path).findings if each.rule == "AU19")
+    assert finding.message == "the bounds of v at $['a'] are string, but the file has bigint"
+
+
 @pytest.mark.parametrize("version", [-1, 1, 9])
 def test_an_unknown_version_is_rejected(tmp_path, version):
     table = Table.write(tmp_path / "table")

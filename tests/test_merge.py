@@ -186,7 +186,10 @@ def test_a_row_that_two_would_change_is_an_error_unless_they_only_delete(table: 
 @pytest.mark.parametrize(
     ("build", "sentence"),
     [
-        (lambda table: dv.merge(table, SOURCE, "id + key"), "expected a boolean expression"),
+        (
+            lambda table: dv.merge(table, SOURCE, "id + key"),
+            "expected a boolean expression, got 'id \\+ key' of type bigint$",
+        ),
         (
             lambda table: dv.merge(table, SOURCE, "id = key").when_not_matched_insert({"id": "target.id"}),
             "only read columns of the source",

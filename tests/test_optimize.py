@@ -73,20 +73,20 @@ def test_a_dry_run_returns_the_plan_of_a_run(table: Path):
 
 def test_reshred_infers_the_schema_from_the_rows_again(tmp_path: Path):
     table = tmp_path / "t"
-    schema = dv.ShreddingSchema.of({"old": pa.int64()})
+    schema = dv.ShreddingSchema.of({"old": pa.decimal128(18, 2)})
     write(table, [f'{{"k": {row}, "s": "{row}"}}' for row in range(20)], shredding=schema)
     assert dv.optimize(str(table)).version is None
     plan = dv.optimize(str(table), reshred=True, dry_run=True)
     (group,) = plan.groups
     assert [(leaf.column, leaf.path, leaf.type) for leaf in group.gained] == [
-        ("event", ("k",), "int64"),
+        ("event", ("k",), "bigint"),
         ("event", ("s",), "string"),
     ]
     assert [leaf.path for leaf in group.dropped] == [("old",)]
     assert str(plan).splitlines()[2:] == [
-        "gained  event:k  int64",
+        "gained  event:k  bigint",
         "gained  event:s  string",
-        "dropped event:old  int64",
+        "dropped event:old  decimal(18,2)",
     ]
     before = read_by_id(table)
     assert dv.optimize(str(table), reshred=True).version == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -414,15 +415,16 @@ def test_conform_marks_a_variant_that_the_data_lacks():
 
 
 @pytest.mark.parametrize(
-    ("data", "data_type", "target"),
+    ("data", "data_type"),
     [
-        (pa.array([1500], pa.timestamp("ns")), "timestamp_ntz", "timestamp"),
-        (pa.array([300], pa.int64()), "byte", "int8"),
-        (pa.array(["x"]), "long", "int64"),
+        (pa.array([1500], pa.timestamp("ns")), "timestamp_ntz"),
+        (pa.array([300], pa.int64()), "byte"),
+        (pa.array(["x"]), "long"),
+        (pa.array(["x"]), "decimal(18,2)"),
     ],
 )
-def test_conform_rejects_lossy_casts(data, data_type, target):
-    with raises_at(SchemaError, f"cannot cast .* to {target}", column="c"):
+def test_conform_rejects_lossy_casts(data, data_type):
+    with raises_at(SchemaError, f"^cannot cast the column 'c' to {re.escape(data_type)}: ", column="c"):
         conform(pa.record_batch({"c": data}), column(PrimitiveType(data_type)))
 
 

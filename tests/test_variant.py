@@ -193,6 +193,27 @@ def test_variant_get_casts_as_spark_does():
     assert (caught.value.row, caught.value.path) == (1, "$['a']")
 
 
+@pytest.mark.parametrize(
+    ("text", "type_name", "value"),
+    [
+        ('"buy"', "bigint", '"buy" (string)'),
+        ('"buy"', "decimal(18,2)", '"buy" (string)'),
+        ("300", "tinyint", "300 (int16)"),
+        ("{}", "timestamp", "a value of type object"),
+        ("[]", "timestamp_ntz", "a value of type array"),
+        ("1", "array<double>", "1 (int8)"),
+        ("1", "map<string,int>", "1 (int8)"),
+        ("1", "struct<`a`:array<date>,`b`:boolean>", "1 (int8)"),
+    ],
+)
+def test_a_cast_error_names_the_type_as_sql_does(text: str, type_name: str, value: str):
+    with pytest.raises(CastError) as caught:
+        variant_get(parse_json([text]), "$", type_name)
+    assert caught.value.message == (
+        f"cannot cast {value} to {type_name}; `try_variant_get` returns null where a cast fails"
+    )
+
+
 # The example of PROTOCOL.md in both encoded forms, and strings of Databricks.
 BOUNDS = [
     ("0S&u501fk+ze0(tB98CpzF6vU0rJl95HpNdvjbtatpi(cu0wW^cTu", {"$['a']": "min-string", "$['b']['c']": 1}),

@@ -364,7 +364,7 @@ fn objects_and_arrays_cast_to_json_text_but_not_to_numbers() {
     let error = cast_bytes(&object, &["a"], &DataType::Int64, true).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cannot cast a value of type object to Int64; `try_variant_get` returns null where a cast fails"
+        "cannot cast a value of type object to bigint; `try_variant_get` returns null where a cast fails"
     );
 }
 
@@ -384,7 +384,7 @@ fn a_strict_cast_error_names_the_value_its_type_and_the_remedy() {
     assert_eq!(
         error,
         Error::cast(
-            "cannot cast \"n/a\" (string) to Int64; `try_variant_get` returns null where a cast fails"
+            "cannot cast \"n/a\" (string) to bigint; `try_variant_get` returns null where a cast fails"
         )
     );
     let error = cast_bytes(&bytes(Value::String(&"é".repeat(500))), &[], &DataType::Int64, true).unwrap_err();
@@ -493,7 +493,7 @@ fn a_column_cast_to_its_own_type_is_not_copied() {
 fn a_strict_cast_error_of_a_column_names_the_row() {
     let column: ArrayRef = Arc::new(StringArray::from(vec!["1", "x"]));
     let error = cast_array(&column, &DataType::Int64, &Casting::utc(true)).unwrap_err();
-    assert!(error.to_string().starts_with("row 1: cannot cast \"x\" (string) to Int64"), "{error}");
+    assert!(error.to_string().starts_with("row 1: cannot cast \"x\" (string) to bigint"), "{error}");
 }
 
 #[test]

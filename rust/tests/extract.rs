@@ -258,7 +258,7 @@ fn a_strict_cast_error_names_the_row_and_path() {
         extract(&column(&schema), &[field("o")], &DataType::Int64, &Casting::utc(true), OnConflict::Error);
     assert_eq!(
         error.unwrap_err().to_string(),
-        "row 0, path $['o']: cannot cast a value of type object to Int64; `try_variant_get` returns null where a cast fails"
+        "row 0, path $['o']: cannot cast a value of type object to bigint; `try_variant_get` returns null where a cast fails"
     );
 }
 

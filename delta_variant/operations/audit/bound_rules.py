@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ...data_file.options import MAX_STATS_PATHS
 from ...errors import InvalidStatisticsError
+from ...expressions.types import type_name
 from ...protocol.statistics import Bound, BoundText, FileStatistics, value_at
 from ...variant import paths as variant_paths
 from .findings import Rule, Violation
@@ -251,7 +252,8 @@ def _of_another_class(subject: ColumnSubject) -> Iterator[Violation]:
         if arrow_type is not None and not all(_fits(each, arrow_type) for each in types):
             names_of_types = ", ".join(sorted(types))
             sentence = (
-                f"the bounds of {subject.name} at {key} are {names_of_types}, but the file has {arrow_type}"
+                f"the bounds of {subject.name} at {key} are {names_of_types}, "
+                f"but the file has {type_name(arrow_type)}"
             )
             yield _violation(subject, key, sentence)
 

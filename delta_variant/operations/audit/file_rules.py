@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureError
+from ...expressions.types import type_name
 from ...protocol import properties
 from ...protocol.schema.partition_values import partition_value_from_string
 from .findings import Rule, Severity, Violation
@@ -100,7 +101,7 @@ def _other_type(subject: ColumnSubject) -> Iterator[Violation]:
     found = subject.file.opened.schema
     if len(subject.column.path) == 1 and subject.column.path[0] in found.names:
         arrow_type = found.field(subject.column.path[0]).type
-        yield Violation(f"the column {subject.name} is {arrow_type} in the file, expected variant")
+        yield Violation(f"the column {subject.name} is {type_name(arrow_type)} in the file, expected variant")
 
 
 def _shredded_without_feature(subject: ColumnSubject) -> Iterator[Violation]:
@@ -134,7 +135,8 @@ def _spark_types(subject: ColumnSubject) -> Iterator[Violation]:
     for arrow_type in _all_leaves(subject.group):
         if _is_unsupported_by_spark(arrow_type):
             yield Violation(
-                f"the column {subject.name} has a typed_value of {arrow_type}, which Spark does not support"
+                f"the column {subject.name} has a typed_value of {type_name(arrow_type)}, "
+                "which Spark does not support"
             )
             return
 

@@ -17,6 +17,7 @@ from ...data_file.shredding import shred_column
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
+from ...expressions.types import type_name
 from ...log.snapshot import Snapshot
 from ...protocol.schema.column_mapping import physical_name, physical_schema
 from ...protocol.types import VARIANT, fields_of
@@ -52,7 +53,10 @@ SAMPLE_ROWS = 16 << 10
 
 @dataclass(frozen=True, order=True)
 class LeafPath:
-    """A path of a Variant column that has a `typed_value`. None in the path is an element of a list."""
+    """A path of a Variant column that has a `typed_value`. None in the path is an element of a list.
+
+    `type` is the SQL name of the type, such as `decimal(18,2)`.
+    """
 
     column: str
     path: tuple[str | None, ...]
@@ -192,7 +196,7 @@ def _leaves(snapshot: Snapshot, schemas: Shreddings) -> Iterator[LeafPath]:
     names = _logical_names(snapshot)
     for column, each in schemas.items():
         for path, leaf in _leaf_types((), each.field.type):
-            yield LeafPath(names.get(column, ".".join(column)), path, str(leaf))
+            yield LeafPath(names.get(column, ".".join(column)), path, type_name(leaf))
 
 
 def _logical_names(snapshot: Snapshot) -> dict[tuple[str, ...], str]:

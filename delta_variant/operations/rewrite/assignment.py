@@ -17,7 +17,7 @@ from ...errors import ExpressionError, SchemaError
 from ...expressions.evaluate import evaluate
 from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Cast, Column, Expression, Extraction, Name, output_type
-from ...expressions.types import kind_of
+from ...expressions.types import kind_of, type_name
 from ...protocol.schema.arrow import from_arrow
 from ...protocol.schema.conforming import conform
 from ...protocol.schema.merging import merge as merge_schemas
@@ -126,7 +126,9 @@ def _part(text: str, bind: Callable[[Expression], Expression]) -> Expression:
     value = bind(parse_expression(text))
     arrow_type = output_type(value)
     if arrow_type is not None and kind_of(arrow_type) == "nested":
-        raise ExpressionError(f"cannot convert {text!r} to a Variant because it has the type {arrow_type}")
+        raise ExpressionError(
+            f"cannot convert {text!r} to a Variant because it has the type {type_name(arrow_type)}"
+        )
     return value
 
 

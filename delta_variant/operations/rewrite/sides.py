@@ -14,6 +14,7 @@ from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Call, Column, Expression, Extraction, Field, Input, Name, output_type
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.tree import transform as transform_expression
+from ...expressions.types import type_name
 from ...scan.scope import Scope
 
 __all__ = ["Side", "Sides", "conjuncts", "side_inputs", "unqualify"]
@@ -48,8 +49,9 @@ class Sides:
         bound = self.bind(parse_expression(text))
         bound_type = output_type(bound)
         if bound_type not in (pa.bool_(), pa.null()):
-            found = "variant" if bound_type is None else bound_type
-            raise ExpressionError(f"expected a boolean expression, got {text!r} of type {found}")
+            raise ExpressionError(
+                f"expected a boolean expression, got {text!r} of type {type_name(bound_type)}"
+            )
         return bound
 
     def _qualified(self, part: Expression) -> Expression | None:

@@ -10,7 +10,7 @@ import pyarrow.types as arrow_types
 
 from ..._arrow import Array, is_encoded, replace_view, values_and_positions
 from ...errors import SchemaError
-from ..types import VARIANT, ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from ..types import VARIANT, ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, describe
 from .arrow import VARIANT_STORAGE, is_list, to_arrow_type, variant_field
 
 __all__ = ["conform"]
@@ -63,7 +63,7 @@ def _conform(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
         return _conform_list(array, data_type, path)
     if isinstance(data_type, MapType) and arrow_types.is_map(array.type):
         return _conform_map(array, data_type, path)
-    return _cast(array, to_arrow_type(data_type), path)
+    return _cast(array, data_type, path)
 
 
 def _conform_encoded(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
@@ -158,15 +158,18 @@ def _null_error(path: tuple[str, ...], count: int) -> SchemaError:
     return SchemaError(f"the column {column!r} is NOT NULL, but has {count} nulls", column=column)
 
 
-def _cast(array: Array, target: pa.DataType, path: tuple[str, ...]) -> Array:
+def _cast(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
     if array.nbytes > MAX_OFFSET:
         # Arrow's cast of views overflows the offsets without an error.
         array = replace_view(array)
+    target = to_arrow_type(data_type)
     try:
         return _compact(array).cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         column = ".".join(path)
-        raise SchemaError(f"cannot cast the column {column!r} to {target}: {error}", column=column) from error
+        raise SchemaError(
+            f"cannot cast the column {column!r} to {describe(data_type)}: {error}", column=column
+        ) from error
 
 
 def _compact(array: Array) -> Array:

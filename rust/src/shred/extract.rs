@@ -13,10 +13,11 @@ use super::reader::{OnConflict, conflict};
 use super::shapes::Shapes;
 use super::unshred::unshred_as;
 use crate::error::{Error, Result};
-use crate::value::cast::{CastBuilder, Casting, cast_array, is_variant, shows_names};
+use crate::value::cast::{CastBuilder, Casting, cast_array, shows_names};
 use crate::value::column::Bytes;
 use crate::value::metadata::{EMPTY, Metadata};
 use crate::value::path::{self, Step};
+use crate::value::sql_type::{is_variant, sql_name};
 
 /// The leaf columns that a path needs, as positions among all leaf columns of the group, depth first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -395,7 +396,7 @@ impl<'a> Selection<'a> {
             let kind = if typed.as_struct_opt().is_some() { "object" } else { "array" };
             return Err(Error::cast(format!(
                 "cannot cast a value of type {kind} to {}; `try_variant_get` returns null where a cast fails",
-                request.target
+                sql_name(request.target)
             ))
             .at_row(row));
         }

@@ -17,6 +17,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
 
 use super::column::Scalars;
 use super::json::{self, Keys};
+use super::sql_type::{is_variant, sql_name};
 use super::{Metadata, Object, Value, Zone, convert};
 use crate::error::{Error, Result};
 
@@ -116,13 +117,6 @@ pub fn shows_names(target: &DataType) -> bool {
     }
 }
 
-/// Whether `target` is a Variant: a struct of binary `metadata` and `value`.
-pub fn is_variant(target: &DataType) -> bool {
-    let DataType::Struct(fields) = target else { return false };
-    let has = |name| fields.iter().any(|f| f.name() == name && *f.data_type() == DataType::Binary);
-    fields.len() == 2 && has("metadata") && has("value")
-}
-
 impl CastBuilder {
     /// Return a builder of columns of the type `target`, or an error if Variants cannot be cast to it.
     pub fn new(target: &DataType, casting: &Casting) -> Result<Self> {
@@ -149,7 +143,9 @@ impl CastBuilder {
             DataType::List(field) => Column::List(ListColumn::new(field, casting)?),
             DataType::Struct(fields) => Column::Struct(StructColumn::new(fields, casting)?),
             DataType::Map(entries, _) => Column::Map(MapColumn::new(entries, casting)?),
-            other => return Err(Error::unsupported(format!("a Variant cannot be cast to {other}"))),
+            other => {
+                return Err(Error::unsupported(format!("a Variant cannot be cast to {}", sql_name(other))));
+            }
         };
         Ok(CastBuilder { column, casting: casting.clone() })
     }
@@ -315,7 +311,10 @@ fn cannot_cast(value: &Value<'_>, target: &DataType) -> Error {
         }
         Err(_) => format!("a value of type {}", value.type_name()),
     };
-    Error::cast(format!("cannot cast {shown} to {target}; `try_variant_get` returns null where a cast fails"))
+    Error::cast(format!(
+        "cannot cast {shown} to {}; `try_variant_get` returns null where a cast fails",
+        sql_name(target)
+    ))
 }
 
 fn names_needed() -> Error {
@@ -451,7 +450,10 @@ impl StructColumn {
 
 impl MapColumn {
     fn new(entries: &FieldRef, casting: &Casting) -> Result<Self> {
-        let refused = || Error::unsupported(format!("a Variant cannot be cast to a map of {entries}"));
+        let refused = || {
+            let target = DataType::Map(entries.clone(), false);
+            Error::unsupported(format!("a Variant cannot be cast to {}", sql_name(&target)))
+        };
         let DataType::Struct(fields) = entries.data_type() else { return Err(refused()) };
         let [key, value] = &fields[..] else { return Err(refused()) };
         if *key.data_type() != DataType::Utf8 {

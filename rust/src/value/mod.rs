@@ -12,6 +12,7 @@ pub mod modify;
 pub mod moment;
 pub mod nested;
 pub mod path;
+pub mod sql_type;
 pub mod text;
 pub mod zone;
 
