@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.errors import raises_at
 
 from delta_variant.errors import MalformedLogError
 from delta_variant.protocol.actions import (
@@ -102,9 +103,8 @@ def test_an_invalid_line_is_reported_with_file_and_line(line, message):
 
 
 def test_bytes_that_are_not_utf8_are_named_by_file_and_line():
-    with pytest.raises(MalformedLogError) as caught:
+    with raises_at(MalformedLogError, file="7.json", line=2):
         decode_commit(PROTOCOL.encode() + b'{"txn":{"appId":"\xff","version":1}}', "7.json")
-    assert (caught.value.file, caught.value.line) == ("7.json", 2)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,8 @@ def test_bytes_that_are_not_utf8_are_named_by_file_and_line():
     ],
 )
 def test_a_duplicate_of_a_unique_action_is_rejected(text, name):
-    with pytest.raises(MalformedLogError, match=f"only one {name}") as caught:
+    with raises_at(MalformedLogError, f"only one {name}", file="7.json", line=2):
         decode(text)
-    assert (caught.value.file, caught.value.line) == ("7.json", 2)
 
 
 def test_one_path_may_be_removed_and_added_and_added_with_two_deletion_vectors():

@@ -22,6 +22,7 @@ from planting import (
     column,
     group,
 )
+from support.errors import raises_at
 
 import delta_variant as dv
 from delta_variant.conformance.parquet_annotation import annotate
@@ -942,9 +943,8 @@ def test_the_error_of_a_read_has_the_rule_of_the_finding(table, name):
 
 
 def test_the_error_of_a_write_has_the_rule_of_names_that_differ_by_case(tmp_path):
-    with pytest.raises(SchemaError) as caught:
+    with raises_at(SchemaError, rule="T16", column="ID"):
         dv.write_table(tmp_path / "t", pa.table({"id": [1], "ID": [2]}))
-    assert (caught.value.rule, caught.value.column) == ("T16", "ID")
 
 
 def test_every_rule_has_a_table_that_violates_it():

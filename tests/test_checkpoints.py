@@ -17,6 +17,7 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.errors import raises_at
 from support.intercepted_store import intercept
 
 from delta_variant.errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureError
@@ -499,9 +500,8 @@ class TestCompactions:
         self.compact(tmp_path, 1, 2, self.SUM_1_TO_2)
         forget(tmp_path, 1, 2)
         assert [state_of(load_snapshot(tmp_path, version)) for version in (2, 3)] == before
-        with pytest.raises(MalformedLogError, match="is missing") as caught:
+        with raises_at(MalformedLogError, "is missing", version=1):
             load_snapshot(tmp_path, 1)
-        assert caught.value.version == 1
 
     def test_the_commits_are_read_instead_of_a_malformed_compaction(self, tmp_path):
         write_versions(tmp_path, *self.VERSIONS)

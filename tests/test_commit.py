@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from support.errors import raises_at
 from support.intercepted_store import intercept
 from support.tables import read_commit
 
@@ -210,9 +211,8 @@ def test_an_append_conflicts_with_a_concurrent_change_of_metadata(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
     transaction.add_files(stale, [], new_metadata=metadata({"a": "b"}), context=context(txn_id="a"))
-    with pytest.raises(CommitConflictError, match="changed the metadata") as caught:
+    with raises_at(CommitConflictError, "changed the metadata", version=1):
         transaction.add_files(stale, [add()], context=context(txn_id="b"))
-    assert caught.value.version == 1
     assert load_snapshot(tmp_path).version == 1
 
 
@@ -220,9 +220,8 @@ def test_an_append_conflicts_with_a_concurrent_change_of_protocol(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
     transaction.add_files(stale, [], new_protocol=ICT, context=context(txn_id="a"))
-    with pytest.raises(CommitConflictError, match="changed the protocol") as caught:
+    with raises_at(CommitConflictError, "changed the protocol", version=1):
         transaction.add_files(stale, [add()], context=context(txn_id="b"))
-    assert caught.value.version == 1
 
 
 def test_an_append_conflicts_only_with_a_transaction_of_its_application(tmp_path):
@@ -230,7 +229,7 @@ def test_an_append_conflicts_only_with_a_transaction_of_its_application(tmp_path
     stale = load_snapshot(tmp_path)
     mine, other = Txn(app_id="mine", version=1), Txn(app_id="other", version=1)
     transaction.add_files(stale, [], context=context(txn_id="a", txn=mine))
-    with pytest.raises(CommitConflictError, match="transaction of the same application 'mine'"):
+    with raises_at(CommitConflictError, "transaction of the same application 'mine'", version=1):
         transaction.add_files(stale, [], context=context(txn_id="b", txn=mine))
     assert transaction.add_files(stale, [], context=context(txn_id="c", txn=other)) == 2
     assert refresh_snapshot(stale).txns == {
@@ -243,9 +242,8 @@ def test_an_append_gives_up_after_max_attempts(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
     transaction.add_files(stale, [], context=context(txn_id="a"))
-    with pytest.raises(CommitConflictError, match="within 1 attempts") as caught:
+    with raises_at(CommitConflictError, "within 1 attempts", version=1):
         transaction.add_files(stale, [], max_attempts=1, context=context(txn_id="b"))
-    assert caught.value.version == 1
 
 
 def _a_folder(path):
@@ -267,14 +265,16 @@ def test_a_version_that_can_be_neither_read_nor_committed_fails_immediately(tmp_
     calls = []
     stale = load_snapshot(intercept(tmp_path, before=lambda call, _: calls.append(call)))
     obstruct(tmp_path / commit_file_name(1))
-    with pytest.raises(StoreError, match=r"_delta_log/00000000000000000001\.json"):
+    with raises_at(StoreError, file=str(tmp_path / commit_file_name(1)), version=1):
         transaction.add_files(stale, [add()], context=context(txn_id="a"))
     assert calls.count("create") <= 1
 
 
 def test_a_first_version_that_is_a_folder_is_not_a_table(tmp_path):
     (tmp_path / commit_file_name(0)).mkdir(parents=True)
-    with pytest.raises(StoreError, match=r"00000000000000000000\.json exists and cannot be read"):
+    with raises_at(
+        StoreError, "exists and cannot be read", file=str(tmp_path / commit_file_name(0)), version=0
+    ):
         create(tmp_path)
 
 

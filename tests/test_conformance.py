@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.errors import raises_at
 from typer.testing import CliRunner
 
 from delta_variant.cli import main
@@ -430,9 +431,8 @@ def test_an_unknown_kind_or_a_file_outside_of_a_case_raises(tmp_path: Path):
 def test_json_that_is_nested_too_deeply_raises_an_error_with_its_file(tmp_path: Path):
     path = write_case(tmp_path, "decode", "deep", input=ONE, expect={}) / "case.json"
     path.write_text('{"rules": ' + "[" * 100_000, encoding="utf-8")
-    with pytest.raises(InvalidCaseError) as caught:
+    with raises_at(InvalidCaseError, file=str(path)):
         load_cases([tmp_path])
-    assert caught.value.file == str(path)
 
 
 # The kit's own decoder, VariantEncoding.md.

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from locations import CORPORA, list_corpus
+from support.errors import raises_at
 
 from delta_variant import Variant, parse_json
 from delta_variant.errors import InvalidJsonError
@@ -105,9 +106,8 @@ def test_parse_json_rejects_two_fields_of_one_name_by_default(name: str):
 
 @pytest.mark.parametrize("name", case_names("n"))
 def test_parse_json_rejects_invalid_json(name: str):
-    with pytest.raises(InvalidJsonError, match=r"byte \d+ of the text: \S") as caught:
+    with raises_at(InvalidJsonError, r"byte \d+ of the text: \S", row=0):
         parse((SUITE / name).read_bytes())
-    assert caught.value.row == 0
 
 
 @pytest.mark.parametrize("name", case_names("i"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.errors import raises_at
 
 from delta_variant.errors import ExpressionError, InvalidStatisticsError
 from delta_variant.variant import paths as variant_paths
@@ -93,9 +94,8 @@ def test_parse_rejects_steps_that_are_not_one_member_name(path_key):
     "path_key", ["", "a", "$['a", "$[']", "$['a']x", "$[a]", "$['\n']", r"$['\x']", r"$['\u12']"]
 )
 def test_parse_rejects_text_that_is_not_a_path(path_key):
-    with pytest.raises(InvalidStatisticsError, match="invalid path key") as caught:
+    with raises_at(InvalidStatisticsError, "invalid path key", path=path_key):
         variant_paths.parse(path_key)
-    assert caught.value.path == path_key
 
 
 @given(st.text(alphabet="$[]'\"\\.u0a*?@:,( )-d8", max_size=12).map("$".__add__))
@@ -132,9 +132,8 @@ def test_parse_path_reads_the_grammar_of_spark(text, steps):
 
 @pytest.mark.parametrize("text", ["", "a", ".a", " $.a"])
 def test_parse_path_requires_the_root(text):
-    with pytest.raises(ExpressionError, match=r"starts with \$") as caught:
+    with raises_at(ExpressionError, r"starts with \$", path=text):
         variant_paths.parse_path(text)
-    assert caught.value.path == text
 
 
 @pytest.mark.parametrize(
@@ -152,9 +151,8 @@ def test_parse_path_requires_the_root(text):
     ],
 )
 def test_parse_path_reports_the_position_of_an_error(text, position):
-    with pytest.raises(ExpressionError, match=f"at position {position}") as caught:
+    with raises_at(ExpressionError, f"at position {position}", path=text):
         variant_paths.parse_path(text)
-    assert caught.value.path == text
 
 
 @pytest.mark.parametrize("text", ["$[2147483648]", f"$[{'9' * 5000}]"])

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.errors import raises_at
 from support.tables import append_events, read_by_id
 
 import delta_variant as dv
@@ -112,8 +113,9 @@ def test_casts_apply_to_matching_rows_only(tmp_path: Path):
         {"n": None, "event": texts[1]},
         {"n": None, "event": None},
     ]
-    with pytest.raises(CastError, match=r"part-.*none"):
+    with raises_at(CastError, 'cannot cast "none"', path="$['n']") as caught:
         dv.update(tmp_path, {"n": "event:n::bigint"})
+    assert str(caught.value.file).startswith("part-")
 
 
 def test_elements_of_arrays_and_whole_variants_are_set(table: str):
@@ -180,10 +182,7 @@ def test_values_are_those_of_the_row_as_it_was(table: str):
 @pytest.mark.parametrize(
     ("updates", "sentence"),
     [
-        ({"nothing": "1"}, "nothing"),
         ({"s.x": "1"}, "cannot set 's.x'"),
-        ({"name": None}, "cannot remove 'name' because it is a column"),
-        ({"event": None}, "cannot remove 'event' because it is a column"),
         ({"event:a": "1", "event:a.b": "2"}, "two assignments"),
         ({"event:a": "1", "event": "event"}, "two assignments"),
         ({"name": "'x'", "NAME": "'y'"}, "two assignments"),
@@ -197,13 +196,26 @@ def test_an_invalid_assignment_is_rejected(table: str, updates, sentence):
         dv.update(table, updates)
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "cause"),
+    [
+        ("nothing", "1", "does not exist"),
+        ("name", None, "because it is a column"),
+        ("event", None, "because it is a column"),
+    ],
+)
+def test_an_assignment_that_a_column_does_not_allow_is_rejected(table: str, column: str, value, cause: str):
+    with raises_at(ExpressionError, cause, column=column):
+        dv.update(table, {column: value})
+
+
 def test_empty_updates_are_rejected(table: str):
     with pytest.raises(ValueError, match="updates is empty"):
         dv.update(table, {})
 
 
 def test_a_value_that_does_not_fit_is_an_error(table: str):
-    with pytest.raises(CastError, match="name"):
+    with pytest.raises(CastError, match=r"`cast\(name as bigint\)`: cannot cast 'n\d' to bigint"):
         dv.update(table, {"id": "cast(name as bigint)"})
 
 
@@ -220,7 +232,7 @@ def test_a_null_for_a_not_null_column_is_rejected(tmp_path: Path):
     dv.write_table(str(tmp_path / "t"), pa.table({"id": [1]}))
     commit = tmp_path / "t" / commit_file_name(0)
     commit.write_text(commit.read_text().replace(r"\"nullable\":true", r"\"nullable\":false"))
-    with pytest.raises(SchemaError, match="NOT NULL"):
+    with raises_at(SchemaError, "NOT NULL", column="id"):
         dv.update(str(tmp_path / "t"), {"id": "null"})
 
 
@@ -239,7 +251,7 @@ def test_a_failed_rewrite_removes_all_new_files(tmp_path: Path, broken: int):
     for number in range(6):
         write(tmp_path / "t", ['{"n": "1"}', '{"n": "x"}' if number == broken else '{"n": "2"}'])
     before = sorted(path.name for path in (tmp_path / "t").rglob("*") if path.is_file())
-    with pytest.raises(CastError, match="n"):
+    with raises_at(CastError, path="$['n']"):
         dv.update(str(tmp_path / "t"), {"event:n": "event:n::bigint"})
     assert sorted(path.name for path in (tmp_path / "t").rglob("*") if path.is_file()) == before
 

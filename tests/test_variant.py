@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import Encoded, json_values, meaning, meanings, variant_array, variants
+from support.errors import raises_at
 
 from delta_variant import Variant, parse_json, to_json, try_variant_get, variant_get
 from delta_variant.errors import CastError, InvalidJsonError, InvalidStatisticsError, MalformedVariantError
@@ -77,9 +78,8 @@ def test_any_change_of_the_bytes_is_read_or_rejected(row: Encoded, data: st.Data
 def test_every_truncation_is_rejected(row: Encoded):
     """A value needs all of its bytes."""
     for length in range(len(row.value)):
-        with pytest.raises(MalformedVariantError) as caught:
+        with raises_at(MalformedVariantError, row=0):
             to_json(variant_array([Encoded(row.metadata, row.value[:length], None)]))
-        assert caught.value.row == 0
 
 
 @settings(max_examples=80, deadline=None)
@@ -178,9 +178,8 @@ def test_text_of_every_kind_is_parsed(text: Any):
 
 
 def test_the_first_invalid_row_is_an_attribute():
-    with pytest.raises(InvalidJsonError, match="byte 3 of the text") as caught:
+    with raises_at(InvalidJsonError, "byte 3 of the text", row=2):
         parse_json(["1", None, "[1", "{"])
-    assert caught.value.row == 2
 
 
 def test_variant_get_casts_as_spark_does():
@@ -188,9 +187,8 @@ def test_variant_get_casts_as_spark_does():
     assert try_variant_get(rows, "$.a", "bigint").to_pylist() == [12, None, None, None]
     assert variant_get(rows, "$.b", "decimal(10,2)").to_pylist() == [Decimal("1.50"), None, None, None]
     assert variant_get(rows, "$.b", pa.float64()).to_pylist() == [1.5, None, None, None]
-    with pytest.raises(CastError, match="try_variant_get") as caught:
+    with raises_at(CastError, "try_variant_get", row=1, path="$['a']"):
         variant_get(rows, "$.a", "bigint")
-    assert (caught.value.row, caught.value.path) == (1, "$['a']")
 
 
 @pytest.mark.parametrize(
