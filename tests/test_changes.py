@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from planting import plant_vector
+from support.errors import raises_at
 from support.intercepted_store import commit_first
 from support.tables import list_files, read_actions
 
@@ -214,6 +215,6 @@ def test_a_failure_to_write_changes_leaves_no_files(table: Path):
 
 
 def test_a_reserved_column_name_is_rejected(tmp_path: Path):
-    with pytest.raises(UnsupportedFeatureError, match="the column '_Change_type', whose name"):
+    with raises_at(UnsupportedFeatureError, "the change data feed reserves", column="_Change_type"):
         dv.write_table(str(tmp_path / "t"), pa.table({"_Change_type": [1]}), configuration=FEED)
     dv.write_table(str(tmp_path / "t"), pa.table({"_Change_type": [1]}))

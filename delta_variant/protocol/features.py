@@ -6,9 +6,9 @@ its table property is also set (PROTOCOL.md, "Table Features").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import ProtocolError, UnsupportedFeatureError
 from . import properties
@@ -40,36 +40,46 @@ WRITER_FEATURES_VERSION = 7
 
 CHANGE_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
-FindUnsupported = Callable[[Mapping[str, str], StructType], Iterator[str]]
+
+class Unsupported(NamedTuple):
+    """A construct of a table that prevents an append, as a message names it, and its column if it has one."""
+
+    name: str
+    column: str | None = None
 
 
-def _find_nothing(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
+FindUnsupported = Callable[[Mapping[str, str], StructType], Iterator[Unsupported]]
+
+
+def _find_nothing(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
     return iter(())
 
 
-def _find_identity_columns(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
+def _find_identity_columns(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
     for path, field in fields_of(schema):
         if any(key.startswith("delta.identity.") for key in field.metadata):
-            yield f"the identity column {'.'.join(path)!r}"
+            column = ".".join(path)
+            yield Unsupported(f"the identity column {column!r}", column)
 
 
-def _find_change_columns(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
+def _find_change_columns(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
     if properties.get(configuration, properties.ENABLE_CHANGE_DATA_FEED):
-        taken = (each.name for each in schema.fields if each.name.lower() in CHANGE_COLUMNS)
-        yield from (f"the column {name!r}, whose name the change data feed reserves" for name in taken)
+        for name in (each.name for each in schema.fields if each.name.lower() in CHANGE_COLUMNS):
+            yield Unsupported(f"the column {name!r}, whose name the change data feed reserves", name)
 
 
-def _find_variant_defaults(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
+def _find_variant_defaults(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
     for path, field in fields_of(schema):
         default = field.metadata.get("CURRENT_DEFAULT", "NULL")
         if field.type == VARIANT and str(default).strip().upper() != "NULL":
-            yield f"the default {default} of the Variant column {'.'.join(path)!r}"
+            column = ".".join(path)
+            yield Unsupported(f"the default {default} of the Variant column {column!r}", column)
 
 
 def _find_property(prop: TableProperty[bool]) -> FindUnsupported:
-    def find(configuration: Mapping[str, str], schema: StructType) -> Iterator[str]:
+    def find(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
         if properties.get(configuration, prop):
-            yield f"the table property {prop.name}=true"
+            yield Unsupported(f"the table property {prop.name}=true")
 
     return find
 
@@ -232,6 +242,10 @@ def check_may_read(protocol: Protocol, schema: StructType, table: str) -> None:
         _check_type_feature(feature, protocol, schema, table)
 
 
+def _names(unsupported: Sequence[Unsupported]) -> str:
+    return ", ".join(each.name for each in unsupported)
+
+
 def check_may_append(
     protocol: Protocol, configuration: Mapping[str, str], schema: StructType, table: str
 ) -> None:
@@ -243,8 +257,9 @@ def check_may_append(
     unsupported = [each for row in _ROWS for each in row.find_unsupported(configuration, schema)]
     if unsupported:
         raise UnsupportedFeatureError(
-            f"cannot append to {table} because this version does not support {', '.join(unsupported)}",
+            f"cannot append to {table} because this version does not support {_names(unsupported)}",
             table=table,
+            column=unsupported[0].column,
         )
 
 
@@ -311,8 +326,9 @@ def check_may_restore(configuration: Mapping[str, str], schema: StructType, tabl
     ]
     if unsupported:
         raise UnsupportedFeatureError(
-            f"cannot restore {table} because this version does not support {', '.join(unsupported)}",
+            f"cannot restore {table} because this version does not support {_names(unsupported)}",
             table=table,
+            column=unsupported[0].column,
         )
 
 
