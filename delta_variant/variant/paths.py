@@ -12,6 +12,12 @@ __all__ = ["MAX_INDEX", "normalize", "parse", "parse_path"]
 
 MAX_INDEX = 2**31 - 1
 CACHED_KEYS = 2**14
+# A name whose normalized form has no escapes, and the path key of such names (RFC 9535, section 2.7).
+# Surrogates are not Unicode text. jsonpath_rfc9535 handles all other paths. It is imported on demand, because
+# it loads a second regular expression engine, and few paths have escapes.
+UNESCAPED = r"[^'\\\x00-\x1f\ud800-\udfff]*"
+UNESCAPED_NAME = re.compile(UNESCAPED)
+UNESCAPED_KEY = re.compile(rf"\$(?:\['{UNESCAPED}'\])*")
 STEP = re.compile(
     r"""\.(?P<name>[^.\[]+) | \['(?P<single>[^']*)'\] | \["(?P<double>[^"]*)"\] | \[(?P<index>[0-9]+)\]""",
     re.VERBOSE | re.ASCII,
@@ -20,7 +26,8 @@ STEP = re.compile(
 
 def normalize(names: Sequence[str | int]) -> str:
     """Return the normalized path (RFC 9535, section 2.7) of nested members: names are str, indexes int."""
-    # Imported on demand: jsonpath_rfc9535 loads a regular expression engine.
+    if all(isinstance(name, str) and UNESCAPED_NAME.fullmatch(name) for name in names):
+        return "$" + "".join(f"['{name}']" for name in names)
     from jsonpath_rfc9535 import JSONPathNode
 
     return JSONPathNode(value=None, location=tuple(names), parent=None, root=None).path()
@@ -34,6 +41,8 @@ def parse(path_key: str) -> tuple[str, ...]:
     Accepts every RFC 9535 path of single member names, including upper-case hexadecimal digits, unnecessary
     escapes and shorthand names. Raises InvalidStatisticsError for other paths: a key never has an index.
     """
+    if UNESCAPED_KEY.fullmatch(path_key):
+        return tuple(path_key[3:-2].split("']['")) if len(path_key) > 1 else ()
     from jsonpath_rfc9535 import JSONPathError
     from jsonpath_rfc9535 import compile as compile_path
 
