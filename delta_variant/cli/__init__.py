@@ -1,7 +1,7 @@
-"""The command line `delta-variant`; `app` registers the commands."""
+"""The command line `delta-variant`: `entry_point` runs it, and `app` registers the commands."""
 
 from __future__ import annotations
 
-from .app import main
+from .entry_point import main
 
 __all__ = ["main"]

@@ -1,51 +1,83 @@
-"""List the commands and map their outcome to an exit status: 0 clean, 1 findings, 2 an error."""
+"""List the commands. Each is imported when it runs."""
 
 from __future__ import annotations
 
-import logging
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib import import_module
-from importlib.metadata import version as installed_version
 from typing import Annotated, Any
 
 import typer
 
-from ..errors import DeltaVariantError
 from .common_options import with_common_options
 from .confirmation import RULE
 from .examples import EXAMPLES
-from .exit_codes import ERROR, INTERRUPTED
 from .help import Command, Group, examples_text
-from .interrupts import Interrupted, raising_signals
-from .output import BROKEN_PIPE, OutputFailed, check_outputs, drop_output
-from .remedies import message_of
-from .terminal import LogLines, console, print_lines
+from .version import print_version
 
-__all__ = ["main"]
+__all__ = ["app"]
 
-# `--help` lists the groups and the commands in this order. The value is the module of `commands`, which is
-# imported when the command is needed, so that `--version` and shell completion start quickly.
-COMMANDS: Mapping[str, Mapping[str, str]] = {
+# `--help` lists the groups and the commands in this order. The values are the module of `commands` and the
+# summary, which is the first sentence of the command's description. The module is imported when the command
+# runs, because the operations take longer to import than most answers of the command line take.
+COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Write and read": {
-        "write": "write",
-        "read": "read",
-        "describe": "describe",
-        "convert": "convert",
+        "write": ("write", "Write JSON, Parquet or CSV to a Delta table with one commit."),
+        "read": ("read", "Print rows of a table, or columns and Variant paths."),
+        "describe": ("describe", "Print the schema, properties, features, protocol and size of a table."),
+        "convert": (
+            "convert",
+            "Write the rows of Parquet files or a Delta table to a new table with shredded Variants.",
+        ),
     },
-    "Change rows": {"delete": "rows", "update": "rows", "merge": "merge"},
-    "Versions": {"history": "maintenance", "changes": "read", "restore": "maintenance"},
-    "Maintain": {"optimize": "maintenance", "vacuum": "maintenance", "alter": "schema"},
+    "Change rows": {
+        "delete": ("rows", "Delete rows of a table with one commit."),
+        "update": ("rows", "Update columns and paths within Variants with one commit."),
+        "merge": ("merge", "Merge files into a table with one commit: update, delete and insert rows."),
+    },
+    "Versions": {
+        "history": ("maintenance", "Print the commits of a table, latest first."),
+        "changes": (
+            "read",
+            "Print inserted, deleted and updated rows from the change data feed of a table.",
+        ),
+        "restore": ("maintenance", "Restore a table to a version or timestamp with a new commit."),
+    },
+    "Maintain": {
+        "optimize": (
+            "maintenance",
+            "Combine small files, shred them by their current rows, and optionally sort them.",
+        ),
+        "vacuum": (
+            "maintenance",
+            "Delete files that no version within the retention period references, one week by default.",
+        ),
+        "alter": ("schema", "Change properties, columns or constraints of a table with one commit."),
+    },
     "Check": {
-        "audit": "audit",
-        "repair-statistics": "audit",
-        "inspect": "statistics",
-        "stats": "statistics",
-        "z85": "statistics",
+        "audit": ("audit", "Check the log, protocol, schema, files and statistics of a table."),
+        "repair-statistics": ("audit", "Recompute wrong, missing and one-sided statistics from the data."),
+        "inspect": (
+            "statistics",
+            "Print how Variant columns are shredded: type, fill rate, bytes and bounds of each path.",
+        ),
+        "stats": (
+            "statistics",
+            "Print the statistics in the log of a table, or compute those of a Parquet file.",
+        ),
+        "z85": ("statistics", "Decode and encode the Variants in statistics."),
     },
-    "Other": {"migrate": "migrate", "conformance": "conformance"},
+    "Other": {
+        "migrate": (
+            "migrate",
+            "Rewrite files of the older Spark Variant layout in the current layout.",
+        ),
+        "conformance": (
+            "conformance",
+            "Run engines on the specification cases for reading and writing Variants.",
+        ),
+    },
 }
-MODULES = {name: module for commands in COMMANDS.values() for name, module in commands.items()}
+MODULES = {name: module for commands in COMMANDS.values() for name, (module, _) in commands.items()}
 PANELS = {name: panel for panel, commands in COMMANDS.items() for name in commands}
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 
@@ -56,6 +88,11 @@ class Commands(Group):
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands in the order of `--help`."""
         return list(MODULES)
+
+    def summaries(self, ctx: Any) -> Iterator[tuple[str, str, str]]:
+        """Yield the summaries of `COMMANDS`, which import no command."""
+        for panel, commands in COMMANDS.items():
+            yield from ((panel, name, summary) for name, (_, summary) in commands.items())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, None for an unknown name."""
@@ -88,52 +125,9 @@ app = typer.Typer(
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line, then exit the process with its status."""
-    # sys.stdout is None if the stream was closed before Python started.
-    if sys.stdout is None:
-        _fail("cannot print because standard output is closed")
-    check_outputs()
-    logger, lines = logging.getLogger("delta_variant"), LogLines()
-    logger.addHandler(lines)
-    try:
-        _run(arguments)
-    except OutputFailed as failure:
-        drop_output(failure.descriptor)
-        if failure.is_closed_pipe:
-            sys.exit(BROKEN_PIPE)
-        _fail(str(failure))
-    finally:
-        logger.removeHandler(lines)
-
-
-def _run(arguments: Sequence[str] | None) -> None:
-    with raising_signals() as signals:
-        try:
-            app(arguments, prog_name="delta-variant")
-        except SystemExit:
-            if signals.status is None:
-                sys.stdout.flush()
-                raise
-            # typer maps KeyboardInterrupt to an exit status of its own.
-            drop_output()
-            _fail("interrupted", signals.status)
-        except Interrupted as interrupt:
-            _fail(str(interrupt), signals.status or INTERRUPTED)
-        except OSError as error:
-            _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
-        except (DeltaVariantError, ValueError) as error:
-            _fail(message_of(error))
-
-
-def _fail(message: str, status: int = ERROR) -> None:
-    print_lines(console(stderr=True), f"delta-variant: {message}")
-    sys.exit(status)
-
-
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"delta-variant {installed_version('delta-variant')}")
+        print_version()
         raise typer.Exit
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["ARGUMENTS", "COMMON_OPTIONS", "Command", "Group", "examples_text"]
+__all__ = ["ARGUMENTS", "COMMON_OPTIONS", "Command", "Group", "examples_text", "summary_of"]
 
 ARGUMENTS = "delta_variant.arguments"
 COMMON_OPTIONS = "Common options"
@@ -60,21 +60,26 @@ class Command(TyperCommand):
 class Group(TyperGroup):
     """A group of commands whose help lists them under the titles of their `rich_help_panel`."""
 
+    def summaries(self, ctx: Any) -> Iterator[tuple[str, str, str]]:
+        """Yield title, name and summary of each command."""
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            yield getattr(command, "rich_help_panel", None) or "Commands", name, summary_of(command)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands with whole descriptions, in order of registration."""
         panels: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
-            command: Any = self.get_command(ctx, name)
-            title = getattr(command, "rich_help_panel", None) or "Commands"
-            panels.setdefault(title, []).append((name, _summary(command.help or "")))
+        for title, name, summary in self.summaries(ctx):
+            panels.setdefault(title, []).append((name, summary))
         width = max((len(name) for records in panels.values() for name, _ in records), default=0)
         for title, records in panels.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), text) for name, text in records])
 
 
-def _summary(text: str) -> str:
-    return " ".join(text.strip().partition("\n\n")[0].split())
+def summary_of(command: Any) -> str:
+    """Return the first paragraph of the description of a command."""
+    return " ".join((command.help or "").strip().partition("\n\n")[0].split())
 
 
 def _is_argument(parameter: Any) -> bool:

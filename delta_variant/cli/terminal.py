@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
-from rich.console import Console
-from rich.text import Text
 
 from ..variant import paths as variant_paths
 
+# rich is imported by the functions that print, because `--help` needs this module and not rich.
+if TYPE_CHECKING:
+    from rich.console import Console
+
 __all__ = [
-    "LogLines",
     "console",
     "count",
     "escaped_json",
@@ -40,6 +42,8 @@ INVISIBLE = re.compile(
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console that prints text literally, so that names in data cannot contain markup."""
+    from rich.console import Console
+
     made = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
     if not made.is_terminal:
         made.width = WIDTH_WITHOUT_TERMINAL
@@ -111,6 +115,8 @@ def print_json(value: object, *, indented: bool = False) -> None:
 
 def print_lines(out: Console, *lines: str) -> None:
     """Print lines of text, escaped."""
+    from rich.text import Text
+
     for line in lines:
         out.print(Text(printable(line)), soft_wrap=True)
 
@@ -119,14 +125,3 @@ def print_hint(text: str) -> None:
     """Print a line on standard error that explains what the results omit, unless --quiet is passed."""
     if logging.getLogger("delta_variant").isEnabledFor(logging.WARNING):
         print_lines(console(stderr=True), text)
-
-
-class LogLines(logging.Handler):
-    """A log handler that prints to standard error, escaped. Only warnings and errors omit their logger."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print a message and its exception."""
-        error = record.exc_info[1] if record.exc_info else None
-        reason = f": {error}" if error is not None else ""
-        source = "delta-variant" if record.levelno >= logging.WARNING else record.name
-        print_lines(console(stderr=True), f"{source}: {record.getMessage()}{reason}")

@@ -1,0 +1,84 @@
+"""The modules that the start of a process imports: time depends on the machine, names do not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+import typer
+
+import delta_variant
+from delta_variant.cli.app import COMMANDS, app
+from delta_variant.cli.help import summary_of
+
+CLI = """
+from delta_variant.cli import main
+try:
+    main([{!r}])
+except SystemExit as end:
+    assert not end.code
+"""
+QUERY = """
+import delta_variant
+scan = delta_variant.read_table({!r}, columns=["id", "event:a::int as a"], where="event:a::int < 2")
+assert scan.to_table().num_rows == 2
+"""
+
+
+def loaded_by(program: str) -> set[str]:
+    """Return the names of the modules that a program imports."""
+    report = "import sys; print(*sys.modules, file=sys.stderr)"
+    command = [sys.executable, "-c", f"{program}\n{report}"]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.split())
+
+
+def below(modules: set[str], *packages: str) -> list[str]:
+    """Return the modules that are one of the packages, or within one."""
+    return sorted(
+        name
+        for name in modules
+        if name.startswith(tuple(f"{each}." for each in packages)) or name in packages
+    )
+
+
+def test_the_import_of_the_package_loads_only_its_errors():
+    loaded = loaded_by("import delta_variant")
+    assert below(loaded, "delta_variant") == ["delta_variant", "delta_variant.errors"]
+    assert below(loaded, "pyarrow", "msgspec", "obstore", "importlib.metadata") == []
+
+
+def test_the_version_is_printed_without_typer_rich_and_pyarrow():
+    loaded = loaded_by(CLI.format("--version"))
+    assert "delta_variant.cli.entry_point" in loaded
+    assert below(loaded, "typer", "rich", "pyarrow", "msgspec", "delta_variant.cli.app") == []
+
+
+def test_help_is_printed_without_the_commands_and_the_operations():
+    loaded = loaded_by(CLI.format("--help"))
+    assert "typer" in loaded
+    unneeded = (
+        "delta_variant.cli.commands",
+        "delta_variant.operations",
+        "delta_variant.log",
+        "pyarrow",
+        "rich",
+    )
+    assert below(loaded, *unneeded) == []
+
+
+def test_a_query_of_a_table_without_checkpoint_loads_neither_parquet_nor_json_paths(tmp_path):
+    rows = pa.table({"id": [0, 1, 2, 3], "event": [f'{{"a": {row}}}' for row in range(4)]})
+    delta_variant.write_table(tmp_path / "t", rows, variant_columns=["event"])
+    loaded = loaded_by(QUERY.format(str(tmp_path / "t")))
+    assert {"pyarrow", "sqlglot", "delta_variant.operations.read"} <= loaded
+    unneeded = ("pyarrow.parquet", "pyarrow.fs", "pyarrow.dataset", "jsonpath_rfc9535", "regex")
+    assert below(loaded, *unneeded) == []
+
+
+@pytest.mark.parametrize("name", [name for commands in COMMANDS.values() for name in commands])
+def test_the_summary_in_help_is_the_first_sentence_of_the_command(name: str):
+    (summary,) = (commands[name][1] for commands in COMMANDS.values() if name in commands)
+    command = typer.main.get_command(app).get_command(None, name)
+    assert summary_of(command) == summary
