@@ -14,7 +14,6 @@ from ..errors import MalformedLogError, TableNotFoundError, VersionNotFoundError
 from ..protocol import properties
 from ..protocol.actions import Action, Metadata, Protocol
 from ..storage.store import Store
-from .checkpoints.reading import read_checkpoint
 from .commits import read_commit_info, read_spans
 from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log
 from .snapshot import Checkpoint, Snapshot, replay
@@ -93,6 +92,9 @@ def _build(
     for files in (found for found in listing.checkpoints if found.version <= target):
         spans = listing.spans(files.version + 1, target, store.uri)
         try:
+            # Imported here, because a short log has no checkpoint, and pyarrow.parquet takes long to import.
+            from .checkpoints.reading import read_checkpoint
+
             checkpoint = read_checkpoint(store, files)
             commits = list(read_spans(store, spans))
             last_is_commit = bool(spans) and spans[-1].is_commit
