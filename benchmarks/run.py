@@ -246,14 +246,14 @@ def _derive(outcome: Outcome, rows: int) -> Outcome:
 
 
 def render_startup() -> Iterator[str]:
-    """Yield the lines about import time and download size."""
-    yield "start"
+    """Yield the lines about the time of the start and the download size."""
+    yield "start: CPU seconds"
     try:
-        seconds, optional = startup.import_seconds("delta_variant"), startup.optional_modules("delta_variant")
-        yield f"  import delta_variant: {seconds} s (at most 0.25)"
+        seconds, optional = startup.cpu_seconds(), startup.optional_modules("delta_variant")
+        yield from startup.render(seconds)
         yield f"  optional dependencies imported: {', '.join(optional) or 'none'}"
     except subprocess.CalledProcessError:
-        yield "  import delta_variant: failed"
+        yield "  failed"
     megabytes = startup.wheel_megabytes(WHEELS)
     yield f"  wheel: {f'{megabytes} MB (at most 12)' if megabytes else f'none in {WHEELS.name}/'}"
 
