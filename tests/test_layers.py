@@ -56,7 +56,7 @@ OWNERS = {
     "deltalake": {f"{ENGINES}.deltalake", "table"},
     "duckdb": {f"{ENGINES}.duckdb"},
     "jsonpath_rfc9535": {"variant.paths"},
-    "msgspec": {"protocol", "log", "writer", "operations", "spark", "cli"},
+    "msgspec": {"expressions", "protocol", "log", "scan", "writer", "operations", "spark", "cli"},
     "obstore": {"storage"},
     "pandas": {"operations.read.scan"},
     "polars": {"operations.read.scan"},

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import reduce
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from ..errors import ExpressionError
@@ -43,8 +43,7 @@ LIKE_PATTERN = re.compile(r"(?:[^\\]|\\[\\%_])*", re.DOTALL)
 COMPARABLE: frozenset[Kind] = NUMERIC | {"string", "boolean", "binary", "date", "timestamp", "timestamp_ntz"}
 
 
-@dataclass(frozen=True)
-class NameScope:
+class NameScope(msgspec.Struct, frozen=True):
     """The names that an expression can use, and the time zone of its local times."""
 
     schema: pa.Schema
@@ -79,9 +78,11 @@ def _bind(expression: Expression, scope: NameScope) -> Expression:
             return _resolve(expression, scope)
         case Path(operand, path):
             variant = _require_variant(_bind(operand, scope), "`:` and variant_get")
-            return replace(variant, path=variant.path + path)
+            return msgspec.structs.replace(variant, path=variant.path + path)
         case Cast():
-            return _bind_cast(replace(expression, operand=_bind(expression.operand, scope)), scope.timezone)
+            return _bind_cast(
+                msgspec.structs.replace(expression, operand=_bind(expression.operand, scope)), scope.timezone
+            )
         case Call(function, arguments):
             bound = [_bind(argument, scope) for argument in arguments]
             if function in FUNCTIONS_OF_TIME:
@@ -156,7 +157,7 @@ def _bind_cast(cast: Cast, timezone: str) -> Expression:
     if isinstance(operand, Extraction) and source is None:
         if target is None:
             return operand
-        return replace(operand, type=target, strict=cast.strict, timezone=timezone)
+        return msgspec.structs.replace(operand, type=target, strict=cast.strict, timezone=timezone)
     if target is None or source is None:
         raise ExpressionError(
             f"cannot cast `{describe(operand)}` from {type_name(source)} to variant",
@@ -274,7 +275,7 @@ def _coalesce(function: str, arguments: list[Expression], timezone: str) -> Expr
 
 def _to_json(function: str, arguments: list[Expression], timezone: str) -> Expression:
     variant = _require_variant(arguments[0], f"`{function}`")
-    return replace(variant, type=pa.string(), as_json=True, timezone=timezone)
+    return msgspec.structs.replace(variant, type=pa.string(), as_json=True, timezone=timezone)
 
 
 def _is_variant_null(function: str, arguments: list[Expression], timezone: str) -> Expression:

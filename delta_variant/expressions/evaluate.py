@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeAlias
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -64,7 +64,9 @@ def without_cast(source: Input) -> Input:
     """Return the Variant input of a strict cast, which may fail, and any other input itself."""
     is_strict = isinstance(source, Extraction) and source.strict and not source.as_json
     return (
-        replace(source, type=None, timezone=UTC) if isinstance(source, Extraction) and is_strict else source
+        msgspec.structs.replace(source, type=None, timezone=UTC)
+        if isinstance(source, Extraction) and is_strict
+        else source
     )
 
 

@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeGuard
 
+import msgspec
 import pyarrow as pa
 
 from ..errors import ExpressionError
@@ -20,30 +20,26 @@ from .types import type_name
 Expression: TypeAlias = "Name | Path | Literal | Column | Extraction | Field | Cast | Call"
 
 
-@dataclass(frozen=True)
-class Name:
+class Name(msgspec.Struct, frozen=True):
     """A column, or a field of a struct column, as written in the SQL text."""
 
     parts: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(msgspec.Struct, frozen=True):
     """A path into a Variant that is not resolved yet: `event:user.id`."""
 
     operand: Expression
     path: tuple[str | int, ...]
 
 
-@dataclass(frozen=True)
-class Literal:
+class Literal(msgspec.Struct, frozen=True):
     """A constant."""
 
     value: pa.Scalar[Any]
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """An input: an ordinary top-level column of the table, in the spelling and type of its schema.
 
     `table` names the table of the column in an expression over several tables, else it is None.
@@ -54,8 +50,7 @@ class Column:
     table: str | None = None
 
 
-@dataclass(frozen=True)
-class Extraction:
+class Extraction(msgspec.Struct, frozen=True):
     """An input: the value at `path` in a Variant column.
 
     `type` is the Arrow type it is cast to, None the Variant itself (struct<metadata, value>). A missing path,
@@ -75,8 +70,7 @@ class Extraction:
     table: str | None = None
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A field of a struct."""
 
     operand: Expression
@@ -84,8 +78,7 @@ class Field:
     type: pa.DataType
 
 
-@dataclass(frozen=True)
-class Cast:
+class Cast(msgspec.Struct, frozen=True):
     """`operand` cast to another type, None for Variant.
 
     A value that cannot be cast is an error if `strict`, and NULL otherwise. `timezone` is the time zone of
@@ -98,8 +91,7 @@ class Cast:
     timezone: str = UTC
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """An operator or function by its SQL name; `type` is None until it is bound.
 
     Functions: `and` and `or` (of two or more), `not`, `=` `<>` `<` `<=` `>` `>=` `<=>`, `in` (the value, then
@@ -144,9 +136,11 @@ def transform(expression: Expression, change: Callable[[Expression], Expression 
         return changed
     match expression:
         case Path(operand) | Field(operand) | Cast(operand):
-            return replace(expression, operand=transform(operand, change))
+            return msgspec.structs.replace(expression, operand=transform(operand, change))
         case Call(_, arguments):
-            return replace(expression, arguments=tuple(transform(each, change) for each in arguments))
+            return msgspec.structs.replace(
+                expression, arguments=tuple(transform(each, change) for each in arguments)
+            )
         case _:
             return expression
 

@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TypeAlias
+
+import msgspec
 
 from ..errors import DeltaVariantError, MalformedLogError, StoreError, VersionNotFoundError
 from ..protocol.actions import (
@@ -47,7 +48,7 @@ def read_commits(store: Store, after_version: int) -> list[CommitActions]:
 
     Raises MalformedLogError for a gap between two commits, and for a malformed commit.
     """
-    listing = replace(list_log(store, after_version + 1), compactions=())
+    listing = msgspec.structs.replace(list_log(store, after_version + 1), compactions=())
     spans = listing.spans(after_version + 1, max(listing.commits, default=after_version), store.uri)
     return [(span.first, actions) for span, actions in zip(spans, read_spans(store, spans), strict=True)]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import msgspec
 
@@ -57,8 +56,7 @@ def commit_version(name: str) -> int | None:
     return None if found is None else _version(found[1])
 
 
-@dataclass(frozen=True)
-class CheckpointName:
+class CheckpointName(msgspec.Struct, frozen=True):
     """The parts of a checkpoint file's name; `part` and `parts` are None for a checkpoint of one file."""
 
     version: int
@@ -88,16 +86,14 @@ def _version(text: str) -> int | None:
     return number if number <= LAST_VERSION else None
 
 
-@dataclass(frozen=True)
-class CheckpointFiles:
+class CheckpointFiles(msgspec.Struct, frozen=True):
     """The files of one complete checkpoint."""
 
     version: int
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """The versions from `first` to `last` inclusive, in one file: a commit or a log compaction."""
 
     first: int
@@ -121,8 +117,7 @@ class Span:
         return (Span(version, version) for version in range(self.first, self.last + 1))
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(msgspec.Struct, frozen=True):
     """The content of a log: versions of commits, log compactions, and complete checkpoints, newest first."""
 
     commits: frozenset[int]

@@ -6,9 +6,10 @@ The files of a checkpoint are streamed as batches. The actions of the commits af
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
+
+import msgspec
 
 from ..errors import MalformedLogError, TableNotFoundError, VersionNotFoundError
 from ..protocol import properties
@@ -23,8 +24,7 @@ __all__ = ["LogSegment", "build_from_log", "protocol_and_metadata", "snapshot_of
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class LogSegment:
+class LogSegment(msgspec.Struct, frozen=True):
     """The log of one version: a checkpoint, if one was used, and the commits after it, oldest first.
 
     A log compaction counts as a commit. `timestamp` is the in-commit timestamp if the last of `commits` does

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,8 +28,7 @@ __all__ = ["FilePlan", "RowPlan", "may_contain_matches", "plan_files", "plan_row
 _LOGGER = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class FilePlan:
+class FilePlan(msgspec.Struct, frozen=True):
     """The files that may contain matching rows, as rows of `Snapshot.files`, and what pruned the others."""
 
     pruning_predicate: PruningPredicate
@@ -40,8 +40,7 @@ class FilePlan:
     """For each leaf of the pruning predicate, how many of all files have a bound for it."""
 
 
-@dataclass(frozen=True)
-class RowPlan:
+class RowPlan(msgspec.Struct, frozen=True):
     """The ranges of rows of one file that may match, or None for all rows, and how much was pruned."""
 
     rows: Sequence[RowRange] | None

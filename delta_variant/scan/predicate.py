@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 import pyarrow as pa
 
 from ..expressions import tree
@@ -47,8 +47,7 @@ ORDER_PRESERVING = {
 WILDCARDS = "%_\\"
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(msgspec.Struct, frozen=True):
     """A column or a field of structs, and for a Variant the path in it.
 
     Attributes:
@@ -62,8 +61,7 @@ class Leaf:
     type: pa.DataType
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """`leaf operator value` for a non-null value; the operator `prefix` matches strings that start with it.
 
     `casts` are the order-preserving casts that are applied to the leaf first, `timezone` is their time zone.
@@ -76,30 +74,26 @@ class Comparison:
     timezone: str = UTC
 
 
-@dataclass(frozen=True)
-class NullTest:
+class NullTest(msgspec.Struct, frozen=True):
     """`leaf is null`, or `leaf is not null`."""
 
     leaf: Leaf
     is_null: bool
 
 
-@dataclass(frozen=True)
-class PartitionTest:
+class PartitionTest(msgspec.Struct, frozen=True):
     """An expression over partition columns only, which is evaluated on the partition values."""
 
     expression: Expression
 
 
-@dataclass(frozen=True)
-class AllOf:
+class AllOf(msgspec.Struct, frozen=True):
     """A conjunction."""
 
     parts: tuple[PruningPredicate, ...]
 
 
-@dataclass(frozen=True)
-class AnyOf:
+class AnyOf(msgspec.Struct, frozen=True):
     """A disjunction."""
 
     parts: tuple[PruningPredicate, ...]
@@ -124,8 +118,7 @@ def _leaves(predicate: PruningPredicate) -> Iterator[Leaf]:
             yield leaf
 
 
-@dataclass(frozen=True)
-class _Reducer:
+class _Reducer(msgspec.Struct, frozen=True):
     """Reduces predicates over a table with these partition columns."""
 
     partition_columns: frozenset[str]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,8 +19,7 @@ from .predicate import AllOf, AnyOf, Comparison, Leaf, NullTest, PartitionTest, 
 __all__ = ["Bounds", "select_units"]
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """The bounds of a leaf, one row for each unit; a null in `min` or `max` is an unknown bound.
 
     `all_null` is true if every value is known to be SQL NULL, `no_null` if every value is known not to be.

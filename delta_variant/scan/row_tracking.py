@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,8 +18,7 @@ from ..protocol.types import PrimitiveType, StructField
 __all__ = ["RowTracking", "append_row_ids", "clear_commit_versions"]
 
 
-@dataclass(frozen=True)
-class RowTracking:
+class RowTracking(msgspec.Struct, frozen=True):
     """The names of the materialized row id and row commit version columns."""
 
     row_id: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 
 from ..expressions.bind import bind as bind_expression
@@ -19,8 +19,7 @@ from ..variant.moments import UTC
 __all__ = ["Scope"]
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     """The columns that SQL text can use, which of them are Variants, and the time zone of local times."""
 
     schema: pa.Schema

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
 from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -75,7 +75,7 @@ def file_bounds(snapshot: Snapshot, leaves: Collection[Leaf]) -> dict[Leaf, Boun
 
 def _joined(parts: Sequence[Bounds]) -> Bounds:
     return Bounds(
-        *(pa.concat_arrays([getattr(part, each.name) for part in parts]) for each in fields(Bounds))
+        *(pa.concat_arrays([getattr(part, name) for part in parts]) for name in Bounds.__struct_fields__)
     )
 
 
@@ -108,8 +108,7 @@ def _field(struct: DataType, name: str) -> StructField | None:
     return next((field for field in fields if field.name == name), None)
 
 
-@dataclass(frozen=True)
-class _Statistics:
+class _Statistics(msgspec.Struct, frozen=True):
     """Single values of the statistics of files, as text, by their path in the JSON."""
 
     texts: Mapping[tuple[str, ...], Array]
@@ -264,8 +263,7 @@ def row_counts(files: pa.Table) -> Array:
     return pc.if_else(is_count, remaining, pa.scalar(None, pa.int64()))
 
 
-@dataclass(frozen=True)
-class _Partitions:
+class _Partitions(msgspec.Struct, frozen=True):
     snapshot: Snapshot
 
     def test(self, expression: Expression) -> Array:

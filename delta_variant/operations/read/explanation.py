@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from ...expressions.tree import Extraction
 from ...expressions.tree import describe as describe_expression
@@ -48,8 +48,8 @@ class ReadReport:
     def explain(self, rows: int) -> Explanation:
         """Return the report of a read that found `rows` rows."""
         totals = {
-            each.name: sum(getattr(report.plan, each.name) for report in self.files)
-            for each in fields(RowPlan)[1:]
+            name: sum(getattr(report.plan, name) for report in self.files)
+            for name in RowPlan.__struct_fields__[1:]
         }
         bounded: Counter[str] = Counter()
         for plan in self.plans:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from ...data_file.reader import filter_rows
@@ -21,8 +21,7 @@ from ...scan.scope import Scope
 __all__ = ["Query", "rows_without_columns"]
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(msgspec.Struct, frozen=True):
     """Expressions bound to a table: the outputs by name, the predicate, and their inputs."""
 
     outputs: Mapping[str, Expression]
@@ -52,7 +51,7 @@ class Query:
     def without_outputs(self) -> Query:
         """Return the query for the number of its rows: the predicate alone."""
         used = () if self.predicate is None else (self.predicate,)
-        return replace(self, outputs={}, inputs=expression_inputs(used))
+        return msgspec.structs.replace(self, outputs={}, inputs=expression_inputs(used))
 
     def result(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the outputs for the rows of a batch of inputs that match the predicate."""

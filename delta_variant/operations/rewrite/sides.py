@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 import pyarrow as pa
 
 from ...errors import ExpressionError
@@ -78,7 +79,7 @@ class Sides:
             case Field(Column(alias, _), name, arrow_type):
                 return Column(name, arrow_type, self._side(alias))
             case Extraction(column=alias, fields=(name, *rest)):
-                return replace(part, column=name, fields=tuple(rest), table=self._side(alias))
+                return msgspec.structs.replace(part, column=name, fields=tuple(rest), table=self._side(alias))
             case Column(alias, _):
                 raise ExpressionError(f"expected a column, got the table {alias!r}: use {alias}.<column>")
         return None
@@ -96,7 +97,7 @@ def unqualify(part: Expression) -> Any:
     """Return an expression that reads one table as an expression over that table alone."""
 
     def change(inner: Expression) -> Expression | None:
-        return replace(inner, table=None) if isinstance(inner, Column | Extraction) else None
+        return msgspec.structs.replace(inner, table=None) if isinstance(inner, Column | Extraction) else None
 
     return transform_expression(part, change)
 
