@@ -255,7 +255,7 @@ fn other(object: &Object<'_>, depth: usize) -> PyResult<Tree<'static>> {
     match object.hasattr("dtype")? && object.hasattr("tolist")? {
         true => {
             let plain = object.call_method0("tolist")?;
-            if plain.get_type().is(&object.get_type()) {
+            if plain.get_type().is(object.get_type()) {
                 Err(unsupported(object)?)
             } else {
                 tree(&plain, depth)

@@ -172,7 +172,7 @@ pub fn check_depth(depth: usize) -> Result<()> {
 }
 
 /// Return the names of metadata by id.
-pub fn names_of<'a>(bytes: &'a [u8]) -> Result<Vec<&'a str>> {
+pub fn names_of(bytes: &[u8]) -> Result<Vec<&str>> {
     Ok(Metadata::parse(bytes)?.names().collect())
 }
 
