@@ -245,7 +245,7 @@ def test_input_without_values_is_an_error_unless_allowed(
     (tmp_path / "none.json").write_bytes(content)
     found = paths(tmp_path)
     for source in ("-", str(tmp_path / "none.json")):
-        command = [*COMMAND, "write", source, str(table), "--mode", mode]
+        command = [*COMMAND, "write", source, str(table), "--mode", mode, "--yes"]
         done = subprocess.run(command, input=content, capture_output=True)
         assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (
             2,
