@@ -207,3 +207,13 @@ def test_the_options_of_a_handle_are_used(tmp_path: Path):
     dv.write_table(tmp_path, pa.table({"id": [1]}))
     handle = deltalake.DeltaTable(tmp_path, storage_options={"timeout": "7s"})
     assert dv.Table(handle).storage_options == {"timeout": "7s"}
+
+
+def test_the_arrow_schema_of_a_snapshot_is_that_of_a_scan(tmp_path: Path):
+    table = dv.Table(tmp_path / "mixed")
+    table.append(
+        pa.table({"id": [1], "event": ["{}"], "day": pa.array([3], pa.date32())}), variant_columns=["event"]
+    )
+    found = table.snapshot().arrow_schema
+    assert found.equals(table.scan().schema, check_metadata=True)
+    assert [found.field(name).type for name in ("id", "day")] == [pa.int64(), pa.date32()]

@@ -36,6 +36,7 @@ from ..protocol.actions import (
     encode_path,
     file_key,
 )
+from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.json_text import parse as parse_schema
 from ..protocol.types import StructType, describe
 from ..storage.store import Store
@@ -155,6 +156,11 @@ class Snapshot:
         """
         check_timezone(timezone)
         return replace(self, timezone=timezone)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """Return the schema as Arrow types, as a scan of all columns returns it."""
+        return to_arrow(self.schema)
 
     @property
     def configuration(self) -> Mapping[str, str]:
