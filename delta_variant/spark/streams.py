@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -51,6 +52,7 @@ def batch_writer(
         UnsupportedFeatureError outside a streaming query without an `app_id`.
 
     Raises:
+        TypeError: `write_table` does not have an option.
         ValueError: `commit` of the options has a `txn`.
 
     Example:
@@ -70,6 +72,8 @@ def batch_writer(
     commit = options_of("commit", arguments.pop("commit", None), CommitOptions)
     if commit.txn is not None:
         raise ValueError("batch_writer sets txn itself: pass app_id instead")
+    # An unknown option is an error here and not in the first batch.
+    signature(write_table).bind(table, None, **arguments)
 
     def write_batch(df: DataFrame, batch_id: int) -> WriteResult:
         check_classic()

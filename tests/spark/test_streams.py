@@ -91,6 +91,11 @@ def test_a_schema_evolves_between_micro_batches(spark: SparkSession, tmp_path: P
     ]
 
 
+def test_an_option_that_does_not_exist_is_an_error_before_the_first_batch(tmp_path: Path):
+    with pytest.raises(TypeError, match="on_invalid"):
+        dvs.batch_writer(tmp_path / "t", on_invalid="reject")
+
+
 def test_a_line_with_invalid_json_fails_the_stream_or_is_rejected(spark: SparkSession, tmp_path: Path):
     add_lines(tmp_path / "lines", '{"n":1}')
     add_lines(tmp_path / "lines", '{"n":2}', "{")
@@ -98,7 +103,7 @@ def test_a_line_with_invalid_json_fails_the_stream_or_is_rejected(spark: SparkSe
         into_table(spark, tmp_path)
     assert rows(tmp_path / "t", n="value:n::int") == [{"n": 1}]
     rejects = tmp_path / "rejects"
-    into_table(spark, tmp_path, on_invalid="reject", rejects=rejects)
+    into_table(spark, tmp_path, json=dv.JsonOptions(on_invalid="reject", rejects=rejects))
     assert rows(tmp_path / "t", n="value:n::int") == [{"n": 1}, {"n": 2}]
     assert len(list(rejects.iterdir())) == 1
 
