@@ -109,7 +109,8 @@ class DeltaVariantError(Exception):
         self.path = path
         self.version = version
         self.rule = rule
-        self.remedies = remedies
+        # Tasks of Spark hand errors over as JSON, which has no tuples.
+        self.remedies = tuple((name, value) for name, value in remedies)
         self._added: frozenset[str] = frozenset()
 
     def at(
