@@ -149,20 +149,15 @@ def test_a_missing_source_is_rejected_immediately(name: str, sentence: str, tmp_
 
 def not_regular(tmp_path: Path) -> dict[str, str]:
     """Return paths that exist and cannot be read as JSON, by kind."""
-    (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    names = {kind: str(tmp_path / kind) for kind in ("folder", "fifo", "loop")}
+    names = {kind: str(tmp_path / kind) for kind in ("fifo", "loop")}
     return names | {"device": "/dev/null", "long": str(tmp_path / ("a" * 300)), "nul": "a\0b"}
 
 
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        (
-            "folder",
-            r"cannot read .*folder because it is a directory: pass files, or a glob such as .*/\*\.json$",
-        ),
         (
             "fifo",
             r"cannot read .*fifo because it is not a regular file: redirect it to standard input and pass -$",
@@ -180,10 +175,27 @@ def test_a_path_that_is_not_a_regular_file_is_rejected_immediately(kind: str, se
     assert not isinstance(raised.value, FileNotFoundError)
 
 
-def test_a_uri_is_not_a_source():
-    sentence = r"^a JSON file must be on a local disk, got the URI 'https://x/y\.json'; copy the file"
-    with pytest.raises(StoreError, match=sentence):
-        read_json("https://x/y.json")
+def test_a_folder_is_read_with_the_json_files_below_it(tmp_path: Path):
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "day=1" / "b.ndjson").write_bytes(b"2\n")
+    (tmp_path / "a.json").write_bytes(b"1\n")
+    for name in ("c.txt", "_d.json"):
+        (tmp_path / name).write_bytes(b"3\n")
+    assert texts(tmp_path) == ["1", "2"]
+    assert texts(tmp_path.as_uri()) == ["1", "2"]
+
+
+def test_a_folder_without_json_files_is_rejected_immediately(tmp_path: Path):
+    (tmp_path / "c.txt").write_bytes(b"3\n")
+    with pytest.raises(FileNotFoundError, match=r"no file that ends with \.json, \.ndjson, \.jsonl$"):
+        read_json(tmp_path)
+
+
+def test_a_uri_of_another_scheme_is_not_a_source():
+    with pytest.raises(
+        StoreError, match=r"^an input file must be on a local disk, got the URI 'ftp://x/y\.json'"
+    ):
+        read_json("ftp://x/y.json")
 
 
 def test_a_source_that_is_deleted_before_it_is_read_is_an_error_with_its_path(tmp_path: Path):

@@ -20,7 +20,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> S
     """Return a store in memory that every URI of an input opens."""
     store = open_store(f"memory://{abs(hash(request.node.name))}")
     monkeypatch.setattr(inputs, "open_store", lambda uri, options: store)
-    for name in ("in/a.json", "in/day=1/b.json", "in/_c.json", "in/d.txt", "e.json"):
+    for name in ("in/a.json", "in/day=1/b.json", "in/_c.json", "in/d.txt", "e.json", "q#.json"):
         put(store, name, name.encode())
     return store
 
@@ -29,10 +29,11 @@ def bucket(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> S
     ("text", "names"),
     [
         ("s3://b/in/", ["in/a.json", "in/day=1/b.json"]),
-        ("s3://b/*.json", ["e.json"]),
+        ("s3://b/*.json", ["e.json", "q#.json"]),
         ("s3://b/in/**/*.json", ["in/_c.json", "in/a.json", "in/day=1/b.json"]),
         ("s3://b/in/a*", ["in/a.json"]),
-        ("https://b/in/a.json", ["in/a.json"]),
+        ("s3://b/q?.json", ["q#.json"]),
+        ("s3://b/q#.json", ["q#.json"]),
     ],
 )
 def test_uris_name_files_folders_and_globs(bucket: Store, text: str, names: list[str]):
@@ -40,6 +41,11 @@ def test_uris_name_files_folders_and_globs(bucket: Store, text: str, names: list
     assert [file.key for file in files] == names
     assert [file.open().read().decode() for file in files] == names
     assert files[0].name.startswith(text.partition("//")[0])
+
+
+def test_a_url_is_one_file_whose_name_has_no_credentials():
+    (file,) = list_inputs(["https://user:word@host:81/in/a%20b.json?sig=secret#x"], [".json"], None)
+    assert (file.name, file.path) == ("https://host:81/in/a%20b.json", "a b.json")
 
 
 def test_a_remote_file_can_be_read_at_any_position(bucket: Store):

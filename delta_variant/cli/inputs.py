@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -11,20 +12,19 @@ import pyarrow as pa
 import typer
 
 from ..errors import SourceError
-from ..storage.inputs import InputFile, list_inputs
+from ..storage.inputs import InputFile, list_inputs, total_size
 from ..writer.input_tables import open_csv, open_parquet
-from ..writer.json_lines import JsonLines, Origin, read_json
+from ..writer.json_lines import JSON_SUFFIXES, JsonLines, Origin
 from .common_options import storage_options
 from .progress import Intake
 
 __all__ = ["open_inputs"]
 
 STANDARD_INPUT = "-"
-COMPRESSED = ("", ".gz", ".zst", ".xz", ".bz2")
 SUFFIXES = {
     "Parquet": (".parquet",),
-    "CSV": tuple(f".csv{end}" for end in COMPRESSED if end != ".xz"),
-    "JSON": tuple(f"{name}{end}" for name in (".json", ".ndjson", ".jsonl") for end in COMPRESSED),
+    "CSV": (".csv", ".csv.gz", ".csv.zst", ".csv.bz2"),
+    "JSON": JSON_SUFFIXES,
 }
 EMPTY = "the input contains no values: check the program that produced it, or pass --allow-empty"
 
@@ -70,7 +70,7 @@ def open_inputs(
     if column is not None:
         raise typer.BadParameter("--column is for JSON; pass --variant-column for each column of JSON text")
     reader = open_parquet(files) if kinds == {"Parquet"} else open_csv(files, variant_columns)
-    return _counted(reader, sum(file.size for file in files), allow_empty=allow_empty, intake=intake)
+    return _counted(reader, total_size(files), allow_empty=allow_empty, intake=intake)
 
 
 def _files(text: str) -> list[InputFile] | None:
@@ -89,27 +89,21 @@ def _kind(file: InputFile) -> str:
 def _json(
     formats: Sequence[tuple[str, list[InputFile] | None]], column: str, *, allow_empty: bool, intake: Intake
 ) -> JsonLines:
-    sources: list[Any] = []
-    for _, files in formats:
-        if files is None:
-            sources.append(STANDARD_INPUT)
-        else:
-            sources += (file.name if file.store is None else file.open() for file in files)
-    lines = read_json(sources, column=column, progress=intake.update)
+    sources = chain.from_iterable([sys.stdin.buffer] if files is None else files for _, files in formats)
+    kind = JsonLines if allow_empty else NotEmpty
+    lines = kind(tuple(sources), column, progress=intake.update)
     intake.begin(lines.size)
-    if allow_empty:
-        return lines
-    return NotEmpty(**{each.name: getattr(lines, each.name) for each in fields(lines)})
+    return lines
 
 
 def _counted(
-    reader: pa.RecordBatchReader, size: int, *, allow_empty: bool, intake: Intake
+    reader: pa.RecordBatchReader, size: int | None, *, allow_empty: bool, intake: Intake
 ) -> pa.RecordBatchReader:
     """Return a reader that counts its rows. Raise SourceError if there are none."""
     first = next((batch for batch in reader if batch.num_rows), None)
     if first is None and not allow_empty:
         raise SourceError(EMPTY)
-    intake.bytes = size
+    intake.bytes = size or 0
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in chain(() if first is None else (first,), reader):

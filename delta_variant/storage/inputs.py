@@ -5,21 +5,23 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from pathlib import Path
 from typing import BinaryIO, cast
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from .._system_errors import reason_of
 from ..errors import SourceError, SourceNotFoundError
-from .store import Store, get_ranges, list_files, open_store, size
+from .store import Store, get_ranges, list_files, local_location, open_store, size
+from .web import WebFile, is_web, without_query
 
-__all__ = ["InputFile", "is_remote", "list_inputs"]
+__all__ = ["InputFile", "is_remote", "list_inputs", "total_size"]
 
 BUFFER_BYTES = 4 << 20
-REMOTE_SCHEMES = {"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https"}
+REMOTE_SCHEMES = {"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss"}
 
 
 @dataclass(frozen=True)
@@ -27,20 +29,28 @@ class InputFile:
     """An input file.
 
     Attributes:
-        name: The path or URI, for messages.
+        name: The path or URI, for messages: without the query of a URL, which may contain credentials.
         path: The path relative to the folder that was listed, or the name of a single file.
-        store: The store of a remote file, None for a local one.
+        store: The object store of the file, None for other files.
         key: The path in the store.
+        url: The URL of a file on a web server, None for other files.
     """
 
     name: str
     path: str
     store: Store | None = None
     key: str = ""
+    url: str | None = None
 
     @property
-    def size(self) -> int:
-        """Return the size in bytes. Raise SourceError or StoreError if the file cannot be read."""
+    def size(self) -> int | None:
+        """Return the size in bytes, None if a web server does not state it.
+
+        Raise SourceError or StoreError if the file cannot be read.
+        """
+        if self.url is not None:
+            with closing(WebFile(self.url)) as file:
+                return file.size
         if self.store is not None:
             return size(self.store, self.key)
         try:
@@ -50,10 +60,14 @@ class InputFile:
 
     def open(self) -> BinaryIO:
         """Return the content as a seekable file. Raise SourceError or StoreError if it cannot be read."""
+        if self.url is not None:
+            return cast(BinaryIO, io.BufferedReader(WebFile(self.url), BUFFER_BYTES))
         if self.store is not None:
             return cast(BinaryIO, io.BufferedReader(_RemoteFile(self), BUFFER_BYTES))
         try:
             return open(self.name, "rb")
+        except FileNotFoundError as error:
+            raise SourceNotFoundError(f"file not found: {self.name}", file=self.name) from error
         except OSError as error:
             raise SourceError(f"cannot read {self.name}: {reason_of(error)}", file=self.name) from error
 
@@ -64,7 +78,7 @@ class _RemoteFile(io.RawIOBase):
     def __init__(self, file: InputFile) -> None:
         assert file.store is not None
         self._store, self._key, self.name = file.store, file.key, file.name
-        self._size = file.size
+        self._size = size(file.store, file.key)
         self._position = 0
 
     def readable(self) -> bool:
@@ -92,9 +106,15 @@ class _RemoteFile(io.RawIOBase):
 
 
 def is_remote(text: str) -> bool:
-    """Return whether text is the URI of a remote file: `s3://bucket/events.json`."""
+    """Return whether text is the URI of a file in an object store: `s3://bucket/events.json`."""
     scheme, separator, _ = text.partition("://")
     return bool(separator) and scheme.lower() in REMOTE_SCHEMES
+
+
+def total_size(files: Iterable[InputFile]) -> int | None:
+    """Return the size of files in bytes, None if that of one of them is not known."""
+    sizes = [file.size for file in files]
+    return None if None in sizes else sum(cast(Sequence[int], sizes))
 
 
 def list_inputs(
@@ -102,17 +122,22 @@ def list_inputs(
 ) -> list[InputFile]:
     """Return the files of paths, globs, folders and URIs, in order of their names.
 
-    A folder contains the files below it whose names end with one of `suffixes`. Names that start with `_` or
-    `.` are not data, as in Spark. Raise SourceNotFoundError for a path without files, and SourceError for a
-    folder that contains a Delta table.
+    A URL of a web server is one file. A folder contains the files below it whose names end with one of
+    `suffixes`. Names that start with `_` or `.` are not data, as in Spark. Raise SourceNotFoundError for a
+    path without files, and SourceError for a folder that contains a Delta table.
     """
-    return [
-        file
-        for text in texts
-        for file in (
-            _remote(text, suffixes, storage_options) if is_remote(text) else _local(text, tuple(suffixes))
-        )
-    ]
+    return [file for text in texts for file in _files(text, suffixes, storage_options)]
+
+
+def _files(
+    text: str, suffixes: Sequence[str], storage_options: Mapping[str, str] | None
+) -> Iterator[InputFile]:
+    if is_web(text):
+        name = unquote(urlsplit(text).path).rpartition("/")[2]
+        return iter([InputFile(without_query(text), name, url=text)])
+    if is_remote(text):
+        return _remote(text, suffixes, storage_options)
+    return _local(os.fspath(local_location("an input file", text)), tuple(suffixes))
 
 
 def _local(text: str, suffixes: tuple[str, ...]) -> Iterator[InputFile]:
@@ -134,9 +159,12 @@ def _local(text: str, suffixes: tuple[str, ...]) -> Iterator[InputFile]:
 def _remote(
     text: str, suffixes: Sequence[str], storage_options: Mapping[str, str] | None
 ) -> Iterator[InputFile]:
-    parts = urlsplit(text)
-    store = open_store(f"{parts.scheme}://{parts.netloc}", storage_options)
-    path = parts.path.lstrip("/")
+    # In globs and keys, ? and # are characters like others.
+    scheme, _, rest = text.partition("://")
+    bucket, _, path = rest.partition("/")
+    root = f"{scheme}://{bucket}"
+    store = open_store(root, storage_options)
+    path = path.lstrip("/")
     if not has_magic(path) and not path.endswith("/"):
         yield InputFile(text, path.rpartition("/")[2], store, path)
         return
@@ -151,8 +179,7 @@ def _remote(
         if (_matches(each, path) if has_magic(path) else _is_data(each[len(path) :], tuple(suffixes)))
     ]
     for each in found:
-        name = f"{parts.scheme}://{parts.netloc}/{each}"
-        yield InputFile(name, each[len(folder) :].lstrip("/"), store, each)
+        yield InputFile(f"{root}/{each}", each[len(folder) :].lstrip("/"), store, each)
     if not found:
         raise _not_found(text, suffixes)
 
@@ -177,9 +204,19 @@ def _is_data(path: str, suffixes: tuple[str, ...]) -> bool:
     return path.lower().endswith(suffixes) and not is_hidden
 
 
-def _not_found(text: str, suffixes: Sequence[str]) -> SourceNotFoundError:
+def _not_found(text: str, suffixes: Sequence[str]) -> SourceError:
+    """Return the error for a path or URI without a readable file."""
     if os.path.isdir(text) or text.endswith("/"):
-        kinds = ", ".join(suffixes)
+        kinds = ", ".join(suffix for suffix in suffixes if suffix.count(".") == 1)
         return SourceNotFoundError(f"{text} contains no file that ends with {kinds}", file=text)
-    what = "no file matches" if has_magic(text) else "file not found:"
-    return SourceNotFoundError(f"{what} {text}", file=text)
+    try:
+        os.stat(text)
+    except (FileNotFoundError, NotADirectoryError):
+        what = "no file matches" if has_magic(text) else "file not found:"
+        return SourceNotFoundError(f"{what} {text}", file=text)
+    except (OSError, ValueError) as error:
+        return SourceError(f"cannot read {text}: {reason_of(error)}", file=text)
+    return SourceError(
+        f"cannot read {text} because it is not a regular file: redirect it to standard input and pass -",
+        file=text,
+    )

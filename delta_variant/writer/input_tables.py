@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from .._progress import advance, begin
 from ..errors import SchemaError, SourceError
 from ..protocol.schema.arrow import VARIANT_EXTENSION
-from ..storage.inputs import InputFile
+from ..storage.inputs import InputFile, total_size
 from ..variant.shredding import unshred
 from ..variant.values import VARIANT_TYPE
 
@@ -46,12 +46,12 @@ def open_parquet(files: Sequence[InputFile], *, hive: bool = False) -> pa.Record
     schema = _unify([*schemas, pa.schema(list(types.items()))], files)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        begin("writing", files=len(files), bytes_=sum(file.size for file in files))
+        begin("writing", files=len(files), bytes_=total_size(files))
         for file, values in zip(files, folders, strict=True):
             with _opened(file, pq.ParquetFile) as opened:
                 rows = max(opened.metadata.num_rows, 1)
                 for batch in opened.iter_batches(BATCH_ROWS):
-                    advance(bytes_=file.size * batch.num_rows // rows, rows=batch.num_rows)
+                    advance(bytes_=(file.size or 0) * batch.num_rows // rows, rows=batch.num_rows)
                     yield _with_schema(batch, schema, values)
             advance(files=1)
 
@@ -84,13 +84,13 @@ def open_csv(files: Sequence[InputFile], text_columns: Collection[str]) -> pa.Re
     schema = _unify(schemas, files)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        begin("writing", files=len(files), bytes_=sum(file.size for file in files))
+        begin("writing", files=len(files), bytes_=total_size(files))
         for file in files:
             with _opened(file, opener(file)) as opened:
                 for batch in opened:
                     advance(rows=batch.num_rows)
                     yield _with_schema(batch, schema, {})
-            advance(files=1, bytes_=file.size)
+            advance(files=1, bytes_=file.size or 0)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import os
-import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from glob import glob, has_magic
 from io import TextIOBase
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias, TypeGuard, get_args
+from typing import Any, BinaryIO, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -30,12 +26,11 @@ from ..errors import (
     ArgumentTypeError,
     InvalidJsonError,
     SourceError,
-    SourceNotFoundError,
     error_location,
 )
-from ..storage.store import local_location
+from ..storage.inputs import InputFile, list_inputs, total_size
 
-__all__ = ["JsonLines", "Origin", "read_json"]
+__all__ = ["JSON_SUFFIXES", "JsonLines", "Origin", "read_json"]
 
 Source: TypeAlias = "str | PathLike[str] | BinaryIO"
 Format: TypeAlias = Literal["auto", "lines", "array"]
@@ -50,6 +45,13 @@ COMPRESSED_BYTES = 256 << 10
 
 MAX_VALUE_BYTES = 128 << 20
 STANDARD_INPUT = "-"
+
+JSON_SUFFIXES = tuple(
+    name + compression
+    for name in (".json", ".ndjson", ".jsonl")
+    for compression in ("", ".gz", ".zst", ".xz", ".bz2")
+)
+"""Names of the files that are read in a folder."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,11 @@ class Origin:
 class JsonLines:
     """The values of JSON files as an Arrow stream with one column of JSON text (type `arrow.json`)."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[InputFile | BinaryIO, ...]
     column: str
-    format: Format
-    max_value_bytes: int
-    progress: Progress | None
+    format: Format = "auto"
+    max_value_bytes: int = MAX_VALUE_BYTES
+    progress: Progress | None = None
     json: JsonOptions = field(default_factory=JsonOptions)
 
     @property
@@ -86,10 +88,9 @@ class JsonLines:
 
     @property
     def size(self) -> int | None:
-        """Return the size of all files in bytes, None if a source is not a file on disk."""
-        if not all(_is_path(source) for source in self.sources):
-            return None
-        return sum(Path(source).stat().st_size for source in self.sources if _is_path(source))
+        """Return the size of all files in bytes, None if that of a source is not known."""
+        files = [source for source in self.sources if isinstance(source, InputFile)]
+        return None if len(files) < len(self.sources) else total_size(files)
 
     def batches(self) -> Iterator[tuple[pa.RecordBatch, Origin]]:
         """Yield batches of the text of values, as binary that may not be valid UTF-8, and their origins.
@@ -134,6 +135,7 @@ def read_json(
     floats: Floats = "decimal",
     duplicate_keys: DuplicateKeys = "error",
     progress: Progress | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> JsonLines:
     """Return the values of JSON files as an Arrow stream with one column of JSON text.
 
@@ -142,8 +144,9 @@ def read_json(
     `duplicate_keys`, and raises InvalidJsonError with file, line and column.
 
     Args:
-        source: A path, a glob, `"-"` for standard input, an open binary file, or a sequence of these. Files
-            named `.gz`, `.zst`, `.xz` and `.bz2` are decompressed.
+        source: A path, a URI (`s3://…`, `https://…`), a glob, a folder, `"-"` for standard input, an open
+            binary file, or a sequence of these. A folder contains the `.json`, `.ndjson` and `.jsonl` files
+            below it. Files named `.gz`, `.zst`, `.xz` and `.bz2` are decompressed.
         column: The name of the column, `"value"` by default.
         format: `"lines"` for one value on each line, `"array"` for one array whose elements are the values.
             `"auto"`, the default, detects the format from the start of each file; `.ndjson` and `.jsonl`
@@ -160,14 +163,16 @@ def read_json(
             invalid JSON, `"last"` keeps the last value.
         progress: Called after each piece of input with the bytes read so far (before decompression) and the
             number of values found so far. None, the default, reports nothing.
+        storage_options: Options of the object store of URIs, such as credentials. None, the default, takes
+            them from the environment.
 
     Returns:
         An object with `__arrow_c_stream__`, for `write_table` or another Arrow consumer.
 
     Raises:
         SourceNotFoundError: A file does not exist. It is also a `FileNotFoundError`.
-        SourceError: A source is a directory or cannot be read.
-        StoreError: A source is a URI of a file that is not on a local disk.
+        SourceError: A source cannot be read, or is a folder that contains a Delta table.
+        StoreError: The object store of a URI cannot be opened or read.
         ArgumentTypeError: An argument has the wrong type.
         ValueError: An argument has an invalid value.
 
@@ -182,7 +187,7 @@ def read_json(
     check_option("format", format, get_args(Format))
     check_text("column", column)
     limit = to_integer("max_value_bytes", max_value_bytes, 0)
-    files = tuple(file for each in _each(source) for file in _expand(each))
+    files = tuple(file for each in _each(source) for file in _expand(each, storage_options))
     json = JsonOptions(on_invalid, rejects, floats, duplicate_keys)
     return JsonLines(files, column, format, limit, progress, json)
 
@@ -193,46 +198,18 @@ def _each(source: Source | Sequence[Source]) -> Sequence[Source]:
     return [source]
 
 
-def _is_path(source: Source) -> TypeGuard[str | PathLike[str]]:
-    return isinstance(source, str | PathLike) and source != STANDARD_INPUT
-
-
-def _expand(source: Source) -> Iterator[Source]:
-    if not _is_path(source):
-        if source != STANDARD_INPUT and (isinstance(source, TextIOBase) or not hasattr(source, "read")):
-            raise ArgumentTypeError(
-                'source: expected a path, a glob, "-" for standard input or an open binary file, got '
-                f"{source!r}; wrap bytes in io.BytesIO"
-            )
-        yield source
-        return
-    path = str(local_location("a JSON file", source))
-    if os.path.isfile(path):
-        yield path
-        return
-    found = sorted(filter(os.path.isfile, glob(path, recursive=True))) if has_magic(path) else []
-    if not found:
-        raise _not_found(path)
-    yield from found
-
-
-def _not_found(path: str) -> SourceError:
-    """Return the error for a path or glob without a readable file."""
-    try:
-        mode = os.stat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        what = "no file matches" if has_magic(path) else "file not found:"
-        return SourceNotFoundError(f"{what} {path}", file=path)
-    except (OSError, ValueError) as error:
-        return SourceError(f"cannot read {path}: {reason_of(error)}", file=path)
-    if stat.S_ISDIR(mode):
-        example = os.path.join(path, "*.json")
-        message = f"cannot read {path} because it is a directory: pass files, or a glob such as {example}"
-        return SourceError(message, file=path)
-    return SourceError(
-        f"cannot read {path} because it is not a regular file: redirect it to standard input and pass -",
-        file=path,
-    )
+def _expand(source: Source, storage_options: Mapping[str, str] | None) -> Sequence[InputFile | BinaryIO]:
+    if source == STANDARD_INPUT:
+        return [sys.stdin.buffer]
+    if isinstance(source, str | PathLike):
+        return list_inputs([fspath(source)], JSON_SUFFIXES, storage_options)
+    is_text: bool = isinstance(source, TextIOBase)
+    if is_text or not hasattr(source, "read"):
+        raise ArgumentTypeError(
+            'source: expected a path, a URI, a glob, "-" for standard input or an open binary file, got '
+            f"{source!r}; wrap bytes in io.BytesIO"
+        )
+    return [source]
 
 
 def _split(splitter: _native.LineSplitter, opened: _Opened) -> Iterator[tuple[Any, _native.Positions]]:
@@ -302,30 +279,20 @@ DECOMPRESSORS: dict[str, Callable[[Any], Iterator[bytes]]] = {
 }
 
 
-@contextmanager
-def _convert_errors(name: str) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise SourceNotFoundError(f"file not found: {name}", file=name) from error
-    except OSError as error:
-        raise SourceError(f"cannot read {name}: {reason_of(error)}", file=name) from error
-
-
 class _Opened:
     """A source that is being read: its name, its decompressed bytes, and how many bytes were read."""
 
-    def __init__(self, source: Source) -> None:
-        self._owned = _is_path(source)
-        self._file: Any = source
-        if _is_path(source):
-            self.name = fspath(source)
-            with _convert_errors(self.name):
-                self._file = open(self.name, "rb")  # noqa: SIM115 - closed by __exit__
-        elif source == STANDARD_INPUT:
-            self.name, self._file = "standard input", sys.stdin.buffer
+    def __init__(self, source: InputFile | BinaryIO) -> None:
+        self._owned = isinstance(source, InputFile)
+        if isinstance(source, InputFile):
+            self.name = source.name
+            self._file: Any = source.open()
         else:
-            self.name = str(getattr(source, "name", "the open file"))
+            is_standard_input = source is sys.stdin.buffer
+            self.name = (
+                "standard input" if is_standard_input else str(getattr(source, "name", "the open file"))
+            )
+            self._file = source
         self._taken = 0
 
     def __enter__(self) -> _Opened:
@@ -349,6 +316,8 @@ class _Opened:
             for piece in read(self._file):
                 self._taken += len(piece)
                 yield piece
+        except SourceError:
+            raise
         except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 message = f"cannot read {self.name}: {reason_of(error)}"
