@@ -6,6 +6,7 @@ A value of the wrong type raises ArgumentTypeError, a value out of range raises 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from numbers import Real
 from operator import index
 from os import PathLike
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 from .errors import ArgumentTypeError
 
 __all__ = [
+    "check_installed",
     "check_mapping",
     "check_option",
     "check_path",
@@ -29,6 +31,12 @@ __all__ = [
 
 
 Options = TypeVar("Options")
+
+
+def check_installed(module: str, requirement: str) -> None:
+    """Raise ModuleNotFoundError with the command that installs a module, unless it is installed."""
+    if find_spec(module) is None:
+        raise ModuleNotFoundError(f"{module} is not installed: run pip install '{requirement}'", name=module)
 
 
 def check_text(name: str, value: object) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ._checks import to_integer
+from ._checks import check_installed, to_integer
 from ._options import OnConflict
 from .data_file.options import MAX_STATS_PATHS, FileOptions, JsonOptions, Shredding
 from .log.load import load_snapshot as _load_snapshot
@@ -472,8 +472,10 @@ class Table:
         """Return the table as a `deltalake.DeltaTable`, with the same options and version.
 
         Raises:
+            ImportError: deltalake is not installed.
             deltalake.exceptions.TableNotFoundError: The table does not exist.
         """
+        check_installed("deltalake", "delta_variant[deltalake]")
         from deltalake import DeltaTable
 
         options = None if self.storage_options is None else dict(self.storage_options)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import sys
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +220,29 @@ def test_the_arrow_schema_of_a_snapshot_is_that_of_a_scan(tmp_path: Path):
     found = table.snapshot().arrow_schema
     assert found.equals(table.scan().schema, check_metadata=True)
     assert [found.field(name).type for name in ("id", "day")] == [pa.int64(), pa.date32()]
+
+
+@pytest.mark.parametrize(
+    ("module", "requirement", "call"),
+    [
+        ("deltalake", "delta_variant[deltalake]", lambda table: table.to_deltalake()),
+        ("pandas", "pandas", lambda table: table.scan().to_pandas()),
+        ("polars", "polars", lambda table: table.scan().to_polars()),
+        ("pyspark", "delta_variant[spark]", lambda table: import_module("delta_variant.spark")),
+    ],
+)
+def test_a_package_that_is_not_installed_is_named_with_the_command_for_it(
+    module: str,
+    requirement: str,
+    call: Callable[[dv.Table], object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    table = dv.Table(tmp_path / "t")
+    table.append([{"id": 1}])
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "delta_variant.spark", raising=False)
+    with pytest.raises(ModuleNotFoundError) as raised:
+        call(table)
+    assert raised.value.name == module
+    assert str(raised.value) == f"{module} is not installed: run pip install '{requirement}'"

@@ -1,5 +1,11 @@
 """Spark integration: executors read and write data files with the same code, the driver commits."""
 
+# ruff: noqa: E402 - the check comes before the modules that import pyspark
+
+from .._checks import check_installed
+
+check_installed("pyspark", "delta_variant[spark]")
+
 from .auditing import audit_table, repair_statistics
 from .data_source import register
 from .optimizing import optimize

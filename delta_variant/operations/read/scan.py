@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import pyarrow as pa
 
-from ..._checks import check_option, to_integer
+from ..._checks import check_installed, check_option, to_integer
 from ..._html import MAX_ROWS, html_table
 from ...variant.objects import VariantForm, columns_of_objects, is_variant, rows_of, variants_as_json
 from .explanation import Explanation, ReadReport
@@ -148,6 +148,7 @@ class Scan:
             DeltaVariantError: A row cannot be read; see `to_pylist`.
             ValueError: `variants` is not one of its values.
         """
+        check_installed("pandas", "pandas")
         import pandas as pd
 
         check_option("variants", variants, get_args(VariantForm))
@@ -172,6 +173,7 @@ class Scan:
             DeltaVariantError: A row cannot be read; see `to_batches`.
             ValueError: `variants` is not one of its values.
         """
+        check_installed("polars", "polars")
         import polars as pl
 
         check_option("variants", variants, ("json", "bytes"))
