@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -47,7 +48,7 @@ def measure(work: Callable[[], Result]) -> tuple[Cost, Result]:
     result = work()
     wall = time.perf_counter() - start
     cpu, read = _cpu_seconds() - cpu, _megabytes_in() - read
-    return Cost(round(cpu, 3), round(wall, 4), round(_peak_megabytes(), 1), round(read, 3)), result
+    return Cost(round(cpu, 4), round(wall, 4), round(_peak_megabytes(), 1), round(read, 3)), result
 
 
 def size_of(path: Path) -> int:
@@ -63,11 +64,24 @@ def report(cost: Cost, **facts: object) -> None:
     print(json.dumps({**asdict(cost), **facts}), flush=True)
 
 
-def run_worker(script: Path, engine: str, *arguments: str, timeout: float = 3600) -> Outcome:
+def run_worker(
+    script: Path,
+    engine: str,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 900,
+) -> Outcome:
     """Run `script engine arguments…` in its own process and return its report."""
     command = [sys.executable, str(script), engine, *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            env={**os.environ, **(environment or {})},
+        )
     except subprocess.TimeoutExpired:
         return Outcome(engine, {}, f"did not end within {timeout:.0f} s")
     lines = done.stdout.splitlines()
@@ -85,8 +99,11 @@ def _last_words(text: str) -> str:
 
 
 def _cpu_seconds() -> float:
-    # Fields 14 to 17 of /proc/PID/stat: user and system time of the process, then of its children.
-    return sum(sum(map(int, _stat(process)[11:15])) for process in _processes()) / TICKS_PER_SECOND
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # Fields 14 to 17 of /proc/PID/stat: user and system time of the process, then of its children. The clock
+    # of this process is finer.
+    running = sum(sum(map(int, _stat(process)[11:15])) for process in _processes() if process != os.getpid())
+    return time.process_time() + ended.ru_utime + ended.ru_stime + running / TICKS_PER_SECOND
 
 
 def _peak_megabytes() -> float:

@@ -1,165 +1,213 @@
-"""Render the results of the flows as a plain-text table."""
+"""Render the results of pairs as Markdown: a table for each workload, and the targets."""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
 from pathlib import Path
+from statistics import median
+from textwrap import fill
+from typing import Any
 
-from measure import Outcome
+from pairs import PAIRS, Target
 
-PACKAGES = ("delta-variant", "deltalake", "duckdb", "pyspark", "pysail", "chdb", "pyarrow")
-OURS = "ours"
-ON_SPARK = "ours, on Spark"
-NO_PEERS = ("ours", "ours-unshredded", "ours-on-spark", "pyarrow")
+PACKAGES = ("delta-variant", "deltalake", "duckdb", "pyspark", "pysail", "chdb", "pyarrow", "orjson")
 TITLES = {
     "write": "JSON lines to a shredded table",
-    "count": "count over one path (x > 900000), warm",
-    "json": "all rows to JSON text",
-    "stats": "statistics from data, leaf values for rows",
-    "selective": "a query that 1 % of the files can match",
+    "count": "Count over one path",
+    "json": "All rows to JSON text",
+    "selective": "A query that 1 % of the files can match",
+    "stats": "Statistics from data",
+    "files": "One path of 1,000 small files",
     "delete": "1 row in 100 deleted, all of 16 files rewritten",
-    "optimize": "100 files written as few",
-    "load": "log of 1,000,000 files to a snapshot",
-    "plan": "the same, and files picked by a path",
+    "optimize": "100 files combined",
+    "load": "Log of 1,000,000 files to a snapshot",
+    "plan": "The same, and files picked by a path",
 }
-WIDTHS = {"rows/CPU-s": 11, "rows/s": 11, "wall s": 8, "peak MB": 8, "MB in": 8, "MB out": 8, "ours is": 8}
-COLUMNS = " ".join(f"{name:>{width}}" for name, width in WIDTHS.items())
+NOTES = {
+    "write": "Events of a web shop, 791.6 MB for 2,000,000, some of them with values of another type. The "
+    "peer `orjson.loads` only parses each line: it is the yardstick for the speed of the machine. The "
+    "command line includes the start of Python.",
+    "count": "`x > 900000`, warm, the medians of five runs in one process. DuckDB's writer leaves the "
+    "integers of JSON in `value`, so it rebuilds every Variant of its own file. Our file of clean events has "
+    "no values there, and DuckDB reads its typed column.",
+    "json": "The peer `orjson.loads` parses the same rows.",
+    "stats": "The rows are leaf values.",
+    "load": "The rows are files.",
+    "plan": "The rows are files. Other engines cannot plan by a path, so theirs is the load alone.",
+}
+METHOD = """\
+`make bench` writes this file from `results/`, which has the figures of every round. In each round, both flows
+of a pair run once, in alternating order, each in its own process with two threads. Figures are medians over
+the rounds, in brackets the least and the greatest. CPU seconds are user and system time with all child
+processes. Imports and the start of a JVM or a server are left out, but for the command line. A ratio above 1
+means that this library is faster."""
+RATES = {"rows_per_cpu_second": "rows per CPU second", "rows_per_second": "rows per second"}
+FACTS = {
+    "ratio": "ratio",
+    "peak_megabytes": "peak in MB",
+    "worker_megabytes": "peak of a worker in MB",
+    "typed_percent": "% typed, at least",
+    "percent_in": "% of the bytes read",
+    "rows_per_cpu_second": "rows per CPU second",
+    "cores": "CPU time / wall time",
+}
+
+Result = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Flow:
-    """One row of the table: an engine and a workload. `name` distinguishes variants of an engine."""
-
-    workload: str
-    name: str
-    engine: str
-    source: str = "events"
-
-
-@dataclass(frozen=True)
-class Target:
-    """A target figure for a flow."""
-
-    text: str
-    workload: str
-    name: str
-    fact: str
-    bound: float
-    at_least: bool = False
-
-    def holds(self, measured: float) -> bool:
-        return measured >= self.bound if self.at_least else measured <= self.bound
+def render(results: Sequence[Result], start: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the lines of RESULTS.md from the results of pairs and of the start."""
+    order = list(PAIRS)
+    known = sorted(
+        (each for each in results if each["pair"] in PAIRS), key=lambda each: order.index(each["pair"])
+    )
+    yield "# Benchmarks"
+    yield ""
+    yield METHOD
+    for workload, group in groupby(known, key=lambda each: PAIRS[each["pair"]].workload):
+        yield from _render_workload(workload, list(group))
+    yield from _render_targets(known)
+    if start is not None:
+        yield from _render_start(start)
+    yield from _render_machines(known)
 
 
-@dataclass(frozen=True)
-class Lead:
-    """The target ratio of the wall times of two flows with the same workload."""
-
-    workload: str
-    name: str
-    peer: str
-    bound: float
+def summary(result: Result) -> str:
+    """Return one line about a pair."""
+    rates = (f"{name} {_cells(result, name, '')[0]}" for name in result["flows"])
+    ratios = f", ratio {_range(_ratios(result), 2)}" if len(result["flows"]) > 1 else ""
+    return f"{result['pair']}: {' | '.join(rates)} {RATES[result['rate']]}{ratios}"
 
 
-Rows = list[tuple[Flow, Outcome]]
-
-
-def render_table(results: Rows) -> Iterator[str]:
-    """Yield the lines of each workload. The last column is the speedup of this library."""
-    for workload, title in TITLES.items():
-        rows = [(flow, outcome) for flow, outcome in results if flow.workload == workload]
-        if not rows:
-            continue
-        rate = "rows_per_cpu_second" if workload == "write" else "rows_per_second"
-        ours = next((outcome.facts.get(rate) for flow, outcome in rows if flow.name == OURS), None)
-        yield f"{title:<42} {COLUMNS}"
-        for flow, outcome in rows:
-            yield _render_row(flow, outcome, ours, rate)
-        yield from _render_best_peer(rows, ours, rate)
+def _render_workload(workload: str, results: Sequence[Result]) -> Iterator[str]:
+    yield ""
+    yield f"## {TITLES[workload]}"
+    yield ""
+    if workload in NOTES:
+        yield fill(NOTES[workload], 110)
         yield ""
+    yield "| pair | flow | rate | ratio | wall s | peak MB | MB in | MB out |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|"
+    for result in results:
+        names = list(result["flows"])
+        for name in names:
+            first = name == names[0]
+            ratio = _range(_ratios(result), 2) if first and len(names) > 1 else ""
+            yield (
+                " | ".join([f"| {result['pair'] if first else ''}", name, *_cells(result, name, ratio)])
+                + " |"
+            )
+    yield ""
+    kinds = {RATES[result["rate"]] for result in results}
+    yield f"Rates are {' or '.join(sorted(kinds))}."
 
 
-def _render_row(flow: Flow, outcome: Outcome, ours: float | None, rate: str) -> str:
-    name = f"  {flow.name:<40}"
-    if outcome.failure:
-        return f"{name} failed: {outcome.failure}"
-    facts = outcome.facts
-    cells = (
-        f"{_number(facts.get('rows_per_cpu_second')):>11}",
-        f"{_number(facts['rows_per_second']):>11}",
-        f"{facts['wall_seconds']:>8.3f}",
-        f"{facts['peak_megabytes']:>8.0f}",
-        f"{_number(facts.get('megabytes_in')):>8}",
-        f"{_number(facts.get('megabytes_out')):>8}",
-        f"{ours / facts[rate]:>7.1f}x" if ours and rate in facts else "",
-    )
-    return " ".join([name, *cells]).rstrip()
+def _cells(result: Result, name: str, ratio: str) -> list[str]:
+    runs = result["flows"][name]
+    if failures := [run["failure"] for run in runs if run["failure"]]:
+        return [f"failed: {failures[0]}", ratio, "", "", "", ""]
+    return [
+        _range([run[result["rate"]] for run in runs]),
+        ratio,
+        _range([run["wall_seconds"] for run in runs], 3),
+        f"{max(run['peak_megabytes'] for run in runs):,.0f}",
+        _median_of(runs, "megabytes_in"),
+        _median_of(runs, "megabytes_out"),
+    ]
 
 
-def _render_best_peer(rows: Rows, ours: float | None, rate: str) -> Iterator[str]:
-    """Yield comparisons with the best other engine, without typed columns of clean rows."""
-    peers = [(flow, outcome.facts) for flow, outcome in rows if flow.engine not in NO_PEERS]
-    rates = [(facts[rate], flow.name) for flow, facts in peers if rate in facts]
-    if ours and rates:
-        fastest, name = max(rates)
-        yield f"  ours / fastest peer ({name}): {ours / fastest:.1f}"
-    sizes = [(facts["megabytes_out"], flow.name) for flow, facts in peers if "megabytes_out" in facts]
-    if sizes:
-        yield "  smallest output of a peer: {:.1f} MB ({})".format(*min(sizes))
+def _render_targets(results: Sequence[Result]) -> Iterator[str]:
+    yield ""
+    yield "## Targets"
+    yield ""
+    yield "| pair | figure | target | measured | |"
+    yield "|---|---|--:|--:|---|"
+    for result in results:
+        for each in result["targets"]:
+            target = Target(**each)
+            measured = _measured(result, target.fact)
+            if not measured:
+                continue
+            sign = "≥" if target.at_least else "≤"
+            verdict = "holds" if target.holds(median(measured)) else "**missed**"
+            noisy = "" if result["quiet"] else ", noisy machine"
+            cells = (result["pair"], FACTS[target.fact], f"{sign} {target.bound:,.4g}", _range(measured, 2))
+            yield f"| {' | '.join(cells)} | {verdict}{noisy} |"
 
 
-def _number(value: float | None) -> str:
-    if value is None:
+def _render_start(start: Mapping[str, Any]) -> Iterator[str]:
+    yield ""
+    yield "## Start"
+    yield ""
+    yield f"CPU seconds, the least of {start['rounds']} runs, on {start['date']}."
+    yield ""
+    yield "| program | seconds | more than | target |"
+    yield "|---|--:|--:|--:|"
+    for row in start["programs"]:
+        more = "" if row["more"] is None else f"{row['more']:.3f} than {row['other']}"
+        target = "" if row["target"] is None else f"≤ {row['target']:.2f}"
+        yield f"| {row['name']} | {row['seconds']:.3f} | {more} | {target} |"
+
+
+def _render_machines(results: Sequence[Result]) -> Iterator[str]:
+    yield ""
+    yield "## Machine"
+    yield ""
+    kinds = sorted({(result["date"], result["rounds"], result["machine"]) for result in results})
+    for date, rounds, text in kinds:
+        names = [
+            each["pair"]
+            for each in results
+            if (each["date"], each["rounds"], each["machine"]) == (date, rounds, text)
+        ]
+        pairs = "all pairs" if len(names) == len(results) else ", ".join(names)
+        yield f"- {date}, {rounds} rounds, {text}: {pairs}"
+    noisy = [f"{each['pair']} ({each['load_before']})" for each in results if not each["quiet"]]
+    if noisy:
+        yield f"- Other processes were running, in brackets how many processors were busy: {', '.join(noisy)}"
+
+
+def _ratios(result: Result) -> list[float]:
+    """Return the ratio of both flows in each round."""
+    ours, peer = result["flows"].values()
+    return [
+        mine[result["rate"]] / theirs[result["rate"]]
+        for mine, theirs in zip(ours, peer, strict=True)
+        if not mine["failure"] and not theirs["failure"]
+    ]
+
+
+def _measured(result: Result, fact: str) -> list[float]:
+    if fact == "ratio":
+        return _ratios(result)
+    return [run[fact] for run in next(iter(result["flows"].values())) if fact in run]
+
+
+def _range(values: Sequence[float], digits: int = 0) -> str:
+    """Return the median of values with their range."""
+    if not values:
         return ""
-    return f"{value / 1000:,.0f}k" if value >= 10_000 else f"{value:,.1f}"
+    texts = [_number(value, digits) for value in (median(values), min(values), max(values))]
+    return texts[0] if len(set(texts)) == 1 else "{} ({} to {})".format(*texts)
 
 
-def render_targets(results: Rows, targets: Iterable[Target], rows: int) -> Iterator[str]:
-    """Yield the target figures next to the measured ones."""
-    yield "figures to reach, which are for 2,000,000 rows" + ("" if rows == 2_000_000 else f", not {rows:,}")
-    for target in targets:
-        facts = _facts(results, target.workload, target.name)
-        if target.fact in facts:
-            verdict = "holds" if target.holds(facts[target.fact]) else "MISSED"
-            limit = f"{'>=' if target.at_least else '<='} {target.bound:,g}"
-            subject = f"{target.workload}, {target.name}"
-            yield f"  {subject:<30} {target.text:<20} {limit:>12} {facts[target.fact]:>14,.3f}  {verdict}"
+def _number(value: float, digits: int) -> str:
+    return f"{value / 1000:,.0f}k" if value >= 10_000 else f"{value:,.{digits}f}"
 
 
-def render_leads(results: Rows, leads: Iterable[Lead]) -> Iterator[str]:
-    """Yield the measured ratio for each target ratio."""
-    for lead in leads:
-        ours, theirs = (_facts(results, lead.workload, name) for name in (lead.name, lead.peer))
-        if "wall_seconds" in ours and "wall_seconds" in theirs:
-            times = theirs["wall_seconds"] / ours["wall_seconds"]
-            verdict = "holds" if times >= lead.bound else "MISSED"
-            subject, text = f"{lead.workload}, {lead.name}", f"times {lead.peer}"
-            yield f"  {subject:<30} {text:<20} {f'>= {lead.bound:g}':>12} {times:>14,.3f}  {verdict}"
+def _median_of(runs: Sequence[Mapping[str, float]], fact: str) -> str:
+    values = [run[fact] for run in runs if fact in run]
+    return _number(median(values), 1) if values else ""
 
 
-def _facts(results: Rows, workload: str, name: str) -> dict[str, float]:
-    return next(
-        (dict(outcome.facts) for flow, outcome in results if (flow.workload, flow.name) == (workload, name)),
-        {},
-    )
-
-
-def render_machine(rows: int, rounds: int) -> str:
-    """Return the head of RESULTS.md: date, machine and versions."""
-    now = datetime.now(timezone.utc)
-    return (
-        f"# Benchmarks\n\n`make bench` wrote this on {now:%Y-%m-%d}: {rows:,} events, {os.cpu_count()} "
-        f"cores, {_cpu_model()}, Python {platform.python_version()}, {', '.join(_versions(PACKAGES))}.\n"
-        f"Each engine ran in its own process, one after the other; of {rounds} rounds the fastest run of\n"
-        "each is shown, and its greatest peak. CPU seconds are user and system time of the process and\n"
-        "its children; imports and the start of a JVM or a server are left out for all, and the JVM ran\n"
-        "one small job before. Peaks are of whole processes.\n"
-    )
+def machine() -> str:
+    """Return a description of the machine, with the versions of the packages that are compared."""
+    versions = ", ".join(_versions(PACKAGES))
+    return f"{os.cpu_count()} cores, {_cpu_model()}, Python {platform.python_version()}, {versions}"
 
 
 def _versions(packages: Iterable[str]) -> Iterator[str]:

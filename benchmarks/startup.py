@@ -1,4 +1,4 @@
-"""Measure the start: CPU time of imports, of the command line and of the first query, and the download size.
+"""Measure the start: CPU time of imports, of the command line and of the first query.
 
 python benchmarks/startup.py
 """
@@ -10,12 +10,13 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 ROUNDS = 9
-OPTIONAL_MODULES = ("pyspark", "pandas", "duckdb", "pysail", "chdb", "typer", "rich")
 PEERS = ("deltalake", "duckdb", "polars")
 ROWS = 1000
 WRITE = """
@@ -77,31 +78,26 @@ def _cpu_seconds_of(command: Sequence[str], environment: Mapping[str, str]) -> f
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def render(seconds: Mapping[str, float]) -> Iterator[str]:
-    """Yield a line for each figure, with its target."""
+def results(rounds: int = ROUNDS) -> dict[str, Any]:
+    """Return the figures of all programs, with their targets."""
+    seconds = cpu_seconds(rounds)
+    rows = []
     for name, taken in seconds.items():
-        other, target = TARGETS.get(name, ("", 0.0))
-        above = f"{taken - seconds.get(other, 0.0):.3f}" if target else ""
-        text = f"{above} above {other}" if other in seconds else above
-        yield f"  {name:<24} {taken:.3f}" + (f"  {text} (at most {target:.2f})" if target else "")
-
-
-def optional_modules(module: str) -> list[str]:
-    """Return the optional dependencies that `import module` loads."""
-    statement = f"import sys, {module}; print(*[name for name in {OPTIONAL_MODULES} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", statement], check=True, capture_output=True, text=True)
-    return done.stdout.split()
-
-
-def wheel_megabytes(folder: Path) -> float | None:
-    """Return the size of the newest wheel in `folder`, or None without a wheel."""
-    wheels = sorted(folder.glob("*.whl"), key=lambda wheel: wheel.stat().st_mtime)
-    return round(wheels[-1].stat().st_size / 1e6, 2) if wheels else None
+        other, target = TARGETS.get(name, ("", None))
+        more = None if target is None else taken - seconds.get(other, 0.0)
+        rows.append({"name": name, "seconds": taken, "other": other, "more": more, "target": target})
+    return {"date": f"{datetime.now(timezone.utc):%Y-%m-%d}", "rounds": rounds, "programs": rows}
 
 
 def main() -> None:
     print(f"CPU seconds, least of {ROUNDS}")
-    print(*render(cpu_seconds()), sep="\n")
+    for row in results()["programs"]:
+        more = (
+            ""
+            if row["more"] is None
+            else f"  {row['more']:.3f} above {row['other']}, at most {row['target']}"
+        )
+        print(f"  {row['name']:<24} {row['seconds']:.3f}{more}")
 
 
 if __name__ == "__main__":

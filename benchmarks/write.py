@@ -6,6 +6,7 @@ python benchmarks/write.py ENGINE SOURCE TARGET
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -33,6 +34,30 @@ def _ours(source: Path, target: Path, shredding: Literal["infer"] | None) -> Wor
 
     def work() -> None:
         dv.write_table(str(target), dv.read_json(str(source), column="event"), shredding=shredding)
+
+    return work
+
+
+def command_line(source: Path, target: Path) -> Work:
+    """Run the command, whose start counts."""
+    program = "from delta_variant.cli import main; main()"
+    command = [sys.executable, "-c", program, "write", str(source), str(target), "--column", "event"]
+
+    def work() -> None:
+        subprocess.run(command, check=True, capture_output=True)
+
+    return work
+
+
+def orjson(source: Path, target: Path) -> Work:
+    """Parse each line. The workload differs: nothing is written."""
+    from orjson import loads
+
+    def work() -> int:
+        with source.open("rb") as lines:
+            for line in lines:
+                loads(line)
+        return 0
 
     return work
 
@@ -127,6 +152,8 @@ def pyarrow(source: Path, target: Path) -> Work:
 ENGINES: dict[str, Callable[[Path, Path], Work]] = {
     "ours": ours,
     "ours-unshredded": ours_unshredded,
+    "command-line": command_line,
+    "orjson": orjson,
     "duckdb": duckdb,
     "spark": spark,
     "ours-on-spark": ours_on_spark,
