@@ -148,10 +148,8 @@ class Table:
     def changes(
         self,
         *,
-        starting_version: int | None = None,
-        ending_version: int | None = None,
-        starting_timestamp: Timestamp | None = None,
-        ending_timestamp: Timestamp | None = None,
+        start: int | Timestamp | None = None,
+        end: int | Timestamp | None = None,
         columns: Mapping[str, str] | Sequence[str] | None = None,
         where: str | None = None,
         limit: int | None = None,
@@ -164,10 +162,8 @@ class Table:
         """
         return _read_changes(
             self,
-            starting_version=starting_version,
-            ending_version=ending_version,
-            starting_timestamp=starting_timestamp,
-            ending_timestamp=ending_timestamp,
+            start=start,
+            end=end,
             columns=columns,
             where=where,
             limit=limit,

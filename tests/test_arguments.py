@@ -83,9 +83,9 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (lambda t: dv.read_table(t, version=0.0), ValueError, "version: expected an integer, got 0.0"),
     (lambda t: dv.read_table(t, timestamp=date(2026, 1, 1)), ValueError, "expected a timezone-aware"),
     (
-        lambda t: dv.read_changes(t, starting_version="0"),
+        lambda t: dv.read_changes(t, start=b"0"),
         ValueError,
-        "starting_version: expected an integer from 0 to .*, got '0'",
+        "start: expected a version, a timezone-aware datetime or an ISO 8601 string, got b'0'",
     ),
     (lambda t: dv.history(t, "1"), ValueError, "limit: expected an integer from 0 to .*, got '1'"),
     (lambda t: dv.read_table(t, where=f"s = '{HALF}'"), ExpressionError, "unpaired surrogate"),
@@ -164,7 +164,7 @@ NOT_TEXTS: list[Any] = [b"s", {"s": 1}, 5, ["s"]]
 NOT_MAPPINGS: list[Any] = ["s", b"s", ["s"], 5]
 LISTS: list[tuple[str, Callable[[str, Any], object]]] = [
     ("columns", lambda t, value: dv.read_table(t, columns=value)),
-    ("columns", lambda t, value: dv.read_changes(t, starting_version=1, columns=value)),
+    ("columns", lambda t, value: dv.read_changes(t, start=1, columns=value)),
     ("variant_columns", lambda t, value: append(t, variant_columns=value)),
     ("variant_columns", lambda t, value: dv.merge(t, SOURCE, "i = k", variant_columns=value)),
     ("except_cols", lambda t, value: merge(t).when_not_matched_insert_all(except_cols=value)),

@@ -357,9 +357,7 @@ def check(history: History, expected: list[Change]) -> None:
 
     found = actions(history.table, version)
     columns |= {"kind": "_change_type"}
-    feed = dv.read_changes(
-        str(history.table), starting_version=version, ending_version=version, columns=columns
-    )
+    feed = dv.read_changes(str(history.table), start=version, end=version, columns=columns)
     read_back = [
         (row["kind"], (row["id"], row["day"], sorted_text(row["event"])))
         for row in feed.to_table().to_pylist()

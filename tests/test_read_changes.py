@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import delta_variant as dv
 from delta_variant.cli.app import app
 from delta_variant.errors import (
+    ArgumentTypeError,
     ChangesNotRecordedError,
     ExpressionError,
     MalformedLogError,
@@ -78,7 +79,7 @@ def test_appended_rows_are_inserted(table):
 
 def test_an_update_has_preimages_and_postimages(table):
     dv.update(table, {"v:n": "10"}, "id = 1")
-    assert changes(table, starting_version=2) == [
+    assert changes(table, start=2) == [
         (2, "update_postimage", 1, '{"n":10}'),
         (2, "update_preimage", 1, '{"n":1}'),
     ]
@@ -87,7 +88,7 @@ def test_an_update_has_preimages_and_postimages(table):
 def test_deleted_rows_are_deleted(table):
     dv.delete(table, "id = 1")
     dv.delete(table, "day = 'd0'")
-    assert changes(table, starting_version=2) == [
+    assert changes(table, start=2) == [
         (2, "delete", 1, '{"n":1}'),
         (3, "delete", 0, '{"n":0}'),
         (3, "delete", 2, '{"n":2}'),
@@ -96,7 +97,7 @@ def test_deleted_rows_are_deleted(table):
 
 def test_rows_that_are_only_moved_do_not_change(table):
     dv.optimize(table)
-    assert changes(table, starting_version=2) == []
+    assert changes(table, start=2) == []
 
 
 @pytest.mark.parametrize("options", [{}, {"partition_by": ["day"]}, {"mapping": "name"}, {"mapping": "id"}])
@@ -135,7 +136,7 @@ def test_changes_lead_from_each_version_to_the_next(tmp_path, options):
 def test_all_columns_are_returned_with_the_columns_of_the_feed(table):
     os.utime(table / commit_file_name(1), ns=(0, 1_500_000_000))
     os.utime(table / commit_file_name(0), ns=(0, 1_000_000_000))
-    read = dv.read_changes(table, starting_version=1).to_table()
+    read = dv.read_changes(table, start=1).to_table()
     assert read.schema.names == ["id", "day", "v", "_change_type", "_commit_version", "_commit_timestamp"]
     assert read.schema.types[3:] == [pa.string(), pa.int64(), pa.timestamp("us", "UTC")]
     assert read.schema.field("v").metadata[b"ARROW:extension:name"] == b"arrow.parquet.variant"
@@ -169,8 +170,8 @@ def test_files_of_versions_that_a_condition_excludes_are_not_read(table):
 
 def test_a_range_has_both_of_its_ends(table):
     append(table, 4)
-    assert [row[2] for row in changes(table, starting_version=1, ending_version=1)] == [2, 3]
-    assert [row[2] for row in changes(table, ending_version=1)] == [0, 1, 2, 3]
+    assert [row[2] for row in changes(table, start=1, end=1)] == [2, 3]
+    assert [row[2] for row in changes(table, end=1)] == [0, 1, 2, 3]
 
 
 def test_a_range_is_given_by_times_too(table):
@@ -181,22 +182,25 @@ def test_a_range_is_given_by_times_too(table):
     def found(**options: str) -> list[int]:
         return [row[2] for row in changes(table, **options)]
 
-    assert found(starting_timestamp="1970-01-01T00:00:20Z") == [2, 3, 4]
-    assert found(starting_timestamp="1970-01-01T00:00:20.001Z") == [4]
-    assert found(starting_timestamp="1970-01-01T00:00:00Z") == [0, 1, 2, 3, 4]
-    assert found(ending_timestamp="1970-01-01T00:00:29.999Z") == [0, 1, 2, 3]
-    assert found(ending_timestamp="2026-01-01") == [0, 1, 2, 3, 4]
+    assert found(start="1970-01-01T00:00:20Z") == [2, 3, 4]
+    assert found(start="1970-01-01T00:00:20.001Z") == [4]
+    assert found(start="1970-01-01T00:00:00Z") == [0, 1, 2, 3, 4]
+    assert found(end="1970-01-01T00:00:29.999Z") == [0, 1, 2, 3]
+    assert found(end="2026-01-01") == [0, 1, 2, 3, 4]
     with raises_at(TimestampAfterLatestError, version=2):
-        found(starting_timestamp="1970-01-01T00:00:31Z")
+        found(start="1970-01-01T00:00:31Z")
 
 
 @pytest.mark.parametrize(
     ("options", "error", "sentence"),
     [
-        ({"starting_version": 1, "ending_version": 0}, ValueError, "ends at version 0, before it starts"),
-        ({"starting_version": -1}, ValueError, "starting_version: expected an integer from 0 to .*, got -1"),
-        ({"starting_version": 0, "starting_timestamp": "2026-01-01"}, ValueError, ", not both"),
-        ({"ending_version": 0, "ending_timestamp": "2026-01-01"}, ValueError, ", not both"),
+        ({"start": 1, "end": 0}, ValueError, "ends at version 0, before it starts"),
+        ({"start": -1}, ValueError, "start: expected an integer from 0 to .*, got -1"),
+        ({"end": -1}, ValueError, "end: expected an integer from 0 to .*, got -1"),
+        ({"start": "0"}, ValueError, "invalid timestamp '0': expected ISO 8601"),
+        ({"end": [1]}, ArgumentTypeError, r"end: expected a version, .*, got \[1\]"),
+        ({"start": 1.5}, ArgumentTypeError, "start: expected an integer from 0 to .*, got 1.5"),
+        ({"start": True}, ArgumentTypeError, "start: expected a version, .*, got True"),
     ],
 )
 def test_an_invalid_range_is_rejected(table, options, error, sentence):
@@ -204,7 +208,7 @@ def test_an_invalid_range_is_rejected(table, options, error, sentence):
         dv.read_changes(table, **options)
 
 
-@pytest.mark.parametrize("end", ["starting_version", "ending_version"])
+@pytest.mark.parametrize("end", ["start", "end"])
 def test_a_range_beyond_the_latest_version_is_rejected(table, end):
     with raises_at(VersionNotFoundError, version=2):
         dv.read_changes(table, **{end: 2})
@@ -215,7 +219,7 @@ def test_removed_commits_are_an_error_with_the_version(table):
     (table / commit_file_name(0)).unlink()
     with raises_at(VersionNotFoundError, "may have been cleaned up", version=0):
         dv.read_changes(table)
-    assert [row[2] for row in changes(table, starting_version=1)] == [2, 3]
+    assert [row[2] for row in changes(table, start=1)] == [2, 3]
 
 
 def test_a_version_without_a_change_data_feed_is_an_error(tmp_path):
@@ -240,10 +244,10 @@ def test_a_version_without_a_change_data_feed_is_an_error(tmp_path):
     with pytest.raises(ChangesNotRecordedError) as first:
         dv.read_changes(table)
     with pytest.raises(ChangesNotRecordedError) as fourth:
-        dv.read_changes(table, starting_version=1)
+        dv.read_changes(table, start=1)
     assert (first.value.version, fourth.value.version) == (0, 3)
-    assert changes(table, starting_version=1, ending_version=2) == [(2, "insert", 1, '{"n":1}')]
-    assert changes(table, starting_version=5) == []
+    assert changes(table, start=1, end=2) == [(2, "insert", 1, '{"n":1}')]
+    assert changes(table, start=5) == []
 
 
 def test_a_property_without_the_feature_records_nothing(table):
@@ -265,7 +269,7 @@ def test_columns_that_came_later_are_null_before(table):
     dv.write_table(table, rows, mode="append", schema_mode="merge")
     read = dv.read_changes(table, columns=["id", "more"]).to_table().to_pylist()
     assert {row["id"]: row["more"] for row in read} == {0: None, 1: None, 2: None, 3: None, 9: "x"}
-    assert dv.read_changes(table, ending_version=1).schema.names[:3] == ["id", "day", "v"]
+    assert dv.read_changes(table, end=1).schema.names[:3] == ["id", "day", "v"]
 
 
 @pytest.mark.parametrize(
@@ -288,14 +292,14 @@ def test_changed_columns_are_named_in_the_error(table, change, column, sentence)
     set_metadata(table, schema_string=json.dumps(schema))
     with raises_at(SchemaError, sentence, version=0, column=column):
         dv.read_changes(table)
-    assert len(changes(table, ending_version=1)) == 4
-    assert dv.read_changes(table, starting_version=2).to_table().num_rows == 0
+    assert len(changes(table, end=1)) == 4
+    assert dv.read_changes(table, start=2).to_table().num_rows == 0
 
 
 def test_columns_that_were_removed_with_their_rows_are_named(table):
     dv.write_table(table, pa.table({"other": ["x"]}), mode="overwrite", schema_mode="overwrite")
     with raises_at(SchemaError, "was dropped", column="id", version=1):
-        dv.read_changes(table, starting_version=2)
+        dv.read_changes(table, start=2)
 
 
 def test_a_replaced_column_of_the_same_name_is_an_error(tmp_path):
@@ -333,7 +337,7 @@ def test_a_table_with_a_reserved_column_name_is_rejected(table):
     text = dv.load_snapshot(table).metadata.schema_string
     set_metadata(table, schema_string=text.replace('"day"', '"_Change_type"'))
     with raises_at(SchemaError, "the change data feed reserves the name", column="_Change_type"):
-        dv.read_changes(table, starting_version=2)
+        dv.read_changes(table, start=2)
 
 
 def test_a_table_that_cannot_be_read_is_rejected(table):
@@ -368,7 +372,7 @@ def test_rows_that_a_deletion_vector_marks_are_deleted_and_come_back(tmp_path):
     mark([], [1, 2, 5])
     mark([1, 2, 5], [0, 2])
     mark([0, 2], [])
-    told = [(version, what, number) for version, what, number, _ in changes(table, starting_version=1)]
+    told = [(version, what, number) for version, what, number, _ in changes(table, start=1)]
     assert told == [
         *((1, "delete", number) for number in (1, 2, 5)),
         (2, "delete", 0),
@@ -376,8 +380,8 @@ def test_rows_that_a_deletion_vector_marks_are_deleted_and_come_back(tmp_path):
         (2, "insert", 5),
         *((3, "insert", number) for number in (0, 2)),
     ]
-    assert [row[2] for row in changes(table, starting_version=1, where="v:n::int > 4")] == [5, 5]
-    assert dv.read_changes(table, starting_version=3, columns=[]).to_table().num_rows == 2
+    assert [row[2] for row in changes(table, start=1, where="v:n::int > 4")] == [5, 5]
+    assert dv.read_changes(table, start=3, columns=[]).to_table().num_rows == 2
 
 
 def test_a_remove_action_without_partition_values_is_an_error(tmp_path):
@@ -386,11 +390,14 @@ def test_a_remove_action_without_partition_values_is_an_error(tmp_path):
     (path, *_) = dv.load_snapshot(table).files["path"].to_pylist()
     commit(table, RemoveFile(path=path, data_change=True))
     with raises_at(MalformedLogError, "has no partitionValues", version=1, file=path):
-        dv.read_changes(table, starting_version=1).to_table()
+        dv.read_changes(table, start=1).to_table()
 
 
 def test_the_command_line_prints_changes(table):
     dv.delete(table, "id = 1")
-    arguments = ["changes", str(table), "--starting-version", "2", "-c", "id", "-c", "_change_type", "--json"]
+    arguments = ["changes", str(table), "--start", "2", "-c", "id", "-c", "_change_type", "--json"]
     result = CliRunner().invoke(app, arguments)
     assert json.loads(result.stdout) == {"id": 1, "_change_type": "delete"}
+    at = dv.history(table)[0].timestamp.isoformat()
+    by_time = CliRunner().invoke(app, [*arguments[:2], "--start", at, "--end", at, *arguments[4:]])
+    assert by_time.stdout == result.stdout

@@ -98,7 +98,7 @@ def test_methods_read_and_change_the_table(table: dv.Table):
     merge.when_matched_delete().when_not_matched_insert_all().execute()
     assert ids(table.scan()) == [3, 4]
     assert [entry.operation for entry in table.history(limit=2)] == ["MERGE", "UPDATE"]
-    assert table.changes(starting_version=2, ending_version=2).to_pylist()[0]["_change_type"] == "delete"
+    assert table.changes(start=2, end=2).to_pylist()[0]["_change_type"] == "delete"
     assert table.audit(data=True).is_clean
     table.restore(0)
     assert ids(table.scan()) == [1, 2]

@@ -60,7 +60,7 @@ def test_rows_are_written_and_changed_next_to_void_columns(tmp_path: Path):
         {"id": 2, "x": None, "s": {"n": 2, "y": None}},
     ]
     assert dv.audit_table(path, data=True).findings == ()
-    kinds = dv.read_changes(path, starting_version=1).to_table()["_change_type"].to_pylist()
+    kinds = dv.read_changes(path, start=1).to_table()["_change_type"].to_pylist()
     assert sorted(kinds) == ["delete", "insert", "insert", "update_postimage", "update_preimage"]
 
 

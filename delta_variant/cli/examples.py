@@ -50,8 +50,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "delta-variant history lake/events --json | jq .operationMetrics",
     ),
     "changes": (
-        "delta-variant changes lake/events --starting-version 3",
-        "delta-variant changes lake/events --starting-timestamp 2026-11-21 --json",
+        "delta-variant changes lake/events --start 3",
+        "delta-variant changes lake/events --start 2026-11-21 --json",
     ),
     "restore": (
         "delta-variant restore lake/events --version 3 --dry-run",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import pyarrow as pa
 
-from .._checks import to_integer
+from .._checks import is_number, to_integer
 from .._options import OnConflict
 from ..data_file.reader import RowRange
 from ..errors import (
+    ArgumentTypeError,
     ChangesNotRecordedError,
     MalformedLogError,
     SchemaError,
@@ -72,10 +74,8 @@ _NAMES = tuple(column.name for column in COLUMNS)
 def read_changes(
     table: TableLocation | Snapshot,
     *,
-    starting_version: int | None = None,
-    ending_version: int | None = None,
-    starting_timestamp: Timestamp | None = None,
-    ending_timestamp: Timestamp | None = None,
+    start: int | Timestamp | None = None,
+    end: int | Timestamp | None = None,
     columns: Mapping[str, str] | Sequence[str] | None = None,
     where: str | None = None,
     limit: int | None = None,
@@ -92,14 +92,10 @@ def read_changes(
 
     Args:
         table: The path or URI of the table, or a handle or snapshot of it, which ends the range by default.
-        starting_version: The first version of the range, inclusive. None, the default, starts at version 0
-            unless `starting_timestamp` is given.
-        ending_version: The last version of the range, inclusive. None, the default, ends at the latest
-            version unless `ending_timestamp` is given.
-        starting_timestamp: A timezone-aware datetime or an ISO 8601 string: starts at the first version
-            committed at that time or later. Excludes `starting_version`. None by default.
-        ending_timestamp: The same for the end: ends at the last version committed at that time or earlier.
-            Excludes `ending_version`. None by default.
+        start: The first version of the range, inclusive. A timezone-aware datetime or an ISO 8601 string is
+            the first version committed at that time or later. None, the default, starts at version 0.
+        end: The last version of the range, inclusive. A timezone-aware datetime or an ISO 8601 string is the
+            last version committed at that time or earlier. None, the default, ends at the latest version.
         columns: The columns to return, as in `read_table`, including the three columns above. None, the
             default, returns all columns.
         where: An SQL predicate, as in `read_table`, that may read the three columns above. None, the default,
@@ -117,7 +113,8 @@ def read_changes(
         ChangesNotRecordedError: `delta.enableChangeDataFeed` was not set at a version of the range.
         SchemaError: The columns changed within the range so that earlier rows do not fit the later schema.
         VersionNotFoundError: The log does not have a version or a timestamp of the range.
-        ValueError: The range is empty, or has a version and a timestamp for the same end.
+        ArgumentTypeError: An end of the range is not an integer, a datetime or a string.
+        ValueError: The range is empty.
         DeltaVariantError: The table cannot be read; see `read_table`.
 
     Example:
@@ -128,39 +125,42 @@ def read_changes(
         >>> feed = {"delta.enableChangeDataFeed": "true"}
         >>> result = write_table(table, pa.table({"id": [1, 2]}), configuration=feed)
         >>> result = delete(table, "id = 2")
-        >>> read_changes(table, starting_version=1, columns=["id", "_change_type"]).to_pylist()
+        >>> read_changes(table, start=1, columns=["id", "_change_type"]).to_pylist()
         [{'id': 2, '_change_type': 'delete'}]
     """
     store, version, timestamp = open_to_read(table, storage_options)
-    if ending_version is None and ending_timestamp is None:
-        ending_version, ending_timestamp = version, timestamp
-    first = _start(store, starting_version, starting_timestamp)
-    end = load_snapshot(store, _end(store, ending_version, ending_timestamp)).in_timezone(timezone)
-    check_readable(end)
-    _check_order(end, first, is_latest=ending_version is None and ending_timestamp is None)
-    commits = list(read_versions(store, first, end.version))
-    _check_recorded(end, first, commits)
-    feed = _Feed.of(end, columns, where, on_conflict)
+    if end is None:
+        end = timestamp if version is None else version
+    first = _first_version(store, start)
+    last = load_snapshot(store, _last_version(store, end)).in_timezone(timezone)
+    check_readable(last)
+    _check_order(last, first, is_latest=end is None)
+    commits = list(read_versions(store, first, last.version))
+    _check_recorded(last, first, commits)
+    feed = _Feed.of(last, columns, where, on_conflict)
     return Scan(_Changes(feed, commits, CommitTimes.of(store)), limit)
 
 
-def _start(store: Store, version: int | None, timestamp: Timestamp | None) -> int:
-    if timestamp is None:
-        return 0 if version is None else to_integer("starting_version", version, 0)
-    if version is not None:
-        raise ValueError("pass starting_version or starting_timestamp, not both")
-    return version_from(store, timestamp)
+def _first_version(store: Store, start: int | Timestamp | None) -> int:
+    if isinstance(start, datetime | str):
+        return version_from(store, start)
+    return 0 if start is None else _to_version("start", start)
 
 
-def _end(store: Store, version: int | None, timestamp: Timestamp | None) -> int | None:
-    if timestamp is None:
-        return version
-    if version is not None:
-        raise ValueError("pass ending_version or ending_timestamp, not both")
+def _last_version(store: Store, end: int | Timestamp | None) -> int | None:
+    if not isinstance(end, datetime | str):
+        return None if end is None else _to_version("end", end)
     try:
-        return version_at(store, timestamp)
+        return version_at(store, end)
     except TimestampAfterLatestError:
         return None
+
+
+def _to_version(name: str, value: Any) -> int:
+    if not is_number(value):
+        expected = "a version, a timezone-aware datetime or an ISO 8601 string"
+        raise ArgumentTypeError(f"{name}: expected {expected}, got {value!r}")
+    return to_integer(name, value, 0)
 
 
 def _check_order(end: Snapshot, first: int, *, is_latest: bool) -> None:

@@ -273,7 +273,7 @@ def read_changes(table: Any, first: int) -> list[tuple[int, str, int, Row]]:
     """Return changes as tuples of version, type, `id` and row."""
     columns = {"id": "id", "day": "day", "n": "event:n::bigint"}
     columns |= {"type": "_change_type", "version": "_commit_version"}
-    found = dv.read_changes(table, starting_version=first, columns=columns).to_table().to_pylist()
+    found = dv.read_changes(table, start=first, columns=columns).to_table().to_pylist()
     return [(row["version"], row["type"], row["id"], (row["day"], row["n"])) for row in found]
 
 

@@ -203,7 +203,7 @@ def test_the_changes_of_a_table_are_those_that_deltalake_reads(
 ):
     table = locate(outcome)
     theirs = pa.table(DeltaTable(table).load_cdf(starting_version=0).read_all())
-    ours = dv.read_changes(table, starting_version=0).to_table()
+    ours = dv.read_changes(table, start=0).to_table()
     # deltalake returns the commit timestamp with another type, and the columns in another order.
     names = [name for name in ours.column_names if name != "_commit_timestamp"]
     assert sorted(theirs.column_names) == sorted(ours.column_names)

@@ -78,13 +78,13 @@ def test_both_read_the_same_changes(spark: SparkSession, tmp_path: Path, feature
     assert {row["kind"] for row in found} == {"insert", "delete", "update_preimage", "update_postimage"}
     for first, end in ((1, 1), (2, 4), (last, last)):
         theirs = by_spark(spark, table, startingVersion=first, endingVersion=end)
-        assert by_us(table, starting_version=first, ending_version=end) == theirs
+        assert by_us(table, start=first, end=end) == theirs
     middle = dv.history(table)[3].timestamp
     text = middle.strftime("%Y-%m-%d %H:%M:%S.%f")
     theirs = by_spark(spark, table, startingTimestamp=text, endingVersion=last)
-    assert by_us(table, starting_timestamp=middle) == theirs
+    assert by_us(table, start=middle) == theirs
     theirs = by_spark(spark, table, startingVersion=0, endingTimestamp=text)
-    assert by_us(table, ending_timestamp=middle) == theirs
+    assert by_us(table, end=middle) == theirs
 
 
 def test_both_raise_for_versions_without_a_feed(spark: SparkSession, tmp_path: Path):
@@ -96,7 +96,7 @@ def test_both_raise_for_versions_without_a_feed(spark: SparkSession, tmp_path: P
         by_spark(spark, table, startingVersion=0)
     with pytest.raises(ChangesNotRecordedError, match="at version 0"):
         by_us(table)
-    assert by_us(table, starting_version=1) == by_spark(spark, table, startingVersion=1)
+    assert by_us(table, start=1) == by_spark(spark, table, startingVersion=1)
 
 
 def test_spark_and_we_read_the_same_feed_of_the_corpus(spark: SparkSession, unpack_table):

@@ -59,7 +59,7 @@ def test_spark_and_we_read_the_same_changes(
     table, first = locate(f"data/{name}"), FEEDS[name]
     spark_with_delta.conf.set(ENFORCE_RETENTION, "false")
     feed = spark_with_delta.read.format("delta").options(readChangeFeed=True, startingVersion=first)
-    ours = dv.read_changes(table, starting_version=first).to_table()
+    ours = dv.read_changes(table, start=first).to_table()
     theirs = feed.load(str(table)).toArrow()
     spark_with_delta.conf.unset(ENFORCE_RETENTION)
     names = [column for column in ours.column_names if column != "_commit_timestamp"]

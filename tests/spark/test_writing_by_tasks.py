@@ -203,9 +203,7 @@ def test_an_overwrite_with_a_predicate_is_in_the_change_data_feed(spark: SparkSe
     dvs.write_table(table, events(spark, 10), variant_columns=["event"], configuration=settings)
     options = {"mode": "overwrite", "where": "event:n::int >= 6", "variant_columns": ["event"]}
     dvs.write_table(table, events(spark, 8).where("id = 7"), **options)
-    changes = (
-        dv.read_changes(table, starting_version=1, columns=["_change_type", "id"]).to_table().to_pylist()
-    )
+    changes = dv.read_changes(table, start=1, columns=["_change_type", "id"]).to_table().to_pylist()
     assert sorted(tuple(change.values()) for change in changes) == [
         *(("delete", number) for number in (6, 7, 8, 9)),
         ("insert", 7),

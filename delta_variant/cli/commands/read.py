@@ -73,17 +73,19 @@ def read(
 
 def changes(
     table: Table,
-    starting_version: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="The first version; 0 by default.")
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERSION|TIME",
+            help="The first version, or the first one at or after a time; 0 by default.",
+        ),
     ] = None,
-    ending_version: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="The last version; latest by default.")
-    ] = None,
-    starting_timestamp: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Start at the first version at or after this time.")
-    ] = None,
-    ending_timestamp: Annotated[
-        str | None, typer.Option(metavar="TIME", help="End at the last version at or before this time.")
+    end: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERSION|TIME",
+            help="The last version, or the last one at or before a time; latest by default.",
+        ),
     ] = None,
     column: Columns = None,
     where: Where = None,
@@ -98,16 +100,18 @@ def changes(
     with showing_progress(if_redirected=True):
         scan = read_changes(
             table,
-            starting_version=starting_version,
-            ending_version=ending_version,
-            starting_timestamp=starting_timestamp,
-            ending_timestamp=ending_timestamp,
+            start=_version_or_time(start),
+            end=_version_or_time(end),
             columns=[_select_item(text) for text in column] if column else None,
             where=where,
             timezone=timezone,
             storage_options=storage_options(),
         )
         print_rows(scan.to_reader(), "json" if json else output_format, limit, Layout(wide, expanded))
+
+
+def _version_or_time(text: str | None) -> int | str | None:
+    return int(text) if text is not None and text.isdecimal() else text
 
 
 def _select_item(text: str) -> str:
