@@ -9,7 +9,7 @@ import pytest
 from documents import pages
 
 import delta_variant
-from delta_variant import errors
+from delta_variant import errors, typing
 
 PAGES = [page for page in pages() if page.name.startswith("docs/reference/api/")]
 MODULE = re.compile(r"^\.\. currentmodule:: (\S+)$", re.MULTILINE)
@@ -30,6 +30,12 @@ def test_each_public_name_is_on_one_page():
 
 def test_each_error_is_on_the_page_of_errors():
     assert documented("delta_variant.errors") == Counter(errors.__all__)
+
+
+def test_each_type_of_signatures_is_on_its_page():
+    (page,) = (page for page in PAGES if page.name.endswith("/types.md"))
+    aliases = re.findall(r"^\| `(\w+)` \|", page.text, re.MULTILINE)
+    assert documented("delta_variant.typing") + Counter(aliases) == Counter(typing.__all__)
 
 
 @pytest.mark.interop

@@ -49,9 +49,14 @@ class ShreddedPath:
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A written data file; `path` is relative to the table and not percent-encoded.
+    """A written data file.
 
-    `variants` has the shredded paths of each Variant column.
+    Attributes:
+        path: The path relative to the table, not percent-encoded.
+        rows: The number of rows.
+        bytes: The size of the file.
+        stats: The statistics that the log has.
+        variants: The shredded paths of each Variant column.
     """
 
     path: str

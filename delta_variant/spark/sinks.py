@@ -29,7 +29,7 @@ from ..operations.write.preparation import (
 from ..protocol.actions import Metadata, Protocol
 from ..storage import store as storage
 from ..storage.store import open_store
-from ..writer.commit_context import CommitOptions, Transaction, transaction_of
+from ..writer.commit_context import CommitOptions, Transaction, transaction_of, with_transaction
 from ..writer.table_state import TableState
 from .attempts import Job, remove_lost
 from .batches import QUERY_ID
@@ -70,7 +70,7 @@ class Sink:
         snapshot = load_existing(store, "append")
         columns = from_spark(spark_schema, options.get("variant_columns", ()))
         of_table = table_options(options, mode="overwrite" if overwrite else "append")
-        commit = CommitOptions(transaction, options.get("usermetadata"))
+        commit = with_transaction(CommitOptions(metadata=options.get("usermetadata")), transaction)
         write = prepare(store, snapshot, columns, write_options(options), of_table, commit)
         task = FileTask(
             store.uri,
@@ -101,7 +101,7 @@ class Sink:
         Raises AmbiguousWriteError, CommitConflictError.
         """
         store = open_store(self.task.uri, self.task.storage_options)
-        commit = CommitOptions(transaction, self.metadata)
+        commit = with_transaction(CommitOptions(metadata=self.metadata), transaction)
         snapshot = load_existing(store, "append")
         try:
             result = result_without_writing(snapshot, "append", commit)

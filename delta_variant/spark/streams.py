@@ -13,7 +13,7 @@ from .._checks import options_of
 from ..errors import UnsupportedFeatureError
 from ..operations.write.committing import WriteResult
 from ..storage.store import TableLocation
-from ..writer.commit_context import CommitOptions, Transaction, application_txn
+from ..writer.commit_context import CommitOptions, Transaction, application_txn, with_transaction
 from .batches import BatchWrite, MicroBatch, is_written, number_write
 from .running import check_classic
 from .writing import write_table
@@ -81,7 +81,7 @@ def batch_writer(
         write = BatchWrite(batch, table, app_id or _query_id(batch), arguments, df)
         with number_write(write) as number:
             txn = _transaction(write, number, has_own_id=app_id is not None)
-            return write_table(table, df, commit=replace(commit, txn=txn), **arguments)
+            return write_table(table, df, commit=with_transaction(commit, txn), **arguments)
 
     return write_batch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 from uuid import uuid4
@@ -27,6 +27,7 @@ __all__ = [
     "is_repeated",
     "now",
     "transaction_of",
+    "with_transaction",
     "without_txn",
 ]
 
@@ -86,7 +87,7 @@ class CommitOptions:
         True
     """
 
-    txn: tuple[str, int] | Transaction | None = None
+    txn: tuple[str, int] | None = None
     metadata: str | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -112,7 +113,7 @@ class CommitOptions:
 
 def transaction_of(commit: CommitOptions) -> Transaction | None:
     """Return the transaction of a commit; raises ValueError or ArgumentTypeError for an invalid `txn`."""
-    txn: Any = commit.txn
+    txn: Any = commit.txn  # A Transaction if `with_transaction` set it.
     if txn is None or isinstance(txn, Transaction):
         return txn
     message = f"txn: expected an application id and a version, such as ('loader', 7), got {txn!r}"
@@ -121,6 +122,12 @@ def transaction_of(commit: CommitOptions) -> Transaction | None:
     if len(txn) != 2:
         raise ValueError(message)
     return Transaction(application_txn(*txn))
+
+
+def with_transaction(commit: CommitOptions, transaction: Transaction | None) -> CommitOptions:
+    """Return the options with a transaction of a run, which users cannot pass."""
+    txn: Any = transaction
+    return replace(commit, txn=txn)
 
 
 def without_txn(commit: CommitOptions, operation: str) -> CommitOptions:

@@ -1,0 +1,70 @@
+"""Types in the signatures of `delta_variant`, for annotations in your own code.
+
+They change with the functions that use them. Classes whose objects users create, such as `FileOptions`, are
+in `delta_variant` itself.
+"""
+
+from __future__ import annotations
+
+from ._options import DuplicateKeys, Floats, Numeric, OnConflict
+from .data_file.options import Compression, OnInvalid, Shredding
+from .data_file.writer import WrittenFile
+from .log.timestamps import Timestamp
+from .operations.alter.columns import ColumnPath, Columns
+from .operations.audit import AuditedFile
+from .operations.audit.findings import RuleSummary, Severity
+from .operations.history import History
+from .operations.legacy.files import FilePath
+from .operations.legacy.migration import MigratedFile, NewShredding
+from .operations.optimize.layout import FileGroup
+from .operations.statistics_repair import FileRepair
+from .operations.write.preparation import Mode, SchemaMode
+from .protocol.actions import DomainMetadata, Metadata, Protocol, Txn
+from .protocol.statistics import FileStatistics
+from .protocol.types import StructType
+from .storage.store import HasTableUri, Store, TableLocation
+from .variant.objects import VariantForm
+from .variant.shredding import Spec
+from .variant.values import ArrowArray
+from .writer.json_lines import Format, JsonLines, Progress, Source
+
+__all__ = [
+    "ArrowArray",
+    "AuditedFile",
+    "ColumnPath",
+    "Columns",
+    "Compression",
+    "DomainMetadata",
+    "DuplicateKeys",
+    "FileGroup",
+    "FilePath",
+    "FileRepair",
+    "FileStatistics",
+    "Floats",
+    "Format",
+    "HasTableUri",
+    "History",
+    "JsonLines",
+    "Metadata",
+    "MigratedFile",
+    "Mode",
+    "NewShredding",
+    "Numeric",
+    "OnConflict",
+    "OnInvalid",
+    "Progress",
+    "Protocol",
+    "RuleSummary",
+    "SchemaMode",
+    "Severity",
+    "Shredding",
+    "Source",
+    "Spec",
+    "Store",
+    "StructType",
+    "TableLocation",
+    "Timestamp",
+    "Txn",
+    "VariantForm",
+    "WrittenFile",
+]
