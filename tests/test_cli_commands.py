@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import typer
+from planting import Table as Planted
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -297,6 +298,19 @@ def test_merge_applies_clauses_in_order(table, tmp_path: Path):
     report = json.loads(done.stdout)
     assert [report[f"rows_{name}"] for name in ("deleted", "updated", "inserted")] == [1, 1, 1]
     assert ids(table) == [3, 9, 20]
+
+
+def test_the_plan_of_a_merge_has_the_size_of_the_table(table, tmp_path: Path):
+    (tmp_path / "s.json").write_text("{}")
+    arguments = ["merge", str(tmp_path / "s.json"), table, "--on", "true", "--when-matched-delete"]
+    arguments.append("--dry-run")
+    heading = run(*arguments).stdout.splitlines()[0]
+    assert heading == f"{table}: version 0, 3 rows in 1 file: merge {tmp_path / 's.json'}"
+    report = json.loads(run(*arguments, "--json").stdout)
+    assert (report["rows"], report["files"]) == (3, 1)
+    Planted(Path(table)).edit("add", lambda add: add.pop("stats"))
+    assert f"{table}: version 0, 1 file: merge " in run(*arguments).stdout
+    assert json.loads(run(*arguments, "--json").stdout)["rows"] is None
 
 
 def test_a_merge_that_only_inserts_does_not_ask(table, tmp_path: Path):

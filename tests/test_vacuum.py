@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import delta_variant as dv
 from delta_variant.cli.app import app
+from delta_variant.cli.entry_point import main
 from delta_variant.cli.remedies import message_of
 from delta_variant.errors import (
     CommitConflictError,
@@ -33,6 +34,7 @@ from delta_variant.errors import (
 from delta_variant.log import commits
 from delta_variant.log.checkpoints import writing as checkpoint_writing
 from delta_variant.log.listing import commit_file_name
+from delta_variant.operations.vacuum import VacuumInterrupted
 from delta_variant.protocol.actions import AddFile, CommitInfo, DeletionVector, RemoveFile
 from delta_variant.storage import store
 
@@ -334,6 +336,73 @@ def test_a_file_that_cannot_be_deleted_is_an_error_after_all_others(table):
     assert (end.parameters["status"], end.metrics) == ("FAILED", {"numDeletedFiles": 2})
 
 
+def test_an_interrupt_cancels_the_deletions_that_have_not_started(table):
+    names = [put(table, f"part-{number:03}.parquet") for number in range(200)]
+
+    def interrupt(call: str, key: str) -> None:
+        if call == "delete" and key.endswith("-050.parquet"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(
+        VacuumInterrupted, match=r"^interrupted: \d+ of 200 unused files .* is intact$"
+    ) as caught:
+        dv.vacuum(intercept(table, before=interrupt), dry_run=False)
+    deleted = 200 - sum((table / name).exists() for name in names)
+    assert str(caught.value).startswith(f"interrupted: {deleted} of 200")
+    assert 50 <= deleted < 199
+    end = dv.history(table)[0]
+    assert (end.operation, end.parameters["status"]) == ("VACUUM END", "FAILED")
+    assert end.metrics == {"numDeletedFiles": deleted}
+    assert read_ids(table) == [0, 1]
+    assert len(dv.vacuum(table, dry_run=False).files) == 200 - deleted
+
+
+def test_the_command_line_says_what_an_interrupted_vacuum_deleted(
+    table, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    put(table, "part-1.parquet")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("delta_variant.operations.vacuum.delete", interrupt)
+    with pytest.raises(SystemExit) as exited:
+        main(["vacuum", str(table), "--yes"])
+    assert exited.value.code == 130
+    assert capsys.readouterr().err == (
+        "delta-variant: interrupted: 0 of 1 unused files were deleted; the latest version of the table needs "
+        "none of them, and is intact\n"
+    )
+
+
+def test_a_restore_during_the_deletions_of_a_vacuum_is_rejected(table):
+    dv.delete_all(table)
+    age(table)
+    errors = []
+
+    def restore(call: str, key: str) -> None:
+        if call == "delete" and not errors:
+            with raises_at(CommitConflictError, "has not recorded its end", version=2) as caught:
+                dv.restore(table, 0)
+            errors.append(caught.value)
+
+    assert len(dv.vacuum(intercept(table, before=restore), dry_run=False).files) == 2
+    assert errors
+    with raises_at(DataFileError, "files are missing", version=0):
+        dv.restore(table, 0)
+
+
+def test_a_vacuum_that_was_killed_prevents_restores_for_a_day(table):
+    dv.delete_all(table)
+    info = {"operation": "VACUUM START", "timestamp": int(time.time() * 1000)}
+    commits.write_commit(dv.load_snapshot(table).store, 2, [CommitInfo(info)])
+    with raises_at(CommitConflictError, version=2):
+        dv.restore(table, 0)
+    path = table / commit_file_name(2)
+    path.write_text(json.dumps({"commitInfo": {**info, "timestamp": info["timestamp"] - DAY}}) + "\n")
+    assert dv.restore(table, 0).files_added == 2
+
+
 def test_a_file_that_a_concurrent_commit_adds_again_is_kept(table):
     dv.delete_all(table)
     age(table)
@@ -341,6 +410,7 @@ def test_a_file_that_a_concurrent_commit_adds_again_is_kept(table):
         dv.vacuum(commit_first(table, lambda: dv.restore(table, 0)), dry_run=False)
     assert caught.value.version == 2
     assert str(caught.value.file).startswith("day=d")
+    assert dv.history(table)[0].parameters["status"] == "FAILED"
     assert read_ids(table) == [0, 1]
 
 

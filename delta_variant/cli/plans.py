@@ -9,7 +9,7 @@ from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.read import read_table
 from ..operations.vacuum import VacuumResult
-from ..writer.copy_on_write import count_rows
+from ..writer.copy_on_write import count_rows, known_rows
 from .common_options import storage_options
 from .confirmation import Plan
 from .terminal import count, size_text
@@ -51,12 +51,25 @@ def plan_overwrite(table: str, where: str | None, timezone: str) -> Plan:
 
 
 def plan_merge(table: str, source: Sequence[str], clauses: Sequence[str]) -> Plan:
-    """Return the plan of a merge: its source and its clauses."""
+    """Return the plan of a merge: its source, its clauses, and the size of the table.
+
+    Which rows match is known only after both sides are read. The statistics give the rows of the table.
+    """
     snapshot = load_snapshot(table, storage_options=storage_options())
-    heading = f"{table}: version {snapshot.version}, merge {', '.join(source)}"
+    rows = known_rows(snapshot)
+    size = count(snapshot.num_files, "file")
+    size = size if rows is None else f"{count(rows, 'row')} in {size}"
+    heading = f"{table}: version {snapshot.version}, {size}: merge {', '.join(source)}"
     return Plan(
         (heading, *(f"  {clause}" for clause in clauses)),
-        {"table": table, "version": snapshot.version, "source": list(source), "clauses": list(clauses)},
+        {
+            "table": table,
+            "version": snapshot.version,
+            "rows": rows,
+            "files": snapshot.num_files,
+            "source": list(source),
+            "clauses": list(clauses),
+        },
     )
 
 

@@ -27,6 +27,7 @@ from ..protocol.actions import (
 )
 
 __all__ = [
+    "VACUUM_END",
     "VACUUM_START",
     "FindConflict",
     "Reads",
@@ -37,6 +38,9 @@ __all__ = [
 
 VACUUM_START = "VACUUM START"
 """The operation of the commit that precedes the deletions of a vacuum."""
+
+VACUUM_END = "VACUUM END"
+"""The operation of the commit that follows them."""
 
 FindConflict: TypeAlias = Callable[[Sequence[Action]], "str | None"]
 """Returns the conflict with the actions of a concurrent commit, None if they do not conflict."""
@@ -83,7 +87,7 @@ def replacement_conflicts(
     def find_conflict(actions: Sequence[Action]) -> str | None:
         found = _table_change(actions, txn) or _removal(actions, paths) or _domain_change(actions, names)
         if found is None and reads.returns_files:
-            found = _vacuum_start(actions)
+            found = _vacuum(actions)
         if found or not changes_rows or (tolerates_appends and _is_blind_append(actions)):
             return found
         return _addition(actions, reads.may_match)
@@ -133,10 +137,11 @@ def _addition(actions: Sequence[Action], may_match: Callable[[Sequence[AddFile]]
     return "added rows that this operation may have to see" if adds and may_match(adds) else None
 
 
-def _vacuum_start(actions: Sequence[Action]) -> str | None:
-    infos = (action for action in actions if isinstance(action, CommitInfo))
-    if any(info.operation == VACUUM_START for info in infos):
-        return "started a vacuum, which may delete files that this operation adds again"
+def _vacuum(actions: Sequence[Action]) -> str | None:
+    operations = {action.operation for action in actions if isinstance(action, CommitInfo)}
+    for operation, verb in ((VACUUM_START, "started"), (VACUUM_END, "ended")):
+        if operation in operations:
+            return f"{verb} a vacuum, which may delete files that this operation adds again"
     return None
 
 

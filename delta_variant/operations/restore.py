@@ -12,18 +12,19 @@ import pyarrow.compute as pc
 
 from .._checks import options_of
 from .._progress import advance, begin
-from ..errors import DataFileError, UnsupportedFeatureError
+from ..errors import CommitConflictError, DataFileError, UnsupportedFeatureError
 from ..log import deletion_vectors, transaction
-from ..log.conflicts import Reads
+from ..log.commits import read_commit_info
+from ..log.conflicts import VACUUM_END, VACUUM_START, Reads
 from ..log.load import load_latest, load_snapshot
 from ..log.snapshot import Snapshot, add_actions, subtract_files
 from ..log.timestamps import Timestamp
 from ..protocol import features, properties
-from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, DomainMetadata, Metadata, Protocol
+from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
 from ..protocol.clustering import NO_CLUSTERING
 from ..protocol.schema.rules import check_consistent
 from ..storage.store import TableLocation, exists
-from ..writer.commit_context import CommitOptions, commit_context, without_txn
+from ..writer.commit_context import CommitOptions, commit_context, now, without_txn
 from ..writer.commit_result import CommitResult
 
 __all__ = ["RestoreResult", "restore"]
@@ -36,6 +37,9 @@ LOG_PROPERTIES = (
 """Properties of the log itself, which a restore does not change."""
 
 MAX_NAMED_FILES = 5
+
+LONGEST_VACUUM = 24 * 3_600_000
+"""The milliseconds after which a vacuum without an end is one that was killed."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +97,8 @@ def restore(
         UnsupportedFeatureError: The table sets `delta.appendOnly=true` and files would be removed, or this
             version cannot commit to the table.
         ProtocolError: The protocol, metadata and schema of the earlier version contradict each other.
-        CommitConflictError: A concurrent commit changed the table.
+        CommitConflictError: A concurrent commit changed the table, or a vacuum has started within a day and
+            not ended.
 
     Example:
         >>> import delta_variant as dv, pyarrow as pa, tempfile
@@ -112,6 +117,8 @@ def restore(
     protocol, metadata = _protocol(past, present), _metadata(past, present)
     _check(present, past, protocol, metadata, removed)
     _check_files_exist(past, added)
+    if added.num_rows:
+        _check_no_vacuum_runs(present)
     changes = _Changes(
         added,
         removed,
@@ -252,6 +259,30 @@ def _check_files_exist(past: Snapshot, files: pa.Table) -> None:
             file=missing[0],
             version=past.version,
         )
+
+
+def _check_no_vacuum_runs(present: Snapshot) -> None:
+    """Raise CommitConflictError if a vacuum has committed its start and not its end.
+
+    It may delete files that the restore adds again, and does not see the commit of the restore.
+    """
+    earliest = now() - LONGEST_VACUUM
+    for version in range(present.version, -1, -1):
+        info = read_commit_info(present.store, version)
+        if info is None or info.operation == VACUUM_END or not _is_since(info, earliest):
+            return
+        if info.operation == VACUUM_START:
+            raise CommitConflictError(
+                f"version {version} of {present.uri} started a vacuum that has not recorded its end, and may "
+                "delete files that this restore adds again: retry after it",
+                table=present.uri,
+                version=version,
+            )
+
+
+def _is_since(info: CommitInfo, earliest: int) -> bool:
+    written = info.fields.get("timestamp")
+    return type(written) is int and written >= earliest
 
 
 def _paths(files: pa.Table) -> Iterator[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from math import inf
 from typing import Any
 from urllib.parse import quote
@@ -29,7 +30,7 @@ from ..errors import (
 )
 from ..log import deletion_vectors, transaction
 from ..log.commits import read_all_commits, read_commits
-from ..log.conflicts import VACUUM_START
+from ..log.conflicts import VACUUM_END, VACUUM_START
 from ..log.load import load_with_tombstones
 from ..log.snapshot import Snapshot, are_unencoded, tombstones_table
 from ..protocol import features, properties
@@ -40,7 +41,7 @@ from ..storage.store import Store, TableLocation, delete, open_latest, walk
 from ..writer.commit_context import CommitOptions, commit_context, now, without_txn
 from ..writer.commit_result import CommitResult
 
-__all__ = ["VacuumResult", "vacuum"]
+__all__ = ["VacuumInterrupted", "VacuumResult", "vacuum"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -49,6 +50,10 @@ CHANGE_DATA = "_change_data"
 LOG_FOLDER = "/_delta_log/"
 ICEBERG_FOLDER = "metadata"
 UNIFORM_FORMATS = "delta.universalFormat.enabledFormats"
+
+
+class VacuumInterrupted(transaction.CommitInterrupted):
+    """An interrupt of a vacuum after its start was committed; the message says what was deleted."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +87,8 @@ def vacuum(
     A vacuum deletes files that no version within the retention uses: files whose removal was committed before
     it, and files that no commit added and that were last written before it. Older versions can then no longer
     be read. Folders stay, and so do files and folders whose names start with `_` or `.`, except for
-    partitions and the change data feed. Two commits, VACUUM START and VACUUM END, record the deletion.
+    partitions and the change data feed. Two commits, VACUUM START and VACUUM END, record the deletion, also
+    of a vacuum that is interrupted.
 
     Args:
         table: Path or URI of the table.
@@ -249,15 +255,20 @@ def _delete(
     }
     metrics = {"numFilesToDelete": len(found.files), "sizeOfDataToDelete": found.bytes}
     committed = _commit(snapshot, VACUUM_START, parameters, metrics, commit)
-    _check_not_added_again(snapshot, found.files)
-    failures = _delete_files(snapshot.store, found.files)
-    status = {"status": "FAILED" if failures else "COMPLETED"}
+    deletions = _Deletions(snapshot.store, found.files)
     try:
-        metrics = {"numDeletedFiles": len(found.files) - len(failures)}
-        committed = _commit(snapshot, "VACUUM END", status, metrics, commit)
-    except DeltaVariantError:
-        _LOGGER.warning("%s: cannot commit VACUUM END", snapshot.uri, exc_info=True)
-    if failures:
+        _check_not_added_again(snapshot, found.files)
+        deletions.run()
+    except BaseException as error:
+        _commit_end(snapshot, deletions, commit)
+        if not isinstance(error, KeyboardInterrupt):
+            raise
+        raise VacuumInterrupted(
+            f"interrupted: {len(deletions.deleted):,} of {len(found.files):,} unused files were deleted; the "
+            "latest version of the table needs none of them, and is intact"
+        ) from error
+    committed = _commit_end(snapshot, deletions, commit) or committed
+    if failures := deletions.failures:
         raise StoreError(
             f"cannot delete {len(failures):,} of {len(found.files):,} files: {failures[0]}",
             table=snapshot.uri,
@@ -282,22 +293,47 @@ def _check_not_added_again(snapshot: Snapshot, paths: Sequence[str]) -> None:
             )
 
 
-def _delete_files(store: Store, paths: Iterable[str]) -> list[StoreError]:
-    def attempt(path: str) -> StoreError | None:
-        try:
-            delete(store, path)
-        except StoreError as error:
-            return error
+def _commit_end(snapshot: Snapshot, deletions: _Deletions, commit: CommitOptions) -> CommitResult | None:
+    """Commit the end of a vacuum; log a warning if that is not possible."""
+    is_complete = len(deletions.deleted) == len(deletions.paths)
+    status = {"status": "COMPLETED" if is_complete else "FAILED"}
+    metrics = {"numDeletedFiles": len(deletions.deleted)}
+    try:
+        return _commit(snapshot, VACUUM_END, status, metrics, commit)
+    except DeltaVariantError:
+        _LOGGER.warning("%s: cannot commit VACUUM END", snapshot.uri, exc_info=True)
         return None
 
-    chosen = list(paths)
-    errors = []
-    begin("deleting", files=len(chosen))
-    with ThreadPoolExecutor(max_workers=16) as threads:
-        for error in threads.map(attempt, chosen):
-            errors.append(error)
-            advance(files=1)
-    return [error for error in errors if error is not None]
+
+@dataclass
+class _Deletions:
+    """The deletions of a vacuum: the paths that were deleted, and the errors of those that could not be."""
+
+    store: Store
+    paths: Sequence[str]
+    deleted: list[str] = dataclass_field(default_factory=list)
+    failures: list[StoreError] = dataclass_field(default_factory=list)
+
+    def run(self) -> None:
+        """Delete the files. An interrupt waits for deletions that have started, and cancels the others."""
+        begin("deleting", files=len(self.paths))
+        with ThreadPoolExecutor(max_workers=16) as threads:
+            try:
+                for error in threads.map(self._delete, self.paths):
+                    advance(files=1)
+                    if error is not None:
+                        self.failures.append(error)
+            except BaseException:
+                threads.shutdown(cancel_futures=True)
+                raise
+
+    def _delete(self, path: str) -> StoreError | None:
+        try:
+            delete(self.store, path)
+        except StoreError as error:
+            return error
+        self.deleted.append(path)
+        return None
 
 
 def _commit(

@@ -45,6 +45,7 @@ __all__ = [
     "count_rows",
     "delete_rows",
     "is_partition_predicate",
+    "known_rows",
     "rewrite_rows",
 ]
 
@@ -321,9 +322,19 @@ def _rows(columns: Mapping[str, Expression], batch: pa.RecordBatch) -> pa.Record
 
 def count_rows(snapshot: Snapshot, files: pa.Table) -> int:
     """Return the number of live rows of files, from their statistics or else from their footers."""
-    (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
-    counts = counts_of(numbers).to_pylist()
+    counts = _recorded_rows(files)
     return sum(_live_rows(snapshot, *each) for each in zip(files_of(files), counts, strict=True))
+
+
+def known_rows(snapshot: Snapshot) -> int | None:
+    """Return the number of live rows of a table from statistics, None if a file has none."""
+    counts = _recorded_rows(snapshot.files)
+    return None if None in counts else count_rows(snapshot, snapshot.files)
+
+
+def _recorded_rows(files: pa.Table) -> list[int | None]:
+    (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
+    return counts_of(numbers).to_pylist()
 
 
 def _live_rows(snapshot: Snapshot, file: FileEntry, count: int | None) -> int:

@@ -82,26 +82,6 @@ class History:
             frozenset((key[4:], body["version"]) for key, body in table.items() if key.startswith("txn ")),
         )
 
-    @cached_property
-    def restored_during_vacuum(self) -> bool:
-        """Return whether a restore loaded the table between the two commits of a vacuum, and committed.
-
-        A known limitation: nothing in the snapshot says that the vacuum is still deleting files, so that the
-        restored version may lack some.
-        """
-        vacuums = [outcome.commits for outcome in self._outcomes_of(Vacuum) if outcome.commits]
-        restores = [outcome.commits[0] for outcome in self._outcomes_of(Restore) if outcome.commits]
-        read = [dict(self.log.commits[version])["commitInfo"]["readVersion"] for version in restores]
-        return any(
-            vacuum[0] <= version and (len(vacuum) == 1 or version < vacuum[1])
-            for vacuum in vacuums
-            for version in read
-        )
-
-    def _outcomes_of(self, kind: type[Operation]) -> list[Outcome]:
-        pairs = zip(self.operations, self.outcomes, strict=True)
-        return [outcome for operation, outcome in pairs if isinstance(operation, kind)]
-
     def ran(self, *kinds: type[Operation]) -> bool:
         return any(isinstance(operation, kinds) for operation in self.operations)
 

@@ -48,7 +48,6 @@ MOST_SKEW = 60_000_000_000
 """By how many nanoseconds the clock of an operation may differ from that of the store."""
 
 PROGRESS = 1000
-KNOWN_LIMITATION = "known limitation: a restore during a vacuum brings back files that it deletes"
 
 STORES: dict[str, Callable[..., ScheduledObjects]] = {
     "sound": ScheduledObjects,
@@ -112,9 +111,6 @@ def explore(seed: int, store: str = "sound") -> Report:
     report.kinds.update(_ending(*pair) for pair in zip(operations, outcomes, strict=True))
     history = History(table, objects, operations, outcomes)
     report.failure = _failure(history)
-    if report.failure and history.restored_during_vacuum:
-        report.kinds[KNOWN_LIMITATION] += 1
-        report.failure = None
     return report
 
 

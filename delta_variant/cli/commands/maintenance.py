@@ -163,7 +163,7 @@ def vacuum(
         json=json,
     ):
         return
-    with all_or_nothing("some unused files may be deleted; the latest version is unchanged"):
+    with all_or_nothing("nothing was deleted"):
         result = run(only_plan=False)
     if json:
         print_vacuum_json(table, result)
