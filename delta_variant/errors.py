@@ -55,7 +55,7 @@ class DeltaVariantError(Exception):
 
     Attributes:
         message: What is wrong and what to do about it, without the location.
-        table: The table's URI or path, as the caller passed it.
+        table: The table's URI, or the absolute path of a local table.
         file: The data file, the part of the log or the input file.
         line: The line of a text file, counted from 1.
         row: The row of the file or batch, counted from 0.

@@ -20,6 +20,7 @@ from delta_variant.errors import (
     DataFileError,
     ExpressionError,
     MalformedVariantError,
+    SchemaError,
     StoreError,
     TableNotFoundError,
     VersionNotFoundError,
@@ -472,3 +473,29 @@ def test_a_table_of_spark_has_all_rows_that_are_not_deleted(name: str, corpora: 
     deleted = sum(each["cardinality"] for each in files.column("deletion_vector").to_pylist() if each)
     found = dv.read_table(root).to_table()
     assert found.num_rows == rows - deleted > 0
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_an_error_names_the_column_as_the_table_does(tmp_path: Path, mode: str):
+    rows = pa.table({"n": [{"i": 1, "l": [{"j": 2}]}], "v": ['{"a": 1}']})
+    mapped = {"delta.columnMapping.mode": mode}
+    dv.write_table(tmp_path / "t", rows, variant_columns=["v"], configuration=mapped)
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    good = pq.read_table(file)
+
+    def damage(column: int, value: Any) -> None:
+        damaged = pa.array([value])
+        field = good.schema.field(column).with_type(damaged.type)
+        pq.write_table(good.set_column(column, field, damaged), file)
+
+    damage(1, {"metadata": b"\x01\x00\x00", "value": b"\x0c"})
+    with raises_at(MalformedVariantError, column="v", file=file.name) as caught:
+        dv.read_table(tmp_path / "t", columns={"a": "v:a::int"}).to_table()
+    assert "col-" not in str(caught.value)
+    with raises_at(MalformedVariantError, column="v"):
+        dv.read_table(tmp_path / "t").to_pylist()
+    names = [part.name for part in good.schema.field(0).type]
+    damage(0, {names[0]: "x", names[1]: None})
+    with raises_at(SchemaError, "cannot cast to long", column="n.i") as error:
+        dv.read_table(tmp_path / "t").to_table()
+    assert "col-" not in str(error.value)

@@ -424,7 +424,7 @@ def test_conform_marks_a_variant_that_the_data_lacks():
     ],
 )
 def test_conform_rejects_lossy_casts(data, data_type):
-    with raises_at(SchemaError, f"^cannot cast the column 'c' to {re.escape(data_type)}: ", column="c"):
+    with raises_at(SchemaError, f"^column 'c': cannot cast to {re.escape(data_type)}: ", column="c"):
         conform(pa.record_batch({"c": data}), column(PrimitiveType(data_type)))
 
 

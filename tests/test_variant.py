@@ -196,12 +196,12 @@ def test_variant_get_casts_as_spark_does():
     [
         ('"buy"', "bigint", '"buy" (string)'),
         ('"buy"', "decimal(18,2)", '"buy" (string)'),
-        ("300", "tinyint", "300 (int16)"),
+        ("300", "tinyint", "300 (smallint)"),
         ("{}", "timestamp", "a value of type object"),
         ("[]", "timestamp_ntz", "a value of type array"),
-        ("1", "array<double>", "1 (int8)"),
-        ("1", "map<string,int>", "1 (int8)"),
-        ("1", "struct<`a`:array<date>,`b`:boolean>", "1 (int8)"),
+        ("1", "array<double>", "1 (tinyint)"),
+        ("1", "map<string,int>", "1 (tinyint)"),
+        ("1", "struct<`a`:array<date>,`b`:boolean>", "1 (tinyint)"),
     ],
 )
 def test_a_cast_error_names_the_type_as_sql_does(text: str, type_name: str, value: str):

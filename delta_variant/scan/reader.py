@@ -17,7 +17,7 @@ from ..data_file import reader
 from ..data_file.options import Shredding
 from ..data_file.reader import NativeFile, Projection, RowRange, Units, open_file
 from ..data_file.shredding import shredded_type
-from ..errors import CastError, ProtocolError
+from ..errors import CastError, DeltaVariantError, ProtocolError
 from ..expressions import evaluate
 from ..expressions.evaluate import ROW_NUMBERS
 from ..expressions.tree import Column, Extraction, Input, input_name, is_whole
@@ -29,7 +29,7 @@ from ..protocol.schema.arrow import field_id, to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.partition_values import partition_value_from_string
-from ..protocol.types import StructField, StructType
+from ..protocol.types import StructField, StructType, fields_of
 from ..variant.shredding import ShreddingSchema
 from ..variant.values import VARIANT_TYPE
 from .predicate import Leaf
@@ -91,6 +91,13 @@ class TableReader:
         nullable = StructType((StructField(stored.name, stored.type, True),))
         conformed = conform(pa.record_batch([array], names=[stored.name]), nullable).column(0)
         return conformed if conformed.type == each.type else retype_array(conformed, each.type)
+
+    def logical_name(self, stored: str | None) -> str | None:
+        """Return the name in the table of a column or a nested field, which an error names as stored."""
+        if self.mode == "none" or stored is None:
+            return stored
+        names = dict(_stored_names(self.snapshot.schema, self.mode))
+        return names.get(stored, stored)
 
     def open_all(self, files: Iterable[FileEntry]) -> Iterator[FileReader]:
         """Yield open data files in order; files of a remote store are opened ahead of the consumer."""
@@ -200,9 +207,13 @@ class FileReader:
         ]
         projections = [*read, *extra]
         options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted}
-        for batch in reader.read(self.native, path, projections, **options):
-            found = self._with_constants(batch, stored, inputs) if inputs else batch
-            yield found, batch.columns[len(stored) :]
+        try:
+            for batch in reader.read(self.native, path, projections, **options):
+                found = self._with_constants(batch, stored, inputs) if inputs else batch
+                yield found, batch.columns[len(stored) :]
+        except DeltaVariantError as error:
+            error.column = self.table.logical_name(error.column)
+            raise
 
     def shredded(
         self, names: Collection[str], shredding: Shredding | Mapping[tuple[str, ...], ShreddingSchema]
@@ -279,6 +290,13 @@ class FileReader:
         if self.names_by_id is None or identity is None:
             return physical_name(field, self.table.mode)
         return self.names_by_id.get(identity, ABSENT)
+
+
+def _stored_names(columns: StructType, mode: ColumnMappingMode) -> Iterator[tuple[str, str]]:
+    """Yield the stored and the logical name of each column and nested field, joined by dots."""
+    logical = (".".join(path) for path, _ in fields_of(columns))
+    stored = (".".join(path) for path, _ in fields_of(physical_schema(columns, mode)))
+    return zip(stored, logical, strict=True)
 
 
 def _names_by_id(file_schema: pa.Schema) -> Mapping[int | None, str]:

@@ -10,6 +10,7 @@ import pyarrow.types as arrow_types
 
 from .. import _native
 from .._arrow import retype_array
+from ..errors import error_location
 from .values import Variant, to_json
 
 __all__ = [
@@ -36,9 +37,10 @@ def rows_of(batch: pa.RecordBatch, form: VariantForm) -> list[dict[str, Any]]:
     """Return the rows of a batch as dicts; raises CastError for a value that Python cannot represent."""
     if not batch.num_columns:
         return [{} for _ in range(batch.num_rows)]
-    columns = [
-        _objects(column, field, form) for column, field in zip(batch.columns, batch.schema, strict=True)
-    ]
+    columns = []
+    for column, field in zip(batch.columns, batch.schema, strict=True):
+        with error_location(column=field.name):
+            columns.append(_objects(column, field, form))
     names = batch.schema.names
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 

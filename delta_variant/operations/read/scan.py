@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..._checks import check_installed, check_option, to_integer
 from ..._html import MAX_ROWS, html_table
+from ...expressions.types import type_name
 from ...variant.objects import VariantForm, columns_of_objects, is_variant, rows_of, variants_as_json
 from .explanation import Explanation, ReadReport
 from .rows import RowBatches
@@ -226,7 +227,8 @@ class Scan:
     def _repr_html_(self) -> str:
         shown = MAX_ROWS if self.limit is None else min(self.limit, MAX_ROWS)
         rows = Scan(self._rows, shown).to_pylist(variants="json")
-        names = [f"{each.name} {'variant' if is_variant(each) else each.type}" for each in self.schema]
+        types = ("variant" if is_variant(each) else type_name(each.type) for each in self.schema)
+        names = [f"{name} {type_}" for name, type_ in zip(self.schema.names, types, strict=True)]
         return html_table(repr(self)[1:-1], names, [list(row.values()) for row in rows])
 
     def _batches(self, report: ReadReport) -> Iterator[pa.RecordBatch]:

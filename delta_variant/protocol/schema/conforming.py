@@ -137,10 +137,8 @@ def _flatten(array: Array, path: tuple[str, ...]) -> Array:
     try:
         return array.flatten()
     except pa.ArrowException as error:
-        column = ".".join(path)
-        raise SchemaError(
-            f"cannot read the column {column!r} of type {array.type}: {error}", column=column
-        ) from error
+        found = SchemaError(f"cannot read a list of type {array.type}: {error}")
+        raise found.at(column=".".join(path)) from error
 
 
 def _take(values: Array, positions: Array, path: tuple[str, ...]) -> Array:
@@ -166,10 +164,8 @@ def _cast(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
     try:
         return _compact(array).cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        column = ".".join(path)
-        raise SchemaError(
-            f"cannot cast the column {column!r} to {describe(data_type)}: {error}", column=column
-        ) from error
+        found = SchemaError(f"cannot cast to {describe(data_type)}: {error}")
+        raise found.at(column=".".join(path)) from error
 
 
 def _compact(array: Array) -> Array:

@@ -180,7 +180,7 @@ fn clock(micros: i64) -> (u8, u8, u8, u32) {
 fn unfit(value: &Value<'_>, why: &str) -> Error {
     let mut text = Vec::new();
     match plain(&mut text, value, &Zone::UTC) {
-        Ok(()) => Error::cast(format!("{} {} {why}", value.type_name(), String::from_utf8_lossy(&text))),
+        Ok(()) => Error::cast(format!("{} {} {why}", value.sql_type_name(), String::from_utf8_lossy(&text))),
         Err(error) => error,
     }
 }

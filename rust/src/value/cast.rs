@@ -305,11 +305,11 @@ fn cannot_cast(value: &Value<'_>, target: &DataType) -> Error {
         Ok(()) => {
             let text = String::from_utf8_lossy(&text);
             match text.char_indices().nth(MAX_CHARACTERS) {
-                Some((end, _)) => format!("{}… ({})", &text[..end], value.type_name()),
-                None => format!("{text} ({})", value.type_name()),
+                Some((end, _)) => format!("{}… ({})", &text[..end], value.sql_type_name()),
+                None => format!("{text} ({})", value.sql_type_name()),
             }
         }
-        Err(_) => format!("a value of type {}", value.type_name()),
+        Err(_) => format!("a value of type {}", value.sql_type_name()),
     };
     Error::cast(format!(
         "cannot cast {shown} to {}; `try_variant_get` returns null where a cast fails",

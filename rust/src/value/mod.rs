@@ -115,7 +115,18 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The specification's name of this value's type, for messages.
+    /// The name of this value's type in SQL, for messages about casts.
+    pub fn sql_type_name(&self) -> &'static str {
+        match self {
+            Value::Int8(_) => "tinyint",
+            Value::Int16(_) => "smallint",
+            Value::Int32(_) => "int",
+            Value::Int64(_) => "bigint",
+            _ => self.type_name(),
+        }
+    }
+
+    /// The specification's name of this value's type, for messages about the encoding.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null",

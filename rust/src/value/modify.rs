@@ -154,7 +154,7 @@ fn replaced<'a>(
 
 fn cannot_set(path: &[Step], depth: usize, step: &Step, met: Option<Value<'_>>) -> Error {
     let parent = normalized(&path[..depth]);
-    let kind = met.map_or("missing", |value| value.type_name());
+    let kind = met.map_or("missing", |value| value.sql_type_name());
     let message = match (step, met) {
         (Step::Index(index), Some(Value::Array(array))) => {
             format!(
