@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -66,6 +67,19 @@ def test_help_is_printed_without_the_commands_and_the_operations():
         "rich",
     )
     assert below(loaded, *unneeded) == []
+
+
+@pytest.mark.parametrize(("words", "expected"), [("va", "vacuum"), ("", "merge"), ("--ver", "--version")])
+def test_the_name_of_a_command_is_completed_without_the_commands(words: str, expected: str):
+    # Completion ends the process before it returns, so that the modules are printed at exit.
+    environment = {"_DELTA_VARIANT_COMPLETE": "complete_bash", "COMP_CWORD": "1"}
+    environment["COMP_WORDS"] = f"delta-variant {words}"
+    modules = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    command = [sys.executable, "-c", f"{modules}\nfrom delta_variant.cli import main; main()"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    assert expected in done.stdout.split()
+    unneeded = ("delta_variant.cli.commands", "delta_variant.operations", "delta_variant.log", "pydantic")
+    assert below(set(done.stderr.split()), *unneeded) == []
 
 
 def test_a_query_of_a_table_without_checkpoint_loads_neither_parquet_nor_json_paths(tmp_path):

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]
 
 from .common_options import with_common_options
 from .confirmation import RULE
@@ -93,6 +94,19 @@ class Commands(Group):
         """Yield the summaries of `COMMANDS`, which import no command."""
         for panel, commands in COMMANDS.items():
             yield from ((panel, name, summary) for name, (_, summary) in commands.items())
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments. Completion of the first word has none, and typer is slow at defaults."""
+        if ctx.resilient_parsing and not args:
+            return []
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Return the completions of the name of a command, which import no command, or of an option."""
+        if incomplete.startswith("-"):
+            return super(TyperGroup, self).shell_complete(ctx, incomplete)
+        summaries = ((name, summary) for _, name, summary in self.summaries(ctx))
+        return [CompletionItem(name, help=text) for name, text in summaries if name.startswith(incomplete)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, None for an unknown name."""
