@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import json
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -215,7 +216,7 @@ def test_a_path_is_a_file_of_json(tmp_path: Path, name: str, kind: Any):
         ([{1: 1}], "expected rows that are dicts with column names"),
         ([{"event": "{}"}], "cannot tell whether text in a Variant column is JSON or a string"),
         ([{"event": {"a": object()}}], "a value of type object"),
-        ([{"a": 1}, {"a": "x"}], "cannot convert the column 'a'"),
+        ([{"a": 1}, {"a": "x"}], "cannot convert the column 'a' to bigint because of the value 'x'"),
         ('{"a": 1}', "the path of a .json"),
         ({"a": 1}, "got builtins.dict"),
     ],
@@ -329,3 +330,63 @@ def test_polars_frames_are_written_lazy_or_not(tmp_path: Path):
     for name, data in (("e", frame), ("l", frame.lazy())):
         dv.write_table(tmp_path / name, data, variant_columns=["v"])
         assert dv.read_table(tmp_path / name).to_pylist() == [{"id": 1, "v": {"a": [1, 2]}}]
+
+
+def test_a_missing_key_of_a_dict_in_pandas_stays_missing(tmp_path: Path):
+    pd = pytest.importorskip("pandas")
+    values = [{"a": 1}, {"b": [1, {"c": 2}]}, None, float("nan"), pd.NaT, pd.NA, {}, [1, "x"]]
+    frame = pd.DataFrame({"id": range(8), "v": pd.Series(values, dtype=object), "w": ["x"] * 8}).iloc[::-1]
+    dv.write_table(tmp_path, frame, variant_columns=["v"])
+    expected = [*values[:2], None, None, None, None, *values[6:]]
+    assert read(tmp_path) == [{"id": id_, "v": value, "w": "x"} for id_, value in enumerate(expected)]
+    # The column of the table is a Variant, and need not be named.
+    dv.write_table(tmp_path, pd.DataFrame({"id": [8], "v": [{"z": None}]}), mode="append")
+    assert read(tmp_path)[8] == {"id": 8, "v": {"z": None}, "w": None}
+    texts = pd.DataFrame({"id": [9, 10], "v": ['{"a": 1}', None]})
+    dv.write_table(tmp_path, texts, variant_columns=["v"], mode="append")
+    assert [row["v"] for row in read(tmp_path)[9:]] == [{"a": 1}, None]
+
+
+def test_dicts_of_pandas_are_read_in_batches_with_the_row_of_an_error(tmp_path: Path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"id": range(20_000), "v": [{str(n % 3): n} for n in range(20_000)]})
+    dv.write_table(tmp_path / "t", frame, variant_columns=["v"])
+    assert [row["v"] for row in read(tmp_path / "t")] == frame["v"].tolist()
+    frame.at[17_000, "v"] = {"a": object()}
+    with raises_at(ArgumentTypeError, "a value of type object", row=17_000, column="v"):
+        dv.write_table(tmp_path / "u", frame, variant_columns=["v"])
+    frame.at[17_000, "v"] = "text"
+    with raises_at(ArgumentTypeError, "JSON or a string", row=17_000, column="v"):
+        dv.write_table(tmp_path / "u", frame, variant_columns=["v"])
+
+
+def test_structs_of_arrow_have_every_key_in_every_row(tmp_path: Path):
+    pl = pytest.importorskip("polars")
+    rows = [{"a": 1}, {"b": 2}]
+    for name, data in (("p", pl.DataFrame({"v": rows})), ("a", pa.table({"v": rows}))):
+        dv.write_table(tmp_path / name, data, variant_columns=["v"])
+        assert [row["v"] for row in dv.read_table(tmp_path / name).to_pylist()] == [
+            {"a": 1, "b": None},
+            {"a": None, "b": 2},
+        ]
+
+
+def test_moments_of_numpy_and_pandas_keep_their_nanoseconds():
+    np, pd = pytest.importorskip("numpy"), pytest.importorskip("pandas")
+    text = "2026-01-01 00:00:00.123456789"
+    local, aware = pd.Timestamp(text), pd.Timestamp(text, tz="Europe/Berlin")
+    one, two = np.datetime64(text.replace(" ", "T")), np.datetime64("NaT", "ns")
+    array = np.array([one, two])
+    found = Variant.from_python(
+        {"a": local, "b": aware, "c": one, "d": array, "e": pd.NaT, "f": [pd.NA, two]}
+    )
+    utc = "2025-12-31 23:00:00.123456789+00:00"
+    expected = {"a": text, "b": utc, "c": text, "d": [text, None], "e": None, "f": [None, None]}
+    assert json.loads(found.to_json()) == expected
+    whole = pd.Timestamp("2026-01-01 00:00:00.123456")
+    assert Variant.from_python(whole).to_python() == whole.to_pydatetime()
+    far = pd.Timestamp(dt.datetime(3026, 1, 1))
+    assert Variant.from_python(far).to_python() == far.to_pydatetime()
+    for value in (np.timedelta64(5, "ns"), np.datetime64(5, "ps"), np.array([5], "timedelta64[ns]")):
+        with raises_at(ArgumentTypeError, "cannot convert a value of type numpy"):
+            Variant.from_python(value)

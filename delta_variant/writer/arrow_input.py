@@ -14,6 +14,7 @@ from ..protocol.schema.arrow import is_encoded_variant, is_text_or_variant, to_a
 from ..protocol.types import VARIANT, StructType
 from ..variant.objects import variants_from_column
 from .json_lines import read_json
+from .pandas_frames import is_pandas_frame, take_object_columns, with_object_columns
 from .python_rows import batches_of_rows
 
 __all__ = ["batches_of"]
@@ -45,7 +46,12 @@ def batches_of(
     if isinstance(data, list | tuple | Iterator) and not hasattr(data, "__arrow_c_stream__"):
         types = {} if columns is None else {each.name: each.type for each in to_arrow(columns)}
         return batches_of_rows(data, what, variants if _is_texts(data) else names, types)
+    objects: dict[str, list[Any]] = {}
+    if is_pandas_frame(data):
+        data, objects = take_object_columns(data, names)
     schema, batches = _arrow_batches(data, what)
+    if objects:
+        schema, batches = with_object_columns(schema, batches, objects)
     return _with_variants(schema, batches, variants, names)
 
 

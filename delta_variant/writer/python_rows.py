@@ -8,14 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import ArgumentTypeError
+from ..errors import ArgumentTypeError, DeltaVariantError
+from ..expressions.types import type_name
 from ..protocol.schema.arrow import variant_field
 from ..variant.objects import variants_from_objects
 
-__all__ = ["batches_of_rows"]
+__all__ = ["ROWS_PER_BATCH", "batches_of_rows", "variants_of_rows"]
 
 ROWS_PER_BATCH = 16_384
 """How many rows of an iterator are read at a time. The first of them decide the columns and their types."""
+
+NOT_CONVERTIBLE = (pa.ArrowException, OverflowError, TypeError)
+"""What pyarrow raises for values that do not have the type of a column."""
 
 
 def batches_of_rows(
@@ -94,12 +98,18 @@ def _batch(
         values = [row.get(field.name) for row in rows]
         is_variant = field.name in variants
         arrays.append(
-            _variants(values, field.name, start) if is_variant else _array(values, field.type, field.name)
+            variants_of_rows(values, field.name, start)
+            if is_variant
+            else _array(values, field.type, field.name)
         )
     return pa.record_batch(arrays, schema=schema)
 
 
-def _variants(values: list[Any], name: str, start: int) -> pa.StructArray:
+def variants_of_rows(values: list[Any], name: str, start: int) -> pa.StructArray:
+    """Return the objects of a column, whose first row has the number `start`, as Variants.
+
+    Raises ArgumentTypeError for an object without a counterpart, and for text, which can be JSON or a string.
+    """
     for number, value in enumerate(values, start):
         if isinstance(value, str):
             raise ArgumentTypeError(
@@ -108,15 +118,28 @@ def _variants(values: list[Any], name: str, start: int) -> pa.StructArray:
             ).at(row=number, column=name)
     try:
         return variants_from_objects(values)
-    except ArgumentTypeError as error:
-        error.at(column=name)
+    except DeltaVariantError as error:
+        error.at(column=name).row = None if error.row is None else error.row + start
         raise
 
 
 def _array(values: list[Any], arrow_type: pa.DataType | None, name: str) -> Any:
     try:
         return pa.array(values, arrow_type)
-    except (pa.ArrowException, OverflowError, TypeError) as error:
+    except NOT_CONVERTIBLE as error:
         remedy = "name the column in variant_columns, or pass values of one type"
-        message = f"cannot convert the column {name!r} ({error}): {remedy}"
+        message = f"cannot convert the column {name!r}{_reason(values, arrow_type, error)}: {remedy}"
         raise ArgumentTypeError(message, column=name) from error
+
+
+def _reason(values: list[Any], arrow_type: pa.DataType | None, error: Exception) -> str:
+    """Return the first value that does not have the type of the column or else of the values before it."""
+    for value in values:
+        try:
+            found: Any = pa.array([value], arrow_type)
+        except NOT_CONVERTIBLE:
+            expected = "" if arrow_type is None else f" to {type_name(arrow_type)}"
+            return f"{expected} because of the value {repr(value)[:100]}"
+        if value is not None:
+            arrow_type = found.type
+    return f" ({error})"

@@ -85,7 +85,8 @@ def write_table(
         variant_columns: The names of columns that become Variants: JSON text is parsed; structs, maps, lists,
             scalars and Python objects are converted with their types. So are nested columns and Python
             objects where the table has a Variant column. Null within a struct is Variant null, and a missing
-            key of a dict stays missing. Empty by default.
+            key of a dict stays missing, in a pandas column of dicts, too. There, None, NaN, NaT and NA are
+            NULL rows; within a dict, NaN is a double. Empty by default.
         shredding: How to shred Variants: `"infer"`, the default, infers a schema for each file if the table
             allows shredding, a `ShreddingSchema` applies to all files, None does not shred.
         configuration: Table properties of a new table. New tables with a Variant column set

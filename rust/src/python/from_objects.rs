@@ -27,7 +27,7 @@ pub fn from_python(
 ) -> PyResult<PyArray> {
     let mut rows = Rows::new(objects.len());
     for (row, object) in objects.iter().enumerate() {
-        let pushed = match object.is_none() && !nulls_are_variants {
+        let pushed = match is_missing(&object)? && !nulls_are_variants {
             true => rows.push(None).map_err(PyErr::from),
             false => tree(&object, 0).and_then(|tree| Ok(rows.push(Some(&tree))?)),
         };
@@ -92,6 +92,16 @@ fn utf8(text: &Bound<'_, PyString>) -> PyResult<String> {
             "cannot convert text with an unpaired surrogate to a Variant: pass valid Unicode text",
         )
     })
+}
+
+/// Return whether an object is `None`, or the `NaT` or `NA` of pandas.
+fn is_missing(object: &Object<'_>) -> PyResult<bool> {
+    if object.is_none() {
+        return Ok(true);
+    }
+    let kind = object.get_type();
+    Ok((kind.name()? == "NaTType" || kind.name()? == "NAType")
+        && kind.module()?.to_str()?.starts_with("pandas."))
 }
 
 fn scalar(object: &Object<'_>) -> PyResult<Option<Tree<'static>>> {
@@ -162,15 +172,24 @@ fn too_long(object: &Object<'_>) -> PyResult<PyErr> {
 fn temporal(object: &Object<'_>) -> PyResult<Option<Tree<'static>>> {
     let py = object.py();
     if let Ok(moment) = object.cast::<PyDateTime>() {
+        // The type of NaT is a subclass of datetime.
+        if is_missing(object)? {
+            return Ok(Some(NULL));
+        }
         let is_aware = !moment.call_method0("utcoffset")?.is_none();
         let epoch = py.import("datetime")?.getattr("datetime")?.call1((1970, 1, 1))?;
         let zone = PyDict::new(py);
         zone.set_item("tzinfo", py.None())?;
         let local = moment.call_method("replace", (), Some(&zone))?;
-        let since = micros(&local.sub(epoch)?)?;
-        return Ok(Some(Tree::Scalar(match is_aware {
-            true => Value::Timestamp(since - micros(&moment.call_method0("utcoffset")?)?),
-            false => Value::TimestampNtz(since),
+        let mut since = micros(&local.sub(epoch)?)?;
+        if is_aware {
+            since -= micros(&moment.call_method0("utcoffset")?)?;
+        }
+        return Ok(Some(Tree::Scalar(match (nanos(object, since)?, is_aware) {
+            (Some(nanos), true) => Value::TimestampNanos(nanos),
+            (Some(nanos), false) => Value::TimestampNtzNanos(nanos),
+            (None, true) => Value::Timestamp(since),
+            (None, false) => Value::TimestampNtz(since),
         })));
     }
     if object.is_instance_of::<PyDate>() {
@@ -200,6 +219,17 @@ static VARIANT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 fn micros(delta: &Object<'_>) -> PyResult<i64> {
     let part = |name: &str| delta.getattr(name)?.extract::<i64>();
     Ok((part("days")? * 86_400 + part("seconds")?) * 1_000_000 + part("microseconds")?)
+}
+
+/// Return the nanoseconds of a `Timestamp` of pandas that is between two microseconds.
+fn nanos(object: &Object<'_>, since: i64) -> PyResult<Option<i64>> {
+    match object.getattr_opt("nanosecond")? {
+        Some(part) => Ok(match part.extract::<i64>()? {
+            0 => None,
+            part => since.checked_mul(1_000).and_then(|nanos| nanos.checked_add(part)),
+        }),
+        None => Ok(None),
+    }
 }
 
 fn time(object: &Object<'_>) -> PyResult<Tree<'static>> {
@@ -235,9 +265,12 @@ fn decimal(object: &Object<'_>) -> PyResult<Tree<'static>> {
     decimal_of(object, if is_negative { -magnitude } else { magnitude }, scale)
 }
 
-/// Return a Variant, another mapping, or a number of NumPy.
+/// Return a Variant, another mapping, a missing value of pandas, or a number of NumPy.
 fn other(object: &Object<'_>, depth: usize) -> PyResult<Tree<'static>> {
     let py = object.py();
+    if is_missing(object)? {
+        return Ok(NULL);
+    }
     if object.is_instance(VARIANT.import(py, "delta_variant.variant.values", "Variant")?)? {
         let metadata: Vec<u8> = object.getattr("metadata")?.extract()?;
         let value: Vec<u8> = object.getattr("value")?.extract()?;
@@ -256,12 +289,32 @@ fn other(object: &Object<'_>, depth: usize) -> PyResult<Tree<'static>> {
         true => {
             let plain = object.call_method0("tolist")?;
             if plain.get_type().is(object.get_type()) {
-                Err(unsupported(object)?)
-            } else {
-                tree(&plain, depth)
+                return Err(unsupported(object)?);
+            }
+            match object.getattr("dtype")?.getattr_opt("kind")? {
+                Some(kind) if kind.eq("M")? || kind.eq("m")? => moments(object, &plain, depth),
+                _ => tree(&plain, depth),
             }
         }
         false => Err(unsupported(object)?),
+    }
+}
+
+/// Return the Python values of `datetime64`, which are integers for units that `datetime` does not have.
+fn moments(object: &Object<'_>, plain: &Object<'_>, depth: usize) -> PyResult<Tree<'static>> {
+    check_depth(depth)?;
+    if let Ok(list) = plain.cast::<PyList>() {
+        let each = |plain: Object<'_>| moments(object, &plain, depth + 1);
+        return Ok(Tree::Array(list.iter().map(each).collect::<PyResult<_>>()?));
+    }
+    if !plain.is_instance_of::<PyInt>() {
+        return tree(plain, depth);
+    }
+    match (plain.extract::<i64>()?, object.getattr("dtype")?.str()? == "datetime64[ns]") {
+        // NumPy's NaT.
+        (i64::MIN, true) => Ok(NULL),
+        (nanos, true) => Ok(Tree::Scalar(Value::TimestampNtzNanos(nanos))),
+        (_, false) => Err(unsupported(object)?),
     }
 }
 
