@@ -140,6 +140,10 @@ class DeltaVariantError(Exception):
 
         Returns:
             The error, so that it can be raised: `raise SchemaError(message).at(file=name)`.
+
+        Example:
+            >>> str(SchemaError("no such column").at(file="a.parquet", row=3))
+            'a.parquet, row 3: no such column'
         """
         facts = (table, version, file, line, row, column, path)
         for name, fact in zip(_LOCATION, facts, strict=True):

@@ -113,6 +113,14 @@ class Table:
 
         Raises:
             ValueError: Neither or both of `version` and `timestamp` are given.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> _ = events.delete("id = 1")
+            >>> events.as_of(version=0).scan().count()
+            2
         """
         if (version is None) == (timestamp is None):
             raise ValueError("as_of: pass a version or a timestamp")
@@ -125,6 +133,13 @@ class Table:
         """Return the state of the table: protocol, metadata, schema and files.
 
         The parameters, the result and the errors are those of `load_snapshot`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.snapshot().version
+            0
         """
         return _load_snapshot(self)
 
@@ -140,6 +155,13 @@ class Table:
         """Return a scan of the rows, which reads them when one of its methods is called.
 
         The parameters, the result and the errors are those of `read_table`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.scan(where="id > 1").to_pylist()
+            [{'id': 2}]
         """
         return _read_table(
             self, columns=columns, where=where, limit=limit, timezone=timezone, on_conflict=on_conflict
@@ -159,6 +181,15 @@ class Table:
         """Return a scan of the rows that commits inserted, deleted and updated.
 
         The parameters, the result and the errors are those of `read_changes`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> feed = {"delta.enableChangeDataFeed": "true"}
+            >>> _ = events.append([{"id": 1}, {"id": 2}], configuration=feed)
+            >>> _ = events.delete("id = 1")
+            >>> events.changes(start=1, columns=["id", "_change_type"]).to_pylist()
+            [{'id': 1, '_change_type': 'delete'}]
         """
         return _read_changes(
             self,
@@ -175,6 +206,13 @@ class Table:
         """Return the commits in the log, newest first.
 
         The parameters, the result and the errors are those of `history`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.history(limit=1)[0].operation
+            'WRITE'
         """
         return _history(self, limit)
 
@@ -182,6 +220,13 @@ class Table:
         """Check the table against the rules of the specifications, and return the violations.
 
         The parameters, the result and the errors are those of `audit_table`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.audit(data=True).is_clean
+            True
         """
         return _audit_table(self, data=data, files=files)
 
@@ -202,6 +247,12 @@ class Table:
         """Add rows to the table, which is created if it does not exist.
 
         The parameters, the result and the errors are those of `write_table`, with `mode="append"`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> events.append([{"event": {"type": "buy"}}], variant_columns=["event"]).rows
+            1
         """
         return _write_table(
             self,
@@ -236,6 +287,13 @@ class Table:
         """Replace all rows, or those that match `where`, in a table that is created if it does not exist.
 
         The parameters, the result and the errors are those of `write_table`, with `mode="overwrite"`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.overwrite([{"id": 3}]).rows_deleted
+            2
         """
         return _write_table(
             self,
@@ -264,6 +322,13 @@ class Table:
         """Delete the rows for which `where` is true.
 
         The parameters, the result and the errors are those of `delete`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.delete("id = 1").rows_deleted
+            1
         """
         return _delete(self, where, timezone=timezone, files=files, commit=commit)
 
@@ -271,6 +336,13 @@ class Table:
         """Delete all rows.
 
         The parameters, the result and the errors are those of `delete_all`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.delete_all().rows_deleted
+            2
         """
         return _delete_all(self, commit=commit)
 
@@ -286,6 +358,13 @@ class Table:
         """Set columns and paths in Variants of the rows for which `where` is true.
 
         The parameters, the result and the errors are those of `update`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.update({"id": "id * 10"}, where="id = 1").rows_updated
+            1
         """
         return _update(self, updates, where, timezone=timezone, files=files, commit=commit)
 
@@ -304,6 +383,14 @@ class Table:
         """Return a merge of `source` into the table, to which you add clauses before you call `execute()`.
 
         The parameters, the result and the errors are those of `merge`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> merge = events.merge([{"id": 2}, {"id": 3}], on="target.id = source.id")
+            >>> merge.when_not_matched_insert_all().execute().rows_inserted
+            1
         """
         return _merge(
             self,
@@ -321,6 +408,13 @@ class Table:
         """Add columns.
 
         The parameters, the result and the errors are those of `add_columns`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.add_columns({"event": "variant"}).version
+            1
         """
         return _add_columns(self, columns, commit=commit)
 
@@ -328,6 +422,14 @@ class Table:
         """Drop a column.
 
         The parameters, the result and the errors are those of `drop_column`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> mapped = {"delta.columnMapping.mode": "name"}
+            >>> _ = events.append([{"id": 1, "note": "a"}], configuration=mapped)
+            >>> events.drop_column("note").version
+            1
         """
         return _drop_column(self, column, commit=commit)
 
@@ -337,6 +439,14 @@ class Table:
         """Rename a column.
 
         The parameters, the result and the errors are those of `rename_column`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> mapped = {"delta.columnMapping.mode": "name"}
+            >>> _ = events.append([{"id": 1, "note": "a"}], configuration=mapped)
+            >>> events.rename_column("note", "text").version
+            1
         """
         return _rename_column(self, column, new_name, commit=commit)
 
@@ -346,6 +456,14 @@ class Table:
         """Widen the type of a column.
 
         The parameters, the result and the errors are those of `change_type`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> widening = {"delta.enableTypeWidening": "true"}
+            >>> _ = events.append([{"id": 1}, {"id": 2}], configuration=widening)
+            >>> events.change_type("id", "decimal(20,0)").version
+            1
         """
         return _change_type(self, column, new_type, commit=commit)
 
@@ -355,6 +473,13 @@ class Table:
         """Set table properties.
 
         The parameters, the result and the errors are those of `set_properties`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.set_properties({"delta.appendOnly": "true"}).version
+            1
         """
         return _set_properties(self, values, commit=commit)
 
@@ -362,6 +487,13 @@ class Table:
         """Remove table properties.
 
         The parameters, the result and the errors are those of `unset_properties`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}], configuration={"owner": "ann"})
+            >>> events.unset_properties(["owner"]).version
+            1
         """
         return _unset_properties(self, names, commit=commit)
 
@@ -371,6 +503,13 @@ class Table:
         """Add a CHECK constraint, which all rows must satisfy.
 
         The parameters, the result and the errors are those of `add_constraint`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.add_constraint("positive", "id > 0").version
+            1
         """
         return _add_constraint(self, name, check, timezone=timezone, commit=commit)
 
@@ -378,6 +517,14 @@ class Table:
         """Drop a CHECK constraint.
 
         The parameters, the result and the errors are those of `drop_constraint`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> _ = events.add_constraint("positive", "id > 0")
+            >>> events.drop_constraint("positive").version
+            2
         """
         return _drop_constraint(self, name, commit=commit)
 
@@ -395,6 +542,14 @@ class Table:
         """Combine small files and sort rows, so that later reads skip more.
 
         The parameters, the result and the errors are those of `optimize`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> _ = events.append([{"id": 3}])
+            >>> events.optimize().files_before
+            2
         """
         return _optimize(
             self,
@@ -418,6 +573,13 @@ class Table:
         """Delete files that the table no longer needs; by default only list them.
 
         The parameters, the result and the errors are those of `vacuum`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.vacuum().files
+            ()
         """
         return _vacuum(
             self,
@@ -437,6 +599,15 @@ class Table:
         """Return the table to an earlier version, as a new commit.
 
         The parameters, the result and the errors are those of `restore`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> _ = events.delete_all()
+            >>> _ = events.restore(0)
+            >>> events.scan().count()
+            2
         """
         return _restore(self, version, timestamp=timestamp, commit=commit)
 
@@ -451,6 +622,13 @@ class Table:
         """Recompute the statistics of data files; by default only compare them.
 
         The parameters, the result and the errors are those of `repair_statistics`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.repair_statistics().files
+            ()
         """
         return _repair_statistics(
             self, dry_run=dry_run, files=files, max_variant_stats_paths=max_variant_stats_paths, commit=commit
@@ -462,6 +640,13 @@ class Table:
         Raises:
             ImportError: deltalake is not installed.
             deltalake.exceptions.TableNotFoundError: The table does not exist.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.to_deltalake().version()
+            0
         """
         check_installed("deltalake", "delta_variant[deltalake]")
         from deltalake import DeltaTable

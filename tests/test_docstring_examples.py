@@ -16,6 +16,8 @@ import delta_variant as dv
 
 # tests/test_table.py compares the parameters of such a method with those of the function.
 SAME_AS = re.compile(r"^The parameters, the result and the errors are those of `(\w+)`", re.MULTILINE)
+# The examples of these methods need an optional package.
+PACKAGES = {"Scan.to_pandas": "pandas", "Scan.to_polars": "polars", "Table.to_deltalake": "deltalake"}
 ARGUMENT = re.compile(r"^ {4}(\w+): \S", re.MULTILINE)
 
 
@@ -32,11 +34,11 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 FUNCTIONS = dict(functions())
+CLASSES = {name: getattr(dv, name) for name in dv.__all__ if inspect.isclass(getattr(dv, name))}
 EXAMPLES = {
     name: test
-    for name in dv.__all__
-    if callable(getattr(dv, name))
-    for test in doctest.DocTestFinder(recurse=False).find(getattr(dv, name), name)
+    for name, value in {**FUNCTIONS, **CLASSES}.items()
+    for test in doctest.DocTestFinder(recurse=False).find(value, name)
     if test.examples
 }
 
@@ -53,16 +55,22 @@ def test_a_docstring_describes_every_parameter(name: str):
     assert [each for each in parameters if each != "cls"] == described
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if "." not in name])
-def test_every_public_function_has_an_example(name: str):
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_public_function_and_method_has_an_example(name: str):
+    assert name in EXAMPLES
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if not issubclass(CLASSES[name], Exception)])
+def test_every_public_class_has_an_example(name: str):
     assert name in EXAMPLES
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_in_docstrings_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip(PACKAGES.get(name, "delta_variant"))
     monkeypatch.chdir(tmp_path)
     test = EXAMPLES[name]
-    test.globs = dict(vars(sys.modules[getattr(dv, name).__module__]))
+    test.globs = dict(vars(sys.modules[getattr(dv, name.split(".")[0]).__module__]))
     result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test)
     assert result.attempted > 0
     assert result.failed == 0

@@ -131,6 +131,13 @@ class Snapshot:
     `files` has one row for each logical file (FILES_SCHEMA). `timestamp` is the in-commit timestamp of the
     version in milliseconds since 1970, None if the table does not have them. `timezone` is the time zone of
     local times in SQL text, and of partition values of timestamps without a time zone.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}])
+        >>> snapshot = dv.load_snapshot("clicks")
+        >>> snapshot.version, snapshot.num_files, snapshot.arrow_schema.names
+        (0, 1, ['id'])
     """
 
     uri: str
@@ -153,6 +160,12 @@ class Snapshot:
 
         Raises:
             ValueError: The time zone is unknown.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("clicks", [{"id": 1}])
+            >>> dv.load_snapshot("clicks").in_timezone("Europe/Berlin").timezone
+            'Europe/Berlin'
         """
         check_timezone(timezone)
         return replace(self, timezone=timezone)

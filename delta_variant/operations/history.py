@@ -30,6 +30,13 @@ class HistoryEntry:
         timestamp: The time of the commit, in UTC.
         commit_info: The `commitInfo` action as it was written, empty without one (PROTOCOL.md, "Commit
             Provenance Information").
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}])
+        >>> entry = dv.history("clicks")[0]
+        >>> entry.version, entry.operation, entry.metrics["numOutputRows"]
+        (0, 'WRITE', 1)
     """
 
     version: int

@@ -54,6 +54,14 @@ class RestoreResult(CommitResult):
         files_removed: The number of data files that the commit removed.
         bytes_added: The size of the added files, in bytes.
         bytes_removed: The size of the removed files, in bytes.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}])
+        >>> _ = dv.delete_all("clicks")
+        >>> result = dv.restore("clicks", 0)
+        >>> result.version, result.restored, result.files_added
+        (2, 0, 1)
     """
 
     restored: int

@@ -66,6 +66,13 @@ class VacuumResult(CommitResult):
         files: The deleted files, or the files that a dry run would delete: paths relative to the table.
         bytes: The size of these files, in bytes.
         dry_run: Whether the files were only listed.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}])
+        >>> result = dv.vacuum("clicks")
+        >>> result.files, result.bytes, result.dry_run
+        ((), 0, True)
     """
 
     files: tuple[str, ...]

@@ -53,6 +53,12 @@ class ShreddingSchema:
         Raises:
             ShreddingError: A type cannot be shredded, or a name contains a NUL character.
             ArgumentTypeError: `spec` is something else.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> from delta_variant import ShreddingSchema
+            >>> ShreddingSchema.of({"id": pa.int64(), "tags": [pa.string()]}).field.type
+            StructType(struct<id: int64, tags: list<element: string>>)
         """
         return cls.from_arrow(_arrow_type(spec))
 
@@ -68,6 +74,12 @@ class ShreddingSchema:
 
         Raises:
             ShreddingError: A type cannot be shredded, or a name contains a NUL character.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> from delta_variant import ShreddingSchema
+            >>> ShreddingSchema.from_arrow(ShreddingSchema.of(pa.int64()).field) == ShreddingSchema.of(pa.int64())
+            True
         """
         field = form if isinstance(form, pa.Field) else pa.field("typed_value", form)
         _check_names(field.type)
@@ -85,6 +97,13 @@ class ShreddingSchema:
 
         Raises:
             ShreddingError: VariantShredding.md does not allow the type.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> from delta_variant import ShreddingSchema, parse_json, shred
+            >>> column = shred(parse_json(["1"]), ShreddingSchema.of(pa.int64()))
+            >>> ShreddingSchema.of_column(column.type) == ShreddingSchema.of(pa.int64())
+            True
         """
         return cls.from_arrow(_typed(column))
 

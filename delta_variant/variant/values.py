@@ -228,6 +228,11 @@ class Variant:
         Raises:
             InvalidJsonError: The text is not JSON.
             ArgumentTypeError: `text` is neither str nor bytes.
+
+        Example:
+            >>> from delta_variant import Variant
+            >>> Variant.from_json('{"a": 1.5}').to_python()
+            {'a': Decimal('1.5')}
         """
         if not isinstance(text, str | bytes):
             raise ArgumentTypeError(f"expected JSON text, got {text!r}")
@@ -248,6 +253,11 @@ class Variant:
         Raises:
             ArgumentTypeError: A value has another type, or a key of a dict is not a string.
             CastError: A number has more than 38 digits, or a Decimal is not finite.
+
+        Example:
+            >>> from delta_variant import Variant
+            >>> Variant.from_python({"a": [1, None]}).to_json()
+            '{"a":[1,null]}'
         """
         return cls._of(_native.from_python([value], True))
 
@@ -271,6 +281,14 @@ class Variant:
         Raises:
             ExpressionError: The path is invalid.
             MalformedVariantError: The bytes are not a Variant.
+
+        Example:
+            >>> from delta_variant import Variant
+            >>> value = Variant.from_json('{"a": [1, 2]}')
+            >>> value.get("$.a[1]").to_python()
+            2
+            >>> value.get("$.b") is None
+            True
         """
         found = extract(self._array(), parse_path(path), None, strict=True)
         return Variant._of(found) if found[0].is_valid else None
@@ -280,6 +298,11 @@ class Variant:
 
         Raises:
             MalformedVariantError: The bytes are not a Variant.
+
+        Example:
+            >>> from delta_variant import Variant
+            >>> Variant.from_python({"b": 1, "a": 2}).to_json()
+            '{"a":2,"b":1}'
         """
         return str(to_json(self._array())[0].as_py())
 
@@ -289,6 +312,11 @@ class Variant:
         Raises:
             CastError: Python has no such value, for example for a year after 9999.
             MalformedVariantError: The bytes are not a Variant.
+
+        Example:
+            >>> from delta_variant import Variant
+            >>> Variant.from_json('[1, "x", null]').to_python()
+            [1, 'x', None]
         """
         return _native.to_python(self.metadata, self.value)
 

@@ -19,6 +19,12 @@ class CommitResult:
     Attributes:
         version: The committed version, None if nothing was committed.
         metrics: The metrics of the commit, as `history` returns them, empty without a commit.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}])
+        >>> dv.set_properties("clicks", {"owner": "ann"})
+        CommitResult(version=1)
     """
 
     version: int | None

@@ -68,6 +68,13 @@ class Audit:
         files: The audited data files.
         findings: The violations: those of the log and the table first, then those of each file.
         snapshot: The table at `version`, None if it cannot be loaded.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}])
+        >>> audit = dv.audit_table("clicks", data=True)
+        >>> audit.is_clean, audit.findings
+        (True, ())
     """
 
     uri: str
@@ -99,6 +106,12 @@ class Audit:
 
         Args:
             severity: `"error"`, `"warning"` or `"info"`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("clicks", [{"id": 1}])
+            >>> dv.audit_table("clicks").count("error")
+            0
         """
         return sum(finding.severity == severity for finding in self.findings)
 

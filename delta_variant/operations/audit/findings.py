@@ -40,6 +40,14 @@ class Finding:
         column: The logical name of the column, with dots between nested names.
         path_key: The path within the Variant, such as `$['a']`.
         row: The first row of the file that violates the rule, counted from 0.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}])
+        >>> import os
+        >>> os.remove(os.path.join("clicks", dv.load_snapshot("clicks").files["path"][0].as_py()))
+        >>> [(finding.rule, finding.severity) for finding in dv.audit_table("clicks").findings]
+        [('F1', 'error')]
     """
 
     rule: str

@@ -51,6 +51,15 @@ class Migration:
     Attributes:
         files: The Parquet files of the target.
         others: The other files of the source, which were not copied.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> from delta_variant.operations.legacy import write_legacy_file
+        >>> data = pa.table({"event": dv.parse_json(['{"id": 7}'])})
+        >>> _ = write_legacy_file("old.parquet", data, {"event": dv.ShreddingSchema.of({"id": pa.int64()})})
+        >>> migration = dv.migrate_legacy("old.parquet", "new.parquet")
+        >>> [file.rows for file in migration.files], migration.others
+        ([1], ())
     """
 
     files: tuple[MigratedFile, ...]

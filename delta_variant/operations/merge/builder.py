@@ -125,6 +125,14 @@ class Merge:
     for matched rows read both tables, other clauses only the table that has the row. Keys of `updates` are
     columns of the table or paths in its Variants, as in `update`. A string column can only become a whole
     Variant through `cast(… as string)`, because it may be JSON text that `variant_columns` lacks.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("users", [{"id": 1, "n": 1}, {"id": 2, "n": 2}])
+        >>> merge = dv.merge("users", [{"id": 2, "n": 5}, {"id": 3, "n": 7}], "target.id = source.id")
+        >>> merge = merge.when_matched_update({"n": "target.n + source.n"}).when_not_matched_insert_all()
+        >>> merge.execute()
+        RewriteResult(version=1, rows_updated=1, rows_inserted=1, rows_copied=1, files_removed=1, files=<2>)
     """
 
     _snapshot: Snapshot
@@ -152,6 +160,14 @@ class Merge:
 
         Raises:
             ExpressionError: An SQL expression cannot be parsed or bound.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("users", [{"id": 1, "n": 1}, {"id": 2, "n": 2}])
+            >>> merge = dv.merge("users", [{"id": 2, "n": 5}, {"id": 3, "n": 7}], "target.id = source.id")
+            >>> merge = merge.when_matched_update({"n": "source.n"}, where="target.n < source.n")
+            >>> merge.execute().rows_updated
+            1
         """
         return self._with("matched", "update", where, updates)
 
@@ -169,6 +185,13 @@ class Merge:
 
         Raises:
             ExpressionError: `where` cannot be parsed or bound, or the source lacks a column.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("users", [{"id": 1, "n": 1}, {"id": 2, "n": 2}])
+            >>> merge = dv.merge("users", [{"id": 2, "n": 5}, {"id": 3, "n": 7}], "target.id = source.id")
+            >>> merge.when_matched_update_all().execute().rows_updated
+            1
         """
         return self._with("matched", "update", where, self._all_columns(except_cols))
 
@@ -183,6 +206,13 @@ class Merge:
 
         Raises:
             ExpressionError: `where` cannot be parsed or bound.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("users", [{"id": 1, "n": 1}, {"id": 2, "n": 2}])
+            >>> merge = dv.merge("users", [{"id": 2, "n": 5}, {"id": 3, "n": 7}], "target.id = source.id")
+            >>> merge.when_matched_delete().execute().rows_deleted
+            1
         """
         return self._with("matched", "delete", where)
 
@@ -199,6 +229,13 @@ class Merge:
 
         Raises:
             ExpressionError: An SQL expression cannot be parsed or bound.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("users", [{"id": 1, "n": 1}, {"id": 2, "n": 2}])
+            >>> merge = dv.merge("users", [{"id": 2, "n": 5}, {"id": 3, "n": 7}], "target.id = source.id")
+            >>> merge.when_not_matched_insert({"id": "source.id", "n": "0"}).execute().rows_inserted
+            1
         """
         return self._with("not matched", "insert", where, updates)
 
@@ -216,6 +253,13 @@ class Merge:
 
         Raises:
             ExpressionError: `where` cannot be parsed or bound, or the source lacks a column.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("users", [{"id": 1, "n": 1}, {"id": 2, "n": 2}])
+            >>> merge = dv.merge("users", [{"id": 2, "n": 5}, {"id": 3, "n": 7}], "target.id = source.id")
+            >>> merge.when_not_matched_insert_all(where="source.n > 5").execute().rows_inserted
+            1
         """
         return self._with("not matched", "insert", where, self._all_columns(except_cols))
 
@@ -234,6 +278,13 @@ class Merge:
 
         Raises:
             ExpressionError: An SQL expression cannot be parsed or bound.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("users", [{"id": 1, "n": 1}, {"id": 2, "n": 2}])
+            >>> merge = dv.merge("users", [{"id": 2, "n": 5}, {"id": 3, "n": 7}], "target.id = source.id")
+            >>> merge.when_not_matched_by_source_update({"n": "0"}).execute().rows_updated
+            1
         """
         return self._with("not matched by source", "update", where, updates)
 
@@ -248,6 +299,13 @@ class Merge:
 
         Raises:
             ExpressionError: `where` cannot be parsed or bound.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("users", [{"id": 1, "n": 1}, {"id": 2, "n": 2}])
+            >>> merge = dv.merge("users", [{"id": 2, "n": 5}, {"id": 3, "n": 7}], "target.id = source.id")
+            >>> merge.when_not_matched_by_source_delete().execute().rows_deleted
+            1
         """
         return self._with("not matched by source", "delete", where)
 
@@ -264,6 +322,13 @@ class Merge:
             AmbiguousWriteError: Another run may have committed `txn`.
             ValueError: The merge has no clauses.
             DeltaVariantError: A value, a constraint or the table rejects the change; see `update`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("users", [{"id": 1, "n": 1}, {"id": 2, "n": 2}])
+            >>> merge = dv.merge("users", [{"id": 2, "n": 5}, {"id": 3, "n": 7}], "target.id = source.id")
+            >>> merge.when_matched_delete().execute().version
+            1
         """
         if not self._clauses:
             raise ValueError(

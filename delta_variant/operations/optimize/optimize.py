@@ -54,6 +54,14 @@ class OptimizeResult(CommitResult):
         metrics: The metrics of the commit, empty without a commit.
         groups: The groups of files that are rewritten together.
         files: The new files, empty without a commit.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}])
+        >>> _ = dv.write_table("clicks", [{"id": 2}], mode="append")
+        >>> result = dv.optimize("clicks")
+        >>> result.version, result.files_before, len(result.files)
+        (2, 2, 1)
     """
 
     groups: tuple[FileGroup, ...]

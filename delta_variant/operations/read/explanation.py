@@ -92,6 +92,13 @@ class Explanation:
         rows: The number of matching rows.
         bounded_files: For each column or path of the predicate, the number of files with a bound for it. The
             other files cannot be skipped.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}])
+        >>> explanation = dv.read_table("clicks", where="id > 1").explain()
+        >>> explanation.files, explanation.files_by_statistics, explanation.files_read
+        (1, 1, 0)
     """
 
     files: int

@@ -95,6 +95,12 @@ class Scan:
             MalformedVariantError: A Variant is invalid.
             ConflictingValueError: `value` and `typed_value` of a shredded Variant contradict each other.
             CastError: A value cannot be cast.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
+            >>> [batch.num_rows for batch in dv.read_table("clicks").to_batches()]
+            [2]
         """
         return self._batches(ReadReport())
 
@@ -103,6 +109,12 @@ class Scan:
 
         Returns:
             A `pyarrow.RecordBatchReader`. It raises the errors of `to_batches` while it is read.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
+            >>> dv.read_table("clicks").to_reader().read_all().num_rows
+            2
         """
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
@@ -114,6 +126,12 @@ class Scan:
 
         Raises:
             DeltaVariantError: A row cannot be read; see `to_batches`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
+            >>> dv.read_table("clicks", where="id > 1").to_table()["id"].to_pylist()
+            [2]
         """
         return pa.Table.from_batches(self.to_batches(), self.schema)
 
@@ -131,6 +149,14 @@ class Scan:
             CastError: Python cannot represent a value, such as a date after the year 9999 or nanoseconds.
             DeltaVariantError: A row cannot be read; see `to_batches`.
             ValueError: `variants` is not one of its values.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("clicks", [{"event": {"a": 1}}], variant_columns=["event"])
+            >>> dv.read_table("clicks").to_pylist()
+            [{'event': {'a': 1}}]
+            >>> dv.read_table("clicks").to_pylist(variants="json")
+            [{'event': '{"a":1}'}]
         """
         check_option("variants", variants, get_args(VariantForm))
         return [row for batch in self.to_batches() for row in rows_of(batch, variants)]
@@ -148,6 +174,12 @@ class Scan:
             ImportError: pandas is not installed.
             DeltaVariantError: A row cannot be read; see `to_pylist`.
             ValueError: `variants` is not one of its values.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
+            >>> dv.read_table("clicks").to_pandas().shape
+            (2, 1)
         """
         check_installed("pandas", "pandas")
         import pandas as pd
@@ -173,6 +205,12 @@ class Scan:
             ImportError: Polars is not installed.
             DeltaVariantError: A row cannot be read; see `to_batches`.
             ValueError: `variants` is not one of its values.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
+            >>> dv.read_table("clicks").to_polars().shape
+            (2, 1)
         """
         check_installed("polars", "polars")
         import polars as pl
@@ -195,6 +233,12 @@ class Scan:
 
         Raises:
             DeltaVariantError: The predicate cannot be evaluated; see `to_batches`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
+            >>> dv.read_table("clicks", where="id > 1").count()
+            1
         """
         if self.limit == 0:
             return 0
@@ -209,6 +253,12 @@ class Scan:
 
         Raises:
             DeltaVariantError: A row cannot be read; see `to_batches`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
+            >>> dv.read_table("clicks", where="id > 5").explain().files_read
+            0
         """
         report = ReadReport()
         rows = sum(batch.num_rows for batch in self._batches(report))

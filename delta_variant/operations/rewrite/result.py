@@ -37,6 +37,13 @@ class RewriteResult(CommitResult):
         files_removed: The number of files removed from the table.
         files: The new files.
         repeated: Whether nothing was committed because the table already has the `txn` of the operation.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
+        >>> result = dv.delete("clicks", "id = 1")
+        >>> result.version, result.rows_deleted, result.rows_copied
+        (1, 1, 1)
     """
 
     rows_deleted: int = 0

@@ -61,6 +61,13 @@ class RepairResult(CommitResult):
         read_version: The version whose files were compared.
         num_files: The number of compared files.
         files: The files with wrong or missing statistics.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}])
+        >>> result = dv.repair_statistics("clicks")
+        >>> result.num_files, result.repairable
+        (1, ())
     """
 
     uri: str

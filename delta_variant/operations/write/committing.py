@@ -68,6 +68,12 @@ class WriteResult(CommitResult):
         rows_deleted: The number of rows that an overwrite deleted.
         rows_copied: The number of remaining rows that an overwrite copied to new files.
         repeated: Whether nothing was committed because the table already has the `txn` of the write.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> result = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
+        >>> result.version, result.rows, len(result.files)
+        (0, 2, 1)
     """
 
     rows: int = 0
