@@ -66,11 +66,10 @@ class FileOptions:
         ValueError: An option has an invalid value.
 
     Example:
-        >>> import tempfile
         >>> import pyarrow as pa
         >>> from delta_variant import FileOptions, write_table
         >>> files = FileOptions(compression="snappy", target_file_size=64 << 20)
-        >>> result = write_table(tempfile.mkdtemp(), pa.table({"id": [1]}), files=files)
+        >>> result = write_table("events", pa.table({"id": [1]}), files=files)
         >>> result.files[0].path.endswith(".snappy.parquet")
         True
     """
@@ -115,12 +114,11 @@ class JsonOptions:
         ValueError: An option has an invalid value, or only one of `rejects` and `on_invalid="reject"` is set.
 
     Example:
-        >>> import tempfile
         >>> import pyarrow as pa
         >>> from delta_variant import JsonOptions, write_table
         >>> rows = pa.table({"event": ['{"n": 1}', "{"]})
         >>> nulls = JsonOptions(on_invalid="null")
-        >>> write_table(tempfile.mkdtemp(), rows, variant_columns=["event"], json=nulls).invalid
+        >>> write_table("events", rows, variant_columns=["event"], json=nulls).invalid
         1
     """
 

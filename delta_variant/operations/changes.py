@@ -91,7 +91,8 @@ def read_changes(
     undefined.
 
     Args:
-        table: The path or URI of the table, or a handle or snapshot of it, which ends the range by default.
+        table: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`. The version that a handle
+            or a snapshot selects ends the range by default.
         start: The first version of the range, inclusive. A timezone-aware datetime or an ISO 8601 string is
             the first version committed at that time or later. None, the default, starts at version 0.
         end: The last version of the range, inclusive. A timezone-aware datetime or an ISO 8601 string is the
@@ -118,10 +119,9 @@ def read_changes(
         DeltaVariantError: The table cannot be read; see `read_table`.
 
     Example:
-        >>> import tempfile
         >>> import pyarrow as pa
         >>> from delta_variant import delete, read_changes, write_table
-        >>> table = tempfile.mkdtemp()
+        >>> table = "events"
         >>> feed = {"delta.enableChangeDataFeed": "true"}
         >>> result = write_table(table, pa.table({"id": [1, 2]}), configuration=feed)
         >>> result = delete(table, "id = 2")

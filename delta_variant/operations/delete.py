@@ -37,7 +37,7 @@ def delete(
     error the table is unchanged.
 
     Args:
-        table: The path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         where: An SQL predicate over columns and Variant paths, as in `read_table`. Rows for which it is NULL
             remain. `delete_all` deletes all rows.
         timezone: The time zone of local times in `where`, as in `read_table`. `"UTC"` by default.
@@ -57,10 +57,9 @@ def delete(
         ArgumentTypeError: An argument has the wrong type.
 
     Example:
-        >>> import tempfile
         >>> import pyarrow as pa
         >>> from delta_variant import delete, write_table
-        >>> table = tempfile.mkdtemp()
+        >>> table = "events"
         >>> result = write_table(table, pa.table({"id": [1, 2, 3]}))
         >>> delete(table, "id > 1").rows_deleted
         2
@@ -83,7 +82,7 @@ def delete_all(
     The schema, the properties and the history of the table remain.
 
     Args:
-        table: The path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
 
@@ -95,10 +94,9 @@ def delete_all(
         CommitConflictError: A concurrent commit changed rows.
 
     Example:
-        >>> import tempfile
         >>> import pyarrow as pa
         >>> from delta_variant import delete_all, write_table
-        >>> table = tempfile.mkdtemp()
+        >>> table = "events"
         >>> result = write_table(table, pa.table({"id": [1, 2, 3]}))
         >>> delete_all(table).rows_deleted
         3

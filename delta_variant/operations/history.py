@@ -90,7 +90,8 @@ def history(
     """Return the commits in the log of a table, newest first.
 
     Args:
-        table: Path or URI of the table, or a handle or snapshot of it, which ends at its version.
+        table: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`. The history ends at the
+            version that a handle or a snapshot selects.
         limit: The greatest number of commits to return, None for all.
         storage_options: Options of the object store, as deltalake names them.
 
@@ -103,8 +104,8 @@ def history(
         ValueError: `limit` is negative.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> _ = dv.write_table(table, pa.table({"id": [1]}))
         >>> _ = dv.delete(table, "id = 1")
         >>> [(entry.version, entry.operation) for entry in dv.history(table)]

@@ -86,7 +86,7 @@ def restore(
     stay as they are, so that no batch is written twice. No data file is written.
 
     Args:
-        table: Path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         version: The version to restore.
         timestamp: A timezone-aware datetime or an ISO 8601 string, instead of `version`. It selects the
             latest version that was committed at that time or before it.
@@ -109,8 +109,8 @@ def restore(
             not ended.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> _ = dv.write_table(table, pa.table({"id": [1, 2]}))
         >>> _ = dv.delete(table, "id = 1")
         >>> dv.restore(table, 0).version

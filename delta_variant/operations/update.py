@@ -46,7 +46,7 @@ def update(
     unchanged.
 
     Args:
-        table: The path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         updates: A mapping from columns and paths of Variant columns (`event:user.email`) to SQL expressions,
             which are evaluated over the row before the update. A column gets the value cast to its type. A
             path gets a scalar or a Variant, and NULL as Variant null; missing or null objects on the path are
@@ -74,10 +74,9 @@ def update(
         ValueError: `updates` is empty.
 
     Example:
-        >>> import tempfile
         >>> import pyarrow as pa
         >>> from delta_variant import read_table, update, write_table
-        >>> table = tempfile.mkdtemp()
+        >>> table = "events"
         >>> rows = pa.table({"id": [1, 2], "event": ['{"n": 1}', '{"n": 2}']})
         >>> result = write_table(table, rows, variant_columns=["event"])
         >>> update(table, {"event:n": "event:n::bigint + 10"}, "id = 2").rows_updated

@@ -94,11 +94,11 @@ def vacuum(
     A vacuum deletes files that no version within the retention uses: files whose removal was committed before
     it, and files that no commit added and that were last written before it. Older versions can then no longer
     be read. Folders stay, and so do files and folders whose names start with `_` or `.`, except for
-    partitions and the change data feed. Two commits, VACUUM START and VACUUM END, record the deletion, also
-    of a vacuum that is interrupted.
+    partitions and the change data feed. Two commits, VACUUM START and VACUUM END, record what was
+    deleted, also if the vacuum is interrupted.
 
     Args:
-        table: Path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         retention_hours: The retention in hours. None uses `delta.deletedFileRetentionDuration` of the table,
             one week by default.
         dry_run: Only list the files, and delete nothing.
@@ -120,8 +120,8 @@ def vacuum(
         StoreError: Some files could not be deleted. All others were.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> _ = dv.write_table(table, pa.table({"id": [1]}))
         >>> dv.vacuum(table, dry_run=True).files
         ()

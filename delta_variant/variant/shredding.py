@@ -78,7 +78,8 @@ class ShreddingSchema:
         Example:
             >>> import pyarrow as pa
             >>> from delta_variant import ShreddingSchema
-            >>> ShreddingSchema.from_arrow(ShreddingSchema.of(pa.int64()).field) == ShreddingSchema.of(pa.int64())
+            >>> numbers = ShreddingSchema.of(pa.int64())
+            >>> ShreddingSchema.from_arrow(numbers.field) == numbers
             True
         """
         field = form if isinstance(form, pa.Field) else pa.field("typed_value", form)

@@ -74,10 +74,9 @@ class CommitOptions:
         ValueError: An option has an invalid value.
 
     Example:
-        >>> import tempfile
         >>> import pyarrow as pa
         >>> from delta_variant import CommitOptions, history, write_table
-        >>> table = tempfile.mkdtemp()
+        >>> table = "events"
         >>> commit = CommitOptions(txn=("loader", 7), metadata={"run": "42"})
         >>> write_table(table, pa.table({"id": [1]}), commit=commit).version
         0

@@ -74,7 +74,7 @@ def add_columns(
     whatever its version was.
 
     Args:
-        table: Path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         columns: A mapping from names, or paths of new fields in structs (`user.age`, `items.element.price`),
             to types: SQL text (`variant`, `decimal(10,2)`, `array<int>`) or Arrow types. Or an Arrow schema.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
@@ -91,8 +91,8 @@ def add_columns(
         CommitConflictError: A concurrent commit changed the metadata or the protocol.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> _ = dv.write_table(table, pa.table({"id": [1]}))
         >>> dv.add_columns(table, {"event": "variant", "price": "decimal(10,2)"}).version
         1
@@ -129,7 +129,7 @@ def rename_column(
     Partition columns and `delta.dataSkippingStatsColumns` use the new name afterwards.
 
     Args:
-        table: Path or URI of the table, which must use column mapping.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`. The table must use column mapping.
         column: The column, or the path of a nested field.
         new_name: The new name, without the path of the struct.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
@@ -146,8 +146,8 @@ def rename_column(
         CommitConflictError: A concurrent commit changed the metadata or the protocol.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> mapping = {"delta.columnMapping.mode": "name"}
         >>> _ = dv.write_table(table, pa.table({"id": [1]}), configuration=mapping)
         >>> dv.rename_column(table, "id", "event_id").version
@@ -192,7 +192,7 @@ def drop_column(
     column of the same name.
 
     Args:
-        table: Path or URI of the table, which must use column mapping.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`. The table must use column mapping.
         column: The column, or the path of a nested field.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
@@ -208,8 +208,8 @@ def drop_column(
         CommitConflictError: A concurrent commit changed the metadata or the protocol.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> mapping = {"delta.columnMapping.mode": "name"}
         >>> _ = dv.write_table(table, pa.table({"id": [1], "note": ["a"]}), configuration=mapping)
         >>> dv.drop_column(table, "note").version

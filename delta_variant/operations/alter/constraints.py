@@ -37,7 +37,7 @@ def add_constraint(
     The constraint must be true for each row: NULL violates it. Afterwards every writer must check it.
 
     Args:
-        table: Path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         name: The name of the constraint. Names are case-insensitive.
         check: SQL text over columns and Variant paths, such as `amount > 0` or
             `event:id::bigint is not null`.
@@ -57,8 +57,8 @@ def add_constraint(
         CommitConflictError: A concurrent commit changed the metadata, the protocol or the rows.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> _ = dv.write_table(table, pa.table({"amount": [1, 2]}))
         >>> dv.add_constraint(table, "positive", "amount > 0").version
         1
@@ -99,7 +99,7 @@ def drop_constraint(
     """Drop a CHECK constraint, as one commit.
 
     Args:
-        table: Path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         name: The name of the constraint. Names are case-insensitive.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
@@ -112,8 +112,8 @@ def drop_constraint(
         CommitConflictError: A concurrent commit changed the metadata or the protocol.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> _ = dv.write_table(table, pa.table({"amount": [1, 2]}))
         >>> _ = dv.add_constraint(table, "positive", "amount > 0")
         >>> dv.drop_constraint(table, "positive").version

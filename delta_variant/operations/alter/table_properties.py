@@ -62,7 +62,7 @@ def set_properties(
     `commit`, add the feature and assign ids to existing rows without them.
 
     Args:
-        table: Path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         values: The properties and their values, as text.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
@@ -77,8 +77,8 @@ def set_properties(
         CommitConflictError: A concurrent commit changed the metadata or the protocol.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> _ = dv.write_table(table, pa.table({"id": [1]}))
         >>> dv.set_properties(table, {"delta.appendOnly": "true"}).version
         1
@@ -111,7 +111,7 @@ def unset_properties(
     """Unset table properties, as one commit. Table features stay.
 
     Args:
-        table: Path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         names: The names of the properties.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, as deltalake names them.
@@ -125,8 +125,8 @@ def unset_properties(
         CommitConflictError: A concurrent commit changed the metadata or the protocol.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> _ = dv.write_table(table, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})
         >>> dv.unset_properties(table, ["delta.appendOnly"]).version
         1

@@ -40,7 +40,7 @@ def change_type(
     (PROTOCOL.md, "Void Type").
 
     Args:
-        table: Path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         column: The column, or the path of a nested field.
         new_type: The new type as SQL text or an Arrow type.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
@@ -58,8 +58,8 @@ def change_type(
         CommitConflictError: A concurrent commit changed the metadata or the protocol.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> widening = {"delta.enableTypeWidening": "true"}
         >>> _ = dv.write_table(table, pa.table({"n": pa.array([1], pa.int32())}), configuration=widening)
         >>> dv.change_type(table, "n", "bigint").version

@@ -123,8 +123,8 @@ class Audit:
             most frequent first within a severity.
 
         Example:
-            >>> import delta_variant as dv, pyarrow as pa, tempfile
-            >>> table = tempfile.mkdtemp() + "/events"
+            >>> import delta_variant as dv, pyarrow as pa
+            >>> table = "events"
             >>> _ = dv.write_table(table, pa.table({"id": [1, 2]}))
             >>> dv.audit_table(table).summary()
             ()
@@ -146,7 +146,7 @@ def audit_table(
     table that readers cannot load. It changes nothing.
 
     Args:
-        table: Path or URI of the table, or a handle or snapshot of it.
+        table: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`.
         data: Also read and check every row. Without it, the audit reads the log and the footers of the files.
         files: Decoded paths of the data files to check, relative to the table. None checks all.
         version: The version to audit. None audits the latest.
@@ -162,8 +162,8 @@ def audit_table(
         ValueError: A path in `files` is not a data file of the table.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> _ = dv.write_table(table, pa.table({"id": [1, 2]}))
         >>> audit = dv.audit_table(table, data=True)
         >>> audit.is_clean, audit.files[0].rows

@@ -54,8 +54,8 @@ def merge(
     one of the two has does not need an alias in SQL text.
 
     Args:
-        table: The path or URI of the table, the target of the merge.
-        source: An object with `__arrow_c_stream__` or `__arrow_c_array__`.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`: the target of the merge.
+        source: The rows of the source: Arrow data, a frame or dicts, like the data of `write_table`.
         on: An SQL predicate over both, such as `target.event:user.id::bigint = source.id`. Equalities in it
             decide which files are read.
         source_alias: The name of the source in SQL text, `"source"` by default.
@@ -78,10 +78,9 @@ def merge(
         ValueError: A column of the source is larger than 2 GiB.
 
     Example:
-        >>> import tempfile
         >>> import pyarrow as pa
         >>> from delta_variant import merge, write_table
-        >>> table = tempfile.mkdtemp()
+        >>> table = "events"
         >>> result = write_table(table, pa.table({"id": [1, 2], "n": [10, 20]}))
         >>> source = pa.table({"id": [2, 3], "n": [21, 30]})
         >>> changes = merge(table, source, "target.id = source.id").when_matched_update_all()

@@ -127,7 +127,7 @@ def optimize(
     from rows of all of them. Variants that have the schema already are copied.
 
     Args:
-        table: Path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         where: SQL text over partition columns: only files of matching partitions are rewritten. None selects
             all partitions.
         sort_by: SQL text of a sort key, or a list of keys, over columns and Variant paths, such as
@@ -152,8 +152,8 @@ def optimize(
         CommitConflictError: A concurrent commit removed one of the files.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> for number in range(2):
         ...     _ = dv.write_table(table, pa.table({"id": [number]}), mode="append")
         >>> result = dv.optimize(table)

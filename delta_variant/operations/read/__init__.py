@@ -37,7 +37,7 @@ def read_table(
     `try_cast` and `try_variant_get`. Values of rows that `where` excludes are not cast.
 
     Args:
-        table: The path or URI of the table, or a snapshot of it.
+        table: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`.
         columns: SQL expressions over columns and Variant paths (`event:user.id::bigint`): a mapping from
             output names to expressions, or a sequence of expressions. None, the default, selects all columns;
             Variant columns have the type `struct<metadata, value>` and the extension name
@@ -72,10 +72,9 @@ def read_table(
         CastError: While rows are read: a value cannot be cast.
 
     Example:
-        >>> import tempfile
         >>> import pyarrow as pa
         >>> from delta_variant import read_table, write_table
-        >>> table = tempfile.mkdtemp()
+        >>> table = "events"
         >>> rows = pa.table({"id": [1, 2], "event": ['{"user": "ann"}', '{"user": "bob"}']})
         >>> result = write_table(table, rows, variant_columns=["event"])
         >>> read_table(table, columns={"user": "event:user::string"}, where="id = 2").to_pylist()

@@ -100,7 +100,7 @@ def repair_statistics(
     Data files are not modified. The commit keeps all other fields of a file and has `dataChange=false`.
 
     Args:
-        table: Path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         dry_run: Only compare the statistics, and commit nothing.
         files: Decoded paths of the data files to compare, relative to the table. None compares all.
         max_variant_stats_paths: The greatest number of paths with bounds for each Variant column.
@@ -119,8 +119,8 @@ def repair_statistics(
         CommitConflictError: A concurrent commit changed one of the files.
 
     Example:
-        >>> import delta_variant as dv, pyarrow as pa, tempfile
-        >>> table = tempfile.mkdtemp() + "/events"
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
         >>> _ = dv.write_table(table, pa.table({"id": [1, 2]}))
         >>> repair = dv.repair_statistics(table)
         >>> repair.num_files, repair.files

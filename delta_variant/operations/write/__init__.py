@@ -66,7 +66,7 @@ def write_table(
     generated value, or NULL.
 
     Args:
-        table: The path or URI of the table.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         data: Arrow data (any object with `__arrow_c_stream__` or `__arrow_c_array__`, such as a pyarrow,
             pandas or Polars table, a DuckDB relation or a `Scan`), a Polars LazyFrame, a list or an iterator
             of dicts, a list of JSON texts for the one column in `variant_columns`, the path of a `.json`,
@@ -85,8 +85,8 @@ def write_table(
         variant_columns: The names of columns that become Variants: JSON text is parsed; structs, maps, lists,
             scalars and Python objects are converted with their types. So are nested columns and Python
             objects where the table has a Variant column. Null within a struct is Variant null, and a missing
-            key of a dict stays missing, in a pandas column of dicts, too. There, None, NaN, NaT and NA are
-            NULL rows; within a dict, NaN is a double. Empty by default.
+            key of a dict stays missing. In a pandas column of dicts, a row that is None, NaN, NaT or NA is
+            NULL. Empty by default.
         shredding: How to shred Variants: `"infer"`, the default, infers a schema for each file if the table
             allows shredding, a `ShreddingSchema` applies to all files, None does not shred.
         configuration: Table properties of a new table. New tables with a Variant column set
@@ -117,10 +117,9 @@ def write_table(
         ValueError: An argument has an invalid value.
 
     Example:
-        >>> import tempfile
         >>> import pyarrow as pa
         >>> from delta_variant import write_table
-        >>> table = tempfile.mkdtemp()
+        >>> table = "events"
         >>> rows = pa.table({"event": ['{"user": "ann"}', '{"user": "bob"}']})
         >>> result = write_table(table, rows, variant_columns=["event"])
         >>> result.version, result.rows
