@@ -377,7 +377,7 @@ def test_a_negative_number_of_paths_is_rejected(table: str):
 
 @pytest.mark.parametrize("source", [io.StringIO("1\n"), b"1\n", bytearray(b"1"), None, 5, [b"1"]])
 def test_a_source_of_json_is_a_path_or_a_binary_file(source: Any):
-    with pytest.raises(TypeError, match=r"source: expected a path, a glob"):
+    with pytest.raises(TypeError, match=r"source: expected a path, a URI, a glob"):
         dv.read_json(source)
 
 
