@@ -7,6 +7,7 @@ import json
 import os
 import time
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -342,6 +343,9 @@ def test_an_interrupt_cancels_the_deletions_that_have_not_started(table):
     def interrupt(call: str, key: str) -> None:
         if call == "delete" and key.endswith("-050.parquet"):
             raise KeyboardInterrupt
+        if call == "delete" and key[-11:] > "050.parquet":
+            # The thread that cancels the others must run before they are done.
+            time.sleep(0.3)
 
     with pytest.raises(
         VacuumInterrupted, match=r"^interrupted: \d+ of 200 unused files .* is intact$"
@@ -378,13 +382,14 @@ def test_the_command_line_says_what_an_interrupted_vacuum_deleted(
 def test_a_restore_during_the_deletions_of_a_vacuum_is_rejected(table):
     dv.delete_all(table)
     age(table)
-    errors = []
+    errors, one_at_a_time = [], Lock()
 
     def restore(call: str, key: str) -> None:
-        if call == "delete" and not errors:
-            with raises_at(CommitConflictError, "has not recorded its end", version=2) as caught:
-                dv.restore(table, 0)
-            errors.append(caught.value)
+        with one_at_a_time:
+            if call == "delete" and not errors:
+                with raises_at(CommitConflictError, "has not recorded its end", version=2) as caught:
+                    dv.restore(table, 0)
+                errors.append(caught.value)
 
     assert len(dv.vacuum(intercept(table, before=restore), dry_run=False).files) == 2
     assert errors

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from crash_recovery import check_versions, crash_workers, run_crashes, state
 from operations import OPERATIONS, Rows, Step, apply, data, prepare, read, rows_after
+from support.errors import raises_at
 
 import delta_variant as dv
 from delta_variant.errors import DataFileError, DeltaVariantError, MalformedLogError, StoreError
@@ -198,9 +199,9 @@ def test_a_partly_visible_commit_is_an_error_and_never_read_in_part(
     last = tmp_path / commit_file_name(1)
     whole = last.read_bytes()
     last.write_bytes(damage(whole))
-    with pytest.raises(MalformedLogError, match=r"00001\.json"):
+    with raises_at(MalformedLogError, version=1):
         dv.load_snapshot(tmp_path)
-    with pytest.raises(MalformedLogError, match=r"00001\.json"):
+    with raises_at(MalformedLogError, version=1):
         dv.write_table(tmp_path, data({3: 3}), mode="append")
     assert read(dv.load_snapshot(tmp_path, 0)) == {1: 1}
     assert dv.audit_table(tmp_path).count("error") > 0

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from operations import data, read
+from support.errors import raises_at
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -486,7 +487,7 @@ def test_a_data_file_that_is_a_pipe_or_a_folder_is_rejected(table: Path):
     (file,) = table.glob("*.parquet")
     file.unlink()
     file.mkdir()
-    with pytest.raises(DeltaVariantError, match=file.name):
+    with raises_at(DataFileError, file=file.name):
         read(table)
     file.rmdir()
     os.mkfifo(file)
