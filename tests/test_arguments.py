@@ -428,6 +428,7 @@ def test_text_and_numbers_of_numpy_are_written_as_any_other(tmp_path: Path):
     dv.write_table(
         tmp_path / "t",
         pa.table({"i": [1]}),
+        name=x,
         configuration={x: x},
         commit=dv.CommitOptions(txn=(x, one)),
     )
@@ -437,7 +438,7 @@ def test_text_and_numbers_of_numpy_are_written_as_any_other(tmp_path: Path):
     os.utime(file, (1, 1))
     dv.vacuum(tmp_path / "t", np.float64(0), dry_run=False, enforce_retention_duration=False)
     snapshot = dv.load_snapshot(tmp_path / "t", one)
-    assert snapshot.configuration == {"x": "x", "team": "us"}
+    assert (snapshot.metadata.name, snapshot.configuration) == ("x", {"x": "x", "team": "us"})
     assert snapshot.txns["x"].version == 1
     predicates = [
         entry.commit_info["operationParameters"].get("predicate") for entry in dv.history(file.parent)

@@ -129,7 +129,7 @@ def test_a_new_table_without_variants_has_the_oldest_protocol(tmp_path: Path):
 
 
 def test_the_commit_info_describes_the_write(tmp_path: Path):
-    write_table(tmp_path / "t", events())
+    write_table(tmp_path / "t", events(), name="events", description="what happened")
     result = write_table(tmp_path / "t", events(), mode="append")
     first, second = read_actions(tmp_path / "t", "commitInfo")
     assert (first["operation"], second["operation"]) == ("WRITE", "WRITE")
@@ -141,6 +141,8 @@ def test_the_commit_info_describes_the_write(tmp_path: Path):
         "numOutputBytes": str(result.files[0].bytes),
     }
     assert second["engineInfo"].startswith("delta-variant/")
+    (metadata,) = read_actions(tmp_path / "t", "metaData")
+    assert (metadata["name"], metadata["description"]) == ("events", "what happened")
     added = read_actions(tmp_path / "t", "add")[1]
     assert added["size"] == (tmp_path / "t" / added["path"]).stat().st_size
     assert added["dataChange"] is True
@@ -265,6 +267,9 @@ def test_the_version_of_a_txn_may_be_of_numpy(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        ({"name": 5}, "name: expected a string, got 5"),
+        ({"description": 5}, "description: expected a string, got 5"),
+        ({"description": "\ud800"}, "unpaired surrogate"),
         ({"partition_by": [1]}, "a name in partition_by: expected a string, got 1"),
         ({"configuration": {"x": 1}}, "x: expected a string such as 'true', got 1"),
         ({"configuration": {"owner": None}}, "owner: expected a string .*, got None"),

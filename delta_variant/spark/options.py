@@ -69,6 +69,8 @@ WRITE: Mapping[str, Parse] = {
     "spark_compatible": _flag,
     "max_variant_stats_paths": int,
     "configuration": json.loads,
+    "name": str,
+    "description": str,
     "txn_app_id": str,
     "txn_version": int,
     # The name of the option in Delta on Spark; keys of options are in lower case.

@@ -49,6 +49,8 @@ def write_table(
     shredding: Shredding = "infer",
     one_shredding: bool = True,
     configuration: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
     files: FileOptions | None = None,
     json: JsonOptions | None = None,
     commit: CommitOptions | None = None,
@@ -80,6 +82,8 @@ def write_table(
         one_shredding: Infer one schema for all files from the first rows of some partitions. These rows are
             computed twice. With False they are computed once, and each file infers its own schema.
         configuration: Table properties of a new table.
+        name: The name of a new table.
+        description: The description of a new table.
         files: How data files are written; see `delta_variant.FileOptions`. None, the default, uses its
             defaults.
         json: How JSON text becomes Variants; see `delta_variant.JsonOptions`. `rejects` is a folder in any
@@ -119,7 +123,9 @@ def write_table(
     )
     commit = options_of("commit", commit, CommitOptions)
     timezone = session_timezone(df.sparkSession)
-    of_table = TableOptions(partition_by, schema_mode, configuration, mode, where, timezone)
+    of_table = TableOptions(
+        partition_by, schema_mode, configuration, name, description, mode, where, timezone
+    )
     store, transaction = open_latest(table, storage_options), transaction_of(commit)
     rejected = None if options.json.rejects is None else fspath(options.json.rejects)
     if rejected is not None:

@@ -258,7 +258,9 @@ def test_columns_that_an_append_adds_are_null_in_the_rows_before(spark: SparkSes
 
 def test_history_and_detail_report_our_operations(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "table"
-    dv.write_table(str(table), _partitioned(0), partition_by=["day"])
+    dv.write_table(
+        str(table), _partitioned(0), partition_by=["day"], name="events", description="what happened"
+    )
     dv.write_table(str(table), _partitioned(100), mode="append")
 
     newest, oldest = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").collect()
@@ -273,6 +275,7 @@ def test_history_and_detail_report_our_operations(spark: SparkSession, tmp_path:
     assert newest.engineInfo.startswith("delta-variant/")
 
     [detail] = spark.sql(f"DESCRIBE DETAIL delta.`{table}`").collect()
+    assert (detail.name, detail.description) == ("events", "what happened")
     assert (detail.numFiles, detail.partitionColumns) == (6, ["day"])
     assert detail.sizeInBytes == sum(add["size"] for add in actions(table, "add"))
     assert {"variantType", "variantShredding"} <= set(detail.tableFeatures)

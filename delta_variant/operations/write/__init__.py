@@ -52,6 +52,8 @@ def write_table(
     variant_columns: Sequence[str] = (),
     shredding: Shredding = "infer",
     configuration: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
     timezone: str = UTC,
     files: FileOptions | None = None,
     json: JsonOptions | None = None,
@@ -92,6 +94,8 @@ def write_table(
         configuration: Table properties of a new table. New tables with a Variant column set
             `delta.enableVariantShredding` to true unless this mapping sets it or `shredding` is None. None by
             default.
+        name: The name of a new table. None, the default, omits it.
+        description: The description of a new table. None, the default, omits it.
         timezone: The time zone of local times in `where`, constraints and generated columns, as in
             `read_table`. `"UTC"` by default.
         files: How data files are written; see `FileOptions`. None, the default, uses its defaults.
@@ -131,7 +135,9 @@ def write_table(
         shredding, options_of("files", files, FileOptions), options_of("json", json, JsonOptions)
     )
     commit = options_of("commit", commit, CommitOptions)
-    table_options = TableOptions(partition_by, schema_mode, configuration, mode, where, timezone)
+    table_options = TableOptions(
+        partition_by, schema_mode, configuration, name, description, mode, where, timezone
+    )
     store = open_latest(table, storage_options)
     snapshot = load_existing(store, mode)
     if result := result_without_writing(snapshot, mode, commit):

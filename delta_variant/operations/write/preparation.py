@@ -43,6 +43,8 @@ class TableOptions:
     partition_by: str | Sequence[str] | None = None
     schema_mode: SchemaMode = None
     configuration: Mapping[str, str] | None = None
+    name: str | None = None
+    description: str | None = None
     mode: Mode = "error"
     where: str | None = None
     timezone: str = UTC
@@ -52,6 +54,9 @@ class TableOptions:
         check_timezone(self.timezone)
         check_option("schema_mode", self.schema_mode, ("merge", "overwrite", None))
         properties.check_texts({} if self.configuration is None else self.configuration)
+        for option, text in (("name", self.name), ("description", self.description)):
+            if text is not None:
+                check_text(option, text)
         for column in self.partition_columns or ():
             check_text("a name in partition_by", column)
         if self.where is not None and not self.overwrite:
@@ -147,6 +152,8 @@ def prepare(
             columns,
             table.partition_columns,
             table.configuration,
+            table.name,
+            table.description,
             options.shredding is not None,
             store.uri,
         )

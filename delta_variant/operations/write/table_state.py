@@ -31,6 +31,8 @@ def create_state(
     columns: StructType,
     partition_by: tuple[str, ...] | None,
     configuration: Mapping[str, str] | None,
+    name: str | None,
+    description: str | None,
     enable_shredding: bool,
     where: str,
 ) -> TableState:
@@ -55,6 +57,8 @@ def create_state(
     columns, settings = assign_column_ids(columns, settings)
     metadata = Metadata(
         id=str(uuid4()),
+        name=name,
+        description=description,
         format=Format(provider="parquet", options={}),
         schema_string=schema_to_json(columns),
         partition_columns=partitions,
