@@ -191,11 +191,11 @@ def test_a_folder_without_json_files_is_rejected_immediately(tmp_path: Path):
         read_json(tmp_path)
 
 
-def test_a_uri_of_another_scheme_is_not_a_source():
-    with pytest.raises(
-        StoreError, match=r"^an input file must be on a local disk, got the URI 'ftp://x/y\.json'"
-    ):
-        read_json("ftp://x/y.json")
+@pytest.mark.parametrize("uri", ["ftp://x/y.json", "s3:/x/y.json", "dbfs:/y.json"])
+def test_a_uri_of_another_scheme_is_not_a_source(uri: str):
+    with pytest.raises(StoreError, match=r"^an input file must be on a local disk, got the URI ") as raised:
+        read_json(uri)
+    assert raised.value.file == uri
 
 
 def test_a_source_that_is_deleted_before_it_is_read_is_an_error_with_its_path(tmp_path: Path):

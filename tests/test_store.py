@@ -172,8 +172,6 @@ def test_the_error_for_a_remote_uri_requires_a_local_path(tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     one = pa.table({"id": [1]})
     for operate in (
-        lambda: dv.read_json(location),
-        lambda: dv.read_json([location.replace("x", "*")]),
         lambda: dv.file_stats(location),
         lambda: dv.migrate_legacy(location, "target"),
         lambda: dv.migrate_legacy(tmp_path, location),
