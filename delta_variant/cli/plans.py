@@ -96,8 +96,9 @@ def plan_vacuum(table: str, found: VacuumResult) -> Plan:
     """Return the plan of a vacuum: the files that it deletes."""
     them = "it" if len(found.files) == 1 else "them"
     files = f"{count(len(found.files), 'file')}, {size_text(found.bytes)}"
+    heading = f"{table}: delete {files}; earlier versions that need {them} can no longer be read"
     return Plan(
-        (*found.files, f"{table}: delete {files}; earlier versions that need {them} can no longer be read"),
+        (*found.files, heading if found.files else f"{table}: there is no file to delete"),
         {"table": table, "files": list(found.files), "bytes": found.bytes},
     )
 
