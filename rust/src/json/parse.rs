@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::shred::columns::{LeafValues, Slots};
 use crate::shred::names::{NO_NAME, NameId, Names};
 use crate::shred::schema::{LeafType, ShreddingSchema};
-use crate::shred::tree::{NodeId, ROOT, Tree, Typed, metadata_dictionary};
+use crate::shred::tree::{Node, NodeId, ROOT, Tree, Typed, metadata_dictionary};
 use crate::value::column::Bytes;
 use crate::value::encode::{self, Layout};
 use crate::value::metadata::unsigned_size;
@@ -200,14 +200,16 @@ impl JsonShredder {
 
     fn row(&mut self, text: &[u8], row: usize) -> Scan<()> {
         let mut at = skip_space(text, 0);
-        self.value(text, &mut at, ROOT, row, NO_NAME, 0)?;
+        if !self.scalar(text, &mut at, ROOT, row)? {
+            self.value(text, &mut at, ROOT, row, NO_NAME, 0)?;
+        }
         match skip_space(text, at) {
             end if end == text.len() => Ok(()),
             end => error(end, "something follows the value"),
         }
     }
 
-    /// Read the value at `*at` into the columns of `node`.
+    /// Read the value at `*at` into the columns of `node`, which [`JsonShredder::scalar`] did not take.
     fn value(
         &mut self,
         text: &[u8],
@@ -220,33 +222,9 @@ impl JsonShredder {
         let Some(&byte) = text.get(*at) else {
             return error(*at, "the text ends where a value should be");
         };
-        match (byte, &mut self.tree.nodes[node].typed) {
+        match (byte, &self.tree.nodes[node].typed) {
             (b'{', Typed::Object(_)) => return self.object(text, at, node, slot, depth),
             (b'[', Typed::List(_)) => return self.list(text, at, node, slot, parent, depth),
-            (b'"', Typed::Leaf(leaf)) if leaf.leaf == LeafType::String => {
-                *at += 1;
-                let string = scan::string(text, at, &mut self.scratch)?;
-                if let LeafValues::Bytes(column) = &mut leaf.values {
-                    column.push(slot, string.bytes(&self.scratch));
-                }
-                return Ok(());
-            }
-            (b'-' | b'0'..=b'9', Typed::Leaf(leaf)) => {
-                let number = scan::number(text, at, self.options.doubles)?;
-                let stored = leaf.push(slot, &number.value());
-                if !stored {
-                    let value = &mut self.tree.nodes[node].value;
-                    push_number(&mut value.data, number);
-                    value.end_value(slot);
-                }
-                return Ok(());
-            }
-            (b't' | b'f', Typed::Leaf(leaf)) if leaf.leaf == LeafType::Boolean => {
-                let boolean = byte == b't';
-                literal(text, at, if boolean { b"true" } else { b"false" })?;
-                leaf.push(slot, &Value::Boolean(boolean));
-                return Ok(());
-            }
             _ => {}
         }
         let mut out = std::mem::take(&mut self.tree.nodes[node].value.data);
@@ -256,6 +234,38 @@ impl JsonShredder {
         encoded?;
         value.end_value(slot);
         Ok(())
+    }
+
+    /// Read the value at `*at` into the leaf `node`, if it is of a kind that the leaf may take.
+    #[inline(always)]
+    fn scalar(&mut self, text: &[u8], at: &mut usize, node: NodeId, slot: usize) -> Scan<bool> {
+        let Node { value, typed: Typed::Leaf(leaf) } = &mut self.tree.nodes[node] else { return Ok(false) };
+        match (text.get(*at), &mut leaf.values) {
+            (Some(b'"'), LeafValues::Bytes(column)) if leaf.leaf == LeafType::String => {
+                push_string(&mut column.data, text, at, &mut self.scratch, |_, _| {})?;
+                column.end_value(slot);
+            }
+            (Some(b'-' | b'0'..=b'9'), _) => {
+                let number = scan::number(text, at, self.options.doubles)?;
+                let stored = match number {
+                    Number::Int(int) => leaf.push_integer(slot, int),
+                    Number::Short { unscaled, scale } => leaf.push_decimal(slot, unscaled, scale),
+                    Number::Decimal(decimal) => leaf.push(slot, &Value::Decimal(decimal)),
+                    Number::Double(double) => leaf.push(slot, &Value::Double(double)),
+                };
+                if !stored {
+                    push_number(&mut value.data, number);
+                    value.end_value(slot);
+                }
+            }
+            (Some(&byte @ (b't' | b'f')), LeafValues::Boolean(_)) => {
+                let boolean = byte == b't';
+                literal(text, at, if boolean { b"true" } else { b"false" })?;
+                leaf.push(slot, &Value::Boolean(boolean));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// Read an object whose fields have columns; other fields go to the node's `value`.
@@ -270,17 +280,20 @@ impl JsonShredder {
         let mut more = open(text, at, b'}')?;
         while more {
             let key = *at;
-            let name = self.key(text, at, self.object_keys[node].predictor.after(previous))?;
+            let (name, known) = self.key(text, at, self.object_keys[node].predictor.after(previous))?;
             self.object_keys[node].predictor.learn(previous, name);
             previous = name;
             match self.object_keys[node].target(name) {
                 ROOT => self.leftover(text, at, node, Field { name, offset: start, key }, depth)?,
                 field => {
-                    if self.tree.is_filled(field, slot) {
+                    // Only a name that the row has already can be a duplicate.
+                    if known && self.tree.is_filled(field, slot) {
                         self.check_duplicate(name, key)?;
                         self.tree.truncate(field, slot);
                     }
-                    self.value(text, at, field, slot, name, depth + 1)?;
+                    if !self.scalar(text, at, field, slot)? {
+                        self.value(text, at, field, slot, name, depth + 1)?;
+                    }
                 }
             }
             more = next(text, at, b'}')?;
@@ -326,7 +339,9 @@ impl JsonShredder {
         let (element, mut end) = (list.element, list.next_element());
         let mut more = open(text, at, b']')?;
         while more {
-            self.value(text, at, element, end, parent, depth + 1)?;
+            if !self.scalar(text, at, element, end)? {
+                self.value(text, at, element, end, parent, depth + 1)?;
+            }
             end += 1;
             more = next(text, at, b']')?;
         }
@@ -347,12 +362,7 @@ impl JsonShredder {
         depth: usize,
     ) -> Scan<()> {
         match text.get(*at) {
-            Some(b'"') => {
-                *at += 1;
-                let string = scan::string(text, at, &mut self.scratch)?;
-                encode::string(out, string.bytes(&self.scratch));
-                Ok(())
-            }
+            Some(b'"') => push_string(out, text, at, &mut self.scratch, encode::string_header),
             Some(b'-' | b'0'..=b'9') => {
                 push_number(out, scan::number(text, at, self.options.doubles)?);
                 Ok(())
@@ -394,12 +404,12 @@ impl JsonShredder {
             let key = *at;
             let name = match previous {
                 NO_NAME => {
-                    let name = self.key(text, at, self.residual.first.after(parent))?;
+                    let (name, _) = self.key(text, at, self.residual.first.after(parent))?;
                     self.residual.first.learn(parent, name);
                     name
                 }
                 _ => {
-                    let name = self.key(text, at, self.residual.predictor.after(previous))?;
+                    let (name, _) = self.key(text, at, self.residual.predictor.after(previous))?;
                     self.residual.predictor.learn(previous, name);
                     name
                 }
@@ -434,9 +444,10 @@ impl JsonShredder {
         Ok(())
     }
 
-    /// Read the key whose opening quote is at `*at`, and its colon; `*at` is then at the value.
+    /// Read the key whose opening quote is at `*at`, and its colon; `*at` is then at the value. Return its name, and
+    /// whether the row has had it before.
     #[inline(always)]
-    fn key(&mut self, text: &[u8], at: &mut usize, guess: NameId) -> Scan<NameId> {
+    fn key(&mut self, text: &[u8], at: &mut usize, guess: NameId) -> Scan<(NameId, bool)> {
         let quote = *at;
         let name = match self.names.starts(guess, text.get(quote + 1..).unwrap_or_default()) {
             Some(length) if text[quote] == b'"' => {
@@ -445,7 +456,7 @@ impl JsonShredder {
             }
             _ => self.other_key(text, at)?,
         };
-        self.names.note(name);
+        let known = self.names.note(name);
         if text.get(*at) != Some(&b':') {
             *at = skip_space(text, *at);
             if text.get(*at) != Some(&b':') {
@@ -453,7 +464,7 @@ impl JsonShredder {
             }
         }
         *at = skip_space(text, *at + 1);
-        Ok(name)
+        Ok((name, known))
     }
 
     #[inline(never)]
@@ -661,9 +672,33 @@ impl<'t> Text<'t> {
     }
 }
 
+/// Append the string whose opening quote is at `*at`, after what `header` writes for its length.
+#[inline(always)]
+fn push_string(
+    out: &mut Vec<u8>,
+    text: &[u8],
+    at: &mut usize,
+    scratch: &mut Vec<u8>,
+    header: impl Fn(&mut Vec<u8>, usize),
+) -> Scan<()> {
+    *at += 1;
+    if let Some(range) = scan::plain_string(text, *at) {
+        *at = range.end + 1;
+        header(out, range.len());
+        scan::append(out, text, range);
+        return Ok(());
+    }
+    let string = scan::string(text, at, scratch)?;
+    let bytes = string.bytes(scratch);
+    header(out, bytes.len());
+    out.extend_from_slice(bytes);
+    Ok(())
+}
+
 fn push_number(out: &mut Vec<u8>, number: Number) {
     match number {
         Number::Int(v) => encode::int(out, v),
+        Number::Short { unscaled, scale } => encode::short_decimal(out, unscaled, scale),
         Number::Decimal(v) => encode::decimal(out, v),
         Number::Double(v) => encode::scalar(out, &Value::Double(v)),
     }

@@ -1,8 +1,9 @@
 //! Scanning JSON text: eight bytes at a time where that is faster.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use crate::value::{Decimal, MAX_DECIMAL_DIGITS, Value};
+use crate::value::{Decimal, MAX_DECIMAL_DIGITS};
 
 /// Why text is not JSON, and the byte where it stops being JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,11 +28,12 @@ pub fn skip_space(text: &[u8], mut at: usize) -> usize {
     at
 }
 
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
 /// The first position at or after `at` of a quote, a backslash or a control character, or the end.
 #[inline(always)]
 fn special(text: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
     while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*eight);
         let quote = word ^ (ONES * b'"' as u64);
@@ -72,6 +74,30 @@ pub fn string<'t>(text: &'t [u8], at: &mut usize, scratch: &mut Vec<u8>) -> Scan
     scratch.extend_from_slice(&text[start..end]);
     unescape(text, at, scratch)?;
     Ok(Text::Unescaped)
+}
+
+/// The string whose opening quote is just before `at`, if it has no escapes.
+#[inline(always)]
+pub fn plain_string(text: &[u8], at: usize) -> Option<Range<usize>> {
+    let end = special(text, at);
+    (text.get(end) == Some(&b'"')).then_some(at..end)
+}
+
+/// Append a range of `text`.
+///
+/// Most strings are short. A copy of a fixed length, cut off afterwards, is faster than the call that copies the
+/// length of each.
+#[inline(always)]
+pub fn append(out: &mut Vec<u8>, text: &[u8], range: Range<usize>) {
+    const LENGTH: usize = 32;
+    match text.get(range.start..).and_then(|rest| rest.first_chunk::<LENGTH>()) {
+        Some(chunk) if range.len() <= LENGTH => {
+            let end = out.len() + range.len();
+            out.extend_from_slice(chunk);
+            out.truncate(end);
+        }
+        _ => out.extend_from_slice(&text[range]),
+    }
 }
 
 /// Append the rest of a string that continues at `*at` with an escape.
@@ -148,18 +174,13 @@ fn hex(text: &[u8], at: usize) -> Scan<u32> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
     Int(i64),
+    /// A decimal of at most 18 digits.
+    Short {
+        unscaled: i64,
+        scale: u8,
+    },
     Decimal(Decimal),
     Double(f64),
-}
-
-impl Number {
-    pub fn value(self) -> Value<'static> {
-        match self {
-            Number::Int(v) => Value::Int64(v),
-            Number::Decimal(v) => Value::Decimal(v),
-            Number::Double(v) => Value::Double(v),
-        }
-    }
 }
 
 /// Read the number at `*at`.
@@ -172,11 +193,7 @@ pub fn number(text: &[u8], at: &mut usize, doubles: bool) -> Scan<Number> {
     let negative = text[start] == b'-';
     let first = start + usize::from(negative);
     let mut end = first;
-    let mut digits: u64 = 0;
-    while let Some(digit @ b'0'..=b'9') = text.get(end) {
-        digits = digits.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
-        end += 1;
-    }
+    let mut unscaled = digits(text, &mut end, 0);
     let whole = end - first;
     if whole == 0 {
         return error(end, "a number needs a digit");
@@ -188,10 +205,7 @@ pub fn number(text: &[u8], at: &mut usize, doubles: bool) -> Scan<Number> {
     if text.get(end) == Some(&b'.') {
         let point = end;
         end += 1;
-        while let Some(digit @ b'0'..=b'9') = text.get(end) {
-            digits = digits.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
-            end += 1;
-        }
+        unscaled = digits(text, &mut end, unscaled);
         scale = end - point - 1;
         if scale == 0 {
             return error(end, "a number needs a digit after its point");
@@ -205,11 +219,48 @@ pub fn number(text: &[u8], at: &mut usize, doubles: bool) -> Scan<Number> {
     if exponent || (doubles && scale > 0) || whole + scale > 18 {
         return Ok(long_number(&text[start..end], exponent || (doubles && scale > 0)));
     }
-    let signed = if negative { -(digits as i64) } else { digits as i64 };
+    let unscaled = if negative { -(unscaled as i64) } else { unscaled as i64 };
     Ok(match scale {
-        0 => Number::Int(signed),
-        _ => Number::Decimal(Decimal { unscaled: signed.into(), scale: scale as u8 }),
+        0 => Number::Int(unscaled),
+        _ => Number::Short { unscaled, scale: scale as u8 },
     })
+}
+
+/// Append the digits at `*at` to those of `number`, which wraps when it has more than 64 bits.
+#[inline(always)]
+fn digits(text: &[u8], at: &mut usize, mut number: u64) -> u64 {
+    const POWERS: [u64; 9] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+    while let Some(eight) = text.get(*at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let (count, leading) = leading_digits(u64::from_le_bytes(*eight));
+        number = number.wrapping_mul(POWERS[count]).wrapping_add(leading);
+        *at += count;
+        if count < 8 {
+            return number;
+        }
+    }
+    while let Some(digit @ b'0'..=b'9') = text.get(*at) {
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+        *at += 1;
+    }
+    number
+}
+
+/// The number of digits at the start of eight bytes of text, and their number.
+///
+/// Without a branch for each digit: the lengths of numbers vary, so such branches are mispredicted.
+#[inline(always)]
+fn leading_digits(word: u64) -> (usize, u64) {
+    const PAIRS: u64 = 0x0000_00FF_0000_00FF;
+    let word = word ^ (ONES * b'0' as u64);
+    // The high bit of each byte above 9. A carry changes only later bytes, of which none counts.
+    let others = (word.wrapping_add(ONES * 0x76) | word) & HIGHS;
+    let count = others.trailing_zeros() as usize / 8;
+    // Zeros before the digits, so that there are eight.
+    let eight = word.unbounded_shl(64 - 8 * count as u32);
+    let pairs = eight.wrapping_mul(10).wrapping_add(eight >> 8);
+    let high = (pairs & PAIRS).wrapping_mul(100 + (1_000_000 << 32));
+    let low = ((pairs >> 16) & PAIRS).wrapping_mul(1 + (10_000 << 32));
+    (count, high.wrapping_add(low) >> 32)
 }
 
 fn skip_exponent(text: &[u8], mut at: usize) -> Scan<usize> {
@@ -253,4 +304,78 @@ fn long_decimal(text: &str) -> Option<Decimal> {
     }
     let unscaled = if text.starts_with('-') { -unscaled } else { unscaled };
     Some(Decimal { unscaled, scale: scale as u8 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_at_the_start_of_eight_bytes_are_read_at_once() {
+        for count in 0..=8 {
+            for other in (0..=255u8).filter(|byte| !byte.is_ascii_digit()) {
+                for rest in [b'0', b'9', 0xFF, 0x00, b'/', b':'] {
+                    let mut text = [rest; 8];
+                    text[..count].copy_from_slice(&b"90817265"[..count]);
+                    if count < 8 {
+                        text[count] = other;
+                    }
+                    let number = "90817265"[..count].parse().unwrap_or(0);
+                    assert_eq!(leading_digits(u64::from_le_bytes(text)), (count, number), "{text:?}");
+                }
+            }
+        }
+        for number in (0..100_000_000u64).step_by(997) {
+            let text: [u8; 8] = format!("{number:08}").into_bytes().try_into().unwrap();
+            assert_eq!(leading_digits(u64::from_le_bytes(text)), (8, number));
+        }
+    }
+
+    #[test]
+    fn numbers_of_every_length_are_exact_whatever_follows() {
+        for whole in 1..=40usize {
+            for scale in 0..=40usize {
+                let text = format!("-{}.{}", "9".repeat(whole), "7".repeat(scale));
+                let text = text.strip_suffix('.').unwrap_or(&text);
+                let expected = match text.parse::<i64>() {
+                    Ok(int) => Number::Int(int),
+                    _ if whole + scale > 38 => Number::Double(text.parse().unwrap()),
+                    _ => {
+                        let unscaled: i128 = text.replace('.', "").parse().unwrap();
+                        match i64::try_from(unscaled) {
+                            Ok(unscaled) if whole + scale <= 18 => {
+                                Number::Short { unscaled, scale: scale as u8 }
+                            }
+                            _ => Number::Decimal(Decimal { unscaled, scale: scale as u8 }),
+                        }
+                    }
+                };
+                for rest in ["", ",", "}", " ", ",123456789", "]]]]]]]]]]]"] {
+                    let mut at = 0;
+                    let read = number(format!("{text}{rest}").as_bytes(), &mut at, false);
+                    assert_eq!((read, at), (Ok(expected), text.len()), "{text}{rest}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn strings_end_at_the_first_quote_wherever_it_is() {
+        for length in 0..80 {
+            for rest in 0..40 {
+                let text = format!("{}\"{}", "é".repeat(length), "\"\\x".repeat(rest));
+                let range = plain_string(text.as_bytes(), 0).unwrap();
+                assert_eq!(range, 0..2 * length);
+                let mut out = b"before".to_vec();
+                append(&mut out, text.as_bytes(), range);
+                assert_eq!(out, [b"before", "é".repeat(length).as_bytes()].concat());
+            }
+            for special in [b'\\', 0, 0x1F] {
+                let mut text = vec![b'x'; length];
+                text.push(special);
+                text.extend_from_slice(b"xxxxxxxxxxxx\"");
+                assert_eq!(plain_string(&text, 0), None);
+            }
+        }
+    }
 }

@@ -17,9 +17,21 @@ use super::schema::LeafType;
 use crate::error::Result;
 use crate::value::{Decimal, Value};
 
+/// The powers of ten that a decimal of 38 digits can need.
+const POWERS: [i128; 39] = {
+    let mut powers = [1; 39];
+    let mut exponent = 1;
+    while exponent < powers.len() {
+        powers[exponent] = powers[exponent - 1] * 10;
+        exponent += 1;
+    }
+    powers
+};
+
 /// Which slots have a value.
 #[derive(Debug, Default)]
 pub struct Slots {
+    /// Empty until a slot is skipped.
     bits: Vec<u8>,
     count: usize,
     /// One past the last slot that was set.
@@ -29,13 +41,22 @@ pub struct Slots {
 impl Slots {
     #[inline(always)]
     pub fn set(&mut self, slot: usize) {
+        if !self.bits.is_empty() || slot != self.end {
+            self.set_bit(slot);
+        }
+        self.count += 1;
+        self.end = slot + 1;
+    }
+
+    fn set_bit(&mut self, slot: usize) {
+        if self.bits.is_empty() {
+            self.bits = ones(self.end);
+        }
         let byte = slot / 8;
         if byte >= self.bits.len() {
             self.bits.resize(byte + 1, 0);
         }
         self.bits[byte] |= 1 << (slot % 8);
-        self.count += 1;
-        self.end = slot + 1;
     }
 
     /// Whether the newest slot, `slot`, is set.
@@ -50,6 +71,10 @@ impl Slots {
 
     /// Unset `slot` and all later slots; return the number of values that remain.
     pub fn truncate(&mut self, slot: usize) -> usize {
+        if self.bits.is_empty() {
+            self.end = self.end.min(slot);
+            self.count = self.end;
+        }
         while self.end > slot {
             self.end -= 1;
             let (byte, bit) = (self.end / 8, 1 << (self.end % 8));
@@ -64,11 +89,23 @@ impl Slots {
     /// The validity of `length` slots.
     pub fn take(&mut self, length: usize) -> NullBuffer {
         let Slots { mut bits, count, .. } = std::mem::take(self);
+        if bits.is_empty() {
+            bits = ones(count);
+        }
         bits.resize(length.div_ceil(8), 0);
         let bits = BooleanBuffer::new(Buffer::from_vec(bits), 0, length);
         debug_assert_eq!(bits.count_set_bits(), count);
         NullBuffer::new(bits)
     }
+}
+
+/// The bits of `count` slots that all have a value.
+fn ones(count: usize) -> Vec<u8> {
+    let mut bits = vec![0xFF; count / 8];
+    if count % 8 > 0 {
+        bits.push((1 << (count % 8)) - 1);
+    }
+    bits
 }
 
 /// Bytes by slot.
@@ -275,6 +312,38 @@ impl LeafColumn {
         true
     }
 
+    /// As [`LeafColumn::push`] for an integer.
+    #[inline(always)]
+    pub fn push_integer(&mut self, slot: usize, value: i64) -> bool {
+        match &mut self.values {
+            LeafValues::Int64(column) if self.leaf == LeafType::Int64 => {
+                column.push(slot, value);
+                true
+            }
+            LeafValues::Decimal(_) => self.push_decimal(slot, value, 0),
+            _ => self.push(slot, &Value::Int64(value)),
+        }
+    }
+
+    /// As [`LeafColumn::push`] for a decimal of 64 bits.
+    #[inline(always)]
+    pub fn push_decimal(&mut self, slot: usize, unscaled: i64, scale: u8) -> bool {
+        match (&mut self.values, self.leaf) {
+            (LeafValues::Decimal(column), LeafType::Decimal { precision, scale: column_scale })
+                if (scale..=scale.saturating_add(18)).contains(&column_scale) =>
+            {
+                // 64 bits times 10^18 fit into 128 bits.
+                let unscaled = i128::from(unscaled) * POWERS[usize::from(column_scale - scale)];
+                let fits = unscaled.abs() < POWERS[usize::from(precision)];
+                if fits {
+                    column.push(slot, unscaled);
+                }
+                fits
+            }
+            _ => self.push(slot, &Value::Decimal(Decimal { unscaled: unscaled.into(), scale })),
+        }
+    }
+
     fn slots(&self) -> &Slots {
         match &self.values {
             LeafValues::Boolean(c) => &c.slots,
@@ -384,7 +453,7 @@ fn rescale(value: &Value<'_>, precision: u8, scale: u8) -> Option<i128> {
         _ => Decimal { unscaled: integer(value)?.into(), scale: 0 },
     };
     let unscaled = change_scale(decimal, scale)?;
-    (unscaled.unsigned_abs() < 10u128.pow(precision.into())).then_some(unscaled)
+    (unscaled.unsigned_abs() < POWERS[usize::from(precision)].unsigned_abs()).then_some(unscaled)
 }
 
 #[inline]

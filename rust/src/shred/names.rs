@@ -103,14 +103,17 @@ impl Names {
         id
     }
 
-    /// Note that the current row has this name.
+    /// Note that the current row has this name. Return whether that was known.
     #[inline(always)]
-    pub fn note(&mut self, id: NameId) {
+    pub fn note(&mut self, id: NameId) -> bool {
         let word = id as usize / 64;
         if word >= self.row.len() {
             self.row.resize(word + 1, 0);
         }
-        self.row[word] |= 1 << (id % 64);
+        let bit = 1 << (id % 64);
+        let known = self.row[word] & bit != 0;
+        self.row[word] |= bit;
+        known
     }
 
     /// The number of names in the current row.
