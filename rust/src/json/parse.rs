@@ -1,8 +1,7 @@
 //! Parse JSON text directly into shredded columns, without a tree of values.
 //!
-//! Each key is predicted to be the one that followed the previous key last time, which one comparison of eight
-//! bytes confirms. A value without a column of its own is encoded at the end of the `value` column it belongs to;
-//! the name ids of its objects are filled in at the end of the row, when the row's `metadata` is known.
+//! A value without a column of its own is encoded at the end of the `value` column it belongs to; the name ids of its
+//! objects are filled in at the end of the row, when the row's `metadata` is known.
 
 use std::sync::Arc;
 
@@ -10,14 +9,16 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array as _, ArrayRef, BinaryArray, LargeBinaryArray, StructArray};
 use arrow_schema::DataType;
 
-use super::scan::{self, JsonError, Number, Scan, Text, error, skip_space};
+use super::keys::{KeyId, Keys, NO_KEY};
+use super::residual::{Field, Frame, Residual};
+use super::scan::{self, JsonError, Number, Scan, error, skip_space};
 use crate::error::{Error, Result};
 use crate::shred::columns::{LeafValues, Slots};
-use crate::shred::names::{NO_NAME, NameId, Names};
+use crate::shred::names::{NameId, Names};
 use crate::shred::schema::{LeafType, ShreddingSchema};
 use crate::shred::tree::{Node, NodeId, ROOT, Tree, Typed, metadata_dictionary};
 use crate::value::column::Bytes;
-use crate::value::encode::{self, Layout};
+use crate::value::encode;
 use crate::value::metadata::unsigned_size;
 use crate::value::{self, MAX_DEPTH, MAX_SIZE, Value};
 
@@ -36,85 +37,15 @@ pub struct JsonShredder {
     options: ParseOptions,
     tree: Tree,
     names: Names,
-    /// For each node that is a shredded object: its fields by name, and the order of its keys.
-    object_keys: Vec<ObjectKeys>,
+    keys: Keys,
     residual: Residual,
     rows: Slots,
-    keys: Vec<i32>,
+    /// The key of each row's `metadata`.
+    metadata: Vec<i32>,
     id_size: usize,
+    /// Whether a name of the row's encoded objects was not new to the row.
+    repeats: bool,
     scratch: Vec<u8>,
-}
-
-/// The keys of one shredded object, and the nodes they lead to.
-#[derive(Debug, Default)]
-struct ObjectKeys {
-    /// By name: the field's node, or [`ROOT`] for a name that is not a shredded field.
-    targets: Vec<NodeId>,
-    predictor: KeyPredictor,
-}
-
-impl ObjectKeys {
-    #[inline(always)]
-    fn target(&self, name: NameId) -> NodeId {
-        self.targets.get(name as usize).copied().unwrap_or(ROOT)
-    }
-}
-
-/// Predicts the next key as the one that followed the same key last time.
-#[derive(Debug, Default)]
-struct KeyPredictor {
-    next: Vec<NameId>,
-}
-
-impl KeyPredictor {
-    #[inline(always)]
-    fn after(&self, name: NameId) -> NameId {
-        self.next.get(name as usize).copied().unwrap_or(NO_NAME)
-    }
-
-    fn learn(&mut self, name: NameId, next: NameId) {
-        let name = name as usize;
-        if name >= self.next.len() {
-            self.next.resize(name + 1, NO_NAME);
-        }
-        self.next[name] = next;
-    }
-}
-
-/// The objects and arrays that are encoded into `value` columns in this row.
-#[derive(Debug, Default)]
-struct Residual {
-    /// By the key of the object that they are in.
-    first: KeyPredictor,
-    predictor: KeyPredictor,
-    /// Fields of the open objects, innermost last.
-    open: Vec<Field>,
-    /// Offsets of the elements of the open arrays.
-    elements: Vec<usize>,
-    /// Fields of the closed ones.
-    fields: Vec<Field>,
-    objects: Vec<ResidualObject>,
-    header: Vec<u8>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Field {
-    name: NameId,
-    /// In the values of its object.
-    offset: usize,
-    /// The position of its key in the text.
-    key: usize,
-}
-
-/// An encoded object whose header is still blank.
-#[derive(Debug)]
-struct ResidualObject {
-    node: NodeId,
-    /// In the data of the node's `value`.
-    position: usize,
-    layout: Layout,
-    /// The first of its fields.
-    fields: usize,
 }
 
 impl JsonShredder {
@@ -123,11 +54,12 @@ impl JsonShredder {
             options,
             tree: Tree::new(schema),
             names: Names::new(),
-            object_keys: Vec::new(),
+            keys: Keys::new(),
             residual: Residual::default(),
             rows: Slots::default(),
-            keys: Vec::new(),
+            metadata: Vec::new(),
             id_size: 1,
+            repeats: false,
             scratch: Vec::new(),
         };
         shredder.learn_fields();
@@ -137,33 +69,42 @@ impl JsonShredder {
     /// Reset the names, and intern those of the shredded fields.
     fn learn_fields(&mut self) {
         self.names = self.names.restart();
-        self.residual = Residual::default();
-        self.object_keys = Vec::with_capacity(self.tree.nodes.len());
         for node in &self.tree.nodes {
-            let mut keys = ObjectKeys::default();
             if let Typed::Object(object) = &node.typed {
-                for (name, field) in &object.fields {
-                    let name = self.names.intern(name.as_bytes()) as usize;
-                    keys.targets.resize(keys.targets.len().max(name + 1), ROOT);
-                    keys.targets[name] = *field;
-                }
+                object.fields.iter().for_each(|(name, _)| _ = self.names.intern(name.as_bytes()));
             }
-            self.object_keys.push(keys);
+        }
+        self.learn_keys();
+    }
+
+    /// Reset the keys, and add those of the shredded fields.
+    fn learn_keys(&mut self) {
+        self.keys = Keys::new();
+        let mut open = vec![(ROOT, NO_KEY)];
+        while let Some((node, key)) = open.pop() {
+            match &self.tree.nodes[node].typed {
+                Typed::Object(object) => open.extend(object.fields.iter().map(|(name, field)| {
+                    let name = self.names.intern(name.as_bytes());
+                    (*field, self.keys.add_field(key, name, *field, &self.names))
+                })),
+                Typed::List(list) => open.push((list.element, key)),
+                Typed::Leaf(_) | Typed::None => {}
+            }
         }
     }
 
     /// The number of rows that were added.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.metadata.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.metadata.is_empty()
     }
 
     /// Add a row that is SQL NULL.
     pub fn push_null(&mut self) {
-        self.keys.push(0);
+        self.metadata.push(0);
     }
 
     /// Add the row of `text`, which must be UTF-8. An error leaves the columns unchanged.
@@ -173,17 +114,27 @@ impl JsonShredder {
         }
         if self.names.is_full() {
             self.learn_fields();
+        } else if self.keys.is_full() {
+            self.learn_keys();
         }
         self.id_size = 1;
         loop {
-            let row = self.keys.len();
+            let row = self.metadata.len();
             if let Err(error) = self.row(text, row) {
                 self.forget_row(row);
                 return Err(error);
             }
-            let id_size = unsigned_size(self.names.row_count().saturating_sub(1));
-            if id_size <= self.id_size || self.residual.objects.is_empty() {
-                self.end_row(row)?;
+            if !self.residual.has_objects() {
+                self.end_row(row);
+                return Ok(());
+            }
+            let count = self.names.row_count();
+            let id_size = unsigned_size(count.saturating_sub(1));
+            if id_size <= self.id_size {
+                self.check_duplicates(row)?;
+                self.end_row(row);
+                self.residual.write_headers(&mut self.tree, &mut self.names, count);
+                self.residual.clear();
                 return Ok(());
             }
             // Name ids need more bytes than were reserved.
@@ -196,12 +147,13 @@ impl JsonShredder {
         self.tree.truncate(ROOT, row);
         self.names.clear_row();
         self.residual.clear();
+        self.repeats = false;
     }
 
     fn row(&mut self, text: &[u8], row: usize) -> Scan<()> {
         let mut at = skip_space(text, 0);
         if !self.scalar(text, &mut at, ROOT, row)? {
-            self.value(text, &mut at, ROOT, row, NO_NAME, 0)?;
+            self.value(text, &mut at, ROOT, row, NO_KEY, 0)?;
         }
         match skip_space(text, at) {
             end if end == text.len() => Ok(()),
@@ -216,14 +168,14 @@ impl JsonShredder {
         at: &mut usize,
         node: NodeId,
         slot: usize,
-        parent: NameId,
+        parent: KeyId,
         depth: usize,
     ) -> Scan<()> {
         let Some(&byte) = text.get(*at) else {
             return error(*at, "the text ends where a value should be");
         };
         match (byte, &self.tree.nodes[node].typed) {
-            (b'{', Typed::Object(_)) => return self.object(text, at, node, slot, depth),
+            (b'{', Typed::Object(_)) => return self.object(text, at, node, slot, parent, depth),
             (b'[', Typed::List(_)) => return self.list(text, at, node, slot, parent, depth),
             _ => {}
         }
@@ -269,38 +221,48 @@ impl JsonShredder {
     }
 
     /// Read an object whose fields have columns; other fields go to the node's `value`.
-    fn object(&mut self, text: &[u8], at: &mut usize, node: NodeId, slot: usize, depth: usize) -> Scan<()> {
+    fn object(
+        &mut self,
+        text: &[u8],
+        at: &mut usize,
+        node: NodeId,
+        slot: usize,
+        parent: KeyId,
+        depth: usize,
+    ) -> Scan<()> {
         check_depth(depth, *at)?;
         if let Typed::Object(object) = &mut self.tree.nodes[node].typed {
             object.slots.set(slot);
         }
-        let frame = self.residual.frame();
-        let start = self.tree.nodes[node].value.start();
-        let mut previous = NO_NAME;
+        let mut leftovers = None;
+        let mut key = NO_KEY;
         let mut more = open(text, at, b'}')?;
         while more {
-            let key = *at;
-            let (name, known) = self.key(text, at, self.object_keys[node].predictor.after(previous))?;
-            self.object_keys[node].predictor.learn(previous, name);
-            previous = name;
-            match self.object_keys[node].target(name) {
-                ROOT => self.leftover(text, at, node, Field { name, offset: start, key }, depth)?,
+            let start = *at;
+            let (name, field);
+            (key, name, field) = self.key(text, at, parent, key)?;
+            let known = self.names.note(name);
+            match field {
+                ROOT => {
+                    self.repeats |= known;
+                    self.leftover(text, at, node, (key, start), &mut leftovers, parent, depth)?;
+                }
                 field => {
                     // Only a name that the row has already can be a duplicate.
                     if known && self.tree.is_filled(field, slot) {
-                        self.check_duplicate(name, key)?;
+                        self.check_duplicate(name, start)?;
                         self.tree.truncate(field, slot);
                     }
                     if !self.scalar(text, at, field, slot)? {
-                        self.value(text, at, field, slot, name, depth + 1)?;
+                        self.value(text, at, field, slot, key, depth + 1)?;
                     }
                 }
             }
             more = next(text, at, b'}')?;
         }
-        if self.residual.open.len() > frame.open {
+        if let Some(frame) = leftovers {
             let mut out = std::mem::take(&mut self.tree.nodes[node].value.data);
-            let closed = self.close_object(&mut out, node, start, frame);
+            let closed = self.close_object(&mut out, frame, parent);
             let value = &mut self.tree.nodes[node].value;
             value.data = out;
             closed?;
@@ -309,18 +271,25 @@ impl JsonShredder {
         Ok(())
     }
 
-    /// Encode a field without a column; `field.offset` is where the leftovers of its object start.
+    /// Encode a field without a column, `field` of which are its key and where that is; `frame` is the object of such
+    /// fields.
+    #[allow(clippy::too_many_arguments)]
     fn leftover(
         &mut self,
         text: &[u8],
         at: &mut usize,
         node: NodeId,
-        field: Field,
+        (key, start): (KeyId, usize),
+        frame: &mut Option<Frame>,
+        parent: KeyId,
         depth: usize,
     ) -> Scan<()> {
         let mut out = std::mem::take(&mut self.tree.nodes[node].value.data);
-        self.residual.open.push(Field { offset: out.len() - field.offset, ..field });
-        let encoded = self.encode(text, at, &mut out, node, field.name, depth + 1);
+        let header = self.keys.get(parent).object_header;
+        let frame = frame.get_or_insert_with(|| self.residual.begin(&mut out, node, header));
+        let name = self.keys.get(key).name;
+        self.residual.push_field(Field { name, offset: out.len() - frame.values, key: start });
+        let encoded = self.encode(text, at, &mut out, node, key, depth + 1);
         self.tree.nodes[node].value.data = out;
         encoded
     }
@@ -331,7 +300,7 @@ impl JsonShredder {
         at: &mut usize,
         node: NodeId,
         slot: usize,
-        parent: NameId,
+        parent: KeyId,
         depth: usize,
     ) -> Scan<()> {
         check_depth(depth, *at)?;
@@ -351,14 +320,16 @@ impl JsonShredder {
         Ok(())
     }
 
-    /// Encode the value at `*at` to the end of `out`, which is the data of the `value` of `node`.
+    /// Encode the value at `*at`, whose key is `parent`, to the end of `out`, which is the data of the `value` of
+    /// `node`.
+    #[inline(always)]
     fn encode(
         &mut self,
         text: &[u8],
         at: &mut usize,
         out: &mut Vec<u8>,
         node: NodeId,
-        parent: NameId,
+        parent: KeyId,
         depth: usize,
     ) -> Scan<()> {
         match text.get(*at) {
@@ -369,94 +340,70 @@ impl JsonShredder {
             }
             Some(b'{') => self.encode_object(text, at, out, node, parent, depth),
             Some(b'[') => self.encode_array(text, at, out, node, parent, depth),
-            Some(b't') => {
-                encode::scalar(out, &Value::Boolean(true));
-                literal(text, at, b"true")
-            }
-            Some(b'f') => {
-                encode::scalar(out, &Value::Boolean(false));
-                literal(text, at, b"false")
-            }
-            Some(b'n') => {
-                out.extend_from_slice(value::NULL);
-                literal(text, at, b"null")
-            }
-            Some(_) => error(*at, "no JSON value begins like this"),
-            None => error(*at, "the text ends where a value should be"),
+            _ => encode_literal(text, at, out),
         }
     }
 
+    #[inline(never)]
     fn encode_object(
         &mut self,
         text: &[u8],
         at: &mut usize,
         out: &mut Vec<u8>,
         node: NodeId,
-        parent: NameId,
+        parent: KeyId,
         depth: usize,
     ) -> Scan<()> {
         check_depth(depth, *at)?;
-        let frame = self.residual.frame();
-        let start = out.len();
-        let mut previous = NO_NAME;
+        let frame = self.residual.begin(out, node, self.keys.get(parent).object_header);
+        let mut key = NO_KEY;
         let mut more = open(text, at, b'}')?;
         while more {
-            let key = *at;
-            let name = match previous {
-                NO_NAME => {
-                    let (name, _) = self.key(text, at, self.residual.first.after(parent))?;
-                    self.residual.first.learn(parent, name);
-                    name
-                }
-                _ => {
-                    let (name, _) = self.key(text, at, self.residual.predictor.after(previous))?;
-                    self.residual.predictor.learn(previous, name);
-                    name
-                }
-            };
-            previous = name;
-            self.residual.open.push(Field { name, offset: out.len() - start, key });
-            self.encode(text, at, out, node, name, depth + 1)?;
+            let start = *at;
+            let name;
+            (key, name, _) = self.key(text, at, parent, key)?;
+            self.repeats |= self.names.note(name);
+            self.residual.push_field(Field { name, offset: out.len() - frame.values, key: start });
+            self.encode(text, at, out, node, key, depth + 1)?;
             more = next(text, at, b'}')?;
         }
-        self.close_object(out, node, start, frame)
+        self.close_object(out, frame, parent)
     }
 
+    #[inline(never)]
     fn encode_array(
         &mut self,
         text: &[u8],
         at: &mut usize,
         out: &mut Vec<u8>,
         node: NodeId,
-        parent: NameId,
+        parent: KeyId,
         depth: usize,
     ) -> Scan<()> {
         check_depth(depth, *at)?;
-        let frame = self.residual.frame();
-        let start = out.len();
+        let frame = self.residual.begin(out, node, self.keys.get(parent).array_header);
         let mut more = open(text, at, b']')?;
         while more {
-            self.residual.elements.push(out.len() - start);
+            self.residual.push_element(out.len() - frame.values);
             self.encode(text, at, out, node, parent, depth + 1)?;
             more = next(text, at, b']')?;
         }
-        self.residual.close_array(out, node, start, frame);
+        let header = self.residual.end_array(out, frame);
+        self.keys.get_mut(parent).array_header = header;
         Ok(())
     }
 
-    /// Read the key whose opening quote is at `*at`, and its colon; `*at` is then at the value. Return its name, and
-    /// whether the row has had it before.
+    /// Read the key whose opening quote is at `*at`, and its colon; `*at` is then at the value. Return the key, its name
+    /// and the node of its shredded field.
     #[inline(always)]
-    fn key(&mut self, text: &[u8], at: &mut usize, guess: NameId) -> Scan<(NameId, bool)> {
-        let quote = *at;
-        let name = match self.names.starts(guess, text.get(quote + 1..).unwrap_or_default()) {
-            Some(length) if text[quote] == b'"' => {
-                *at = quote + length + 2;
-                guess
-            }
-            _ => self.other_key(text, at)?,
-        };
-        let known = self.names.note(name);
+    fn key(
+        &mut self,
+        text: &[u8],
+        at: &mut usize,
+        parent: KeyId,
+        previous: KeyId,
+    ) -> Scan<(KeyId, NameId, NodeId)> {
+        let found = self.keys.read(text, at, parent, previous, &mut self.names)?;
         if text.get(*at) != Some(&b':') {
             *at = skip_space(text, *at);
             if text.get(*at) != Some(&b':') {
@@ -464,17 +411,7 @@ impl JsonShredder {
             }
         }
         *at = skip_space(text, *at + 1);
-        Ok((name, known))
-    }
-
-    #[inline(never)]
-    fn other_key(&mut self, text: &[u8], at: &mut usize) -> Scan<NameId> {
-        if text.get(*at) != Some(&b'"') {
-            return error(*at, "an object needs a key in quotes here");
-        }
-        *at += 1;
-        let key = scan::string(text, at, &mut self.scratch)?;
-        Ok(self.names.intern(key.bytes(&self.scratch)))
+        Ok(found)
     }
 
     fn check_duplicate(&self, name: NameId, key: usize) -> Scan<()> {
@@ -487,61 +424,44 @@ impl JsonShredder {
         )
     }
 
-    /// Insert a blank header before the fields of `frame`, whose values start at `start`.
-    fn close_object(&mut self, out: &mut Vec<u8>, node: NodeId, start: usize, frame: Frame) -> Scan<()> {
+    /// End the object of `frame`, which is at `parent`.
+    fn close_object(&mut self, out: &mut Vec<u8>, frame: Frame, parent: KeyId) -> Scan<()> {
         if self.options.last_duplicate {
-            self.residual.keep_last(frame.open);
+            self.residual.keep_last(frame);
         }
-        if out.len() - start > MAX_SIZE {
+        if out.len() - frame.values > MAX_SIZE {
             return error(0, format!("the value takes more than {MAX_SIZE} bytes as a Variant"));
         }
-        self.residual.close_object(out, node, start, frame, self.id_size);
+        let header = self.residual.end_object(out, frame, self.id_size);
+        self.keys.get_mut(parent).object_header = header;
         Ok(())
     }
 
-    /// Write the `metadata` of the row, and the headers of its objects.
-    fn end_row(&mut self, row: usize) -> Scan<()> {
-        if !self.residual.objects.is_empty()
-            && !self.options.last_duplicate
-            && let Err(error) = self.check_duplicates()
-        {
-            self.forget_row(row);
-            return Err(error);
-        }
+    /// Write the `metadata` of the row.
+    fn end_row(&mut self, row: usize) {
         let key = self.names.end_row();
-        self.keys.push(key);
+        self.metadata.push(key);
         self.rows.set(row);
-        let Residual { fields, objects, header, .. } = &mut self.residual;
-        for object in objects.iter() {
-            let fields = &mut fields[object.fields..object.fields + object.layout.length];
-            fields.sort_unstable_by_key(|field| self.names.local_id(field.name));
-            header.clear();
-            let fields = fields.iter().map(|field| (self.names.local_id(field.name), field.offset));
-            object.layout.write_object(header, fields);
-            let data = &mut self.tree.nodes[object.node].value.data;
-            data[object.position..object.position + header.len()].copy_from_slice(header);
-        }
-        self.residual.clear();
-        Ok(())
+        self.repeats = false;
     }
 
-    fn check_duplicates(&mut self) -> Scan<()> {
-        let Residual { fields, objects, .. } = &mut self.residual;
-        for object in objects.iter() {
-            let fields = &mut fields[object.fields..object.fields + object.layout.length];
-            fields.sort_unstable_by_key(|field| (field.name, field.offset));
-            if let Some(pair) = fields.windows(2).find(|pair| pair[0].name == pair[1].name) {
-                let Field { name, key, .. } = pair[1];
-                return self.check_duplicate(name, key);
-            }
+    /// Reject a row that has an encoded object with two fields of one name.
+    fn check_duplicates(&mut self, row: usize) -> Scan<()> {
+        if self.repeats
+            && !self.options.last_duplicate
+            && let Some(Field { name, key, .. }) = self.residual.find_duplicate()
+        {
+            let found = self.check_duplicate(name, key);
+            self.forget_row(row);
+            return found;
         }
         Ok(())
     }
 
     /// The rows added so far as one shredded group; the shredder is empty afterwards.
     pub fn take(&mut self) -> Result<StructArray> {
-        let length = self.keys.len();
-        let metadata = metadata_dictionary(std::mem::take(&mut self.keys), self.names.take_dictionary())?;
+        let length = self.metadata.len();
+        let metadata = metadata_dictionary(std::mem::take(&mut self.metadata), self.names.take_dictionary())?;
         let nulls = match self.rows.count() {
             count if count == length => {
                 self.rows = Slots::default();
@@ -561,12 +481,14 @@ pub fn parse_rows(
 ) -> Result<()> {
     let text = text_bytes(text)?;
     let rows = Bytes::new(&text)?;
+    let is_utf8 = is_utf8(&text);
     for row in 0..text.len() {
         let parsed = match rows.get(row) {
             None => {
                 shredder.push_null();
                 continue;
             }
+            Some(bytes) if is_utf8 => shredder.push(bytes),
             Some(bytes) => check_utf8(bytes).and_then(|()| shredder.push(bytes)),
         };
         if let Err(error) = parsed {
@@ -590,85 +512,20 @@ pub fn text_bytes(text: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
+/// Whether all rows are UTF-8, as far as one check of all their bytes can tell: it is faster than one of each.
+fn is_utf8(text: &ArrayRef) -> bool {
+    let Some(rows) = text.as_binary_opt::<i32>() else { return false };
+    let (offsets, values) = (rows.value_offsets(), rows.value_data());
+    let bounds = |offsets: &[i32]| Some((*offsets.first()? as usize, *offsets.last()? as usize));
+    let Some((start, end)) = bounds(offsets) else { return false };
+    simdutf8::basic::from_utf8(&values[start..end])
+        .is_ok_and(|text| offsets.iter().all(|&offset| text.is_char_boundary(offset as usize - start)))
+}
+
 fn check_utf8(text: &[u8]) -> Scan<()> {
     match simdutf8::compat::from_utf8(text) {
         Ok(_) => Ok(()),
         Err(cause) => error(cause.valid_up_to(), "the text is not UTF-8"),
-    }
-}
-
-/// The lengths of the residual when a new object began: the parts that belong to outer objects.
-#[derive(Debug, Clone, Copy)]
-struct Frame {
-    open: usize,
-    elements: usize,
-    objects: usize,
-}
-
-impl Residual {
-    fn frame(&self) -> Frame {
-        Frame { open: self.open.len(), elements: self.elements.len(), objects: self.objects.len() }
-    }
-
-    fn clear(&mut self) {
-        self.open.clear();
-        self.elements.clear();
-        self.fields.clear();
-        self.objects.clear();
-    }
-
-    fn close_object(&mut self, out: &mut Vec<u8>, node: NodeId, start: usize, frame: Frame, id_size: usize) {
-        let layout = Layout::object(self.open.len() - frame.open, out.len() - start, id_size);
-        self.make_room(out, node, start, layout.header_size(), frame);
-        let fields = self.fields.len();
-        self.fields.extend(self.open.drain(frame.open..));
-        self.objects.push(ResidualObject { node, position: start, layout, fields });
-    }
-
-    fn close_array(&mut self, out: &mut Vec<u8>, node: NodeId, start: usize, frame: Frame) {
-        let offsets = &self.elements[frame.elements..];
-        let layout = Layout::array(offsets.len(), out.len() - start);
-        self.header.clear();
-        layout.write_array(&mut self.header, offsets.iter().copied());
-        self.elements.truncate(frame.elements);
-        self.make_room(out, node, start, layout.header_size(), frame);
-        out[start..start + self.header.len()].copy_from_slice(&self.header);
-    }
-
-    /// Move the bytes at `start` by `size`, and the objects in them.
-    fn make_room(&mut self, out: &mut Vec<u8>, node: NodeId, start: usize, size: usize, frame: Frame) {
-        let end = out.len();
-        out.resize(end + size, 0);
-        out.copy_within(start..end, start + size);
-        for object in &mut self.objects[frame.objects..] {
-            if object.node == node {
-                object.position += size;
-            }
-        }
-    }
-
-    /// Of open fields with one name, keep the last. The bytes of the others stay, which the encoding allows.
-    fn keep_last(&mut self, frame: usize) {
-        let fields = &mut self.open[frame..];
-        fields.sort_unstable_by_key(|field| (field.name, std::cmp::Reverse(field.offset)));
-        let mut kept = frame;
-        for index in frame..self.open.len() {
-            if index == frame || self.open[index].name != self.open[kept - 1].name {
-                self.open[kept] = self.open[index];
-                kept += 1;
-            }
-        }
-        self.open.truncate(kept);
-    }
-}
-
-impl<'t> Text<'t> {
-    #[inline(always)]
-    fn bytes(&self, scratch: &'t [u8]) -> &'t [u8] {
-        match self {
-            Text::Plain(bytes) => bytes,
-            Text::Unescaped => scratch,
-        }
     }
 }
 
@@ -701,6 +558,25 @@ fn push_number(out: &mut Vec<u8>, number: Number) {
         Number::Short { unscaled, scale } => encode::short_decimal(out, unscaled, scale),
         Number::Decimal(v) => encode::decimal(out, v),
         Number::Double(v) => encode::scalar(out, &Value::Double(v)),
+    }
+}
+
+fn encode_literal(text: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Scan<()> {
+    match text.get(*at) {
+        Some(b't') => {
+            encode::scalar(out, &Value::Boolean(true));
+            literal(text, at, b"true")
+        }
+        Some(b'f') => {
+            encode::scalar(out, &Value::Boolean(false));
+            literal(text, at, b"false")
+        }
+        Some(b'n') => {
+            out.extend_from_slice(value::NULL);
+            literal(text, at, b"null")
+        }
+        Some(_) => error(*at, "no JSON value begins like this"),
+        None => error(*at, "the text ends where a value should be"),
     }
 }
 

@@ -31,20 +31,28 @@ pub fn skip_space(text: &[u8], mut at: usize) -> usize {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
+/// The high bits of the bytes of `word` that are quotes, backslashes or control characters. Bits after the first one
+/// may be wrong.
+#[inline(always)]
+fn specials(word: u64) -> u64 {
+    // Changing bit 1 makes the quote the byte after the control characters, and leaves those among themselves.
+    let quotes_and_controls = (word ^ (ONES * 2)).wrapping_sub(ONES * 0x21);
+    let others = word ^ (ONES * b'\\' as u64);
+    (quotes_and_controls & !word | others.wrapping_sub(ONES) & !others) & HIGHS
+}
+
 /// The first position at or after `at` of a quote, a backslash or a control character, or the end.
 #[inline(always)]
 fn special(text: &[u8], mut at: usize) -> usize {
-    while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = u64::from_le_bytes(*eight);
-        let quote = word ^ (ONES * b'"' as u64);
-        let backslash = word ^ (ONES * b'\\' as u64);
-        let found = (quote.wrapping_sub(ONES) & !quote)
-            | (backslash.wrapping_sub(ONES) & !backslash)
-            | (word.wrapping_sub(ONES * 0x20) & !word);
-        if found & HIGHS != 0 {
-            return at + (found & HIGHS).trailing_zeros() as usize / 8;
+    while let Some(chunk) = text.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
+        let chunk = u128::from_le_bytes(*chunk);
+        let (low, high) = (specials(chunk as u64), specials((chunk >> 64) as u64));
+        // One branch for both words: the lengths of strings vary, so a branch for each is mispredicted.
+        if low | high != 0 {
+            let (found, before) = if low != 0 { (low, 0) } else { (high, 8) };
+            return at + before + found.trailing_zeros() as usize / 8;
         }
-        at += 8;
+        at += 16;
     }
     while text.get(at).is_some_and(|&b| b != b'"' && b != b'\\' && b >= 0x20) {
         at += 1;
@@ -58,6 +66,16 @@ pub enum Text<'t> {
     Plain(&'t [u8]),
     /// With escapes; its text is in the scratch buffer.
     Unescaped,
+}
+
+impl<'t> Text<'t> {
+    #[inline(always)]
+    pub fn bytes(&self, scratch: &'t [u8]) -> &'t [u8] {
+        match self {
+            Text::Plain(bytes) => bytes,
+            Text::Unescaped => scratch,
+        }
+    }
 }
 
 /// Read the string whose opening quote is just before `*at`; `*at` is then after the closing quote.
@@ -354,6 +372,23 @@ mod tests {
                     let mut at = 0;
                     let read = number(format!("{text}{rest}").as_bytes(), &mut at, false);
                     assert_eq!((read, at), (Ok(expected), text.len()), "{text}{rest}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_special_byte_is_found_among_any_others() {
+        let is_special = |byte: u8| byte == b'"' || byte == b'\\' || byte < 0x20;
+        for first in 0..=255u8 {
+            for second in 0..=255u8 {
+                for at in 0..8 {
+                    let mut bytes = [b'x'; 8];
+                    bytes[at] = first;
+                    bytes[(at + 1) % 8] = second;
+                    let expected = bytes.iter().position(|&byte| is_special(byte)).unwrap_or(8);
+                    let found = specials(u64::from_le_bytes(bytes)).trailing_zeros() / 8;
+                    assert_eq!(found as usize, expected, "{bytes:?}");
                 }
             }
         }

@@ -150,6 +150,7 @@ impl<'a> Assembler<'a> {
     /// Append the metadata of the assembled value: all its names, sorted.
     pub fn write_metadata(&mut self, out: &mut Vec<u8>) {
         let key = self.names.end_row();
+        self.names.rank_row();
         out.extend_from_slice(self.names.metadata(key));
     }
 

@@ -21,15 +21,11 @@ const MAX_NAME_BYTES: usize = 8 << 20;
 const MAX_SHAPES: usize = 4096;
 const MAX_SHAPE_BYTES: usize = 16 << 20;
 
-/// One interned name, laid out so that a prediction is checked by one comparison of eight bytes.
+/// Where the text of an interned name is.
 #[derive(Debug, Clone, Copy, Default)]
 struct Name {
-    prefix: u64,
-    mask: u64,
     start: usize,
     length: usize,
-    /// Whether JSON text can hold the name without escapes; only then may raw text be compared with it.
-    plain: bool,
 }
 
 /// All names seen, and the set of those in the current row.
@@ -64,19 +60,6 @@ impl Names {
         &self.text[name.start..name.start + name.length]
     }
 
-    /// Whether `text` begins with this name and a closing quote; the length of the name if so.
-    #[inline(always)]
-    pub fn starts(&self, id: NameId, text: &[u8]) -> Option<usize> {
-        let name = self.names.get(id as usize)?;
-        let head = u64::from_le_bytes(*text.first_chunk()?);
-        if head & name.mask != name.prefix || text.get(name.length) != Some(&b'"') || !name.plain {
-            return None;
-        }
-        let matches =
-            name.length <= 8 || text[8..name.length] == self.text[name.start + 8..][..name.length - 8];
-        matches.then_some(name.length)
-    }
-
     /// The id of `text`, which is UTF-8.
     pub fn intern(&mut self, text: &[u8]) -> NameId {
         let hash = self.hasher.hash_one(text);
@@ -84,16 +67,7 @@ impl Names {
             return id;
         }
         let id = self.names.len() as NameId;
-        let mut prefix = [0; 8];
-        let head = text.len().min(8);
-        prefix[..head].copy_from_slice(&text[..head]);
-        self.names.push(Name {
-            prefix: u64::from_le_bytes(prefix),
-            mask: if head == 8 { u64::MAX } else { (1 << (8 * head)) - 1 },
-            start: self.text.len(),
-            length: text.len(),
-            plain: !text.iter().any(|&b| b == b'"' || b == b'\\' || b < 0x20),
-        });
+        self.names.push(Name { start: self.text.len(), length: text.len() });
         self.text.extend_from_slice(text);
         let Names { names, text, hasher, by_text, .. } = self;
         by_text.insert_unique(hash, id, |&id| {
@@ -145,7 +119,13 @@ impl Names {
         self.shapes.add(&self.row, ids, bytes)
     }
 
-    /// The position of each name in the metadata of the row that [`Names::end_row`] just ended.
+    /// Rank the names of the row that [`Names::end_row`] just ended, for [`Names::local_id`].
+    pub fn rank_row(&mut self) {
+        self.shapes.rank();
+    }
+
+    /// The position of a name in the metadata of the row that was ranked.
+    #[inline]
     pub fn local_id(&self, id: NameId) -> usize {
         self.shapes.ranks[id as usize] as usize
     }
@@ -181,6 +161,8 @@ struct Shapes {
     bytes: usize,
     last: Option<usize>,
     last_set: Vec<u64>,
+    /// The shape of the row that ended, unless it is not cached.
+    current: Option<usize>,
     /// The position of each name in the metadata of the shape in `ranked`.
     ranks: Vec<u32>,
     ranked: Option<usize>,
@@ -210,10 +192,7 @@ impl Shapes {
     }
 
     fn use_shape(&mut self, index: usize) -> i32 {
-        if self.ranked != Some(index) {
-            rank(&mut self.ranks, &self.shapes[index].sorted);
-            self.ranked = Some(index);
-        }
+        self.current = Some(index);
         let shape = &mut self.shapes[index];
         match shape.key {
             Some((chunk, key)) if chunk == self.chunk => key,
@@ -235,9 +214,18 @@ impl Shapes {
             return self.use_shape(index);
         }
         rank(&mut self.ranks, &sorted);
-        self.ranked = None;
+        (self.current, self.ranked) = (None, None);
         self.dictionary.push(metadata);
         self.dictionary.len() as i32 - 1
+    }
+
+    fn rank(&mut self) {
+        if let Some(shape) = self.current
+            && self.ranked != self.current
+        {
+            rank(&mut self.ranks, &self.shapes[shape].sorted);
+            self.ranked = self.current;
+        }
     }
 
     fn take_dictionary(&mut self) -> Vec<Vec<u8>> {

@@ -164,7 +164,53 @@ impl Layout {
         write_unsigned(out, self.size, self.offset_size);
     }
 
+    /// As [`Layout::write_object`] into `header`, with ids of one byte.
+    pub fn fill_object(&self, header: &mut [u8], fields: impl Iterator<Item = (usize, usize)>) {
+        let flags = u8::from(self.is_large()) << 4 | (self.offset_size - 1) as u8;
+        let rest = self.fill_length(header, flags << 2 | 2);
+        let (ids, offsets) = rest.split_at_mut(self.length);
+        let fields = fields.zip(ids).map(|((id, offset), written)| {
+            *written = id as u8;
+            offset
+        });
+        self.fill_offsets(offsets, fields);
+    }
+
+    /// As [`Layout::write_array`] into `header`.
+    pub fn fill_array(&self, header: &mut [u8], offsets: &[usize]) {
+        let flags = u8::from(self.is_large()) << 2 | (self.offset_size - 1) as u8;
+        let rest = self.fill_length(header, flags << 2 | 3);
+        self.fill_offsets(rest, offsets.iter().copied());
+    }
+
+    fn fill_length<'h>(&self, header: &'h mut [u8], first: u8) -> &'h mut [u8] {
+        header[0] = first;
+        header[1] = self.length as u8;
+        if !self.is_large() {
+            return &mut header[2..];
+        }
+        header[1..5].copy_from_slice(&(self.length as u32).to_le_bytes());
+        &mut header[5..]
+    }
+
+    fn fill_offsets(&self, out: &mut [u8], offsets: impl Iterator<Item = usize>) {
+        let offsets = offsets.chain(std::iter::once(self.size));
+        match self.offset_size {
+            1 => fill::<1>(out, offsets),
+            2 => fill::<2>(out, offsets),
+            3 => fill::<3>(out, offsets),
+            _ => fill::<4>(out, offsets),
+        }
+    }
+
     fn write_length(&self, out: &mut Vec<u8>) {
         write_unsigned(out, self.length, if self.is_large() { 4 } else { 1 });
     }
+}
+
+/// Fill `out` with numbers of `N` bytes.
+#[inline(always)]
+fn fill<const N: usize>(out: &mut [u8], numbers: impl Iterator<Item = usize>) {
+    let (out, _) = out.as_chunks_mut::<N>();
+    out.iter_mut().zip(numbers).for_each(|(out, number)| out.copy_from_slice(&number.to_le_bytes()[..N]));
 }
