@@ -203,6 +203,51 @@ fn an_invalid_row_does_not_affect_other_rows() {
 }
 
 #[test]
+fn a_field_that_a_later_one_replaces_leaves_no_bytes() {
+    let options = ParseOptions { last_duplicate: true, ..Default::default() };
+    for (text, expected) in [
+        (r#"{"user":{"x":{"y":1}},"user":{}}"#, r#"{"user":{}}"#),
+        (
+            r#"{"user":{"x":{"y":1}},"user":{"other":"text of some length"}}"#,
+            r#"{"user":{"other":"text of some length"}}"#,
+        ),
+        (
+            r#"{"user":{"x":{"y":1}},"more":{"z":2},"user":{"x":{"y":3}}}"#,
+            r#"{"more":{"z":2},"user":{"x":{"y":3}}}"#,
+        ),
+        (r#"{"tags":[{"y":1}],"user":{"id":1},"tags":["a"]}"#, r#"{"tags":["a"],"user":{"id":1}}"#),
+    ] {
+        let mut shredder = JsonShredder::new(event_schema(), options);
+        shredder.push(br#"{"user":{"x":{"y":0}}}"#).unwrap();
+        shredder.push(text.as_bytes()).unwrap();
+        let group = shredder.take().unwrap();
+        let json = _native::shred::unshred::to_json(&group, Default::default(), &Zone::UTC).unwrap();
+        assert_eq!((json.value(0), json.value(1)), (r#"{"user":{"x":{"y":0}}}"#, expected), "{text}");
+    }
+}
+
+#[test]
+fn objects_at_one_path_differ_in_size_and_order() {
+    let wide: Vec<String> = (0..70).map(|i| format!("\"k{:02}\":{i}", 69 - i)).collect();
+    let long = "x".repeat(300);
+    let texts = [
+        r#"{"a":{"b":1,"c":[1,2]},"d":[{"b":1},{"c":2,"b":3}]}"#.to_owned(),
+        r#"{"d":[],"a":{}}"#.to_owned(),
+        format!(
+            r#"{{"a":{{"c":[{{"b":"{long}"}}],"b":1}},"d":[{{"b":"{long}"}},{{}},{{"e":1,"c":2,"b":3}}]}}"#
+        ),
+        format!(r#"{{"d":[{{"b":1}}],"a":{{{}}}}}"#, wide.join(",")),
+        r#"{"a":{"b":1,"c":[1,2]},"d":[{"b":1},{"c":2,"b":3}]}"#.to_owned(),
+    ];
+    let mut together = JsonShredder::new(ShreddingSchema::Untyped, ParseOptions::default());
+    texts.iter().for_each(|text| together.push(text.as_bytes()).unwrap());
+    let group = together.take().unwrap();
+    for (index, text) in texts.iter().enumerate() {
+        assert_eq!(row(&group, index), parse(text, ParseOptions::default()).unwrap(), "{text}");
+    }
+}
+
+#[test]
 fn many_unique_names_are_parsed_correctly() {
     let mut shredder = JsonShredder::new(event_schema(), ParseOptions::default());
     for row in 0..40_000 {

@@ -252,6 +252,7 @@ impl JsonShredder {
                     if known && self.tree.is_filled(field, slot) {
                         self.check_duplicate(name, start)?;
                         self.tree.truncate(field, slot);
+                        self.residual.remove_truncated(&self.tree);
                     }
                     if !self.scalar(text, at, field, slot)? {
                         self.value(text, at, field, slot, key, depth + 1)?;

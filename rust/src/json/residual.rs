@@ -39,6 +39,8 @@ struct ResidualObject {
     layout: Layout,
     /// The first of its fields.
     fields: usize,
+    /// Whether the object was removed, because a later field has the name of the one that it is in.
+    is_removed: bool,
 }
 
 /// A container that is being encoded at the end of the data of a node's `value`.
@@ -94,7 +96,8 @@ impl Residual {
         let fields = self.fields.len();
         self.fields.extend_from_slice(&self.open[frame.open..]);
         self.open.truncate(frame.open);
-        self.objects.push(ResidualObject { node: frame.node, position: frame.start, layout, fields });
+        let (node, position) = (frame.node, frame.start);
+        self.objects.push(ResidualObject { node, position, layout, fields, is_removed: false });
         size as u32
     }
 
@@ -142,6 +145,13 @@ impl Residual {
         self.open.truncate(kept);
     }
 
+    /// Remove the objects that are no longer in the columns of `tree`.
+    pub fn remove_truncated(&mut self, tree: &Tree) {
+        for object in &mut self.objects {
+            object.is_removed |= object.position >= tree.nodes[object.node].value.data.len();
+        }
+    }
+
     /// Find a field whose object has another one of its name before it.
     pub fn find_duplicate(&mut self) -> Option<Field> {
         let Residual { fields, objects, .. } = self;
@@ -162,7 +172,7 @@ impl Residual {
         names.rank_row();
         let Residual { fields, objects, header, by_id, .. } = self;
         by_id.resize(by_id.len().max(count), 0);
-        for object in objects.iter() {
+        for object in objects.iter().filter(|object| !object.is_removed) {
             let fields = &mut fields[object.fields..object.fields + object.layout.length];
             let data = &mut tree.nodes[object.node].value.data[object.position..];
             if count <= 64 {
